@@ -1,0 +1,83 @@
+"""From a matplotlib figure to one self-contained HTML figure with alt text."""
+
+import base64
+import html
+import io
+
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+from vitbook.plotting.style import style
+
+CSS_DPI = 96  # one CSS inch
+PIXEL_RATIO = 2  # image pixels per CSS pixel, so that the figure stays sharp on good screens
+
+
+def show(fig, alt, caption=None):
+    """Display `fig` as one self-contained HTML figure, and close it.
+
+    The picture is a PNG of twice the displayed size, inside the page. It looks the same in the
+    book, in JupyterLab and in Colab, and shrinks with the column.
+
+    Args:
+        fig: a matplotlib Figure. It is closed, so that the notebook does not draw it again.
+        alt: what the picture shows, in words, for readers who do not see it. Plain text.
+        caption: what stands under the picture, or None. Plain text (no HTML, no Markdown).
+
+    Raises:
+        TypeError: `fig` is no Figure, or `alt` or `caption` is no string.
+        ValueError: `alt` or `caption` is empty.
+    """
+    from IPython.display import display
+
+    bundle = {"text/html": figure_html(fig, alt, caption), "text/plain": f"Figure: {alt}"}
+    plt.close(fig)
+    display(bundle, raw=True)
+
+
+def figure_html(fig, alt, caption=None):
+    """The HTML that `show` displays, as a string. Same arguments, same errors."""
+    if not isinstance(fig, Figure):
+        raise TypeError(f"fig must be a matplotlib Figure, got {type(fig).__name__}")
+    alt = _plain_text("alt", alt)
+    png = figure_png(fig)
+    width, height = (round(side / PIXEL_RATIO) for side in _png_size(png))
+    parts = [
+        '<figure class="vitbook-figure" style="margin:1em 0">',
+        f'<img alt="{html.escape(alt)}" width="{width}" height="{height}"'
+        ' style="max-width:100%;height:auto;background:#fff"'
+        f' src="data:image/png;base64,{base64.b64encode(png).decode()}">',
+    ]
+    if caption is not None:
+        caption = _plain_text("caption", caption)
+        parts.append(f"<figcaption>{html.escape(caption, quote=False)}</figcaption>")
+    return "".join([*parts, "</figure>"])
+
+
+def figure_png(fig):
+    """The figure as PNG bytes; the same figure always gives the same bytes."""
+    buffer = io.BytesIO()
+    with style():
+        fig.savefig(
+            buffer,
+            format="png",
+            dpi=CSS_DPI * PIXEL_RATIO,
+            bbox_inches="tight",
+            pad_inches=0.05,
+            metadata={"Software": None},  # else matplotlib writes its version into the file
+        )
+    return buffer.getvalue()
+
+
+def _png_size(png):
+    """Width and height of a PNG in pixels, read from its first chunk."""
+    return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
+
+
+def _plain_text(name, text):
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be a string, got {type(text).__name__}")
+    text = " ".join(text.split())
+    if not text:
+        raise ValueError(f"{name} is empty; say in words what the figure shows")
+    return text

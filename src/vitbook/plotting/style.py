@@ -1,0 +1,65 @@
+"""One look for every figure: white ground, colour-blind safe colours, large type."""
+
+from contextlib import contextmanager
+
+import matplotlib
+from cycler import cycler
+
+# Okabe and Ito (2008), "Color Universal Design", in the order in which lines take them.
+# Yellow comes last: it is too light for a thin line on white.
+COLORS = {
+    "blue": "#0072B2",
+    "vermillion": "#D55E00",
+    "green": "#009E73",
+    "purple": "#CC79A7",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+    "black": "#000000",
+    "yellow": "#F0E442",
+}
+INK = "#1b2330"  # text and axes
+FAINT = "#c9ced8"  # grid lines and frames
+
+STYLE = {
+    "figure.figsize": (6.0, 3.4),
+    "figure.facecolor": "white",
+    "figure.constrained_layout.use": True,
+    "figure.dpi": 96,
+    "font.family": "DejaVu Sans",  # ships with matplotlib, so every machine draws the same
+    "font.size": 11,
+    "axes.titlesize": 11,
+    "axes.labelsize": 11,
+    "xtick.labelsize": 10,
+    "ytick.labelsize": 10,
+    "legend.fontsize": 10,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "axes.titlelocation": "left",
+    "axes.facecolor": "white",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.prop_cycle": cycler(color=list(COLORS.values())[:7]),
+    "axes.axisbelow": True,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 2.0,
+    "lines.markersize": 6,
+    "legend.frameon": False,
+    "image.interpolation": "nearest",
+    "savefig.facecolor": "white",
+}
+
+
+def use_style():
+    """Give every later figure of this session the style of the book."""
+    matplotlib.rcParams.update(STYLE)
+
+
+@contextmanager
+def style():
+    """The style of the book inside a `with` block, the caller's own style after it."""
+    with matplotlib.rc_context(STYLE):
+        yield
