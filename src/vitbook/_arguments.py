@@ -1,0 +1,87 @@
+"""Refuse a bad argument with a sentence: its name, what came, and what would be right.
+
+Each function returns the accepted value, so that a constructor reads as a list of its arguments.
+"""
+
+import math
+import operator
+
+import torch
+from torch import Tensor
+
+
+def whole(name: str, value, at_least: int = 1) -> int:
+    """A whole number not below ``at_least``."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, (bool, Tensor)):
+        raise TypeError(f"{name} must be a whole number, got {value!r} ({type(value).__name__})")
+    if number < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, got {number}")
+    return number
+
+
+def real(name: str, value, *, above: float = -math.inf) -> float:
+    """A finite number greater than ``above``."""
+    if isinstance(value, (bool, str, Tensor)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__})")
+    if not math.isfinite(value) or value <= above:
+        limit = "finite" if above == -math.inf else f"finite and greater than {above:g}"
+        raise ValueError(f"{name} must be {limit}, got {value}")
+    return float(value)
+
+
+def fraction(name: str, value) -> float:
+    """A probability that leaves something over: 0 <= value < 1."""
+    if isinstance(value, (bool, str, Tensor)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__})")
+    if not 0 <= value < 1:
+        raise ValueError(f"{name} must be at least 0 and below 1, got {value}")
+    return float(value)
+
+
+def one_of(name: str, value, choices) -> str:
+    """One word of a list."""
+    if value not in choices:
+        words = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {words}; got {value!r}")
+    return value
+
+
+def pair(name: str, value) -> tuple[int, int]:
+    """A size as (rows, columns); one whole number means a square."""
+    if not isinstance(value, (tuple, list)):
+        side = whole(name, value)
+        return side, side
+    if len(value) != 2:
+        raise ValueError(f"{name} must be one number or (rows, columns), got {value!r}")
+    return whole(f"{name}[0]", value[0]), whole(f"{name}[1]", value[1])
+
+
+def floats(name: str, value, axes: str) -> Tensor:
+    """A floating-point tensor with the named axes, for example "(B, N, D)" or "(..., N, d)"."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor {axes}, got {type(value).__name__}")
+    rank, some = axes.count(",") + 1, "..." in axes
+    if value.ndim < rank - 1 if some else value.ndim != rank:
+        raise ValueError(f"{name} must have the axes {axes}, got the shape {tuple(value.shape)}")
+    if not value.is_floating_point():
+        raise TypeError(f"{name} must hold floating-point numbers, got {value.dtype}")
+    return value
+
+
+def mask(value, axes: str, shape: tuple[int, ...]) -> Tensor | None:
+    """No mask, or a boolean one that broadcasts to ``shape`` without making it larger."""
+    if value is None:
+        return None
+    if not isinstance(value, Tensor) or value.dtype != torch.bool:
+        kind = value.dtype if isinstance(value, Tensor) else type(value).__name__
+        raise TypeError(f"mask must be a boolean tensor, True = may attend, got {kind}")
+    lengths = zip(reversed(value.shape), reversed(shape), strict=False)
+    if value.ndim > len(shape) or any(ours not in (1, theirs) for ours, theirs in lengths):
+        raise ValueError(
+            f"mask must be broadcastable to {axes} = {shape}, got the shape {tuple(value.shape)}"
+        )
+    return value

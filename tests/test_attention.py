@@ -1,0 +1,423 @@
+"""B = 2, N = 5, D = 12, h = 3, d = 4, N_k = 7: no two sizes alike, so that a swapped axis shows."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.testing import assert_close
+
+from vitbook.attention import (
+    MultiHeadCrossAttention,
+    MultiHeadSelfAttention,
+    causal_mask,
+    padding_mask,
+    scaled_dot_product_attention,
+)
+
+B, N, NK, D, H, d = 2, 5, 7, 12, 3, 4
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def qkv(value_dim=6):
+    return torch.randn(B, H, N, d), torch.randn(B, H, NK, d), torch.randn(B, H, NK, value_dim)
+
+
+def torch_twin(layer: nn.Module, *, dropout: float = 0.0) -> nn.MultiheadAttention:
+    """An ``nn.MultiheadAttention`` that holds the same weights as ours."""
+    twin = nn.MultiheadAttention(D, layer.num_heads, dropout=dropout, batch_first=True)
+    if isinstance(layer, MultiHeadSelfAttention):
+        weight, bias = layer.qkv.weight, layer.qkv.bias
+    else:
+        weight = torch.cat([layer.q.weight, layer.kv.weight])
+        bias = torch.cat([layer.q.bias, layer.kv.bias])
+    with torch.no_grad():
+        twin.in_proj_weight.copy_(weight)
+        twin.in_proj_bias.copy_(bias)
+        twin.out_proj.weight.copy_(layer.proj.weight)
+        twin.out_proj.bias.copy_(layer.proj.bias)
+    return twin
+
+
+def random_biases(layer: nn.Module) -> nn.Module:
+    """Biases that are not zero, else a forgotten bias would go unnoticed."""
+    for name, parameter in layer.named_parameters():
+        if name.endswith("bias"):
+            nn.init.normal_(parameter)
+    return layer
+
+
+def self_attention(**kwargs):
+    return random_biases(MultiHeadSelfAttention(embed_dim=D, num_heads=H, **kwargs))
+
+
+def cross_attention(**kwargs):
+    return random_biases(MultiHeadCrossAttention(embed_dim=D, num_heads=H, **kwargs))
+
+
+# the pure function
+
+
+def test_two_tokens_by_hand():
+    q = torch.tensor([[2.0, 0.0]])
+    k = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    v = torch.tensor([[10.0, 0.0, 1.0], [0.0, 10.0, 1.0]])
+    output, weights = scaled_dot_product_attention(q, k, v)
+    first = math.exp(2 / math.sqrt(2)) / (math.exp(2 / math.sqrt(2)) + 1)
+    assert_close(weights, torch.tensor([[first, 1 - first]]))
+    assert_close(output, torch.tensor([[10 * first, 10 * (1 - first), 1.0]]))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_pure_function_equals_the_fused_kernel_in_output_and_gradient(masked):
+    q, k, v = (t.double().requires_grad_() for t in qkv())
+    mask = torch.rand(B, 1, N, NK) > 0.4 if masked else None
+    ours = scaled_dot_product_attention(q, k, v, mask)[0]
+    fused = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    assert_close(ours, fused)
+    upstream = torch.randn_like(ours)
+    for a, b in zip(
+        torch.autograd.grad(ours, (q, k, v), upstream),
+        torch.autograd.grad(fused, (q, k, v), upstream),
+        strict=True,
+    ):
+        assert_close(a, b)
+
+
+def test_rows_of_the_weights_sum_to_one_and_columns_do_not():
+    _, weights = scaled_dot_product_attention(*qkv())
+    assert weights.shape == (B, H, N, NK)
+    assert_close(weights.sum(-1), torch.ones(B, H, N))
+    assert (weights.sum(-2) - N / NK).abs().max() > 0.1
+
+
+def test_masked_keys_get_exactly_zero_weight_and_their_values_do_not_matter():
+    q, k, v = qkv()
+    mask = torch.ones(N, NK, dtype=torch.bool)
+    mask[:, 3] = False
+    output, weights = scaled_dot_product_attention(q, k, v, mask)
+    assert (weights[..., 3] == 0).all()
+    v[..., 3, :] += 100
+    assert_close(scaled_dot_product_attention(q, k, v, mask)[0], output)
+
+
+def test_a_query_that_may_attend_to_nothing_gets_zeros_and_a_clean_gradient():
+    q, k, v = (t.requires_grad_() for t in qkv())
+    mask = torch.ones(N, NK, dtype=torch.bool)
+    mask[2] = False
+    output, weights = scaled_dot_product_attention(q, k, v, mask)
+    assert (output[..., 2, :] == 0).all()
+    assert (weights[..., 2, :] == 0).all()
+    assert_close(output, F.scaled_dot_product_attention(q, k, v, attn_mask=mask))
+    (output.sum() + weights.square().sum()).backward()
+    assert all(t.grad.isfinite().all() for t in (q, k, v))
+    assert (q.grad[..., 2, :] == 0).all()
+
+
+def test_nan_in_the_input_is_not_hidden_by_the_mask():
+    q, k, v = qkv()
+    q[0, 0, 1, 0] = math.nan
+    output, _ = scaled_dot_product_attention(q, k, v, torch.ones(N, NK, dtype=torch.bool))
+    assert output[0, 0, 1].isnan().all()
+    assert output[0, 0, 0].isfinite().all()
+
+
+def test_no_leading_axes_and_broadcast_leading_axes_work():
+    q, k, v = qkv()
+    alone, _ = scaled_dot_product_attention(q[0, 0], k[0, 0], v[0, 0])
+    assert alone.shape == (N, 6)
+    shared_keys, _ = scaled_dot_product_attention(q, k[:1, :1], v[:1, :1])
+    assert_close(shared_keys[0, 0], alone)
+    assert shared_keys.shape == (B, H, N, 6)
+
+
+# masks
+
+
+def test_causal_mask_lets_a_token_see_itself_and_what_came_before():
+    expected = torch.tensor([[1, 0, 0], [1, 1, 0], [1, 1, 1]], dtype=torch.bool)
+    assert torch.equal(causal_mask(3), expected)
+    assert torch.equal(causal_mask(1), torch.ones(1, 1, dtype=torch.bool))
+
+
+def test_with_a_causal_mask_the_future_cannot_change_the_past():
+    layer, x = self_attention(), torch.randn(B, N, D)
+    before = layer(x, causal_mask(N))
+    x[:, 3:] += 1
+    after = layer(x, causal_mask(N))
+    assert_close(after[:, :3], before[:, :3])
+    assert (after[:, 3:] - before[:, 3:]).abs().max() > 0.01
+    fused = F.scaled_dot_product_attention(*layer.project(x), is_causal=True)
+    assert_close(after, layer.proj(fused.transpose(1, 2).reshape(B, N, D)))
+
+
+def test_padding_mask_marks_the_real_tokens_of_each_sequence():
+    expected = torch.tensor([[1, 1, 1], [1, 0, 0], [0, 0, 0]], dtype=torch.bool)
+    assert torch.equal(padding_mask(torch.tensor([3, 1, 0]), 3), expected[:, None, None])
+    assert torch.equal(padding_mask([3, 1, 0], 3), expected[:, None, None])
+    assert padding_mask([], 3).shape == (0, 1, 1, 3)
+
+
+def test_a_padded_sequence_gives_what_the_short_one_gives():
+    layer, x = self_attention(), torch.randn(B, N, D)
+    padded = layer(x, padding_mask([3, 5], N))
+    assert_close(padded[0, :3], layer(x[:1, :3])[0])
+    assert_close(padded[1], layer(x)[1])
+
+
+# the modules against torch
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_self_attention_equals_torchs_in_outputs_and_weights(masked):
+    layer, x = self_attention(), torch.randn(B, N, D)
+    mask = (torch.rand(N, N) > 0.4) | torch.eye(N, dtype=torch.bool) if masked else None
+    theirs, their_weights = torch_twin(layer)(
+        x, x, x, attn_mask=None if mask is None else ~mask, average_attn_weights=False
+    )
+    assert_close(layer(x, mask), theirs)
+    assert_close(layer.attention_weights(x, mask), their_weights)
+
+
+def test_self_attention_with_padding_equals_torchs():
+    layer, x = self_attention(), torch.randn(B, N, D)
+    mask = padding_mask([3, 5], N)
+    theirs, their_weights = torch_twin(layer)(
+        x, x, x, key_padding_mask=~mask[:, 0, 0], average_attn_weights=False
+    )
+    assert_close(layer(x, mask), theirs)
+    assert_close(layer.attention_weights(x, mask), their_weights)
+
+
+def test_self_attention_takes_one_mask_per_sequence_and_per_head():
+    layer, x = self_attention(), torch.randn(B, N, D)
+    mask = (torch.rand(B, H, N, N) > 0.4) | torch.eye(N, dtype=torch.bool)
+    theirs, their_weights = torch_twin(layer)(
+        x, x, x, attn_mask=~mask.flatten(0, 1), average_attn_weights=False
+    )
+    assert_close(layer(x, mask), theirs)
+    assert_close(layer.attention_weights(x, mask), their_weights)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_cross_attention_equals_torchs_in_outputs_and_weights(masked):
+    layer, x, context = cross_attention(), torch.randn(B, N, D), torch.randn(B, NK, D)
+    mask = (torch.rand(N, NK) > 0.4) | (torch.arange(NK) == 0) if masked else None
+    theirs, their_weights = torch_twin(layer)(
+        x,
+        context,
+        context,
+        attn_mask=None if mask is None else ~mask,
+        average_attn_weights=False,
+    )
+    assert_close(layer(x, context, mask), theirs)
+    assert_close(layer.attention_weights(x, context, mask), their_weights)
+
+
+def test_the_weights_shown_are_the_weights_used():
+    layer, x = self_attention(), torch.randn(B, N, D)
+    mask = causal_mask(N)
+    v = layer.project(x)[2]
+    mixed = layer.attention_weights(x, mask) @ v
+    assert_close(layer(x, mask), layer.proj(mixed.transpose(1, 2).flatten(2)))
+
+
+def test_a_query_that_may_attend_to_nothing_gets_only_the_projections_bias():
+    layer, x = self_attention(), torch.randn(B, N, D)
+    mask = torch.ones(N, N, dtype=torch.bool)
+    mask[2] = False
+    assert_close(layer(x, mask)[:, 2], layer.proj.bias.expand(B, D))
+    assert (layer.attention_weights(x, mask)[:, :, 2] == 0).all()
+
+
+# behaviour
+
+
+def test_permuting_the_tokens_permutes_the_output():
+    layer, x, order = self_attention(), torch.randn(B, N, D), torch.tensor([3, 0, 4, 1, 2])
+    assert_close(layer(x[:, order]), layer(x)[:, order])
+    maps = layer.attention_weights(x)
+    assert_close(layer.attention_weights(x[:, order]), maps[:, :, order][..., order])
+
+
+def test_permuting_the_context_changes_nothing_in_cross_attention():
+    layer, x, context = cross_attention(), torch.randn(B, N, D), torch.randn(B, NK, D)
+    assert_close(layer(x, context.flip(1)), layer(x, context))
+
+
+def test_the_rotary_module_turns_queries_and_keys_but_not_values():
+    class Double(nn.Module):
+        def forward(self, x):
+            return 2 * x
+
+    plain, x = self_attention(), torch.randn(B, N, D)
+    turned = MultiHeadSelfAttention(embed_dim=D, num_heads=H, rotary=Double())
+    turned.load_state_dict(plain.state_dict())
+    for ours, theirs, factor in zip(turned.project(x), plain.project(x), (2, 2, 1), strict=True):
+        assert_close(ours, factor * theirs)
+
+
+@pytest.mark.parametrize("make", [self_attention, cross_attention])
+def test_dropout_works_while_training_only_and_never_in_the_weights(make):
+    plain, x, context = make(), torch.randn(B, N, D), torch.randn(B, NK, D)
+    inputs = (x,) if make is self_attention else (x, context)
+    dropping = make(dropout=0.5)
+    dropping.load_state_dict(plain.state_dict())
+    expected, weights = plain(*inputs), plain.attention_weights(*inputs)
+    assert (dropping(*inputs) - expected).abs().max() > 0.01
+    assert_close(dropping.attention_weights(*inputs), weights)
+    assert_close(dropping.eval()(*inputs), expected)
+
+
+def test_without_qkv_bias_only_the_projection_has_one():
+    layer = MultiHeadSelfAttention(embed_dim=D, num_heads=H, qkv_bias=False)
+    assert set(layer.state_dict()) == {"qkv.weight", "proj.weight", "proj.bias"}
+    cross = MultiHeadCrossAttention(embed_dim=D, num_heads=H, qkv_bias=False)
+    assert set(cross.state_dict()) == {"q.weight", "kv.weight", "proj.weight", "proj.bias"}
+
+
+@pytest.mark.parametrize("batch", [0, 1])
+@pytest.mark.parametrize("tokens", [1, N])
+def test_empty_batches_and_single_tokens_work(batch, tokens):
+    x = torch.randn(batch, tokens, D, requires_grad=True)
+    context = torch.randn(batch, NK, D)
+    assert self_attention()(x).shape == (batch, tokens, D)
+    assert self_attention().attention_weights(x).shape == (batch, H, tokens, tokens)
+    assert cross_attention()(x, context).shape == (batch, tokens, D)
+    self_attention()(x).sum().backward()
+    assert x.grad.shape == x.shape
+
+
+def test_non_contiguous_tokens_give_the_same_answer():
+    x = torch.randn(D, N, B).permute(2, 1, 0)
+    assert not x.is_contiguous()
+    layer, cross = self_attention(), cross_attention()
+    assert_close(layer(x), layer(x.contiguous()))
+    assert_close(layer.attention_weights(x), layer.attention_weights(x.contiguous()))
+    assert_close(cross(x, x), cross(x.contiguous(), x.contiguous()))
+
+
+def test_forward_calls_the_fused_function_and_never_builds_the_weights(monkeypatch):
+    calls = []
+    fused = F.scaled_dot_product_attention
+    monkeypatch.setattr(
+        F, "scaled_dot_product_attention", lambda *a, **k: calls.append(k) or fused(*a, **k)
+    )
+    monkeypatch.setattr("vitbook.attention.scaled_dot_product_attention", None)
+    self_attention()(torch.randn(B, N, D))
+    cross_attention()(torch.randn(B, N, D), torch.randn(B, NK, D))
+    assert len(calls) == 2
+
+
+# bad input
+
+layer, cross = self_attention(), cross_attention()
+x, context = torch.randn(B, N, D), torch.randn(B, NK, D)
+q, k, v = qkv()
+sdpa = scaled_dot_product_attention
+
+BAD_INPUT = [
+    ("q-not-a-tensor", lambda: sdpa([1.0], k, v), TypeError, "q must be a torch.Tensor"),
+    ("k-whole-numbers", lambda: sdpa(q, k.long(), v), TypeError, "k must hold floating-point"),
+    ("v-one-axis", lambda: sdpa(q, k, v[0, 0, 0]), ValueError, "v must have the axes"),
+    ("q-k-widths", lambda: sdpa(q, k[..., :3], v), ValueError, "as wide as q, d = 4"),
+    ("k-v-lengths", lambda: sdpa(q, k, v[..., :6, :]), ValueError, "one row per key, 7"),
+    ("mask-floats", lambda: sdpa(q, k, v, torch.zeros(N, NK)), TypeError, "got torch.float32"),
+    ("mask-list", lambda: sdpa(q, k, v, [True]), TypeError, "got list"),
+    (
+        "mask-transposed",
+        lambda: sdpa(q, k, v, torch.ones(NK, N, dtype=torch.bool)),
+        ValueError,
+        "got the shape (7, 5)",
+    ),
+    (
+        "mask-too-many-axes",
+        lambda: sdpa(q[0], k[0], v[0], torch.ones(B, H, N, NK, dtype=torch.bool)),
+        ValueError,
+        "broadcastable to (..., N_q, N_k) = (3, 5, 7)",
+    ),
+    ("causal-negative", lambda: causal_mask(-1), ValueError, "n must be at least 1, got -1"),
+    ("causal-float", lambda: causal_mask(2.0), TypeError, "n must be a whole number, got 2.0"),
+    ("causal-bool", lambda: causal_mask(True), TypeError, "n must be a whole number, got True"),
+    ("padding-too-long", lambda: padding_mask([6], 5), ValueError, "between 0 and n = 5, got [6]"),
+    ("padding-negative", lambda: padding_mask([-1], 5), ValueError, "got [-1]"),
+    ("padding-nan", lambda: padding_mask([math.nan], 5), TypeError, "lengths must hold whole"),
+    ("padding-mask-given", lambda: padding_mask([True], 5), TypeError, "got torch.bool"),
+    ("padding-two-axes", lambda: padding_mask([[1]], 5), ValueError, "axis (B,), got the shape"),
+    (
+        "heads-indivisible",
+        lambda: MultiHeadSelfAttention(embed_dim=12, num_heads=5),
+        ValueError,
+        "num_heads must divide embed_dim = 12, got 5",
+    ),
+    (
+        "heads-zero",
+        lambda: MultiHeadCrossAttention(embed_dim=12, num_heads=0),
+        ValueError,
+        "num_heads must be at least 1, got 0",
+    ),
+    (
+        "width-string",
+        lambda: MultiHeadSelfAttention(embed_dim="12", num_heads=3),
+        TypeError,
+        "embed_dim must be a whole number, got '12'",
+    ),
+    (
+        "dropout-one",
+        lambda: MultiHeadSelfAttention(embed_dim=12, num_heads=3, dropout=1.0),
+        ValueError,
+        "dropout must be at least 0 and below 1, got 1.0",
+    ),
+    (
+        "dropout-nan",
+        lambda: MultiHeadCrossAttention(embed_dim=12, num_heads=3, dropout=math.nan),
+        ValueError,
+        "got nan",
+    ),
+    ("tokens-two-axes", lambda: layer(x[0]), ValueError, "x must have the axes (B, N, D)"),
+    ("tokens-width", lambda: layer(x[..., :11]), ValueError, "embed_dim = 12, got 11"),
+    ("tokens-numpy", lambda: layer(np.zeros((2, 5, 12))), TypeError, "got ndarray"),
+    ("tokens-int", lambda: layer.attention_weights(x.int()), TypeError, "got torch.int32"),
+    (
+        "mask-ambiguous",
+        lambda: layer(x, torch.ones(B, N, N, dtype=torch.bool)),
+        ValueError,
+        "write mask[:, None]",
+    ),
+    (
+        "mask-wrong-length",
+        lambda: layer.attention_weights(x, causal_mask(4)),
+        ValueError,
+        "(B, h, N_q, N_k) = (2, 3, 5, 5)",
+    ),
+    (
+        "context-batch",
+        lambda: cross(x, context[:1]),
+        ValueError,
+        "as many sequences as x, 2, got 1",
+    ),
+    ("context-width", lambda: cross(x, context[..., :6]), ValueError, "context must have the w"),
+    (
+        "cross-mask-transposed",
+        lambda: cross(x, context, torch.ones(NK, N, dtype=torch.bool)),
+        ValueError,
+        "(2, 3, 5, 7), got the shape (7, 5)",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [row[1:] for row in BAD_INPUT],
+    ids=[row[0] for row in BAD_INPUT],
+)
+def test_bad_input_is_named(call, kind, words):
+    with pytest.raises(kind) as refusal:
+        call()
+    assert words in str(refusal.value)
