@@ -1,0 +1,83 @@
+"""Numbers that prose takes from a run: `glue` stores one where the book's builder reads it."""
+
+from __future__ import annotations
+
+import math
+import re
+from numbers import Number
+
+_PREFIX = "application/papermill.record/"
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_NOTHING = object()
+
+
+def glue(name=_NOTHING, value=_NOTHING, /, **values) -> None:
+    """Keep values under names that the text of the same page can quote.
+
+    `glue("c2_entropy", entropy)` or `glue(c2_entropy=entropy)` in a cell, then
+    `` {glue:text}`c2_entropy:.2f` `` in the prose. Nothing is shown: neither in the page nor in
+    JupyterLab or Colab, and outside a notebook (a script, plain Python) nothing happens at all.
+
+    Args:
+        name: what the text calls the value: lower-case letters, digits and underscores, unique in
+            the whole book, so begin it with the chapter ("c2_").
+        value: a number, a string, or a tensor or array that holds exactly one number.
+        **values: the same as keywords, several at once.
+
+    Raises:
+        TypeError: for a name without a value, and for values that are not one number or string.
+        ValueError: for a name of another form, and for NaN or infinite numbers.
+    """
+    if (name is _NOTHING) != (value is _NOTHING):
+        raise TypeError("glue takes a name and a value, as glue('c2_entropy', x) or c2_entropy=x")
+    pairs = {} if name is _NOTHING else {name: value}
+    if name in values:
+        raise ValueError(f"name: {name!r} is given twice")
+    pairs.update(values)
+    if not pairs:
+        raise TypeError("glue takes at least one name and value")
+    plain = {_checked_name(key): _plain(key, item) for key, item in pairs.items()}
+    for key, item in plain.items():
+        _publish(key, item)
+
+
+def _checked_name(name) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"name: a string is needed, got {type(name).__name__}")
+    if not _NAME.fullmatch(name):
+        raise ValueError(
+            f"name: {name!r} does not fit; use lower-case letters, digits and underscores, "
+            "beginning with a letter"
+        )
+    return name
+
+
+def _plain(name: str, value):
+    """The Python number or string inside `value`."""
+    if not isinstance(value, str | Number) or hasattr(value, "item"):
+        shape = tuple(getattr(value, "shape", ()))
+        if not hasattr(value, "item") or math.prod(shape) != 1:
+            what = f"shape {shape}" if shape else type(value).__name__
+            raise TypeError(f"{name}: one number or string is needed, got {what}")
+        value = value.item()
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, int | float):
+        raise TypeError(f"{name}: one number or string is needed, got {type(value).__name__}")
+    if not math.isfinite(value):
+        raise ValueError(f"{name}: a finite number is needed, got {value}")
+    return value
+
+
+def _publish(name: str, value) -> None:
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return
+    shell = get_ipython()
+    if shell is None:
+        return
+    shell.display_pub.publish(
+        data={_PREFIX + "text/plain": repr(value)},
+        metadata={"scrapbook": {"name": name, "mime_prefix": _PREFIX}},
+    )
