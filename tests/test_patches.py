@@ -1,0 +1,131 @@
+"""Images of 3 channels, 6 high and 8 wide, patch size 2: 3 rows and 4 columns of patches."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from vitbook.patches import PatchEmbedding, patchify, unpatchify
+
+B, C, H, W, P, D = 2, 3, 6, 8, 2, 5
+N = 12
+
+
+def embedding(**kwargs):
+    sizes = {"image_size": (H, W), "patch_size": P, "in_channels": C, "embed_dim": D}
+    return PatchEmbedding(**(sizes | kwargs))
+
+
+def test_patches_are_read_row_by_row_like_a_page():
+    images = torch.arange(B * C * H * W).view(B, C, H, W)
+    patches = patchify(images, P)
+    assert patches.shape == (B, N, C * P * P)
+    for n in range(N):
+        row, col = n // 4, n % 4
+        cut = images[:, :, row * P : (row + 1) * P, col * P : (col + 1) * P]
+        assert torch.equal(patches[:, n], cut.flatten(1))
+
+
+def test_patchify_is_torchs_unfold():
+    images = torch.randn(B, C, H, W)
+    unfolded = torch.nn.functional.unfold(images, kernel_size=P, stride=P)
+    assert_close(patchify(images, P), unfolded.transpose(1, 2))
+
+
+@pytest.mark.parametrize("patch_size", [1, 2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.uint8])
+def test_patchify_then_unpatchify_returns_the_image(patch_size, dtype):
+    images = torch.randint(0, 255, (B, C, H, W)).to(dtype)
+    patches = patchify(images, patch_size)
+    assert torch.equal(unpatchify(patches, patch_size, (H, W), C), images)
+
+
+def test_one_number_as_image_size_means_a_square():
+    images = torch.randn(B, C, 6, 6)
+    assert torch.equal(unpatchify(patchify(images, 3), 3, 6, C), images)
+    assert embedding(image_size=6).grid == (3, 3)
+
+
+def test_a_patch_as_large_as_the_image_is_one_token():
+    images = torch.randn(B, C, 4, 4)
+    assert torch.equal(patchify(images, 4), images.flatten(1)[:, None])
+    layer = embedding(image_size=4, patch_size=4)
+    assert layer(images).shape == (B, 1, D)
+    assert layer.num_patches == 1
+
+
+def test_the_strided_convolution_is_patchify_and_a_linear_layer():
+    layer, images = embedding(), torch.randn(B, C, H, W)
+    assert layer.grid == (3, 4)
+    assert layer.num_patches == N
+    linear = torch.nn.Linear(C * P * P, D)
+    linear.weight.data = layer.proj.weight.flatten(1)
+    linear.bias.data = layer.proj.bias
+    assert layer(images).shape == (B, N, D)
+    assert_close(layer(images), linear(patchify(images, P)))
+
+
+def test_a_linear_layers_weight_becomes_a_convolution():
+    layer, images = embedding(), torch.randn(B, C, H, W)
+    linear = torch.nn.Linear(C * P * P, D)
+    with torch.no_grad():
+        layer.proj.weight.copy_(linear.weight.view(D, C, P, P))
+        layer.proj.bias.copy_(linear.bias)
+    assert_close(layer(images), linear(patchify(images, P)))
+
+
+def test_each_token_sees_its_own_patch_only():
+    layer, images = embedding(), torch.randn(B, C, H, W)
+    before = layer(images)
+    images[:, :, 2:4, 6:8] += 1  # row 1, column 3: patch 7
+    changed = (layer(images) - before).abs().amax(dim=(0, 2)) > 1e-6
+    assert changed.nonzero().tolist() == [[7]]
+
+
+def test_empty_batches_and_non_contiguous_images_work():
+    layer = embedding()
+    assert layer(torch.randn(0, C, H, W)).shape == (0, N, D)
+    assert patchify(torch.randn(0, C, H, W), P).shape == (0, N, C * P * P)
+    assert unpatchify(torch.randn(0, N, C * P * P), P, (H, W), C).shape == (0, C, H, W)
+    images = torch.randn(B, W, H, C).permute(0, 3, 2, 1)
+    assert not images.is_contiguous()
+    assert_close(layer(images), layer(images.contiguous()))
+    assert torch.equal(patchify(images, P), patchify(images.contiguous(), P))
+
+
+images, patches = torch.randn(B, C, H, W), torch.randn(B, N, C * P * P)
+
+BAD_INPUT = [
+    ("patchify-numpy", lambda: patchify(np.zeros((2, 3, 6, 8)), 2), TypeError, "got ndarray"),
+    ("patchify-one-image", lambda: patchify(images[0], 2), ValueError, "(B, C, H, W), got (3, 6,"),
+    ("patchify-indivisible", lambda: patchify(images, 4), ValueError, "height 6 and width 8, got"),
+    ("patchify-zero", lambda: patchify(images, 0), ValueError, "patch_size must be at least 1"),
+    ("patchify-pair", lambda: patchify(images, (2, 2)), TypeError, "patch_size must be a whole"),
+    ("patchify-float", lambda: patchify(images, 2.0), TypeError, "got 2.0 (float)"),
+    ("patchify-nan", lambda: patchify(images, math.nan), TypeError, "got nan (float)"),
+    ("unpatchify-swapped", lambda: unpatchify(patches, 2, (6, 6), 3), ValueError, "(B, 9, 12)"),
+    ("unpatchify-channels", lambda: unpatchify(patches, 2, (6, 8), 1), ValueError, "(B, 12, 4)"),
+    ("unpatchify-list", lambda: unpatchify([1.0], 2, (6, 8), 3), TypeError, "got list"),
+    ("unpatchify-size", lambda: unpatchify(patches, 2, (6, 8, 3), 3), ValueError, "(6, 8, 3)"),
+    ("embed-indivisible", lambda: embedding(patch_size=3), ValueError, "width 8, got 3"),
+    ("embed-negative", lambda: embedding(image_size=(6, -8)), ValueError, "image_size[1] must"),
+    ("embed-width", lambda: embedding(embed_dim=0), ValueError, "embed_dim must be at least 1"),
+    ("embed-channels", lambda: embedding(in_channels=None), TypeError, "in_channels must be a wh"),
+    ("embed-image-transposed", lambda: embedding()(images.mT), ValueError, "(B, 3, 6, 8), got ("),
+    ("embed-gray-image", lambda: embedding()(images[:, :1]), ValueError, "got (2, 1, 6, 8)"),
+    ("embed-bytes", lambda: embedding()(images.byte()), TypeError, "floating-point numbers, got"),
+    ("embed-one-image", lambda: embedding()(images[0]), ValueError, "axes (B, C, H, W)"),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [row[1:] for row in BAD_INPUT],
+    ids=[row[0] for row in BAD_INPUT],
+)
+def test_bad_input_is_named(call, kind, words):
+    with pytest.raises(kind) as refusal:
+        call()
+    assert words in str(refusal.value)
