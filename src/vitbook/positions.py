@@ -1,0 +1,230 @@
+"""Where a token is: fixed tables, learned tables, rotations. Introduced in chapter 6."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vitbook import _arguments as check
+
+
+def sincos_1d(n: int, dim: int, *, base: float = 10000.0) -> Tensor:
+    """Positions 0 ... n - 1 as sines and cosines of falling frequency.
+
+    Column 2 i is sin(position * base^(-2 i / dim)), column 2 i + 1 the cosine of the same angle.
+
+    Args:
+        n: Number of positions.
+        dim: Width of the table, even.
+        base: The slowest wave is about base times slower than the fastest.
+
+    Returns:
+        Table (n, dim), float.
+
+    Raises:
+        TypeError: A size is not a whole number.
+        ValueError: A size below 1 or an odd width.
+
+    Source: Vaswani et al. 2017, section 3.5.
+    """
+    angles = _angles(check.whole("n", n), check.whole("dim", dim), base, "dim")
+    table = torch.stack([angles.sin(), angles.cos()], dim=-1)  # (n, dim / 2, 2)
+    return table.flatten(1).to(torch.get_default_dtype())
+
+
+def sincos_2d(grid: int | tuple[int, int], dim: int, *, base: float = 10000.0) -> Tensor:
+    """Patches of a grid as sines and cosines of their column and of their row.
+
+    A quarter of the width each: sin(column), cos(column), sin(row), cos(row), with dim / 4
+    frequencies base^(-4 i / dim). This is the table of MoCo v3. (big_vision divides the exponent
+    by dim / 4 - 1 instead, which is 0 / 0 at dim 4.)
+
+    Args:
+        grid: (rows, columns) of patches; one number means a square.
+        dim: Width of the table, divisible by 4.
+        base: As in :func:`sincos_1d`.
+
+    Returns:
+        Table (rows * columns, dim), float, row by row.
+
+    Raises:
+        TypeError: A size is not a whole number.
+        ValueError: A size below 1 or a width that 4 does not divide.
+
+    Source: Chen, Xie and He 2021 (MoCo v3); Beyer et al. 2022, section 3.
+    """
+    rows, cols = check.pair("grid", grid)
+    dim = check.whole("dim", dim)
+    row, col = _axial(rows, cols, dim, base, "dim")
+    table = torch.cat([col.sin(), col.cos(), row.sin(), row.cos()], dim=-1)
+    return table.to(torch.get_default_dtype())
+
+
+def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn each pair of neighbouring columns (0, 1), (2, 3), ... by its own angle.
+
+    Args:
+        x: (..., N, d), d even.
+        cos: Cosines of the angles (N, d / 2).
+        sin: Sines of the angles (N, d / 2).
+
+    Returns:
+        (..., N, d), in the number type of x; lengths are unchanged.
+
+    Source: Su et al. 2021 (RoFormer), equation 34.
+    """
+    a, b = x.unflatten(-1, (-1, 2)).unbind(-1)  # each (..., N, d / 2)
+    turned = torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1)
+    return turned.flatten(-2).type_as(x)  # (..., N, d)
+
+
+def resample_positions(
+    table: Tensor, old_grid: tuple[int, int], new_grid: tuple[int, int], num_prefix: int = 0
+) -> Tensor:
+    """Stretch a table of positions to another grid of patches, as an image is resized.
+
+    Args:
+        table: (num_prefix + rows * columns, D).
+        old_grid: (rows, columns) of the table.
+        new_grid: (rows, columns) wanted.
+        num_prefix: Rows at the top that belong to no patch (class token); they are kept.
+
+    Returns:
+        (num_prefix + new rows * new columns, D); the table itself when the grids are equal.
+
+    Raises:
+        TypeError: Not a floating-point tensor, or a size that is no whole number.
+        ValueError: The table's length does not fit the old grid.
+
+    Source: Dosovitskiy et al. 2021, section 3.2; bicubic with antialiasing, as timm does it.
+    """
+    check.floats("table", table, "(N, D)")
+    rows, cols = check.pair("old_grid", old_grid)
+    new_rows, new_cols = check.pair("new_grid", new_grid)
+    num_prefix = check.whole("num_prefix", num_prefix, at_least=0)
+    if len(table) != num_prefix + rows * cols:
+        raise ValueError(
+            f"table must have num_prefix + rows * columns = {num_prefix} + {rows} * {cols} rows, "
+            f"got {len(table)}"
+        )
+    if (rows, cols) == (new_rows, new_cols):
+        return table
+    image = table[num_prefix:].T.reshape(1, -1, rows, cols).float()  # (1, D, rows, columns)
+    image = F.interpolate(image, size=(new_rows, new_cols), mode="bicubic", antialias=True)
+    return torch.cat([table[:num_prefix], image[0].flatten(1).T.to(table.dtype)])
+
+
+class LearnedPositions(nn.Module):
+    """Add one free vector per token; the model learns what they mean.
+
+    Args:
+        num_tokens: N, the class token included where there is one.
+        embed_dim: D.
+
+    Source: Dosovitskiy et al. 2021, equation 1.
+    """
+
+    def __init__(self, *, num_tokens: int, embed_dim: int):
+        super().__init__()
+        size = check.whole("num_tokens", num_tokens), check.whole("embed_dim", embed_dim)
+        self.table = nn.Parameter(torch.empty(size))
+        nn.init.trunc_normal_(self.table, std=0.02)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Tokens (B, N, D) -> tokens (B, N, D)."""
+        return x + _check_fits(self.table, x)
+
+
+class FixedPositions(nn.Module):
+    """Add a table that is not trained. Tokens before the patches (class token) get zeros.
+
+    Args:
+        table: (N, D), for example from :func:`sincos_2d`.
+        num_prefix: How many tokens stand before the patches.
+    """
+
+    def __init__(self, table: Tensor, *, num_prefix: int = 0):
+        super().__init__()
+        check.floats("table", table, "(N, D)")
+        num_prefix = check.whole("num_prefix", num_prefix, at_least=0)
+        # it can be computed again at any time, so it has no place in a saved model
+        self.register_buffer("table", F.pad(table, (0, 0, num_prefix, 0)), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Tokens (B, N, D) -> tokens (B, N, D)."""
+        return x + _check_fits(self.table, x)
+
+
+class RotaryPositions(nn.Module):
+    """Turn queries and keys by angles that grow with the position.
+
+    The dot product of two turned vectors depends on their distance only. On a sequence, pair i
+    turns by position * base^(-2 i / d). On a grid, the first half of the pairs turns with the
+    column and the second half with the row. Tokens before the patches are not turned.
+
+    Args:
+        grid: Number of positions of a sequence, or (rows, columns) of a grid.
+        head_dim: d, even for a sequence, divisible by 4 for a grid.
+        num_prefix: How many tokens stand before the patches.
+        base: Default 10000 for a sequence and 100 for a grid.
+
+    Source: Su et al. 2021 (RoFormer), section 3.2; for grids Heo et al. 2024.
+    """
+
+    def __init__(
+        self,
+        *,
+        grid: int | tuple[int, int],
+        head_dim: int,
+        num_prefix: int = 0,
+        base: float | None = None,
+    ):
+        super().__init__()
+        head_dim = check.whole("head_dim", head_dim)
+        num_prefix = check.whole("num_prefix", num_prefix, at_least=0)
+        if isinstance(grid, (tuple, list)):
+            rows, cols = check.pair("grid", grid)
+            row, col = _axial(rows, cols, head_dim, 100.0 if base is None else base, "head_dim")
+            angles = torch.cat([col, row], dim=-1)
+        else:
+            base = 10000.0 if base is None else base
+            angles = _angles(check.whole("grid", grid), head_dim, base, "head_dim")
+        angles = F.pad(angles, (0, 0, num_prefix, 0))  # (num_prefix + N, d / 2)
+        dtype = torch.get_default_dtype()
+        self.register_buffer("cos", angles.cos().to(dtype), persistent=False)
+        self.register_buffer("sin", angles.sin().to(dtype), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Queries or keys (..., N, d) -> (..., N, d)."""
+        tokens, pairs = self.cos.shape
+        if x.shape[-2:] != (tokens, 2 * pairs):
+            raise ValueError(
+                f"x must end with the axes (N, d) = ({tokens}, {2 * pairs}), got {tuple(x.shape)}"
+            )
+        return rotate_pairs(x, self.cos, self.sin)
+
+
+def _angles(n: int, dim: int, base: float, name: str) -> Tensor:
+    """Position times frequency, (n, dim / 2), in double precision."""
+    base = check.real("base", base, above=0)
+    if dim % 2:
+        raise ValueError(f"{name} must be even, got {dim}")
+    frequency = base ** -(torch.arange(0, dim, 2, dtype=torch.float64) / dim)  # (dim / 2,)
+    return torch.arange(n, dtype=torch.float64)[:, None] * frequency
+
+
+def _axial(rows: int, cols: int, dim: int, base: float, name: str) -> tuple[Tensor, Tensor]:
+    """The angles of each patch's row and of its column, each (rows * cols, dim / 4)."""
+    if dim % 4:
+        raise ValueError(f"{name} must be divisible by 4, got {dim}")
+    row = _angles(rows, dim // 2, base, name)
+    col = _angles(cols, dim // 2, base, name)
+    return row.repeat_interleave(cols, dim=0), col.repeat(rows, 1)
+
+
+def _check_fits(table: Tensor, x: Tensor) -> Tensor:
+    if x.shape[-2:] != table.shape:
+        raise ValueError(
+            f"x must have the shape (B, N, D) = (B, {len(table)}, {table.shape[1]}), one token "
+            f"per position, got {tuple(x.shape)}"
+        )
+    return table

@@ -1,0 +1,270 @@
+"""A grid of 3 rows and 5 columns, width 8, one class token: no two sizes alike."""
+
+import math
+
+import pytest
+import torch
+from timm.layers import resample_abs_pos_embed
+from torch.testing import assert_close
+
+from vitbook.attention import MultiHeadSelfAttention
+from vitbook.positions import (
+    FixedPositions,
+    LearnedPositions,
+    RotaryPositions,
+    resample_positions,
+    rotate_pairs,
+    sincos_1d,
+    sincos_2d,
+)
+
+ROWS, COLS, DIM, B, H = 3, 5, 8, 2, 4
+N = ROWS * COLS
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+# fixed tables
+
+
+def test_sincos_1d_is_the_formula_of_the_paper():
+    table = sincos_1d(7, 6)
+    assert table.shape == (7, 6)
+    assert table.dtype == torch.float32
+    for position in range(7):
+        for i in range(3):
+            angle = position / 10000 ** (2 * i / 6)
+            assert table[position, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-6)
+            assert table[position, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+def test_a_shift_is_the_same_rotation_at_every_position():
+    table = sincos_1d(20, DIM)
+    products = table @ table.T  # depends on the distance only
+    for distance in range(5):
+        diagonal = products.diagonal(distance)
+        assert_close(diagonal, diagonal[:1].expand_as(diagonal))
+    assert products[0, 0] - products[0, 1] > 0.1
+
+
+def test_sincos_2d_is_sin_and_cos_of_the_column_then_of_the_row():
+    table = sincos_2d((ROWS, COLS), DIM)
+    assert table.shape == (N, DIM)
+    for row in range(ROWS):
+        for col in range(COLS):
+            frequencies = [1.0, 10000**-0.5]
+            angles = [col * f for f in frequencies], [row * f for f in frequencies]
+            expected = [
+                wave(angle) for axis in angles for wave in (math.sin, math.cos) for angle in axis
+            ]
+            assert_close(table[row * COLS + col], torch.tensor(expected))
+
+
+def test_one_number_as_grid_means_a_square():
+    assert torch.equal(sincos_2d(3, DIM), sincos_2d((3, 3), DIM))
+
+
+@pytest.mark.parametrize("dim", [4, 8, 12])
+def test_small_widths_are_finite_and_no_two_patches_share_a_row(dim):
+    table = sincos_2d((ROWS, COLS), dim)
+    assert table.isfinite().all()
+    assert (torch.cdist(table, table) + torch.eye(N)).min() > 0.1
+    assert sincos_1d(N, 2).isfinite().all()
+    assert torch.equal(sincos_2d(1, dim), sincos_2d((1, 1), dim))
+
+
+def test_a_far_position_is_exact():
+    angle = 99_999.0  # float32 angles would be off by about 0.004 here
+    assert sincos_1d(100_000, 2)[-1, 0].item() == pytest.approx(math.sin(angle), abs=1e-6)
+
+
+# modules
+
+
+def test_learned_positions_are_added_and_trained():
+    layer, x = LearnedPositions(num_tokens=N, embed_dim=DIM), torch.randn(B, N, DIM)
+    assert_close(layer(x) - x, layer.table.expand(B, N, DIM), atol=1e-6, rtol=0)
+    assert 0.01 < layer.table.std() < 0.03
+    layer(x).sum().backward()
+    assert_close(layer.table.grad, torch.full((N, DIM), float(B)))
+    assert set(layer.state_dict()) == {"table"}
+
+
+def test_fixed_positions_leave_the_class_token_alone_and_are_not_trained():
+    table = sincos_2d((ROWS, COLS), DIM)
+    layer, x = FixedPositions(table, num_prefix=1), torch.randn(B, N + 1, DIM)
+    assert torch.equal(layer(x)[:, 0], x[:, 0])
+    assert_close(layer(x)[:, 1:], x[:, 1:] + table)
+    assert not list(layer.parameters())
+    assert not layer.state_dict()
+
+
+def test_tables_are_buffers_that_follow_the_model():
+    for layer in (
+        FixedPositions(sincos_1d(N, DIM)),
+        RotaryPositions(grid=(ROWS, COLS), head_dim=DIM),
+    ):
+        assert all(b.dtype == torch.float64 for b in layer.double().buffers())
+        assert len(list(layer.buffers())) > 0
+
+
+# rotations
+
+
+def test_rotate_pairs_is_a_complex_product():
+    x, angles = torch.randn(B, H, N, DIM), torch.randn(N, DIM // 2)
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+    turned = torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
+    assert_close(rotate_pairs(x, angles.cos(), angles.sin()), turned)
+
+
+def test_rotary_angles_are_those_of_roformer():
+    layer = RotaryPositions(grid=N, head_dim=DIM)
+    x = torch.zeros(N, DIM)
+    x[:, 0::2] = 1  # every pair points along its first axis: (1, 0) turns to (cos, sin)
+    table = sincos_1d(N, DIM)
+    assert_close(layer(x)[:, 0::2], table[:, 1::2])
+    assert_close(layer(x)[:, 1::2], table[:, 0::2])
+
+
+def test_rotary_keeps_lengths_and_makes_products_depend_on_the_distance_only():
+    layer = RotaryPositions(grid=N, head_dim=DIM)
+    q, k = torch.randn(DIM), torch.randn(DIM)
+    assert_close(layer(q.expand(N, DIM)).norm(dim=-1), q.norm().expand(N))
+    products = layer(q.expand(N, DIM)) @ layer(k.expand(N, DIM)).T
+    for distance in (-4, -1, 0, 1, 6):
+        diagonal = products.diagonal(distance)
+        assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-5, rtol=1e-5)
+    assert (products[3, 5] - products[5, 3]).abs() > 1e-3
+
+
+def test_rotary_on_a_grid_turns_half_of_the_pairs_by_column_and_half_by_row():
+    layer = RotaryPositions(grid=(ROWS, COLS), head_dim=DIM)
+    q, k = torch.randn(DIM), torch.randn(DIM)
+    products = layer(q.expand(N, DIM)) @ layer(k.expand(N, DIM)).T
+    products = products.view(ROWS, COLS, ROWS, COLS)
+    for shift_row, shift_col in ((0, 1), (1, 0), (1, -2)):
+        first_col = max(0, -shift_col)
+        same = [
+            products[r, c, r + shift_row, c + shift_col]
+            for r in range(ROWS - shift_row)
+            for c in range(first_col, COLS - max(0, shift_col))
+        ]
+        assert_close(torch.stack(same), same[0].expand(len(same)), atol=1e-5, rtol=1e-5)
+    moved = layer(q.expand(N, DIM)).view(ROWS, COLS, DIM)
+    assert_close(moved[0, :, DIM // 2 :], q[DIM // 2 :].expand(COLS, -1))  # row 0: not turned
+    assert_close(moved[:, 0, : DIM // 2], q[: DIM // 2].expand(ROWS, -1))  # column 0: not turned
+    angle = math.atan2(moved[0, 1, 3], moved[0, 1, 2]) - math.atan2(q[3], q[2])
+    assert math.remainder(angle - 100**-0.5, 2 * math.pi) == pytest.approx(0, abs=1e-5)
+
+
+def test_rotary_leaves_the_class_token_alone():
+    x = torch.randn(B, H, N + 1, DIM)
+    layer = RotaryPositions(grid=(ROWS, COLS), head_dim=DIM, num_prefix=1)
+    plain = RotaryPositions(grid=(ROWS, COLS), head_dim=DIM)
+    assert torch.equal(layer(x)[..., 0, :], x[..., 0, :])
+    assert_close(layer(x)[..., 1:, :], plain(x[..., 1:, :]))
+
+
+def test_rotary_keeps_the_number_type_and_takes_empty_and_non_contiguous_input():
+    layer = RotaryPositions(grid=(ROWS, COLS), head_dim=DIM)
+    assert layer(torch.randn(B, H, N, DIM).bfloat16()).dtype == torch.bfloat16
+    assert layer(torch.randn(0, H, N, DIM)).shape == (0, H, N, DIM)
+    assert RotaryPositions(grid=1, head_dim=2)(torch.ones(1, 2)).tolist() == [[1, 1]]
+    x = torch.randn(B, DIM, N, H).permute(0, 3, 2, 1)
+    assert_close(layer(x), layer(x.contiguous()))
+
+
+def test_attention_with_rotary_sees_order_and_not_where_the_sequence_starts():
+    rotary = RotaryPositions(grid=N, head_dim=DIM)
+    attention = MultiHeadSelfAttention(embed_dim=H * DIM, num_heads=H, rotary=rotary)
+    x = torch.randn(B, N, H * DIM)
+    maps = attention.attention_weights(x)
+    order = torch.randperm(N)
+    shuffled = attention.attention_weights(x[:, order])
+    assert (shuffled - maps[:, :, order][..., order]).abs().max() > 1e-3
+    q, k, _ = attention.project(x.roll(2, dims=1))
+    scores, (q0, k0, _) = q @ k.mT, attention.project(x)
+    assert_close(scores[..., 2:, 2:], (q0 @ k0.mT)[..., :-2, :-2], atol=1e-4, rtol=1e-4)
+
+
+# resampling
+
+
+@pytest.mark.parametrize("num_prefix", [0, 1, 2])
+@pytest.mark.parametrize("new_grid", [(6, 7), (2, 3), (3, 7)])
+def test_resampling_equals_timms_and_keeps_the_prefix(num_prefix, new_grid):
+    table = torch.randn(num_prefix + N, DIM)
+    resampled = resample_positions(table, (ROWS, COLS), new_grid, num_prefix)
+    theirs = resample_abs_pos_embed(
+        table[None], list(new_grid), [ROWS, COLS], num_prefix_tokens=num_prefix
+    )
+    assert_close(resampled, theirs[0])
+    assert torch.equal(resampled[:num_prefix], table[:num_prefix])
+
+
+def test_resampling_to_the_same_grid_changes_nothing():
+    table = torch.randn(N + 1, DIM)
+    assert torch.equal(resample_positions(table, (ROWS, COLS), (ROWS, COLS), 1), table)
+
+
+def test_resampling_keeps_rows_and_columns_apart():
+    column = torch.arange(COLS).float().repeat(ROWS, 1)  # grows along a row, equal down a column
+    table = resample_positions(column.reshape(N, 1), (ROWS, COLS), (6, 10))
+    resampled = table.view(6, 10)
+    assert_close(resampled, resampled[:1].expand(6, 10))
+    assert (resampled.diff(dim=1) > 0).all()
+
+
+def test_resampling_keeps_the_number_type():
+    table = torch.randn(N, DIM).bfloat16()
+    assert resample_positions(table, (ROWS, COLS), (4, 4)).dtype == torch.bfloat16
+
+
+table = torch.randn(N, DIM)
+learned = LearnedPositions(num_tokens=N, embed_dim=DIM)
+rotary = RotaryPositions(grid=(ROWS, COLS), head_dim=DIM)
+
+BAD_INPUT = [
+    ("sincos-1d-odd", lambda: sincos_1d(5, 7), ValueError, "dim must be even, got 7"),
+    ("sincos-1d-none", lambda: sincos_1d(0, 8), ValueError, "n must be at least 1, got 0"),
+    ("sincos-1d-float", lambda: sincos_1d(5, 8.0), TypeError, "dim must be a whole number"),
+    ("sincos-1d-base", lambda: sincos_1d(5, 8, base=0), ValueError, "base must be finite and gre"),
+    ("sincos-1d-nan", lambda: sincos_1d(5, 8, base=math.nan), ValueError, "got nan"),
+    ("sincos-2d-width", lambda: sincos_2d((3, 5), 6), ValueError, "dim must be divisible by 4"),
+    ("sincos-2d-grid", lambda: sincos_2d((3, 0), 8), ValueError, "grid[1] must be at least 1"),
+    ("sincos-2d-three", lambda: sincos_2d((3, 5, 1), 8), ValueError, "one number or (rows, col"),
+    ("learned-zero", lambda: LearnedPositions(num_tokens=0, embed_dim=8), ValueError, "num_tok"),
+    ("learned-length", lambda: learned(torch.randn(B, N + 1, DIM)), ValueError, "(B, 15, 8), one"),
+    ("fixed-list", lambda: FixedPositions([[1.0]]), TypeError, "table must be a torch.Tensor"),
+    ("fixed-prefix", lambda: FixedPositions(table, num_prefix=-1), ValueError, "num_prefix must"),
+    ("fixed-width", lambda: FixedPositions(table)(torch.randn(B, N, 9)), ValueError, "(2, 15, 9)"),
+    ("rotary-odd", lambda: RotaryPositions(grid=5, head_dim=3), ValueError, "head_dim must be e"),
+    ("rotary-grid", lambda: RotaryPositions(grid=(3, 5), head_dim=6), ValueError, "by 4, got 6"),
+    ("rotary-tokens", lambda: rotary(torch.randn(B, H, 16, DIM)), ValueError, "(15, 8), got (2"),
+    ("rotary-base", lambda: RotaryPositions(grid=5, head_dim=4, base="e"), TypeError, "got 'e'"),
+    ("resample-length", lambda: resample_positions(table, (3, 4), (6, 8)), ValueError, "0 + 3 * 4"),
+    ("resample-prefix", lambda: resample_positions(table, (3, 5), (6, 8), 1), ValueError, "1 + 3"),
+    (
+        "resample-axes",
+        lambda: resample_positions(table[None], (3, 5), (6, 8)),
+        ValueError,
+        "(N, D)",
+    ),
+    ("resample-ints", lambda: resample_positions(table.int(), (3, 5), (6, 8)), TypeError, "int32"),
+    ("resample-grid", lambda: resample_positions(table, (3, 5), (6, 0)), ValueError, "new_grid[1]"),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [row[1:] for row in BAD_INPUT],
+    ids=[row[0] for row in BAD_INPUT],
+)
+def test_bad_input_is_named(call, kind, words):
+    with pytest.raises(kind) as refusal:
+        call()
+    assert words in str(refusal.value)
