@@ -26,7 +26,7 @@ def attention_rollout(maps: Tensor) -> Tensor:
 
     Source: Abnar & Zuidema 2020, section 3, "Attention rollout". Introduced in chapter 12.
     """
-    L, B, h, N, _ = check_maps(maps).shape
+    _, B, _, N, _ = check_maps(maps).shape
     identity = torch.eye(N, dtype=maps.dtype, device=maps.device)
     rollout = identity.expand(B, N, N)
     for weights in maps.mean(dim=2):  # (B, N, N), one layer after the other
@@ -120,7 +120,7 @@ def check_tokens_fit(maps: Tensor, grid, num_prefix_tokens: int) -> tuple[int, i
     N = check_maps(maps).shape[-1]
     rows, columns = check.pair("grid", grid)
     check.whole("num_prefix_tokens", num_prefix_tokens, at_least=0)
-    if N != rows * columns + num_prefix_tokens:
+    if rows * columns + num_prefix_tokens != N:
         raise ValueError(
             f"grid {rows} x {columns} and num_prefix_tokens {num_prefix_tokens} make "
             f"{rows * columns + num_prefix_tokens} tokens, but maps have N = {N}"

@@ -1,15 +1,40 @@
-"""Arrays in, figure out. Nothing here sees a model."""
+"""Arrays in, figure out. Nothing here sees a model.
 
+`show(fig, alt=..., caption=...)` displays a figure; the other `show_...` functions return one.
+Arrays may be NumPy arrays, tensors or nested lists.
+"""
+
+from vitbook.plotting.attention import (
+    show_attention,
+    show_attention_distance,
+    show_attention_matrix,
+    show_rollout,
+)
+from vitbook.plotting.colormaps import ATTENTION, SIGNED
+from vitbook.plotting.curves import label_ends, show_curves
 from vitbook.plotting.display import figure_html, figure_png, show
+from vitbook.plotting.images import show_images, show_patches
+from vitbook.plotting.positions import show_position_similarity
 from vitbook.plotting.style import COLORS, FAINT, INK, style, use_style
 
 __all__ = [
+    "ATTENTION",
     "COLORS",
     "FAINT",
     "INK",
+    "SIGNED",
     "figure_html",
     "figure_png",
+    "label_ends",
     "show",
+    "show_attention",
+    "show_attention_distance",
+    "show_attention_matrix",
+    "show_curves",
+    "show_images",
+    "show_patches",
+    "show_position_similarity",
+    "show_rollout",
     "style",
     "use_style",
 ]

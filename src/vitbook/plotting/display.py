@@ -7,26 +7,28 @@ import io
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+from vitbook.plotting.caption import caption_html
 from vitbook.plotting.style import style
 
 CSS_DPI = 96  # one CSS inch
 PIXEL_RATIO = 2  # image pixels per CSS pixel, so that the figure stays sharp on good screens
 
 
-def show(fig, alt, caption=None):
+def show(fig: Figure, alt: str, caption: str | None = None) -> None:
     """Display `fig` as one self-contained HTML figure, and close it.
 
     The picture is a PNG of twice the displayed size, inside the page. It looks the same in the
     book, in JupyterLab and in Colab, and shrinks with the column.
 
     Args:
-        fig: a matplotlib Figure. It is closed, so that the notebook does not draw it again.
-        alt: what the picture shows, in words, for readers who do not see it. Plain text.
-        caption: what stands under the picture, or None. Plain text (no HTML, no Markdown).
+        fig: A matplotlib Figure. It is closed, so that the notebook does not draw it again.
+        alt: What the picture shows, in words, for readers who do not see it. Plain text.
+        caption: What stands under the picture, or None. Plain text (no HTML, no Markdown), with
+            simple maths between dollar signs: `$W_Q$`, `$\\sqrt{d}$`; see `plotting.caption`.
 
     Raises:
         TypeError: `fig` is no Figure, or `alt` or `caption` is no string.
-        ValueError: `alt` or `caption` is empty.
+        ValueError: `alt` or `caption` is empty, or the caption's maths is not simple.
     """
     from IPython.display import display
 
@@ -35,7 +37,7 @@ def show(fig, alt, caption=None):
     display(bundle, raw=True)
 
 
-def figure_html(fig, alt, caption=None):
+def figure_html(fig: Figure, alt: str, caption: str | None = None) -> str:
     """The HTML that `show` displays, as a string. Same arguments, same errors."""
     if not isinstance(fig, Figure):
         raise TypeError(f"fig must be a matplotlib Figure, got {type(fig).__name__}")
@@ -49,12 +51,12 @@ def figure_html(fig, alt, caption=None):
         f' src="data:image/png;base64,{base64.b64encode(png).decode()}">',
     ]
     if caption is not None:
-        caption = _plain_text("caption", caption)
-        parts.append(f"<figcaption>{html.escape(caption, quote=False)}</figcaption>")
+        text = caption_html(_plain_text("caption", caption))
+        parts.append(f"<figcaption>{text}</figcaption>")
     return "".join([*parts, "</figure>"])
 
 
-def figure_png(fig):
+def figure_png(fig: Figure) -> bytes:
     """The figure as PNG bytes; the same figure always gives the same bytes."""
     buffer = io.BytesIO()
     with style():
@@ -69,12 +71,12 @@ def figure_png(fig):
     return buffer.getvalue()
 
 
-def _png_size(png):
+def _png_size(png: bytes) -> tuple[int, ...]:
     """Width and height of a PNG in pixels, read from its first chunk."""
     return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
 
 
-def _plain_text(name, text):
+def _plain_text(name: str, text: str) -> str:
     if not isinstance(text, str):
         raise TypeError(f"{name} must be a string, got {type(text).__name__}")
     text = " ".join(text.split())

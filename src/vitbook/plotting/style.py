@@ -4,6 +4,7 @@ from contextlib import contextmanager
 
 import matplotlib
 from cycler import cycler
+from matplotlib.axes import Axes
 
 # Okabe and Ito (2008), "Color Universal Design", in the order in which lines take them.
 # Yellow comes last: it is too light for a thin line on white.
@@ -26,12 +27,12 @@ STYLE = {
     "figure.constrained_layout.use": True,
     "figure.dpi": 96,
     "font.family": "DejaVu Sans",  # ships with matplotlib, so every machine draws the same
-    "font.size": 11,
-    "axes.titlesize": 11,
-    "axes.labelsize": 11,
-    "xtick.labelsize": 10,
-    "ytick.labelsize": 10,
-    "legend.fontsize": 10,
+    "font.size": 12,
+    "axes.titlesize": 12,
+    "axes.labelsize": 12,
+    "xtick.labelsize": 11,
+    "ytick.labelsize": 11,
+    "legend.fontsize": 11,
     "text.color": INK,
     "axes.labelcolor": INK,
     "axes.edgecolor": INK,
@@ -63,3 +64,10 @@ def style():
     """The style of the book inside a `with` block, the caller's own style after it."""
     with matplotlib.rc_context(STYLE):
         yield
+
+
+def bare(ax: Axes) -> None:
+    """Take ticks and frame away from a panel that holds a picture."""
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines[:].set_visible(False)
