@@ -174,7 +174,7 @@ def staged(what: str, *, ok: str):
             raise failure
 
         del run.__wrapped__
-        first, *others = inspect.signature(check).parameters.values()
+        _trial, *others = inspect.signature(check).parameters.values()
         bound = inspect.Signature(others)
         run.__signature__ = bound
         return run

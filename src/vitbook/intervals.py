@@ -1,0 +1,46 @@
+"""The mean of a few seeds, and how far to trust it."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit
+
+
+class Interval(NamedTuple):
+    """A mean over seeds and the Student t interval around it; `half` is half its width."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def half(self) -> float:
+        return (self.high - self.low) / 2
+
+
+def student_interval(values, confidence: float = 0.95) -> Interval:
+    """Mean of a few independent values and its Student t interval.
+
+    Args:
+        values: at least two finite numbers, one for each seed.
+        confidence: between 0 and 1.
+
+    Raises:
+        ValueError: for fewer than two values, other shapes, NaN, or such a confidence.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 1 or len(values) < 2:
+        raise ValueError(
+            f"values must be at least two numbers, one for each seed, got the shape {values.shape}"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("values must be finite, got NaN or infinity among them")
+    if not isinstance(confidence, int | float) or not 0 < confidence < 1:
+        raise ValueError(f"confidence must be a number between 0 and 1, got {confidence!r}")
+    mean = float(values.mean())
+    quantile = float(stdtrit(len(values) - 1, (1 + confidence) / 2))
+    half = quantile * float(values.std(ddof=1)) / math.sqrt(len(values))
+    return Interval(mean, mean - half, mean + half)
