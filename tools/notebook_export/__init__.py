@@ -1,0 +1,13 @@
+"""Turn the book's MyST pages into plain notebooks for Colab.
+
+    reader      a page as a list of blocks: text, code fences, directives, code cells
+    inline      roles, links and math inside a stretch of text
+    settings    titles, addresses and the release tag, from _config.yml and pyproject.toml
+    site        numbers, titles and link targets, from the built pages
+    references  author-year citations, from references.bib
+    directives  one function for each directive
+    notebook    blocks in order -> cells with stable ids
+
+Whatever a page holds that is not known here is an error that names the file and the line:
+a construct that Colab would show as raw text must never pass unnoticed.
+"""

@@ -1,0 +1,194 @@
+"""What each directive becomes: plain Markdown that Colab, JupyterLab and GitHub all show.
+
+Every function takes the directive and the `Writer` that turns what is nested in it into Markdown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Protocol
+
+from markdown_it import MarkdownIt
+from sphinx.directives.code import LiteralInclude, LiteralIncludeReader
+
+from .inline import display_math, one_line_math
+from .reader import Block, Directive
+from .roles import PageLinks
+
+ADMONITIONS = {"note": "Note", "tip": "Tip", "warning": "Warning", "important": "Important"}
+VERDICTS = {
+    "true": "true",
+    "true with conditions": "true, with conditions",
+    "false": "false",
+    "misleading": "misleading",
+    "open": "open",
+}
+
+
+class Writer(Protocol):
+    """What a directive may ask for."""
+
+    links: PageLinks
+
+    def blocks(self, blocks: list[Block]) -> str: ...
+
+    def text(self, text: str, line: int) -> str: ...
+
+
+def quote(markdown: str) -> str:
+    """A block quote."""
+    lines = one_line_math(markdown).splitlines()
+    return "\n".join(f"> {line}".rstrip() for line in lines)
+
+
+def details(summary: str, markdown: str) -> str:
+    """A folded block. Its summary is HTML, so the Markdown in it is rendered here."""
+    return f"<details>\n<summary>{_html(summary)}</summary>\n\n{markdown}\n\n</details>"
+
+
+def fence(code: str, language: str = "") -> str:
+    """A fenced code block, longer than any fence inside it."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", code)), default=2)
+    marks = "`" * (longest + 1)
+    return f"{marks}{language}\n{code.strip(chr(10))}\n{marks}"
+
+
+def titled(title: str, markdown: str) -> str:
+    return "\n\n".join(part for part in (f"**{title}**" if title else "", markdown) if part)
+
+
+def admonition(directive: Directive, writer: Writer) -> str:
+    title = ADMONITIONS.get(directive.name) or writer.text(directive.argument, directive.line)
+    return quote(titled(title, writer.blocks(directive.blocks())))
+
+
+def dropdown(directive: Directive, writer: Writer) -> str:
+    title = writer.text(directive.argument, directive.line)
+    return details(title, writer.blocks(directive.blocks()))
+
+
+def claim(directive: Directive, writer: Writer) -> str:
+    says = directive.options["says"].strip().strip('"“”')
+    verdict = VERDICTS[directive.options["verdict"].strip().lower()]
+    head = f"**Claim:** “{writer.text(says, directive.line)}”\n\n**Verdict: {verdict}.**"
+    return quote(f"{head} {writer.blocks(directive.blocks())}")
+
+
+def literalinclude(directive: Directive, writer: Writer) -> str:
+    path = (directive.path.parent / directive.argument).resolve()
+    spec = LiteralInclude.option_spec
+    options = {key: spec[key](value or None) for key, value in directive.options.items()}
+    config = SimpleNamespace(source_encoding="utf-8")
+    code, _ = LiteralIncludeReader(str(path), options, config).read()
+    settings = writer.links.settings
+    address, name = settings.file_url(path), path.relative_to(settings.root).as_posix()
+    what = f"`{options['pyobject']}`, from" if "pyobject" in options else "From"
+    caption = writer.text(options.get("caption") or "", directive.line)
+    default = "python" if path.suffix == ".py" else ""
+    code_block = fence(code, options.get("language", default))
+    return f"{titled(caption, f'{what} [{name}]({address}):')}\n\n{code_block}"
+
+
+def code_block(directive: Directive, writer: Writer) -> str:
+    caption = writer.text(directive.options.get("caption", ""), directive.line)
+    return titled(caption, fence(directive.text, directive.argument))
+
+
+def figure(directive: Directive, writer: Writer) -> str:
+    image = writer.links.image(directive.options.get("alt", ""), directive.argument)
+    caption = writer.blocks(directive.blocks()) if directive.body else ""
+    name = directive.options.get("name", "")
+    if name and directive.name == "figure":
+        caption = f"*{writer.links.site.number(name)[0]}.* {caption}"
+    return f"{image}\n\n{caption}".strip()
+
+
+def math(directive: Directive, writer: Writer) -> str:
+    label = directive.options.get("label", "")
+    number = writer.links.site.equation(label)[0] if label else ""
+    return display_math(f"{directive.argument}\n{directive.text}", number)
+
+
+def table(directive: Directive, writer: Writer) -> str:
+    title = writer.text(directive.argument, directive.line)
+    return titled(title, writer.blocks(directive.blocks()))
+
+
+def list_table(directive: Directive, writer: Writer) -> str:
+    """Rows are `* - cell`, further cells `  - cell`, longer cells are indented below them."""
+    rows: list[list[str]] = []
+    for line in directive.text.splitlines():
+        if match := re.match(r"^(?P<row>[*-]\s+)?(?P<lead>\s*)-(?:\s+(?P<cell>.*))?$", line):
+            if match["row"]:
+                rows.append([])
+            elif not match["lead"]:
+                raise ValueError(f"a row of a list-table begins with '* - ', not {line!r}")
+            rows[-1].append(match["cell"] or "")
+        elif line.strip():
+            rows[-1][-1] += f" {line.strip()}"
+    if len({len(row) for row in rows}) != 1:
+        raise ValueError("the rows of this list-table have different lengths")
+    if int(directive.options.get("header-rows", 0)) != 1:
+        raise ValueError("a list-table needs :header-rows: 1, as a Markdown table has one")
+    lines = [
+        "| " + " | ".join(_table_cell(cell, directive, writer) for cell in row) + " |"
+        for row in rows
+    ]
+    lines.insert(1, "|" + " --- |" * len(rows[0]))
+    return titled(writer.text(directive.argument, directive.line), "\n".join(lines))
+
+
+def tabs(directive: Directive, writer: Writer) -> str:
+    return writer.blocks(directive.blocks())
+
+
+def tab(directive: Directive, writer: Writer) -> str:
+    title = writer.text(directive.argument, directive.line)
+    return titled(title, writer.blocks(directive.blocks()))
+
+
+def on_the_site(directive: Directive, writer: Writer) -> str:
+    """Lists that are made from the whole book stay on its site."""
+    title, address = writer.links.site.document(writer.links.document)
+    what = {"claims-table": "The table of claims", "bibliography": "The bibliography"}
+    return f"{what[directive.name]} is on the book's page [{title}]({address})."
+
+
+DIRECTIVES: dict[str, Callable[[Directive, Writer], str]] = {
+    **dict.fromkeys(["admonition", *ADMONITIONS], admonition),
+    "dropdown": dropdown,
+    "claim": claim,
+    "claims-table": on_the_site,
+    "bibliography": on_the_site,
+    "literalinclude": literalinclude,
+    "code-block": code_block,
+    "figure": figure,
+    "image": figure,
+    "math": math,
+    "table": table,
+    "list-table": list_table,
+    "tab-set": tabs,
+    "tab-item": tab,
+}
+
+
+def _table_cell(cell: str, directive: Directive, writer: Writer) -> str:
+    """One line, with the bars that are not column borders written another way."""
+    text = " ".join(writer.text(cell, directive.line).split())
+    pieces = re.split(r"(\$[^$]+\$)", text)
+    pieces[1::2] = [
+        piece.replace(r"\|", r"\Vert ").replace("|", r"\vert ") for piece in pieces[1::2]
+    ]
+    pieces[::2] = [piece.replace("|", r"\|") for piece in pieces[::2]]
+    return "".join(pieces)
+
+
+def _html(markdown: str) -> str:
+    pieces = re.split(r"(\$[^$]+\$)", markdown)
+    pieces[::2] = [
+        MarkdownIt().renderInline(piece) if piece.strip() else piece for piece in pieces[::2]
+    ]
+    pieces[1::2] = [piece.replace("<", r"\lt ").replace("&", "&amp;") for piece in pieces[1::2]]
+    return "".join(pieces)

@@ -1,0 +1,226 @@
+"""One page -> one notebook: plain cells, no outputs, ids that stay when other cells change."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from .directives import DIRECTIVES, details, fence
+from .inline import translate
+from .reader import Block, Directive, Fence, Page, PageError, Text
+from .roles import PageLinks
+
+TAGS = {"hide-input", "hide-output", "hide-cell", "remove-input", "remove-output", "remove-cell"}
+CODE = {"code-cell"}
+GATES = {"exercise-start", "exercise-end", "solution-start", "solution-end"}
+SOLUTION = "solution"  # the tag of a Markdown cell whose code must pass; see run_notebooks.py
+
+BOOTSTRAP = """\
+# Colab lacks the course's package; where it is installed, this cell does nothing.
+import importlib.util
+
+if importlib.util.find_spec("vitbook") is None:
+    %pip install -q --no-deps "{requirement}"
+    importlib.invalidate_caches()
+"""
+BOOTSTRAP_SCRIPT = """\
+import importlib.util
+
+if importlib.util.find_spec("vitbook") is None:
+    raise SystemExit('This script needs the package: pip install "{requirement}"')
+"""
+
+
+class Exporter:
+    """Writes the cells of one page.
+
+    Top-level directives are either cells (`code-cell`), gates around cells (exercises and
+    solutions) or plain Markdown; `blocks` and `text` serve the directives that nest others.
+    """
+
+    def __init__(self, page: Page, links: PageLinks) -> None:
+        self.page, self.links = page, links
+        self._inline = links.inline()
+        self._cells: list = []
+        self._waiting: list[str] = []  # Markdown of the cell being filled
+        self._solution: Directive | None = None
+
+    def notebook(self) -> nbformat.NotebookNode:
+        """The whole notebook, with the link back and the install cell in front."""
+        for block in self.page.blocks:
+            self._top_level(block)
+        if self._solution:
+            raise PageError(self.page.path, self._solution.line, "this solution has no end")
+        self._flush()
+        title, introduction = self._title()
+        self._cells[:1] = [
+            new_markdown_cell(f"{title}\n\n{self._link_back()}"),
+            new_code_cell(BOOTSTRAP.format(requirement=self.links.settings.requirement).strip()),
+            *([new_markdown_cell(introduction)] if introduction else []),
+        ]
+        _set_ids(self._cells, self.page.path.stem)
+        metadata = {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        }
+        notebook = new_notebook(cells=self._cells, metadata=metadata)
+        nbformat.validate(notebook)
+        return notebook
+
+    def blocks(self, blocks: list[Block]) -> str:
+        """Markdown of nested blocks."""
+        return "\n\n".join(part for part in map(self._markdown, blocks) if part.strip())
+
+    def text(self, text: str, line: int) -> str:
+        """Markdown of a stretch of text."""
+        return translate(text, self._inline, self.page.path, line)
+
+    def _markdown(self, block: Block) -> str:
+        if isinstance(block, Text):
+            return self.text(block.text, block.line)
+        if isinstance(block, Fence):
+            return block.text
+        if block.name in CODE | GATES:
+            raise self._error(block, "stands inside another directive; it must stand on its own")
+        if block.name not in DIRECTIVES:
+            raise self._error(block, "is not translated: Colab would show it as raw text")
+        try:
+            markdown = DIRECTIVES[block.name](block, self)
+        except PageError:
+            raise
+        except (KeyError, ValueError, OSError) as error:
+            reason = error.args[0] if isinstance(error, KeyError) else error
+            raise self._error(block, f"cannot be translated: {reason}") from error
+        return "\n".join(" " * block.indent * bool(line) + line for line in markdown.splitlines())
+
+    def _top_level(self, block: Block) -> None:
+        name = block.name if isinstance(block, Directive) else ""
+        if name in CODE:
+            self._code(block)
+        elif name in GATES:
+            self._gate(block)
+        elif isinstance(block, Text):
+            for part in _sections(block):
+                if part.text.lstrip().startswith("#"):
+                    self._flush()
+                self._waiting.append(self._markdown(part))
+        else:
+            self._waiting.append(self._markdown(block))
+
+    def _code(self, block: Directive) -> None:
+        tags = _tags(block)
+        if unknown := tags - TAGS:
+            raise self._error(block, f"has a tag with no meaning in Colab: {', '.join(unknown)}")
+        if self._solution:
+            self._waiting.append(fence(block.text, "python"))
+            return
+        self._flush()
+        cell = new_code_cell(block.text)
+        if tags:
+            cell.metadata["tags"] = sorted(tags)
+        if tags & {"hide-input", "hide-cell", "remove-input", "remove-cell"}:
+            cell.metadata["jupyter"] = {"source_hidden": True}
+        self._cells.append(cell)
+
+    def _gate(self, block: Directive) -> None:
+        """Exercises get a heading; a solution becomes one folded cell whose code does not run."""
+        if block.name == "exercise-start":
+            self._flush()
+            number = self.links.site.number(block.options["label"])[0]
+            title = self.text(block.argument, block.line)
+            self._waiting.append(f"### {number}: {title}" if title else f"### {number}")
+        elif block.name == "solution-start":
+            self._flush()
+            self._solution = block
+        elif block.name == "solution-end":
+            if self._solution is None:
+                raise self._error(block, "ends a solution that was never begun")
+            number = self.links.site.number(self._solution.argument)[0]
+            folded = details(f"Solution to {number}", "\n\n".join(self._waiting))
+            self._waiting, self._solution = [], None
+            cell = new_markdown_cell(folded)
+            cell.metadata["tags"] = [SOLUTION]
+            self._cells.append(cell)
+        else:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._solution:
+            return
+        text = "\n\n".join(part for part in self._waiting if part.strip())
+        self._waiting = []
+        if text:
+            self._cells.append(new_markdown_cell(text))
+
+    def _title(self) -> tuple[str, str]:
+        """The page's title line and what follows it before the next heading or cell."""
+        first = self._cells[0] if self._cells else new_code_cell()
+        title, _, rest = first.source.partition("\n")
+        if first.cell_type != "markdown" or not title.startswith("# "):
+            raise PageError(self.page.path, 1, "the page does not begin with its title")
+        return title, rest.strip("\n")
+
+    def _link_back(self) -> str:
+        settings = self.links.settings
+        _, address = self.links.site.document(self.links.document)
+        return (
+            f"*This notebook is made from [the page]({address}) of "
+            f"[{settings.title}]({settings.site_url}), which shows the figures and the numbers of "
+            f"its last build. Run the next cell first.*"
+        )
+
+    def _error(self, block: Directive, what: str) -> PageError:
+        return PageError(self.page.path, block.line, f"{{{block.name}}} {what}")
+
+
+def write_notebook(notebook: nbformat.NotebookNode) -> str:
+    return nbformat.writes(notebook) + "\n"
+
+
+def write_script(notebook: nbformat.NotebookNode, requirement: str) -> str:
+    """The notebook as a plain Python script in percent format."""
+    copy = nbformat.from_dict(notebook)
+    copy.cells[1].source = BOOTSTRAP_SCRIPT.format(requirement=requirement).strip()
+    return jupytext.writes(copy, fmt="py:percent")
+
+
+def _sections(block: Text) -> list[Text]:
+    """Cut text before its headings, so that each section is a cell of its own."""
+    parts, start = [], 0
+    lines = block.text.split("\n")
+    for at, line in enumerate([*lines, "# end"]):
+        if re.match(r"^#{1,6} ", line):
+            if any(text.strip() for text in lines[start:at]):
+                parts.append(Text(block.line + start, "\n".join(lines[start:at])))
+            start = at
+    return parts
+
+
+def _tags(block: Directive) -> set[str]:
+    tags = block.options.get("tags", "")
+    if isinstance(tags, list):
+        return set(tags)
+    return set(re.findall(r"[\w-]+", tags))
+
+
+def _set_ids(cells: list, stem: str) -> None:
+    """An id is a digest of the cell's text, so editing one cell leaves the other ids alone."""
+    seen: set[str] = set()
+    for cell in cells:
+        repeat = 0
+        while True:
+            whole = f"{stem}\0{cell.cell_type}\0{cell.source}\0{repeat}"
+            cell.id = hashlib.sha256(whole.encode()).hexdigest()[:12]
+            if cell.id not in seen:
+                break
+            repeat += 1
+        seen.add(cell.id)
+
+
+def stem_of(document: str) -> str:
+    return Path(document).name

@@ -1,0 +1,127 @@
+"""What each role, link and image of one page becomes in its notebook."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .inline import Inline
+from .references import References
+from .settings import Settings
+from .site import Site
+
+
+class PageLinks:
+    """Resolves the inline syntax of one page against the built site.
+
+    Args:
+        settings: the book's settings.
+        site: the built site.
+        references: the book's literature.
+        document: the page's name in the table of contents.
+    """
+
+    def __init__(
+        self, settings: Settings, site: Site, references: References, document: str
+    ) -> None:
+        self.settings, self.site, self.references = settings, site, references
+        self.document = document
+        self.folder = settings.source(document).parent
+
+    def inline(self) -> Inline:
+        return Inline(
+            role=self.role,
+            equation_number=lambda label: self.site.equation(label)[0],
+            image=self.image,
+            link=self.link,
+            title=self.title,
+        )
+
+    def role(self, name: str, content: str) -> str:
+        """Markdown for one role. Raises KeyError for a role that is not known here."""
+        text, target = split_target(content)
+        match name:
+            case "glue:text":
+                key, _, spec = content.rpartition(":") if ":" in content else (content, "", "s")
+                return self.site.glued(self.document, key, spec)
+            case "cite" | "cite:p":
+                return self.references.cite(content)
+            case "cite:t":
+                return self.references.cite(content, textual=True)
+            case "ref":
+                return markdown_link(text, *self.site.label(target))
+            case "numref":
+                number, url = self.site.number(target)
+                return markdown_link(_numbered(text, number), number, url)
+            case "eq":
+                return markdown_link("", *self.site.equation(content))
+            case "doc":
+                return markdown_link(text, *self.site.document(self._document(target)))
+            case "math":
+                return f"${content}$"
+            case "sub" | "sup":
+                return f"<{name}>{content}</{name}>"
+        raise KeyError(f"the role {{{name}}} is not translated")
+
+    def image(self, alt: str, source: str) -> str:
+        """Markdown for an image; a local one is linked at the release tag."""
+        if not alt.strip():
+            raise ValueError(f"the image {source} has no alt text")
+        if not _is_address(source):
+            source = self.settings.raw_url(self._file(source))
+        return f"![{alt}]({source})"
+
+    def link(self, target: str) -> str:
+        """The address behind the target of a Markdown link."""
+        return target if _is_address(target) else self._resolve(target)[1]
+
+    def title(self, target: str) -> str:
+        """The text of a link that has none of its own."""
+        if _is_address(target):
+            raise ValueError(f"the link to {target} has no text")
+        return self._resolve(target)[0]
+
+    def _resolve(self, target: str) -> tuple[str, str]:
+        name, _, anchor = target.partition("#")
+        if not name or "." not in name:
+            return self.site.label(anchor or name)
+        if not name.endswith(".md"):
+            path = self._file(name)
+            return path.name, self.settings.file_url(path)
+        if anchor:
+            return self.site.label(anchor)
+        return self.site.document(self._document(name.removesuffix(".md")))
+
+    def _document(self, name: str) -> str:
+        """A page's name in the table of contents, from a name relative to this page."""
+        if name.startswith("/"):
+            return name[1:]
+        path = (self.folder / name).resolve()
+        return path.relative_to(self.settings.book).as_posix()
+
+    def _file(self, name: str) -> Path:
+        path = (self.folder / name).resolve()
+        if not path.is_file() or self.settings.root not in path.parents:
+            raise KeyError(f"the repository has no file {name}")
+        return path
+
+
+def split_target(content: str) -> tuple[str, str]:
+    """("text", "target") of `text <target>`; an empty text where there is only a target."""
+    if content.endswith(">") and " <" in content:
+        text, _, target = content[:-1].rpartition(" <")
+        return text, target
+    return "", content
+
+
+def markdown_link(text: str, title: str, url: str) -> str:
+    return f"[{text or title}]({url})"
+
+
+def _numbered(text: str, number: str) -> str:
+    """Fill the number into an explicit text such as `Figure %s` or `Figure {number}`."""
+    bare = number.rpartition(" ")[2]
+    return text.replace("%s", bare).replace("{number}", bare)
+
+
+def _is_address(target: str) -> bool:
+    return target.startswith(("https://", "http://", "mailto:"))
