@@ -14,7 +14,6 @@ from vitbook.checks.weighted_average import (
     check_window_mask,
 )
 
-
 # --- weights by hand --------------------------------------------------------------------------
 
 
