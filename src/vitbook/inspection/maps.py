@@ -39,7 +39,7 @@ def mean_attention_distance(
     maps: Tensor,
     grid: int | tuple[int, int],
     patch_size: int | tuple[int, int],
-    num_prefix_tokens: int = 1,
+    num_prefix: int = 1,
 ) -> Tensor:
     """How far a patch looks, in pixels, averaged over its weights and over all patches.
 
@@ -50,7 +50,7 @@ def mean_attention_distance(
         maps: Attention weights (L, B, h, N, N).
         grid: (rows, columns) of patches, or one number for a square grid.
         patch_size: P in pixels, or (height, width) of a patch.
-        num_prefix_tokens: How many tokens stand before the patches.
+        num_prefix: How many tokens stand before the patches.
 
     Returns:
         Distances between patch centres in pixels (L, B, h). A head in which no patch looks at any
@@ -62,27 +62,25 @@ def mean_attention_distance(
 
     Source: Dosovitskiy et al. 2021, section 4.5 and figure 7 (right). Introduced in chapter 12.
     """
-    grid = check_tokens_fit(maps, grid, num_prefix_tokens)
+    grid = check_tokens_fit(maps, grid, num_prefix)
     height, width = check.pair("patch_size", patch_size)
     rows = torch.arange(grid[0], device=maps.device).repeat_interleave(grid[1]) * height
     columns = torch.arange(grid[1], device=maps.device).repeat(grid[0]) * width
     centres = torch.stack([rows, columns], dim=-1).to(maps.dtype)  # (N_patches, 2)
     distances = (centres[:, None] - centres[None]).norm(dim=-1)  # (N_patches, N_patches)
-    weights = maps[..., num_prefix_tokens:, num_prefix_tokens:]
+    weights = maps[..., num_prefix:, num_prefix:]
     total = weights.sum(dim=-1)  # (L, B, h, N_patches)
     reach = torch.einsum("lbhqk,qk->lbhq", weights, distances) / total
     return reach.nanmean(dim=-1)  # (L, B, h)
 
 
-def class_token_attention(
-    maps: Tensor, grid: int | tuple[int, int], num_prefix_tokens: int = 1
-) -> Tensor:
+def class_token_attention(maps: Tensor, grid: int | tuple[int, int], num_prefix: int = 1) -> Tensor:
     """Where the class token looks, laid out as the image.
 
     Args:
         maps: Attention weights (L, B, h, N, N); the class token is token 0.
         grid: (rows, columns) of patches, or one number for a square grid.
-        num_prefix_tokens: How many tokens stand before the patches, the class token among them.
+        num_prefix: How many tokens stand before the patches, the class token among them.
 
     Returns:
         The class token's weights on the patches (L, B, h, rows, columns). What it gives to itself
@@ -95,9 +93,9 @@ def class_token_attention(
 
     Introduced in chapter 12.
     """
-    check.whole("num_prefix_tokens", num_prefix_tokens, at_least=1)
-    grid = check_tokens_fit(maps, grid, num_prefix_tokens)
-    return maps[..., 0, num_prefix_tokens:].unflatten(-1, grid)  # (L, B, h, rows, columns)
+    check.whole("num_prefix", num_prefix, at_least=1)
+    grid = check_tokens_fit(maps, grid, num_prefix)
+    return maps[..., 0, num_prefix:].unflatten(-1, grid)  # (L, B, h, rows, columns)
 
 
 def check_maps(maps: Tensor) -> Tensor:
@@ -116,13 +114,13 @@ def check_maps(maps: Tensor) -> Tensor:
     return maps
 
 
-def check_tokens_fit(maps: Tensor, grid, num_prefix_tokens: int) -> tuple[int, int]:
+def check_tokens_fit(maps: Tensor, grid, num_prefix: int) -> tuple[int, int]:
     N = check_maps(maps).shape[-1]
     rows, columns = check.pair("grid", grid)
-    check.whole("num_prefix_tokens", num_prefix_tokens, at_least=0)
-    if rows * columns + num_prefix_tokens != N:
+    check.whole("num_prefix", num_prefix, at_least=0)
+    if rows * columns + num_prefix != N:
         raise ValueError(
-            f"grid {rows} x {columns} and num_prefix_tokens {num_prefix_tokens} make "
-            f"{rows * columns + num_prefix_tokens} tokens, but maps have N = {N}"
+            f"grid {rows} x {columns} and num_prefix {num_prefix} make "
+            f"{rows * columns + num_prefix} tokens, but maps have N = {N}"
         )
     return rows, columns

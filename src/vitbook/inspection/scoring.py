@@ -7,9 +7,7 @@ from vitbook import _arguments as check
 from vitbook.inspection.maps import check_maps
 
 
-def attention_hits(
-    maps: Tensor, sources: Tensor, targets: Tensor, num_prefix_tokens: int = 1
-) -> Tensor:
+def attention_hits(maps: Tensor, sources: Tensor, targets: Tensor, num_prefix: int = 1) -> Tensor:
     """Score maps where the right answer is known: does the source's attention find the target?
 
     The rows of an image's source patches are averaged. The source patches themselves and the
@@ -21,7 +19,7 @@ def attention_hits(
         maps: Attention weights (L, B, h, N, N).
         sources: Boolean (B, N_patches), True for the patches whose attention is judged.
         targets: Boolean (B, N_patches), True for the patches that it should find.
-        num_prefix_tokens: How many tokens stand before the patches.
+        num_prefix: How many tokens stand before the patches.
 
     Returns:
         Scores (L, B, h) from 0 to 1. Their mean over B is the hit rate of each layer and head.
@@ -33,12 +31,12 @@ def attention_hits(
     Introduced in chapter 12.
     """
     check_maps(maps)
-    check.whole("num_prefix_tokens", num_prefix_tokens, at_least=0)
-    _check_patches("sources", sources, maps, num_prefix_tokens)
-    _check_patches("targets", targets, maps, num_prefix_tokens)
+    check.whole("num_prefix", num_prefix, at_least=0)
+    _check_patches("sources", sources, maps, num_prefix)
+    _check_patches("targets", targets, maps, num_prefix)
     if bool((sources & targets).any()):
         raise ValueError("sources and targets share a patch; a patch can be only one of the two")
-    weights = maps[..., num_prefix_tokens:, num_prefix_tokens:]  # (L, B, h, N_patches, N_patches)
+    weights = maps[..., num_prefix:, num_prefix:]  # (L, B, h, N_patches, N_patches)
     share = sources.to(maps.dtype) / sources.sum(dim=-1, keepdim=True)  # (B, N_patches)
     looks = torch.einsum("lbhqk,bq->lbhk", weights, share)
     looks = looks.masked_fill(sources[:, None], -1.0)
@@ -47,11 +45,11 @@ def attention_hits(
     return found.to(maps.dtype) / strongest.sum(dim=-1)  # (L, B, h)
 
 
-def _check_patches(name: str, patches: Tensor, maps: Tensor, num_prefix_tokens: int) -> None:
+def _check_patches(name: str, patches: Tensor, maps: Tensor, num_prefix: int) -> None:
     if not isinstance(patches, Tensor) or patches.dtype != torch.bool:
         kind = patches.dtype if isinstance(patches, Tensor) else type(patches).__name__
         raise TypeError(f"{name} must be a boolean tensor (B, N_patches), got {kind}")
-    shape = (maps.shape[1], maps.shape[-1] - num_prefix_tokens)
+    shape = (maps.shape[1], maps.shape[-1] - num_prefix)
     if patches.shape != shape:
         raise ValueError(
             f"{name} must have the shape (B, N_patches) = {shape}, got {tuple(patches.shape)}"

@@ -9,25 +9,23 @@ from vitbook.plotting.style import style
 
 
 @style()
-def show_position_similarity(
-    table, grid, *, num_prefix_tokens: int = 0, width: float = 5.0
-) -> Figure:
+def show_position_similarity(table, grid, *, num_prefix: int = 0, width: float = 5.0) -> Figure:
     """How alike the position vectors are: one small map for each position, laid out as the grid.
 
     Args:
         table: One position vector for each token (N, D).
         grid: (rows, columns) of patches, or one number for a square grid.
-        num_prefix_tokens: How many vectors stand before those of the patches; they are left out.
+        num_prefix: How many vectors stand before those of the patches; they are left out.
         width: Width of the figure in inches.
 
     Source: after Dosovitskiy et al. 2021, figure 7 (centre).
     """
     table = check.array("table", table, "(N, D)")
     rows, columns = check.pair("grid", grid)
-    prefix = check.whole("num_prefix_tokens", num_prefix_tokens, at_least=0)
+    prefix = check.whole("num_prefix", num_prefix, at_least=0)
     if len(table) != rows * columns + prefix:
         raise ValueError(
-            f"grid {rows} x {columns} and num_prefix_tokens {prefix} make "
+            f"grid {rows} x {columns} and num_prefix {prefix} make "
             f"{rows * columns + prefix} vectors, but table has {len(table)}"
         )
     table = table[prefix:]

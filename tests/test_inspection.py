@@ -1,0 +1,464 @@
+"""L = 3, B = 2, h = 4, a grid of 2 x 3 patches and one class token: no two sizes alike."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.testing import assert_close
+
+from vitbook.attention import MultiHeadCrossAttention, MultiHeadSelfAttention, causal_mask
+from vitbook.inspection import (
+    attention_hits,
+    attention_maps,
+    attention_rollout,
+    class_token_attention,
+    mean_attention_distance,
+    record_attention,
+)
+from vitbook.vit import VisionTransformer
+
+L, B, H, GRID, N = 3, 2, 4, (2, 3), 7
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def tiny_vit(**options):
+    options = {"embed_dim": 16, "depth": L, "num_heads": H, "num_classes": 5} | options
+    model = VisionTransformer(image_size=(8, 12), patch_size=4, in_channels=1, **options)
+    for parameter in model.parameters():  # far from the small first weights: maps with structure
+        nn.init.normal_(parameter, std=0.4)
+    return model
+
+
+def images():
+    return torch.randn(B, 1, 8, 12)
+
+
+def random_maps(*shape):
+    return torch.rand(*(shape or (L, B, H, N, N))).mul(4).softmax(dim=-1)
+
+
+# --- recording ---------------------------------------------------------------------------------
+
+
+def test_recording_leaves_logits_and_gradients_bit_identical_even_with_dropout():
+    model = tiny_vit(dropout=0.3)
+    twin = copy.deepcopy(model)
+    x = images()
+
+    torch.manual_seed(1)
+    plain = model.train()(x)
+    plain.square().sum().backward()
+    torch.manual_seed(1)
+    with record_attention(twin.train()) as maps:
+        recorded = twin(x)
+        recorded.square().sum().backward()
+    after = torch.rand(1)
+    torch.manual_seed(1)
+    model(x)
+
+    assert torch.equal(plain, recorded)
+    assert torch.equal(after, torch.rand(1)), "recording drew random numbers"
+    for a, b in zip(model.parameters(), twin.parameters(), strict=True):
+        assert torch.equal(a.grad, b.grad)
+    assert len(maps) == L
+    assert not any(weights.requires_grad for weights in maps.values())
+
+
+def test_the_fused_kernel_stays_in_use_while_recording():
+    model = tiny_vit().eval()
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with (
+        sdpa_kernel(SDPBackend.FLASH_ATTENTION),  # no other kernel is allowed, so a fallback fails
+        torch.profiler.profile(activities=activities) as profile,
+        torch.no_grad(),
+        record_attention(model),
+    ):
+        model(images())
+    calls = {event.key: event.count for event in profile.key_averages()}
+    assert calls["aten::_scaled_dot_product_flash_attention_for_cpu"] == L
+
+
+def test_recorded_maps_are_those_that_forward_used():
+    layer = MultiHeadSelfAttention(embed_dim=12, num_heads=3)
+    x = torch.randn(B, 5, 12)
+    with record_attention(layer) as maps:
+        out = layer(x)
+    (weights,) = maps.values()
+    values = layer.project(x)[2]
+    mixed = (weights @ values).transpose(1, 2).reshape(B, 5, 12)
+    assert_close(layer.proj(mixed), out)
+
+
+def test_recorded_maps_equal_those_of_nn_multihead_attention():
+    layer = MultiHeadSelfAttention(embed_dim=12, num_heads=3)
+    nn.init.normal_(layer.qkv.bias)
+    twin = nn.MultiheadAttention(12, 3, batch_first=True)
+    with torch.no_grad():
+        twin.in_proj_weight.copy_(layer.qkv.weight)
+        twin.in_proj_bias.copy_(layer.qkv.bias)
+    x = torch.randn(B, 5, 12)
+    with record_attention(layer) as maps:
+        layer(x)
+    _, expected = twin(x, x, x, average_attn_weights=False)
+    assert_close(maps[""], expected)
+
+
+def test_a_mask_given_by_keyword_is_recorded_as_the_layer_saw_it():
+    layer = MultiHeadSelfAttention(embed_dim=12, num_heads=3)
+    with record_attention(layer) as maps:
+        layer(torch.randn(B, 5, 12), mask=causal_mask(5))
+    assert (maps[""].triu(diagonal=1) == 0).all()
+    assert_close(maps[""].sum(dim=-1), torch.ones(B, 3, 5))
+
+
+def test_cross_attention_is_recorded_with_its_context():
+    layer = MultiHeadCrossAttention(embed_dim=12, num_heads=3)
+    with record_attention(nn.ModuleDict({"cross": layer})) as maps:
+        layer(torch.randn(B, 5, 12), torch.randn(B, 7, 12))
+    assert maps["cross"].shape == (B, 3, 5, 7)
+
+
+def test_names_are_those_of_the_model_in_the_order_in_which_the_layers_run():
+    first = MultiHeadSelfAttention(embed_dim=8, num_heads=2)
+    second = MultiHeadSelfAttention(embed_dim=8, num_heads=2)
+
+    class Backwards(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.late, self.early = second, first
+
+        def forward(self, x):
+            return self.late(self.early(x))
+
+    model = Backwards()
+    with record_attention(model) as maps:
+        model(torch.randn(B, 5, 8))
+    assert list(maps) == ["early", "late"]
+
+
+def count_hooks(model):
+    return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
+
+
+def test_hooks_are_gone_after_the_block_and_after_an_exception():
+    model = tiny_vit()
+    with record_attention(model):
+        assert count_hooks(model) == L
+        model(images())
+    assert count_hooks(model) == 0
+
+    with pytest.raises(ZeroDivisionError), record_attention(model):
+        1 / 0  # noqa: B018
+    assert count_hooks(model) == 0
+
+    with pytest.raises(ValueError), record_attention(model):
+        model(torch.randn(B, 1, 5, 5))
+    assert count_hooks(model) == 0
+
+
+def test_an_error_inside_the_block_is_not_hidden_by_nothing_was_recorded():
+    with pytest.raises(KeyError, match="mine"), record_attention(tiny_vit()):
+        raise KeyError("mine")
+
+
+def test_a_block_without_a_forward_pass_raises():
+    with pytest.raises(RuntimeError, match="nothing was recorded"), record_attention(tiny_vit()):
+        pass
+
+
+def test_a_second_forward_pass_in_one_block_raises_instead_of_overwriting():
+    def run_twice(model):
+        model(model_input := images())
+        model(model_input)
+
+    with pytest.raises(RuntimeError, match="ran twice"), record_attention(model := tiny_vit()):
+        run_twice(model)
+
+
+def test_a_compiled_copy_that_skips_hooks_raises():
+    model = tiny_vit().eval()
+    compiled = torch.compile(model, backend="eager")
+    with torch.no_grad():
+        compiled(images())
+        with pytest.raises(RuntimeError, match="nothing was recorded"):  # noqa: SIM117
+            with record_attention(model):
+                compiled(images())
+
+
+# --- stacked maps ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pool", ["cls", "mean"])
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+def test_maps_of_a_vit_are_stacked_and_their_rows_sum_to_one(pool, positions):
+    model = tiny_vit(pool=pool, positions=positions)
+    maps = attention_maps(model, images())
+    tokens = 6 + (pool == "cls")
+    assert maps.shape == (L, B, H, tokens, tokens)
+    assert_close(maps.sum(dim=-1), torch.ones(L, B, H, tokens))
+    assert maps.std() > 0.01, "maps without structure would pass any test"
+
+
+def test_maps_of_one_image_do_not_depend_on_its_neighbours_in_the_batch():
+    model, x = tiny_vit(), images()
+    together = attention_maps(model, x)
+    assert_close(together[:, 1:], attention_maps(model, x[1:]))
+
+
+def test_taking_maps_leaves_modes_gradients_and_random_numbers_alone():
+    model = tiny_vit(dropout=0.5).train()
+    model.head.eval()
+    modes = [module.training for module in model.modules()]
+    x = images().requires_grad_()
+    state = torch.random.get_rng_state()
+    maps = attention_maps(model, x)
+    assert [module.training for module in model.modules()] == modes
+    assert not maps.requires_grad
+    assert x.grad is None
+    assert torch.equal(torch.random.get_rng_state(), state), "dropout was on"
+
+
+def test_modes_come_back_after_an_error():
+    model = tiny_vit().train()
+    with pytest.raises(ValueError):
+        attention_maps(model, torch.randn(B, 1, 5, 5))
+    assert all(module.training for module in model.modules())
+
+
+def test_an_empty_batch_has_empty_maps():
+    maps = attention_maps(tiny_vit(), torch.randn(0, 1, 8, 12))
+    assert maps.shape == (L, 0, H, N, N)
+    assert attention_rollout(maps).shape == (0, N, N)
+    assert mean_attention_distance(maps, GRID, 4).shape == (L, 0, H)
+    assert class_token_attention(maps, GRID).shape == (L, 0, H, *GRID)
+
+
+# --- rollout -----------------------------------------------------------------------------------
+
+
+def test_rollout_of_two_tokens_is_what_the_hand_computes():
+    # Layer 1, head mean [[.5, .5], [0, 1]], plus identity, halved: [[.75, .25], [0, 1]].
+    # Layer 2, head mean [[1, 0], [1, 0]], plus identity, halved: [[1, 0], [.5, .5]].
+    # Layer 2 times layer 1: [[.75, .25], [.375, .625]]. The other order gives [.875, .125] first.
+    first = torch.tensor([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]])  # two heads
+    second = torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [1.0, 0.0]]])
+    maps = torch.stack([first, second])[:, None]  # (2, 1, 2, 2, 2)
+    assert_close(attention_rollout(maps), torch.tensor([[[0.75, 0.25], [0.375, 0.625]]]))
+    assert_close(attention_rollout(maps[:1]), torch.tensor([[[0.75, 0.25], [0.0, 1.0]]]))
+
+
+def test_rollout_rows_sum_to_one_and_images_stay_apart():
+    maps = random_maps()
+    rollout = attention_rollout(maps)
+    assert rollout.shape == (B, N, N)
+    assert_close(rollout.sum(dim=-1), torch.ones(B, N))
+    assert_close(rollout[1:], attention_rollout(maps[:, 1:]))
+
+
+def test_rollout_of_attention_to_oneself_is_the_identity():
+    maps = torch.eye(N).expand(L, B, H, N, N)
+    assert_close(attention_rollout(maps), torch.eye(N).expand(B, N, N))
+
+
+def test_rollout_renormalises_rows_that_a_mask_has_emptied():
+    maps = random_maps()
+    maps[:, :, :, 2] = 0
+    assert_close(attention_rollout(maps).sum(dim=-1), torch.ones(B, N))
+
+
+# --- distance and the class token's view ---------------------------------------------------------
+
+
+def test_distance_of_a_patch_that_looks_at_itself_is_zero_and_at_a_neighbour_the_patch_size():
+    itself = torch.eye(6).expand(1, 1, 1, 6, 6)
+    assert mean_attention_distance(itself, GRID, 4, num_prefix=0).item() == 0
+    across = torch.zeros(1, 1, 1, 6, 6)
+    for query in range(6):
+        across[..., query, (query + 3) % 6] = 1  # the patch above or below: 2 rows, 3 columns
+    assert mean_attention_distance(across, GRID, (5, 7), num_prefix=0).item() == 5
+
+
+def test_distance_agrees_with_a_loop_over_pixels_centres():
+    maps = random_maps()
+    patches = maps[..., 1:, 1:] / maps[..., 1:, 1:].sum(dim=-1, keepdim=True)
+    expected = torch.zeros(L, B, H)
+    for q in range(6):
+        for k in range(6):
+            down, right = 5 * (q // 3 - k // 3), 7 * (q % 3 - k % 3)
+            expected += patches[..., q, k] * (down**2 + right**2) ** 0.5 / 6
+    assert_close(mean_attention_distance(maps, GRID, (5, 7)), expected)
+
+
+def test_distance_leaves_out_queries_that_look_at_no_patch():
+    maps = torch.zeros(1, 1, 2, N, N)
+    maps[..., 0] = 1  # everybody looks at the class token ...
+    maps[0, 0, 0, 1] = F.one_hot(torch.tensor(2), N)  # ... but the first patch of head 0
+    near, none = mean_attention_distance(maps, GRID, 4)[0, 0]
+    assert near.item() == 4
+    assert none.isnan()
+
+
+def test_uniform_attention_looks_as_far_as_two_random_patches_lie_apart():
+    maps = torch.full((1, 1, 1, 5, 5), 0.2)
+    side = torch.tensor([[0.0, 8, 8, 8 * 2**0.5]])
+    assert_close(mean_attention_distance(maps, 2, 8).squeeze(), side.mean())
+
+
+def test_the_class_token_map_lies_as_the_image_does():
+    maps = random_maps()
+    view = class_token_attention(maps, GRID)
+    assert view.shape == (L, B, H, *GRID)
+    assert torch.equal(view[1, 0, 2, 1, 0], maps[1, 0, 2, 0, 1 + 3])  # row 1, column 0: patch 3
+    two = class_token_attention(random_maps(L, B, H, 8, 8), GRID, num_prefix=2)
+    assert two.shape == (L, B, H, *GRID)
+
+
+# --- hits --------------------------------------------------------------------------------------
+
+
+def patches(*indices, n=6):
+    return torch.zeros(n, dtype=torch.bool).index_fill(0, torch.tensor(indices), True)[None]
+
+
+def looking(*pairs, n=6):
+    """One layer, image and head; (query, key) pairs take 0.5 each, the rest is nothing."""
+    maps = torch.zeros(1, 1, 1, n, n)
+    for query, key in pairs:
+        maps[..., query, key] = 0.5
+    return maps
+
+
+def test_a_hit_is_when_the_strongest_other_patch_is_a_target():
+    maps = looking((1, 1), (1, 4))
+    maps[..., 1, 1] = 0.9  # itself: left out
+    assert attention_hits(maps, patches(1), patches(4, 5), num_prefix=0).item() == 1
+    assert attention_hits(maps, patches(1), patches(2, 3), num_prefix=0).item() == 0
+
+
+def test_the_class_token_is_never_the_strongest_patch():
+    maps = random_maps(1, 1, 1, N, N)
+    maps[..., 2, :] = torch.tensor([0.9, 0.0, 0.0, 0.0, 0.0, 0.1, 0.0])  # patch 1 looks at patch 4
+    assert attention_hits(maps, patches(1), patches(4)).item() == 1
+
+
+def test_several_source_patches_are_averaged_and_do_not_count_as_found():
+    maps = looking((0, 1), (1, 0), (0, 5), (1, 4))
+    maps[..., 1, 4] = 0.3
+    assert attention_hits(maps, patches(0, 1), patches(5), num_prefix=0).item() == 1
+    maps[..., 1, 4] = 0.8
+    assert attention_hits(maps, patches(0, 1), patches(5), num_prefix=0).item() == 0
+
+
+def test_uniform_attention_scores_what_guessing_scores():
+    maps = torch.full((L, B, H, N, N), 1 / N)
+    sources, targets = patches(0).expand(B, 6), patches(2, 4).expand(B, 6)
+    assert_close(attention_hits(maps, sources, targets), torch.full((L, B, H), 2 / 5))
+
+
+def test_hits_of_layers_images_and_heads_stay_apart():
+    maps = torch.zeros(L, B, H, 6, 6)
+    maps[..., 0, 3] = 0.6
+    maps[2, 1, 3, 0, 5] = 0.9
+    sources, targets = patches(0).expand(B, 6), patches(5).expand(B, 6)
+    expected = torch.zeros(L, B, H)
+    expected[2, 1, 3] = 1
+    assert torch.equal(attention_hits(maps, sources, targets, num_prefix=0), expected)
+
+
+def test_pure_functions_take_maps_that_are_not_contiguous_and_change_nothing():
+    maps = random_maps().transpose(1, 2).contiguous().transpose(1, 2)
+    copied = maps.clone()
+    sources, targets = patches(0).expand(B, 6), patches(5).expand(B, 6)
+    for function in (
+        attention_rollout,
+        lambda m: mean_attention_distance(m, GRID, 4),
+        lambda m: class_token_attention(m, GRID),
+        lambda m: attention_hits(m, sources, targets),
+    ):
+        assert_close(function(maps), function(maps.contiguous()))
+    assert torch.equal(maps, copied)
+
+
+# --- bad input ---------------------------------------------------------------------------------
+
+
+def record(model):
+    with record_attention(model):
+        pass
+
+
+class TwoSizes(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = MultiHeadSelfAttention(embed_dim=8, num_heads=2)
+        self.second = MultiHeadSelfAttention(embed_dim=8, num_heads=4)
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
+MAPS = torch.full((L, B, H, N, N), 1 / N)
+ONE, OTHER = patches(0).expand(B, 6), patches(1).expand(B, 6)
+BAD_INPUT = [
+    ("record a function", lambda: record(torch.relu), TypeError, "model must be"),
+    ("record no attention", lambda: record(nn.Linear(2, 2)), ValueError, "attention_weights"),
+    ("images list", lambda: attention_maps(tiny_vit(), [1.0]), TypeError, "images must be"),
+    (
+        "shapes differ",
+        lambda: attention_maps(TwoSizes(), torch.randn(2, 5, 8)),
+        ValueError,
+        "different shapes",
+    ),
+    ("rollout rank", lambda: attention_rollout(MAPS[0]), ValueError, "(L, B, h, N, N)"),
+    ("rollout numpy", lambda: attention_rollout(MAPS.numpy()), TypeError, "maps must be"),
+    ("rollout integers", lambda: attention_rollout(MAPS.long()), TypeError, "floating-point"),
+    ("rollout not square", lambda: attention_rollout(MAPS[..., 1:]), ValueError, "(3, 2, 4, 7, 6)"),
+    ("rollout no layer", lambda: attention_rollout(MAPS[:0]), ValueError, "at least one layer"),
+    ("rollout nan", lambda: attention_rollout(MAPS * float("nan")), ValueError, "between 0 and 1"),
+    ("rollout negative", lambda: attention_rollout(-MAPS), ValueError, "between 0 and 1"),
+    ("rollout logits", lambda: attention_rollout(MAPS * 99), ValueError, "between 0 and 1"),
+    ("distance grid", lambda: mean_attention_distance(MAPS, 3, 4), ValueError, "N = 7"),
+    ("distance zero", lambda: mean_attention_distance(MAPS, GRID, 0), ValueError, "patch_size"),
+    (
+        "distance float",
+        lambda: mean_attention_distance(MAPS, GRID, 4.0),
+        TypeError,
+        "patch_size must be a whole number",
+    ),
+    (
+        "distance prefix",
+        lambda: mean_attention_distance(MAPS, GRID, 4, num_prefix=-1),
+        ValueError,
+        "num_prefix must be at least 0",
+    ),
+    (
+        "class token missing",
+        lambda: class_token_attention(MAPS, 7, num_prefix=0),
+        ValueError,
+        "num_prefix must be at least 1",
+    ),
+    ("class token grid", lambda: class_token_attention(MAPS, (3, 3)), ValueError, "10 tokens"),
+    ("grid of three", lambda: class_token_attention(MAPS, (1, 2, 3)), ValueError, "grid"),
+    ("hits indices", lambda: attention_hits(MAPS, ONE.long(), OTHER), TypeError, "sources must be"),
+    ("hits shape", lambda: attention_hits(MAPS, ONE, OTHER[:1]), ValueError, "targets must have"),
+    ("hits nothing", lambda: attention_hits(MAPS, ONE & OTHER, OTHER), ValueError, "sources must"),
+    ("hits both", lambda: attention_hits(MAPS, ONE, ONE | OTHER), ValueError, "share a patch"),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [case[1:] for case in BAD_INPUT],
+    ids=[case[0] for case in BAD_INPUT],
+)
+def test_bad_input_is_named(call, error, words):
+    with pytest.raises(error) as caught:
+        call()
+    assert words in str(caught.value)
