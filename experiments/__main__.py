@@ -1,0 +1,85 @@
+"""`python -m experiments [NAME ...]`: run experiments and write their records, or verify them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from experiments.machinery.experiment import all_names, load_experiment, script_of
+from experiments.machinery.fingerprint import fingerprint
+from experiments.machinery.recording import write_record
+from experiments.machinery.runner import run_all, runs_folder
+from experiments.machinery.verify import verify
+from experiments.machinery.worker import work
+from vitbook.records import FOLDER as RECORDED
+from vitbook.records import list_records
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
+    parser.add_argument("names", nargs="*", help="experiments, by name or path; all by default")
+    parser.add_argument("--verify", action="store_true", help="check records against the code")
+    parser.add_argument("--list", action="store_true", help="name the experiments")
+    parser.add_argument("--workers", type=int, help="processes side by side")
+    parser.add_argument("--folder", type=Path, default=RECORDED, help="where records are kept")
+    parser.add_argument("--scale", type=float, default=1.0, help="below 1: a trial run, no record")
+    for internal in (
+        "--only",
+        "--expected",
+        "--into",
+        "--parent",
+    ):  # one run, in a process of its own
+        parser.add_argument(internal, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.only is not None:
+        work(
+            options.names[0],
+            int(options.only),
+            expected=options.expected,
+            scale=options.scale,
+            folder=Path(options.into),
+            parent=int(options.parent),
+        )
+        return 0
+    if options.list:
+        print("\n".join(f"{name}: {load_experiment(name).what}" for name in all_names()))
+        return 0
+    if options.verify:
+        return verify_all(options.names or list_records(options.folder), options.folder)
+    for name in options.names or all_names():
+        record(name, options.folder, options.workers, options.scale)
+    return 0
+
+
+def record(name: str, folder: Path, workers: int | None, scale: float) -> None:
+    """Run what is missing, then write the record (not for a trial run)."""
+    hashes = fingerprint(script_of(name))
+    results = run_all(name, workers=workers, scale=scale)
+    experiment = load_experiment(name)
+    runs = runs_folder(name, hashes, scale)
+    if scale != 1:
+        print(f"{name}: {len(results)} trial runs in {runs}; no record was written")
+        return
+    weights = {
+        label: (runs / f"{experiment.runs.index(run)}.safetensors").read_bytes()
+        for label, run in experiment.keep.items()
+    }
+    stem = script_of(name).stem
+    print(f"wrote {write_record(stem, experiment, results, hashes, weights, folder)}")
+
+
+def verify_all(names: list[str], folder: Path) -> int:
+    """Print one line for each record; 1 when any is stale."""
+    stale = 0
+    for name in names:
+        holds, why = verify(name, folder)
+        stale += not holds
+        print(f"{name}: {why}")
+    if stale:
+        print(f"{stale} to be recorded again: make experiments NAME=...")
+    return int(stale > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

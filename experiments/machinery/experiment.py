@@ -1,0 +1,111 @@
+"""How a script in `experiments` declares what it compares and measures."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from torch import Tensor
+
+FOLDER = Path(__file__).resolve().parents[1]
+_TAKEN = {"metric", "confidence", "first", "second"}  # argument names of Record's methods
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run gives back: numbers or nested lists by metric, and perhaps a state dict."""
+
+    metrics: dict[str, float | list]
+    weights: dict[str, Tensor] | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One recorded experiment.
+
+    Args:
+        what: one sentence for the reader.
+        chosen_on: which data the settings were chosen on, in a sentence.
+        metrics: each measured number or curve, with a few words on what it is.
+        conditions: what is compared; each a dict of plain values such as {"model": "vit"}.
+        seeds: each condition is run with each of them.
+        run: `run(condition, seed, log, scale) -> Outcome`. It calls `log(loss)` after each step,
+            and multiplies its numbers of steps by `scale` (1.0 except in tests; see `scaled`).
+        data: gives the checksum of what is learned from, by name; see `checksum`.
+        settings: what a reader needs to know or to rebuild the model; plain values.
+        once: conditions without randomness, run with the first seed only.
+        replay: condition and seed whose first losses are kept, to tell later whether changed
+            code still does the same; None when nothing can be replayed (timings).
+        keep: weights to store: name -> (condition, seed).
+        steps: how many steps a condition takes, for the progress bar; without it runs are counted.
+        workers: processes side by side; 1 for experiments that measure time.
+    """
+
+    what: str
+    chosen_on: str
+    metrics: dict[str, str]
+    conditions: Sequence[dict]
+    seeds: Sequence[int]
+    run: Callable[[dict, int, Callable[[float], None], float], Outcome]
+    data: Callable[[], dict[str, str]]
+    settings: dict = field(default_factory=dict)
+    once: Sequence[dict] = ()
+    replay: tuple[dict, int] | None = None
+    keep: dict[str, tuple[dict, int]] = field(default_factory=dict)
+    steps: Callable[[dict], int] | None = None
+    workers: int = 2
+
+    def __post_init__(self):
+        for condition in (*self.conditions, *self.once):
+            if taken := _TAKEN & condition.keys():
+                raise ValueError(f"conditions may not use the name {taken.pop()!r}")
+        for condition, seed in (*self.keep.values(), *([self.replay] if self.replay else [])):
+            if (condition, seed) not in self.runs:
+                raise ValueError(f"there is no run of {condition} with seed {seed}")
+
+    @property
+    def runs(self) -> list[tuple[dict, int]]:
+        """All (condition, seed), seed by seed, so that early results cover every condition."""
+        seeded = [(condition, seed) for seed in self.seeds for condition in self.conditions]
+        return [(condition, self.seeds[0]) for condition in self.once] + seeded
+
+
+def checksum(*tensors: Tensor) -> str:
+    """SHA-256 over the types, shapes and bytes of some tensors."""
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def scaled(count: int, scale: float) -> int:
+    """A number of steps (or images), made smaller for a test; at least 2."""
+    return max(2, round(count * scale))
+
+
+def script_of(name: str) -> Path:
+    """The script of an experiment, given by its name or by its path."""
+    path = Path(name) if name.endswith(".py") else FOLDER / f"{name}.py"
+    if not path.is_file() or path.name.startswith("_"):
+        raise ValueError(f"there is no experiment {name!r}; there are: {', '.join(all_names())}")
+    return path.resolve()
+
+
+def all_names() -> list[str]:
+    """Every experiment in the folder."""
+    return sorted(path.stem for path in FOLDER.glob("*.py") if not path.name.startswith("_"))
+
+
+def load_experiment(name: str) -> Experiment:
+    """Import the script and return its `EXPERIMENT`."""
+    path = script_of(name)
+    spec = importlib.util.spec_from_file_location(f"experiment_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module.EXPERIMENT

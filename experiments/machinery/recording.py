@@ -1,0 +1,106 @@
+"""From the runs' results to the record: one JSON, its weights beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from pathlib import Path
+
+from experiments.machinery.experiment import Experiment
+from experiments.machinery.files import write_bytes, write_json
+from vitbook.intervals import student_interval
+from vitbook.records import FORMAT
+
+MAX_WEIGHTS = 1_000_000  # bytes, all weights of a record together
+TIMES = {
+    "seconds": "seconds that one run took, waiting included",
+    "cpu_seconds": "seconds that the processor spent on one run",
+}
+
+
+def write_record(
+    name: str,
+    experiment: Experiment,
+    results: list[dict],
+    hashes: dict[str, str],
+    weights: dict[str, bytes],
+    folder: Path,
+) -> Path:
+    """Write the weights, then the JSON that names them; return the JSON's path."""
+    total = sum(map(len, weights.values()))
+    if total > MAX_WEIGHTS:
+        raise ValueError(f"the weights take {total} bytes, more than {MAX_WEIGHTS}: keep fewer")
+    entries = {}
+    for label, content in weights.items():
+        condition, seed = experiment.keep[label]
+        file = f"{name}.safetensors" if len(weights) == 1 else f"{name}-{label}.safetensors"
+        write_bytes(folder / file, content)
+        sha256 = hashlib.sha256(content).hexdigest()
+        entries[label] = {"file": file, "sha256": sha256, "condition": condition, "seed": seed}
+    machines = _distinct(result["machine"] for result in results)
+    versions = _distinct(result["versions"] for result in results)
+    if len(versions) > 1:
+        raise ValueError(
+            f"the runs used different library versions: {versions}; delete their folder"
+        )
+    record = {
+        "format": FORMAT,
+        "name": name,
+        "what": experiment.what,
+        "chosen_on": experiment.chosen_on,
+        "settings": experiment.settings,
+        "metrics": {**experiment.metrics, **TIMES},
+        "summary": summary(experiment, results),
+        "runs": [{k: result[k] for k in ("condition", "seed", "metrics")} for result in results],
+        "machines": machines,
+        "versions": versions[0],
+        "data": experiment.data(),
+        "wall_seconds": round(sum(result["metrics"]["seconds"] for result in results), 1),
+        "date": time.strftime("%Y-%m-%d"),
+        "weight_files": entries,
+        "replay": _replay(experiment, results),
+        "hashes": hashes,
+    }
+    path = folder / f"{name}.json"
+    write_json(path, record)
+    return path
+
+
+def summary(experiment: Experiment, results: list[dict]) -> list[dict]:
+    """Mean and 95 % interval of each number under each condition, for readers of the JSON."""
+    rows = []
+    for condition in [*experiment.once, *experiment.conditions]:
+        runs = [result["metrics"] for result in results if result["condition"] == condition]
+        for metric in runs[0]:
+            values = [run[metric] for run in runs]
+            if isinstance(values[0], list):
+                continue
+            row = {"condition": condition, "metric": metric, "seeds": len(values)}
+            row["mean"] = sum(values) / len(values)
+            if len(values) > 1:
+                row["low"], row["high"] = student_interval(values)[1:]
+            rows.append(row)
+    return rows
+
+
+def restamp(path: Path, hashes: dict[str, str]) -> None:
+    """Write new hashes into a record whose replay gave the same losses."""
+    record = json.loads(path.read_text(encoding="utf-8"))
+    write_json(path, {**record, "hashes": hashes})
+
+
+def _replay(experiment: Experiment, results: list[dict]) -> dict | None:
+    if experiment.replay is None:
+        return None
+    condition, seed = experiment.replay
+    (result,) = [r for r in results if (r["condition"], r["seed"]) == (condition, seed)]
+    return {"condition": condition, "seed": seed, "losses": result["losses"]}
+
+
+def _distinct(items) -> list[dict]:
+    found = []
+    for item in items:
+        if item not in found:
+            found.append(item)
+    return found

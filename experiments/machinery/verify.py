@@ -1,0 +1,61 @@
+"""Does a record still hold? Equal code says yes; changed code is replayed for a few steps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from experiments.machinery.experiment import load_experiment, script_of
+from experiments.machinery.fingerprint import fingerprint
+from experiments.machinery.recording import restamp
+from experiments.machinery.worker import first_losses
+
+# Processors differ in how they round: the same code on other instruction sets stays within about
+# a tenth of this over 20 steps, while a changed setting or formula shows at once.
+TOLERANCE = 1e-4
+
+
+def verify(name: str, folder: Path, *, stamp: bool = True) -> tuple[bool, str]:
+    """Compare a record with the present code.
+
+    Args:
+        name: the record, which is also the experiment's name.
+        folder: where the record lies.
+        stamp: write the new hashes when the replay agrees.
+
+    Returns:
+        Whether the record holds, and a sentence that says why.
+    """
+    path = folder / f"{name}.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    hashes = fingerprint(script_of(name))
+    if hashes == record["hashes"]:
+        return True, "holds: the code is unchanged"
+    old = record["hashes"]
+    changed = [f for f in {**old, **hashes} if old.get(f) != hashes.get(f)]
+    because = f"changed: {', '.join(changed)}"
+    if record["replay"] is None:
+        return False, f"STALE: {because}; it measures time and cannot be replayed"
+    torch.set_num_threads(1)
+    experiment = load_experiment(name)
+    if experiment.replay != (record["replay"]["condition"], record["replay"]["seed"]):
+        return False, f"STALE: {because}; the run to replay is another one now"
+    now, then = first_losses(experiment), record["replay"]["losses"]
+    if len(now) != len(then) or not np.allclose(now, then, rtol=TOLERANCE, atol=0):
+        step = next(
+            (
+                i
+                for i, (a, b) in enumerate(zip(now, then, strict=False))
+                if not np.isclose(a, b, rtol=TOLERANCE, atol=0)
+            ),
+            min(len(now), len(then)),
+        )
+        return False, f"STALE: {because}; the replayed losses differ from step {step + 1} on"
+    if stamp:
+        restamp(path, hashes)
+    return True, f"holds: {because}; {len(now)} replayed losses are equal" + (
+        ", stamped anew" if stamp else ""
+    )
