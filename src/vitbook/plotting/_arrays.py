@@ -15,7 +15,7 @@ def array(name: str, value, *axes: str) -> np.ndarray:
         raise TypeError(
             f"{name} must be an array of numbers, got {type(value).__name__}"
         ) from error
-    if axes and result.ndim not in [axis.count(",") + bool(axis[1:-1]) for axis in axes]:
+    if axes and result.ndim not in [len(axis.strip("(,)").split(",")) for axis in axes]:
         raise ValueError(f"{name} must have the axes {' or '.join(axes)}, got {result.shape}")
     if result.size == 0:
         raise ValueError(f"{name} is empty, its shape is {result.shape}; there is nothing to draw")

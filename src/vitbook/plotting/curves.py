@@ -78,9 +78,9 @@ def mean_interval(values: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, 
     n = len(values)
     if n == 1:
         return mean, mean, mean
-    from scipy.stats import t  # comes with scikit-learn
+    from scipy.special import stdtrit  # comes with scikit-learn
 
-    half = t.ppf((1 + level) / 2, n - 1) * values.std(axis=0, ddof=1) / np.sqrt(n)
+    half = stdtrit(n - 1, (1 + level) / 2) * values.std(axis=0, ddof=1) / np.sqrt(n)
     return mean - half, mean, mean + half
 
 

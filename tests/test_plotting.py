@@ -1,0 +1,515 @@
+"""Figures are looked at by people; what can be checked is what they hold and what they refuse."""
+
+import base64
+import io
+import re
+import subprocess
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+from bs4 import BeautifulSoup
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_rgb
+from PIL import Image
+
+from vitbook.plotting import (
+    ATTENTION,
+    COLORS,
+    SIGNED,
+    figure_html,
+    figure_png,
+    show,
+    show_attention,
+    show_attention_distance,
+    show_attention_matrix,
+    show_curves,
+    show_images,
+    show_patches,
+    show_position_similarity,
+    show_rollout,
+    style,
+    use_style,
+)
+from vitbook.plotting.caption import caption_html
+from vitbook.plotting.colormaps import oklab
+from vitbook.plotting.curves import mean_interval, spread
+from vitbook.plotting.style import STYLE
+
+
+@pytest.fixture(autouse=True)
+def _headless_and_unchanged():
+    matplotlib.use("agg")
+    with matplotlib.rc_context():
+        yield
+    assert not plt.get_fignums(), "a figure was left open"
+
+
+def line_figure(size=(4.0, 2.0)):
+    fig, ax = plt.subplots(figsize=size)
+    ax.plot([0, 1, 4])
+    return fig
+
+
+def parsed(fig, **kwargs):
+    html = figure_html(fig, **kwargs)
+    plt.close(fig)
+    return BeautifulSoup(html, "html.parser")
+
+
+def picture(soup):
+    return Image.open(io.BytesIO(base64.b64decode(soup.img["src"].split(",")[1])))
+
+
+# --- show --------------------------------------------------------------------------------------
+
+
+def test_show_displays_one_html_figure_and_closes_it(monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", lambda bundle, raw: shown.append(bundle))
+    fig = line_figure()
+    assert show(fig, alt="A rising line", caption="It rises.") is None
+    assert not plt.fignum_exists(fig.number)
+    (bundle,) = shown
+    soup = BeautifulSoup(bundle["text/html"], "html.parser")
+    assert [tag.name for tag in soup.figure.find_all()] == ["img", "figcaption"]
+    assert soup.img["alt"] == "A rising line"
+    assert soup.figcaption.text == "It rises."
+    assert bundle["text/plain"] == "Figure: A rising line"
+
+
+def test_the_picture_has_twice_the_pixels_that_it_is_shown_with():
+    soup = parsed(line_figure(), alt="A line")
+    image = picture(soup)
+    assert abs(image.width - 2 * int(soup.img["width"])) <= 1
+    assert abs(image.height - 2 * int(soup.img["height"])) <= 1
+    assert 300 < int(soup.img["width"]) < 400  # 4 inches are 384 CSS pixels, less white margin
+    assert "max-width:100%" in soup.img["style"]
+
+
+def test_the_same_figure_gives_the_same_bytes_and_names_no_software():
+    first, second = line_figure(), line_figure()
+    png = figure_png(first)
+    assert png == figure_png(second)
+    assert not Image.open(io.BytesIO(png)).text
+    plt.close("all")
+
+
+def test_alt_and_caption_are_escaped():
+    soup = parsed(line_figure(), alt='a "quote" & <b>', caption="1 < 2 & <script>")
+    assert soup.img["alt"] == 'a "quote" & <b>'
+    assert soup.figcaption.text == "1 < 2 & <script>"
+    assert not soup.find_all(["b", "script"])
+
+
+def test_a_figure_without_caption_has_none():
+    assert parsed(line_figure(), alt="A line").figcaption is None
+
+
+def test_line_breaks_in_alt_and_caption_become_spaces():
+    soup = parsed(line_figure(), alt="two\n    lines", caption="also\n two")
+    assert (soup.img["alt"], soup.figcaption.text) == ("two lines", "also two")
+
+
+def test_a_refused_figure_stays_open_so_that_nothing_is_lost():
+    fig = line_figure()
+    with pytest.raises(ValueError):
+        show(fig, alt=" ")
+    assert plt.fignum_exists(fig.number)
+    plt.close(fig)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", "plain"),
+        ("$W_Q$", "<i>W</i><sub>Q</sub>"),
+        ("$\\sqrt{d}$", "√<i>d</i>"),
+        ("$x_{ij}^2$", "<i>x</i><sub>ij</sub><sup>2</sup>"),
+        ("$a < b - 1$", "<i>a</i> &lt; <i>b</i> − 1"),
+        ("$\\mathrm{out} \\times N$", "out  ×  <i>N</i>"),
+        ("$N^{2 d}$", "<i>N</i><sup>2 d</sup>"),
+    ],
+)
+def test_simple_maths_in_captions_becomes_html(text, expected):
+    html = re.sub(r"</?span[^>]*>| style=\"[^\"]*\"", "", caption_html(text))
+    html = re.sub(r"<(su[bp])>(.*?)</\1>", lambda m: re.sub("</?i>", "", m[0]), html)
+    assert html == expected
+
+
+# --- style and colours -------------------------------------------------------------------------
+
+
+def test_the_style_context_gives_the_old_style_back():
+    before = matplotlib.rcParams["font.size"]
+    with style():
+        assert matplotlib.rcParams["font.size"] == 12
+    assert matplotlib.rcParams["font.size"] == before
+    use_style()
+    assert matplotlib.rcParams["font.size"] == 12
+
+
+def test_no_text_of_the_style_is_smaller_than_nine_points():
+    sizes = {k: v for k, v in STYLE.items() if k.endswith("size")}
+    sizes = {k: v for k, v in sizes.items() if k not in ("figure.figsize", "lines.markersize")}
+    assert len(sizes) >= 5
+    assert min(sizes.values()) >= 9
+
+
+@pytest.mark.parametrize("colormap", [ATTENTION, SIGNED])
+def test_lightness_changes_evenly_along_the_scale(colormap):
+    lightness = oklab(np.array([to_rgb(c) for c in colormap.colors]))[:, 0]
+    half = lightness if colormap is ATTENTION else lightness[-128:]
+    steps = np.diff(half)
+    assert (steps < 0).all(), "a darker colour must mean more"
+    assert np.ptp(steps) < 0.2 * abs(steps.mean())
+    assert half[0] - half[-1] > 0.5
+
+
+def test_both_arms_of_the_signed_scale_are_equally_dark():
+    lightness = oklab(np.array([to_rgb(c) for c in SIGNED.colors]))[:, 0]
+    assert np.abs(lightness - lightness[::-1]).max() < 0.05
+
+
+def test_oklab_knows_black_white_and_a_published_pair():
+    assert np.allclose(oklab(np.array([[0, 0, 0], [1, 1, 1]])), [[0, 0, 0], [1, 0, 0]], atol=1e-4)
+    red = oklab(np.array([1.0, 0.0, 0.0]))  # Ottosson's reference value for sRGB red
+    assert np.allclose(red, [0.628, 0.2249, 0.1258], atol=1e-3)
+
+
+def test_the_line_colours_are_those_of_okabe_and_ito():
+    published = {  # their table, as red, green, blue
+        "black": (0, 0, 0),
+        "orange": (230, 159, 0),
+        "sky": (86, 180, 233),
+        "green": (0, 158, 115),
+        "yellow": (240, 228, 66),
+        "blue": (0, 114, 178),
+        "vermillion": (213, 94, 0),
+        "purple": (204, 121, 167),
+    }
+    ours = {name: tuple(round(255 * part) for part in to_rgb(c)) for name, c in COLORS.items()}
+    assert ours == published
+
+
+# --- what the figures hold -----------------------------------------------------------------------
+
+rng = np.random.default_rng(0)
+IMAGE = rng.random((8, 12))
+MAPS = rng.dirichlet(np.ones(6), size=(3, 4)).reshape(3, 4, 2, 3)  # L = 3, h = 4, 2 x 3 patches
+
+
+def panels(fig):
+    return [ax for ax in fig.axes if ax.images]
+
+
+def texts(fig):
+    fig.draw_without_rendering()
+    return [t.get_text() for t in fig.findobj(matplotlib.text.Text) if t.get_text()]
+
+
+@pytest.mark.parametrize(
+    "pixels",
+    [
+        IMAGE,
+        IMAGE[None],
+        np.stack([IMAGE] * 3),
+        np.stack([IMAGE] * 3, axis=-1),
+        torch.tensor(IMAGE, requires_grad=True),
+        (IMAGE * 255).astype(np.uint8),
+        IMAGE * 16 - 3,
+        IMAGE.tolist(),
+    ],
+    ids=["HW", "1HW", "3HW", "HW3", "tensor", "uint8", "normalised", "list"],
+)
+def test_every_layout_of_an_image_is_drawn_alike(pixels):
+    (ax,) = panels(show_images([pixels]))
+    drawn = np.asarray(ax.images[0].get_array())
+    grey = drawn if drawn.ndim == 2 else drawn[..., 0]
+    assert grey.shape == (8, 12)
+    assert 0 <= grey.min() <= grey.max() <= 1
+    assert np.corrcoef(grey.ravel(), IMAGE.ravel())[0, 1] > 0.999
+
+
+def test_a_constant_image_outside_the_unit_range_is_grey_not_an_error():
+    (ax,) = panels(show_images(np.full((1, 4, 5), 7.0)))
+    assert (np.asarray(ax.images[0].get_array()) == 0.5).all()
+
+
+def test_images_stand_in_rows_with_their_titles():
+    fig = show_images(rng.random((5, 4, 6)), titles=list("abcde"), columns=3)
+    assert len(panels(fig)) == 5
+    assert [ax.get_title() for ax in panels(fig)] == list("abcde")
+    assert sum(not ax.get_visible() for ax in fig.axes) == 1
+
+
+def test_patches_are_pulled_apart_in_reading_order():
+    fig = show_patches(IMAGE, (4, 3))
+    whole, apart = panels(fig)
+    assert len(apart.images) == 8  # 2 rows of 4
+    fifth = np.asarray(apart.images[5].get_array())
+    assert np.array_equal(fifth, IMAGE[4:8, 3:6])  # row 1, column 1
+    assert [t.get_text() for t in apart.texts] == [str(n) for n in range(8)]
+    assert "8 × 12" in whole.get_title(loc="left")
+    assert "8 patches of 4 × 3" in apart.get_title(loc="left")
+
+
+def test_many_patches_carry_no_numbers_unless_asked():
+    image = rng.random((40, 40))
+    assert not panels(show_patches(image, 4))[1].texts
+    assert len(panels(show_patches(image, 4, numbers=True))[1].texts) == 100
+
+
+def test_attention_has_a_row_for_each_layer_and_a_column_for_each_head():
+    fig = show_attention(IMAGE, MAPS)
+    assert len(panels(fig)) == 12
+    words = texts(fig)
+    assert {"layer 1", "layer 3", "head 1", "head 4"} <= set(words)
+    assert "head 5" not in words
+    assert f"max {MAPS[2, 3].max():.2f}" in words
+
+
+def warmth(panel):
+    """How far each pixel is from grey: attention is colour, the image is not."""
+    rgb = np.asarray(panel.images[0].get_array())
+    return (rgb[..., 0] - rgb[..., 2]) / rgb.max(axis=-1)
+
+
+def test_the_warmest_patch_is_the_one_with_the_largest_weight():
+    fig = show_attention(IMAGE, MAPS)
+    for panel, weights in zip(panels(fig), MAPS.reshape(12, 2, 3), strict=True):
+        mean = warmth(panel).reshape(2, 4, 3, 4).mean(axis=(1, 3))
+        assert mean.argmax() == weights.argmax()
+
+
+def test_a_shared_scale_leaves_weaker_panels_pale():
+    maps = np.stack([np.full((2, 2, 3), 0.1), np.full((2, 2, 3), 0.8)])
+    own = [warmth(p).mean() for p in panels(show_attention(IMAGE, maps))]
+    shared = [warmth(p).mean() for p in panels(show_attention(IMAGE, maps, shared_scale=True))]
+    assert np.allclose(own, own[0])
+    assert shared[0] < 0.5 * shared[2]
+
+
+def test_bright_strokes_of_a_one_channel_image_become_ink():
+    stroke = np.zeros((4, 6))
+    stroke[1, 2] = 1.0
+    flat = np.zeros((1, 1, 2, 3))
+    for invert, darker in ((None, True), (False, False)):
+        (panel,) = panels(show_attention(stroke, flat, invert=invert))
+        rgb = np.asarray(panel.images[0].get_array()).sum(axis=-1)
+        assert (rgb[1, 2] < rgb[0, 0]) == darker
+
+
+def test_rollout_shows_the_image_and_one_panel_for_each_layer():
+    fig = show_rollout(IMAGE, MAPS[:, 0])
+    assert [ax.get_title() for ax in panels(fig)] == [
+        "image",
+        "after layer 1",
+        "after layer 2",
+        "after layer 3",
+    ]
+
+
+def test_a_small_matrix_prints_its_values_and_labels():
+    weights = np.array([[0.25, 0.75, 0.0], [0.004, 0.0, 0.996]])
+    fig = show_attention_matrix(weights, query_labels=["cat", "eats"], key_labels=["a", "b", "c"])
+    words = texts(fig)
+    for word in ("0.25", "0.75", "0.00", "<0.01", "1.00", "cat", "eats", "a", "c", "query", "key"):
+        assert word in words
+    assert len(fig.axes) == 1, "values are printed, a colour bar would say it twice"
+
+
+def test_a_large_matrix_has_a_colour_bar_instead_of_values():
+    fig = show_attention_matrix(rng.random((20, 30)))
+    assert len(fig.axes) == 2
+    assert "weight" in texts(fig)
+
+
+def test_printed_values_contrast_with_their_cell():
+    fig = show_attention_matrix(np.array([[0.0, 0.3, 1.0]]))
+    colors = [text.get_color() for text in fig.axes[0].texts]
+    assert colors[0] == "black"
+    assert colors[2] == "white"
+
+
+def test_scores_may_be_negative_and_zero_is_the_middle_of_the_scale():
+    fig = show_attention_matrix(np.array([[-2.0, 1.0], [0.0, 0.5]]))
+    image = fig.axes[0].images[0]
+    assert image.get_clim() == (-2, 2)
+    assert image.cmap.name == "vitbook_signed"
+    assert "−2.00" in texts(fig)
+
+
+def test_position_similarity_marks_each_position_as_most_like_itself():
+    table = torch.randn(7, 10)
+    fig = show_position_similarity(table, (2, 3), num_prefix=1)
+    mosaic = fig.axes[0].images[0].get_array()
+    x, y = fig.axes[0].lines[0].get_data()
+    assert mosaic.shape == (2 * 3 - 1, 3 * 4 - 1)
+    own = mosaic[np.ravel(y).astype(int), np.ravel(x).astype(int)]
+    assert np.allclose(own, 1)
+    directions = torch.nn.functional.normalize(table[1:], dim=1)
+    assert np.isclose(mosaic[0, 4], directions[1] @ directions[0])  # tile of patch 1, cell of 0
+
+
+def test_curves_are_labelled_at_their_ends_and_banded_over_seeds():
+    fig = show_curves(
+        {"a": rng.random((5, 9)), "b": rng.random(9)}, xlabel="step", ylabel="accuracy"
+    )
+    (ax,) = fig.axes
+    assert {t.get_text() for t in ax.texts} == {"a", "b"}
+    assert len(ax.collections) == 1, "one run has no interval"
+    first, second = ax.lines
+    assert first.get_linestyle() != second.get_linestyle()
+    assert first.get_marker() != second.get_marker()
+    assert ax.get_xlabel() == "step"
+
+
+def test_the_interval_is_students():
+    values = np.array([[1.0], [2.0], [4.0]])
+    low, mean, high = mean_interval(values, 0.95)
+    half = 4.302652729911275 * values.std(ddof=1) / np.sqrt(3)  # t quantile 0.975, 2 degrees
+    assert np.allclose([low[0], mean[0], high[0]], [7 / 3 - half, 7 / 3, 7 / 3 + half])
+
+
+def test_labels_that_collide_are_moved_apart_and_others_stay():
+    placed = spread([10.0, 11.0, 50.0], gap=4)
+    assert np.allclose(placed, [8.5, 12.5, 50])
+    assert np.allclose(spread([3.0, 3.0, 3.0], gap=2), [1, 3, 5])
+    chain = spread([0.0, 5.0, 5.5, 9.0], gap=4)
+    assert np.diff(np.sort(chain)).min() > 4 - 1e-9
+    assert (np.argsort(chain) == [0, 1, 2, 3]).all()
+
+
+def test_distances_show_one_dot_for_each_head():
+    fig = show_attention_distance(rng.random((3, 4)) * 9, image_size=28)
+    dots = [line for line in fig.axes[0].lines if line.get_marker() == "o"]
+    assert len(dots) == 4
+    assert "side of the image" in texts(fig)
+
+
+def test_figures_are_not_registered_with_pyplot_and_fit_the_page():
+    figures = [
+        show_attention(IMAGE, MAPS),
+        show_rollout(IMAGE, MAPS[:, 0]),
+        show_patches(IMAGE, 4),
+        show_attention_matrix(rng.random((20, 30))),
+        show_attention_distance(rng.random((3, 4))),
+        show_curves({"a": rng.random(9)}, xlabel="step", ylabel="loss"),
+        show_position_similarity(rng.random((6, 5)), (2, 3)),
+        show_images([IMAGE]),
+    ]
+    assert not plt.get_fignums()
+    for fig in figures:
+        image = Image.open(io.BytesIO(figure_png(fig)))
+        assert image.width <= 7 * 96 * 2 * 1.05
+        sizes = {t.get_fontsize() for t in fig.findobj(matplotlib.text.Text) if t.get_text()}
+        assert not sizes or min(sizes) >= 9
+
+
+def test_plotting_imports_no_model_and_not_even_torch():
+    code = (
+        "import sys, vitbook.plotting; "
+        "print(sorted(m for m in sys.modules if m == 'torch' or m.startswith('vitbook.')))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = out.stdout
+    assert "'torch'" not in loaded
+    assert "vitbook.attention" not in loaded
+    assert "vitbook.vit" not in loaded
+
+
+# --- bad input ---------------------------------------------------------------------------------
+
+
+def shown(**kwargs):
+    fig = line_figure()
+    try:
+        show(fig, **kwargs)
+    finally:
+        plt.close(fig)
+
+
+NAN = np.full((2, 2), np.nan)
+BAD_INPUT = [
+    ("show no figure", lambda: show([1], alt="x"), TypeError, "fig must be a matplotlib Figure"),
+    ("show no alt", lambda: shown(), TypeError, "alt"),
+    ("show empty alt", lambda: shown(alt="  \n"), ValueError, "alt is empty"),
+    ("show alt None", lambda: shown(alt=None), TypeError, "alt must be a string"),
+    ("show caption number", lambda: shown(alt="x", caption=3), TypeError, "caption must be"),
+    ("show caption empty", lambda: shown(alt="x", caption=""), ValueError, "caption is empty"),
+    ("caption dollar", lambda: shown(alt="x", caption="5 $"), ValueError, "without a partner"),
+    ("caption frac", lambda: caption_html("$\\frac{1}{2}$"), ValueError, "\\frac"),
+    ("caption brace", lambda: caption_html("$x_{i$"), ValueError, "open brace"),
+    ("caption no script", lambda: caption_html("$x_$"), ValueError, "HTML cannot set"),
+    ("images empty", lambda: show_images([]), ValueError, "images is empty"),
+    ("images rank", lambda: show_images(np.zeros((2, 2))), ValueError, "images must have the axes"),
+    ("images titles", lambda: show_images([IMAGE], titles=["a", "b"]), ValueError, "titles must"),
+    ("images columns", lambda: show_images([IMAGE], columns=0), ValueError, "columns must be"),
+    ("patches text", lambda: show_patches("cat", 2), TypeError, "image must be an array"),
+    ("patches size", lambda: show_patches(IMAGE, 5), ValueError, "patch_size 5 x 5 must divide"),
+    ("patches float", lambda: show_patches(IMAGE, 4.0), TypeError, "patch_size must be a whole"),
+    ("patches nan", lambda: show_patches(NAN, 1), ValueError, "image must be finite"),
+    ("patches channels", lambda: show_patches(np.zeros((2, 4, 4)), 2), ValueError, "1 or 3"),
+    ("attention rank", lambda: show_attention(IMAGE, MAPS[0]), ValueError, "(L, h, rows, columns)"),
+    ("attention sign", lambda: show_attention(IMAGE, -MAPS), ValueError, "maps must not be"),
+    (
+        "attention grid",
+        lambda: show_attention(IMAGE, MAPS.reshape(3, 4, 1, 6)[..., :5]),
+        ValueError,
+        "do not tile",
+    ),
+    (
+        "attention labels",
+        lambda: show_attention(IMAGE, MAPS, row_labels=["one"]),
+        ValueError,
+        "row_labels must hold 3 labels",
+    ),
+    ("rollout empty", lambda: show_rollout(IMAGE, MAPS[:0, 0]), ValueError, "rollouts is empty"),
+    ("matrix rank", lambda: show_attention_matrix(MAPS), ValueError, "(N_q, N_k)"),
+    ("matrix nan", lambda: show_attention_matrix(NAN), ValueError, "weights must be finite"),
+    (
+        "positions count",
+        lambda: show_position_similarity(np.ones((7, 4)), (2, 3)),
+        ValueError,
+        "table has 7",
+    ),
+    (
+        "positions zero",
+        lambda: show_position_similarity(np.zeros((6, 4)), (2, 3)),
+        ValueError,
+        "length zero",
+    ),
+    (
+        "curves list",
+        lambda: show_curves([1, 2], xlabel="x", ylabel="y"),
+        TypeError,
+        "curves must be a dict",
+    ),
+    (
+        "curves x",
+        lambda: show_curves({"a": [1.0, 2]}, x=[1.0], xlabel="x", ylabel="y"),
+        ValueError,
+        "x has 1 points",
+    ),
+    (
+        "curves level",
+        lambda: show_curves({"a": [1.0, 2]}, xlabel="x", ylabel="y", level=95),
+        ValueError,
+        "level must lie between 0 and 1",
+    ),
+    ("distance sign", lambda: show_attention_distance([[-1.0]]), ValueError, "distances must not"),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [case[1:] for case in BAD_INPUT],
+    ids=[case[0] for case in BAD_INPUT],
+)
+def test_bad_input_is_named(call, error, words):
+    with pytest.raises(error) as caught:
+        call()
+    assert words in str(caught.value)
