@@ -1,0 +1,226 @@
+"""Two directives: ``claim`` states what people say and how it is settled; ``claims-table`` lists
+every claim of the book with its verdict and a link.
+
+    ```{claim} bmm-same-kernel
+    :says: "bmm is faster than matmul"
+    :verdict: false
+    For rank-3 inputs both call the same kernel; the cell counts what the profiler sees.
+    ```
+
+    ```{claims-table}
+    :limit: 3
+    ```
+
+An unknown verdict, a missing option or an id that is used twice is a warning, so the build fails.
+"""
+
+from __future__ import annotations
+
+import re
+from copy import deepcopy
+from dataclasses import dataclass
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+logger = logging.getLogger(__name__)
+
+# verdict -> (what the page says, a sign for the eye; the word carries the meaning)
+VERDICTS = {
+    "true": ("True", "✓"),
+    "true with conditions": ("True, with conditions", "◐"),
+    "false": ("False", "✗"),
+    "misleading": ("Misleading", "△"),
+    "open": ("Open", "?"),
+}
+ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+@dataclass
+class Entry:
+    """One claim as the table needs it."""
+
+    id: str
+    docname: str
+    line: int
+    verdict: str
+    says: list[nodes.Node]
+
+    @property
+    def anchor(self) -> str:
+        return f"claim-{self.id}"
+
+    @property
+    def has_math(self) -> bool:
+        return any(list(node.findall(nodes.math)) for node in self.says)
+
+
+class claims_table(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
+    """Stands for the table until all pages are read."""
+
+
+class Claim(SphinxDirective):
+    required_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+    option_spec = {"says": directives.unchanged_required, "verdict": directives.unchanged_required}  # noqa: RUF012
+
+    def run(self) -> list[nodes.Node]:
+        id_ = self.arguments[0].strip()
+        says = self.options.get("says", "").strip()
+        verdict = self.options.get("verdict", "").strip().lower()
+        if not ID.fullmatch(id_):
+            self.warn(f"claim id {id_!r}: use lower-case words joined by hyphens")
+        if not says:
+            self.warn(f"claim {id_}: the option 'says' is missing: the claim as people state it")
+        if verdict not in VERDICTS:
+            self.warn(f"claim {id_}: verdict {verdict!r} is not one of: {', '.join(VERDICTS)}")
+            verdict = "open"
+        if not self.content:
+            self.warn(f"claim {id_}: the body is missing: in a sentence, how it is settled")
+        if len(says) > 1 and says[0] in "\"“" and says[-1] in "\"”":
+            says = says[1:-1]  # the page sets its own quotation marks
+        words, messages = self.state.inline_text(says, self.lineno)
+        entry = Entry(id_, self.env.docname, self.lineno, verdict, deepcopy(words))
+        claims_of(self.env).append(entry)
+        std = self.env.get_domain("std")
+        std.note_hyperlink_target(entry.anchor, entry.docname, entry.anchor, f"“{says}”")
+        return [self.box(entry, words), *messages]
+
+    def box(self, entry: Entry, words: list[nodes.Node]) -> nodes.container:
+        name = entry.verdict.replace(" ", "-")
+        box = nodes.container(ids=[entry.anchor], classes=["claim", f"claim-{name}"])
+        head = nodes.paragraph(classes=["claim-head"])
+        head += nodes.inline("", "Claim", classes=["claim-label"])
+        head += nodes.Text(" ")
+        head += quoted(words)
+        body = nodes.container(classes=["claim-body"])
+        self.state.nested_parse(self.content, self.content_offset, body)
+        box += [head, nodes.paragraph("", "", verdict_node(entry.verdict)), body]
+        self.set_source_info(box)
+        return box
+
+    def warn(self, message: str) -> None:
+        logger.warning(message, location=(self.env.docname, self.lineno), type="vitbook")
+
+
+class ClaimsTable(SphinxDirective):
+    has_content = False
+    option_spec = {"limit": directives.positive_int}  # noqa: RUF012
+
+    def run(self) -> list[nodes.Node]:
+        tables_of(self.env).add(self.env.docname)
+        return [claims_table(limit=self.options.get("limit"))]
+
+
+def quoted(words: list[nodes.Node]) -> nodes.inline:
+    return nodes.inline("", "", nodes.Text("“"), *words, nodes.Text("”"), classes=["claim-says"])
+
+
+def verdict_node(verdict: str) -> nodes.inline:
+    word, sign = VERDICTS[verdict]
+    name = verdict.replace(" ", "-")
+    node = nodes.inline(classes=["verdict", f"verdict-{name}"])
+    node += nodes.raw("", f'<span aria-hidden="true">{sign}</span> ', format="html")
+    node += nodes.Text(word)
+    return node
+
+
+def claims_of(env) -> list[Entry]:
+    if not hasattr(env, "vitbook_claims"):
+        env.vitbook_claims = []
+    return env.vitbook_claims
+
+
+def tables_of(env) -> set[str]:
+    if not hasattr(env, "vitbook_claims_tables"):
+        env.vitbook_claims_tables = set()
+    return env.vitbook_claims_tables
+
+
+def purge(app, env, docname: str) -> None:
+    env.vitbook_claims = [entry for entry in claims_of(env) if entry.docname != docname]
+    tables_of(env).discard(docname)
+
+
+def merge(app, env, docnames, other) -> None:
+    claims_of(env).extend(entry for entry in claims_of(other) if entry.docname in docnames)
+    tables_of(env).update(tables_of(other) & set(docnames))
+
+
+def reading_order(env) -> dict[str, int]:
+    """Each page's place in the table of contents."""
+    order: dict[str, int] = {}
+    stack = [env.config.root_doc]
+    while stack:
+        docname = stack.pop()
+        if docname not in order:
+            order[docname] = len(order)
+            stack += reversed(env.toctree_includes.get(docname, []))
+    return order
+
+
+def sorted_claims(env) -> list[Entry]:
+    order = reading_order(env)
+    last = len(order)
+    return sorted(claims_of(env), key=lambda e: (order.get(e.docname, last), e.docname, e.line))
+
+
+def update(app, env) -> list[str]:
+    """After reading: find ids used twice, and have the tables written anew."""
+    first: dict[str, Entry] = {}
+    for entry in sorted_claims(env):
+        if entry.id in first:
+            other = first[entry.id]
+            logger.warning(
+                f"claim id {entry.id!r} is used twice; first in {other.docname}, line {other.line}",
+                location=(entry.docname, entry.line),
+                type="vitbook",
+            )
+        first.setdefault(entry.id, entry)
+    if any(entry.has_math for entry in first.values()):
+        for docname in tables_of(env):  # so that these pages load MathJax
+            env.get_domain("math").data["has_equations"][docname] = True
+    return sorted(tables_of(env))
+
+
+def resolve(app, doctree, docname: str) -> None:
+    """Put the tables in place."""
+    for node in list(doctree.findall(claims_table)):
+        claims = sorted_claims(app.env)[: node["limit"]]
+        node.replace_self(table(app, docname, claims) if claims else [])
+
+
+def table(app, docname: str, claims: list[Entry]) -> nodes.table:
+    group = nodes.tgroup(cols=3)
+    for width in (50, 20, 30):
+        group += nodes.colspec(colwidth=width)
+    head, body = nodes.thead(), nodes.tbody()
+    head += row(*(nodes.Text(title) for title in ("What is said", "Verdict", "Settled in")))
+    for entry in claims:
+        uri = app.builder.get_relative_uri(docname, entry.docname) + f"#{entry.anchor}"
+        title = app.env.titles[entry.docname].astext()
+        link = nodes.reference("", title, internal=True, refuri=uri)
+        body += row(quoted(deepcopy(entry.says)), verdict_node(entry.verdict), link)
+    group += [head, body]
+    return nodes.table("", group, classes=["claims-table"])
+
+
+def row(*cells: nodes.Node) -> nodes.row:
+    line = nodes.row()
+    for cell in cells:
+        line += nodes.entry("", nodes.paragraph("", "", cell))
+    return line
+
+
+def setup(app):
+    app.add_node(claims_table)
+    app.add_directive("claim", Claim)
+    app.add_directive("claims-table", ClaimsTable)
+    app.connect("env-purge-doc", purge)
+    app.connect("env-merge-info", merge)
+    app.connect("env-updated", update)
+    app.connect("doctree-resolved", resolve)
+    return {"version": "1", "env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,76 @@
+"""What the theme leaves to mend: no third-party request, links to the notebooks, accessibility.
+
+- Style sheets and scripts directly in ``_static`` serve every page; those in folders below it
+  (MathJax, a live figure) load only where something asks for them.
+- The thebe script, which Jupyter Book always adds and which only throws errors here, is left out.
+- Pages that are notebooks get a link to Colab and downloads of the clean notebook and script.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+COLAB = "https://colab.research.google.com/github"
+
+
+def prepare(app, config) -> None:
+    config.templates_path.insert(0, str(HERE / "templates"))
+    for name in ("html_js_files", "html_css_files"):
+        config[name] = [item for item in config[name] if "/" not in filename(item)]
+    for listeners in app.events.listeners.values():
+        for listener in list(listeners):
+            if getattr(listener.handler, "__module__", "").startswith("sphinx_thebe"):
+                app.disconnect(listener.id)
+
+
+def filename(item) -> str:
+    return item if isinstance(item, str) else item[0]
+
+
+def add_buttons(app, pagename, templatename, context, doctree) -> None:
+    """Colab and downloads, on pages that are notebooks."""
+    metadata = app.env.metadata.get(pagename, {})
+    if doctree is None or "kernelspec" not in metadata or "header_buttons" not in context:
+        return
+    options = app.config.html_theme_options
+    repository = "/".join(options["repository_url"].rstrip("/").split("/")[-2:])
+    stem = pagename.split("/")[-1]
+    colab = f"{COLAB}/{repository}/blob/{options['repository_branch']}/notebooks/{stem}.ipynb"
+    local = context["pathto"](f"notebooks/{stem}", resource=1)
+    context["header_buttons"][:0] = [
+        {
+            "type": "link",
+            "url": colab,
+            "text": "Colab",
+            "icon": "fas fa-play",
+            "tooltip": "Open this chapter as a notebook in Google Colab",
+            "label": "colab-button",
+        },
+        {
+            "type": "group",
+            "icon": "fas fa-download",
+            "tooltip": "Download this chapter",
+            "label": "download-buttons",
+            "buttons": [
+                {
+                    "type": "link",
+                    "url": f"{local}.{ending}",
+                    "text": f".{ending}",
+                    "icon": icon,
+                    "tooltip": tip,
+                    "label": f"download-{ending}-button",
+                }
+                for ending, icon, tip in (
+                    ("ipynb", "fas fa-book", "Notebook without outputs"),
+                    ("py", "fas fa-file-code", "Plain Python script"),
+                )
+            ],
+        },
+    ]
+
+
+def setup(app):
+    app.connect("config-inited", prepare)
+    app.connect("html-page-context", add_buttons, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,111 @@
+"""Build the site: execute what changed, render the pages, export the notebooks, check the result.
+
+    python tools/build.py           the whole book, into _build/html
+
+When nothing changed since the last good build it says so and stops. Rendering always starts from
+a clean slate: it takes seconds, and remembered pages could hide a warning or an old output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+WATCHED = ["_config.yml", "_toc.yml", "requirements.txt", "CITATION.cff", "README.md"]
+WATCHED_FOLDERS = ["book", "src", "tools"]
+IGNORED = {"__pycache__", ".ipynb_checkpoints"}
+
+
+def digest(root: Path, names: list[str], folders: list[str]) -> str:
+    """One digest over the named files and everything in the folders."""
+    files = [root / name for name in names]
+    for folder in folders:
+        files += sorted((root / folder).rglob("*"))
+    whole = hashlib.sha256(sys.version.encode())
+    for path in files:
+        if path.is_file() and not IGNORED & set(path.parts) and path.suffix != ".pyc":
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            whole.update(f"{path.relative_to(root)} {content}\n".encode())
+    return whole.hexdigest()
+
+
+def sphinx(root: Path, build: Path, toc: Path, strict: bool) -> int:
+    """Render the pages of `toc` into ``build/html``; with `strict` a warning is a failure."""
+    from jupyter_book.sphinx import build_sphinx
+    from myst_nb.core.execute import cache
+
+    cache.single_nb_execution = refuse_to_execute
+    result = build_sphinx(
+        sourcedir=root / "book",
+        outputdir=build / "html",
+        noconfig=True,
+        path_config=root / "_config.yml",
+        confoverrides={
+            "external_toc_path": toc.as_posix(),
+            "latex_individualpages": False,
+            "nitpicky": True,
+        },
+        freshenv=True,
+        force_all=True,
+        warningiserror=strict,
+        keep_going=True,
+        quiet=True,
+    )
+    return result if isinstance(result, int) else 1
+
+
+def refuse_to_execute(notebook, **options):
+    """Stands in for myst-nb's own executor, which knows nothing of our rules for kernels."""
+    raise RuntimeError("a chapter is not in the cache: run tools/execute.py before Sphinx")
+
+
+def step(root: Path, name: str, *arguments: str) -> None:
+    """Run one of the other tools; end here when it fails."""
+    tool = root / "tools" / name
+    if tool.is_file():
+        sys.stdout.flush()
+        status = subprocess.run([sys.executable, str(tool), *arguments], cwd=root).returncode
+        if status:
+            raise SystemExit(f"make book: {name} failed (above); the site is not finished.")
+
+
+def say_where(build: Path) -> None:
+    page = build / "html" / "index.html"
+    print(f"The site is in {page.parent}\nOpen {page.as_uri()} or run: make serve")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--force", action="store_true", help="also when nothing has changed")
+    options = parser.parse_args()
+    build = ROOT / "_build"
+    stamp = build / "site.json"
+    started = time.monotonic()
+    inputs = digest(ROOT, WATCHED, WATCHED_FOLDERS)  # before: an edit made meanwhile counts as new
+    state = {"inputs": inputs, "notebooks": digest(ROOT, [], ["notebooks"])}
+    good = json.loads(stamp.read_text()) if stamp.is_file() else {}
+    if not options.force and good == state and (build / "html/index.html").is_file():
+        print("Nothing has changed since the last build.")
+        say_where(build)
+        return 0
+    stamp.unlink(missing_ok=True)
+    step(ROOT, "execute.py")
+    if sphinx(ROOT, build, ROOT / "_toc.yml", strict=True):
+        raise SystemExit("make book: warnings or errors (above); the site is not finished.")
+    step(ROOT, "export_notebooks.py")
+    step(ROOT, "check_site.py")
+    state["notebooks"] = digest(ROOT, [], ["notebooks"])  # after: the export has just written it
+    stamp.write_text(json.dumps(state))
+    print(f"Built in {time.monotonic() - started:.0f} s.")
+    say_where(build)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

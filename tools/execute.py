@@ -1,0 +1,349 @@
+"""Execute the chapters whose digest changed, two at a time, into the cache that the pages are
+built from.
+
+    python tools/execute.py                     every chapter of _toc.yml
+    python tools/execute.py book/00_preview.md  only this one
+
+A failing cell (an exception, anything on stderr, a time-out) makes this command fail, this time
+and every time until it is mended; nothing of a failed chapter enters the cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import queue
+import re
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import nbclient
+import yaml
+from digest import Sources, chapter_digest
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
+from jupyter_client import AsyncKernelManager
+from jupyter_client.kernelspec import KernelSpecManager
+from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
+
+ROOT = Path(__file__).resolve().parents[1]
+STATE = "digests.json"
+LEADING_ZERO_TIME = 0.05  # seconds a chapter without history is taken to last
+
+
+class CellError(Exception):
+    """A cell that ended a chapter, with all that is needed to mend it."""
+
+    def __init__(self, chapter: str, cell: str, reason: str, source: str):
+        super().__init__(f"{chapter}: {cell}: {reason}")
+        self.report = "\n".join(
+            [f"FAILED {chapter}, {cell}", "-" * 72, source, "-" * 72, reason.rstrip(), ""]
+        )
+
+
+class Chapter:
+    """One page with code cells: its notebook, its digest, its key in the cache."""
+
+    def __init__(self, path: Path, name: str, sources: Sources):
+        self.path, self.name = path, name
+        self.notebook = read_myst_markdown_notebook(
+            path.read_text("utf8"), add_source_map=True, path=path
+        )
+        self.digest = chapter_digest(self.notebook, path.parent, sources)
+        self.cells = [
+            cell for cell in self.notebook.cells if cell.cell_type == "code" and cell.source.strip()
+        ]
+        self.seconds = 0.0
+        self.cell_seconds: list[float] = []
+
+
+class Client(nbclient.NotebookClient):
+    """Runs one chapter: reports each cell, and takes anything written to stderr as a failure."""
+
+    def __init__(self, chapter: Chapter, say, sockets: Path, **options):
+        manager = AsyncKernelManager(
+            kernel_name="python3",
+            kernel_spec_manager=KernelSpecManager(kernel_dirs=[]),  # this very Python, no other
+            transport="ipc",  # sockets in a private folder: no ports to race for
+            ip=str(sockets / chapter.digest[:12]),
+        )
+        super().__init__(chapter.notebook, km=manager, kernel_name="python3", **options)
+        self.owns_km = True  # so that the kernel ends with its chapter
+        self.shutdown_kernel = "immediate"
+        self.chapter, self.say, self.done = chapter, say, 0
+
+    async def async_execute_cell(self, cell, cell_index, **options):
+        if cell.cell_type != "code" or not cell.source.strip():
+            return cell
+        self.done += 1
+        label = f"cell {self.done}/{len(self.chapter.cells)}"
+        line = self.chapter.notebook.metadata["source_map"][cell_index] + 1
+        where = f"{label} (line {line})"
+        start = time.monotonic()
+        try:
+            await super().async_execute_cell(cell, cell_index, **options)
+        except nbclient.exceptions.CellExecutionError as error:
+            lines = [line for output in cell.outputs for line in output.get("traceback", [])]
+            text = "\n".join(lines) or f"{error.ename}: {error.evalue}"
+            raise CellError(self.chapter.name, where, plain(text), cell.source) from None
+        except nbclient.exceptions.CellTimeoutError:
+            reason = f"took longer than {self.timeout} s; move long runs to a recorded experiment"
+            raise CellError(self.chapter.name, where, reason, cell.source) from None
+        except nbclient.exceptions.DeadKernelError:
+            reason = "the Python process died (out of memory, or a crash in compiled code)"
+            raise CellError(self.chapter.name, where, reason, cell.source) from None
+        cell.outputs = merge_streams(cell.outputs)
+        for output in cell.outputs:
+            if output.output_type == "stream" and output.name == "stderr":
+                reason = "wrote to stderr, which would appear on the page:\n" + plain(output.text)
+                raise CellError(self.chapter.name, where, reason, cell.source)
+        self.chapter.cell_seconds.append(time.monotonic() - start)
+        self.say(f"{self.chapter.name}  {label}  {self.chapter.cell_seconds[-1]:.1f} s")
+        return cell
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def merge_streams(outputs: list) -> list:
+    """Join neighbouring pieces of one stream: how the kernel cuts them differs from run to run."""
+    merged: list = []
+    for output in outputs:
+        last = merged[-1] if merged else None
+        if (
+            last is not None
+            and output.output_type == last.output_type == "stream"
+            and output.name == last.name
+        ):
+            last.text += output.text
+        else:
+            merged.append(output)
+    return merged
+
+
+def kernel_environment(root: Path, build: Path) -> dict[str, str]:
+    """What the kernels see: one thread, fixed hashing, nothing of the user's own set-up."""
+    own = {"IPYTHONDIR": "ipython", "MPLCONFIGDIR": "matplotlib"}
+    folders = {name: str(build / "kernel" / folder) for name, folder in own.items()}
+    for folder in folders.values():
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    path = os.pathsep.join(filter(None, [str(root / "src"), os.environ.get("PYTHONPATH", "")]))
+    return {
+        **os.environ,
+        **folders,
+        "PYTHONPATH": path,
+        "PYTHONHASHSEED": "0",
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        "NO_COLOR": "1",
+    }
+
+
+@contextmanager
+def sockets_folder():
+    """A folder with a short name (socket paths are limited to about 100 characters)."""
+    with tempfile.TemporaryDirectory(prefix="book-", ignore_cleanup_errors=True) as folder:
+        os.environ["JUPYTER_RUNTIME_DIR"] = folder
+        yield Path(folder)
+
+
+def toc_files(toc: Path) -> list[str]:
+    """The files named in a table of contents, in its order, without their endings."""
+
+    def walk(node):
+        if isinstance(node, dict):
+            for key in ("root", "file"):
+                if key in node:
+                    yield str(node[key]).removesuffix(".md")
+            for key in ("parts", "chapters", "sections", "subtrees", "entries"):
+                yield from walk(node.get(key) or [])
+        elif isinstance(node, list):
+            for item in node:
+                yield from walk(item)
+
+    return list(walk(yaml.safe_load(toc.read_text("utf8"))))
+
+
+def find_chapters(root: Path, pages: list[Path]) -> list[Chapter]:
+    """The pages with code cells: those named, or all of the table of contents."""
+    book, sources = root / "book", Sources(root)
+    if not pages:
+        pages = [book / f"{name}.md" for name in toc_files(root / "_toc.yml")]
+    missing = [str(page) for page in pages if not page.is_file()]
+    if missing:
+        raise SystemExit(f"No such page: {', '.join(missing)} (see _toc.yml)")
+    chapters = []
+    for page in pages:
+        if is_myst_markdown_notebook(page.read_text("utf8")):
+            name = page.resolve().relative_to(book.resolve()).with_suffix("").as_posix()
+            chapter = Chapter(page.resolve(), name, sources)
+            if chapter.cells:
+                chapters.append(chapter)
+    return chapters
+
+
+class Store:
+    """The cache of executed chapters, and the digest that each was executed at."""
+
+    def __init__(self, folder: Path):
+        self.cache = get_cache(str(folder))
+        self.file = folder / STATE
+        self.state = json.loads(self.file.read_text()) if self.file.is_file() else {}
+
+    def key(self, chapter: Chapter) -> str:
+        return self.cache.create_hashed_notebook(chapter.notebook)[1]
+
+    def is_fresh(self, chapter: Chapter) -> bool:
+        entry = self.state.get(chapter.name, {})
+        if entry.get("digest") != chapter.digest or entry.get("key") != self.key(chapter):
+            return False
+        try:
+            self.cache.match_cache_notebook(chapter.notebook)
+        except KeyError:
+            return False
+        return True
+
+    def seconds(self, chapter: Chapter) -> float:
+        return self.state.get(chapter.name, {}).get("seconds", LEADING_ZERO_TIME)
+
+    def forget(self, chapter: Chapter) -> None:
+        self.state.pop(chapter.name, None)
+        self._write()
+        with suppress(KeyError):
+            self.cache.remove_cache(self.cache.match_cache_notebook(chapter.notebook).pk)
+
+    def keep(self, chapter: Chapter) -> None:
+        bundle = CacheBundleIn(
+            chapter.notebook, str(chapter.path), data={"execution_seconds": chapter.seconds}
+        )
+        self.cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+        self.state[chapter.name] = {
+            "digest": chapter.digest,
+            "key": self.key(chapter),
+            "seconds": round(chapter.seconds, 2),
+        }
+        self._write()
+
+    def drop_others(self, chapters: list[Chapter]) -> None:
+        """Remove what no chapter uses any more."""
+        self.state = {c.name: self.state[c.name] for c in chapters if c.name in self.state}
+        self._write()
+        keys = {entry["key"] for entry in self.state.values()}
+        for record in self.cache.list_cache_records():
+            if record.hashkey not in keys:
+                self.cache.remove_cache(record.pk)
+
+    def _write(self) -> None:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        part = self.file.with_suffix(".part")
+        part.write_text(json.dumps(self.state, indent=1, sort_keys=True))
+        part.replace(self.file)
+
+
+def run_chapter(
+    chapter: Chapter, say, sockets: Path, environment: dict[str, str], timeout: int
+) -> Chapter:
+    """Run all cells of one chapter in a fresh kernel, in the chapter's folder."""
+    start = time.monotonic()
+    client = Client(
+        chapter,
+        say,
+        sockets,
+        timeout=timeout,
+        startup_timeout=120,
+        record_timing=False,  # it would enter the cells' metadata, and with it the key in the cache
+    )
+    client.execute(cwd=str(chapter.path.parent), env=environment)
+    chapter.seconds = time.monotonic() - start
+    return chapter
+
+
+def execute(root: Path, build: Path, pages: list[Path], jobs: int, timeout: int) -> list[str]:
+    """Execute what is stale. Returns the reports of what failed (empty: all is well)."""
+    started = time.monotonic()
+    chapters = find_chapters(root, pages)
+    store = Store(build / ".jupyter_cache")
+    stale = [chapter for chapter in chapters if not store.is_fresh(chapter)]
+    if not pages:
+        store.drop_others(chapters)
+    if not stale:
+        print(f"{len(chapters)} chapters, all fresh: nothing to execute")
+        return []
+    for chapter in stale:
+        store.forget(chapter)
+    stale.sort(key=store.seconds, reverse=True)
+
+    lock = threading.Lock()
+
+    def say(line: str) -> None:
+        with lock:
+            print(f"[{time.monotonic() - started:6.1f} s] {line}", flush=True)
+
+    environment = kernel_environment(root, build)
+    os.environ["MPLCONFIGDIR"] = environment["MPLCONFIGDIR"]
+    import matplotlib.font_manager  # noqa: F401  builds the font cache, which is noisy, before any cell
+
+    say(f"{len(stale)} of {len(chapters)} chapters to execute, {min(jobs, len(stale))} at a time")
+    finished: queue.Queue = queue.Queue()
+
+    def work(chapter: Chapter, sockets: Path) -> None:
+        try:
+            finished.put((run_chapter(chapter, say, sockets, environment, timeout), None))
+        except CellError as failure:
+            finished.put((chapter, failure.report))
+        except Exception as error:
+            finished.put((chapter, f"FAILED {chapter.name}: {type(error).__name__}: {error}\n"))
+
+    failures = []
+    with sockets_folder() as sockets, ThreadPoolExecutor(max_workers=jobs) as pool:
+        for chapter in stale:
+            pool.submit(work, chapter, sockets)
+        for _ in stale:
+            chapter, report = finished.get()
+            if report is None:
+                store.keep(chapter)
+            else:
+                failures.append(report)
+                say(f"{chapter.name}  FAILED")
+    slow = sorted((c for c in stale if c.seconds), key=lambda c: c.seconds, reverse=True)[:3]
+    say(
+        f"executed {len(stale) - len(failures)} of {len(stale)}; slowest: "
+        + ", ".join(f"{c.name} {c.seconds:.1f} s" for c in slow)
+    )
+    return failures
+
+
+def cell_timeout(root: Path) -> int:
+    config = yaml.safe_load((root / "_config.yml").read_text("utf8"))
+    return config.get("execute", {}).get("timeout", 120)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pages", nargs="*", type=Path, help="pages to execute; default: all")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
+    parser.add_argument("--build", type=Path, help="default: _build in the repository")
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
+    options = parser.parse_args(arguments)
+    root = options.root.resolve()
+    build = (options.build or root / "_build").resolve()
+    try:
+        failures = execute(root, build, options.pages, options.jobs, cell_timeout(root))
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr, flush=True)
+        os._exit(130)  # the kernels notice that their parent is gone
+    print("\n".join(failures), file=sys.stderr, end="")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
