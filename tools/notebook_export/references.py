@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from bs4 import BeautifulSoup
+from docutils.nodes import make_id
 from pybtex.database import Entry, parse_file
 
 
@@ -23,8 +24,7 @@ class References:
             key: entry for path in files for key, entry in parse_file(str(path)).entries.items()
         }
         self.url = url
-        listed = page.select("div.citation[id]") if page else []
-        self._anchors = {_letters(item.get_text()): item["id"] for item in listed}
+        self._anchors = {item["id"] for item in page.select("[id^=cite-]")} if page else set()
 
     def cite(self, keys: str, *, textual: bool = False) -> str:
         """Markdown for one {cite} role. Raises KeyError for a key that no file has."""
@@ -34,13 +34,12 @@ class References:
                 raise KeyError(f"references.bib has no entry {key}")
             who, year = authors(self.entries[key]), self.entries[key].fields["year"]
             shown = f"{who} ({year})" if textual else f"{who}, {year}"
-            cited.append(f"[{shown}]({self._address(self.entries[key])})")
+            cited.append(f"[{shown}]({self._address(key)})")
         return ", ".join(cited) if textual else f"({'; '.join(cited)})"
 
-    def _address(self, entry: Entry) -> str:
-        title = _letters(entry.fields["title"])
-        anchor = next((id_ for text, id_ in self._anchors.items() if title in text), None)
-        return self.url + (f"#{anchor}" if anchor else "")
+    def _address(self, key: str) -> str:
+        anchor = make_id(f"cite-{key}")  # as bibtex_cite_id in _config.yml has it
+        return f"{self.url}#{anchor}" if anchor in self._anchors else self.url
 
 
 def authors(entry: Entry) -> str:
@@ -55,7 +54,3 @@ def authors(entry: Entry) -> str:
     if len(names) > 2:
         return f"{names[0]} et al."
     return " and ".join(names)
-
-
-def _letters(text: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", text.lower())

@@ -1,0 +1,95 @@
+"""An environment that stands in for Colab: Colab's packages, and nothing of this project.
+
+It lives in `.venv-colab`, pinned by requirements.txt and made anew when that file changes. The
+release that a notebook's first cell installs need not be published yet: git is told, by
+environment variables of the child processes alone, to read the repository's address from a
+temporary clone of the working tree that carries the release tag.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+# What Colab has and the notebooks may use; ipykernel and pip are how it runs and installs.
+PACKAGES = ["torch", "torchvision", "numpy", "matplotlib", "scikit-learn", "einops"]
+PACKAGES += ["safetensors", "tqdm", "pandas", "ipykernel", "ipywidgets", "pip"]
+DROPPED = ("PYTHON", "JUPYTER", "IPYTHON", "VIRTUAL_ENV", "CONDA", "VITBOOK", "MPL")
+
+
+def make_environment(root: Path) -> Path:
+    """Create or reuse `.venv-colab`, without vitbook. Returns its Python."""
+    folder = root / ".venv-colab"
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    stamp = folder / "made-from.txt"
+    lock = root / "requirements.txt"
+    parts = [hashlib.sha256(lock.read_bytes()).hexdigest(), sys.version, *PACKAGES]
+    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    if not stamp.is_file() or stamp.read_text() != digest:
+        shutil.rmtree(folder, ignore_errors=True)
+        uv = [sys.executable, "-m", "uv", "--quiet"]
+        _run([*uv, "venv", "--python", sys.executable, str(folder)])
+        _run([*uv, "pip", "install", "--python", str(python), "-c", str(lock), *PACKAGES])
+        stamp.write_text(digest)
+    uninstall(python)
+    return python
+
+
+def uninstall(python: Path) -> None:
+    """Leave the environment as Colab is: without the package."""
+    _run([str(python), "-m", "pip", "uninstall", "--quiet", "--yes", "vitbook"])
+
+
+def freeze(python: Path) -> set[str]:
+    """Every installed distribution, as pip lists it."""
+    return set(_run([str(python), "-m", "pip", "freeze", "--all"]).splitlines())
+
+
+def release_clone(root: Path, tag: str, folder: Path) -> Path:
+    """A repository with one commit, tagged, that holds the working tree without ignored files."""
+    listed = _run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=root)
+    for name in filter(None, listed.split("\0")):
+        source, target = root / name, folder / name
+        if source.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
+    who = ["-c", "user.name=release", "-c", "user.email=release@localhost"]
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", tag], ["tag", tag]):
+        _run(["git", *who, *command], cwd=folder)
+    return folder
+
+
+def child_environment(python: Path, scratch: Path, redirect: dict[str, str]) -> dict[str, str]:
+    """The variables of a notebook's process: one thread, no user settings, git redirected.
+
+    Args:
+        python: the stand-in's Python.
+        scratch: a temporary folder for configuration files.
+        redirect: address prefix -> local folder that answers for it.
+    """
+    kept = {key: text for key, text in os.environ.items() if not key.startswith(DROPPED)}
+    first = int(kept.get("GIT_CONFIG_COUNT", "0"))
+    for at, (address, folder) in enumerate(redirect.items(), first):
+        kept[f"GIT_CONFIG_KEY_{at}"] = f"url.{Path(folder).as_uri()}.insteadOf"
+        kept[f"GIT_CONFIG_VALUE_{at}"] = address
+    return kept | {
+        "GIT_CONFIG_COUNT": str(first + len(redirect)),
+        "PATH": f"{python.parent}{os.pathsep}{kept['PATH']}",
+        "PYTHONNOUSERSITE": "1",
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        "IPYTHONDIR": str(scratch / "ipython"),
+        "MPLCONFIGDIR": str(scratch / "matplotlib"),
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+    }
+
+
+def _run(command: list[str], cwd: Path | None = None) -> str:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout

@@ -1,0 +1,215 @@
+"""Prove the exported notebooks: run all of them where only their own first cell installed anything.
+
+    python tools/run_notebooks.py                 all notebooks and scripts
+    python tools/run_notebooks.py 00_preview      only those
+
+In a stand-in for Colab (tools/colab_standin.py) the install cell runs once, and `pip freeze` must
+then show our package more and nothing else. Each notebook runs in a kernel of its own, then the
+solutions it prints, then the same notebook as a Python script. Any error fails. What passed is not
+run again until a notebook, the package or the lock file changes (--force runs everything).
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import colab_standin as standin
+import nbclient
+import nbformat
+from jupyter_client import AsyncKernelManager
+from jupyter_client.kernelspec import KernelSpecManager
+from notebook_export.notebook import SOLUTION, write_script
+from notebook_export.settings import read_settings
+
+ROOT = Path(__file__).resolve().parents[1]
+CELL_SECONDS, SCRIPT_SECONDS = 300, 900
+
+
+def kernel_manager(python: Path, scratch: Path) -> AsyncKernelManager:
+    """A manager whose only kernel is the stand-in's Python."""
+    spec = scratch / "kernels" / "standin"
+    spec.mkdir(parents=True, exist_ok=True)
+    command = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    command.append("--log-level=ERROR")
+    description = {"argv": command, "display_name": "stand-in", "language": "python"}
+    (spec / "kernel.json").write_text(json.dumps(description))
+    specs = KernelSpecManager(kernel_dirs=[str(scratch / "kernels")], ensure_native_kernel=False)
+    return AsyncKernelManager(kernel_name="standin", kernel_spec_manager=specs)
+
+
+class Client(nbclient.NotebookClient):
+    """Remembers which cell it is at."""
+
+    at = 0
+
+    async def async_execute_cell(self, cell, cell_index, **options):
+        self.at = cell_index
+        return await super().async_execute_cell(cell, cell_index, **options)
+
+
+def run_notebook(
+    notebook: nbformat.NotebookNode, name: str, python: Path, scratch: Path, env: dict
+) -> str | None:
+    """Run the cells in order, then the solutions. Returns a report of the failure, or None."""
+    cells = [*notebook.cells, *map(nbformat.v4.new_code_cell, solutions(notebook))]
+    whole = nbformat.from_dict({**notebook, "cells": cells})
+    manager = kernel_manager(python, scratch)
+    client = Client(whole, km=manager, kernel_name="standin", timeout=CELL_SECONDS)
+    try:
+        client.execute(cwd=tempfile.mkdtemp(dir=scratch), env=env)
+    except (nbclient.exceptions.CellControlSignal, nbclient.exceptions.DeadKernelError) as error:
+        where = f"cell {client.at + 1}" if client.at < len(notebook.cells) else "a solution"
+        reason = plain(getattr(error, "traceback", None) or str(error))
+        rule = "-" * 72
+        return f"FAILED {name}.ipynb, {where}\n{rule}\n{cells[client.at].source}\n{rule}\n{reason}"
+    return None
+
+
+def solutions(notebook: nbformat.NotebookNode) -> list[str]:
+    """The code that the notebook's folded solutions print."""
+    printed = re.compile(
+        r"^(?P<fence>`{3,})python\n(?P<code>.*?)\n(?P=fence)$", re.DOTALL | re.MULTILINE
+    )
+    return [
+        match["code"]
+        for cell in notebook.cells
+        if SOLUTION in cell.metadata.get("tags", [])
+        for match in printed.finditer(cell.source)
+    ]
+
+
+def run_script(script: str, name: str, python: Path, scratch: Path, env: dict) -> str | None:
+    """Run the script form with plain Python. Returns a report of the failure, or None."""
+    path = Path(tempfile.mkdtemp(dir=scratch)) / f"{name}.py"
+    path.write_text(script, encoding="utf-8")
+    done = subprocess.run(
+        [str(python), str(path)],
+        cwd=path.parent,
+        env={**env, "MPLBACKEND": "agg"},
+        capture_output=True,
+        text=True,
+        timeout=SCRIPT_SECONDS,
+        check=False,
+    )
+    return f"FAILED {name}.py\n{done.stderr}" if done.returncode else None
+
+
+def install_as_a_reader_would(
+    notebooks: dict, python: Path, scratch: Path, env: dict
+) -> str | None:
+    """Run the install cell, alone, and compare what is installed. Returns a complaint, or None."""
+    cells = {notebook.cells[1].source for notebook in notebooks.values()}
+    if len(cells) != 1 or "find_spec" not in next(iter(cells)):
+        return "the notebooks do not share one install cell: export them again"
+    before = standin.freeze(python)
+    alone = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cells.pop())])
+    if report := run_notebook(alone, "install", python, scratch, env):
+        return report
+    after = standin.freeze(python)
+    added, gone = after - before, before - after
+    if gone or len(added) != 1 or not next(iter(added)).startswith("vitbook"):
+        printed = "".join(output.get("text", "") for output in alone.cells[0].get("outputs", []))
+        return f"the install cell added {sorted(added)} and removed {sorted(gone)}\n{printed}"
+    return None
+
+
+def prove(names: list[str], root: Path, force: bool) -> list[str]:
+    """Run what has changed since it last passed. Returns the reports of failures."""
+    settings = read_settings(root)
+    notebooks = {
+        path.stem: nbformat.read(path, as_version=4)
+        for path in sorted((root / "notebooks").glob("*.ipynb"))
+        if not names or path.stem in names
+    }
+    if not notebooks:
+        return ["no such notebook under notebooks/: run make book first"]
+    python = standin.make_environment(root)
+    passed = Passed(root, python)
+    todo = {name: nb for name, nb in notebooks.items() if force or not passed.has(name, nb)}
+    print(f"{len(todo)} of {len(notebooks)} notebooks to run", flush=True)
+    if not todo:
+        return []
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        scratch = Path(folder)
+        clone = standin.release_clone(root, settings.tag, scratch / "release")
+        env = standin.child_environment(python, scratch, {settings.repository: clone})
+        if complaint := install_as_a_reader_would(todo, python, scratch, env):
+            return [complaint]
+        installed = standin.freeze(python)
+
+        def one(name: str) -> str | None:
+            started = time.monotonic()
+            script = write_script(todo[name], settings.requirement)
+            report = run_notebook(todo[name], name, python, scratch, env) or run_script(
+                script, name, python, scratch, env
+            )
+            print(f"{name}: {'FAILED' if report else 'ok'}, {time.monotonic() - started:.0f} s")
+            if report is None:
+                passed.add(name, todo[name])
+            return report
+
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            reports = [report for report in pool.map(one, todo) if report]
+        if standin.freeze(python) != installed:
+            reports.append("a notebook changed what is installed")
+        standin.uninstall(python)
+    return reports
+
+
+class Passed:
+    """Which notebooks passed, each with the state of everything it depends on."""
+
+    def __init__(self, root: Path, python: Path) -> None:
+        self.file = python.parents[1] / "passed.json"
+        self.state = json.loads(self.file.read_text()) if self.file.is_file() else {}
+        tree = hashlib.sha256()
+        tools = [Path(__file__), Path(standin.__file__), root / "pyproject.toml"]
+        source = (p for p in (root / "src").rglob("*") if "__pycache__" not in p.parts)
+        for path in [*tools, *sorted(source)]:
+            if path.is_file():
+                tree.update(path.name.encode() + b"\0" + path.read_bytes())
+        self.tree = tree.digest()
+        self._lock = threading.Lock()
+
+    def _digest(self, notebook: nbformat.NotebookNode) -> str:
+        return hashlib.sha256(self.tree + nbformat.writes(notebook).encode()).hexdigest()
+
+    def has(self, name: str, notebook: nbformat.NotebookNode) -> bool:
+        return self.state.get(name) == self._digest(notebook)
+
+    def add(self, name: str, notebook: nbformat.NotebookNode) -> None:
+        with self._lock:
+            self.state[name] = self._digest(notebook)
+            self.file.write_text(json.dumps(self.state, indent=1, sort_keys=True))
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", help="notebooks, by name; default: all")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
+    parser.add_argument("--force", action="store_true", help="also what passed before")
+    options = parser.parse_args(arguments)
+    reports = prove(options.names, options.root.resolve(), options.force)
+    print("\n\n".join(reports), file=sys.stderr, end="\n" if reports else "")
+    return 1 if reports else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
