@@ -42,6 +42,13 @@ def fraction(name: str, value) -> float:
     return float(value)
 
 
+def truth(name: str, value) -> bool:
+    """True or False, and nothing that only looks like it."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r} ({type(value).__name__})")
+    return value
+
+
 def one_of(name: str, value, choices) -> str:
     """One word of a list."""
     if value not in choices:

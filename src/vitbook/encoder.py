@@ -1,0 +1,123 @@
+"""The residual block and its stack, pre- or post-norm. Introduced in chapter 9."""
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vitbook import _arguments as check
+from vitbook.attention import MultiHeadSelfAttention
+
+
+class MLP(nn.Module):
+    """Two linear layers with a GELU between them, applied to each token on its own.
+
+    Args:
+        embed_dim: D, the width of a token.
+        hidden_dim: Width between the two layers.
+        dropout: Share of the hidden values dropped while training.
+
+    Source: Dosovitskiy et al. 2021, section 3.1.
+    """
+
+    def __init__(self, *, embed_dim: int, hidden_dim: int, dropout: float = 0.0):
+        super().__init__()
+        embed_dim = check.whole("embed_dim", embed_dim)
+        hidden_dim = check.whole("hidden_dim", hidden_dim)
+        self.fc1 = nn.Linear(embed_dim, hidden_dim)
+        self.dropout = nn.Dropout(check.fraction("dropout", dropout))
+        self.fc2 = nn.Linear(hidden_dim, embed_dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., D) -> (..., D)."""
+        return self.fc2(self.dropout(F.gelu(self.fc1(x))))
+
+
+class EncoderBlock(nn.Module):
+    """Mix the tokens, then change each one; both as additions to the residual stream.
+
+    Args:
+        embed_dim: D, the width of a token.
+        num_heads: h, given to the attention layer.
+        mlp_ratio: Hidden width of the MLP over D.
+        norm_first: True for pre-norm (ViT), False for post-norm (the first Transformer).
+        dropout: Share of each branch's output dropped while training.
+        attn_layer: What mixes the tokens, called as ``attn_layer(embed_dim=D, num_heads=h)``. The
+            layer it returns is called as ``layer(x, mask)`` and returns the shape of x. Bind
+            further arguments with ``functools.partial``.
+
+    Source: Dosovitskiy et al. 2021, equations 2 and 3; Vaswani et al. 2017, section 3.1.
+    """
+
+    def __init__(
+        self,
+        *,
+        embed_dim: int,
+        num_heads: int,
+        mlp_ratio: float = 4.0,
+        norm_first: bool = True,
+        dropout: float = 0.0,
+        attn_layer: Callable[..., nn.Module] = MultiHeadSelfAttention,
+    ):
+        super().__init__()
+        embed_dim = check.whole("embed_dim", embed_dim)
+        hidden_dim = int(embed_dim * check.real("mlp_ratio", mlp_ratio, above=0))
+        self.norm_first = check.truth("norm_first", norm_first)
+        self.norm1 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.attn = attn_layer(embed_dim=embed_dim, num_heads=num_heads)
+        self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.mlp = MLP(embed_dim=embed_dim, hidden_dim=hidden_dim, dropout=dropout)
+        self.dropout = nn.Dropout(check.fraction("dropout", dropout))
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Tokens (B, N, D) -> tokens (B, N, D)."""
+        if self.norm_first:
+            x = x + self.dropout(self.attn(self.norm1(x), mask))
+            x = x + self.dropout(self.mlp(self.norm2(x)))
+        else:
+            x = self.norm1(x + self.dropout(self.attn(x, mask)))
+            x = self.norm2(x + self.dropout(self.mlp(x)))
+        return x
+
+
+class Encoder(nn.Module):
+    """A stack of blocks. Pre-norm blocks leave the stream raw, so a last norm follows them.
+
+    Args:
+        depth: L, the number of blocks.
+        embed_dim, num_heads, mlp_ratio, norm_first, dropout, attn_layer: As in
+            :class:`EncoderBlock`.
+
+    Source: Dosovitskiy et al. 2021, equations 1 to 4.
+    """
+
+    def __init__(
+        self,
+        *,
+        depth: int,
+        embed_dim: int,
+        num_heads: int,
+        mlp_ratio: float = 4.0,
+        norm_first: bool = True,
+        dropout: float = 0.0,
+        attn_layer: Callable[..., nn.Module] = MultiHeadSelfAttention,
+    ):
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            EncoderBlock(
+                embed_dim=embed_dim,
+                num_heads=num_heads,
+                mlp_ratio=mlp_ratio,
+                norm_first=norm_first,
+                dropout=dropout,
+                attn_layer=attn_layer,
+            )
+            for _ in range(check.whole("depth", depth))
+        )
+        self.norm = nn.LayerNorm(embed_dim, eps=1e-6) if norm_first else nn.Identity()
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Tokens (B, N, D) -> tokens (B, N, D)."""
+        for block in self.blocks:
+            x = block(x, mask)
+        return self.norm(x)

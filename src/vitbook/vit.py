@@ -1,0 +1,173 @@
+"""The Vision Transformer classifier and its named sizes. Introduced in chapter 10."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from vitbook import _arguments as check
+from vitbook.attention import MultiHeadSelfAttention
+from vitbook.encoder import Encoder
+from vitbook.patches import PatchEmbedding
+from vitbook.positions import (
+    FixedPositions,
+    LearnedPositions,
+    RotaryPositions,
+    sincos_1d,
+    sincos_2d,
+)
+
+POOLS = ("cls", "mean")
+POSITIONS = ("learned", "sincos_1d", "sincos_2d", "rotary", "none")
+
+# Ti and S: Touvron et al. 2021 (DeiT), table 1. B, L and H: Dosovitskiy et al. 2021, table 1.
+VIT_VARIANTS = {
+    "Ti": {"embed_dim": 192, "depth": 12, "num_heads": 3},
+    "S": {"embed_dim": 384, "depth": 12, "num_heads": 6},
+    "B": {"embed_dim": 768, "depth": 12, "num_heads": 12},
+    "L": {"embed_dim": 1024, "depth": 24, "num_heads": 16},
+    "H": {"embed_dim": 1280, "depth": 32, "num_heads": 16},
+}
+
+
+class VisionTransformer(nn.Module):
+    """An image classifier: patches become tokens, tokens are mixed, one vector is read out.
+
+    Args:
+        image_size: Height and width in pixels; one number means a square.
+        patch_size: P, in pixels; must divide both.
+        in_channels: C.
+        num_classes: How many logits come out.
+        embed_dim: D, the width of a token.
+        depth: L, the number of blocks.
+        num_heads: h; must divide embed_dim.
+        mlp_ratio: Hidden width of the MLP over D.
+        pool: "cls" reads a class token that stands before the patches, "mean" averages them.
+        positions: "learned", "sincos_1d", "sincos_2d", "rotary" (on the grid) or "none".
+        norm_first: True for pre-norm blocks, False for post-norm.
+        dropout: Share dropped after the positions, within the MLP and at the end of each branch.
+        attn_layer: What mixes the tokens, see :class:`~vitbook.encoder.EncoderBlock`. With rotary
+            positions it is called with ``rotary=`` too.
+
+    Raises:
+        TypeError, ValueError: An argument is not what it has to be; the message names it.
+
+    Source: Dosovitskiy et al. 2021, section 3.1.
+    """
+
+    def __init__(
+        self,
+        *,
+        image_size: int | tuple[int, int],
+        patch_size: int,
+        in_channels: int,
+        num_classes: int,
+        embed_dim: int,
+        depth: int,
+        num_heads: int,
+        mlp_ratio: float = 4.0,
+        pool: str = "cls",
+        positions: str = "learned",
+        norm_first: bool = True,
+        dropout: float = 0.0,
+        attn_layer: Callable[..., nn.Module] = MultiHeadSelfAttention,
+    ):
+        super().__init__()
+        self.pool = check.one_of("pool", pool, POOLS)
+        check.one_of("positions", positions, POSITIONS)
+        self.patch_embed = PatchEmbedding(
+            image_size=image_size,
+            patch_size=patch_size,
+            in_channels=in_channels,
+            embed_dim=embed_dim,
+        )
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim)) if pool == "cls" else None
+        grid, num_prefix = self.patch_embed.grid, self.num_prefix
+        self.positions = _position_layer(positions, grid, num_prefix, embed_dim)
+        self.dropout = nn.Dropout(check.fraction("dropout", dropout))
+        if positions == "rotary":
+            head_dim = embed_dim // check.whole("num_heads", num_heads)
+            rotary = RotaryPositions(grid=grid, head_dim=head_dim, num_prefix=num_prefix)
+            attn_layer = partial(attn_layer, rotary=rotary)
+        self.encoder = Encoder(
+            depth=depth,
+            embed_dim=embed_dim,
+            num_heads=num_heads,
+            mlp_ratio=mlp_ratio,
+            norm_first=norm_first,
+            dropout=dropout,
+            attn_layer=attn_layer,
+        )
+        self.head = nn.Linear(embed_dim, check.whole("num_classes", num_classes))
+        self.apply(_init_weights)
+
+    @property
+    def num_prefix(self) -> int:
+        """How many tokens stand before the patches: 1 with a class token, else 0."""
+        return 0 if self.cls_token is None else 1
+
+    def forward_features(self, images: Tensor) -> Tensor:
+        """Images (B, C, H, W) -> tokens after the last norm (B, N, D), class token first."""
+        x = self.patch_embed(images)  # (B, N, D)
+        if self.cls_token is not None:
+            x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)  # (B, N + 1, D)
+        x = self.dropout(self.positions(x))
+        return self.encoder(x)
+
+    def forward_head(self, features: Tensor) -> Tensor:
+        """Tokens (B, N, D) -> logits (B, num_classes)."""
+        x = features[:, 0] if self.pool == "cls" else features.mean(dim=1)  # (B, D)
+        return self.head(x)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images (B, C, H, W) -> logits (B, num_classes)."""
+        return self.forward_head(self.forward_features(images))
+
+
+def vit(name: str, *, image_size: int | tuple[int, int] = 224, num_classes: int = 1000, **options):
+    """Build a Vision Transformer of a published size, with random weights.
+
+    Args:
+        name: Variant and patch size, for example "Ti/16", "B/32" or "H/14"; see ``VIT_VARIANTS``.
+        image_size: Height and width in pixels; one number means a square.
+        num_classes: How many logits come out.
+        options: Further arguments of :class:`VisionTransformer`; they overrule the variant's.
+
+    Returns:
+        The :class:`VisionTransformer`; images have 3 channels unless ``in_channels`` says else.
+
+    Raises:
+        ValueError: No such variant, or no patch size in the name.
+    """
+    variant, _, patch_size = name.partition("/") if isinstance(name, str) else ("", "", "")
+    if variant not in VIT_VARIANTS or not patch_size.isdecimal():
+        known = ", ".join(VIT_VARIANTS)
+        raise ValueError(f'name must be one of {known} and a patch size ("Ti/16"), got {name!r}')
+    sizes = {"patch_size": int(patch_size), "in_channels": 3} | VIT_VARIANTS[variant]
+    return VisionTransformer(image_size=image_size, num_classes=num_classes, **(sizes | options))
+
+
+def _position_layer(
+    positions: str, grid: tuple[int, int], num_prefix: int, embed_dim: int
+) -> nn.Module:
+    num_patches = grid[0] * grid[1]
+    if positions == "learned":
+        return LearnedPositions(num_tokens=num_prefix + num_patches, embed_dim=embed_dim)
+    if positions == "sincos_1d":
+        return FixedPositions(sincos_1d(num_patches, embed_dim), num_prefix=num_prefix)
+    if positions == "sincos_2d":
+        return FixedPositions(sincos_2d(grid, embed_dim), num_prefix=num_prefix)
+    return nn.Identity()  # "none", or "rotary", which works inside the attention layers
+
+
+def _init_weights(module: nn.Module) -> None:
+    """As timm and DeiT do; the patch embedding keeps the size of its input (LeCun)."""
+    if isinstance(module, nn.Linear):
+        nn.init.trunc_normal_(module.weight, std=0.02)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+    elif isinstance(module, nn.Conv2d):
+        nn.init.trunc_normal_(module.weight, std=math.sqrt(1 / module.weight[0].numel()))
+        nn.init.zeros_(module.bias)

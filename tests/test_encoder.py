@@ -1,0 +1,205 @@
+"""B = 2, N = 5, D = 12, h = 3, hidden 30: no two sizes alike, so that a swapped axis shows."""
+
+import math
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from vitbook.attention import MultiHeadSelfAttention, causal_mask, padding_mask
+from vitbook.encoder import MLP, Encoder, EncoderBlock
+
+B, N, D, H, L = 2, 5, 12, 3, 4
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def all_random(module: nn.Module) -> nn.Module:
+    """No parameter at zero or one, else a forgotten bias or norm would go unnoticed."""
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    return module
+
+
+def block(**kwargs):
+    sizes = {"embed_dim": D, "num_heads": H, "mlp_ratio": 2.5}
+    return all_random(EncoderBlock(**(sizes | kwargs)))
+
+
+def encoder(**kwargs):
+    sizes = {"depth": L, "embed_dim": D, "num_heads": H, "mlp_ratio": 2.5}
+    return all_random(Encoder(**(sizes | kwargs)))
+
+
+class NoMixing(nn.Module):
+    """Each token keeps to itself."""
+
+    def __init__(self, *, embed_dim, num_heads):
+        super().__init__()
+        self.built_with = embed_dim, num_heads
+        self.proj = nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, x, mask=None):
+        return self.proj(x)
+
+
+# the block
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_block_equals_torchs(norm_first):
+    ours, x = block(norm_first=norm_first), torch.randn(B, N, D)
+    theirs = nn.TransformerEncoderLayer(
+        D, H, 30, 0.0, "gelu", 1e-6, batch_first=True, norm_first=norm_first
+    )
+    names = {
+        "self_attn.in_proj_": "attn.qkv.",
+        "self_attn.out_proj.": "attn.proj.",
+        "linear1.": "mlp.fc1.",
+        "linear2.": "mlp.fc2.",
+    }
+    state = ours.state_dict()
+    for theirs_name, ours_name in names.items():
+        state = {name.replace(ours_name, theirs_name): t for name, t in state.items()}
+    theirs.load_state_dict(state)
+    assert_close(ours(x), theirs(x), atol=1e-5, rtol=1e-5)
+    assert_close(ours(x, causal_mask(N)), theirs(x, src_mask=~causal_mask(N)), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_the_block_is_two_additions(norm_first):
+    layer, x = block(norm_first=norm_first), torch.randn(B, N, D)
+    for branch in (layer.attn.proj, layer.mlp.fc2):
+        nn.init.zeros_(branch.weight)
+        nn.init.zeros_(branch.bias)
+    expected = x if norm_first else layer.norm2(layer.norm1(x))
+    assert_close(layer(x), expected)
+
+
+def test_the_mlp_acts_on_each_token_alone():
+    mlp, x = all_random(MLP(embed_dim=D, hidden_dim=30)), torch.randn(B, N, D)
+    assert_close(mlp(x), torch.stack([mlp(token) for token in x.unbind(1)], dim=1))
+    assert (mlp.fc1.out_features, mlp.fc2.in_features) == (30, 30)
+
+
+def test_mlp_is_linear_gelu_linear():
+    mlp, x = all_random(MLP(embed_dim=D, hidden_dim=30)), torch.randn(N, D)
+    hidden = x @ mlp.fc1.weight.T + mlp.fc1.bias
+    hidden = hidden * 0.5 * (1 + torch.erf(hidden / math.sqrt(2)))
+    assert_close(mlp(x), hidden @ mlp.fc2.weight.T + mlp.fc2.bias)
+
+
+def test_another_mixing_layer_can_take_the_place_of_attention():
+    layer, x = block(attn_layer=NoMixing), torch.randn(B, N, D)
+    assert layer.attn.built_with == (D, H)
+    before = layer(x)
+    x[:, 3] += 1
+    changed = (layer(x) - before).abs().amax(dim=(0, 2)) > 1e-6
+    assert changed.nonzero().tolist() == [[3]]
+
+
+def test_arguments_of_the_attention_layer_are_bound_with_partial():
+    layer = block(attn_layer=partial(MultiHeadSelfAttention, qkv_bias=False, dropout=0.5))
+    assert layer.attn.qkv.bias is None
+    assert layer.attn.dropout == 0.5
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_dropout_touches_both_branches_while_training_only(norm_first):
+    plain, x = block(norm_first=norm_first), torch.randn(B, N, D)
+    layer = block(norm_first=norm_first, dropout=0.5)
+    layer.load_state_dict(plain.state_dict())
+    assert (layer(x) - plain(x)).abs().max() > 0.01
+    assert_close(layer.eval()(x), plain(x))
+    assert [m.p for m in layer.modules() if isinstance(m, nn.Dropout)] == [0.5, 0.5]
+    assert layer.attn.dropout == 0.0
+
+
+# the stack
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_the_encoder_runs_its_blocks_in_order_and_ends_normalised(norm_first):
+    model, x = encoder(norm_first=norm_first), torch.randn(B, N, D)
+    assert len(model.blocks) == L
+    expected = x
+    for layer in model.blocks:
+        expected = layer(expected)
+    if norm_first:
+        expected = nn.functional.layer_norm(
+            expected, (D,), model.norm.weight, model.norm.bias, 1e-6
+        )
+    assert_close(model(x), expected)
+    assert any(name.startswith("norm.") for name in model.state_dict()) == norm_first
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_permuting_the_tokens_permutes_the_output(norm_first):
+    model, x, order = encoder(norm_first=norm_first), torch.randn(B, N, D), torch.randperm(N)
+    assert_close(model(x[:, order]), model(x)[:, order], atol=1e-5, rtol=1e-5)
+
+
+def test_the_mask_reaches_every_block():
+    model, x = encoder(), torch.randn(B, N, D)
+    before = model(x, causal_mask(N))
+    x[:, 3:] = torch.randn(B, N - 3, D)  # adding a constant would be undone by the first norm
+    after = model(x, causal_mask(N))
+    assert_close(after[:, :3], before[:, :3])
+    assert (after[:, 3:] - before[:, 3:]).abs().max() > 0.01
+    padded = model(x, padding_mask([3, 5], N))
+    assert_close(padded[0, :3], model(x[:1, :3])[0], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize(("batch", "tokens"), [(0, N), (B, 1), (0, 1)])
+def test_empty_batches_and_single_tokens_work(norm_first, batch, tokens):
+    assert encoder(norm_first=norm_first)(torch.randn(batch, tokens, D)).shape == (
+        batch,
+        tokens,
+        D,
+    )
+
+
+def test_non_contiguous_tokens_give_the_same_answer():
+    model, x = encoder(), torch.randn(D, N, B).permute(2, 1, 0)
+    assert_close(model(x), model(x.contiguous()), atol=1e-5, rtol=1e-5)
+
+
+def test_the_blocks_do_not_share_weights():
+    model = encoder()
+    assert len({p.data_ptr() for p in model.parameters()}) == len(model.state_dict())
+
+
+x = torch.randn(B, N, D)
+
+BAD_INPUT = [
+    ("mlp-hidden", lambda: MLP(embed_dim=12, hidden_dim=0), ValueError, "hidden_dim must be at"),
+    ("mlp-dropout", lambda: MLP(embed_dim=12, hidden_dim=4, dropout=-0.1), ValueError, "got -0.1"),
+    ("block-heads", lambda: block(num_heads=7), ValueError, "divide embed_dim = 12, got 7"),
+    ("block-ratio", lambda: block(mlp_ratio=0), ValueError, "mlp_ratio must be finite and greater"),
+    ("block-ratio-inf", lambda: block(mlp_ratio=math.inf), ValueError, "got inf"),
+    ("block-ratio-tiny", lambda: block(mlp_ratio=0.01), ValueError, "hidden_dim must be at least"),
+    ("block-norm", lambda: block(norm_first="pre"), TypeError, "norm_first must be True or False"),
+    ("block-dropout", lambda: block(dropout="much"), TypeError, "dropout must be a number"),
+    ("block-width", lambda: block()(x[..., :6]), RuntimeError, "12"),
+    ("encoder-depth", lambda: encoder(depth=0), ValueError, "depth must be at least 1, got 0"),
+    ("encoder-depth-float", lambda: encoder(depth=2.0), TypeError, "depth must be a whole number"),
+    ("encoder-mask", lambda: encoder()(x, torch.ones(N, N)), TypeError, "mask must be a boolean"),
+    ("encoder-axes", lambda: encoder()(x[0]), ValueError, "(B, N, D), got the shape (5, 12)"),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [row[1:] for row in BAD_INPUT],
+    ids=[row[0] for row in BAD_INPUT],
+)
+def test_bad_input_is_named(call, kind, words):
+    with pytest.raises(kind) as refusal:
+        call()
+    assert words in str(refusal.value)

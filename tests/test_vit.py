@@ -1,0 +1,249 @@
+"""Images of 3 channels, 6 high and 8 wide, patch size 2: N = 12, D = 16, h = 2."""
+
+import copy
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.testing import assert_close
+
+from vitbook.attention import MultiHeadSelfAttention
+from vitbook.patches import patchify, unpatchify
+from vitbook.vit import VIT_VARIANTS, VisionTransformer, vit
+
+B, C, HEIGHT, WIDTH, P, N, D, H, CLASSES = 3, 3, 6, 8, 2, 12, 16, 2, 5
+POSITIONS = ["learned", "sincos_1d", "sincos_2d", "rotary", "none"]
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def model(**kwargs):
+    sizes = {
+        "image_size": (HEIGHT, WIDTH),
+        "patch_size": P,
+        "in_channels": C,
+        "num_classes": CLASSES,
+        "embed_dim": D,
+        "depth": 2,
+        "num_heads": H,
+    }
+    return VisionTransformer(**(sizes | kwargs))
+
+
+def images(batch=B):
+    return torch.randn(batch, C, HEIGHT, WIDTH)
+
+
+def shuffled(x):
+    return unpatchify(patchify(x, P)[:, torch.randperm(N)], P, (HEIGHT, WIDTH), C)
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("pool", ["cls", "mean"])
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_every_model_overfits_one_batch(positions, pool, norm_first):
+    """With and without positions the images differ, so every model can learn them by heart."""
+    net = model(positions=positions, pool=pool, norm_first=norm_first)
+    x, labels = images(8), torch.arange(8) % CLASSES
+    optimizer = torch.optim.AdamW(net.parameters(), lr=5e-3)
+    first = F.cross_entropy(net(x), labels).item()
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(x), labels)
+        loss.backward()
+        assert all(p.grad is not None for p in net.parameters())
+        optimizer.step()
+        if loss.item() < 0.05:
+            break
+    assert first > 1.2
+    assert loss.item() < 0.1
+    assert torch.equal(net(x).argmax(dim=1), labels)
+
+
+@pytest.mark.parametrize("pool", ["cls", "mean"])
+def test_without_positions_the_order_of_the_patches_does_not_matter(pool):
+    net, x = model(positions="none", pool=pool), images()
+    assert_close(net(shuffled(x)), net(x), atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("pool", ["cls", "mean"])
+@pytest.mark.parametrize("positions", POSITIONS[:-1])
+def test_with_positions_the_order_of_the_patches_matters(positions, pool):
+    net, x = model(positions=positions, pool=pool), images()
+    for parameter in net.parameters():  # larger than at the start, so that no effect hides
+        nn.init.normal_(parameter, std=0.3)
+    assert (net(shuffled(x)) - net(x)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize(("pool", "tokens"), [("cls", N + 1), ("mean", N)])
+def test_forward_is_features_then_head(positions, pool, tokens):
+    net, x = model(positions=positions, pool=pool), images()
+    features = net.forward_features(x)
+    assert features.shape == (B, tokens, D)
+    assert net.num_prefix == tokens - N
+    pooled = features[:, 0] if pool == "cls" else features.sum(dim=1) / N
+    assert_close(net.forward_head(features), net.head(pooled))
+    assert_close(net(x), net.forward_head(features))
+    assert net(x).shape == (B, CLASSES)
+
+
+def test_images_in_a_batch_do_not_see_each_other():
+    net, x = model(), images()
+    assert_close(net(x), torch.cat([net(x[i : i + 1]) for i in range(B)]), atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_empty_batches_one_patch_and_non_contiguous_images_work(positions):
+    net = model(positions=positions)
+    assert net(images(0)).shape == (0, CLASSES)
+    x = torch.randn(B, WIDTH, HEIGHT, C).permute(0, 3, 2, 1)
+    assert_close(net(x), net(x.contiguous()), atol=1e-6, rtol=1e-5)
+    one_patch = model(positions=positions, image_size=P, pool="mean")
+    assert one_patch.forward_features(images()[..., :P, :P]).shape == (B, 1, D)
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_the_state_dict_is_plain_and_fits_a_fresh_model(positions):
+    net = model(positions=positions)
+    state = net.state_dict()
+    assert set(state) == {name for name, _ in net.named_parameters()}
+    assert all(type(t) is torch.Tensor and t.dtype == torch.float32 for t in state.values())
+    other = model(positions=positions)
+    x = images()
+    assert (other(x) - net(x)).abs().max() > 1e-4
+    other.load_state_dict(state)
+    assert_close(other(x), net(x))
+    assert_close(copy.deepcopy(net)(x), net(x))
+
+
+def test_the_position_table_covers_the_class_token_too():
+    assert model().positions.table.shape == (N + 1, D)
+    assert model(pool="mean").positions.table.shape == (N, D)
+    assert model(pool="mean").cls_token is None
+
+
+def test_initial_weights_are_small_and_the_patches_keep_their_size():
+    net = model(embed_dim=64, in_channels=3, patch_size=2, depth=1)
+    for name, parameter in net.named_parameters():
+        if name.endswith("bias") or name == "cls_token":
+            assert (parameter == 0).all(), name
+    assert net.patch_embed(images(64)).std().item() == pytest.approx(1, abs=0.1)
+    assert net.encoder.blocks[0].mlp.fc1.weight.std().item() == pytest.approx(0.02, abs=0.002)
+
+
+def test_another_mixing_layer_can_take_the_place_of_attention():
+    class UniformAttention(nn.Module):
+        """Every token gets the mean of all tokens."""
+
+        def __init__(self, *, embed_dim, num_heads):
+            super().__init__()
+            self.proj = nn.Linear(embed_dim, embed_dim)
+
+        def forward(self, x, mask=None):
+            return self.proj(x).mean(dim=1, keepdim=True).expand_as(x)
+
+    net = model(attn_layer=UniformAttention)
+    assert net(images()).shape == (B, CLASSES)
+    assert not any(isinstance(m, MultiHeadSelfAttention) for m in net.modules())
+    with pytest.raises(TypeError, match="rotary"):
+        model(attn_layer=UniformAttention, positions="rotary")
+
+
+def test_rotary_reaches_every_layer_and_leaves_the_class_token_alone():
+    net = model(positions="rotary")
+    layers = [m for m in net.modules() if isinstance(m, MultiHeadSelfAttention)]
+    assert len(layers) == 2
+    for layer in layers:
+        assert layer.rotary.cos.shape == (N + 1, D // H // 2)
+        assert (layer.rotary.cos[0] == 1).all()
+
+
+def test_dropout_works_while_training_only():
+    net, x = model(dropout=0.5), images()
+    assert (net(x) - net(x)).abs().max() > 1e-4
+    net.eval()
+    assert torch.equal(net(x), net(x))
+
+
+# parameter counts as torchvision publishes them for the same models, and as DeiT's code has them
+PUBLISHED = {
+    "Ti/16": 5_717_416,
+    "S/16": 22_050_664,
+    "B/16": 86_567_656,
+    "B/32": 88_224_232,
+    "L/16": 304_326_632,
+    "L/32": 306_535_400,
+    "H/14": 632_045_800,
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_variants_have_the_published_number_of_parameters(name):
+    with torch.device("meta"):  # shapes only, no memory
+        net = vit(name)
+    assert sum(p.numel() for p in net.parameters()) == PUBLISHED[name]
+
+
+def test_every_variant_of_the_papers_tables_is_there():
+    heads = {name: sizes["embed_dim"] // sizes["num_heads"] for name, sizes in VIT_VARIANTS.items()}
+    assert heads == {"Ti": 64, "S": 64, "B": 64, "L": 64, "H": 80}
+
+
+def test_options_overrule_the_variant():
+    net = vit("Ti/4", image_size=(8, 12), num_classes=7, in_channels=1, depth=1, pool="mean")
+    assert net(torch.randn(2, 1, 8, 12)).shape == (2, 7)
+    assert len(net.encoder.blocks) == 1
+    assert net.patch_embed.grid == (2, 3)
+
+
+BAD_INPUT = [
+    ("pool", lambda: model(pool="max"), ValueError, "pool must be one of 'cls', 'mean'; got 'max'"),
+    (
+        "positions",
+        lambda: model(positions="2d"),
+        ValueError,
+        "positions must be one of 'learned', ",
+    ),
+    ("positions-none", lambda: model(positions=None), ValueError, "got None"),
+    ("classes", lambda: model(num_classes=0), ValueError, "num_classes must be at least 1, got 0"),
+    ("classes-float", lambda: model(num_classes=10.0), TypeError, "num_classes must be a whole"),
+    ("image", lambda: model(image_size=(7, 8)), ValueError, "height 7 and width 8, got 2"),
+    ("width", lambda: model(embed_dim=-16), ValueError, "embed_dim must be at least 1, got -16"),
+    ("heads", lambda: model(num_heads=3), ValueError, "num_heads must divide embed_dim = 16, got"),
+    ("rotary-heads", lambda: model(positions="rotary", num_heads=8), ValueError, "head_dim must b"),
+    (
+        "sincos-width",
+        lambda: model(positions="sincos_2d", embed_dim=18),
+        ValueError,
+        "by 4, got 18",
+    ),
+    ("depth", lambda: model(depth=-1), ValueError, "depth must be at least 1, got -1"),
+    ("ratio", lambda: model(mlp_ratio=math.nan), ValueError, "mlp_ratio must be finite and"),
+    ("dropout", lambda: model(dropout=2), ValueError, "below 1, got 2"),
+    ("norm", lambda: model(norm_first=1), TypeError, "norm_first must be True or False, got 1"),
+    ("images-size", lambda: model()(images().mT), ValueError, "(B, 3, 6, 8), got (3, 3, 8, 6)"),
+    ("images-axes", lambda: model()(images()[0]), ValueError, "images must have the axes"),
+    ("images-bytes", lambda: model()(images().byte()), TypeError, "images must hold floating-po"),
+    ("variant", lambda: vit("XL/16"), ValueError, 'one of Ti, S, B, L, H and a patch size ("Ti/1'),
+    ("variant-patch", lambda: vit("Ti"), ValueError, "got 'Ti'"),
+    ("variant-zero", lambda: vit("Ti/0"), ValueError, "patch_size must be at least 1"),
+    ("variant-number", lambda: vit(16), ValueError, "got 16"),
+    ("variant-image", lambda: vit("Ti/16", image_size=100), ValueError, "width 100, got 16"),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [row[1:] for row in BAD_INPUT],
+    ids=[row[0] for row in BAD_INPUT],
+)
+def test_bad_input_is_named(call, kind, words):
+    with pytest.raises(kind) as refusal:
+        call()
+    assert words in str(refusal.value)
