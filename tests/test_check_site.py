@@ -1,0 +1,275 @@
+"""The site check: each defect is planted in a clean little site, and must be caught by name."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+from check_site import check, main
+from site_checks.pages import Site
+from site_checks.weight import weights
+
+REPOSITORY = "https://github.com/somebody/book"
+PAGE = "chapters/01_first.html"
+CHAPTER = """<!DOCTYPE html>
+<html lang="en"><head><title>1. First</title>
+<link rel="stylesheet" href="../_static/style.css">
+<link rel="canonical" href="https://somebody.github.io/book/chapters/01_first.html">
+<script src="../_static/page.js"></script></head>
+<body>
+<a href="https://colab.research.google.com/github/somebody/book/blob/v1/notebooks/01_first.ipynb">Colab</a>
+<a href="../notebooks/01_first.ipynb" download>Notebook</a>
+<a href="https://github.com/somebody/book/blob/v1/src/part.py">Source</a>
+<main><h1 id="first">1. First<a class="headerlink" href="#first">#</a></h1>
+<p id="prose">The mean is <span class="pasted-text">0.25</span>, so 100 % of it, $5, at 12:30.</p>
+<img src="../_images/plan.png" alt="A plan of two rooms">
+<p>Math: <span class="math">\\({{x}}_{i}\\)</span>, code: <code>{cite}`x` {{ y }} %s</code>.</p>
+<div class="claim" id="claim-sum"><p>Sums are whole.</p></div>
+<div class="cell"><div class="cell_input"><pre>assert sum(x) == 3</pre></div>
+<div class="cell_output"><figure><img src="data:image/png;base64,AA==" alt="Bars at 1 and 2">
+<figcaption>Two bars.</figcaption></figure></div></div>
+<div class="cell"><div class="cell_input"><pre>show(f"{x:.2f}")</pre></div>
+<div class="cell_output"><img src="../_images/line.png" alt="A line that rises to 2"></div></div>
+<p><a href="../index.html#claims">All claims</a> <a href="https://example.org/far">elsewhere</a></p>
+</main></body></html>
+"""
+INDEX = """<!DOCTYPE html>
+<html lang="en"><head><title>Front</title></head><body><h1>Front</h1>
+<section id="claims"><table class="claims-table"><thead><tr><th>Claim</th></tr></thead>
+<tbody><tr><td>Sums are whole</td>
+<td><a href="chapters/01_first.html#claim-sum">1. First</a></td></tr>
+</tbody></table></section></body></html>
+"""
+FILES = {
+    PAGE: CHAPTER,
+    "index.html": INDEX,
+    "_static/style.css": "p { color: black; background: url(dot.png); } @import 'more.css';",
+    "_static/more.css": "",
+    "_static/dot.png": "dot",
+    "_static/page.js": "'use strict';",
+    "_images/plan.png": "plan",
+    "_images/line.png": "line",
+    "notebooks/01_first.ipynb": "{}",
+}
+
+
+@pytest.fixture
+def site(tmp_path):
+    """A clean site in `html`, and the repository it was built from."""
+    html = tmp_path / "_build" / "html"
+    for name, text in FILES.items():
+        path = html / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "_config.yml").write_text(f"repository:\n  url: {REPOSITORY}\n  branch: v1\n")
+    for name in ("notebooks/01_first.ipynb", "src/part.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    return html
+
+
+def findings(html):
+    return [str(finding) for finding in check(html, html.parents[1])]
+
+
+def test_a_clean_site_passes(site, capsys):
+    assert findings(site) == []
+    assert main([str(site), "--root", str(site.parents[1])]) == 0
+    assert "2 pages, nothing to complain" in capsys.readouterr().out
+
+
+def test_an_empty_folder_is_no_site(tmp_path):
+    [finding] = check(tmp_path, tmp_path)
+    assert "build the book first" in str(finding)
+
+
+# name, file, old text, new text, words of the finding
+REPLACED = [
+    ("missing alt", PAGE, ' alt="A plan of two rooms"', "", "no alt text"),
+    ("empty alt", PAGE, "A plan of two rooms", " ", "no alt text"),
+    ("alt is the path", PAGE, "A plan of two rooms", "../_images/plan.png", "file name"),
+    ("alt is a file name", PAGE, "A plan of two rooms", "figure-3.svg", "file name"),
+    ("unnamed drawing", PAGE, "<figcaption>", "<svg></svg><figcaption>", "aria-label"),
+    ("foreign script", PAGE, "../_static/page.js", "https://cdn.net/a.js", "from another site"),
+    ("protocol-relative script", PAGE, "../_static/page.js", "//cdn.net/a.js", "another site"),
+    ("foreign style", PAGE, "../_static/style.css", "https://cdn.net/a.css", "another site"),
+    ("foreign image", PAGE, "../_images/plan.png", "http://cdn.net/a.png", "another site"),
+    ("foreign srcset", PAGE, 'src="../_images/plan.png"', 'srcset="//cdn.net/a.png 2x"', "another"),
+    ("foreign preconnect", PAGE, 'rel="canonical"', 'rel="preconnect"', "another site"),
+    (
+        "foreign frame",
+        PAGE,
+        "<main>",
+        '<iframe src="https://v.net"></iframe><main>',
+        "another site",
+    ),
+    (
+        "foreign inline style",
+        PAGE,
+        "<p>M",
+        '<p style="background:url(//c.net/a)">M',
+        "another site",
+    ),
+    (
+        "foreign style element",
+        PAGE,
+        "<main>",
+        "<style>@import 'https://c.net/';</style><main>",
+        "anoth",
+    ),
+    ("foreign font", "_static/style.css", "url(dot.png)", "url(https://f.net/a.woff)", "url()"),
+    (
+        "broken link",
+        PAGE,
+        "../index.html#claims",
+        "../missing.html",
+        "broken link to ../missing.html",
+    ),
+    ("link out of the site", PAGE, "../index.html#claims", "../../secret.html", "broken link"),
+    ("broken anchor", PAGE, "#claims", "#nowhere", "id of ../index.html#nowhere"),
+    ("broken own anchor", PAGE, 'href="#first"', 'href="#second"', "id of #second"),
+    ("missing style sheet", PAGE, "style.css", "gone.css", "which does not exist"),
+    ("missing picture", PAGE, "_images/plan.png", "_images/gone.png", "which does not exist"),
+    ("missing download", PAGE, "../notebooks/01_first", "../notebooks/02_next", "broken link"),
+    ("Colab opens Markdown", PAGE, "v1/notebooks/01_first.ipynb", "v1/01_first.md", "Colab link"),
+    ("Colab opens main", PAGE, "v1/notebooks", "main/notebooks", "the Colab link is not"),
+    (
+        "Colab opens nothing",
+        PAGE,
+        "v1/notebooks/01_first",
+        "v1/notebooks/9",
+        "9.ipynb does not exist",
+    ),
+    ("no Colab link", PAGE, "colab.research.google.com", "example.org", "no Colab link"),
+    ("source that is gone", PAGE, "src/part.py", "src/gone.py", "no src/gone.py"),
+    ("open fence", PAGE, "The mean", "```{note} The mean", "a MyST fence"),
+    ("colon fence", PAGE, "The mean", ":::{note}", "a MyST fence"),
+    ("directive name", PAGE, "The mean", "{note} The mean", "a MyST directive or role"),
+    ("role", PAGE, "The mean", "{ref}`x` The mean", "a MyST directive or role"),
+    ("unresolved glue", PAGE, "The mean", "{glue:text}`x`", "a glue role"),
+    ("option", PAGE, "The mean", ":label: ex-1", "a directive option"),
+    ("target", PAGE, "The mean is", "(sec-a)=\n", "a MyST target"),
+    ("dollars", PAGE, "The mean", "$$ x $$", "raw block math"),
+    ("fence in a code block", PAGE, "<main>", "<pre>```{exercise-end}</pre><main>", "plain code"),
+    ("system message", PAGE, 'id="prose"', 'class="system-message"', "make sense"),
+    ("dead reference", PAGE, 'class="math"', 'class="xref"', "leads nowhere"),
+    ("Jinja in text", PAGE, "The mean", "{{ mean }}", "a Jinja placeholder"),
+    ("Jinja in an address", PAGE, "https://example.org/far", "https://{{ host }}/", "left in href"),
+    ("percent", PAGE, "The mean", "%(mean)s", "a % placeholder"),
+    ("f-string in a caption", PAGE, "Two bars", "Two bars of {x:.2f}", "an unfilled f-string"),
+    (
+        "f-string in alt",
+        PAGE,
+        "Bars at 1 and 2",
+        "Bars at {low} and 2",
+        "unfilled f-string is left in alt",
+    ),
+    ("author's note", PAGE, "The mean", "TODO the mean", "a note to the authors"),
+    (
+        "traceback",
+        PAGE,
+        "<figcaption>",
+        "<pre>Traceback (most recent call last)</pre>",
+        "error or warn",
+    ),
+    (
+        "exception",
+        PAGE,
+        "<figcaption>",
+        "<pre>\nValueError: no</pre><figcaption>",
+        "error or warning",
+    ),
+    ("stderr", PAGE, "<figcaption>", '<div class="output stderr">hm</div>', "error or warning"),
+    (
+        "machine path",
+        PAGE,
+        "The mean",
+        "Saved to /home/ann/x.pt. The mean",
+        "a path of the machine",
+    ),
+    ("nan", PAGE, "0.25", "nan", "no number"),
+    ("double id", PAGE, 'id="prose"', 'id="claim-sum"', "used 2 times"),
+    (
+        "one figure",
+        PAGE,
+        '<img src="../_images/line.png" alt="A line that rises to 2">',
+        "",
+        "1 figures",
+    ),
+    (
+        "claim without link",
+        "index.html",
+        'href="chapters/01_first.html#claim-sum"',
+        "",
+        "without a link",
+    ),
+    ("claim with a dead link", PAGE, 'id="claim-sum"', 'id="claim-add"', "link leads nowhere"),
+    ("claim not asserted", PAGE, "assert sum(x) == 3", "print('assertive')", "holds no assertion"),
+    (
+        "claim not listed",
+        PAGE,
+        "<main>",
+        '<div class="claim" id="claim-b"></div><main>',
+        "no table",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "words"), [row[1:] for row in REPLACED], ids=[row[0] for row in REPLACED]
+)
+def test_a_planted_defect_is_caught(site, file, old, new, words):
+    path = site / file
+    assert path.read_text().count(old) >= 1
+    path.write_text(path.read_text().replace(old, new, 1))
+    caught = [line for line in findings(site) if words in line]
+    assert caught, findings(site)
+    assert caught[0].startswith(f"{file}: ") or file != PAGE or caught[0].startswith("index.html: ")
+
+
+@pytest.mark.parametrize("name", ["__pycache__/a.pyc", ".ipynb_checkpoints/a", "page.orig"])
+def test_a_stray_file_is_caught(site, name):
+    (site / name).parent.mkdir(exist_ok=True)
+    (site / name).write_text("")
+    assert any("does not belong" in line for line in findings(site))
+
+
+def test_a_claim_box_before_another_claim_needs_its_own_cell(site):
+    box = '<div class="claim" id="claim-sum"><p>Sums are whole.</p></div>'
+    path = site / PAGE
+    path.write_text(path.read_text().replace(box, box + box.replace("claim-sum", "claim-next")))
+    assert any("holds no assertion" in line for line in findings(site))
+
+
+def test_a_heavy_page_is_caught_with_its_largest_parts(site):
+    (site / "_images" / "plan.png").write_bytes(os.urandom(1_100_000))
+    caught = [line for line in findings(site) if "compressed" in line]
+    assert len(caught) == 1
+    assert caught[0].startswith(PAGE)
+    assert "plan.png 1100 kB" in caught[0]
+
+
+def test_the_weight_counts_what_style_sheets_load_and_one_file_of_each_font_face(site):
+    def weigh():
+        from site_checks.weight import compressed
+
+        compressed.cache_clear()
+        return weights(Site(site, site.parents[1]))[PAGE]
+
+    before = weigh()
+    for name in ("dot.png", "a.woff2", "a.ttf"):
+        (site / "_static" / name).write_bytes(os.urandom(10_000))
+    sheet = site / "_static" / "style.css"
+    sheet.write_text(sheet.read_text() + "@font-face { src: url(a.woff2), url(a.ttf); }")
+    assert 20_000 <= weigh() - before <= 20_500
+
+
+def test_the_command_prints_one_line_for_each_finding_and_fails(site, capsys):
+    path = site / PAGE
+    path.write_text(path.read_text().replace("A plan of two rooms", ""))
+    assert main([str(site), "--root", str(site.parents[1])]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith(f'{PAGE}: <img src="../_images/plan.png">: no alt text')

@@ -1,0 +1,67 @@
+"""Check the built site; print one line for each defect and fail if there is any.
+
+    python tools/check_site.py                the site in _build/html
+    python tools/check_site.py --weights      also list every page's weight
+    python tools/check_site.py FOLDER         another site
+
+The checks are in tools/site_checks/. tests/test_check_site.py plants each defect and sees it
+caught.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from site_checks import addresses, claims, content, weight
+from site_checks.pages import Finding, Site
+
+ROOT = Path(__file__).resolve().parents[1]
+CHECKS = [
+    content.alt_texts,
+    content.remnants,
+    content.outputs,
+    content.ids,
+    content.figures,
+    content.stray_files,
+    addresses.third_party,
+    addresses.missing_resources,
+    addresses.links,
+    addresses.repository_links,
+    claims.claims,
+    weight.heavy_pages,
+]
+
+
+def check(html: Path, root: Path = ROOT) -> list[Finding]:
+    """All findings in the site at `html`, whose sources are the repository at `root`."""
+    site = Site(html, root)
+    if not site.pages:
+        return [Finding(str(html), "site", "there is no page here: build the book first")]
+    return [finding for one in CHECKS for finding in one(site)]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("html", nargs="?", type=Path, default=ROOT / "_build" / "html")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
+    parser.add_argument("--weights", action="store_true", help="list every page's weight")
+    options = parser.parse_args(arguments)
+    found = check(options.html, options.root)
+    for finding in found:
+        print(finding, file=sys.stderr)
+    weights = weight.weights(Site(options.html, options.root))
+    if options.weights:
+        for name, bytes_ in sorted(weights.items(), key=lambda item: -item[1]):
+            print(f"{bytes_ / 1000:8.0f} kB  {name}")
+    if not found:
+        name, bytes_ = max(weights.items(), key=lambda item: item[1])
+        print(f"{len(weights)} pages, nothing to complain; heaviest: {name}, {bytes_ // 1000} kB")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""Where a page points: its links, anchors, downloads and launch buttons, and what it loads."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import yaml
+from bs4 import Tag
+
+from .pages import Finding, Page, Site, shorten
+
+NOT_LOADED = {
+    "canonical",
+    "alternate",
+    "author",
+    "next",
+    "prev",
+    "search",
+    "index",
+    "license",
+    "help",
+}
+LOADED = {
+    "script": ["src"],
+    "img": ["src", "srcset"],
+    "source": ["src", "srcset"],
+    "iframe": ["src"],
+    "embed": ["src"],
+    "object": ["data"],
+    "video": ["src", "poster"],
+    "audio": ["src"],
+    "track": ["src"],
+    "input": ["src"],
+    "use": ["href", "xlink:href"],
+    "image": ["href", "xlink:href"],
+}
+CSS_ADDRESS = re.compile(r"url\(\s*['\"]?([^'\")]+)['\"]?\s*\)|@import\s+['\"]([^'\"]+)['\"]")
+COLAB = "https://colab.research.google.com/"
+
+
+def loaded(page: Page) -> Iterator[tuple[Tag, str]]:
+    """(element, address) of everything a browser fetches when it opens the page."""
+    for element in page.soup.find_all([*LOADED, "link"]):
+        if element.name == "link":
+            names = ["href"] if not NOT_LOADED & set(element.get("rel") or []) else []
+        else:
+            names = LOADED[element.name]
+        for name in names:
+            for address in _addresses(element.get(name) or "", name):
+                yield element, address
+    for element in page.soup.find_all("style"):
+        yield from ((element, address) for address in css_addresses(element.get_text()))
+    for element in page.soup.find_all(style=True):
+        yield from ((element, address) for address in css_addresses(element["style"]))
+
+
+def _addresses(value: str, attribute: str) -> list[str]:
+    if attribute == "srcset" and not value.startswith("data:"):
+        return [part.split()[0] for part in value.split(",") if part.strip()]
+    return [value] if value else []
+
+
+def css_addresses(css: str) -> list[str]:
+    css = re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)
+    return [match[1] or match[2] for match in CSS_ADDRESS.finditer(css)]
+
+
+def is_external(address: str) -> bool:
+    return address.startswith("//") or urlsplit(address).scheme in {
+        "http",
+        "https",
+        "ws",
+        "wss",
+        "ftp",
+    }
+
+
+def local_path(site: Site, base: str, address: str) -> Path | None:
+    """The file behind a relative address seen from the file named `base`; None for others."""
+    parts = urlsplit(address)
+    if parts.scheme or parts.netloc or address.startswith("#"):
+        return None
+    path = posixpath.join(posixpath.dirname(base), unquote(parts.path)) if parts.path else base
+    return site.html / posixpath.normpath(path.lstrip("/") if path.startswith("/") else path)
+
+
+def third_party(site: Site) -> Iterator[Finding]:
+    """A page loads nothing from anybody else, neither itself nor through its style sheets."""
+    seen: set[Path] = set()
+    for page in site.pages.values():
+        for element, address in loaded(page):
+            if is_external(address):
+                yield page.finding(element, f"loads {shorten(address)} from another site")
+                continue
+            path = local_path(site, page.name, address)
+            if path and path.suffix == ".css" and path.is_file() and path not in seen:
+                seen.add(path)
+                yield from _style_sheet(site, path)
+
+
+def _style_sheet(site: Site, path: Path) -> Iterator[Finding]:
+    name = path.relative_to(site.html).as_posix()
+    for address in css_addresses(path.read_text(encoding="utf-8")):
+        if is_external(address):
+            yield Finding(name, "url()", f"loads {shorten(address)} from another site")
+
+
+def missing_resources(site: Site) -> Iterator[Finding]:
+    """Every local script, style sheet and picture exists."""
+    for page in site.pages.values():
+        for element, address in loaded(page):
+            path = local_path(site, page.name, address)
+            if path is not None and not path.is_file():
+                yield page.finding(element, f"loads {shorten(address)}, which does not exist")
+
+
+def links(site: Site) -> Iterator[Finding]:
+    """Every link inside the site leads to a file, and to an anchor where it names one."""
+    for page in site.pages.values():
+        for element in page.soup.find_all("a", href=True):
+            address = element["href"]
+            if address.startswith("#"):
+                path, anchor = page.path, unquote(address[1:])
+            else:
+                path, anchor = (
+                    local_path(site, page.name, address),
+                    unquote(urlsplit(address).fragment),
+                )
+            if path is None:
+                continue
+            if path.is_dir():
+                path /= "index.html"
+            if site.html not in path.parents or not path.is_file():
+                yield page.finding(element, f"broken link to {shorten(address)}")
+                continue
+            target = site.pages.get(path.relative_to(site.html).as_posix())
+            if target and anchor not in target.anchors:
+                yield page.finding(element, f"no element has the id of {shorten(address)}")
+
+
+def repository_links(site: Site) -> Iterator[Finding]:
+    """Launch buttons and links into the repository point at files that exist at the release tag."""
+    config_file = site.root / "_config.yml"
+    config = yaml.safe_load(config_file.read_text(encoding="utf-8"))["repository"]
+    repository, tag = config["url"].rstrip("/"), config["branch"]
+    colab = f"{COLAB}github{urlsplit(repository).path}/blob/{tag}/"
+    source = re.compile(rf"{re.escape(repository)}/(?:blob|raw|tree)/{re.escape(tag)}/(.+)")
+    for page in site.pages.values():
+        launched = False
+        for element in page.soup.find_all("a", href=True):
+            address = unquote(element["href"].partition("#")[0])
+            launched |= address.startswith(COLAB)
+            name = address.removeprefix(colab)
+            if address.startswith(COLAB) and not re.fullmatch(r"notebooks/[\w-]+\.ipynb", name):
+                yield page.finding(element, f"the Colab link is not {colab}notebooks/...")
+            elif address.startswith(COLAB) and not (site.root / name).is_file():
+                yield page.finding(element, f"{name} does not exist")
+            elif (match := source.match(address)) and not (site.root / match[1]).exists():
+                yield page.finding(element, f"the repository has no {match[1]}")
+        if page.cells and not launched:
+            yield page.finding("page", "has cells but no Colab link")

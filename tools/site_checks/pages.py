@@ -1,0 +1,99 @@
+"""The built site as parsed pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from bs4 import BeautifulSoup, Tag
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One defect: the page, the element, and what is wrong with it."""
+
+    page: str
+    element: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.page}: {self.element}: {self.message}"
+
+
+@dataclass
+class Page:
+    """One HTML file; `name` is its path inside the site."""
+
+    name: str
+    path: Path
+
+    @cached_property
+    def soup(self) -> BeautifulSoup:
+        return BeautifulSoup(self.path.read_text(encoding="utf-8"), "html.parser")
+
+    @cached_property
+    def anchors(self) -> set[str]:
+        named = self.soup.select("[id], a[name]")
+        return {tag.get("id") or tag.get("name") for tag in named} | {"", "top"}
+
+    @property
+    def title(self) -> str:
+        heading = self.soup.find("h1")
+        return heading.get_text().rstrip("#").strip() if heading else ""
+
+    @property
+    def cells(self) -> list[Tag]:
+        """The executed cells; a page has some if it is a notebook."""
+        return self.soup.select("div.cell")
+
+    @property
+    def is_chapter(self) -> bool:
+        number = self.title.partition(".")[0]
+        return bool(self.cells) and number.isdigit()
+
+    def texts(self, *, skip: tuple[str, ...] = ()) -> Iterator[tuple[Tag, str]]:
+        """(parent, text) of each text node a reader sees, outside the elements in `skip`."""
+        hidden = {"script", "style", "template", "noscript", "head"} | set(skip)
+        for text in (self.soup.body or self.soup).find_all(string=True):
+            if text.strip() and not any(parent.name in hidden for parent in text.parents):
+                yield text.parent, str(text)
+
+    def finding(self, element: Tag | str, message: str) -> Finding:
+        return Finding(self.name, element if isinstance(element, str) else show(element), message)
+
+
+class Site:
+    """All pages under one folder.
+
+    Args:
+        html: the folder, `_build/html`.
+        root: the repository, which launch buttons and source links point into.
+    """
+
+    def __init__(self, html: Path, root: Path) -> None:
+        self.html, self.root = html.resolve(), root.resolve()
+        names = (path.relative_to(self.html) for path in sorted(self.html.rglob("*.html")))
+        self.pages = {
+            name.as_posix(): Page(name.as_posix(), self.html / name)
+            for name in names
+            if name.parts[0] != "_static"
+        }
+
+
+def show(tag: Tag) -> str:
+    """A tag in short: its name, its most telling attribute, the first words in it."""
+    for name in ("id", "src", "href", "alt", "class"):
+        if value := tag.get(name):
+            value = " ".join(value) if isinstance(value, list) else value
+            label = f'<{tag.name} {name}="{shorten(value)}">'
+            break
+    else:
+        label = f"<{tag.name}>"
+    words = shorten(" ".join(tag.get_text().split()))
+    return f"{label} {words!r}" if words else label
+
+
+def shorten(text: str, length: int = 60) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,0 +1,61 @@
+"""How many bytes a reader loads to see one page, gzip-compressed."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from .addresses import css_addresses, loaded, local_path
+from .pages import Finding, Page, Site
+
+LIMIT = 1_000_000  # bytes
+FONT_FACE = re.compile(r"@font-face\s*\{[^}]*\}")
+
+
+@cache
+def compressed(path: Path) -> int:
+    data = path.read_bytes()
+    return min(len(data), len(gzip.compress(data, 6)))
+
+
+def resources(site: Site, page: Page) -> set[Path]:
+    """The page, what it loads, and what its style sheets load. Fonts a script asks for later
+    (MathJax's) are seen by the browser test only."""
+    files = {page.path}
+    for _, address in loaded(page):
+        path = local_path(site, page.name, address)
+        if path is not None and path.is_file():
+            files.add(path)
+            if path.suffix == ".css":
+                files |= _from_css(site, path)
+    return files
+
+
+def _from_css(site: Site, sheet: Path) -> set[Path]:
+    """Pictures, imported sheets, and of each font face the first file, which browsers take."""
+    css = sheet.read_text(encoding="utf-8")
+    first = [addresses[0] for face in FONT_FACE.findall(css) if (addresses := css_addresses(face))]
+    others = css_addresses(FONT_FACE.sub("", css))
+    base = sheet.relative_to(site.html).as_posix()
+    paths = (local_path(site, base, address) for address in first + others)
+    return {path for path in paths if path is not None and path.is_file()}
+
+
+def weights(site: Site) -> dict[str, int]:
+    """Page -> bytes."""
+    return {
+        name: sum(compressed(path) for path in resources(site, page))
+        for name, page in site.pages.items()
+    }
+
+
+def heavy_pages(site: Site) -> Iterator[Finding]:
+    """A page with all its resources stays below the limit."""
+    for name, bytes_ in weights(site).items():
+        if bytes_ > LIMIT:
+            parts = sorted(resources(site, site.pages[name]), key=compressed, reverse=True)[:3]
+            largest = ", ".join(f"{path.name} {compressed(path) // 1000} kB" for path in parts)
+            yield Finding(name, "page", f"{bytes_ // 1000} kB compressed; largest: {largest}")
