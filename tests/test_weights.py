@@ -1,0 +1,251 @@
+"""Logits of ours, of torchvision's and of timm's models agree when they hold the same weights."""
+
+import math
+
+import pytest
+import timm
+import torch
+import torchvision
+from safetensors.torch import load_file, save_file
+from torch import nn
+from torch.testing import assert_close
+
+from vitbook.positions import resample_positions
+from vitbook.vit import VisionTransformer, vit
+from vitbook.weights import (
+    from_timm,
+    from_torchvision,
+    load_weights,
+    read_weights,
+    save_weights,
+)
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def small(**kwargs):
+    sizes = {"image_size": (6, 8), "patch_size": 2, "in_channels": 3, "num_classes": 5}
+    sizes |= {"embed_dim": 12, "depth": 2, "num_heads": 3}
+    return VisionTransformer(**(sizes | kwargs)).eval()
+
+
+def all_random(model: nn.Module) -> nn.Module:
+    """Neither zeros nor ones, else a swapped norm or a forgotten class token would go unnoticed."""
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.05)
+    return model.eval()
+
+
+@torch.no_grad()
+def assert_same_logits(ours, theirs, image_size):
+    images = torch.randn(2, 3, image_size, image_size)
+    expected = theirs(images)
+    assert expected.std() > 0.01
+    assert_close(ours(images), expected, atol=1e-4, rtol=0)
+
+
+def test_logits_agree_with_torchvisions_vit_b_16():
+    theirs, ours = all_random(torchvision.models.vit_b_16()), vit("B/16").eval()
+    assert load_weights(ours, from_torchvision(theirs.state_dict())) == []
+    assert_same_logits(ours, theirs, 224)
+
+
+def test_logits_agree_with_timms_vit_small_patch16_224():
+    theirs, ours = all_random(timm.create_model("vit_small_patch16_224")), vit("S/16").eval()
+    assert load_weights(ours, from_timm(theirs.state_dict())) == []
+    assert_same_logits(ours, theirs, 224)
+
+
+def test_the_old_names_of_torchvisions_mlp_are_known():
+    sizes = {"num_layers": 2, "num_heads": 3, "hidden_dim": 12, "mlp_dim": 48, "num_classes": 5}
+    theirs = all_random(
+        torchvision.models.VisionTransformer(image_size=8, patch_size=2, **sizes)
+    ).state_dict()
+    old = {
+        name.replace("mlp.0.", "mlp.linear_1.").replace("mlp.3.", "mlp.linear_2."): tensor
+        for name, tensor in theirs.items()
+    }
+    assert old.keys() != theirs.keys()
+    for name, tensor in from_torchvision(theirs).items():
+        assert torch.equal(from_torchvision(old)[name], tensor)
+    load_weights(small(image_size=8), from_torchvision(old))
+
+
+def test_another_image_size_gets_resampled_positions_as_timm_makes_them():
+    sizes = {"patch_size": 8, "embed_dim": 12, "depth": 1, "num_heads": 3, "num_classes": 5}
+    theirs = all_random(timm.models.VisionTransformer(img_size=32, **sizes))
+    ours = small(image_size=(48, 56), patch_size=8, depth=1)
+    notes = load_weights(ours, from_timm(theirs.state_dict()))
+    assert notes == ["positions resampled from 4 x 4 to 6 x 7 patches"]
+    theirs.set_input_size(img_size=(48, 56))
+    images = torch.randn(2, 3, 48, 56)
+    assert_close(ours(images), theirs(images), atol=1e-5, rtol=1e-5)
+
+
+def test_another_number_of_classes_keeps_the_new_head():
+    trained, fresh = all_random(small()), small(num_classes=7)
+    head = fresh.head.weight.clone()
+    notes = load_weights(fresh, trained.state_dict())
+    assert notes == ["head left out: it knows 5 classes, the model has 7"]
+    assert torch.equal(fresh.head.weight, head)
+    images = torch.randn(2, 3, 6, 8)
+    assert_close(fresh.forward_features(images), trained.forward_features(images))
+
+
+def test_what_is_saved_comes_back_bit_by_bit(tmp_path):
+    trained, fresh = all_random(small()), small()
+    save_weights(trained, tmp_path / "model.safetensors", metadata={"seed": "3"})
+    assert load_weights(fresh, tmp_path / "model.safetensors") == []
+    for name, tensor in trained.state_dict().items():
+        assert torch.equal(fresh.state_dict()[name], tensor)
+    tensors, metadata = read_weights(str(tmp_path / "model.safetensors"))
+    assert tensors.keys() == trained.state_dict().keys()
+    assert metadata == {"format": "pt", "grid": "3x4", "seed": "3"}
+    assert [file.name for file in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+def test_the_saved_grid_tells_apart_two_grids_of_the_same_length(tmp_path):
+    trained, turned = all_random(small()), small(image_size=(8, 6))
+    save_weights(trained, tmp_path / "model.safetensors")
+    notes = load_weights(turned, tmp_path / "model.safetensors")
+    assert notes == ["positions resampled from 3 x 4 to 4 x 3 patches"]
+    expected = resample_positions(trained.positions.table, (3, 4), (4, 3), 1)
+    assert_close(turned.positions.table, expected)
+
+
+def test_an_old_grid_that_is_no_square_can_be_given():
+    trained, larger = all_random(small()), small(image_size=(12, 12))
+    notes = load_weights(larger, trained.state_dict(), old_grid=(3, 4))
+    assert notes == ["positions resampled from 3 x 4 to 6 x 6 patches"]
+
+
+def test_half_precision_files_fill_a_float_model(tmp_path):
+    trained, fresh = all_random(small()), small()
+    half = {name: tensor.half() for name, tensor in trained.state_dict().items()}
+    save_file(half, tmp_path / "half.safetensors")
+    load_weights(fresh, tmp_path / "half.safetensors")
+    assert all(p.dtype == torch.float32 for p in fresh.parameters())
+    assert_close(fresh.head.weight, trained.head.weight, atol=1e-3, rtol=0)
+
+
+def test_a_model_that_is_not_contiguous_or_has_no_patches_can_be_saved(tmp_path):
+    layer = nn.Linear(3, 4)
+    layer.weight = nn.Parameter(torch.randn(3, 4).T)
+    save_weights(layer, tmp_path / "layer.safetensors")
+    assert_close(load_file(tmp_path / "layer.safetensors")["weight"], layer.weight.detach())
+
+
+def test_a_failed_save_leaves_the_old_file_and_no_rubbish(tmp_path, monkeypatch):
+    path = tmp_path / "model.safetensors"
+    save_weights(small(), path)
+    before = path.read_bytes()
+
+    def fail(tensors, name, metadata):
+        name.write_bytes(b"half a file")
+        raise OSError("disk full")
+
+    monkeypatch.setattr("vitbook.weights.save_file", fail)
+    with pytest.raises(OSError, match="disk full"):
+        save_weights(all_random(small()), path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+def test_nothing_is_changed_when_the_weights_do_not_fit():
+    model = small()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    with pytest.raises(ValueError, match="weights must fit"):
+        load_weights(model, all_random(small(mlp_ratio=2)).state_dict())
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+def load(weights, old_grid=None, **kwargs):
+    return load_weights(small(**kwargs), weights, old_grid=old_grid)
+
+
+def state(**kwargs):
+    return small(**kwargs).state_dict()
+
+
+def without(name):
+    return {key: tensor for key, tensor in small().state_dict().items() if key != name}
+
+
+def with_nan(name):
+    tensors = {key: tensor.clone() for key, tensor in state().items()}
+    tensors[name].view(-1)[3] = math.nan
+    return tensors
+
+
+def not_what_its_name_says(tmp_path):
+    (tmp_path / "fake.safetensors").write_bytes(b"not a header at all")
+    return tmp_path / "fake.safetensors"
+
+
+BAD_INPUT = [
+    ("pth", lambda _: load("vit.pth"), ValueError, "a pickle can run code"),
+    ("pt", lambda _: read_weights("vit.pt"), ValueError, "torch.load(path, weights_only=True)"),
+    ("bin", lambda _: save_weights(small(), "vit.bin"), ValueError, "save_file("),
+    ("npz", lambda _: read_weights("vit.npz"), ValueError, "must end in .safetensors, got vit.npz"),
+    ("no-file", lambda tmp: read_weights(tmp / "a.safetensors"), FileNotFoundError, "existing"),
+    ("fake", lambda tmp: load(not_what_its_name_says(tmp)), ValueError, "is none"),
+    (
+        "metadata",
+        lambda tmp: save_weights(small(), tmp / "a.safetensors", metadata={"seed": 3}),
+        TypeError,
+        "metadata must map text to text",
+    ),
+    ("list", lambda _: load([1]), TypeError, "a mapping or a path, got list"),
+    ("missing", lambda _: load(without("head.bias")), ValueError, "head.bias is missing"),
+    ("no-head", lambda _: load(without("head.weight")), ValueError, "head.weight is missing"),
+    (
+        "unknown",
+        lambda _: load(state() | {"dist_token": torch.zeros(1)}),
+        ValueError,
+        "dist_token is unknown to the model",
+    ),
+    ("class-token", lambda _: load(state(), pool="mean"), ValueError, "cls_token is unknown"),
+    ("nan", lambda _: load(with_nan("head.weight")), ValueError, "head.weight holds nan"),
+    (
+        "width",
+        lambda _: load(state(embed_dim=24)),
+        ValueError,
+        "cls_token has the shape (1, 1, 24), the model needs (1, 1, 12)",
+    ),
+    ("depth", lambda _: load(state(depth=3)), ValueError, "and 7 more"),
+    ("channels", lambda _: load(state(in_channels=1)), ValueError, "the shape (12, 1, 2, 2), the"),
+    ("grid", lambda _: load(state(), image_size=12), ValueError, "old_grid must be given"),
+    (
+        "grid-wrong",
+        lambda _: load(state(), (3, 3), image_size=12),
+        ValueError,
+        "1 + 3 * 3 rows, got 13",
+    ),
+    (
+        "timm-as-torchvision",
+        lambda _: from_torchvision(state()),
+        ValueError,
+        "hold 'encoder.pos_embedding', got the names cls_token",
+    ),
+    (
+        "torchvision-as-timm",
+        lambda _: from_timm({"class_token": torch.zeros(1)}),
+        ValueError,
+        "timm's VisionTransformer",
+    ),
+    ("model", lambda _: from_timm(small()), TypeError, "a mapping, got VisionTransformer"),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [row[1:] for row in BAD_INPUT],
+    ids=[row[0] for row in BAD_INPUT],
+)
+def test_bad_input_is_named(call, kind, words, tmp_path):
+    with pytest.raises(kind) as refusal:
+        call(tmp_path)
+    assert words in str(refusal.value)
