@@ -1,0 +1,76 @@
+# Everything this project can do. `make` lists it; `make book` and `make test` set up what they
+# need by themselves. All logic longer than a line or two lives in tools/.
+
+VENV := .venv
+PY := $(VENV)/bin/python
+# the first Python that is new enough; the environment is made with it
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+TORCH ?=
+PORT ?= 8000
+
+# Two threads on shared cores are slower and print other numbers.
+export OMP_NUM_THREADS := 1
+export MKL_NUM_THREADS := 1
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help install book page serve test test-deep lint format notebooks experiments \
+	experiments-verify bench links lock clean distclean
+
+help: ## this list
+	@echo "Attention, Patch by Patch. The two commands: make book, make test."
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 22
+
+install: ## the environment in .venv (TORCH=cpu: without CUDA, on Linux)
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: on Debian or Ubuntu, sudo apt install python3"; exit 1; }
+	@$(PYTHON) tools/environment.py $(if $(TORCH),--torch $(TORCH))
+
+book: install ## the whole site in _build/html: execute, render, export notebooks, check
+	@$(PY) tools/build.py
+
+page: install ## one page on its own, quickly: make page PAGE=book/00_preview.md
+	@test -n "$(PAGE)" || { echo "Which page? make page PAGE=book/00_preview.md"; exit 1; }
+	@$(PY) tools/preview.py $(PAGE)
+
+serve: book ## show the site on http://localhost:8000 (PORT=...)
+	@echo "http://localhost:$(PORT)  (stop with Ctrl-C)"
+	@$(PY) -m http.server -d _build/html --bind 127.0.0.1 $(PORT)
+
+test: book ## build the book, then all tests that take seconds
+	@$(PY) tools/browser.py --install >/dev/null
+	@VITBOOK_CHROMIUM="$$($(PY) tools/browser.py)" $(PY) -m pytest -m "not deep" $(ARGS)
+
+test-deep: book ## every test, the long ones too
+	@$(PY) tools/browser.py --install >/dev/null
+	@VITBOOK_CHROMIUM="$$($(PY) tools/browser.py)" $(PY) -m pytest $(ARGS)
+
+lint: install ## ruff, and that the notebooks are those of the book
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check .
+
+format: install ## let ruff put the code in order
+	@$(PY) -m ruff check --fix . && $(PY) -m ruff format .
+
+notebooks: book ## the notebooks for Colab, from the built book
+	@$(PY) tools/export_notebooks.py
+
+experiments: install ## run recorded experiments from scratch: make experiments NAME=matrix_products
+	@$(PY) -m experiments $(NAME)
+
+experiments-verify: install ## do the records still follow from the code?
+	@$(PY) -m experiments --verify $(NAME)
+
+bench: install ## the budgets: build times, page weights, speed against other packages
+	@$(PY) tools/bench.py
+
+links: install ## do the links to other sites still lead somewhere?
+	@$(PY) tools/links.py
+
+lock: install ## resolve requirements.in into requirements.txt, for every platform
+	@$(VENV)/bin/uv pip compile --universal --generate-hashes --python-version 3.11 requirements.in -o requirements.txt
+
+clean: ## remove what was built
+	rm -rf _build .pytest_cache .ruff_cache
+
+distclean: clean ## remove the environment too
+	rm -rf $(VENV)

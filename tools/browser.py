@@ -1,0 +1,111 @@
+"""Find the Chromium that the browser tests drive; install it where that needs no question.
+
+    python tools/browser.py             prints the path
+    python tools/browser.py --install   the same, after installing one if there is none
+
+The environment variable VITBOOK_CHROMIUM names another one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from pathlib import Path
+
+NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"]
+MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
+# Quiet, and safe in containers; the sandbox needs rights that root in a container does not have.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+HELP = (
+    "The browser tests need Chromium. On Debian: sudo apt install chromium. On Ubuntu, whose\n"
+    "chromium is a snap that cannot read /tmp: install Google Chrome, or run\n"
+    "'.venv/bin/python -m playwright install --with-deps chromium'. Elsewhere, or for another\n"
+    "browser of the family, set VITBOOK_CHROMIUM to its path."
+)
+
+
+def find_chromium() -> str | None:
+    """The path of a Chromium that can be driven, or None.
+
+    Raises:
+        ValueError: VITBOOK_CHROMIUM is set and is not a program.
+    """
+    named = os.environ.get("VITBOOK_CHROMIUM")
+    if named:
+        if shutil.which(named) is None:
+            raise ValueError(f"VITBOOK_CHROMIUM: {named!r} is not a program")
+        return shutil.which(named)
+    for name in [*NAMES, MAC]:
+        path = shutil.which(name)
+        if path and not is_snap(Path(path)):
+            return path
+    return playwrights_own()
+
+
+def is_snap(path: Path) -> bool:
+    """Ubuntu's packages only start a snap, which sees neither /tmp nor hidden folders."""
+    if "/snap/" in str(path.resolve()):
+        return True
+    with path.open("rb") as file:
+        start = file.read(2000)
+    return start.startswith(b"#!") and b"snap" in start
+
+
+def playwrights_own() -> str | None:
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        return None
+    with sync_playwright() as playwright:
+        path = playwright.chromium.executable_path
+    return path if Path(path).is_file() else None
+
+
+def install() -> None:
+    """Debian's package, or where there is none playwright's build."""
+    import subprocess
+
+    from environment import apt_install, as_root
+
+    if is_debian() and apt_install("chromium"):
+        return
+    if as_root() is not None:
+        command = [sys.executable, "-m", "playwright", "install", "--with-deps", "chromium"]
+        subprocess.run(command, check=False)
+
+
+def is_debian() -> bool:
+    """Debian itself, not Ubuntu, whose package of that name is a snap."""
+    release = Path("/etc/os-release")
+    return release.is_file() and "\nID=debian\n" in "\n" + release.read_text()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--install", action="store_true")
+    options = parser.parse_args()
+    try:
+        path = find_chromium()
+        if path is None and options.install:
+            install()
+            path = find_chromium()
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
+    if path is None:
+        raise SystemExit(HELP)
+    print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,196 @@
+"""Create the book's environment in .venv: exactly the versions of requirements.txt.
+
+    python3 tools/environment.py               (make install)
+    python3 tools/environment.py --torch cpu   (make install TORCH=cpu)
+
+Needs Python 3.11 and nothing else. A stamp keeps the digest of what was installed, so that a
+second call returns at once; while an install runs it says "unfinished", so that one that was
+interrupted is done again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+OLDEST = (3, 11)
+DISK = {"default": 7, "cpu": 3}  # GB that the environment takes
+# In the lock only because torch from the registry is built with CUDA on Linux.
+CUDA = re.compile(r"^(nvidia-|cuda-|triton==)")
+TORCH = re.compile(r"^(torch|torchvision)==")
+
+
+class InstallError(Exception):
+    """Something the reader has to do before the environment can be made."""
+
+
+def blocks(lock: str) -> list[str]:
+    """The requirements of a lock file, each with its hashes."""
+    return re.findall(r"^(?=[A-Za-z0-9])(?:[^\n]*\\\n)*[^\n]*", lock, flags=re.MULTILINE)
+
+
+def split_for_cpu(lock: str) -> tuple[list[str], str]:
+    """torch and torchvision as plain pins, and the rest of the lock without the CUDA libraries."""
+    torch = [re.split(r"[ ;\\]", block)[0] for block in blocks(lock) if TORCH.match(block)]
+    rest = [block for block in blocks(lock) if not TORCH.match(block) and not CUDA.match(block)]
+    return torch, "\n".join(rest) + "\n"
+
+
+def wanted(root: Path, torch: str) -> dict:
+    """What the stamp says when the environment is as it should be."""
+    digest = hashlib.sha256()
+    for name in ("requirements.txt", "pyproject.toml"):
+        digest.update((root / name).read_bytes())
+    return {"digest": digest.hexdigest(), "torch": torch, "root": str(root)}
+
+
+def found(venv: Path) -> dict:
+    """What the stamp says; nothing when there is none or the environment does not start."""
+    try:
+        stamp = json.loads((venv / "environment.json").read_text())
+        version = run_quietly(str(venv / "bin/python"), "-c", "import sys; print(sys.version)")
+    except (OSError, ValueError, subprocess.CalledProcessError):
+        return {}
+    return stamp if version.strip() == stamp.pop("python", None) else {}
+
+
+def write_stamp(venv: Path, state: dict) -> None:
+    version = run_quietly(str(venv / "bin/python"), "-c", "import sys; print(sys.version)")
+    part = venv / "environment.part"
+    part.write_text(json.dumps({**state, "python": version.strip()}, indent=1))
+    part.replace(venv / "environment.json")
+
+
+def run(*command: str) -> None:
+    print("+ " + " ".join(command), flush=True)
+    subprocess.run(command, check=True)
+
+
+def run_quietly(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def works(*command: str) -> bool:
+    try:
+        return subprocess.run(command, capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+def as_root() -> list[str] | None:
+    """What to put before a command so that it runs as root; None when that is not possible."""
+    if os.geteuid() == 0:
+        return []
+    return ["sudo", "-n"] if works("sudo", "-n", "true") else None
+
+
+def apt_install(*packages: str) -> bool:
+    """Install Debian packages where that needs no question; says whether it was done."""
+    prefix = as_root()
+    if prefix is None or not shutil.which("apt-get"):
+        return False
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in (["update", "-q"], ["install", "-qy", "--no-install-recommends", *packages]):
+        print("+ apt-get " + " ".join(command), flush=True)
+        if subprocess.run([*prefix, "apt-get", *command], env=environment).returncode:
+            return False
+    return True
+
+
+def pip_of(venv: Path, reuse: bool) -> list[str]:
+    """Make an empty virtual environment, or `reuse` the one there is. Returns the command that
+    runs a pip for it."""
+    python = str(venv / "bin/python")
+    if reuse and works(python, "-m", "pip", "--version"):
+        return [python, "-m", "pip"]
+    shutil.rmtree(venv, ignore_errors=True)
+    if has_ensurepip() and works(sys.executable, "-m", "venv", str(venv)):
+        return [python, "-m", "pip"]
+    shutil.rmtree(venv, ignore_errors=True)
+    # Debian keeps ensurepip in a package of its own; the system's pip can stand in.
+    if works(sys.executable, "-m", "pip", "--version"):
+        run(sys.executable, "-m", "venv", "--without-pip", str(venv))
+        return [sys.executable, "-m", "pip", "--python", python]
+    package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
+    if apt_install(package):
+        run(sys.executable, "-m", "venv", str(venv))
+        return [python, "-m", "pip"]
+    raise InstallError(f"Python's venv module is incomplete: run 'sudo apt install {package}'")
+
+
+def has_ensurepip() -> bool:
+    return importlib.util.find_spec("ensurepip") is not None
+
+
+def install(root: Path, venv: Path, torch: str, pip: list[str]) -> None:
+    """Fill the environment from the lock, and put this checkout's package into it."""
+    lock = (root / "requirements.txt").read_text("utf8")
+    python, uv = str(venv / "bin/python"), str(venv / "bin/uv")
+    with tempfile.TemporaryDirectory() as folder:
+        only_uv = Path(folder) / "uv.txt"
+        only_uv.write_text(next(block for block in blocks(lock) if block.startswith("uv==")))
+        run(*pip, "install", "--quiet", "--no-deps", "--require-hashes", "-r", str(only_uv))
+        into = [uv, "pip", "install", "--python", python]
+        if torch == "cpu":
+            pins, rest = split_for_cpu(lock)
+            without_cuda = Path(folder) / "requirements.txt"
+            without_cuda.write_text(rest)
+            print("torch for the CPU comes from PyTorch's own index: without the lock's hashes.")
+            run(*into, "--torch-backend", "cpu", "--no-deps", *pins)
+            run(*into, "--no-deps", "--require-hashes", "-r", str(without_cuda))
+        else:
+            run(*into, "--require-hashes", "-r", str(root / "requirements.txt"))
+        run(*into, "--no-deps", "--no-build-isolation", "-e", str(root))
+
+
+def ensure(root: Path, venv: Path, torch: str | None) -> bool:
+    """Make the environment unless it is as wanted; says whether there was anything to do.
+
+    Without a word on `torch`, what is there stays: the CPU build is chosen once.
+    """
+    stamp = found(venv)
+    torch = torch or stamp.get("torch", "default")
+    target = wanted(root, torch)
+    if stamp == target:
+        return False
+    free = shutil.disk_usage(root).free / 1e9
+    print(f"Setting up {venv}: about {DISK[torch]} GB on disk, {free:.0f} GB are free.", flush=True)
+    begun = {**target, "digest": "unfinished"}
+    # Another torch, or another place on disk, needs a fresh start; new versions do not.
+    reuse = {**stamp, "digest": "unfinished"} == begun
+    pip = pip_of(venv, reuse)
+    write_stamp(venv, begun)
+    install(root, venv, torch, pip)
+    write_stamp(venv, target)
+    return True
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--torch", choices=sorted(DISK), help="cpu: without the CUDA libraries")
+    parser.add_argument("--venv", type=Path, default=ROOT / ".venv")
+    options = parser.parse_args()
+    if sys.version_info < OLDEST:
+        raise SystemExit(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}.")
+    try:
+        ensure(ROOT, options.venv.resolve(), options.torch)
+    except InstallError as error:
+        raise SystemExit(f"make install: {error}") from None
+    except subprocess.CalledProcessError as error:
+        command = " ".join(map(str, error.cmd[:4]))
+        raise SystemExit(f"make install: '{command} ...' failed (above); run make again.") from None
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
