@@ -32,7 +32,7 @@ def glue(name=_NOTHING, value=_NOTHING, /, **values) -> None:
         raise TypeError("glue takes a name and a value, as glue('c2_entropy', x) or c2_entropy=x")
     pairs = {} if name is _NOTHING else {name: value}
     if name in values:
-        raise ValueError(f"name: {name!r} is given twice")
+        raise ValueError(f"name {name!r} is given twice")
     pairs.update(values)
     if not pairs:
         raise TypeError("glue takes at least one name and value")
@@ -43,11 +43,11 @@ def glue(name=_NOTHING, value=_NOTHING, /, **values) -> None:
 
 def _checked_name(name) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"name: a string is needed, got {type(name).__name__}")
+        raise TypeError(f"name must be a string, got {type(name).__name__}")
     if not _NAME.fullmatch(name):
         raise ValueError(
-            f"name: {name!r} does not fit; use lower-case letters, digits and underscores, "
-            "beginning with a letter"
+            "name must be lower-case letters, digits and underscores, beginning with a letter, "
+            f"got {name!r}"
         )
     return name
 
@@ -58,14 +58,14 @@ def _plain(name: str, value):
         shape = tuple(getattr(value, "shape", ()))
         if not hasattr(value, "item") or math.prod(shape) != 1:
             what = f"shape {shape}" if shape else type(value).__name__
-            raise TypeError(f"{name}: one number or string is needed, got {what}")
+            raise TypeError(f"{name} must be one number or string, got {what}")
         value = value.item()
     if isinstance(value, str):
         return value
     if not isinstance(value, int | float):
-        raise TypeError(f"{name}: one number or string is needed, got {type(value).__name__}")
+        raise TypeError(f"{name} must be one number or string, got {type(value).__name__}")
     if not math.isfinite(value):
-        raise ValueError(f"{name}: a finite number is needed, got {value}")
+        raise ValueError(f"{name} must be finite, got {value}")
     return value
 
 
