@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -18,7 +20,11 @@ from vitbook.records import list_records
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
-    parser.add_argument("names", nargs="*", help="experiments, by name or path; all by default")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        help="by name or path; by default all whose record is missing or of other code",
+    )
     parser.add_argument("--verify", action="store_true", help="check records against the code")
     parser.add_argument("--list", action="store_true", help="name the experiments")
     parser.add_argument("--workers", type=int, help="processes side by side")
@@ -47,8 +53,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if options.verify:
         return verify_all(options.names or list_records(options.folder), options.folder)
-    for name in options.names or all_names():
+    names = options.names or [n for n in all_names() if not up_to_date(n, options.folder)]
+    for name in names:
         record(name, options.folder, options.workers, options.scale)
+    if not names:
+        print("every record was made by the present code; give a NAME to record one again")
     return 0
 
 
@@ -67,6 +76,15 @@ def record(name: str, folder: Path, workers: int | None, scale: float) -> None:
     }
     stem = script_of(name).stem
     print(f"wrote {write_record(stem, experiment, results, hashes, weights, folder)}")
+    shutil.rmtree(runs)  # whoever asks for it again gets it from scratch
+
+
+def up_to_date(name: str, folder: Path) -> bool:
+    """Whether the record was made by, or verified with, the present code."""
+    path = folder / f"{name}.json"
+    if not path.is_file():
+        return False
+    return json.loads(path.read_text("utf-8"))["hashes"] == fingerprint(script_of(name))
 
 
 def verify_all(names: list[str], folder: Path) -> int:

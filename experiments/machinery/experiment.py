@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import torch.nn.functional as F
 from torch import Tensor
 
 FOLDER = Path(__file__).resolve().parents[1]
@@ -35,7 +36,7 @@ class Experiment:
         seeds: each condition is run with each of them.
         run: `run(condition, seed, log, scale) -> Outcome`. It calls `log(loss)` after each step,
             and multiplies its numbers of steps by `scale` (1.0 except in tests; see `scaled`).
-        data: gives the checksum of what is learned from, by name; see `checksum`.
+        data: gives the checksum of each set that is learned from, by name; see `checksum`.
         settings: what a reader needs to know or to rebuild the model; plain values.
         once: conditions without randomness, run with the first seed only.
         replay: condition and seed whose first losses are kept, to tell later whether changed
@@ -51,7 +52,7 @@ class Experiment:
     conditions: Sequence[dict]
     seeds: Sequence[int]
     run: Callable[[dict, int, Callable[[float], None], float], Outcome]
-    data: Callable[[], dict[str, str]]
+    data: Callable[[], dict[str, str]] = dict
     settings: dict = field(default_factory=dict)
     once: Sequence[dict] = ()
     replay: tuple[dict, int] | None = None
@@ -86,6 +87,17 @@ def checksum(*tensors: Tensor) -> str:
 def scaled(count: int, scale: float) -> int:
     """A number of steps (or images), made smaller for a test; at least 2."""
     return max(2, round(count * scale))
+
+
+def logged(log: Callable[[float], None], label_smoothing: float = 0.0) -> Callable:
+    """Cross-entropy that tells `log` its value at each step; for `train(loss_function=...)`."""
+
+    def loss_function(logits: Tensor, labels: Tensor) -> Tensor:
+        loss = F.cross_entropy(logits, labels, label_smoothing=label_smoothing)
+        log(loss.item())
+        return loss
+
+    return loss_function
 
 
 def script_of(name: str) -> Path:
