@@ -1,12 +1,8 @@
 """The site check: each defect is planted in a clean little site, and must be caught by name."""
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 from check_site import check, main
 from site_checks.pages import Site
 from site_checks.weight import weights

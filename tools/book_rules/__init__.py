@@ -1,0 +1,7 @@
+"""The book's rules for its sources. Each rule is a function: book -> findings.
+
+source      the pages in reading order, flattened to headings, text, directives and cells
+prose       directives and roles, typed numbers, the skeleton of a chapter
+exercises   exercises, their solutions and checks; concept checks; claims
+code        imports, figures, glue, and which chapter introduces which part of the package
+"""

@@ -1,0 +1,163 @@
+"""Rules for the cells: what they import, draw and glue, and who introduces what."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from .exercises import called
+from .source import Book, Chapter, Finding, Item
+
+TEACHING = ("attention", "patches", "positions", "encoder", "vit", "inspection", "training")
+IN_COLAB = {"torch", "torchvision", "numpy", "matplotlib", "mpl_toolkits", "sklearn", "einops"}
+IN_COLAB |= {"safetensors", "tqdm", "IPython", "pandas", "vitbook"}
+LATER = {"timm": 9}  # package -> first chapter that may compare with it
+TYPED_NUMBER = re.compile(r"\d+\.\d+|\b(?!(?:0|50|95|100)\s?%)\d+\s?%")
+
+
+def imports(book: Book) -> Iterator[Finding]:
+    """Only packages that Colab has, and explicit names from ours."""
+    for chapter, cell, node in _nodes(book, ast.Import, ast.ImportFrom):
+        names = (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [a.name for a in node.names]
+        )
+        for name in names:
+            package = name.partition(".")[0]
+            late = package in LATER and (chapter.number or 0) >= LATER[package]
+            if package not in IN_COLAB | set(sys.stdlib_module_names) and not late:
+                yield chapter.finding(cell, f"{package} is not in every reader's environment")
+        whole = isinstance(node, ast.Import) or node.module == "vitbook"
+        if whole and any(name.partition(".")[0] == "vitbook" for name in names):
+            yield chapter.finding(cell, "import names from their module: from vitbook.x import y")
+
+
+def first_cell(book: Book) -> Iterator[Finding]:
+    """Numbers repeat only with one thread and a seed."""
+    for chapter in book.chapters:
+        if chapter.cells:
+            code = chapter.cells[0].text
+            for needed in ("torch.set_num_threads(1)", "torch.manual_seed("):
+                if "import torch" in code and needed not in code:
+                    yield chapter.finding(chapter.cells[0], f"the first cell lacks {needed}")
+
+
+def figures(book: Book) -> Iterator[Finding]:
+    """Each figure goes through show(), with an alt text whose numbers come from the run."""
+    for chapter, cell, node in _nodes(book, ast.Call):
+        if called(node) != "show":
+            continue
+        if getattr(getattr(node.func, "value", None), "id", "") == "plt":
+            yield chapter.finding(cell, "plt.show() has no alt text: show(fig, alt=...)")
+            continue
+        given = {keyword.arg: keyword.value for keyword in node.keywords}
+        alt = given.get("alt")
+        if alt is None or (isinstance(alt, ast.Constant) and not str(alt.value).strip()):
+            yield chapter.finding(cell, "show() without alt=")
+        for name in ("alt", "caption"):
+            for words in _literal_text(given.get(name)):
+                if number := TYPED_NUMBER.search(words):
+                    yield chapter.finding(cell, f"{number[0]} is typed into the {name}: {words!r}")
+
+
+def _literal_text(node: ast.AST | None) -> Iterator[str]:
+    """The words of a string that no expression fills in."""
+    if isinstance(node, ast.Constant):
+        yield str(node.value)
+    elif isinstance(node, ast.JoinedStr):
+        yield from (str(part.value) for part in node.values if isinstance(part, ast.Constant))
+    elif isinstance(node, ast.BinOp):
+        yield from _literal_text(node.left)
+        yield from _literal_text(node.right)
+
+
+def glue_names(book: Book) -> Iterator[Finding]:
+    """A glued name is unique in the book and begins with its chapter."""
+    seen: dict[str, str] = {}
+    for chapter, cell, node in _nodes(book, ast.Call):
+        if called(node) != "glue":
+            continue
+        positional = [a.value for a in node.args[:1] if isinstance(a, ast.Constant)]
+        for name in positional + [keyword.arg for keyword in node.keywords if keyword.arg]:
+            if seen.setdefault(name, chapter.name) != chapter.name:
+                yield chapter.finding(cell, f"{name} is glued in {seen[name]} already")
+            if chapter.number is not None and not name.startswith(f"c{chapter.number}_"):
+                yield chapter.finding(cell, f"the glued name {name} lacks c{chapter.number}_")
+
+
+def introduced_once(book: Book) -> Iterator[Finding]:
+    """Each public name of a teaching module is shown in one chapter and not used before.
+
+    A name is introduced where its source is included, else where it is first imported. Chapter 0,
+    the preview, may import everything.
+    """
+    included: dict[str, tuple[int, Chapter]] = {}  # name -> where its source is shown
+    for at, chapter in enumerate(book.chapters):
+        for item in chapter.directives("literalinclude"):
+            module = Path(item.directive.argument)
+            name = item.directive.options.get("pyobject", "")
+            if not name or chapter.number == 0 or not _is_teaching(module):
+                continue
+            first = included.setdefault(name, (at, chapter))[1]
+            if first is not chapter:
+                yield chapter.finding(item, f"{name} was introduced in {first.name} already")
+    for name in list(included):  # the first method shown introduces its class
+        included.setdefault(name.partition(".")[0], included[name])
+    for at, chapter in enumerate(book.chapters):
+        for cell in chapter.cells:
+            for name in _teaching_imports(cell):
+                if chapter.number != 0 and name in included and at < included[name][0]:
+                    where = included[name][1].name
+                    yield chapter.finding(cell, f"{name} is used before {where} introduces it")
+
+
+def redefined(book: Book) -> Iterator[Finding]:
+    """No cell defines again what the package teaches."""
+    public = public_names(book.root / "src" / "vitbook")
+    for chapter, cell, node in _nodes(book, ast.FunctionDef, ast.ClassDef, ast.Assign):
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        names = [t.id for t in targets if isinstance(t, ast.Name)] or [getattr(node, "name", "")]
+        for name in names:
+            if name in public and node in cell.tree.body:
+                yield chapter.finding(cell, f"the cell defines {name} again, which the package has")
+
+
+def public_names(package: Path) -> set[str]:
+    """What the teaching modules define without a leading underscore."""
+    files = [path for module in TEACHING for path in _module_files(package, module)]
+    return {
+        node.name
+        for path in files
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_")
+    }
+
+
+def _module_files(package: Path, module: str) -> list[Path]:
+    single = package / f"{module}.py"
+    return [single] if single.is_file() else sorted((package / module).glob("*.py"))
+
+
+def _is_teaching(path: Path) -> bool:
+    parts = path.with_suffix("").parts
+    return "vitbook" in parts and parts[parts.index("vitbook") + 1] in TEACHING
+
+
+def _teaching_imports(cell: Item) -> Iterator[str]:
+    for node in ast.walk(cell.tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            package, _, module = node.module.partition(".")
+            if package == "vitbook" and module.partition(".")[0] in TEACHING:
+                yield from (alias.name for alias in node.names)
+
+
+def _nodes(book: Book, *types: type) -> Iterator[tuple[Chapter, Item, ast.AST]]:
+    for chapter in book.chapters:
+        for cell in chapter.cells:
+            for node in ast.walk(cell.tree):
+                if isinstance(node, types):
+                    yield chapter, cell, node

@@ -1,0 +1,101 @@
+"""Rules for exercises and claims: what the reader is told must be checked by a cell."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from .source import Book, Chapter, Finding, Item
+
+LABEL_LINE = re.compile(
+    r"^\*Difficulty [1-3] of 3, (about )?\d+ minutes, [^*]*(phone|Colab|paper)[^*]*\*"
+)
+FEWEST, MOST = 3, 6
+
+
+def exercises(book: Book) -> Iterator[Finding]:
+    """3 to 6 in each chapter; each with difficulty, minutes, a check and a folded solution."""
+    for chapter in book.chapters:
+        started = chapter.directives("exercise-start")
+        if chapter.number is not None and not FEWEST <= len(started) <= MOST:
+            yield chapter.finding(None, f"{len(started)} exercises, not {FEWEST} to {MOST}")
+        solutions = {s.directive.argument: s for s in chapter.directives("solution-start")}
+        for start in started:
+            yield from _exercise(chapter, start)
+            label = start.directive.options.get("label", "")
+            solution = solutions.pop(label, None)
+            if not label or solution is None:
+                yield chapter.finding(start, "this exercise has no solution")
+            else:
+                yield from _solution(chapter, solution)
+        for solution in solutions.values():
+            yield chapter.finding(solution, "this solution belongs to no exercise")
+
+
+def _exercise(chapter: Chapter, start: Item) -> Iterator[Finding]:
+    inside = list(_until(chapter, start, "exercise-end"))
+    first = next((item.text.strip() for item in inside if item.kind == "text"), "")
+    if not LABEL_LINE.match(first):
+        yield chapter.finding(
+            start, "an exercise begins with *Difficulty n of 3, m minutes, phone or Colab.*"
+        )
+    if not _checks(inside):
+        yield chapter.finding(start, "no cell of this exercise calls a check_ function")
+
+
+def _solution(chapter: Chapter, start: Item) -> Iterator[Finding]:
+    inside = list(_until(chapter, start, "solution-end"))
+    if "dropdown" not in start.directive.options.get("class", ""):
+        yield chapter.finding(start, "the solution is not folded (:class: dropdown)")
+    if not _checks(inside):
+        yield chapter.finding(start, "the solution does not call the check")
+
+
+def _until(chapter: Chapter, start: Item, end: str) -> Iterator[Item]:
+    """The items between a gate and its end."""
+    at = chapter.items.index(start)
+    for item in chapter.items[at + 1 :]:
+        if item.kind == "directive" and item.text == end:
+            return
+        yield item
+
+
+def _checks(items: list[Item]) -> set[str]:
+    calls = (node for item in items if item.kind == "cell" for node in ast.walk(item.tree))
+    names = (called(node) for node in calls if isinstance(node, ast.Call))
+    return {name for name in names if name.startswith("check_")}
+
+
+def called(call: ast.Call) -> str:
+    return getattr(call.func, "id", getattr(call.func, "attr", ""))
+
+
+def claims(book: Book) -> Iterator[Finding]:
+    """The cell after a claim settles it: an assertion, before the next claim or heading."""
+    seen: dict[str, str] = {}
+    for chapter in book.chapters:
+        for item in chapter.directives("claim"):
+            name = item.directive.argument
+            if name in seen:
+                yield chapter.finding(item, f"the claim {name} was made already in {seen[name]}")
+            seen[name] = chapter.name
+            after = chapter.items[chapter.items.index(item) + 1 :]
+            nearest = next(
+                (
+                    other
+                    for other in after
+                    if other.kind in {"cell", "heading"} or other.text == "claim"
+                ),
+                None,
+            )
+            if nearest is None or nearest.kind != "cell" or not asserts(nearest):
+                yield chapter.finding(item, f"no assertion settles the claim {name}")
+
+
+def asserts(cell: Item) -> bool:
+    return any(
+        isinstance(node, ast.Assert)
+        or (isinstance(node, ast.Call) and called(node).startswith("assert_"))
+        for node in ast.walk(cell.tree)
+    )

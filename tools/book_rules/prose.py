@@ -1,0 +1,112 @@
+"""Rules for what stands between the cells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from notebook_export.directives import DIRECTIVES
+from notebook_export.inline import TOKEN
+from notebook_export.notebook import GATES
+
+from .source import Book, Chapter, Finding, Item
+
+ALLOWED_DIRECTIVES = set(DIRECTIVES) | GATES
+ALLOWED_ROLES = {"glue:text", "cite", "cite:p", "cite:t", "ref", "numref", "eq", "doc"}
+ALLOWED_ROLES |= {"math", "sub", "sup"}
+
+NUMBER = re.compile(
+    r"(?P<before>(?:[Ss]ections?|[Cc]hapters?|[Ff]igures?|[Tt]ables?|[Vv]ersions?|[Pp]arts?|arXiv:"
+    r"|Python|PyTorch|CC BY|§)\s*)?"
+    r"(?P<number>\d[\d,]*\.\d+(?:\s?%)?|\d[\d,]*\s?(?:%|percent\b|per cent\b))"
+)
+# Numbers that nothing computes: the level of an interval, the whole of something.
+DEFINED = {"95 %", "100 %", "0 %", "50 %"}
+ALLOWED_ON_PAGE = re.compile(r"^%\s*typed numbers?:\s*(.+)$", re.MULTILINE)
+SKELETON = ("Concept check", "Summary", "What to read next")
+
+
+def known_syntax(book: Book) -> Iterator[Finding]:
+    """Only directives and roles that the notebooks can show."""
+    for chapter in book.chapters:
+        for item in chapter.items:
+            if item.kind == "directive" and item.text not in ALLOWED_DIRECTIVES:
+                yield chapter.finding(item, f"the directive {{{item.text}}} is not in use here")
+            if item.kind not in {"text", "heading"}:
+                continue
+            for match in TOKEN.finditer(item.text):
+                if match["role"] and match["name"] not in ALLOWED_ROLES:
+                    at = _line(item, match.start())
+                    yield Finding(
+                        chapter.page.path, at, f"the role {{{match['name']}}} is not in use here"
+                    )
+
+
+def typed_numbers(book: Book) -> Iterator[Finding]:
+    """A decimal number or a percentage in prose comes from a cell, through glue.
+
+    Numbers that no cell could compute are listed on the page that needs them, in a comment:
+    `% typed numbers: 28.4, 41.8 %`.
+    """
+    for chapter in book.chapters:
+        texts = [item for item in chapter.items if item.kind in {"text", "heading"}]
+        listed = [match[1] for item in texts for match in ALLOWED_ON_PAGE.finditer(item.text)]
+        allowed = DEFINED | {number.strip() for line in listed for number in line.split(", ")}
+        for item in texts:
+            text = TOKEN.sub(_blank, ALLOWED_ON_PAGE.sub(_blank, item.text))
+            for match in NUMBER.finditer(text):
+                number = re.sub(r"\s?%$", " %", match["number"])
+                if not match["before"] and number not in allowed:
+                    at = _line(item, match.start())
+                    message = f"the number {number} is typed; glue it, or list it as typed"
+                    yield Finding(chapter.page.path, at, message)
+
+
+def skeleton(book: Book) -> Iterator[Finding]:
+    """A chapter opens with its goals, needs and minutes, and ends in the usual sections."""
+    for chapter in book.numbered:
+        goals = [
+            item.directive
+            for item in chapter.directives("admonition")
+            if "goals" in item.directive.options.get("class", "")
+        ]
+        if len(goals) != 1:
+            yield chapter.finding(None, "one admonition of class goals belongs at the beginning")
+        elif not re.search(r"\d+\s+minutes", goals[0].text):
+            yield chapter.finding(None, "the goals do not say how many minutes the chapter takes")
+        sections = [item.text for item in chapter.items if item.level == 2]
+        found = [name for name in sections if name in SKELETON]
+        if found != list(SKELETON):
+            yield chapter.finding(
+                None, f"sections {', '.join(SKELETON)}: found {', '.join(found) or 'none'}"
+            )
+
+
+def concept_checks(book: Book) -> Iterator[Finding]:
+    """Three questions, each with its answer folded."""
+    for chapter in book.numbered:
+        questions = list(_below(chapter, "Concept check"))
+        folded = [q for q in questions if q.kind == "directive" and q.text == "dropdown"]
+        if len(folded) != 3:
+            yield chapter.finding(None, f"the concept check has {len(folded)} questions, not 3")
+        for question in folded:
+            if not question.directive.text.strip() or not question.directive.argument:
+                yield chapter.finding(question, "a question or its answer is missing")
+
+
+def _below(chapter: Chapter, heading: str) -> Iterator[Item]:
+    inside = False
+    for item in chapter.items:
+        if item.kind == "heading" and item.level <= 2:
+            inside = item.text == heading
+        elif inside:
+            yield item
+
+
+def _blank(match: re.Match) -> str:
+    """Keep the line count, lose the words."""
+    return "\x00" + "\n" * match[0].count("\n")
+
+
+def _line(item: Item, at: int) -> int:
+    return item.line + item.text.count("\n", 0, at)

@@ -1,0 +1,144 @@
+"""The pages of the book, each flattened to a list of items in reading order."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from IPython.core.inputtransformer2 import TransformerManager
+from notebook_export.reader import Block, Directive, Fence, Page, Text, read_page
+from notebook_export.settings import toc_files
+from yaml import safe_load
+
+CONTAINERS = {"admonition", "note", "tip", "warning", "important", "dropdown", "claim", "figure"}
+CONTAINERS |= {"table", "list-table", "tab-set", "tab-item"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    path: Path
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Item:
+    """A heading, a stretch of text, a directive or a code cell."""
+
+    kind: str  # "heading", "text", "directive" or "cell"
+    line: int
+    text: str  # the heading, the text, the directive's name, or the cell's code
+    level: int = 0  # of a heading
+    directive: Directive | None = None
+    gate: str = ""  # "exercise" or "solution" between their gates
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The syntax tree of a cell, with IPython's magics taken out."""
+        return ast.parse(TransformerManager().transform_cell(self.text))
+
+
+@dataclass
+class Chapter:
+    """One page of the table of contents."""
+
+    name: str
+    page: Page
+    items: list[Item] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        return next((item.text for item in self.items if item.kind == "heading"), "")
+
+    @property
+    def number(self) -> int | None:
+        """The chapter's number in the book; None for front matter and appendix."""
+        match = re.match(r"(\d+)\. ", self.title)
+        return int(match[1]) if match else None
+
+    @property
+    def cells(self) -> list[Item]:
+        return [item for item in self.items if item.kind == "cell"]
+
+    def directives(self, *names: str) -> list[Item]:
+        return [item for item in self.items if item.kind == "directive" and item.text in names]
+
+    def finding(self, item: Item | None, message: str) -> Finding:
+        return Finding(self.page.path, item.line if item else 1, message)
+
+
+@dataclass
+class Book:
+    """All pages, in reading order, and the repository they belong to."""
+
+    root: Path
+    chapters: list[Chapter]
+
+    @property
+    def numbered(self) -> list[Chapter]:
+        return [chapter for chapter in self.chapters if chapter.number is not None]
+
+
+def read_book(root: Path) -> Book:
+    """Read every page that `_toc.yml` lists."""
+    folder = root / safe_load((root / "_config.yml").read_text())["repository"]["path_to_book"]
+    names = toc_files(safe_load((root / "_toc.yml").read_text()))
+    return Book(root, [read_chapter(name, folder / f"{name}.md") for name in names])
+
+
+def read_chapter(name: str, path: Path) -> Chapter:
+    page = read_page(path)
+    return Chapter(name, page, list(_gated(_flatten(page.blocks))))
+
+
+def _flatten(blocks: list[Block]) -> Iterator[Item]:
+    for block in blocks:
+        if isinstance(block, Text):
+            yield from _text(block)
+        elif isinstance(block, Directive):
+            if block.name == "code-cell":
+                yield Item("cell", block.line, block.text, directive=block)
+                continue
+            yield Item("directive", block.line, block.name, directive=block)
+            if block.name in CONTAINERS:
+                # what a claim says and which file a figure shows are not the book's own words
+                quoted = block.name in {"claim", "figure"}
+                words = block.options.get("alt", "") if quoted else block.argument
+                if words.strip():
+                    yield Item("text", block.line, words)
+                yield from _flatten(block.blocks())
+        else:
+            assert isinstance(block, Fence)
+
+
+def _text(block: Text) -> Iterator[Item]:
+    """Text, cut at its headings."""
+    waiting: list[str] = []
+    start = block.line
+    for line, text in enumerate(block.text.split("\n"), block.line):
+        if match := re.match(r"(#{1,6}) +(.+)", text):
+            if any(part.strip() for part in waiting):
+                yield Item("text", start, "\n".join(waiting))
+            yield Item("heading", line, match[2].strip(), level=len(match[1]))
+            waiting, start = [], line + 1
+        else:
+            waiting.append(text)
+    if any(part.strip() for part in waiting):
+        yield Item("text", start, "\n".join(waiting))
+
+
+def _gated(items: Iterator[Item]) -> Iterator[Item]:
+    gate = ""
+    for item in items:
+        if item.kind == "directive" and item.text in {"exercise-start", "solution-start"}:
+            gate = item.text.removesuffix("-start")
+        yield Item(item.kind, item.line, item.text, item.level, item.directive, gate)
+        if item.kind == "directive" and item.text in {"exercise-end", "solution-end"}:
+            gate = ""

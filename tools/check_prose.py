@@ -1,0 +1,64 @@
+"""Check the sources of the book against its rules; one line for each finding.
+
+    python tools/check_prose.py                   every page of _toc.yml
+    python tools/check_prose.py 01_weighted       only pages whose name holds these words
+
+The rules are in tools/book_rules/; tests/test_book.py applies them and shows that each can fail.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from book_rules import code, exercises, prose
+from book_rules.source import Book, Finding, read_book
+from notebook_export.reader import PageError
+
+ROOT = Path(__file__).resolve().parents[1]
+RULES = [
+    prose.known_syntax,
+    prose.typed_numbers,
+    prose.skeleton,
+    prose.concept_checks,
+    exercises.exercises,
+    exercises.claims,
+    code.imports,
+    code.first_cell,
+    code.figures,
+    code.glue_names,
+    code.introduced_once,
+    code.redefined,
+]
+
+
+def check(book: Book) -> list[Finding]:
+    """All findings of all rules."""
+    return [finding for rule in RULES for finding in rule(book)]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("words", nargs="*", help="pages, by a part of their name; default: all")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
+    options = parser.parse_args(arguments)
+    try:
+        book = read_book(options.root)
+    except PageError as error:
+        print(str(error).replace(f"{options.root}/", ""), file=sys.stderr)
+        return 1
+    found = [
+        finding
+        for finding in check(book)
+        if not options.words or any(word in str(finding.path) for word in options.words)
+    ]
+    for finding in sorted(found, key=lambda one: (str(one.path), one.line)):
+        print(str(finding).replace(f"{options.root}/", ""), file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
