@@ -124,8 +124,15 @@ def install_as_a_reader_would(
     return None
 
 
-def prove(names: list[str], root: Path, force: bool) -> list[str]:
-    """Run what has changed since it last passed. Returns the reports of failures."""
+def prove(root: Path, names: list[str], kinds: list[str], force: bool = False) -> list[str]:
+    """Run what has changed since it last passed. Returns the reports of failures.
+
+    Args:
+        root: the repository.
+        names: notebooks by name; none means all.
+        kinds: "ipynb", "py", or both.
+        force: also run what passed before.
+    """
     settings = read_settings(root)
     notebooks = {
         path.stem: nbformat.read(path, as_version=4)
@@ -136,27 +143,31 @@ def prove(names: list[str], root: Path, force: bool) -> list[str]:
         return ["no such notebook under notebooks/: run make book first"]
     python = standin.make_environment(root)
     passed = Passed(root, python)
-    todo = {name: nb for name, nb in notebooks.items() if force or not passed.has(name, nb)}
-    print(f"{len(todo)} of {len(notebooks)} notebooks to run", flush=True)
+    files = [(name, kind) for kind in kinds for name in notebooks]
+    todo = [file for file in files if force or not passed.has(file, notebooks[file[0]])]
+    print(f"{len(todo)} of {len(files)} files to run", flush=True)
     if not todo:
         return []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         scratch = Path(folder)
         clone = standin.release_clone(root, settings.tag, scratch / "release")
         env = standin.child_environment(python, scratch, {settings.repository: clone})
-        if complaint := install_as_a_reader_would(todo, python, scratch, env):
+        if complaint := install_as_a_reader_would(notebooks, python, scratch, env):
             return [complaint]
         installed = standin.freeze(python)
 
-        def one(name: str) -> str | None:
+        def one(file: tuple[str, str]) -> str | None:
             started = time.monotonic()
-            script = write_script(todo[name], settings.requirement)
-            report = run_notebook(todo[name], name, python, scratch, env) or run_script(
-                script, name, python, scratch, env
-            )
-            print(f"{name}: {'FAILED' if report else 'ok'}, {time.monotonic() - started:.0f} s")
+            name, kind = file
+            if kind == "ipynb":
+                report = run_notebook(notebooks[name], name, python, scratch, env)
+            else:
+                script = write_script(notebooks[name], settings.requirement)
+                report = run_script(script, name, python, scratch, env)
+            seconds = time.monotonic() - started
+            print(f"{name}.{kind}: {'FAILED' if report else 'ok'}, {seconds:.0f} s", flush=True)
             if report is None:
-                passed.add(name, todo[name])
+                passed.add(file, notebooks[name])
             return report
 
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
@@ -168,7 +179,7 @@ def prove(names: list[str], root: Path, force: bool) -> list[str]:
 
 
 class Passed:
-    """Which notebooks passed, each with the state of everything it depends on."""
+    """Which files passed, each with the state of everything it depends on."""
 
     def __init__(self, root: Path, python: Path) -> None:
         self.file = python.parents[1] / "passed.json"
@@ -182,16 +193,16 @@ class Passed:
         self.tree = tree.digest()
         self._lock = threading.Lock()
 
+    def has(self, file: tuple[str, str], notebook: nbformat.NotebookNode) -> bool:
+        return self.state.get(".".join(file)) == self._digest(notebook)
+
+    def add(self, file: tuple[str, str], notebook: nbformat.NotebookNode) -> None:
+        with self._lock:
+            self.state[".".join(file)] = self._digest(notebook)
+            self.file.write_text(json.dumps(self.state, indent=1, sort_keys=True))
+
     def _digest(self, notebook: nbformat.NotebookNode) -> str:
         return hashlib.sha256(self.tree + nbformat.writes(notebook).encode()).hexdigest()
-
-    def has(self, name: str, notebook: nbformat.NotebookNode) -> bool:
-        return self.state.get(name) == self._digest(notebook)
-
-    def add(self, name: str, notebook: nbformat.NotebookNode) -> None:
-        with self._lock:
-            self.state[name] = self._digest(notebook)
-            self.file.write_text(json.dumps(self.state, indent=1, sort_keys=True))
 
 
 def plain(text: str) -> str:
@@ -204,9 +215,11 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("names", nargs="*", help="notebooks, by name; default: all")
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
+    parser.add_argument("--kind", choices=["ipynb", "py"], help="only notebooks or only scripts")
     parser.add_argument("--force", action="store_true", help="also what passed before")
     options = parser.parse_args(arguments)
-    reports = prove(options.names, options.root.resolve(), options.force)
+    kinds = [options.kind] if options.kind else ["ipynb", "py"]
+    reports = prove(options.root.resolve(), options.names, kinds, options.force)
     print("\n\n".join(reports), file=sys.stderr, end="\n" if reports else "")
     return 1 if reports else 0
 

@@ -179,7 +179,7 @@ def _table_cell(cell: str, directive: Directive, writer: Writer) -> str:
     text = " ".join(writer.text(cell, directive.line).split())
     pieces = re.split(r"(\$[^$]+\$)", text)
     pieces[1::2] = [
-        piece.replace(r"\|", r"\Vert ").replace("|", r"\vert ") for piece in pieces[1::2]
+        piece.replace(r"\|", r"\Vert{}").replace("|", r"\vert{}") for piece in pieces[1::2]
     ]
     pieces[::2] = [piece.replace("|", r"\|") for piece in pieces[::2]]
     return "".join(pieces)
@@ -190,5 +190,5 @@ def _html(markdown: str) -> str:
     pieces[::2] = [
         MarkdownIt().renderInline(piece) if piece.strip() else piece for piece in pieces[::2]
     ]
-    pieces[1::2] = [piece.replace("<", r"\lt ").replace("&", "&amp;") for piece in pieces[1::2]]
+    pieces[1::2] = [piece.replace("<", r"\lt{}").replace("&", "&amp;") for piece in pieces[1::2]]
     return "".join(pieces)

@@ -131,7 +131,7 @@ class Exporter:
         """Exercises get a heading; a solution becomes one folded cell whose code does not run."""
         if block.name == "exercise-start":
             self._flush()
-            number = self.links.site.number(block.options["label"])[0]
+            number = self._number(block, block.options.get("label", ""))
             title = self.text(block.argument, block.line)
             self._waiting.append(f"### {number}: {title}" if title else f"### {number}")
         elif block.name == "solution-start":
@@ -140,7 +140,7 @@ class Exporter:
         elif block.name == "solution-end":
             if self._solution is None:
                 raise self._error(block, "ends a solution that was never begun")
-            number = self.links.site.number(self._solution.argument)[0]
+            number = self._number(self._solution, self._solution.argument)
             folded = details(f"Solution to {number}", "\n\n".join(self._waiting))
             self._waiting, self._solution = [], None
             cell = new_markdown_cell(folded)
@@ -148,6 +148,13 @@ class Exporter:
             self._cells.append(cell)
         else:
             self._flush()
+
+    def _number(self, block: Directive, label: str) -> str:
+        """An exercise's number on the built page, such as "Exercise 2"."""
+        try:
+            return self.links.site.number(label)[0]
+        except KeyError as error:
+            raise self._error(block, f"has no label with a number: {error.args[0]}") from error
 
     def _flush(self) -> None:
         if self._solution:

@@ -1,0 +1,468 @@
+"""The exporter: every construct of the pages as plain Markdown, everything else an error."""
+
+import json
+import os
+import sys
+import zlib
+from pathlib import Path
+
+import jupytext
+import nbformat
+import pytest
+from export_notebooks import export, findings, main
+from IPython.core.inputtransformer2 import TransformerManager
+from notebook_export.notebook import BOOTSTRAP
+from notebook_export.reader import PageError, read_blocks
+from notebook_export.settings import pages_url, read_settings
+from run_notebooks import run_notebook, run_script, solutions
+
+SITE = "https://somebody.github.io/book"
+AT_TAG = "https://github.com/somebody/book/blob/v1"
+FRONT = """---
+jupytext:
+  text_representation: {extension: .md, format_name: myst}
+kernelspec: {display_name: Python 3, language: python, name: python3}
+---
+"""
+BUILT = """<html><body>
+<div class="math" id="equation-eq-sum"><span class="eqno">(7)<a href="#x">#</a></span></div>
+<figure id="fig-plan"><span class="caption-number">Fig. 3 </span></figure>
+<div id="ex-sum"><span class="caption-number">Exercise 4 </span> (Sums)</div>
+<div class="citation" id="cite-vaswani2017attention"></div>
+</body></html>"""
+INVENTORY = """ch/01_sums std:doc -1 ch/01_sums.html 1. Sums
+ch/literature std:doc -1 ch/literature.html Literature
+sec-a std:label -1 ch/01_sums.html#sec-a Adding up
+fig-plan std:label -1 ch/01_sums.html#fig-plan The plan
+ex-sum std:label -1 ch/01_sums.html#ex-sum Exercise
+"""
+BIB = """@article{vaswani2017attention, title={A}, year={2017},
+ author={Vaswani, Ashish and Shazeer, Noam and Parmar, Niki}}
+@article{pair2020, title={B}, author={Alpha, Ann and van der Beta, Bob}, year={2020}}
+@article{one2021, title={C}, author={{DeepSeek-AI}}, year={2021}}
+"""
+PART = '"""Parts."""\n\n\ndef double(x):\n    """Twice x."""\n    return 2 * x\n\n\nlast = 1\n'
+
+
+@pytest.fixture
+def book(tmp_path):
+    """A repository with one page; `book(markdown)` writes the page and exports it."""
+    files = {
+        "_config.yml": "title: The Book\nrepository:\n  url: https://github.com/somebody/book\n"
+        "  branch: v1\n  path_to_book: pages\n"
+        "sphinx:\n  config:\n    bibtex_bibfiles: [all.bib]\n",
+        "_toc.yml": "root: ch/01_sums\nchapters:\n- file: ch/literature\n",
+        "pages/all.bib": BIB,
+        "pages/ch/literature.md": "# Literature\n\n```{bibliography}\n```\n",
+        "pages/ch/plan.png": "plan",
+        "src/part.py": PART,
+        "_build/html/ch/01_sums.html": BUILT,
+        "_build/html/ch/literature.html": BUILT,
+        "_build/jupyter_execute/ch/01_sums.glue.json": json.dumps(
+            {"mean": {"data": {"text/plain": "0.12345"}}, "word": {"data": {"text/plain": "'hi'"}}}
+        ),
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    head = "# Sphinx inventory version 2\n# Project: x\n# Version: 1\n# zlib\n"
+    inventory = head.encode() + zlib.compress(INVENTORY.encode())
+    (tmp_path / "_build" / "html" / "objects.inv").write_bytes(inventory)
+
+    def write(markdown):
+        (tmp_path / "pages/ch/01_sums.md").write_text(f"{FRONT}\n# 1. Sums\n\n{markdown}\n")
+
+    def exported(markdown):
+        write(markdown)
+        return export(read_settings(tmp_path), tmp_path / "_build")
+
+    exported.root, exported.write = tmp_path, write
+    return exported
+
+
+def cells(files, stem="01_sums"):
+    return nbformat.reads(files[f"{stem}.ipynb"], as_version=4).cells
+
+
+def body(files):
+    """The Markdown after the title and the install cell."""
+    return "\n\n".join(cell.source for cell in cells(files)[2:])
+
+
+PAGE = f"{SITE}/ch/01_sums.html"
+LITERATURE = f"{SITE}/ch/literature.html"
+VASWANI = f"{LITERATURE}#cite-vaswani2017attention"
+ADDING = f"[Adding up]({PAGE}#sec-a)"
+# name, MyST, Markdown
+TRANSLATED = [
+    ("plain text", "Just *text*, `code` and [a link](https://x.org).", None),
+    ("glue", "{glue:text}`mean:.2f`", "0.12"),
+    ("glue without a format", "{glue:text}`mean`", "0.12345"),
+    ("citation", "{cite}`vaswani2017attention`", f"([Vaswani et al., 2017]({VASWANI}))"),
+    (
+        "citations",
+        "{cite:p}`pair2020, one2021`",
+        f"([Alpha and van der Beta, 2020]({LITERATURE}); [DeepSeek-AI, 2021]({LITERATURE}))",
+    ),
+    ("textual citation", "{cite:t}`one2021`", f"[DeepSeek-AI (2021)]({LITERATURE})"),
+    ("ref", "{ref}`sec-a`", ADDING),
+    ("ref with text", "{ref}`there <sec-a>`", f"[there]({PAGE}#sec-a)"),
+    ("ref to an exercise", "{ref}`ex-sum`", f"[Exercise 4]({PAGE}#ex-sum)"),
+    ("numref", "{numref}`fig-plan`", f"[Fig. 3]({PAGE}#fig-plan)"),
+    ("numref with text", "{numref}`Figure %s <fig-plan>`", f"[Figure 3]({PAGE}#fig-plan)"),
+    ("eq", "{eq}`eq-sum`", f"[(7)]({PAGE}#equation-eq-sum)"),
+    ("doc", "{doc}`literature`", f"[Literature]({LITERATURE})"),
+    ("doc with text", "{doc}`books <../ch/literature>`", f"[books]({LITERATURE})"),
+    ("wrapped role", "{doc}`all\nbooks <literature>`", f"[all books]({LITERATURE})"),
+    ("math role", "{math}`a^2`", "$a^2$"),
+    ("sub and sup", "H{sub}`2`O, x{sup}`2`", "H<sub>2</sub>O, x<sup>2</sup>"),
+    ("role in code", "`` {ref}`x` `` and $\\{a\\}$", None),
+    ("link to a page", "[books](literature.md)", f"[books]({LITERATURE})"),
+    ("link without text", "[](literature.md)", f"[Literature]({LITERATURE})"),
+    ("link to a label", "[here](#sec-a)", f"[here]({PAGE}#sec-a)"),
+    ("link to a file", "[code](../../src/part.py)", f"[code]({AT_TAG}/src/part.py)"),
+    ("image", "![A plan](plan.png)", "![A plan](https://github.com/somebody/book/raw/v1/pages/ch/plan.png)"),
+    ("inline math", "costs $a_b$ or $5$", None),
+    ("block math", "$$\na\n$$ (eq-sum)", "$$\na \\tag{7}\n$$"),
+    ("block math, no label", "$$\na\n= b\n$$", None),
+    ("math directive", "```{math}\n:label: eq-sum\na\n```", "$$\na \\tag{7}\n$$"),
+    ("math in a list", "- item\n\n  $$\n  a\n  $$", "- item\n\n  $$\n  a\n  $$"),
+    ("label and comment", "(sec-a)=\nText\n\n% a note\n\n+++\n\nMore", "Text\n\nMore"),
+    ("note", "```{note}\nMind {ref}`sec-a`.\n```", f"> **Note**\n>\n> Mind {ADDING}."),
+    ("admonition", "```{admonition} Try\n:class: predict\nWhat?\n```", "> **Try**\n>\n> What?"),
+    ("math in a quote", "```{tip}\n$$\na\n= b\n$$\n```", "> **Tip**\n>\n> $$a = b$$"),
+    ("colon fence", ":::{warning}\nHot.\n:::", "> **Warning**\n>\n> Hot."),
+    (
+        "claim",
+        '```{claim} sums\n:says: "They are $1$"\n:verdict: true with conditions\nIf so.\n```',
+        "> **Claim:** “They are $1$”\n>\n> **Verdict: true, with conditions.** If so.",
+    ),
+    (
+        "dropdown",
+        "```{dropdown} Deeper: *why* $a < b$\nBecause.\n```",
+        "<details>\n<summary>Deeper: <em>why</em> $a \\lt{} b$</summary>\n\nBecause.\n\n</details>",
+    ),
+    (
+        "nested fences",
+        "`````{dropdown} D\n````{note}\n```python\nx = {1: 2}  # {ref}`a`\n```\n````\n`````",
+        "<details>\n<summary>D</summary>\n\n> **Note**\n>\n> ```python\n> x = {1: 2}  # {ref}`a`\n"
+        "> ```\n\n</details>",
+    ),
+    (
+        "literalinclude",
+        "```{literalinclude} ../../src/part.py\n:pyobject: double\n```",
+        f"`double`, from [src/part.py]({AT_TAG}/src/part.py):\n\n"
+        '```python\ndef double(x):\n    """Twice x."""\n    return 2 * x\n```',
+    ),
+    (
+        "literalinclude by lines",
+        "```{literalinclude} ../../src/part.py\n:lines: 9\n:caption: Last\n```",
+        f"**Last**\n\nFrom [src/part.py]({AT_TAG}/src/part.py):\n\n```python\nlast = 1\n```",
+    ),
+    ("code block", "```{code-block} bash\nmake book\n```", "```bash\nmake book\n```"),
+    (
+        "figure",
+        "```{figure} plan.png\n:name: fig-plan\n:alt: A plan\nTwo {sub}`2` rooms.\n```",
+        "![A plan](https://github.com/somebody/book/raw/v1/pages/ch/plan.png)\n\n"
+        "*Fig. 3.* Two <sub>2</sub> rooms.",
+    ),
+    (
+        "list-table",
+        "```{list-table} Title\n:header-rows: 1\n* - a\n  - b\n* - $|x|$\n  - `p|q`\n    more\n```",
+        "**Title**\n\n| a | b |\n| --- | --- |\n| $\\vert{}x\\vert{}$ | `p\\|q` more |",
+    ),
+    ("table", "```{table} T\n| a |\n|---|\n| 1 |\n```", "**T**\n\n| a |\n|---|\n| 1 |"),
+    ("tabs", "````{tab-set}\n```{tab-item} One\nText\n```\n````", "**One**\n\nText"),
+    ("in a list", "- item\n\n  ```{note}\n  Text\n  ```", "- item\n\n  > **Note**\n  >\n  > Text"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("myst", "markdown"), [row[1:] for row in TRANSLATED], ids=[row[0] for row in TRANSLATED]
+)
+def test_a_construct_becomes_plain_markdown(book, myst, markdown):
+    assert body(book(myst)) == (myst if markdown is None else markdown)
+
+
+# name, MyST, line counted from its first, words of the error
+REFUSED = [
+    ("unknown directive", "Text.\n\n```{sidebar}\nx\n```", 3, "{sidebar} is not translated"),
+    ("unknown nested", "````{note}\nx\n```{raw} html\n```\n````", 3, "{raw} is not translated"),
+    ("unknown role", "Text.\nMore {abbr}`x`.", 2, "the role {abbr} is not translated"),
+    ("unknown glue role", "{glue:md}`mean`", 1, "{glue:md} is not translated"),
+    ("unknown value", "{glue:text}`median:.1f`", 1, "glued no median"),
+    ("bad format", "{glue:text}`word:.1f`", 1, "could not convert"),
+    ("unknown key", "{cite}`nobody1999`", 1, "no entry nobody1999"),
+    ("unknown label", "{ref}`sec-z`", 1, "no label named sec-z"),
+    ("no number", "{numref}`sec-a`", 1, "sec-a has no number"),
+    ("unknown equation", "{eq}`eq-z`", 1, "no built page has an equation labelled eq-z"),
+    ("unknown page", "{doc}`elsewhere`", 1, "no page named ch/elsewhere"),
+    ("missing file", "[x](gone.py)", 1, "no file gone.py"),
+    ("image without alt", "![](plan.png)", 1, "has no alt text"),
+    ("missing image", "![A plan](gone.png)", 1, "no file gone.png"),
+    ("substitution", "a {{ b }}", 1, "a substitution is not translated"),
+    ("attributes", "`x`{.class} y", 1, "an attribute list is not translated"),
+    ("footnote", "a[^1]", 1, "a footnote is not translated"),
+    ("link definition", "[x]: https://y.org", 1, "a link definition"),
+    ("definition list", "Term\n: Meaning", 2, "a definition list"),
+    ("bare environment", "\\begin{align}\na\n\\end{align}", 1, "a bare LaTeX environment"),
+    ("raw image", '<img src="plan.png">', 1, "a raw HTML image"),
+    ("open fence", "Text\n\n```{note}\nx", 3, "this fence (```) is never closed"),
+    ("backtick in a title", "```{dropdown} Why `x`\ny\n```", 1, "makes it plain text"),
+    ("nested cell", "````{note}\n```{code-cell}\n1\n```\n````", 2, "must stand on its own"),
+    ("missing include", "```{literalinclude} gone.py\n```", 1, "cannot be translated"),
+    (
+        "missing object",
+        "```{literalinclude} ../../src/part.py\n:pyobject: triple\n```",
+        1,
+        "triple",
+    ),
+    ("unknown option", "```{literalinclude} ../../src/part.py\n:colour: red\n```", 1, "colour"),
+    ("unknown verdict", '```{claim} a\n:says: "x"\n:verdict: maybe\ny\n```', 1, "maybe"),
+    ("figure without alt", "```{figure} plan.png\nCaption\n```", 1, "no alt text"),
+    ("table without a head", "```{list-table}\n* - a\n```", 1, "needs :header-rows: 1"),
+    ("uneven table", "```{list-table}\n:header-rows: 1\n* - a\n  - b\n* - c\n```", 1, "lengths"),
+    (
+        "tag that stops Colab",
+        "```{code-cell}\n:tags: [raises-exception]\n1/0\n```",
+        1,
+        "raises-exc",
+    ),
+    ("open solution", "```{solution-start} ex-sum\n```\nText", 1, "this solution has no end"),
+    ("stray solution end", "```{solution-end}\n```", 1, "never begun"),
+    ("exercise without a label", "```{exercise-start} A\n```\n", 1, "label"),
+]
+
+
+@pytest.mark.parametrize(
+    ("myst", "line", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
+def test_what_cannot_be_translated_is_an_error_with_file_and_line(book, myst, line, words):
+    with pytest.raises(PageError) as caught:
+        book(myst)
+    first = len(f"{FRONT}\n# 1. Sums\n\n".splitlines())
+    assert str(caught.value).startswith(f"{book.root}/pages/ch/01_sums.md:{first + line}: ")
+    assert words in str(caught.value)
+
+
+def test_a_page_without_a_title_is_an_error(book):
+    (book.root / "pages/ch/01_sums.md").write_text(f"{FRONT}\nText\n")
+    with pytest.raises(PageError, match="does not begin with its title"):
+        export(read_settings(book.root), book.root / "_build")
+
+
+EXERCISE = """Some text.
+
+```{code-cell} ipython3
+:tags: [hide-input]
+
+x = 1
+print(x)
+```
+
+## Exercises
+
+```{exercise-start} Sums
+:label: ex-sum
+```
+*Easy.* Add {ref}`sec-a`.
+```{code-cell} ipython3
+answer = ...
+```
+```{exercise-end}
+```
+```{solution-start} ex-sum
+:class: dropdown
+:label: sol-sum
+```
+Like this:
+```{code-cell} ipython3
+answer = 3
+assert answer == x + 2
+```
+Done.
+```{solution-end}
+```
+
+## Summary
+
+Sums.
+"""
+
+
+def test_a_notebook_has_link_back_install_cell_and_one_cell_for_each_part(book):
+    found = [(cell.cell_type, cell.source.split("\n")[0]) for cell in cells(book(EXERCISE))]
+    assert found == [
+        ("markdown", "# 1. Sums"),
+        ("code", BOOTSTRAP.partition("\n")[0]),
+        ("markdown", "Some text."),
+        ("code", "x = 1"),
+        ("markdown", "## Exercises"),
+        ("markdown", "### Exercise 4: Sums"),
+        ("code", "answer = ..."),
+        ("markdown", "<details>"),
+        ("markdown", "## Summary"),
+    ]  # fmt: skip
+    assert f"[the page]({PAGE})" in cells(book(EXERCISE))[0].source
+
+
+def test_a_solution_is_printed_not_run_and_can_be_found_again(book):
+    notebook = nbformat.reads(book(EXERCISE)["01_sums.ipynb"], as_version=4)
+    folded = notebook.cells[7]
+    assert folded.metadata["tags"] == ["solution"]
+    assert folded.source == (
+        "<details>\n<summary>Solution to Exercise 4</summary>\n\nLike this:\n\n```python\n"
+        "answer = 3\nassert answer == x + 2\n```\n\nDone.\n\n</details>"
+    )
+    assert solutions(notebook) == ["answer = 3\nassert answer == x + 2"]
+
+
+def test_a_hidden_input_stays_hidden(book):
+    cell = cells(book(EXERCISE))[3]
+    assert cell.metadata == {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
+
+
+def test_notebooks_are_valid_without_outputs_and_the_same_every_time(book):
+    first, second = book(EXERCISE), book(EXERCISE)
+    assert first == second
+    notebook = nbformat.reads(first["01_sums.ipynb"], as_version=4)
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
+
+
+def test_editing_one_cell_leaves_the_ids_of_the_others_alone(book):
+    before = {cell.source: cell.id for cell in cells(book(EXERCISE))}
+    edited = "New paragraph.\n\n```{code-cell}\ny = 2\n```\n\n" + EXERCISE
+    after = {cell.source: cell.id for cell in cells(book(edited))}
+    assert len(set(after.values())) == len(after)
+    assert {source: after[source] for source in before} == before
+
+
+def test_equal_cells_have_different_ids(book):
+    twice = "```{code-cell}\nx\n```\n\n```{code-cell}\nx\n```"
+    ids = [cell.id for cell in cells(book(twice))]
+    assert len(set(ids)) == len(ids) == 4
+
+
+def test_the_install_cell_names_the_release_and_leaves_torch_alone(book):
+    source = cells(book("Text"))[1].source
+    wanted = '%pip install -q --no-deps "vitbook @ git+https://github.com/somebody/book@v1"'
+    assert wanted in source
+
+
+def test_the_install_cell_does_nothing_where_the_package_is_installed(book):
+    code = TransformerManager().transform_cell(cells(book("Text"))[1].source)
+
+    def never():
+        raise AssertionError("it would install")
+
+    exec(code, {"get_ipython": never})  # this environment has the package
+
+
+def test_the_script_is_plain_python_that_says_what_to_install(book):
+    script = book(EXERCISE)["01_sums.py"]
+    compile(script, "01_sums.py", "exec")
+    assert not any(line.startswith("%") for line in script.splitlines())
+    assert "This script needs the package: pip install" in script
+    sources = [c.source for c in jupytext.reads(script, fmt="py:percent").cells]
+    assert sources[3] == "x = 1\nprint(x)"
+
+
+def test_two_pages_of_one_name_are_an_error(book):
+    book("Text")
+    (book.root / "pages/more").mkdir()
+    text = (book.root / "pages/ch/01_sums.md").read_text()
+    (book.root / "pages/more/01_sums.md").write_text(text)
+    (book.root / "_toc.yml").write_text("root: ch/01_sums\nchapters:\n- file: more/01_sums\n")
+    inventory = INVENTORY + "more/01_sums std:doc -1 more/01_sums.html 1. More\n"
+    head = b"# Sphinx inventory version 2\n# Project: x\n# Version: 1\n# zlib\n"
+    path = book.root / "_build/html/objects.inv"
+    path.write_bytes(head + zlib.compress(inventory.encode()))
+    with pytest.raises(PageError, match="another page is called 01_sums"):
+        export(read_settings(book.root), book.root / "_build")
+
+
+def test_the_command_writes_checks_and_tidies(book, capsys):
+    book.write("Text")
+
+    def run(*more):
+        return main(["--root", str(book.root), *more])
+
+    assert run() == 0
+    assert [path.name for path in (book.root / "notebooks").iterdir()] == ["01_sums.ipynb"]
+    downloads = sorted(path.name for path in (book.root / "_build/html/notebooks").iterdir())
+    assert downloads == ["01_sums.ipynb", "01_sums.py"]
+    assert run("--check") == 0
+
+    (book.root / "notebooks" / "02_gone.ipynb").write_text("{}")
+    assert run("--check") == 1
+    assert "02_gone.ipynb: orphaned" in capsys.readouterr().out
+    assert run() == 0
+    assert run("--check") == 0
+
+    book.write("Other text")
+    assert run("--check") == 1
+    assert "01_sums.ipynb: stale" in capsys.readouterr().out
+
+    book.write("{abbr}`x`")
+    assert run() == 1
+    assert "export_notebooks: pages/ch/01_sums.md:9: the role" in capsys.readouterr().err
+
+
+def test_a_missing_notebook_is_found(book, tmp_path):
+    assert findings(tmp_path / "none", book("Text")) == [f"{tmp_path}/none/01_sums.ipynb: missing"]
+
+
+def test_an_unbuilt_book_is_named(book, capsys):
+    book("Text")
+    (book.root / "_build/html/objects.inv").unlink()
+    assert main(["--root", str(book.root)]) == 1
+    assert "build the book first" in capsys.readouterr().err
+
+
+def test_the_pages_address_follows_from_the_repository():
+    assert pages_url("https://github.com/Somebody/Book") == "https://somebody.github.io/Book/"
+    with pytest.raises(ValueError, match="needs html: baseurl:"):
+        pages_url("https://example.org/book")
+
+
+def test_blocks_know_their_lines():
+    source = "a\n\n````{note}\n:class: x\n\nb\n```{tip}\nc\n```\n````\nd"
+    text, note, end = read_blocks(source.split("\n"), Path("p.md"), 10)
+    assert (text.line, note.line, end.line) == (10, 12, 20)
+    assert note.options == {"class": "x"}
+    before, tip = note.blocks()
+    assert (before.line, tip.line, tip.body_line) == (14, 16, 17)
+
+
+def run(tmp_path, *sources, solution=""):
+    """Run cells in this environment's Python, as the proof does in the stand-in."""
+    made = [nbformat.v4.new_code_cell(source) for source in sources]
+    if solution:
+        text = f"<details>\n\n```python\n{solution}\n```\n\n</details>"
+        made.insert(1, nbformat.v4.new_markdown_cell(text, metadata={"tags": ["solution"]}))
+    notebook = nbformat.v4.new_notebook(cells=made)
+    return run_notebook(notebook, "nb", Path(sys.executable), tmp_path, dict(os.environ))
+
+
+def test_the_proof_passes_a_good_notebook_and_names_a_failing_solution(tmp_path):
+    assert run(tmp_path, "x = 1", "assert x == 1", solution="x = 2") is None
+    report = run(tmp_path, "x = 1", "y = 2", solution="assert x == 2")
+    assert report.startswith("FAILED nb.ipynb, a solution")
+    assert "AssertionError" in report
+
+
+def test_the_proof_names_the_failing_cell_and_shows_its_traceback(tmp_path):
+    report = run(tmp_path, "x = 1", "x / 0")
+    assert report.startswith("FAILED nb.ipynb, cell 2\n")
+    assert "x / 0" in report
+    assert "ZeroDivisionError" in report
+
+
+def test_the_proof_of_a_script_shows_its_traceback(tmp_path):
+    python = Path(sys.executable)
+    assert run_script("x = 1", "good", python, tmp_path, {}) is None
+    report = run_script("1 / 0", "bad", python, tmp_path, {})
+    assert report.startswith("FAILED bad.py\n")
+    assert "ZeroDivisionError" in report
