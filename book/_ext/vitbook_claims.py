@@ -17,6 +17,7 @@ An unknown verdict, a missing option or an id that is used twice is a warning, s
 from __future__ import annotations
 
 import re
+import unicodedata
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -80,7 +81,12 @@ class Claim(SphinxDirective):
             verdict = "open"
         if not self.content:
             self.warn(f"claim {id_}: the body is missing: in a sentence, how it is settled")
-        if len(says) > 1 and says[0] in "\"“" and says[-1] in "\"”":
+        if any(unicodedata.category(sign)[0] in "CZ" and sign != " " for sign in says):
+            self.warn(
+                f"claim {id_}: a backslash in double quotes means something else in YAML "
+                "(\\t is a tab): put 'says' in single quotes"
+            )
+        if len(says) > 1 and says[0] in '"“' and says[-1] in '"”':
             says = says[1:-1]  # the page sets its own quotation marks
         words, messages = self.state.inline_text(says, self.lineno)
         entry = Entry(id_, self.env.docname, self.lineno, verdict, deepcopy(words))
@@ -98,7 +104,11 @@ class Claim(SphinxDirective):
         head += quoted(words)
         body = nodes.container(classes=["claim-body"])
         self.state.nested_parse(self.content, self.content_offset, body)
-        box += [head, nodes.paragraph("", "", verdict_node(entry.verdict)), body]
+        box += [
+            head,
+            nodes.paragraph("", "", verdict_node(entry.verdict), classes=["claim-verdict"]),
+            body,
+        ]
         self.set_source_info(box)
         return box
 
@@ -223,4 +233,5 @@ def setup(app):
     app.connect("env-merge-info", merge)
     app.connect("env-updated", update)
     app.connect("doctree-resolved", resolve)
-    return {"version": "1", "env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}
+    safe = {"parallel_read_safe": True, "parallel_write_safe": True}
+    return {"version": "1", "env_version": 1, **safe}

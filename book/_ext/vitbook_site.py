@@ -3,12 +3,15 @@
 - Style sheets and scripts directly in ``_static`` serve every page; those in folders below it
   (MathJax, a live figure) load only where something asks for them.
 - The thebe script, which Jupyter Book always adds and which only throws errors here, is left out.
+- MathJax loads on pages that hold a formula, not on every page above one in the contents.
 - Pages that are notebooks get a link to Colab and downloads of the clean notebook and script.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from sphinx.ext import mathjax
 
 HERE = Path(__file__).resolve().parent
 COLAB = "https://colab.research.google.com/github"
@@ -18,10 +21,20 @@ def prepare(app, config) -> None:
     config.templates_path.insert(0, str(HERE / "templates"))
     for name in ("html_js_files", "html_css_files"):
         config[name] = [item for item in config[name] if "/" not in filename(item)]
+    config.html_context.setdefault("default_mode", "auto")
     for listeners in app.events.listeners.values():
         for listener in list(listeners):
-            if getattr(listener.handler, "__module__", "").startswith("sphinx_thebe"):
+            module = getattr(listener.handler, "__module__", "")
+            if module == "sphinx_thebe" or listener.handler is mathjax.install_mathjax:
                 app.disconnect(listener.id)
+    app.registry.css_files[:] = [
+        item for item in app.registry.css_files if item[0] != "sphinx-thebe.css"
+    ]
+
+
+def load_mathjax(app, pagename, templatename, context, doctree) -> None:
+    if app.env.get_domain("math").data["has_equations"].get(pagename):
+        mathjax.install_mathjax(app, pagename, templatename, context, doctree)
 
 
 def filename(item) -> str:
@@ -72,5 +85,6 @@ def add_buttons(app, pagename, templatename, context, doctree) -> None:
 
 def setup(app):
     app.connect("config-inited", prepare)
+    app.connect("html-page-context", load_mathjax)
     app.connect("html-page-context", add_buttons, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
