@@ -170,13 +170,6 @@ REPLACED = [
         "<pre>Traceback (most recent call last)</pre>",
         "error or warn",
     ),
-    (
-        "exception",
-        PAGE,
-        "<figcaption>",
-        "<pre>\nValueError: no</pre><figcaption>",
-        "error or warning",
-    ),
     ("stderr", PAGE, "<figcaption>", '<div class="output stderr">hm</div>', "error or warning"),
     (
         "machine path",

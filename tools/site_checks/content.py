@@ -26,7 +26,7 @@ PLACEHOLDERS = {
     "a note to the authors": re.compile(r"\b(TODO|FIXME|TBD|XXX)\b"),
 }
 MACHINE_PATH = re.compile(r"(?<![\w.:/])/(?:home|root|tmp|work|Users|private|mnt)/\w")
-ERRORS = re.compile(r"Traceback \(most recent call last\)|^\w*(Error|Exception): ", re.MULTILINE)
+ERRORS = re.compile(r"Traceback \(most recent call last\)")  # a cell may print a caught error
 STRAY = {"__pycache__", ".ipynb_checkpoints", ".doctrees", ".DS_Store", ".git", ".venv"}
 STRAY_ENDINGS = (".pyc", ".pickle", ".orig", ".rej", ".swp", "~")
 FIGURES = "div.cell_output figure, div.cell_output img"
