@@ -16,7 +16,7 @@ from tqdm import tqdm
 from experiments.machinery.experiment import FOLDER, Experiment, load_experiment, script_of
 from experiments.machinery.fingerprint import digest, fingerprint
 
-RUNS = FOLDER.parent / "runs"
+RUNS = Path(os.environ.get("VITBOOK_RUNS", FOLDER.parent / "runs"))
 
 
 def runs_folder(name: str, hashes: dict[str, str], scale: float) -> Path:
