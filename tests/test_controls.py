@@ -1,7 +1,5 @@
 """The controls: who listens to whom is fixed, and everything else is as in attention."""
 
-from functools import partial
-
 import pytest
 import torch
 
@@ -89,7 +87,3 @@ BAD_INPUT = [
 def test_bad_input_is_named(control, call, error, words):
     with pytest.raises(error, match=words):
         call(control)
-
-
-def test_a_control_may_be_bound_with_partial():
-    assert partial(NoMixing, num_heads=1)(embed_dim=D).num_heads == 1
