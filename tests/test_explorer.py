@@ -1,0 +1,526 @@
+"""The explorer: exact data, and a figure that works in three kinds of page.
+
+L = 3, B = 2, h = 4, a grid of 3 x 4 patches and one class token: no two sizes alike.
+"""
+
+import base64
+import html
+import re
+
+import numpy as np
+import pytest
+import torch
+from axe_playwright_python.sync_playwright import Axe
+
+from vitbook.explorer import AttentionExplorer, attention_explorer
+from vitbook.explorer.figure import quantise
+from vitbook.inspection import attention_rollout
+
+L, B, H, GRID, N = 3, 2, 4, (3, 4), 13
+
+
+def random_maps(*shape):
+    generator = torch.Generator().manual_seed(0)
+    return (2 * torch.randn(*(shape or (L, B, H, N, N)), generator=generator)).softmax(dim=-1)
+
+
+def images(*shape):
+    return torch.rand(*(shape or (B, 1, 9, 16)), generator=torch.Generator().manual_seed(1))
+
+
+MAPS = random_maps()
+
+
+def explorer(**options) -> AttentionExplorer:
+    return attention_explorer(images(), MAPS, GRID, labels=["a three", "an eight"], **options)
+
+
+# --- the data ----------------------------------------------------------------------------------
+
+
+def test_weights_are_exact_to_a_255th_of_their_rows_maximum_and_small_ones_to_more():
+    data = explorer().data
+    codes = np.frombuffer(base64.b64decode(data["weights"]), np.uint8).reshape(B, L, H, N, N)
+    peaks = np.frombuffer(base64.b64decode(data["peaks"]), "<f4").reshape(B, L, H, N, 1)
+    weights = MAPS.transpose(0, 1).numpy()
+    error = np.abs((codes / 255) ** 2 * peaks - weights)
+    assert (error <= peaks / 255).all()
+    assert (error <= np.sqrt(weights * peaks) / 255 + peaks / 510**2 + 1e-7).all()
+    assert error.max() > 0, "nothing was rounded, so the bound says nothing"
+
+
+def test_rows_of_zeros_and_half_precision_are_packed():
+    maps = MAPS.clone()
+    maps[0, 1, 2, 3] = 0
+    codes, peaks = quantise(maps.bfloat16())
+    assert peaks[1, 0, 2, 3] == 0
+    assert not codes[1, 0, 2, 3].any()
+    assert codes.max() == 255
+
+
+def test_two_digits_make_a_figure_of_the_promised_size():
+    maps = random_maps(2, 2, 4, 50, 50)
+    data = attention_explorer(images(2, 1, 28, 28), maps, 7).data
+    payload = sum(len(data[key]) for key in ("weights", "peaks", "images"))
+    assert len(data["weights"]) + len(data["peaks"]) < 58_000
+    assert payload < 62_000
+
+
+def test_pixels_are_handed_over_as_bytes():
+    pixels = images()
+    data = explorer().data
+    got = np.frombuffer(base64.b64decode(data["images"]), np.uint8).reshape(B, 9, 16, 1)
+    assert np.abs(got / 255 - pixels.permute(0, 2, 3, 1).numpy()).max() <= 0.5 / 255 + 1e-6
+    inverted = explorer(invert=True).data["images"]
+    assert np.array_equal(np.frombuffer(base64.b64decode(inverted), np.uint8), 255 - got.ravel())
+
+
+@pytest.mark.parametrize(
+    "pixels",
+    [images(B, 9, 16), images() * 7 - 3, (images() * 255).byte(), images(B, 3, 9, 16)],
+    ids=["no channel axis", "normalised", "uint8", "three channels"],
+)
+def test_images_of_every_kind_are_taken(pixels):
+    data = attention_explorer(pixels, MAPS, GRID).data
+    assert data["size"] == [9, 16]
+    assert data["channels"] == (3 if pixels.ndim == 4 and pixels.shape[1] == 3 else 1)
+    assert data["labels"] == ["image 1", "image 2"]
+
+
+def test_the_same_input_gives_the_same_html_and_another_key_for_other_input():
+    first, second = explorer()._repr_html_(), explorer()._repr_html_()
+    assert first == second
+    other = explorer(layer=0)._repr_html_()
+    assert re.search('data-key="([^"]+)"', first)[1] != re.search('data-key="([^"]+)"', other)[1]
+
+
+def test_labels_cannot_break_out_of_the_figure():
+    evil = "</script><script>window.evil=1</script>"
+    page = attention_explorer(images(), MAPS, GRID, labels=[evil, "b"])._repr_html_()
+    assert evil not in page
+    assert page.count("</script>") == 2
+
+
+def test_readers_without_javascript_find_the_strongest_patches_in_words():
+    page = explorer()._repr_html_().split("<style")[0]
+    words = html.unescape(re.sub("<[^>]+>", " ", page))
+    row = MAPS[1, 0, 2, 0, 1:]
+    strongest = int(row.argmax())
+    assert "needs JavaScript" in words
+    assert "a three" in words
+    assert (
+        f"{100 * row.max():.1f} % on row {strongest // 4 + 1}, column {strongest % 4 + 1}" in words
+    )
+
+
+def test_a_notebook_without_html_prints_one_line():
+    assert repr(explorer()) == "AttentionExplorer: 2 images, 3 layers, 4 heads, 3 x 4 patches"
+
+
+def test_the_page_asks_for_nothing_from_anywhere():
+    page = explorer()._repr_html_().replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?:|//[a-z]+\.|@import|fetch\(|import\(", page)
+
+
+# --- in the browser ------------------------------------------------------------------------------
+
+PAGE = (
+    '<!doctype html><html lang="en"{attributes}><head><meta charset="utf-8">'
+    '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Explorer</title>'
+    "<style>body{{margin:0;background:#fff}} button,label,span{{color:red!important;"
+    "text-transform:uppercase}}</style></head>"
+    "<body><main><h1>A page</h1>{body}</main></body></html>"
+)
+
+
+@pytest.fixture
+def tab(browser):
+    """A page that fails the test on any script error, console error or request."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, has_touch=True)
+    page = context.new_page()
+    problems = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
+    page.on("request", lambda r: problems.append(r.url) if r.url.startswith("http") else None)
+    yield page
+    context.close()
+    assert not problems
+
+
+def show(page, body, attributes="", **viewport):
+    if viewport:
+        page.set_viewport_size({"height": 900} | viewport)
+    page.set_content(PAGE.format(body=body, attributes=attributes))
+
+
+def figure(page):
+    return page.locator(".vitbook-explorer .card")
+
+
+def sentence(frame):
+    return frame.locator(".sentence").inner_text().replace("\u202f", " ")
+
+
+def spoken_shares(frame):
+    found = re.findall(r"(<?)([\d.]+) %", sentence(frame))
+    return [float(number) / (200 if less else 100) for less, number in found]  # "<0.1 %": 0.05 %
+
+
+def close(got, wanted, peak):
+    """Equal up to what a byte holds and to rounding: whole percent from 10 on, else tenths."""
+    rounded = 0.005 if wanted >= 0.098 else 0.0005
+    return abs(got - wanted) <= rounded + (wanted * peak) ** 0.5 / 255 + 1e-5
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("mode", ["page", "sandboxed frame", "innerHTML", "innerHTML in a frame"])
+def test_the_figure_starts_and_answers_in(mode, tab):
+    source = explorer()._repr_html_()
+    frame = tab
+    if mode == "page":
+        show(tab, source)
+    elif mode == "sandboxed frame":  # Colab's model
+        inner = html.escape(PAGE.format(body=source, attributes=""))
+        sandbox = 'title="output" sandbox="allow-scripts" width="900" height="800"'
+        show(tab, f'<iframe {sandbox} srcdoc="{inner}"></iframe>')
+        frame = tab.frame_locator("iframe")
+    else:  # JupyterLab's model
+        show(tab, '<div id="output"></div>')
+        if mode.endswith("frame"):
+            show(tab, '<iframe title="output" width="900" height="800" srcdoc="<p>x</p>"></iframe>')
+            tab.frames[1].wait_for_selector("p")
+            tab.frames[1].evaluate("source => { document.body.innerHTML = source }", source)
+            frame = tab.frame_locator("iframe")
+        else:
+            tab.evaluate(
+                "source => { document.getElementById('output').innerHTML = source }", source
+            )
+    assert frame.locator(".title").first.inner_text() == "Where the class token looks"
+    assert frame.locator(".patch").count() == 12
+    before = sentence(frame)
+    frame.get_by_role("radio", name="row 2, column 3").click()
+    assert frame.locator(".title").first.inner_text() == "Where row 2, column 3 looks"
+    assert sentence(frame) != before
+    assert frame.locator(".card").count() == 1, "it must start once, not twice"
+
+
+@pytest.mark.browser
+def test_what_is_said_is_what_the_maps_hold_for_heads_mean_and_rollout(tab):
+    show(tab, explorer()._repr_html_())
+    means, rollouts = MAPS.mean(dim=2), [attention_rollout(MAPS[: i + 1]) for i in range(L)]
+    for image, layer, query in [(0, 0, 0), (1, 2, 7), (0, 1, 12)]:
+        tab.locator(".images input").nth(image).check()
+        tab.locator("fieldset").nth(1).locator("input").nth(layer).check()
+        tab.locator(".token, .patch").nth(query).click()
+        for head in range(H + 2):
+            tab.locator("fieldset").nth(2).locator("input").nth(head).check()
+            tab.mouse.move(0, 0)
+            if head < H:
+                row = MAPS[layer, image, head, query]
+            else:
+                row = means[layer, image, query] if head == H else rollouts[layer][image, query]
+            others = row[1:].clone()
+            if query:
+                others[query - 1] = -1
+            wanted = [others.max(), row[query], row[0]][: 3 if query else 2]
+            got = spoken_shares(tab)
+            assert len(got) == len(wanted)
+            assert all(
+                close(g, float(w), float(row.max())) for g, w in zip(got, wanted, strict=True)
+            ), (got, wanted)
+            p = int(others.argmax())
+            assert f"on row {p // 4 + 1}, column {p % 4 + 1}" in sentence(tab)
+
+
+@pytest.mark.browser
+def test_the_strongest_patch_has_the_strongest_colour_and_the_scale_its_number(tab):
+    show(tab, explorer(layer=1, head=2)._repr_html_())
+    colours = tab.locator(".patch").evaluate_all("all => all.map(p => p.style.backgroundColor)")
+    strongest = int(MAPS[1, 0, 2, 0, 1:].argmax())
+    assert colours[strongest] == "rgb(224, 96, 11)"
+    assert colours.count("rgb(224, 96, 11)") == 1
+    peak = float(MAPS[1, 0, 2, 0, 1:].max())
+    said = tab.locator(".scale").inner_text().split("\n")[-1].split("\u202f")[0]
+    assert close(float(said) / 100, peak, peak)
+
+
+@pytest.mark.browser
+def test_arrow_keys_walk_over_patches_and_the_live_region_speaks(tab):
+    show(tab, explorer()._repr_html_())
+    title = tab.locator(".title").first
+    tab.keyboard.press("Tab")
+    for key, place in [
+        ("ArrowDown", "row 1, column 3"),
+        ("ArrowLeft", "row 1, column 2"),
+        ("ArrowDown", "row 2, column 2"),
+        ("End", "row 3, column 4"),
+        ("ArrowRight", "row 3, column 4"),
+        ("ArrowDown", "row 3, column 4"),
+        ("Home", "row 1, column 1"),
+        ("ArrowUp", "the class token"),
+        ("ArrowDown", "row 1, column 3"),
+        ("Escape", "the class token"),
+        ("ArrowDown", "row 1, column 3"),
+    ]:
+        tab.keyboard.press(key)
+        assert title.inner_text() == f"Where {place} looks", key
+    focused = "() => document.querySelector('.vitbook-explorer').shadowRoot.activeElement.ariaLabel"
+    assert tab.evaluate(focused) == "row 1, column 3"
+    live = tab.locator("[aria-live=polite]")
+    tab.wait_for_function(
+        "() => document.querySelector('.vitbook-explorer').shadowRoot"
+        ".querySelector('[aria-live]').textContent.includes('row 1, column 3 looks')"
+    )
+    assert sentence(tab) in live.inner_text().replace("\u202f", " ")
+    assert "layer 3, mean of heads" in live.inner_text()
+
+
+@pytest.mark.browser
+def test_every_choice_can_be_made_with_the_keyboard_alone(tab):
+    show(tab, explorer()._repr_html_())
+    shadow = "document.querySelector('.vitbook-explorer').shadowRoot"
+    stops = []
+    for _ in range(6):
+        tab.keyboard.press("Tab")
+        stops.append(
+            tab.evaluate(
+                f"() => {{ const a = {shadow}.activeElement, set = a.closest('fieldset');"
+                "return a.ariaLabel || (set ? set.firstChild.textContent : a.tagName) }"
+            )
+        )
+    assert stops == ["class token", "Image", "Layer", "Head", "SUMMARY", "layer 3, mean of heads"]
+    tab.keyboard.press("ArrowUp")
+    tab.keyboard.press("ArrowRight")
+    pressed = tab.locator(".thumb[aria-pressed=true]")
+    assert pressed.get_attribute("aria-label") == "layer 2, rollout"
+    assert tab.locator("fieldset").nth(1).locator("input:checked + span").inner_text() == "2"
+    assert tab.locator("fieldset").nth(2).locator("input:checked + span").inner_text() == "rollout"
+
+
+@pytest.mark.browser
+def test_what_has_the_focus_is_seen(tab):
+    show(tab, explorer()._repr_html_())
+    outlined = (
+        "() => { const r = document.querySelector('.vitbook-explorer').shadowRoot;"
+        "const a = r.activeElement;"
+        "return [a, a.nextElementSibling, r.querySelector('.ring')].some("
+        "e => e && getComputedStyle(e).outlineStyle === 'solid') }"
+    )
+    for key in ["Tab", "ArrowDown", "Tab", "Tab", "Tab", "Tab", "Tab"]:
+        tab.keyboard.press(key)
+        assert tab.evaluate(outlined), key
+
+
+@pytest.mark.browser
+def test_a_mouse_previews_and_a_click_keeps(tab):
+    show(tab, explorer()._repr_html_())
+    title = tab.locator(".title").first
+    tab.locator(".patch").nth(5).hover()
+    assert title.inner_text() == "Where row 2, column 2 looks"
+    tab.mouse.move(1, 1)
+    assert title.inner_text() == "Where the class token looks"
+    tab.locator(".patch").nth(5).click()
+    tab.mouse.move(1, 1)
+    assert title.inner_text() == "Where row 2, column 2 looks"
+
+
+@pytest.mark.browser
+def test_a_finger_chooses_a_patch_and_a_small_picture(tab):
+    show(tab, explorer()._repr_html_(), width=390)
+    tab.locator(".patch").nth(10).tap()
+    assert tab.locator(".title").first.inner_text() == "Where row 3, column 3 looks"
+    tab.get_by_role("button", name="layer 1, head 4").tap()
+    assert tab.locator(".thumb[aria-pressed=true]").get_attribute("aria-label") == "layer 1, head 4"
+
+
+@pytest.mark.browser
+def test_what_can_be_touched_is_at_least_44_pixels_on_a_phone(tab):
+    show(tab, explorer()._repr_html_(), width=390)
+    sizes = tab.locator(".patch, .token, .bar label, .thumb, summary").evaluate_all(
+        "all => all.map(e => [e.className || e.tagName, e.offsetWidth, e.offsetHeight])"
+    )
+    assert len(sizes) > 30
+    small = [size for size in sizes if min(size[1:]) < 44]
+    assert not small
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "columns"), [(390, 1), (700, 2), (1280, 3)])
+def test_columns_follow_the_room_and_nothing_sticks_out(tab, width, columns):
+    show(tab, explorer()._repr_html_(), width=width)
+    lefts = tab.locator(".stage, .controls, .heads").evaluate_all(
+        "all => all.map(e => Math.round(e.getBoundingClientRect().left / 20))"
+    )
+    assert len(set(lefts)) == columns
+    assert tab.evaluate("() => document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.browser
+def test_the_theme_of_the_page_wins_over_that_of_the_system(tab):
+    def paper():
+        return figure(tab).evaluate("card => getComputedStyle(card).backgroundColor")
+
+    white, dark = "rgb(255, 255, 255)", "rgb(19, 26, 34)"
+    show(tab, explorer()._repr_html_())
+    assert paper() == white
+    hot = "all => all.map(p => p.style.backgroundColor)"
+    light_colours = tab.locator(".patch").evaluate_all(hot)
+    tab.evaluate("() => { document.documentElement.dataset.theme = 'dark' }")
+    assert paper() == dark
+    assert tab.locator(".patch").evaluate_all(hot) != light_colours, "cells keep the old theme"
+    tab.emulate_media(color_scheme="dark")
+    tab.evaluate("() => { document.documentElement.dataset.theme = 'light' }")
+    assert paper() == white
+    tab.evaluate("() => { delete document.documentElement.dataset.theme }")
+    assert paper() == dark
+    tab.evaluate("() => { document.body.dataset.jpThemeLight = 'true' }")
+    assert paper() == white
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_nothing(tab, theme, width):
+    marks = torch.zeros(B, 12, dtype=torch.bool)
+    marks[:, 3] = True
+    body = explorer(marks=marks)._repr_html_() + explorer(layer=0, query=4)._repr_html_()
+    show(tab, body, f' data-theme="{theme}"', width=width)
+    tab.locator("summary").first.click()
+    results = Axe().run(tab)
+    assert results.violations_count == 0, results.generate_report()
+    # prove that axe looks into the shadow tree
+    tab.evaluate(
+        "() => document.querySelector('.vitbook-explorer').shadowRoot.querySelector('.patch')"
+        ".removeAttribute('aria-label')"
+    )
+    assert Axe().run(tab).violations_count > 0
+
+
+@pytest.mark.browser
+def test_two_figures_on_a_page_even_equal_ones_do_not_disturb_each_other(tab):
+    body = explorer()._repr_html_()
+    show(tab, body + body + explorer(layer=0)._repr_html_())
+    assert figure(tab).count() == 3
+    first, second, third = (figure(tab).nth(i) for i in range(3))
+    first.locator("fieldset").nth(2).locator("input").nth(0).check()
+    first.locator(".patch").nth(2).click()
+    tab.mouse.move(0, 0)
+    assert first.locator(".title").first.inner_text() == "Where row 1, column 3 looks"
+    for other in (second, third):
+        assert other.locator(".title").first.inner_text() == "Where the class token looks"
+        assert other.locator("fieldset").nth(2).locator("input").nth(4).is_checked()
+    assert third.locator("fieldset").nth(1).locator("input").nth(0).is_checked()
+    ids = tab.evaluate("() => [...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.browser
+def test_the_style_of_the_page_does_not_reach_in(tab):
+    show(tab, explorer()._repr_html_())
+    style = tab.locator(".token").evaluate(
+        "e => [getComputedStyle(e).textTransform, getComputedStyle(e).color]"
+    )
+    assert style[0] == "none"
+    assert style[1] != "rgb(255, 0, 0)"
+
+
+@pytest.mark.browser
+def test_the_start_can_be_chosen_and_marks_are_framed(tab):
+    marks = torch.zeros(B, 12, dtype=torch.bool)
+    marks[0, 6] = marks[1, [1, 2]] = True
+    source = explorer(layer=1, head="rollout", query=7, marks=marks, marks_label="the partner")
+    show(tab, source._repr_html_())
+    assert tab.locator(".title").first.inner_text() == "Where row 2, column 3 looks"
+    assert (
+        tab.locator(".thumb[aria-pressed=true]").get_attribute("aria-label") == "layer 2, rollout"
+    )
+    assert "the partner" in tab.locator(".stage").inner_text()
+    marked = "all => all.map(p => p.classList.contains('marked'))"
+    assert tab.locator(".patch").evaluate_all(marked) == marks[0].tolist()
+    tab.locator(".images input").nth(1).check()
+    assert tab.locator(".patch").evaluate_all(marked) == marks[1].tolist()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("num_prefix", [0, 2])
+def test_without_a_class_token_or_with_another_prefix_token(tab, num_prefix):
+    n = 12 + num_prefix
+    maps = random_maps(1, 1, 2, n, n)
+    page = attention_explorer(images(1, 3, 9, 16), maps, GRID, num_prefix=num_prefix)._repr_html_()
+    show(tab, page)
+    assert tab.locator(".token").count() == num_prefix
+    start = "row 2, column 3" if num_prefix == 0 else "the class token"
+    assert tab.locator(".title").first.inner_text() == f"Where {start} looks"
+    assert tab.locator("fieldset").count() == 2, "one image needs no choice"
+    assert Axe().run(tab).violations_count == 0
+
+
+@pytest.mark.browser
+def test_without_javascript_the_words_are_shown(browser):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.set_content(PAGE.format(body=explorer()._repr_html_(), attributes=""))
+    assert "needs JavaScript" in page.inner_text("main")
+    assert page.locator("table").is_visible()
+    context.close()
+
+
+@pytest.mark.browser
+def test_reduced_motion_means_no_transition(tab):
+    show(tab, explorer()._repr_html_())
+    duration = "e => getComputedStyle(e).transitionDuration"
+    assert tab.locator(".patch").first.evaluate(duration) != "0s"
+    tab.emulate_media(reduced_motion="reduce")
+    assert tab.locator(".patch").first.evaluate(duration) == "0s"
+
+
+# --- bad input ---------------------------------------------------------------------------------
+
+
+def make(pixels=None, maps=MAPS, grid=GRID, **options):
+    return attention_explorer(images() if pixels is None else pixels, maps, grid, **options)
+
+
+BAD_INPUT = [
+    ("images numpy", lambda: make(images().numpy()), TypeError, "images must be a torch.Tensor"),
+    ("images rank", lambda: make(images()[0, 0]), ValueError, "images must have the axes"),
+    ("images channels", lambda: make(images(B, 2, 9, 16)), ValueError, "1 or 3 channels"),
+    ("images count", lambda: make(images(3, 1, 9, 16)), ValueError, "as many as maps hold, 2"),
+    ("images nan", lambda: make(images() * float("nan")), ValueError, "images must be finite"),
+    ("images empty", lambda: make(images()[:0], MAPS[:, :0]), ValueError, "at least one"),
+    ("maps rank", lambda: make(maps=MAPS[0]), ValueError, "maps must have the axes"),
+    ("maps logits", lambda: make(maps=MAPS * 9), ValueError, "between 0 and 1"),
+    ("grid tokens", lambda: make(grid=3), ValueError, "N = 13"),
+    ("grid image", lambda: make(images(B, 1, 10, 16)), ValueError, "does not divide the image"),
+    ("prefix", lambda: make(num_prefix=2), ValueError, "num_prefix 2"),
+    ("labels", lambda: make(labels=["one"]), ValueError, "labels must hold one text for each of 2"),
+    ("marks dtype", lambda: make(marks=torch.zeros(B, 12)), TypeError, "marks must be a boolean"),
+    (
+        "marks shape",
+        lambda: make(marks=torch.zeros(B, N, dtype=torch.bool)),
+        ValueError,
+        "marks must have the shape",
+    ),
+    ("layer", lambda: make(layer=3), ValueError, "layer must be below 3"),
+    ("layer negative", lambda: make(layer=-1), ValueError, "layer must be at least 0"),
+    ("head", lambda: make(head=4), ValueError, "head must be below 4"),
+    ("head name", lambda: make(head="max"), ValueError, '"mean" or "rollout"'),
+    ("query", lambda: make(query=13), ValueError, "query must be below N = 13"),
+    (
+        "too large",
+        lambda: make(images(1, 1, 14, 14), torch.full((12, 1, 12, 197, 197), 1 / 197), grid=14),
+        ValueError,
+        "at most 3 MB",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [case[1:] for case in BAD_INPUT],
+    ids=[case[0] for case in BAD_INPUT],
+)
+def test_bad_input_is_named(call, error, words):
+    with pytest.raises(error) as caught:
+        call()
+    assert words in str(caught.value)
