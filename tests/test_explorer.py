@@ -298,6 +298,17 @@ def test_every_choice_can_be_made_with_the_keyboard_alone(tab):
 
 
 @pytest.mark.browser
+def test_arrow_keys_of_the_figure_do_not_reach_the_page(tab):
+    show(tab, explorer()._repr_html_())
+    tab.evaluate("() => { window.seen = []; document.onkeydown = e => window.seen.push(e.key) }")
+    for key in ["Tab", "ArrowDown", "Tab", "ArrowRight", "Tab", "ArrowLeft", "Tab", "Tab", "Tab"]:
+        tab.keyboard.press(key)
+    tab.keyboard.press("ArrowUp")
+    assert tab.locator(".thumb[aria-pressed=true]").count() == 1
+    assert tab.evaluate("() => window.seen.filter(key => key !== 'Tab')") == []
+
+
+@pytest.mark.browser
 def test_what_has_the_focus_is_seen(tab):
     show(tab, explorer()._repr_html_())
     outlined = (

@@ -190,7 +190,9 @@
       return chip;
     });
     var pickers = { layer: radios("Layer", "", spans(layerNames), "layer"), head: radios("Head", "", spans(headNames), "head") };
-    var controls = el("div", { class: "controls" });
+    var controls = el("div", {
+      class: "controls", onkeydown: function (event) { if (/^Arrow/.test(event.key)) event.stopPropagation(); } // else the page turns
+    });
     if (data.labels.length > 1) controls.append(radios("Image", "images", imageChips, "image"));
     controls.append(pickers.layer, pickers.head, el("details", {}, el("summary", {}, "How to use this figure"),
       el("p", {}, "Point at a patch to see where it looks, or click it to keep it. With the keyboard, move to the " +

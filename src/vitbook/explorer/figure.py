@@ -28,7 +28,7 @@ SYSTEM_DARK = (  # where the system decides: none of them says light
 
 
 class AttentionExplorer:
-    """What `attention_explorer` returns; a notebook shows it as an interactive figure.
+    """What ``attention_explorer`` returns; a notebook shows it as an interactive figure.
 
     Args:
         data: What the figure's script reads, ready for JSON.
@@ -40,12 +40,16 @@ class AttentionExplorer:
         self._fallback = fallback
 
     def _repr_html_(self) -> str:
-        """One element that holds its data, style and script, and needs nothing else."""
+        """One element that holds its data, style and script, and needs nothing else.
+
+        The attribute data-lm-suppress-shortcuts asks JupyterLab to leave the arrow keys to it.
+        """
         payload = json.dumps(self.data | {"css": _read("figure.css")}, separators=(",", ":"))
         payload = payload.replace("<", "\\u003c")  # else a label could end the script element
         key = hashlib.sha256(payload.encode()).hexdigest()[:12]
         return (
-            f'<div class="vitbook-explorer" data-key="{key}">{self._fallback}'
+            f'<div class="vitbook-explorer" data-key="{key}" data-lm-suppress-shortcuts="true">'
+            f"{self._fallback}"
             f'<style onload="{html.escape(_START_AGAIN)}">{_host_css()}</style>'
             f'<script type="application/json">{payload}</script>'
             f"<script>{_read('figure.js')}</script></div>"

@@ -15,14 +15,14 @@ def attention_rollout(maps: Tensor) -> Tensor:
     half as attention; the layers' matrices are multiplied, later layers from the left.
 
     Args:
-        maps: Attention weights (L, B, h, N, N). `maps[:l]` gives the rollout after l layers.
+        maps: Attention weights (L, B, h, N, N). ``maps[:l]`` gives the rollout after l layers.
 
     Returns:
         The share of each input token in each output token (B, N, N); rows sum to one.
 
     Raises:
-        TypeError: `maps` is no floating-point tensor.
-        ValueError: `maps` has other axes, no layer or head, or values that are no weights.
+        TypeError: ``maps`` is no floating-point tensor.
+        ValueError: ``maps`` has other axes, no layer or head, or values that are no weights.
 
     Source: Abnar & Zuidema 2020, section 3, "Attention rollout". Introduced in chapter 12.
     """
@@ -57,7 +57,7 @@ def mean_attention_distance(
         patch has no distance: nan.
 
     Raises:
-        TypeError: `maps` is no floating-point tensor, or another argument no whole number.
+        TypeError: ``maps`` is no floating-point tensor, or another argument no whole number.
         ValueError: The number of tokens is not that of grid and prefix.
 
     Source: Dosovitskiy et al. 2021, section 4.5 and figure 7 (right). Introduced in chapter 12.
@@ -87,7 +87,7 @@ def class_token_attention(maps: Tensor, grid: int | tuple[int, int], num_prefix:
         and to other prefix tokens is missing, so that a map sums to less than one.
 
     Raises:
-        TypeError: `maps` is no floating-point tensor, or another argument no whole number.
+        TypeError: ``maps`` is no floating-point tensor, or another argument no whole number.
         ValueError: There is no prefix token, or the number of tokens is not that of grid and
             prefix.
 

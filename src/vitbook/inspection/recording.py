@@ -1,6 +1,6 @@
 """Record attention weights while a model runs, without changing what it computes.
 
-`forward` keeps its fused kernel; the weights are worked out a second time, on the side, from the
+``forward`` keeps its fused kernel; the weights are worked out a second time, on the side, from the
 very inputs the layer saw.
 """
 
@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 @contextmanager
 def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
-    """Record the attention weights of one forward pass inside a `with` block.
+    """Record the attention weights of one forward pass inside a ``with`` block.
 
-    Every layer that has a method `attention_weights` is watched. After the layer ran, that method
+    Every layer that has a method ``attention_weights`` is watched. After the layer ran, that method
     is called with the same inputs, without gradients and without dropout. Logits, gradients and
     random numbers stay the same, bit for bit; the hooks are gone when the block ends, also after
     an error.
@@ -28,8 +28,8 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
         order in which the layers ran.
 
     Raises:
-        TypeError: `model` is no module.
-        ValueError: `model` has no layer with `attention_weights`.
+        TypeError: ``model`` is no module.
+        ValueError: ``model`` has no layer with ``attention_weights``.
         RuntimeError: Nothing was recorded, or a layer ran twice.
 
     Introduced in chapter 12.
@@ -84,11 +84,11 @@ def attention_maps(model: nn.Module, images: Tensor) -> Tensor:
         images: What the model takes, for a ViT (B, C, H, W).
 
     Returns:
-        The weights (L, B, h, N, N); `maps[l, b, i, q]` is the row of query q: how much it takes
+        The weights (L, B, h, N, N); ``maps[l, b, i, q]`` is the row of query q: how much it takes
         from each token.
 
     Raises:
-        TypeError: `images` is no tensor.
+        TypeError: ``images`` is no tensor.
         ValueError: The layers' maps differ in shape, so that they cannot be stacked.
         RuntimeError: Some layer did not run.
 

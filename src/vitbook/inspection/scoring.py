@@ -25,7 +25,7 @@ def attention_hits(maps: Tensor, sources: Tensor, targets: Tensor, num_prefix: i
         Scores (L, B, h) from 0 to 1. Their mean over B is the hit rate of each layer and head.
 
     Raises:
-        TypeError: `maps` is no floating-point tensor, `sources` or `targets` not boolean.
+        TypeError: ``maps`` is no floating-point tensor, ``sources`` or ``targets`` not boolean.
         ValueError: The shapes do not fit, an image has no source or no target, or a patch is both.
 
     Introduced in chapter 12.

@@ -1,6 +1,6 @@
 """Arrays in, figure out. Nothing here sees a model.
 
-`show(fig, alt=..., caption=...)` displays a figure; the other `show_...` functions return one.
+``show(fig, alt=..., caption=...)`` displays a figure; the other ``show_...`` functions return one.
 Arrays may be NumPy arrays, tensors or nested lists.
 """
 

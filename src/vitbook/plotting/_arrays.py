@@ -4,7 +4,7 @@ import numpy as np
 
 
 def array(name: str, value, *axes: str) -> np.ndarray:
-    """`value` as a finite float array with one of the given axes, for example "(L, h, H, W)"."""
+    """``value`` as a finite float array with one of the given axes, for example "(L, h, H, W)"."""
     if hasattr(value, "detach"):  # a tensor, without importing torch
         value = value.detach().cpu()
         value = value.float() if value.is_floating_point() else value
@@ -44,7 +44,7 @@ def image(name: str, value) -> np.ndarray:
 
 
 def labels(name: str, value, count: int, default: str) -> list[str]:
-    """`count` labels; without a value the default word and a number that starts at 1."""
+    """``count`` labels; without a value the default word and a number that starts at 1."""
     if value is None:
         return [f"{default} {i + 1}" for i in range(count)]
     value = [str(label) for label in value]
@@ -54,7 +54,7 @@ def labels(name: str, value, count: int, default: str) -> list[str]:
 
 
 def whole(name: str, value, at_least: int = 1) -> int:
-    """A whole number not below `at_least`."""
+    """A whole number not below ``at_least``."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be a whole number, got {value!r} ({type(value).__name__})")
     if value < at_least:

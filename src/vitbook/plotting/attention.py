@@ -67,7 +67,7 @@ def show_rollout(
         image: (H, W), (C, H, W) or (H, W, C); 1 or 3 channels.
         rollouts: The share of each patch after each layer (L, rows, columns), not negative.
         labels: L texts instead of "after layer 1", ...
-        invert: As for `show_attention`.
+        invert: As for ``show_attention``.
         width: Width of the figure in inches.
     """
     pixels = check.image("image", image)

@@ -1,7 +1,7 @@
 """Captions: plain text with a little inline maths, turned into HTML that needs no maths library.
 
 The same caption stands in the book, in JupyterLab and in Colab, and only one of them loads MathJax.
-So `$...$` may hold what HTML itself can set: letters, numbers, sub- and superscripts, square
+So ``$...$`` may hold what HTML itself can set: letters, numbers, sub- and superscripts, square
 roots and the symbols below. Anything else is refused.
 """
 
@@ -42,7 +42,7 @@ def caption_html(text: str) -> str:
     """Escape plain text and set what stands between dollar signs.
 
     Args:
-        text: Plain text; `$...$` holds simple maths.
+        text: Plain text; ``$...$`` holds simple maths.
 
     Raises:
         ValueError: A dollar sign has no partner, or the maths is not simple enough.

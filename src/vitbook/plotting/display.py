@@ -15,7 +15,7 @@ PIXEL_RATIO = 2  # image pixels per CSS pixel, so that the figure stays sharp on
 
 
 def show(fig: Figure, alt: str, caption: str | None = None) -> None:
-    """Display `fig` as one self-contained HTML figure, and close it.
+    """Display ``fig`` as one self-contained HTML figure, and close it.
 
     The picture is a PNG of twice the displayed size, inside the page. It looks the same in the
     book, in JupyterLab and in Colab, and shrinks with the column.
@@ -24,11 +24,11 @@ def show(fig: Figure, alt: str, caption: str | None = None) -> None:
         fig: A matplotlib Figure. It is closed, so that the notebook does not draw it again.
         alt: What the picture shows, in words, for readers who do not see it. Plain text.
         caption: What stands under the picture, or None. Plain text (no HTML, no Markdown), with
-            simple maths between dollar signs: `$W_Q$`, `$\\sqrt{d}$`; see `plotting.caption`.
+            simple maths between dollar signs: ``$W_Q$``, ``$\\sqrt{d}$``; see ``plotting.caption``.
 
     Raises:
-        TypeError: `fig` is no Figure, or `alt` or `caption` is no string.
-        ValueError: `alt` or `caption` is empty, or the caption's maths is not simple.
+        TypeError: ``fig`` is no Figure, or ``alt`` or ``caption`` is no string.
+        ValueError: ``alt`` or ``caption`` is empty, or the caption's maths is not simple.
     """
     from IPython.display import display
 
@@ -38,7 +38,7 @@ def show(fig: Figure, alt: str, caption: str | None = None) -> None:
 
 
 def figure_html(fig: Figure, alt: str, caption: str | None = None) -> str:
-    """The HTML that `show` displays, as a string. Same arguments, same errors."""
+    """The HTML that ``show`` displays, as a string. Same arguments, same errors."""
     if not isinstance(fig, Figure):
         raise TypeError(f"fig must be a matplotlib Figure, got {type(fig).__name__}")
     alt = _plain_text("alt", alt)

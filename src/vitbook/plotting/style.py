@@ -61,7 +61,7 @@ def use_style():
 
 @contextmanager
 def style():
-    """The style of the book inside a `with` block, the caller's own style after it."""
+    """The style of the book inside a ``with`` block, the caller's own style after it."""
     with matplotlib.rc_context(STYLE):
         yield
 
