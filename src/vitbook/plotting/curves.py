@@ -107,7 +107,7 @@ def label_ends(ax: Axes, ends: list[tuple[float, float, str, str]]) -> None:
 
 
 def spread(wanted: list[float], gap: float) -> np.ndarray:
-    """Places at least ``gap`` apart, in the same order, each as near to the wanted one as it can."""
+    """Places at least ``gap`` apart, in the same order, each as near to the wanted as can be."""
     order = np.argsort(wanted, kind="stable")
     blocks = []  # members that touch each other: (their indices, place of the first)
     for i in order:
