@@ -328,6 +328,7 @@ BAD_INPUT = [
     ("v-one-axis", lambda: sdpa(q, k, v[0, 0, 0]), ValueError, "v must have the axes"),
     ("q-k-widths", lambda: sdpa(q, k[..., :3], v), ValueError, "as wide as q, d = 4"),
     ("k-v-lengths", lambda: sdpa(q, k, v[..., :6, :]), ValueError, "one row per key, 7"),
+    ("leading-axes", lambda: sdpa(q, k[:, :2], v), ValueError, "(2, 3, 5, 4), (2, 2, 7, 4), (2, 3"),
     ("mask-floats", lambda: sdpa(q, k, v, torch.zeros(N, NK)), TypeError, "got torch.float32"),
     ("mask-list", lambda: sdpa(q, k, v, [True]), TypeError, "got list"),
     (

@@ -186,7 +186,7 @@ BAD_INPUT = [
     ("block-ratio-tiny", lambda: block(mlp_ratio=0.01), ValueError, "hidden_dim must be at least"),
     ("block-norm", lambda: block(norm_first="pre"), TypeError, "norm_first must be True or False"),
     ("block-dropout", lambda: block(dropout="much"), TypeError, "dropout must be a number"),
-    ("block-width", lambda: block()(x[..., :6]), RuntimeError, "12"),
+    ("block-width", lambda: block()(x[..., :6]), ValueError, "the width embed_dim = 12, got 6"),
     ("encoder-depth", lambda: encoder(depth=0), ValueError, "depth must be at least 1, got 0"),
     ("encoder-depth-float", lambda: encoder(depth=2.0), TypeError, "depth must be a whole number"),
     ("encoder-mask", lambda: encoder()(x, torch.ones(N, N)), TypeError, "mask must be a boolean"),

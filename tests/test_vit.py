@@ -230,6 +230,13 @@ BAD_INPUT = [
     ("images-size", lambda: model()(images().mT), ValueError, "(B, 3, 6, 8), got (3, 3, 8, 6)"),
     ("images-axes", lambda: model()(images()[0]), ValueError, "images must have the axes"),
     ("images-bytes", lambda: model()(images().byte()), TypeError, "images must hold floating-po"),
+    ("features", lambda: model().forward_head(torch.zeros(B, D)), ValueError, "axes (B, N, D)"),
+    (
+        "features-width",
+        lambda: model().forward_head(torch.zeros(B, N, 8)),
+        ValueError,
+        "= 16, got 8",
+    ),
     ("variant", lambda: vit("XL/16"), ValueError, 'one of Ti, S, B, L, H and a patch size ("Ti/1'),
     ("variant-patch", lambda: vit("Ti"), ValueError, "got 'Ti'"),
     ("variant-zero", lambda: vit("Ti/0"), ValueError, "patch_size must be at least 1"),

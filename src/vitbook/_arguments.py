@@ -79,6 +79,16 @@ def floats(name: str, value, axes: str) -> Tensor:
     return value
 
 
+def tokens(name: str, value, embed_dim: int) -> Tensor:
+    """Tokens (B, N, D) of the width the layer was built for."""
+    floats(name, value, "(B, N, D)")
+    if value.shape[-1] != embed_dim:
+        raise ValueError(
+            f"{name} must have the width embed_dim = {embed_dim}, got {value.shape[-1]}"
+        )
+    return value
+
+
 def mask(value, axes: str, shape: tuple[int, ...]) -> Tensor | None:
     """No mask, or a boolean one that broadcasts to ``shape`` without making it larger."""
     if value is None:

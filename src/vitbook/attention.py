@@ -120,7 +120,7 @@ class MultiHeadSelfAttention(nn.Module):
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Turn tokens (B, N, D) into queries, keys and values, each (B, h, N, d)."""
-        B, N, _ = _check_tokens("x", x, self.qkv.in_features).shape
+        B, N, _ = check.tokens("x", x, self.qkv.in_features).shape
         qkv = self.qkv(x).view(B, N, 3, self.num_heads, self.head_dim)  # (B, N, 3, h, d)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each (B, h, N, d)
         if self.rotary is not None:
@@ -167,8 +167,8 @@ class MultiHeadCrossAttention(nn.Module):
 
     def project(self, x: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, h, N_q, d) from x; keys and values (B, h, N_k, d) from the context."""
-        B, Nq, D = _check_tokens("x", x, self.q.in_features).shape
-        Nk = _check_tokens("context", context, D).shape[1]
+        B, Nq, D = check.tokens("x", x, self.q.in_features).shape
+        Nk = check.tokens("context", context, D).shape[1]
         if context.shape[0] != B:
             raise ValueError(f"context must hold as many sequences as x, {B}, got {len(context)}")
         q = self.q(x).view(B, Nq, self.num_heads, self.head_dim).transpose(1, 2)
@@ -199,13 +199,6 @@ def _check_heads(embed_dim: int, num_heads: int) -> tuple[int, int]:
     return num_heads, embed_dim // num_heads
 
 
-def _check_tokens(name: str, x: Tensor, embed_dim: int) -> Tensor:
-    check.floats(name, x, "(B, N, D)")
-    if x.shape[-1] != embed_dim:
-        raise ValueError(f"{name} must have the width embed_dim = {embed_dim}, got {x.shape[-1]}")
-    return x
-
-
 def _check_mask(mask: Tensor | None, q: Tensor, k: Tensor) -> None:
     if isinstance(mask, Tensor) and mask.ndim == 3:
         raise ValueError(  # it would be read as (1, h, N_q, N_k): silently wrong when B equals h
@@ -222,6 +215,10 @@ def _check_qkv(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
         raise ValueError(f"k must be as wide as q, d = {q.shape[-1]}, got {tuple(k.shape)}")
     if k.shape[-2] != v.shape[-2]:
         raise ValueError(f"v must have one row per key, {k.shape[-2]}, got {tuple(v.shape)}")
+    try:
+        leading = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    except RuntimeError:
+        shapes = ", ".join(str(tuple(value.shape)) for value in (q, k, v))
+        raise ValueError(f"q, k and v must have leading axes that fit, got {shapes}") from None
     if mask is not None:
-        leading = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2])
         check.mask(mask, "(..., N_q, N_k)", (*leading, q.shape[-2], k.shape[-2]))

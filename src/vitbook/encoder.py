@@ -71,6 +71,7 @@ class EncoderBlock(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""
+        check.tokens("x", x, self.mlp.fc1.in_features)
         if self.norm_first:
             x = x + self.dropout(self.attn(self.norm1(x), mask))
             x = x + self.dropout(self.mlp(self.norm2(x)))

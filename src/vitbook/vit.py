@@ -118,6 +118,7 @@ class VisionTransformer(nn.Module):
 
     def forward_head(self, features: Tensor) -> Tensor:
         """Tokens (B, N, D) -> logits (B, num_classes)."""
+        check.tokens("features", features, self.head.in_features)
         x = features[:, 0] if self.pool == "cls" else features.mean(dim=1)  # (B, D)
         return self.head(x)
 
@@ -126,7 +127,13 @@ class VisionTransformer(nn.Module):
         return self.forward_head(self.forward_features(images))
 
 
-def vit(name: str, *, image_size: int | tuple[int, int] = 224, num_classes: int = 1000, **options):
+def vit(
+    name: str,
+    *,
+    image_size: int | tuple[int, int] = 224,
+    num_classes: int = 1000,
+    **options,
+) -> VisionTransformer:
     """Build a Vision Transformer of a published size, with random weights.
 
     Args:
