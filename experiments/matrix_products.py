@@ -1,7 +1,7 @@
 """What chapter 3 shows: three spellings of one product timed, and the memory of fused attention.
 
 Times are ratios to `torch.bmm`, taken in turn within one process. Memory is the peak that one
-attention call adds to a process of its own (Linux: VmHWM, after a reset). About 5 minutes.
+attention call adds to a process of its own (Linux: VmHWM, after a reset). About 2 minutes.
 """
 
 import statistics
@@ -40,31 +40,35 @@ def seconds(call, q, k, repeats):
     return time.perf_counter() - start
 
 
-def ratio_to_bmm(shape, spelling, seed, rounds):
-    """Median over the rounds of time(spelling) / time(bmm); each round times both in turn."""
+def ratios_to_bmm(shape, seed, rounds):
+    """Median over the rounds of time(spelling) / time(bmm); each round times all in turn."""
     generator = torch.Generator().manual_seed(seed)
     size = [int(number) for number in shape.split("x")]
     q, k = torch.randn(*size, generator=generator), torch.randn(*size, generator=generator)
-    call = SPELLINGS[spelling]
     repeats = max(3, round(5e-3 / (seconds(by_bmm, q, k, 20) / 20)))  # about 5 ms a measurement
-    ratios = []
+    calls = {"bmm": by_bmm, **SPELLINGS}
+    ratios = {name: [] for name in SPELLINGS}
     for number in range(rounds):
-        pair = [(by_bmm, "bmm"), (call, "other")]
-        took = {name: seconds(f, q, k, repeats) for f, name in (pair if number % 2 else pair[::-1])}
-        ratios.append(took["other"] / took["bmm"])
-    return statistics.median(ratios)
+        order = list(calls)[:: 1 if number % 2 else -1]
+        took = {name: seconds(calls[name], q, k, repeats) for name in order}
+        for name in SPELLINGS:
+            ratios[name].append(took[name] / took["bmm"])
+    return {f"{name}_to_bmm": statistics.median(values) for name, values in ratios.items()}
 
 
-def peak_mib(tokens, way, seed):
-    """MiB that one attention call adds to this process at its peak."""
+def peak_mib(way, seed):
+    """MiB that one attention call adds to this process at its peak, for each length."""
     torch.manual_seed(seed)
     call = WAYS[way]
     call(*(torch.randn(1, HEADS, 8, HEAD_DIM) for _ in range(3)))  # load what is loaded once
-    q, k, v = (torch.randn(1, HEADS, tokens, HEAD_DIM) for _ in range(3))
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
-    before = status_kib("VmRSS")
-    call(q, k, v)
-    return max(status_kib("VmHWM") - before, 4) / 1024  # a page is the least that can be seen
+    peaks = []
+    for tokens in LENGTHS:
+        q, k, v = (torch.randn(1, HEADS, tokens, HEAD_DIM) for _ in range(3))
+        Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+        before = status_kib("VmRSS")
+        call(q, k, v)
+        peaks.append(max(status_kib("VmHWM") - before, 4) / 1024)  # one page is the least to see
+    return peaks
 
 
 def status_kib(entry):
@@ -74,9 +78,8 @@ def status_kib(entry):
 
 def run(condition, seed, log, scale):
     if "shape" in condition:
-        rounds = max(3, round(ROUNDS * scale))
-        return Outcome({"ratio_to_bmm": ratio_to_bmm(**condition, seed=seed, rounds=rounds)})
-    return Outcome({"peak_mib": peak_mib(**condition, seed=seed)})
+        return Outcome(ratios_to_bmm(condition["shape"], seed, max(3, round(ROUNDS * scale))))
+    return Outcome({"peak_mib": peak_mib(condition["way"], seed)})
 
 
 EXPERIMENT = Experiment(
@@ -84,14 +87,14 @@ EXPERIMENT = Experiment(
     "and fused attention.",
     chosen_on="Nothing was chosen; every shape that was measured is shown.",
     metrics={
-        "ratio_to_bmm": "time of the spelling over the time of bmm, median of interleaved rounds",
-        "peak_mib": "peak memory that one attention call adds to its process, MiB",
+        "matmul_to_bmm": "time of matmul over the time of bmm, median of interleaved rounds",
+        "einsum_to_bmm": "time of einsum over the time of bmm, median of interleaved rounds",
+        "peak_mib": "peak memory that one attention call adds to its process, MiB, by length",
     },
-    conditions=[{"shape": s, "spelling": name} for s in SHAPES for name in SPELLINGS]
-    + [{"tokens": n, "way": way} for n in LENGTHS for way in WAYS],
+    conditions=[{"shape": s} for s in SHAPES] + [{"way": way} for way in WAYS],
     seeds=range(5),
     run=run,
     data=lambda: {"none": checksum(torch.tensor(SHAPES and LENGTHS))},
-    settings={"heads": HEADS, "head_dim": HEAD_DIM, "rounds": ROUNDS},
+    settings={"lengths": LENGTHS, "heads": HEADS, "head_dim": HEAD_DIM, "rounds": ROUNDS},
     workers=1,
 )
