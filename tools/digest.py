@@ -144,14 +144,7 @@ def chapter_digest(notebook, folder: Path, sources: Sources) -> str:
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     code = "\n\n".join(TransformerManager().transform_cell(cell.source) for cell in cells)
     files = sources.closure(code)
-    files += sorted(
-        folder / text
-        for text in needs(code, "")[1]
-        if 0 < len(text) < 200
-        and "\n" not in text
-        and "\0" not in text
-        and (folder / text).is_file()
-    )
+    files += sorted(folder / text for text in needs(code, "")[1] if is_file_beside(folder, text))
     whole = hashlib.sha256()
     for part in (FORMAT, platform.python_version()):
         whole.update(part.encode() + b"\0")
@@ -162,3 +155,9 @@ def chapter_digest(notebook, folder: Path, sources: Sources) -> str:
             content = hashlib.sha256(path.read_bytes()).hexdigest()
             whole.update(f"{path.name} {content}\0".encode())
     return whole.hexdigest()
+
+
+def is_file_beside(folder: Path, text: str) -> bool:
+    """Does this string of a cell name a file that lies in the chapter's folder or below?"""
+    fits = 0 < len(text) < 200 and not {"\n", "\0"} & set(text) and not Path(text).is_absolute()
+    return fits and ".." not in Path(text).parts and (folder / text).is_file()

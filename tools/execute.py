@@ -273,8 +273,6 @@ def execute(root: Path, build: Path, pages: list[Path], jobs: int, timeout: int)
     chapters = find_chapters(root, pages)
     store = Store(build / ".jupyter_cache")
     stale = [chapter for chapter in chapters if not store.is_fresh(chapter)]
-    if not pages:
-        store.drop_others(chapters)
     if not stale:
         print(f"{len(chapters)} chapters, all fresh: nothing to execute")
         return []
@@ -314,6 +312,8 @@ def execute(root: Path, build: Path, pages: list[Path], jobs: int, timeout: int)
             else:
                 failures.append(report)
                 say(f"{chapter.name}  FAILED")
+    if not pages:
+        store.drop_others(chapters)
     slow = sorted((c for c in stale if c.seconds), key=lambda c: c.seconds, reverse=True)[:3]
     say(
         f"executed {len(stale) - len(failures)} of {len(stale)}; slowest: "
