@@ -1,0 +1,31 @@
+"""Data sets as tensors: real ones, generated ones, and those that torchvision downloads."""
+
+from vitbook.data.digits import load_digits
+from vitbook.data.matching_pairs import MatchingPairs, matching_pairs
+from vitbook.data.pointer import Pointer, pointer
+from vitbook.data.splits import ImageSet, stratified_split
+from vitbook.data.torchvision_sets import DataError, load_torchvision
+from vitbook.data.transforms import (
+    STATISTICS,
+    augmentation,
+    random_flip,
+    random_shift,
+    standardise,
+)
+
+__all__ = [
+    "STATISTICS",
+    "DataError",
+    "ImageSet",
+    "MatchingPairs",
+    "Pointer",
+    "augmentation",
+    "load_digits",
+    "load_torchvision",
+    "matching_pairs",
+    "pointer",
+    "random_flip",
+    "random_shift",
+    "standardise",
+    "stratified_split",
+]

@@ -1,0 +1,256 @@
+"""Downloads of small files made here, from a server on this machine; never the network."""
+
+import functools
+import gzip
+import hashlib
+import http.server
+import pickle
+import tarfile
+import threading
+
+import numpy as np
+import pytest
+import torch
+from torchvision import datasets
+
+from vitbook.data import DataError, load_torchvision
+from vitbook.data import torchvision_sets as module
+
+TRAIN, TEST = 40, 10
+SMALL = np.random.default_rng(0)
+LABELS = {"train": np.arange(TRAIN) % 4, "t10k": np.arange(TEST) % 5}
+GREY = {part: SMALL.integers(0, 256, (len(y), 6, 5), dtype=np.uint8) for part, y in LABELS.items()}
+COLOUR = {p: SMALL.integers(0, 256, (len(y), 3072), dtype=np.uint8) for p, y in LABELS.items()}
+
+
+def md5(path):
+    return hashlib.md5(path.read_bytes()).hexdigest()
+
+
+def write_idx(path, array):
+    sizes = b"".join(size.to_bytes(4, "big") for size in array.shape)
+    data = bytes([0, 0, 8, array.ndim]) + sizes + array.astype(np.uint8).tobytes()
+    path.write_bytes(gzip.compress(data, mtime=0))
+
+
+@pytest.fixture
+def mirror(tmp_path, monkeypatch):
+    """A folder with small archives in the real formats; torchvision's checksums are those."""
+    folder = tmp_path / "mirror"
+    folder.mkdir()
+    resources = []
+    for part, labels in LABELS.items():
+        for kind, array in (("images-idx3", GREY[part]), ("labels-idx1", labels)):
+            path = folder / f"{part}-{kind}-ubyte.gz"
+            write_idx(path, array)
+            resources.append((path.name, md5(path)))
+    for cls in (datasets.MNIST, datasets.FashionMNIST):
+        monkeypatch.setattr(cls, "resources", resources)
+        monkeypatch.setattr(cls, "mirrors", ["http://127.0.0.1:9/"])
+    batches = folder / "cifar-10-batches-py"
+    batches.mkdir()
+    lists = {}
+    for name, part in (("data_batch_1", "train"), ("test_batch", "t10k")):
+        entry = {"data": COLOUR[part], "labels": LABELS[part].tolist()}
+        (batches / name).write_bytes(pickle.dumps(entry))
+        lists[name] = [[name, md5(batches / name)]]
+    (batches / "batches.meta").write_bytes(pickle.dumps({"label_names": list("abcde")}))
+    meta = {"filename": "batches.meta", "key": "label_names", "md5": md5(batches / "batches.meta")}
+    archive = folder / "cifar-10-python.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(batches, "cifar-10-batches-py")
+    for attribute, value in (
+        ("train_list", lists["data_batch_1"]),
+        ("test_list", lists["test_batch"]),
+        ("meta", meta),
+        ("tgz_md5", md5(archive)),
+        ("url", "http://127.0.0.1:9/cifar-10-python.tar.gz"),
+    ):
+        monkeypatch.setattr(datasets.CIFAR10, attribute, value)
+    return folder
+
+
+@pytest.fixture
+def server(mirror):
+    """The same folder over HTTP, on this machine."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
+    handler = functools.partial(Quiet, directory=str(mirror))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+def fetched(name, root, server):
+    return load_torchvision(name, root, download=True, mirror=server)
+
+
+@pytest.mark.parametrize("name", ["mnist", "fashion-mnist"])
+def test_grey_images_are_downloaded_checked_and_read(name, tmp_path, server):
+    images, labels = fetched(name, tmp_path / "new" / "data", server)
+    assert images.dtype == torch.uint8
+    assert torch.equal(images, torch.tensor(GREY["train"])[:, None])
+    assert labels.tolist() == LABELS["train"].tolist()
+
+
+def test_colour_images_are_downloaded_checked_and_read(tmp_path, server):
+    images, labels = fetched("cifar10", tmp_path / "data", server)
+    assert images.is_contiguous()
+    assert torch.equal(images, torch.tensor(COLOUR["train"]).view(-1, 3, 32, 32))
+    assert labels.tolist() == LABELS["train"].tolist()
+
+
+@pytest.mark.parametrize("name", ["mnist", "cifar10"])
+def test_a_server_serves_as_a_mirror_and_the_next_load_needs_none(name, tmp_path, server):
+    first = load_torchvision(name, tmp_path, "test", download=True, mirror=server)
+    again = load_torchvision(name, tmp_path, "test")
+    assert len(first.images) == TEST
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+
+
+@pytest.mark.parametrize("name", ["mnist", "cifar10"])
+def test_a_tenth_of_each_training_class_validates(name, tmp_path, server):
+    whole = fetched(name, tmp_path, server)
+    fit, validation = (load_torchvision(name, tmp_path, part) for part in ("fit", "validation"))
+    assert validation.labels.bincount().tolist() == [1] * 4
+    assert len(fit.labels) == TRAIN - 4
+    rows = {image.numpy().tobytes() for image in whole.images}
+    assert {image.numpy().tobytes() for image in torch.cat([fit.images, validation.images])} == rows
+
+
+def test_archives_alone_are_enough(tmp_path, mirror, server):
+    fetched("mnist", tmp_path, server)
+    for raw in (tmp_path / "MNIST" / "raw").glob("*-ubyte"):
+        raw.unlink()
+    assert len(load_torchvision("mnist", tmp_path).images) == TRAIN
+    (tmp_path / "c").mkdir()
+    (mirror / "cifar-10-python.tar.gz").rename(tmp_path / "c" / "cifar-10-python.tar.gz")
+    assert len(load_torchvision("cifar10", tmp_path / "c").images) == TRAIN
+
+
+def test_unpacked_files_alone_are_enough(tmp_path, server):
+    fetched("mnist", tmp_path, server)
+    for archive in (tmp_path / "MNIST" / "raw").glob("*.gz"):
+        archive.unlink()
+    assert len(load_torchvision("mnist", tmp_path).images) == TRAIN
+
+
+# --- what can go wrong: for each kind of damage, what the message must say
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def change(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def remove(path):
+    path.unlink()
+
+
+DAMAGE = [
+    ("mnist", "MNIST/raw/train-images-idx3-ubyte.gz", cut, "is truncated"),
+    ("mnist", "MNIST/raw/t10k-labels-idx1-ubyte.gz", change, "has the wrong checksum (MD5"),
+    ("mnist", "MNIST/raw/t10k-images-idx3-ubyte", cut, "is truncated"),
+    ("mnist", "MNIST/raw/train-labels-idx1-ubyte", change, "is damaged (its checksum"),
+    ("cifar10", "cifar-10-batches-py/data_batch_1", cut, "is truncated"),
+    ("cifar10", "cifar-10-batches-py/test_batch", change, "is damaged (MD5"),
+    ("cifar10", "cifar-10-batches-py/test_batch", remove, "is missing"),
+]
+
+
+@pytest.mark.parametrize(("name", "file", "damage", "words"), DAMAGE)
+def test_a_damaged_file_is_named_and_download_mends_it(name, file, damage, words, tmp_path, server):
+    fetched(name, tmp_path, server)
+    damage(tmp_path / file)
+    with pytest.raises(DataError) as caught:
+        load_torchvision(name, tmp_path)
+    message = str(caught.value)
+    assert str(tmp_path / file) in message
+    assert words in message
+    assert "--download" in message
+    assert len(fetched(name, tmp_path, server).images) == TRAIN
+
+
+def test_a_damaged_list_of_class_names_is_named(tmp_path, server):
+    fetched("cifar10", tmp_path, server)
+    change(tmp_path / "cifar-10-batches-py" / "batches.meta")
+    with pytest.raises(DataError, match=r"batches\.meta is damaged"):
+        load_torchvision("cifar10", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("mnist", "train-labels-idx1-ubyte.gz"), ("cifar10", "cifar-10-python.tar.gz")],
+)
+@pytest.mark.parametrize(("damage", "words"), [(cut, "is truncated"), (change, "wrong checksum")])
+def test_a_download_that_arrives_damaged_is_not_used(
+    name, file, damage, words, tmp_path, mirror, server
+):
+    damage(mirror / file)
+    with pytest.raises(DataError) as caught:
+        fetched(name, tmp_path / "data", server)
+    assert words in str(caught.value)
+    assert "run it again, or name another mirror" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["mnist", "cifar10"])
+def test_without_a_network_the_message_says_what_to_do(name, tmp_path):
+    with http.server.HTTPServer(("127.0.0.1", 0), None) as closed:
+        nobody = f"http://127.0.0.1:{closed.server_address[1]}"
+    with pytest.raises(DataError) as caught:
+        load_torchvision(name, tmp_path, download=True, mirror=nobody)
+    message = str(caught.value)
+    assert nobody in message
+    assert "check the network" in message
+    assert "\n" not in message
+
+
+def test_a_download_into_a_file_says_so(tmp_path, server):
+    (tmp_path / "data").write_text("not a folder")
+    with pytest.raises(DataError, match="cannot be written to"):
+        fetched("mnist", tmp_path / "data", server)
+
+
+def test_the_wait_for_an_answer_is_limited_only_while_downloading(tmp_path, server, monkeypatch):
+    import socket
+
+    seen = []
+    monkeypatch.setattr(
+        datasets.MNIST, "download", lambda self: seen.append(socket.getdefaulttimeout())
+    )
+    with pytest.raises(DataError):
+        fetched("mnist", tmp_path, server)
+    assert seen == [module.SECONDS_WITHOUT_ANSWER]
+    assert socket.getdefaulttimeout() is None
+
+
+BAD_INPUT = [
+    ("name", ("imagenet", "."), {}, ValueError, "name must be one of 'mnist'"),
+    ("part", ("mnist", ".", "dev"), {}, ValueError, "part must be one of 'train'"),
+    ("download", ("mnist", "."), {"download": 1}, TypeError, "download"),
+    ("mirror", ("mnist", "."), {"mirror": "file:///a"}, ValueError, "mirror must be an address"),
+    ("root", ("mnist", "/nowhere/x"), {}, DataError, "/nowhere/x does not exist"),
+    ("empty-root", ("mnist", "/"), {}, DataError, "is missing: fetch mnist with download=True"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "words"),
+    [r[1:] for r in BAD_INPUT],
+    ids=[r[0] for r in BAD_INPUT],
+)
+def test_bad_input_is_named(arguments, options, error, words):
+    with pytest.raises(error) as caught:
+        load_torchvision(*arguments, **options)
+    assert words in str(caught.value)
