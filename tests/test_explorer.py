@@ -356,7 +356,7 @@ def test_what_can_be_touched_is_at_least_44_pixels_on_a_phone(tab):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("width", "columns"), [(390, 1), (700, 2), (1280, 3)])
+@pytest.mark.parametrize(("width", "columns"), [(326, 1), (390, 1), (688, 2), (700, 2), (1280, 3)])
 def test_columns_follow_the_room_and_nothing_sticks_out(tab, width, columns):
     show(tab, explorer()._repr_html_(), width=width)
     lefts = tab.locator(".stage, .controls, .heads").evaluate_all(
@@ -364,6 +364,8 @@ def test_columns_follow_the_room_and_nothing_sticks_out(tab, width, columns):
     )
     assert len(set(lefts)) == columns
     assert tab.evaluate("() => document.documentElement.scrollWidth") <= width
+    room = "box => box.scrollWidth - box.clientWidth"
+    assert tab.locator(".scroll").evaluate(room) <= 0, "four heads must fit without scrolling"
 
 
 @pytest.mark.browser

@@ -206,7 +206,7 @@
     headNames.forEach(function (word, head) { table.append(el("span", {}, head < data.heads && data.heads < 7 ? "head " + word : word)); });
     var thumbs = [];
     layerNames.forEach(function (word, layer) {
-      table.append(el("span", { class: "layer" }, "layer " + word));
+      table.append(el("span", { class: "layer" }, el("span", {}, "layer "), word));
       headNames.forEach(function (_, head) {
         var canvas = el("canvas", { width: columns, height: rows }), frame = el("i", {}, canvas, el("div", { class: "strokes" }));
         frame.style.aspectRatio = String(across);
