@@ -1,8 +1,6 @@
 """The exporter: every construct of the pages as plain Markdown, everything else an error."""
 
 import json
-import os
-import sys
 import zlib
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from notebook_export.notebook import BOOTSTRAP
 from notebook_export.reader import PageError, read_blocks
 from notebook_export.settings import pages_url, read_settings
-from run_notebooks import run_notebook, run_script, solutions
+from run_notebooks import solutions
 
 SITE = "https://somebody.github.io/book"
 AT_TAG = "https://github.com/somebody/book/blob/v1"
@@ -434,35 +432,3 @@ def test_blocks_know_their_lines():
     assert note.options == {"class": "x"}
     before, tip = note.blocks()
     assert (before.line, tip.line, tip.body_line) == (14, 16, 17)
-
-
-def run(tmp_path, *sources, solution=""):
-    """Run cells in this environment's Python, as the proof does in the stand-in."""
-    made = [nbformat.v4.new_code_cell(source) for source in sources]
-    if solution:
-        text = f"<details>\n\n```python\n{solution}\n```\n\n</details>"
-        made.insert(1, nbformat.v4.new_markdown_cell(text, metadata={"tags": ["solution"]}))
-    notebook = nbformat.v4.new_notebook(cells=made)
-    return run_notebook(notebook, "nb", Path(sys.executable), tmp_path, dict(os.environ))
-
-
-def test_the_proof_passes_a_good_notebook_and_names_a_failing_solution(tmp_path):
-    assert run(tmp_path, "x = 1", "assert x == 1", solution="x = 2") is None
-    report = run(tmp_path, "x = 1", "y = 2", solution="assert x == 2")
-    assert report.startswith("FAILED nb.ipynb, a solution")
-    assert "AssertionError" in report
-
-
-def test_the_proof_names_the_failing_cell_and_shows_its_traceback(tmp_path):
-    report = run(tmp_path, "x = 1", "x / 0")
-    assert report.startswith("FAILED nb.ipynb, cell 2\n")
-    assert "x / 0" in report
-    assert "ZeroDivisionError" in report
-
-
-def test_the_proof_of_a_script_shows_its_traceback(tmp_path):
-    python = Path(sys.executable)
-    assert run_script("x = 1", "good", python, tmp_path, {}) is None
-    report = run_script("1 / 0", "bad", python, tmp_path, {})
-    assert report.startswith("FAILED bad.py\n")
-    assert "ZeroDivisionError" in report

@@ -70,9 +70,8 @@ def run_notebook(
         client.execute(cwd=tempfile.mkdtemp(dir=scratch), env=env)
     except (nbclient.exceptions.CellControlSignal, nbclient.exceptions.DeadKernelError) as error:
         where = f"cell {client.at + 1}" if client.at < len(notebook.cells) else "a solution"
-        reason = plain(getattr(error, "traceback", None) or str(error))
-        rule = "-" * 72
-        return f"FAILED {name}.ipynb, {where}\n{rule}\n{cells[client.at].source}\n{rule}\n{reason}"
+        source = getattr(error, "traceback", None) or f"{cells[client.at].source}\n\n{error}"
+        return f"FAILED {name}.ipynb, {where}\n{plain(source)}"
     return None
 
 
