@@ -87,7 +87,9 @@ def test_a_far_position_is_exact():
 def test_learned_positions_are_added_and_trained():
     layer, x = LearnedPositions(num_tokens=N, embed_dim=DIM), torch.randn(B, N, DIM)
     assert_close(layer(x) - x, layer.table.expand(B, N, DIM), atol=1e-6, rtol=0)
-    assert 0.01 < layer.table.std() < 0.03
+    assert 0.4 < layer.table.std() < 0.6
+    small = LearnedPositions(num_tokens=N, embed_dim=DIM, std=0.02)
+    assert 0.015 < small.table.std() < 0.025
     layer(x).sum().backward()
     assert_close(layer.table.grad, torch.full((N, DIM), float(B)))
     assert set(layer.state_dict()) == {"table"}
@@ -238,6 +240,12 @@ BAD_INPUT = [
     ("sincos-2d-grid", lambda: sincos_2d((3, 0), 8), ValueError, "grid[1] must be at least 1"),
     ("sincos-2d-three", lambda: sincos_2d((3, 5, 1), 8), ValueError, "one number or (rows, col"),
     ("learned-zero", lambda: LearnedPositions(num_tokens=0, embed_dim=8), ValueError, "num_tok"),
+    (
+        "learned-std",
+        lambda: LearnedPositions(num_tokens=2, embed_dim=8, std=0),
+        ValueError,
+        "std m",
+    ),
     ("learned-length", lambda: learned(torch.randn(B, N + 1, DIM)), ValueError, "(B, 15, 8), one"),
     ("fixed-list", lambda: FixedPositions([[1.0]]), TypeError, "table must be a torch.Tensor"),
     ("fixed-prefix", lambda: FixedPositions(table, num_prefix=-1), ValueError, "num_prefix must"),

@@ -128,13 +128,21 @@ def test_the_position_table_covers_the_class_token_too():
     assert model(pool="mean").cls_token is None
 
 
-def test_initial_weights_are_small_and_the_patches_keep_their_size():
-    net = model(embed_dim=64, in_channels=3, patch_size=2, depth=1)
+@pytest.mark.parametrize("embed_dim", [64, 256])
+def test_at_the_start_every_layer_keeps_the_size_of_its_input(embed_dim):
+    net = model(embed_dim=embed_dim, depth=1)
     for name, parameter in net.named_parameters():
         if name.endswith("bias") or name == "cls_token":
             assert (parameter == 0).all(), name
+    block, x = net.encoder.blocks[0], torch.randn(8, N, embed_dim)
     assert net.patch_embed(images(64)).std().item() == pytest.approx(1, abs=0.1)
-    assert net.encoder.blocks[0].mlp.fc1.weight.std().item() == pytest.approx(0.02, abs=0.002)
+    for layer in (block.attn.qkv, block.attn.proj, block.mlp.fc1):
+        assert layer(x).std().item() == pytest.approx(1, abs=0.1)
+    assert block.mlp.fc2(torch.randn(8, 4 * embed_dim)).std().item() == pytest.approx(1, abs=0.1)
+
+
+def test_at_the_start_all_classes_are_about_equally_likely():
+    assert model(num_classes=50)(images(64)).softmax(dim=1).max() < 0.04
 
 
 def test_another_mixing_layer_can_take_the_place_of_attention():

@@ -119,15 +119,17 @@ class LearnedPositions(nn.Module):
     Args:
         num_tokens: N, the class token included where there is one.
         embed_dim: D.
+        std: Standard deviation of the table at the start. ViT takes 0.02, which has to grow for
+            thousands of steps; 0.5 is about the size of the sin-cos tables and helps short runs.
 
     Source: Dosovitskiy et al. 2021, equation 1.
     """
 
-    def __init__(self, *, num_tokens: int, embed_dim: int):
+    def __init__(self, *, num_tokens: int, embed_dim: int, std: float = 0.5):
         super().__init__()
         size = check.whole("num_tokens", num_tokens), check.whole("embed_dim", embed_dim)
         self.table = nn.Parameter(torch.empty(size))
-        nn.init.trunc_normal_(self.table, std=0.02)
+        nn.init.normal_(self.table, std=check.real("std", std, above=0))
 
     def forward(self, x: Tensor) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""

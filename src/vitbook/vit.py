@@ -174,7 +174,7 @@ def _init_weights(module: nn.Module) -> None:
     """Each layer keeps the size of its input (LeCun), at every width.
 
     At D = 768 this is about what the paper's code does (Xavier, 0.036); the 0.02 of timm and DeiT
-    is made for wide models and many steps, and leaves a narrow one nearly blind at the start.
+    suits wide models and long runs, and is too small for a narrow model and a few hundred steps.
     """
     if isinstance(module, (nn.Linear, nn.Conv2d)):
         nn.init.trunc_normal_(module.weight, std=math.sqrt(1 / module.weight[0].numel()))
