@@ -292,6 +292,12 @@ def test_a_number_may_be_listed_on_its_page(book):
     assert check(read_book(book)) == []
 
 
+def test_the_front_page_may_import_what_comes_later(book):
+    cell = "```{code-cell} ipython3\nfrom vitbook.attention import Heads\n```\n"
+    (book / "book/index.md").write_text(f"{FRONT}\n# Front\n\n{cell}")
+    assert check(read_book(book)) == []
+
+
 def test_the_preview_may_import_what_comes_later(book):
     for path in (book / FIRST, book / SECOND):
         text = path.read_text().replace("c1_", "c0_").replace("# 1. ", "# 0. ")

@@ -37,11 +37,12 @@ def imports(book: Book) -> Iterator[Finding]:
 
 
 def first_cell(book: Book) -> Iterator[Finding]:
-    """Numbers repeat only with one thread and a seed."""
+    """Numbers repeat only with one thread and, in chapters, a seed."""
     for chapter in book.chapters:
         if chapter.cells:
             code = chapter.cells[0].text
-            for needed in ("torch.set_num_threads(1)", "torch.manual_seed("):
+            seed = ["torch.manual_seed("] if chapter.number is not None else []
+            for needed in ["torch.set_num_threads(1)", *seed]:
                 if "import torch" in code and needed not in code:
                     yield chapter.finding(chapter.cells[0], f"the first cell lacks {needed}")
 
@@ -92,8 +93,8 @@ def glue_names(book: Book) -> Iterator[Finding]:
 def introduced_once(book: Book) -> Iterator[Finding]:
     """Each public name of a teaching module is shown in one chapter and not used before.
 
-    A name is introduced where its source is included, else where it is first imported. Chapter 0,
-    the preview, may import everything.
+    A name is introduced where its source is included, else where it is first imported. Front
+    matter and chapter 0, the preview, may import everything.
     """
     included: dict[str, tuple[int, Chapter]] = {}  # name -> where its source is shown
     for at, chapter in enumerate(book.chapters):
@@ -110,7 +111,7 @@ def introduced_once(book: Book) -> Iterator[Finding]:
     for at, chapter in enumerate(book.chapters):
         for cell in chapter.cells:
             for name in _teaching_imports(cell):
-                if chapter.number != 0 and name in included and at < included[name][0]:
+                if chapter.number and name in included and at < included[name][0]:
                     where = included[name][1].name
                     yield chapter.finding(cell, f"{name} is used before {where} introduces it")
 
