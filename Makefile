@@ -9,18 +9,20 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 TORCH ?=
 PORT ?= 8000
 
+PYTEST = VITBOOK_REQUIRE_BROWSER=1 VITBOOK_CHROMIUM="$$($(PY) tools/browser.py)" $(PY) -m pytest
+
 # Two threads on shared cores are slower and print other numbers.
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install book page serve test test-deep lint format notebooks experiments \
-	experiments-verify bench links lock clean distclean
+.PHONY: help install book page serve test test-deep browser lint format notebooks colab \
+	experiments experiments-verify bench links lock clean distclean
 
 help: ## this list
 	@echo "Attention, Patch by Patch. The two commands: make book, make test."
-	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 22
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-20s %s\n", $$1, $$2 }' Makefile
 
 install: ## the environment in .venv (TORCH=cpu: without CUDA, on Linux)
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: on Debian or Ubuntu, sudo apt install python3"; exit 1; }
@@ -37,22 +39,26 @@ serve: book ## show the site on http://localhost:8000 (PORT=...)
 	@echo "http://localhost:$(PORT)  (stop with Ctrl-C)"
 	@$(PY) -m http.server -d _build/html --bind 127.0.0.1 $(PORT)
 
-test: book ## build the book, then all tests that take seconds
-	@$(PY) tools/browser.py --install >/dev/null
-	@VITBOOK_CHROMIUM="$$($(PY) tools/browser.py)" $(PY) -m pytest -m "not deep" $(ARGS)
+test: book browser ## build the book, then run the tests (ARGS="-k word" for a choice)
+	@$(PYTEST) -m "not deep" $(ARGS)
 
-test-deep: book ## every test, the long ones too
-	@$(PY) tools/browser.py --install >/dev/null
-	@VITBOOK_CHROMIUM="$$($(PY) tools/browser.py)" $(PY) -m pytest $(ARGS)
+test-deep: book browser ## every test, the long ones too
+	@$(PYTEST) $(ARGS)
 
-lint: install ## ruff, and that the notebooks are those of the book
-	@$(PY) -m ruff check . && $(PY) -m ruff format --check .
+browser: install
+	@$(PY) tools/browser.py --install
+
+lint: install ## ruff, and the book's rules for its sources
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) tools/check_prose.py
 
 format: install ## let ruff put the code in order
 	@$(PY) -m ruff check --fix . && $(PY) -m ruff format .
 
-notebooks: book ## the notebooks for Colab, from the built book
-	@$(PY) tools/export_notebooks.py
+notebooks: book ## export the notebooks for Colab and run all of them in a stand-in for it
+	@$(PY) tools/run_notebooks.py $(NAME)
+
+colab: ## inside Colab's own image: run the notebooks as a reader does
+	@python3 tools/colab_image.py
 
 experiments: install ## run recorded experiments from scratch: make experiments NAME=matrix_products
 	@$(PY) -m experiments $(NAME)
@@ -61,9 +67,10 @@ experiments-verify: install ## do the records still follow from the code?
 	@$(PY) -m experiments --verify $(NAME)
 
 bench: install ## the budgets: build times, page weights, speed against other packages
+	@$(PY) tools/bench_book.py
 	@$(PY) tools/bench.py
 
-links: install ## do the links to other sites still lead somewhere?
+links: book ## do the links to other sites still lead somewhere?
 	@$(PY) tools/links.py
 
 lock: install ## resolve requirements.in into requirements.txt, for every platform
@@ -72,5 +79,5 @@ lock: install ## resolve requirements.in into requirements.txt, for every platfo
 clean: ## remove what was built
 	rm -rf _build .pytest_cache .ruff_cache
 
-distclean: clean ## remove the environment too
-	rm -rf $(VENV)
+distclean: clean ## remove the environments too
+	rm -rf $(VENV) .venv-colab

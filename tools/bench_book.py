@@ -1,0 +1,71 @@
+"""Measure what building and reading the book costs; print one table (`make bench`).
+
+    python tools/bench_book.py
+
+Cold build (nothing cached), build after no change, build after one word of one chapter changed
+and back; the weight of the pages; the size of the environment. The working tree is left as it
+was, and the site built. Nothing here asserts a time.
+"""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "_build"
+BUDGETS = {"cold build": 300, "nothing changed": 10, "one chapter's prose changed": 30}
+
+
+def build() -> float:
+    """Seconds that one `make book` takes once the environment stands."""
+    started = time.perf_counter()
+    subprocess.run([sys.executable, ROOT / "tools" / "build.py"], check=True)
+    return time.perf_counter() - started
+
+
+def longest_chapter() -> Path:
+    """The chapter with the most text: the worst case for one edit."""
+    return max((ROOT / "book").rglob("[0-9]*.md"), key=lambda page: page.stat().st_size)
+
+
+def build_times() -> dict[str, float]:
+    for path in (BUILD / "html", BUILD / ".jupyter_cache", BUILD / "site.json"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    times = {"cold build": build(), "nothing changed": build()}
+    chapter = longest_chapter()
+    before = chapter.read_bytes()
+    try:
+        chapter.write_bytes(before + b"\n<!-- a word more -->\n")
+        times["one chapter's prose changed"] = build()
+    finally:
+        chapter.write_bytes(before)
+    build()
+    return times
+
+
+def folder_size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def main() -> int:
+    times = build_times()
+    print("\n| what | measured | budget |\n|---|---|---|")
+    for name, seconds in times.items():
+        print(f"| {name} | {seconds:.1f} s | {BUDGETS[name]} s |")
+    pages = [path for path in (BUILD / "html").rglob("*.html") if "_static" not in path.parts]
+    heaviest = max(pages, key=lambda page: len(gzip.compress(page.read_bytes())))
+    weight = len(gzip.compress(heaviest.read_bytes())) / 1e3
+    print(f"| heaviest page, its HTML alone ({heaviest.name}), gzip | {weight:.0f} kB | |")
+    print(f"| the whole site | {folder_size(BUILD / 'html') / 1e6:.1f} MB | |")
+    print(f"| the environment | {folder_size(ROOT / '.venv') / 1e9:.1f} GB | |")
+    print("\nWeight of each page with all it loads: python tools/check_site.py --weights")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

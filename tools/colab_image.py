@@ -1,0 +1,47 @@
+"""Run the exported notebooks inside Colab's own image, as a reader would (a weekly check).
+
+    python3 tools/colab_image.py
+
+Needs no environment of ours: the image's Python runs the notebooks, the install cell fetches the
+published release, and nothing but our package may be new afterwards. Call it at the release tag,
+so that notebooks and package belong together.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from colab_standin import child_environment, freeze
+from run_notebooks import install_as_a_reader_would, run_notebook
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def main() -> int:
+    python = Path(sys.executable)
+    notebooks = {
+        path.stem: nbformat.read(path, as_version=4)
+        for path in sorted((ROOT / "notebooks").glob("*.ipynb"))
+    }
+    if not notebooks:
+        raise SystemExit("No notebooks under notebooks/.")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        scratch = Path(folder)
+        env = child_environment(python, scratch, {})
+        reports = [install_as_a_reader_would(notebooks, python, scratch, env)]
+        if reports == [None]:
+            installed = freeze(python)
+            for name, notebook in notebooks.items():
+                reports.append(run_notebook(notebook, name, python, scratch, env))
+                print(f"{name}: {'FAILED' if reports[-1] else 'ok'}", flush=True)
+            if freeze(python) != installed:
+                reports.append("a notebook changed what is installed")
+    print("\n".join(report for report in reports if report), file=sys.stderr)
+    return 1 if any(reports) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
