@@ -119,6 +119,7 @@ class Encoder(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""
+        x = x.contiguous()  # patches come out of a convolution channel by channel: slower to add
         for block in self.blocks:
             x = block(x, mask)
         return self.norm(x)
