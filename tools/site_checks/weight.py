@@ -22,8 +22,10 @@ def compressed(path: Path) -> int:
 
 
 def resources(site: Site, page: Page) -> set[Path]:
-    """The page, what it loads, and what its style sheets load. Fonts a script asks for later
-    (MathJax's) are seen by the browser test only."""
+    """The page, what it loads, and the pictures and sheets that its style sheets load.
+
+    Which declared fonts a page needs is known to a browser only: tests/test_site.py counts them.
+    """
     files = {page.path}
     for _, address in loaded(page):
         path = local_path(site, page.name, address)
@@ -35,12 +37,10 @@ def resources(site: Site, page: Page) -> set[Path]:
 
 
 def _from_css(site: Site, sheet: Path) -> set[Path]:
-    """Pictures, imported sheets, and of each font face the first file, which browsers take."""
-    css = sheet.read_text(encoding="utf-8")
-    first = [addresses[0] for face in FONT_FACE.findall(css) if (addresses := css_addresses(face))]
-    others = css_addresses(FONT_FACE.sub("", css))
+    """Pictures and imported sheets."""
+    addresses = css_addresses(FONT_FACE.sub("", sheet.read_text(encoding="utf-8")))
     base = sheet.relative_to(site.html).as_posix()
-    paths = (local_path(site, base, address) for address in first + others)
+    paths = (local_path(site, base, address) for address in addresses)
     return {path for path in paths if path is not None and path.is_file()}
 
 
