@@ -1,0 +1,176 @@
+"""The folder of a run: metrics.csv, checkpoint.safetensors and, on demand, TensorBoard's files."""
+
+import csv
+import io
+import json
+import os
+import zlib
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from vitbook import _arguments as check
+from vitbook import processes
+from vitbook.checkpoints import pack, restore, unpack, write_atomically
+
+# of metrics.csv, one row for each step
+COLUMNS = ("step", "epoch", "seconds", "learning_rate", "loss", "grad_norm")
+COLUMNS += ("val_loss", "val_accuracy")
+
+
+class RunFolder:
+    """Where ``train`` writes, and from where it goes on after the process was killed.
+
+    Args:
+        path: The folder; it is made if it is missing.
+        resume: Go on from the checkpoint in it, if there is one. Else a folder that holds a run
+            is refused.
+        checkpoint_every: Steps between checkpoints; once an epoch, if not said.
+        tensorboard: Write event files into the folder too; needs the package tensorboard.
+
+    Introduced in chapter 11.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        resume: bool = False,
+        checkpoint_every: int | None = None,
+        tensorboard: bool = False,
+    ):
+        self.path = Path(path)
+        self.resume = check.truth("resume", resume)
+        if checkpoint_every is not None:
+            check.whole("checkpoint_every", checkpoint_every)
+        self.checkpoint_every = checkpoint_every
+        self.tensorboard = check.truth("tensorboard", tensorboard)
+        self.checkpoint, self.metrics = (
+            self.path / "checkpoint.safetensors",
+            self.path / "metrics.csv",
+        )
+
+    def start(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, config, images, labels
+    ) -> tuple[list[dict], int, float]:
+        """Open the folder and, when resuming, put model and optimizer where the run stood.
+
+        Returns:
+            The rows of metrics.csv so far (in process 0), the steps done, the seconds they took.
+        """
+        self._state = model, optimizer
+        self._notes = json.loads(
+            json.dumps({"config": asdict(config), "data": _print(images, labels)})
+        )
+        self._writer, data = None, None
+        if processes.rank() == 0:
+            if not self.resume and (self.checkpoint.exists() or self.metrics.exists()):
+                raise ValueError(
+                    f"{self.path} already holds a run; resume it (resume=True, --resume) or "
+                    "choose another folder"
+                )
+            self.path.mkdir(parents=True, exist_ok=True)
+            data = self.checkpoint.read_bytes() if self.checkpoint.exists() else None
+        data = processes.from_first(data, next(model.parameters()).device)
+        step, seconds = 0, 0.0
+        if data is not None:
+            tensors, notes = unpack(data, self.checkpoint)
+            self._check_same(notes)
+            restore(tensors, self.checkpoint, model, optimizer)
+            step, seconds = notes["step"], notes["seconds"]
+        if processes.rank() != 0:
+            return [], step, seconds
+        rows = self._read(step)
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        write_atomically(self.metrics, text.getvalue().encode())  # rows after the checkpoint go
+        if self.tensorboard:
+            self._writer = _summary_writer(self.path / "tensorboard", step)
+        return rows, step, seconds
+
+    def append(self, rows: list[dict]) -> None:
+        """Add rows to metrics.csv (and to TensorBoard); they are on the disk on return."""
+        if processes.rank() != 0:
+            return
+        with open(self.metrics, "a", newline="", encoding="utf-8") as file:
+            csv.DictWriter(file, COLUMNS, lineterminator="\n").writerows(rows)
+            file.flush()
+            os.fsync(file.fileno())
+        if self._writer is not None:
+            for row in rows:
+                for name in COLUMNS[2:]:
+                    if row[name] is not None:
+                        self._writer.add_scalar(name, row[name], row["step"])
+            self._writer.flush()
+
+    def save(self, step: int, seconds: float) -> None:
+        """Write the checkpoint of ``step`` steps; the one before stays until this one is whole."""
+        if processes.rank() != 0:
+            return
+        notes = self._notes | {"step": step, "seconds": seconds}
+        try:
+            write_atomically(self.checkpoint, pack(*self._state, notes))
+        except OSError as error:
+            kept = f"the one before is whole; free space and resume {self.path}"
+            kept = kept if self.checkpoint.exists() else "there was none before"
+            raise OSError(
+                error.errno,
+                f"the checkpoint of step {step} could not be written ({error.strerror}): {kept}",
+            ) from error
+
+    def _read(self, step: int) -> list[dict]:
+        """The rows of the steps that the checkpoint has seen."""
+        rows = []
+        if step and self.metrics.exists():
+            with open(self.metrics, newline="", encoding="utf-8") as file:
+                for row in csv.DictReader(file):
+                    if len(rows) == step:
+                        break
+                    rows.append({name: _number(name, row[name]) for name in COLUMNS})
+        if [row["step"] for row in rows] != list(range(1, step + 1)):
+            raise ValueError(
+                f"{self.metrics} must hold the steps 1 to {step} of the checkpoint beside it; "
+                "it was changed or is missing"
+            )
+        return rows
+
+    def _check_same(self, notes: dict) -> None:
+        there, here = notes["config"], self._notes["config"]
+        other = [name for name in here if here[name] != there.get(name)]
+        if other:
+            differences = ", ".join(f"{n} was {there.get(n)}, now {here[n]}" for n in other)
+            raise ValueError(
+                f"config is not that of the run in {self.path}: {differences}; resume with the "
+                "same settings or choose another folder"
+            )
+        if notes["data"] != self._notes["data"]:
+            raise ValueError(
+                f"images are not those of the run in {self.path}: it saw {notes['data']}, now "
+                f"they are {self._notes['data']}"
+            )
+
+
+def _print(images: Tensor, labels: Tensor) -> dict:
+    """What tells one data set from another."""
+    crc = 0
+    for tensor in (images, labels):
+        crc = zlib.crc32(tensor.detach().cpu().contiguous().numpy(), crc)
+    return {"shape": list(images.shape), "crc32": f"{crc:08x}"}
+
+
+def _number(name: str, text: str) -> int | float | None:
+    return None if text == "" else int(text) if name in ("step", "epoch") else float(text)
+
+
+def _summary_writer(path: Path, step: int):
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise ValueError(
+            "tensorboard=True needs the package tensorboard: pip install tensorboard"
+        ) from None
+    return SummaryWriter(str(path), purge_step=step + 1)

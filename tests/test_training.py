@@ -1,0 +1,790 @@
+"""One loop for every model: schedule, groups, determinism, kill and resume, two processes."""
+
+import csv
+import errno
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from vitbook import checkpoints
+from vitbook.data import augmentation
+from vitbook.run_folder import COLUMNS, RunFolder
+from vitbook.training import (
+    TrainConfig,
+    epoch_order,
+    evaluate,
+    parameter_groups,
+    train,
+    update,
+    warmup_cosine,
+)
+
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def tiny_model(seed=0, dropout=0.2, width=12):
+    torch.manual_seed(seed)
+    layers = [nn.Conv2d(2, 4, 3), nn.GELU(), nn.Flatten(), nn.LayerNorm(4 * 3 * 2)]
+    return nn.Sequential(*layers, nn.Linear(24, width), nn.Dropout(dropout), nn.Linear(width, 3))
+
+
+def tiny_data(n=50):
+    generator = torch.Generator().manual_seed(3)
+    return torch.rand(n, 2, 5, 4, generator=generator), torch.arange(n) % 3
+
+
+def tiny_config(**changes):
+    base = {"epochs": 4, "batch_size": 8, "warmup_steps": 5, "label_smoothing": 0.1, "seed": 7}
+    return TrainConfig(**(base | changes))
+
+
+def same_weights(one, other):
+    pairs = zip(one.state_dict().values(), other.state_dict().values(), strict=True)
+    return all(torch.equal(a, b) for a, b in pairs)
+
+
+# --- schedule and groups
+
+
+def test_the_learning_rate_climbs_on_a_line_and_falls_on_half_a_cosine():
+    factors = [warmup_cosine(step, 110, 10) for step in range(110)]
+    assert factors[:10] == pytest.approx([0.1 * i for i in range(1, 11)])
+    assert factors[10] == 1.0
+    assert factors[60] == pytest.approx(0.5)
+    assert factors[35] == pytest.approx(0.5 * (1 + math.cos(math.pi / 4)))
+    assert 0 < factors[-1] < 0.001
+    assert factors[10:] == sorted(factors[10:], reverse=True)
+
+
+@pytest.mark.parametrize(("total", "warmup"), [(1, 0), (1, 5), (5, 5), (3, 100), (2, 1)])
+def test_short_runs_and_long_warm_ups_keep_a_positive_rate(total, warmup):
+    factors = [warmup_cosine(step, total, warmup) for step in range(total)]
+    assert all(0 < factor <= 1 for factor in factors)
+
+
+class Parts(nn.Module):
+    """One parameter of each sort a transformer has."""
+
+    def __init__(self):
+        super().__init__()
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, 4))
+        self.table = nn.Parameter(torch.zeros(5, 4))
+        self.patches = nn.Conv2d(1, 4, 2)
+        self.norm = nn.LayerNorm(4)
+        self.attention = nn.MultiheadAttention(4, 2)
+        self.frozen = nn.Linear(4, 4).requires_grad_(False)
+        self.head = nn.Linear(4, 3)
+
+
+def test_only_weight_matrices_decay():
+    model = Parts()
+    decayed, others = parameter_groups(model, 0.3)
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    assert decayed["weight_decay"] == 0.3
+    assert others["weight_decay"] == 0.0
+    assert {names[id(p)] for p in decayed["params"]} == {
+        "patches.weight",
+        "attention.in_proj_weight",
+        "attention.out_proj.weight",
+        "head.weight",
+    }
+    assert {names[id(p)] for p in others["params"]} == {
+        "cls_token",
+        "table",
+        "patches.bias",
+        "norm.weight",
+        "norm.bias",
+        "attention.in_proj_bias",
+        "attention.out_proj.bias",
+        "head.bias",
+    }
+
+
+def test_the_rows_show_the_schedule_of_the_recipe():
+    config = tiny_config(learning_rate=3e-3)
+    history = train(tiny_model(), *tiny_data(), config)
+    assert len(history) == config.total_steps(50) == 24  # 6 whole batches of 8 an epoch
+    assert [row["step"] for row in history] == list(range(1, 25))
+    assert [row["epoch"] for row in history] == [1 + i // 6 for i in range(24)]
+    expected = [3e-3 * warmup_cosine(step, 24, 5) for step in range(24)]
+    assert [row["learning_rate"] for row in history] == pytest.approx(expected)
+
+
+# --- the loop
+
+
+def test_a_model_overfits_one_batch():
+    images, labels = torch.randn(12, 2, 5, 4), torch.arange(12) % 3
+    model = tiny_model(dropout=0.0, width=32)
+    recipe = TrainConfig(steps=150, batch_size=12, learning_rate=1e-2, warmup_steps=5)
+    train(model, images, labels, recipe)
+    loss, accuracy, count = evaluate(model, images, labels)
+    assert accuracy == 1.0
+    assert loss < 0.05
+    assert count == 12
+
+
+def test_a_run_is_what_a_plain_loop_does():
+    images, labels = tiny_data(16)
+    config = TrainConfig(steps=4, batch_size=8, learning_rate=1e-2, warmup_steps=2, clip_norm=0.5)
+    ours, plain = tiny_model(dropout=0.0), tiny_model(dropout=0.0)
+    history = train(ours, images, labels, config)
+    optimizer = torch.optim.AdamW(parameter_groups(plain, config.weight_decay))
+    for step in range(4):
+        order = epoch_order(16, config.seed, step // 2)[8 * (step % 2) :][:8]
+        optimizer.param_groups[0]["lr"] = 1e-2 * warmup_cosine(step, 4, 2)
+        optimizer.param_groups[1]["lr"] = 1e-2 * warmup_cosine(step, 4, 2)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(plain(images[order]), labels[order])
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(plain.parameters(), 0.5)
+        optimizer.step()
+        assert history[step]["loss"] == pytest.approx(loss.item())
+        assert history[step]["grad_norm"] == pytest.approx(norm.item())
+    for a, b in zip(ours.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-7)
+
+
+def test_two_runs_with_one_seed_are_equal_and_another_seed_differs():
+    augment = augmentation(shift=1, flip=True)
+    models = [tiny_model() for _ in range(3)]
+    histories = [
+        train(model, *tiny_data(), tiny_config(seed=seed), augment=augment)
+        for model, seed in zip(models, (1, 1, 2), strict=True)
+    ]
+    assert same_weights(models[0], models[1])
+    assert not same_weights(models[0], models[2])
+    losses = [[row["loss"] for row in history] for history in histories]
+    assert losses[0] == losses[1] != losses[2]
+
+
+def test_the_global_generator_decides_nothing_and_is_left_alone():
+    models = [tiny_model(), tiny_model()]
+    torch.manual_seed(1)
+    train(models[0], *tiny_data(), tiny_config())
+    torch.manual_seed(2)
+    expected = torch.rand(2)
+    torch.manual_seed(2)
+    train(models[1], *tiny_data(), tiny_config())
+    assert torch.equal(torch.rand(2), expected)
+    assert same_weights(*models)
+
+
+def test_dropout_differs_from_step_to_step():
+    masks = []
+    model = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(40, 3))
+    model[1].register_forward_hook(lambda module, args, output: masks.append(output == 0))
+    train(model, torch.ones(8, 2, 5, 4), torch.zeros(8, dtype=torch.long), tiny_config(epochs=3))
+    assert len(masks) == 3
+    assert not torch.equal(masks[0], masks[1])
+    assert not torch.equal(masks[1], masks[2])
+
+
+def test_each_epoch_shows_every_image_once_in_its_own_order():
+    orders = [epoch_order(20, seed=0, epoch=epoch).tolist() for epoch in range(3)]
+    assert all(sorted(order) == list(range(20)) for order in orders)
+    assert orders[0] != orders[1] != orders[2]
+    assert epoch_order(20, seed=1, epoch=0).tolist() != orders[0]
+
+
+def test_uint8_images_are_shares_of_255():
+    images, labels = torch.randint(256, (16, 2, 5, 4), dtype=torch.uint8), torch.arange(16) % 3
+    one, other = tiny_model(), tiny_model()
+    config = tiny_config(epochs=2)
+    train(one, images, labels, config)
+    train(other, images.float() / 255, labels, config)
+    assert same_weights(one, other)
+    assert evaluate(one, images, labels) == evaluate(other, images.float() / 255, labels)
+
+
+def test_label_smoothing_and_a_loss_of_ones_own_are_used():
+    images, labels = tiny_data()
+    seen = []
+
+    def loss_function(logits, y):
+        seen.append(logits.shape)
+        return F.cross_entropy(logits, y, label_smoothing=0.1)
+
+    one, other, plain = tiny_model(), tiny_model(), tiny_model()
+    train(one, images, labels, tiny_config())
+    train(other, images, labels, tiny_config(label_smoothing=0.0), loss_function=loss_function)
+    train(plain, images, labels, tiny_config(label_smoothing=0.0))
+    assert seen == [(8, 3)] * 24
+    assert same_weights(one, other)
+    assert not same_weights(one, plain)
+
+
+def test_clipping_changes_the_update_and_the_row_holds_the_norm_before_it():
+    images, labels = tiny_data(8)
+    norms = {}
+    for clip_norm in (None, 1e-3):
+        model = tiny_model(dropout=0.0)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+        config = tiny_config(clip_norm=clip_norm)
+        before = [p.detach().clone() for p in model.parameters()]
+        _, norms[clip_norm] = update(model, optimizer, images, labels, config)
+        moved = math.sqrt(
+            sum(
+                float((a - b).detach().square().sum())
+                for a, b in zip(before, model.parameters(), strict=True)
+            )
+        )
+        assert moved == pytest.approx(clip_norm or float(norms[None]), rel=1e-3)
+    assert norms[None] == norms[1e-3] > 1e-3
+
+
+def test_bf16_stays_close_to_fp32_and_keeps_weights_in_fp32():
+    one, other = tiny_model(dropout=0.0), tiny_model(dropout=0.0)
+    exact = train(one, *tiny_data(), tiny_config())
+    rough = train(other, *tiny_data(), tiny_config(precision="bf16"))
+    assert {p.dtype for p in other.parameters()} == {torch.float32}
+    assert not same_weights(one, other)
+    for a, b in zip(exact, rough, strict=True):
+        assert a["loss"] == pytest.approx(b["loss"], abs=0.02)
+
+
+def test_a_compiled_model_is_trained_in_place(monkeypatch):
+    compiled = []
+
+    def compile_(module):
+        compiled.append(module)
+        return module
+
+    monkeypatch.setattr(torch, "compile", compile_)
+    one, other = tiny_model(), tiny_model()
+    train(one, *tiny_data(), tiny_config())
+    train(other, *tiny_data(), tiny_config(compile=True))
+    assert compiled == [other]
+    assert same_weights(one, other)
+
+
+def test_frozen_parameters_stay():
+    model = tiny_model()
+    model[0].requires_grad_(False)
+    before = model[0].weight.clone()
+    head = model[-1].weight.clone()
+    train(model, *tiny_data(), tiny_config())
+    assert torch.equal(model[0].weight, before)
+    assert not torch.equal(model[-1].weight, head)
+
+
+def test_evaluations_stand_in_the_rows_where_they_were_made():
+    images, labels = tiny_data(30)
+    reported = []
+    model = tiny_model()
+    history = train(
+        model,
+        *tiny_data(),
+        tiny_config(epochs=2),
+        evaluate_on=(images, labels),
+        evaluate_every=5,
+        report=reported.append,
+    )
+    assert [row["step"] for row in history if row["val_loss"] is not None] == [5, 10, 12]
+    assert [row["step"] for row in reported] == [5, 10, 12]
+    result = evaluate(model, images, labels)
+    assert (history[-1]["val_loss"], history[-1]["val_accuracy"]) == result[:2]
+    without = tiny_model()
+    train(without, *tiny_data(), tiny_config(epochs=2))
+    assert same_weights(model, without)  # looking changes nothing
+
+
+def test_the_progress_bar_is_off_where_nobody_looks(capfd):
+    train(tiny_model(), *tiny_data(), tiny_config())
+    assert capfd.readouterr() == ("", "")
+    train(tiny_model(), *tiny_data(), tiny_config(), progress=True)
+    assert "24/24" in capfd.readouterr().err
+
+
+# --- evaluation
+
+
+def test_evaluation_counts_right_answers_and_averages_the_loss_in_any_batch_size():
+    model = nn.Flatten()  # the images are their own logits
+    logits, labels = torch.randn(23, 3, 1, 1), torch.arange(23) % 3
+    model.register_parameter("scale", nn.Parameter(torch.ones(())))
+    for batch_size in (1, 7, 23, 100):
+        loss, accuracy, count = evaluate(model, logits, labels, batch_size=batch_size)
+        assert count == 23
+        assert accuracy == (logits.flatten(1).argmax(dim=1) == labels).double().mean().item()
+        assert loss == pytest.approx(F.cross_entropy(logits.flatten(1), labels).item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_evaluation_switches_dropout_off_and_gives_the_mode_back(training):
+    model = tiny_model(dropout=0.9).train(training)
+    first, again = (evaluate(model, *tiny_data()) for _ in range(2))
+    assert first == again
+    assert model.training is training
+
+
+def test_a_trained_model_is_left_in_evaluation_mode():
+    model = tiny_model()
+    train(model, *tiny_data(), tiny_config())
+    assert not any(module.training for module in model.modules())
+
+
+# --- files, kill and resume
+
+# The same run as `whole_run`, as a program of its own that kills itself in the middle of a step.
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from test_training import RunFolder, checkpoints, run_into
+kill_at, where, folder = int(sys.argv[2]), sys.argv[3], sys.argv[4]
+calls = 0
+def count():
+    global calls
+    calls += 1
+    if calls == kill_at:
+        os.kill(os.getpid(), signal.SIGKILL)
+if where == "replace":
+    real = os.replace
+    def replace(*paths):
+        if "checkpoint" in str(paths[1]):
+            count()
+        real(*paths)
+    os.replace = replace
+run_into(folder, during_step=count if where == "step" else None)
+"""
+
+
+def run_into(folder, *, resume=True, during_step=None):
+    """24 steps with dropout, augmentation, evaluations, and a checkpoint every 4 steps."""
+    torch.set_num_threads(1)
+    shift = augmentation(shift=1, flip=True)
+
+    def augment(images, generator):
+        if during_step is not None:
+            during_step()
+        return shift(images, generator)
+
+    model = tiny_model()
+    history = train(
+        model,
+        *tiny_data(),
+        tiny_config(),
+        augment=augment,
+        evaluate_on=tiny_data(20),
+        evaluate_every=3,
+        folder=RunFolder(folder, resume=resume, checkpoint_every=4),
+    )
+    return model, history
+
+
+def rows_of(folder, *, timeless=True):
+    with open(Path(folder) / "metrics.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [{k: v for k, v in row.items() if not (timeless and k == "seconds")} for row in rows]
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory):
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("whole")
+    model, history = run_into(folder, resume=False)
+    return model, history, folder
+
+
+def test_metrics_hold_one_row_for_each_step_with_every_digit(whole_run):
+    _, history, folder = whole_run
+    rows = rows_of(folder, timeless=False)
+    assert tuple(rows[0]) == COLUMNS
+    assert [int(row["step"]) for row in rows] == list(range(1, 25))
+    for row, expected in zip(rows, history, strict=True):
+        assert {k: None if v == "" else float(v) for k, v in row.items()} == expected
+    assert [int(row["step"]) for row in rows if row["val_loss"]] == [3, 6, 9, 12, 15, 18, 21, 24]
+
+
+# before the first checkpoint, right at one, in the middle, at the last step; and while the second
+# checkpoint is being written
+KILLS = [(2, "step"), (5, "step"), (15, "step"), (24, "step"), (2, "replace")]
+
+
+@pytest.mark.parametrize(("at", "where"), KILLS)
+def test_a_killed_run_ends_in_the_same_weights_and_the_same_metrics(at, where, tmp_path, whole_run):
+    command = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(at), where]
+    done = subprocess.run([*command, str(tmp_path)], env=ENVIRONMENT, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    assert (tmp_path / "checkpoint.safetensors").exists() == (where == "replace" or at > 4)
+    model, history = run_into(tmp_path)
+    whole, whole_history, whole_folder = whole_run
+    assert same_weights(model, whole)
+    assert rows_of(tmp_path) == rows_of(whole_folder)
+    for row, expected in zip(history, whole_history, strict=True):
+        assert row | {"seconds": 0} == expected | {"seconds": 0}
+    one, other = (load_file(f / "checkpoint.safetensors") for f in (tmp_path, whole_folder))
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_resuming_a_finished_run_changes_nothing(tmp_path):
+    model, history = run_into(tmp_path)
+    before = (tmp_path / "metrics.csv").read_bytes()
+    again, history_again = run_into(tmp_path)
+    assert same_weights(model, again)
+    assert history == history_again
+    assert (tmp_path / "metrics.csv").read_bytes() == before
+
+
+def test_seconds_go_on_after_a_pause(tmp_path):
+    steps = []
+
+    def stop():
+        steps.append(0)
+        if len(steps) == 10:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_into(tmp_path, during_step=stop)
+    time.sleep(0.3)
+    _, history = run_into(tmp_path)
+    seconds = [row["seconds"] for row in history]
+    assert seconds == sorted(seconds)
+
+
+def test_a_folder_that_holds_a_run_is_not_overwritten(tmp_path):
+    run_into(tmp_path)
+    with pytest.raises(ValueError, match="already holds a run; resume it"):
+        run_into(tmp_path, resume=False)
+
+
+def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch):
+    real, calls = os.fsync, []
+
+    def fsync(descriptor):
+        calls.append(descriptor)
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith("checkpoint.safetensors.tmp"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(descriptor)
+
+    steps = []
+
+    def stop():
+        steps.append(0)
+        if len(steps) == 7:  # after the checkpoint of step 4
+            monkeypatch.setattr(os, "fsync", fsync)
+
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("needs /proc to see which file is being written")
+    with pytest.raises(OSError, match="checkpoint of step 8 could not be written") as caught:
+        run_into(tmp_path, during_step=stop)
+    assert caught.value.errno == errno.ENOSPC
+    assert "No space left on device" in str(caught.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "checkpoint.safetensors",
+        "metrics.csv",
+    ]
+    monkeypatch.setattr(os, "fsync", real)
+    model, _ = run_into(tmp_path)
+    whole, _ = run_into(tmp_path / "other")
+    assert same_weights(model, whole)
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
+    path = tmp_path / "a"
+    checkpoints.write_atomically(path, b"old")
+
+    def replace(*paths):
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(OSError, match="quota"):
+        checkpoints.write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_checkpoint_is_safetensors_and_load_weights_reads_it(tmp_path):
+    model, _ = run_into(tmp_path)
+    tensors = load_file(tmp_path / "checkpoint.safetensors")
+    assert {name.split(".")[0] for name in tensors} == {"model", "optimizer"}
+    assert torch.equal(tensors["model.6.weight"], model[6].weight)
+    fresh = tiny_model(seed=5)
+    checkpoints.load_weights(tmp_path / "checkpoint.safetensors", fresh)
+    assert same_weights(fresh, model)
+
+
+def test_shared_weights_survive_a_checkpoint(tmp_path):
+    def shared():
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Flatten(), nn.Linear(40, 40), nn.GELU(), nn.Linear(40, 40))
+        model[3].weight = model[1].weight
+        return model
+
+    model = shared()
+    train(model, *tiny_data(), tiny_config(epochs=1), folder=RunFolder(tmp_path))
+    fresh = shared()
+    checkpoints.load_weights(tmp_path / "checkpoint.safetensors", fresh)
+    assert same_weights(fresh, model)
+    assert fresh[3].weight is fresh[1].weight
+
+
+def test_tensorboard_files_hold_the_losses(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    folder = RunFolder(tmp_path, tensorboard=True)
+    history = train(tiny_model(), *tiny_data(), tiny_config(epochs=1), folder=folder)
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    losses = {event.step: event.value for event in events.Scalars("loss")}
+    assert losses == pytest.approx({row["step"]: row["loss"] for row in history})
+
+
+# --- two processes
+
+TWO = """
+import sys, torch
+sys.path.insert(0, sys.argv[1])
+from test_training import *
+from vitbook.processes import process_group, rank
+torch.set_num_threads(1)
+with process_group("cpu"):
+    model = tiny_model(dropout=0.0)
+    history = train(model, *tiny_data(), tiny_config(), augment=augmentation(shift=1),
+                    evaluate_on=tiny_data(21), folder=RunFolder(sys.argv[2], resume=True))
+    if rank() == 0:
+        print(history[-1]["val_accuracy"], history[-1]["val_loss"])
+"""
+
+
+def two_processes(folder):
+    launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", "--no-python"]
+    command = [sys.executable, *launch, sys.executable, "-c", TWO, str(Path(__file__).parent)]
+    done = subprocess.run([*command, str(folder)], env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [float(number) for number in done.stdout.split()]
+
+
+def test_two_processes_make_the_updates_of_one(tmp_path):
+    accuracy, loss = two_processes(tmp_path / "two")
+    model = tiny_model(dropout=0.0)
+    history = train(
+        model,
+        *tiny_data(),
+        tiny_config(),
+        augment=augmentation(shift=1),
+        evaluate_on=tiny_data(21),
+        folder=RunFolder(tmp_path / "one"),
+    )
+    assert history[-1]["val_accuracy"] == pytest.approx(accuracy)
+    assert history[-1]["val_loss"] == pytest.approx(loss, rel=1e-4)
+    two = load_file(tmp_path / "two" / "checkpoint.safetensors")
+    one = load_file(tmp_path / "one" / "checkpoint.safetensors")
+    assert two.keys() == one.keys()
+    for name in one:
+        torch.testing.assert_close(two[name], one[name], rtol=1e-4, atol=1e-6)
+    for a, b in zip(rows_of(tmp_path / "one"), rows_of(tmp_path / "two"), strict=True):
+        assert float(a["loss"]) == pytest.approx(float(b["loss"]), rel=1e-4)
+        assert float(a["grad_norm"]) == pytest.approx(float(b["grad_norm"]), rel=1e-3)
+    # and both go on from the checkpoint that only process 0 wrote
+    assert two_processes(tmp_path / "two") == [accuracy, loss]
+
+
+# --- what is refused
+
+
+def trained(tmp_path, model=None, **changes):
+    folder = RunFolder(tmp_path, resume=True)
+    return train(model or tiny_model(), *tiny_data(), tiny_config(**changes), folder=folder)
+
+
+def test_a_checkpoint_of_another_shape_is_named(tmp_path):
+    trained(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"of another model: it holds \(12,\) as 4\.bias"
+    ) as caught:
+        trained(tmp_path, tiny_model(width=13))
+    assert "this model needs (13,)" in str(caught.value)
+
+
+def test_a_checkpoint_of_another_recipe_is_named(tmp_path):
+    trained(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"epochs was 4, now 5, learning_rate was 0\.001, now 0\.1"
+    ):
+        trained(tmp_path, epochs=5, learning_rate=0.1)
+
+
+def test_a_checkpoint_of_other_images_is_named(tmp_path):
+    trained(tmp_path)
+    images, labels = tiny_data()
+    with pytest.raises(ValueError, match="images are not those of the run"):
+        train(
+            tiny_model(), images + 1, labels, tiny_config(), folder=RunFolder(tmp_path, resume=True)
+        )
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:100], lambda data: b"", lambda data: b"x" * 50]
+)
+def test_a_damaged_checkpoint_is_named(tmp_path, damage):
+    trained(tmp_path)
+    path = tmp_path / "checkpoint.safetensors"
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ValueError, match=r"checkpoint .*checkpoint\.safetensors is damaged"):
+        trained(tmp_path)
+
+
+def test_another_safetensors_file_is_no_checkpoint(tmp_path):
+    save_file({"a": torch.zeros(2)}, tmp_path / "checkpoint.safetensors")
+    with pytest.raises(ValueError, match="not a checkpoint of this program"):
+        trained(tmp_path)
+
+
+def test_metrics_that_lack_steps_are_named(tmp_path):
+    trained(tmp_path)
+    lines = (tmp_path / "metrics.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "metrics.csv").write_text("".join(lines[:10] + lines[11:]))
+    with pytest.raises(ValueError, match=r"metrics\.csv must hold the steps 1 to 24"):
+        trained(tmp_path)
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_checkpoint(tmp_path):
+    calls = []
+
+    def loss_function(logits, labels):
+        calls.append(0)
+        return F.cross_entropy(logits, labels) * (math.nan if len(calls) == 9 else 1)
+
+    folder = RunFolder(tmp_path)
+    with pytest.raises(ArithmeticError, match="training diverged: step 9 has the loss nan"):
+        train(tiny_model(), *tiny_data(), tiny_config(), loss_function=loss_function, folder=folder)
+    tensors = load_file(tmp_path / "checkpoint.safetensors")
+    assert all(tensor.isfinite().all() for tensor in tensors.values())
+
+
+def test_no_tensorboard_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ValueError, match="pip install tensorboard"):
+        train(
+            tiny_model(), *tiny_data(), tiny_config(), folder=RunFolder(tmp_path, tensorboard=True)
+        )
+
+
+IMAGES, LABELS = tiny_data()
+BAD_INPUT = [
+    ("neither", lambda: TrainConfig(), ValueError, "either epochs or steps"),
+    ("both", lambda: TrainConfig(epochs=1, steps=1), ValueError, "either epochs or steps"),
+    ("epochs", lambda: TrainConfig(epochs=0), ValueError, "epochs must be at least 1, got 0"),
+    ("steps", lambda: TrainConfig(steps=2.5), TypeError, "steps must be a whole number"),
+    ("batch", lambda: tiny_config(batch_size=0), ValueError, "batch_size must be at least 1"),
+    ("rate", lambda: tiny_config(learning_rate=0), ValueError, "learning_rate must be finite and"),
+    ("rate-nan", lambda: tiny_config(learning_rate=math.nan), ValueError, "learning_rate"),
+    (
+        "decay",
+        lambda: tiny_config(weight_decay=-1),
+        ValueError,
+        "weight_decay must not be negative",
+    ),
+    ("warmup", lambda: tiny_config(warmup_steps=-1), ValueError, "warmup_steps must be at least 0"),
+    ("smoothing", lambda: tiny_config(label_smoothing=1), ValueError, "label_smoothing must be"),
+    ("clip", lambda: tiny_config(clip_norm=0), ValueError, "clip_norm must be finite and greater"),
+    ("betas", lambda: tiny_config(betas=(0.9,)), ValueError, "betas must be two numbers"),
+    ("betas-1", lambda: tiny_config(betas=(0.9, 1.0)), ValueError, "betas must be at least 0"),
+    ("seed", lambda: tiny_config(seed=-1), ValueError, "seed must be at least 0"),
+    ("precision", lambda: tiny_config(precision="fp16"), ValueError, "precision must be one of"),
+    ("compile", lambda: tiny_config(compile="no"), TypeError, "compile"),
+    ("step", lambda: warmup_cosine(10, 10, 2), ValueError, "step must be below total_steps = 10"),
+    ("step-negative", lambda: warmup_cosine(-1, 10, 2), ValueError, "step must be at least 0"),
+    ("total", lambda: warmup_cosine(0, 0, 2), ValueError, "total_steps must be at least 1"),
+    ("no-parameters", lambda: parameter_groups(nn.GELU(), 0.1), ValueError, "no parameter"),
+    (
+        "images",
+        lambda: train(tiny_model(), IMAGES.long(), LABELS, tiny_config()),
+        TypeError,
+        "images must be a float or uint8 tensor, got torch.int64",
+    ),
+    (
+        "labels",
+        lambda: train(tiny_model(), IMAGES, LABELS[:-1], tiny_config()),
+        ValueError,
+        "labels must have the shape (50,), one for each image, got (49,)",
+    ),
+    (
+        "labels-float",
+        lambda: train(tiny_model(), IMAGES, LABELS.float(), tiny_config()),
+        TypeError,
+        "labels must be a tensor of class numbers, got torch.float32",
+    ),
+    (
+        "empty",
+        lambda: train(tiny_model(), IMAGES[:0], LABELS[:0], tiny_config()),
+        ValueError,
+        "images must not be empty",
+    ),
+    (
+        "too-few",
+        lambda: train(tiny_model(), IMAGES[:7], LABELS[:7], tiny_config()),
+        ValueError,
+        "batch_size must be at most the number of images, 7, got 8",
+    ),
+    (
+        "config",
+        lambda: train(tiny_model(), IMAGES, LABELS, {"epochs": 3}),
+        TypeError,
+        "config must be a TrainConfig, got dict",
+    ),
+    (
+        "evaluate-every",
+        lambda: train(tiny_model(), IMAGES, LABELS, tiny_config(), evaluate_every=0),
+        ValueError,
+        "evaluate_every must be at least 1",
+    ),
+    (
+        "evaluate-on",
+        lambda: train(
+            tiny_model(), IMAGES, LABELS, tiny_config(), evaluate_on=(IMAGES, LABELS[:2])
+        ),
+        ValueError,
+        "evaluate_on: labels must have the shape (50,)",
+    ),
+    (
+        "evaluate-empty",
+        lambda: evaluate(tiny_model(), IMAGES[:0], LABELS[:0]),
+        ValueError,
+        "images must not be empty",
+    ),
+    (
+        "evaluate-batch",
+        lambda: evaluate(tiny_model(), IMAGES, LABELS, batch_size=0),
+        ValueError,
+        "batch_size must be at least 1",
+    ),
+    ("folder", lambda: RunFolder("x", checkpoint_every=0), ValueError, "checkpoint_every must be"),
+    ("resume", lambda: RunFolder("x", resume=1), TypeError, "resume"),
+    (
+        "no-checkpoint",
+        lambda: checkpoints.load_weights("nowhere/checkpoint.safetensors", tiny_model()),
+        FileNotFoundError,
+        "there is no checkpoint nowhere",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"), [row[1:] for row in BAD_INPUT], ids=[row[0] for row in BAD_INPUT]
+)
+def test_bad_input_is_named(call, error, words):
+    with pytest.raises(error) as caught:
+        call()
+    assert words in str(caught.value)
