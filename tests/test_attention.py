@@ -1,4 +1,4 @@
-"""B = 2, N = 5, D = 12, h = 3, d = 4, N_k = 7: no two sizes alike, so that a swapped axis shows."""
+"""B = 2, N = 6, N_k = 7, D = 20, h = 4, d = 5, and 3 for q, k, v: a swapped axis shows."""
 
 import math
 
@@ -17,7 +17,7 @@ from vitbook.attention import (
     scaled_dot_product_attention,
 )
 
-B, N, NK, D, H, d = 2, 5, 7, 12, 3, 4
+B, N, NK, D, H, d = 2, 6, 7, 20, 4, 5
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def _seed():
     torch.manual_seed(0)
 
 
-def qkv(value_dim=6):
+def qkv(value_dim=9):
     return torch.randn(B, H, N, d), torch.randn(B, H, NK, d), torch.randn(B, H, NK, value_dim)
 
 
@@ -131,10 +131,10 @@ def test_nan_in_the_input_is_not_hidden_by_the_mask():
 def test_no_leading_axes_and_broadcast_leading_axes_work():
     q, k, v = qkv()
     alone, _ = scaled_dot_product_attention(q[0, 0], k[0, 0], v[0, 0])
-    assert alone.shape == (N, 6)
+    assert alone.shape == (N, 9)
     shared_keys, _ = scaled_dot_product_attention(q, k[:1, :1], v[:1, :1])
     assert_close(shared_keys[0, 0], alone)
-    assert shared_keys.shape == (B, H, N, 6)
+    assert shared_keys.shape == (B, H, N, 9)
 
 
 # masks
@@ -166,7 +166,7 @@ def test_padding_mask_marks_the_real_tokens_of_each_sequence():
 
 def test_a_padded_sequence_gives_what_the_short_one_gives():
     layer, x = self_attention(), torch.randn(B, N, D)
-    padded = layer(x, padding_mask([3, 5], N))
+    padded = layer(x, padding_mask([3, 6], N))
     assert_close(padded[0, :3], layer(x[:1, :3])[0])
     assert_close(padded[1], layer(x)[1])
 
@@ -187,7 +187,7 @@ def test_self_attention_equals_torchs_in_outputs_and_weights(masked):
 
 def test_self_attention_with_padding_equals_torchs():
     layer, x = self_attention(), torch.randn(B, N, D)
-    mask = padding_mask([3, 5], N)
+    mask = padding_mask([3, 6], N)
     theirs, their_weights = torch_twin(layer)(
         x, x, x, key_padding_mask=~mask[:, 0, 0], average_attn_weights=False
     )
@@ -240,7 +240,7 @@ def test_a_query_that_may_attend_to_nothing_gets_only_the_projections_bias():
 
 
 def test_permuting_the_tokens_permutes_the_output():
-    layer, x, order = self_attention(), torch.randn(B, N, D), torch.tensor([3, 0, 4, 1, 2])
+    layer, x, order = self_attention(), torch.randn(B, N, D), torch.tensor([3, 0, 4, 1, 5, 2])
     assert_close(layer(x[:, order]), layer(x)[:, order])
     maps = layer.attention_weights(x)
     assert_close(layer.attention_weights(x[:, order]), maps[:, :, order][..., order])
@@ -326,22 +326,22 @@ BAD_INPUT = [
     ("q-not-a-tensor", lambda: sdpa([1.0], k, v), TypeError, "q must be a torch.Tensor"),
     ("k-whole-numbers", lambda: sdpa(q, k.long(), v), TypeError, "k must hold floating-point"),
     ("v-one-axis", lambda: sdpa(q, k, v[0, 0, 0]), ValueError, "v must have the axes"),
-    ("q-k-widths", lambda: sdpa(q, k[..., :3], v), ValueError, "as wide as q, d = 4"),
-    ("k-v-lengths", lambda: sdpa(q, k, v[..., :6, :]), ValueError, "one row per key, 7"),
-    ("leading-axes", lambda: sdpa(q, k[:, :2], v), ValueError, "(2, 3, 5, 4), (2, 2, 7, 4), (2, 3"),
+    ("q-k-widths", lambda: sdpa(q, k[..., :3], v), ValueError, "as wide as q, d = 5"),
+    ("k-v-lengths", lambda: sdpa(q, k, v[:, :, :6]), ValueError, "one row per key, 7"),
+    ("leading-axes", lambda: sdpa(q, k[:, :2], v), ValueError, "(2, 4, 6, 5), (2, 2, 7, 5), (2, 4"),
     ("mask-floats", lambda: sdpa(q, k, v, torch.zeros(N, NK)), TypeError, "got torch.float32"),
     ("mask-list", lambda: sdpa(q, k, v, [True]), TypeError, "got list"),
     (
         "mask-transposed",
         lambda: sdpa(q, k, v, torch.ones(NK, N, dtype=torch.bool)),
         ValueError,
-        "got the shape (7, 5)",
+        "got the shape (7, 6)",
     ),
     (
         "mask-too-many-axes",
         lambda: sdpa(q[0], k[0], v[0], torch.ones(B, H, N, NK, dtype=torch.bool)),
         ValueError,
-        "broadcastable to (..., N_q, N_k) = (3, 5, 7)",
+        "broadcastable to (..., N_q, N_k) = (4, 6, 7)",
     ),
     ("causal-negative", lambda: causal_mask(-1), ValueError, "n must be at least 1, got -1"),
     ("causal-float", lambda: causal_mask(2.0), TypeError, "n must be a whole number, got 2.0"),
@@ -382,8 +382,8 @@ BAD_INPUT = [
         "got nan",
     ),
     ("tokens-two-axes", lambda: layer(x[0]), ValueError, "x must have the axes (B, N, D)"),
-    ("tokens-width", lambda: layer(x[..., :11]), ValueError, "embed_dim = 12, got 11"),
-    ("tokens-numpy", lambda: layer(np.zeros((2, 5, 12))), TypeError, "got ndarray"),
+    ("tokens-width", lambda: layer(x[..., :11]), ValueError, "embed_dim = 20, got 11"),
+    ("tokens-numpy", lambda: layer(np.zeros((2, 6, 20))), TypeError, "got ndarray"),
     ("tokens-int", lambda: layer.attention_weights(x.int()), TypeError, "got torch.int32"),
     (
         "mask-ambiguous",
@@ -395,7 +395,7 @@ BAD_INPUT = [
         "mask-wrong-length",
         lambda: layer.attention_weights(x, causal_mask(4)),
         ValueError,
-        "(B, h, N_q, N_k) = (2, 3, 5, 5)",
+        "(B, h, N_q, N_k) = (2, 4, 6, 6)",
     ),
     (
         "context-batch",
@@ -408,7 +408,7 @@ BAD_INPUT = [
         "cross-mask-transposed",
         lambda: cross(x, context, torch.ones(NK, N, dtype=torch.bool)),
         ValueError,
-        "(2, 3, 5, 7), got the shape (7, 5)",
+        "(2, 4, 6, 7), got the shape (7, 6)",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""B = 2, N = 5, D = 12, h = 3, hidden 30: no two sizes alike, so that a swapped axis shows."""
+"""B = 2, N = 5, D = 12, h = 4, hidden 30: no two sizes alike, so that a swapped axis shows."""
 
 import math
 from functools import partial
@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from vitbook.attention import MultiHeadSelfAttention, causal_mask, padding_mask
 from vitbook.encoder import MLP, Encoder, EncoderBlock
 
-B, N, D, H, L = 2, 5, 12, 3, 4
+B, N, D, H, L = 2, 5, 12, 4, 3
 
 
 @pytest.fixture(autouse=True)
