@@ -18,6 +18,7 @@ from experiments.machinery.files import half_precision, write_json
 from experiments.machinery.fingerprint import fingerprint
 from experiments.machinery.recording import write_record
 from experiments.machinery.verify import verify
+from vitbook.patches import patchify
 from vitbook.records import load_record
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -347,3 +348,15 @@ def test_every_experiment_has_a_record_that_still_holds(name):
 
     holds, why = verify(name, FOLDER, stamp=False)
     assert holds, f"{name}: {why}"
+
+
+def test_painting_over_a_patch_changes_that_patch_only_and_leaves_no_glyph():
+    load_experiment("matching_pairs")
+    module = sys.modules["experiment_matching_pairs"]
+    pairs = module.matching_pairs(6, seed=3, noise=0.0)
+    partner = pairs.glyph_patches(8)[:, 1]  # (n, 16)
+    hidden = module.hide(pairs, partner, seed=0)
+    assert hidden.shape == pairs.images.shape
+    patches = patchify(hidden, 8)  # (n, 16, 64)
+    assert (patches[partner] == 0).all()
+    torch.testing.assert_close(patches[~partner], patchify(pairs.images, 8)[~partner])
