@@ -100,8 +100,10 @@ def main() -> int:
         return 0
     stamp.unlink(missing_ok=True)
     step(ROOT, "execute.py")
+    print("Rendering the pages", flush=True)
     if sphinx(ROOT, build, ROOT / "_toc.yml", strict=True):
         raise SystemExit("make book: warnings or errors (above); the site is not finished.")
+    (build / "html" / ".nojekyll").touch()  # so that GitHub Pages serves _static as well
     step(ROOT, "export_notebooks.py")
     step(ROOT, "check_site.py")
     state["notebooks"] = digest(ROOT, [], ["notebooks"])  # after: the export has just written it

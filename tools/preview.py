@@ -35,7 +35,9 @@ def main() -> int:
         print("\n".join(failures), file=sys.stderr)
         return 1
     others = [other for other in COMPANIONS if other != name and (book / f"{other}.md").is_file()]
-    toc = {"format": "jb-book", "root": name, "chapters": [{"file": other} for other in others]}
+    toc = {"format": "jb-book", "root": name}
+    if others:
+        toc["chapters"] = [{"file": other} for other in others]
     (build / "_toc.yml").write_text(yaml.safe_dump(toc))
     status = sphinx(ROOT, build, build / "_toc.yml", strict=False)
     print(f"Open {(build / 'html' / f'{name}.html').as_uri()}")
