@@ -1,0 +1,217 @@
+"""Matching pairs: does a ViT need attention, does attention find the partner, and is it used?"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
+from vitbook.attention import MultiHeadSelfAttention
+from vitbook.controls import NoMixing, UniformAttention
+from vitbook.data import MatchingPairs, matching_pairs
+from vitbook.inspection import attention_hits, attention_maps
+from vitbook.training import TrainConfig, evaluate, train
+from vitbook.vit import VisionTransformer
+
+MODEL = {
+    "image_size": 32,
+    "patch_size": 8,
+    "in_channels": 1,
+    "num_classes": 2,
+    "embed_dim": 64,
+    "depth": 2,
+    "num_heads": 4,
+    "mlp_ratio": 2.0,
+    "pool": "mean",
+    "positions": "sincos_2d",
+}
+RECIPE = {"steps": 600, "batch_size": 128, "learning_rate": 2e-3, "warmup_steps": 50}
+# What serves a control best on the validation images; with the ViT's own settings both only guess.
+CONTROLS = {
+    "uniform": {"positions": "learned", "steps": 1200},
+    "none": {"positions": "learned", "steps": 600},
+}
+IMAGES = {"train": 20_000, "validation": 2_000, "test": 2_000}
+MIXERS = {
+    "attention": MultiHeadSelfAttention,
+    "uniform": UniformAttention,
+    "none": NoMixing,
+}
+
+
+def images(part: str, scale: float = 1.0) -> MatchingPairs:
+    """The part's images; each part has a seed of its own."""
+    return matching_pairs(scaled(IMAGES[part], scale), seed=list(IMAGES).index(part))
+
+
+def build(mixing: str, seed: int) -> VisionTransformer:
+    torch.manual_seed(seed)
+    positions = CONTROLS.get(mixing, MODEL)["positions"]
+    return VisionTransformer(**{**MODEL, "positions": positions}, attn_layer=MIXERS[mixing])
+
+
+def steps(mixing: str) -> int:
+    return CONTROLS.get(mixing, RECIPE)["steps"]
+
+
+def hit_rates(model: VisionTransformer, pairs: MatchingPairs) -> tuple[Tensor, Tensor]:
+    """How often each layer and head finds the other glyph, (L, h): same and different images."""
+    first, second = pairs.glyph_patches(MODEL["patch_size"]).unbind(1)  # (n, N)
+    maps = attention_maps(model, pairs.images)
+    there = attention_hits(maps, first, second, num_prefix=0)  # (L, n, h)
+    back = attention_hits(maps, second, first, num_prefix=0)
+    hits, same = (there + back) / 2, pairs.labels == 1
+    return hits[:, same].mean(dim=1), hits[:, ~same].mean(dim=1)
+
+
+def chosen_head(model: VisionTransformer, validation: MatchingPairs) -> tuple[int, int]:
+    """The layer and head that find the partner most often on the validation images."""
+    same, _ = hit_rates(model, validation)
+    return divmod(int(same.argmax()), same.shape[1])
+
+
+def hide(pairs: MatchingPairs, patches: Tensor, seed: int) -> Tensor:
+    """Images in which some patches, boolean (n, N), are painted over.
+
+    The paint is one of the image's own patches without a glyph, so that nothing new appears.
+    """
+    size, side = MODEL["patch_size"], MODEL["image_size"] // MODEL["patch_size"]
+    empty = ~pairs.glyph_patches(size).any(dim=1)  # (n, N)
+    random = torch.Generator().manual_seed(seed)
+    source = torch.multinomial(empty.float(), 1, generator=random)[:, 0]  # (n,)
+    tiles = pairs.images.unfold(2, size, size).unfold(3, size, size)[:, 0]  # (n, side, side, P, P)
+    tiles = tiles.reshape(len(patches), side * side, size, size).clone()
+    paint = tiles[torch.arange(len(patches)), source]  # (n, P, P)
+    tiles = torch.where(patches[:, :, None, None], paint[:, None], tiles)
+    tiles = tiles.view(-1, side, side, size, size).transpose(2, 3)  # (n, side, P, side, P)
+    return tiles.reshape(pairs.images.shape)
+
+
+def causes(model: VisionTransformer, test: MatchingPairs) -> dict[str, float]:
+    """What the model says of untouched images, with one glyph or another patch painted over."""
+    glyphs = test.glyph_patches(MODEL["patch_size"])  # (n, 2, N)
+    random = torch.Generator().manual_seed(0)
+    other = torch.multinomial((~glyphs.any(dim=1)).float(), 1, generator=random)
+    other = torch.zeros_like(glyphs[:, 0]).scatter(1, other, True)
+    pictures = {
+        "untouched": test.images,
+        "partner_hidden": hide(test, glyphs[:, 1], seed=1),
+        "other_hidden": hide(test, other, seed=1),
+    }
+    same, metrics = test.labels == 1, {}
+    for name, images in pictures.items():
+        with torch.no_grad():
+            says_same = model(images).argmax(dim=1) == 1  # (n,)
+        metrics[f"accuracy_{name}"] = float((says_same == same).float().mean())
+        metrics[f"says_same_{name}"] = float(says_same[same].float().mean())
+        metrics[f"says_same_of_different_{name}"] = float(says_same[~same].float().mean())
+    return metrics
+
+
+def cuts(model: VisionTransformer, test: MatchingPairs) -> dict[str, float]:
+    """Accuracy when some tokens may not look at others, in all layers and heads; the images stay."""
+    glyphs = test.glyph_patches(MODEL["patch_size"])  # (n, 2, N)
+    first, second = glyphs.unbind(1)
+    empty = ~glyphs.any(dim=1)
+    random = torch.Generator().manual_seed(0)
+    one = torch.zeros_like(empty).scatter(
+        1, torch.multinomial(empty.float(), 1, generator=random), True
+    )
+
+    def arrows(queries: Tensor, keys: Tensor) -> Tensor:
+        return queries[:, :, None] & keys[:, None, :]  # (n, N, N)
+
+    forbidden = {
+        "between_glyphs": arrows(first, second) | arrows(second, first),
+        "partner_for_all": arrows(~second, second),
+        "empty_to_glyphs": arrows(empty, ~empty),
+        "random_empty": arrows(~one, one),
+    }
+    metrics = {}
+    for name, arrow in forbidden.items():
+        with torch.no_grad():
+            x = model.positions(model.patch_embed(test.images))  # (n, N, D)
+            logits = model.forward_head(model.encoder(x, ~arrow[:, None]))  # (n, 2)
+        right = logits.argmax(dim=1) == test.labels
+        metrics[f"accuracy_cut_{name}"] = float(right.float().mean())
+    return metrics
+
+
+def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+    """Train one model; for attention, also look where it looks."""
+    parts = {part: images(part, scale) for part in IMAGES}
+    model = build(condition["mixing"], seed)
+    before = chosen_head(model, parts["validation"])
+    untrained = float(hit_rates(model, parts["test"])[0][before])
+    recipe = {**RECIPE, "steps": scaled(steps(condition["mixing"]), scale)}
+    config = TrainConfig(**recipe, seed=seed)
+    config = config if scale == 1 else TrainConfig(**{**recipe, "batch_size": 8}, seed=seed)
+    history = train(
+        model,
+        parts["train"].images,
+        parts["train"].labels,
+        config,
+        loss_function=logged(log),
+        progress=False,
+    )
+    test = parts["test"]
+    metrics = {
+        "test_accuracy": evaluate(model, test.images, test.labels).accuracy,
+        "loss": [round(row["loss"], 5) for row in history][:: max(1, len(history) // 100)],
+        "parameters": sum(p.numel() for p in model.parameters()),
+    }
+    layer, head = chosen_head(model, parts["validation"])
+    same, different = hit_rates(model, test)
+    metrics |= {
+        "hit_rate": float(same[layer, head]),
+        "hit_rate_different": float(different[layer, head]),
+        "hit_rate_untrained": untrained,
+        "hit_rates": same.tolist(),
+        "layer": layer,
+        "head": head,
+        **causes(model, test),
+    }
+    if condition["mixing"] != "attention":
+        return Outcome(metrics)
+    return Outcome({**metrics, **cuts(model, test)}, model.state_dict())
+
+
+EXPERIMENT = Experiment(
+    what="Are two glyphs far apart the same? A ViT, and two controls that cannot choose whom to "
+    "listen to, on generated 32 x 32 images.",
+    chosen_on="validation images drawn with a seed of their own (settings, layer and head)",
+    metrics={
+        "test_accuracy": "share of 2,000 test images answered rightly",
+        "hit_rate": 'share of "same" test images in which the strongest patch, the glyph\'s own '
+        "left out, is its partner (both directions; layer and head chosen on validation images)",
+        "hit_rate_different": "the same, on test images of two different glyphs",
+        "hit_rate_untrained": "hit_rate before training, layer and head chosen in the same way",
+        "hit_rates": 'hit rate on "same" test images of each layer and head',
+        "layer": "the chosen layer, from 0",
+        "head": "the chosen head, from 0",
+        "accuracy_untouched": "share of the test images answered rightly, as they are",
+        "accuracy_partner_hidden": "the same, with one of the two glyphs painted over",
+        "accuracy_other_hidden": "the same, with a patch without glyph painted over",
+        "says_same_untouched": 'share of "same" test images called "same"',
+        "says_same_partner_hidden": "the same, with one of the two glyphs painted over",
+        "says_same_other_hidden": "the same, with a patch without glyph painted over",
+        "says_same_of_different_untouched": 'share of "different" test images called "same"',
+        "says_same_of_different_partner_hidden": "the same, with one of the glyphs painted over",
+        "says_same_of_different_other_hidden": "the same, with a patch without glyph painted over",
+        "accuracy_cut_between_glyphs": "images untouched, but in no layer and head may the two "
+        "glyphs look at each other",
+        "accuracy_cut_partner_for_all": "the same, no other patch may look at one of the glyphs",
+        "accuracy_cut_empty_to_glyphs": "the same, patches without glyph may not look at glyphs",
+        "accuracy_cut_random_empty": "the same, no other patch may look at one patch without glyph",
+        "loss": "training loss, about 100 points",
+        "parameters": "numbers that are learned",
+    },
+    conditions=[{"mixing": mixing} for mixing in MIXERS],
+    seeds=range(5),
+    run=run,
+    data=lambda: {f"matching pairs, {part}": checksum(*images(part)) for part in IMAGES},
+    settings={"model": MODEL, "training": RECIPE, "controls": CONTROLS, "images": IMAGES},
+    replay=({"mixing": "attention"}, 0),
+    keep={"attention": ({"mixing": "attention"}, 0)},
+    steps=lambda condition: steps(condition["mixing"]),
+)
