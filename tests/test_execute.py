@@ -5,8 +5,9 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from chapters import Store, find_chapters, toc_files
 from digest import Sources, chapter_digest, needs
-from execute import Store, execute, find_chapters, merge_streams, toc_files
+from execute import execute, merge_streams
 from myst_nb.core.read import read_myst_markdown_notebook
 from nbformat import NotebookNode
 

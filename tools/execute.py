@@ -11,30 +11,26 @@ and every time until it is mended; nothing of a failed chapter enters the cache.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import queue
 import re
+import shutil
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import nbclient
 import yaml
-from digest import Sources, chapter_digest
-from jupyter_cache import get_cache
-from jupyter_cache.base import CacheBundleIn
+from chapters import Chapter, Store, find_chapters
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
-from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
 
 ROOT = Path(__file__).resolve().parents[1]
-STATE = "digests.json"
-LEADING_ZERO_TIME = 0.05  # seconds a chapter without history is taken to last
 
 
 class CellError(Exception):
@@ -45,22 +41,6 @@ class CellError(Exception):
         self.report = "\n".join(
             [f"FAILED {chapter}, {cell}", "-" * 72, source, "-" * 72, reason.rstrip(), ""]
         )
-
-
-class Chapter:
-    """One page with code cells: its notebook, its digest, its key in the cache."""
-
-    def __init__(self, path: Path, name: str, sources: Sources):
-        self.path, self.name = path, name
-        self.notebook = read_myst_markdown_notebook(
-            path.read_text("utf8"), add_source_map=True, path=path
-        )
-        self.digest = chapter_digest(self.notebook, path.parent, sources)
-        self.cells = [
-            cell for cell in self.notebook.cells if cell.cell_type == "code" and cell.source.strip()
-        ]
-        self.seconds = 0.0
-        self.cell_seconds: list[float] = []
 
 
 class Client(nbclient.NotebookClient):
@@ -148,105 +128,29 @@ def kernel_environment(root: Path, build: Path) -> dict[str, str]:
     }
 
 
+def build_font_cache(environment: dict[str, str]) -> None:
+    """Let matplotlib look for fonts now: in a cell it would say so on stderr, once per machine."""
+    if not list(Path(environment["MPLCONFIGDIR"]).glob("fontlist*")):
+        command = [sys.executable, "-c", "import matplotlib.font_manager"]
+        subprocess.run(command, env=environment, check=False, capture_output=True)
+
+
 @contextmanager
 def sockets_folder():
     """A folder with a short name (socket paths are limited to about 100 characters)."""
+    before = os.environ.get("JUPYTER_RUNTIME_DIR")
     with tempfile.TemporaryDirectory(prefix="book-", ignore_cleanup_errors=True) as folder:
         os.environ["JUPYTER_RUNTIME_DIR"] = folder
-        yield Path(folder)
-
-
-def toc_files(toc: Path) -> list[str]:
-    """The files named in a table of contents, in its order, without their endings."""
-
-    def walk(node):
-        if isinstance(node, dict):
-            for key in ("root", "file"):
-                if key in node:
-                    yield str(node[key]).removesuffix(".md")
-            for key in ("parts", "chapters", "sections", "subtrees", "entries"):
-                yield from walk(node.get(key) or [])
-        elif isinstance(node, list):
-            for item in node:
-                yield from walk(item)
-
-    return list(walk(yaml.safe_load(toc.read_text("utf8"))))
-
-
-def find_chapters(root: Path, pages: list[Path]) -> list[Chapter]:
-    """The pages with code cells: those named, or all of the table of contents."""
-    book, sources = root / "book", Sources(root)
-    if not pages:
-        pages = [book / f"{name}.md" for name in toc_files(root / "_toc.yml")]
-    missing = [str(page) for page in pages if not page.is_file()]
-    if missing:
-        raise SystemExit(f"No such page: {', '.join(missing)} (see _toc.yml)")
-    chapters = []
-    for page in pages:
-        if is_myst_markdown_notebook(page.read_text("utf8")):
-            name = page.resolve().relative_to(book.resolve()).with_suffix("").as_posix()
-            chapter = Chapter(page.resolve(), name, sources)
-            if chapter.cells:
-                chapters.append(chapter)
-    return chapters
-
-
-class Store:
-    """The cache of executed chapters, and the digest that each was executed at."""
-
-    def __init__(self, folder: Path):
-        self.cache = get_cache(str(folder))
-        self.file = folder / STATE
-        self.state = json.loads(self.file.read_text()) if self.file.is_file() else {}
-
-    def key(self, chapter: Chapter) -> str:
-        return self.cache.create_hashed_notebook(chapter.notebook)[1]
-
-    def is_fresh(self, chapter: Chapter) -> bool:
-        entry = self.state.get(chapter.name, {})
-        if entry.get("digest") != chapter.digest or entry.get("key") != self.key(chapter):
-            return False
         try:
-            self.cache.match_cache_notebook(chapter.notebook)
-        except KeyError:
-            return False
-        return True
-
-    def seconds(self, chapter: Chapter) -> float:
-        return self.state.get(chapter.name, {}).get("seconds", LEADING_ZERO_TIME)
-
-    def forget(self, chapter: Chapter) -> None:
-        self.state.pop(chapter.name, None)
-        self._write()
-        with suppress(KeyError):
-            self.cache.remove_cache(self.cache.match_cache_notebook(chapter.notebook).pk)
-
-    def keep(self, chapter: Chapter) -> None:
-        bundle = CacheBundleIn(
-            chapter.notebook, str(chapter.path), data={"execution_seconds": chapter.seconds}
-        )
-        self.cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
-        self.state[chapter.name] = {
-            "digest": chapter.digest,
-            "key": self.key(chapter),
-            "seconds": round(chapter.seconds, 2),
-        }
-        self._write()
-
-    def drop_others(self, chapters: list[Chapter]) -> None:
-        """Remove what no chapter uses any more."""
-        self.state = {c.name: self.state[c.name] for c in chapters if c.name in self.state}
-        self._write()
-        keys = {entry["key"] for entry in self.state.values()}
-        for record in self.cache.list_cache_records():
-            if record.hashkey not in keys:
-                self.cache.remove_cache(record.pk)
-
-    def _write(self) -> None:
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        part = self.file.with_suffix(".part")
-        part.write_text(json.dumps(self.state, indent=1, sort_keys=True))
-        part.replace(self.file)
+            yield Path(folder)
+        except KeyboardInterrupt:
+            print("stopped", file=sys.stderr, flush=True)
+            shutil.rmtree(folder, ignore_errors=True)
+            os._exit(130)  # without waiting for the threads; kernels notice that we are gone
+        finally:
+            os.environ.pop("JUPYTER_RUNTIME_DIR")
+            if before is not None:
+                os.environ["JUPYTER_RUNTIME_DIR"] = before
 
 
 def run_chapter(
@@ -276,9 +180,9 @@ def execute(root: Path, build: Path, pages: list[Path], jobs: int, timeout: int)
     if not stale:
         print(f"{len(chapters)} chapters, all fresh: nothing to execute")
         return []
+    stale.sort(key=store.seconds, reverse=True)
     for chapter in stale:
         store.forget(chapter)
-    stale.sort(key=store.seconds, reverse=True)
 
     lock = threading.Lock()
 
@@ -287,10 +191,21 @@ def execute(root: Path, build: Path, pages: list[Path], jobs: int, timeout: int)
             print(f"[{time.monotonic() - started:6.1f} s] {line}", flush=True)
 
     environment = kernel_environment(root, build)
-    os.environ["MPLCONFIGDIR"] = environment["MPLCONFIGDIR"]
-    import matplotlib.font_manager  # noqa: F401  builds the font cache, which is noisy, before any cell
-
+    build_font_cache(environment)
     say(f"{len(stale)} of {len(chapters)} chapters to execute, {min(jobs, len(stale))} at a time")
+    reports = run_all(stale, store, say, environment, jobs, timeout)
+    if not pages:
+        store.drop_others(chapters)
+    slow = sorted((c for c in stale if c.seconds), key=lambda c: c.seconds, reverse=True)[:3]
+    say(
+        f"executed {len(stale) - len(reports)} of {len(stale)}; slowest: "
+        + (", ".join(f"{c.name} {c.seconds:.1f} s" for c in slow) or "none")
+    )
+    return reports
+
+
+def run_all(stale, store: Store, say, environment: dict[str, str], jobs: int, timeout: int):
+    """Run chapters side by side, and keep each as it ends. Returns the reports of failures."""
     finished: queue.Queue = queue.Queue()
 
     def work(chapter: Chapter, sockets: Path) -> None:
@@ -312,13 +227,6 @@ def execute(root: Path, build: Path, pages: list[Path], jobs: int, timeout: int)
             else:
                 failures.append(report)
                 say(f"{chapter.name}  FAILED")
-    if not pages:
-        store.drop_others(chapters)
-    slow = sorted((c for c in stale if c.seconds), key=lambda c: c.seconds, reverse=True)[:3]
-    say(
-        f"executed {len(stale) - len(failures)} of {len(stale)}; slowest: "
-        + ", ".join(f"{c.name} {c.seconds:.1f} s" for c in slow)
-    )
     return failures
 
 
@@ -336,11 +244,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     root = options.root.resolve()
     build = (options.build or root / "_build").resolve()
-    try:
-        failures = execute(root, build, options.pages, options.jobs, cell_timeout(root))
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr, flush=True)
-        os._exit(130)  # the kernels notice that their parent is gone
+    failures = execute(root, build, options.pages, options.jobs, cell_timeout(root))
     print("\n".join(failures), file=sys.stderr, end="")
     return 1 if failures else 0
 
