@@ -143,10 +143,6 @@ def sockets_folder():
         os.environ["JUPYTER_RUNTIME_DIR"] = folder
         try:
             yield Path(folder)
-        except KeyboardInterrupt:
-            print("stopped", file=sys.stderr, flush=True)
-            shutil.rmtree(folder, ignore_errors=True)
-            os._exit(130)  # without waiting for the threads; kernels notice that we are gone
         finally:
             os.environ.pop("JUPYTER_RUNTIME_DIR")
             if before is not None:
@@ -220,13 +216,18 @@ def run_all(stale, store: Store, say, environment: dict[str, str], jobs: int, ti
     with sockets_folder() as sockets, ThreadPoolExecutor(max_workers=jobs) as pool:
         for chapter in stale:
             pool.submit(work, chapter, sockets)
-        for _ in stale:
-            chapter, report = finished.get()
-            if report is None:
-                store.keep(chapter)
-            else:
-                failures.append(report)
-                say(f"{chapter.name}  FAILED")
+        try:
+            for _ in stale:
+                chapter, report = finished.get()
+                if report is None:
+                    store.keep(chapter)
+                else:
+                    failures.append(report)
+                    say(f"{chapter.name}  FAILED")
+        except KeyboardInterrupt:
+            print("stopped", file=sys.stderr, flush=True)
+            shutil.rmtree(sockets, ignore_errors=True)
+            os._exit(130)  # without waiting for the threads; the kernels notice that we are gone
     return failures
 
 
