@@ -109,7 +109,7 @@ def causes(model: VisionTransformer, test: MatchingPairs) -> dict[str, float]:
 
 
 def cuts(model: VisionTransformer, test: MatchingPairs) -> dict[str, float]:
-    """Accuracy when some tokens may not look at others, in all layers and heads; the images stay."""
+    """Accuracy on untouched images when, in all layers and heads, some may not look at others."""
     glyphs = test.glyph_patches(MODEL["patch_size"])  # (n, 2, N)
     first, second = glyphs.unbind(1)
     empty = ~glyphs.any(dim=1)
