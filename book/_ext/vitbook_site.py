@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from sphinx.ext import mathjax
@@ -35,6 +36,12 @@ def prepare(app, config) -> None:
 def load_mathjax(app, pagename, templatename, context, doctree) -> None:
     if app.env.get_domain("math").data["has_equations"].get(pagename):
         mathjax.install_mathjax(app, pagename, templatename, context, doctree)
+
+
+def drop_repeated_ids(app, pagename, templatename, context, doctree) -> None:
+    """sphinx-exercise gives the content of every exercise on a page the same id."""
+    if "body" in context:
+        context["body"] = re.sub(r' id="(exercise|solution)-content"', "", context["body"])
 
 
 def filename(item) -> str:
@@ -86,5 +93,6 @@ def add_buttons(app, pagename, templatename, context, doctree) -> None:
 def setup(app):
     app.connect("config-inited", prepare)
     app.connect("html-page-context", load_mathjax)
+    app.connect("html-page-context", drop_repeated_ids)
     app.connect("html-page-context", add_buttons, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
