@@ -21,7 +21,7 @@ MODEL = {
     "num_heads": 4,
     "mlp_ratio": 2.0,
 }
-RECIPE = {"steps": 650, "batch_size": 64, "learning_rate": 2e-3, "warmup_steps": 50}
+RECIPE = {"steps": 550, "batch_size": 64, "learning_rate": 2e-3, "warmup_steps": 50}
 NEIGHBOURS = (1, 3, 5, 7)
 
 
