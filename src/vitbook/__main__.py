@@ -1,0 +1,8 @@
+"""``python -m vitbook``."""
+
+import sys
+
+from vitbook.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,144 @@
+"""What ``python -m vitbook train`` does unless told otherwise: data, model and recipe by name.
+
+A run is described by one flat dict of plain values, its settings: they are kept beside its
+weights, so that the run can be resumed, evaluated and looked at without repeating them.
+"""
+
+import dataclasses
+import os
+
+import torch
+
+from vitbook import _arguments as check
+from vitbook.data import (
+    STATISTICS,
+    ImageSet,
+    augmentation,
+    load_digits,
+    load_torchvision,
+    matching_pairs,
+    pointer,
+    standardise,
+)
+from vitbook.data.splits import PARTS
+from vitbook.training import TrainConfig
+from vitbook.vit import VIT_VARIANTS, VisionTransformer
+
+SHAPES = {
+    "digits": {"image_size": 8, "in_channels": 1, "num_classes": 10},
+    "matching-pairs": {"image_size": 32, "in_channels": 1, "num_classes": 2},
+    "pointer": {"image_size": 24, "in_channels": 1, "num_classes": 4},
+    "mnist": {"image_size": 28, "in_channels": 1, "num_classes": 10},
+    "fashion-mnist": {"image_size": 28, "in_channels": 1, "num_classes": 10},
+    "cifar10": {"image_size": 32, "in_channels": 3, "num_classes": 10},
+}
+DOWNLOADED = ("mnist", "fashion-mnist", "cifar10")
+GENERATED = {"fit": (20_000, 0), "train": (20_000, 0), "validation": (2_000, 1), "test": (2_000, 2)}
+
+MODELS = {
+    "tiny": {"embed_dim": 64, "depth": 3, "num_heads": 4, "mlp_ratio": 2.0},
+    "small": {"embed_dim": 64, "depth": 4, "num_heads": 4, "mlp_ratio": 2.0},
+    "medium": {"embed_dim": 128, "depth": 6, "num_heads": 4, "mlp_ratio": 4.0},
+    **{name: {**sizes, "mlp_ratio": 4.0} for name, sizes in VIT_VARIANTS.items()},
+}
+
+COMMON = {"pool": "cls", "positions": "learned", "norm_first": True, "dropout": 0.0}
+COMMON |= {"shift": 0, "flip": False, "learn_from": "train"}
+COMMON |= {
+    field.name: field.default
+    for field in dataclasses.fields(TrainConfig)
+    if field.name not in ("epochs", "steps")
+}
+_SHORT = {"learning_rate": 2e-3, "warmup_steps": 50}
+_LONG = {"learning_rate": 2e-3, "warmup_steps": 200}
+RECIPES = {
+    "digits": {"model": "tiny", "patch_size": 2, "epochs": 30, **_SHORT},
+    "matching-pairs": {"model": "tiny", "patch_size": 8, "pool": "mean", "epochs": 2, **_SHORT},
+    "pointer": {"model": "tiny", "patch_size": 8, "epochs": 4, **_SHORT},
+    "mnist": {"model": "small", "patch_size": 4, "epochs": 6, "shift": 2, **_LONG},
+    "fashion-mnist": {"model": "small", "patch_size": 4, "epochs": 6, "flip": True, **_LONG},
+    "cifar10": {"model": "medium", "patch_size": 4, "epochs": 6, "flip": True, **_LONG},
+}
+
+
+def settings_of(given: dict) -> dict:
+    """All settings of a run, from those that were given.
+
+    Args:
+        given: "data", and whatever differs from that data set's recipe: the name of a "model" or
+            arguments of :class:`~vitbook.vit.VisionTransformer`, of
+            :class:`~vitbook.training.TrainConfig` and of :func:`~vitbook.data.augmentation`.
+            "learn_from" is "train", or "fit" to keep the validation images apart.
+
+    Returns:
+        A dict of plain values, complete.
+    """
+    data = check.one_of("data", given.get("data", "digits"), tuple(RECIPES))
+    recipe = {"data": data, **COMMON, **RECIPES[data]}
+    model = check.one_of("model", given.get("model", recipe["model"]), tuple(MODELS))
+    settings = {**recipe, **MODELS[model], **given, "model": model}
+    check.one_of("learn_from", settings["learn_from"], ("train", "fit"))
+    if "steps" in given and "epochs" not in given:
+        del settings["epochs"]
+    return settings
+
+
+def load_part(
+    settings: dict,
+    part: str,
+    root: str | os.PathLike | None = None,
+    *,
+    download: bool = False,
+    mirror: str | None = None,
+) -> ImageSet:
+    """The images a run learns from or is tested on, as its model takes them.
+
+    Args:
+        settings: Of the run.
+        part: "train", "fit", "validation" or "test".
+        root, download, mirror: As for :func:`~vitbook.data.load_torchvision`; not used by data
+            that is always there.
+
+    Returns:
+        Float images, standardised where they are photographs or scans, and labels.
+    """
+    check.one_of("part", part, PARTS)
+    data = settings["data"]
+    if data in ("matching-pairs", "pointer"):
+        n, seed = GENERATED[part]
+        made = (matching_pairs if data == "matching-pairs" else pointer)(n, seed)
+        return ImageSet(made.images, made.labels)
+    if data == "digits":
+        images, labels = load_digits(part)
+    elif root is None:
+        raise ValueError(
+            f"root must say in which folder {data} is (--root DIR), or is to be put "
+            "(--root DIR --download)"
+        )
+    else:
+        images, labels = load_torchvision(data, root, part, download=download, mirror=mirror)
+    return ImageSet(standardise(images, *STATISTICS[data]), labels)
+
+
+def build_model(settings: dict) -> VisionTransformer:
+    """The model of a run with the weights its seed draws."""
+    names = ("patch_size", "embed_dim", "depth", "num_heads", "mlp_ratio", "pool", "positions")
+    names += ("norm_first", "dropout")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings["seed"])
+        return VisionTransformer(
+            **SHAPES[settings["data"]], **{name: settings[name] for name in names}
+        )
+
+
+def train_config(settings: dict) -> TrainConfig:
+    """The recipe of a run."""
+    names = {field.name for field in dataclasses.fields(TrainConfig)}
+    return TrainConfig(**{name: value for name, value in settings.items() if name in names})
+
+
+def augment(settings: dict):
+    """The augmentation of a run, or None; black comes in where the images have a background."""
+    mean, std = STATISTICS.get(settings["data"], ((0.0,), (1.0,)))
+    fill = 0.0 if SHAPES[settings["data"]]["in_channels"] == 3 else -mean[0] / std[0]
+    return augmentation(shift=settings["shift"], flip=settings["flip"], fill=fill)
