@@ -76,7 +76,8 @@ def step(root: Path, name: str, *arguments: str) -> None:
         sys.stdout.flush()
         status = subprocess.run([sys.executable, str(tool), *arguments], cwd=root).returncode
         if status:
-            raise SystemExit(f"make book: {name} failed (above); the site is not finished.")
+            why = "failed (above)" if status > 0 else f"was ended by signal {-status}"
+            raise SystemExit(f"make book: {name} {why}; the site is not finished.")
 
 
 def say_where(build: Path) -> None:
