@@ -209,7 +209,7 @@ def test_a_checkpoint_of_another_shape_is_named(trained, tmp_path, capsys):
 def test_a_full_disk_is_named_and_the_folder_can_be_resumed(tmp_path, capsys, monkeypatch):
     import errno
 
-    from vitbook import run_folder
+    from vitbook.training import run_folder
 
     real, calls = run_folder.write_atomically, []
 

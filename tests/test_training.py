@@ -16,11 +16,10 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from vitbook import checkpoints
 from vitbook.data import augmentation
-from vitbook.run_folder import COLUMNS, RunFolder
 from vitbook.training import (
     TrainConfig,
+    checkpoints,
     epoch_order,
     evaluate,
     parameter_groups,
@@ -28,6 +27,7 @@ from vitbook.training import (
     update,
     warmup_cosine,
 )
+from vitbook.training.run_folder import COLUMNS, RunFolder
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 

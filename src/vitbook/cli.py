@@ -11,8 +11,6 @@ import torch
 from tqdm import tqdm
 
 import vitbook
-from vitbook import processes
-from vitbook.checkpoints import load_weights, write_atomically
 from vitbook.data.splits import PARTS
 from vitbook.recipes import (
     MODELS,
@@ -23,8 +21,9 @@ from vitbook.recipes import (
     settings_of,
     train_config,
 )
-from vitbook.run_folder import RunFolder
-from vitbook.training import evaluate, train
+from vitbook.training import evaluate, processes, train
+from vitbook.training.checkpoints import load_weights, write_atomically
+from vitbook.training.run_folder import RunFolder
 from vitbook.vit import POOLS, POSITIONS
 
 EXAMPLES = """examples:

@@ -1,7 +1,6 @@
 """Handwritten digits that come with scikit-learn: real data without a download."""
 
 import torch
-from sklearn import datasets
 
 from vitbook import _arguments as check
 from vitbook.data.splits import PARTS, ImageSet, part_of_training, stratified_split
@@ -22,6 +21,8 @@ def load_digits(part: str = "train") -> ImageSet:
 
     Source: Alpaydin and Kaynak 1998, Optical Recognition of Handwritten Digits (its test set).
     """
+    from sklearn import datasets  # here, because importing it takes seconds
+
     check.one_of("part", part, PARTS)
     raw = datasets.load_digits()
     images = torch.tensor(raw.images, dtype=torch.float32)[:, None] / 16  # (1797, 1, 8, 8)

@@ -9,16 +9,11 @@ from pathlib import Path
 from urllib.error import URLError
 
 import torch
-from torchvision import datasets
 
 from vitbook import _arguments as check
 from vitbook.data.splits import PARTS, ImageSet, part_of_training
 
-SETS = {
-    "mnist": datasets.MNIST,
-    "fashion-mnist": datasets.FashionMNIST,
-    "cifar10": datasets.CIFAR10,
-}
+SETS = {"mnist": "MNIST", "fashion-mnist": "FashionMNIST", "cifar10": "CIFAR10"}
 SECONDS_WITHOUT_ANSWER = 30
 
 
@@ -58,7 +53,9 @@ def load_torchvision(
     check.one_of("name", name, tuple(SETS))
     check.one_of("part", part, PARTS)
     check.truth("download", download)
-    dataset, root = _at_mirror(SETS[name], mirror), Path(root).expanduser()
+    from torchvision import datasets  # here, because it takes as long to import as torch
+
+    dataset, root = _at_mirror(getattr(datasets, SETS[name]), mirror), Path(root).expanduser()
     folder = root / dataset.__name__ / "raw"
     find_problem = _cifar_problem if name == "cifar10" else _mnist_problem
     if name == "cifar10":

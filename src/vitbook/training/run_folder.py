@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import _arguments as check
-from vitbook import processes
-from vitbook.checkpoints import pack, restore, unpack, write_atomically
+from vitbook.training import processes
+from vitbook.training.batches import device_of
+from vitbook.training.checkpoints import pack, restore, unpack, write_atomically
 
 # of metrics.csv, one row for each step
 COLUMNS = ("step", "epoch", "seconds", "learning_rate", "loss", "grad_norm")
@@ -73,7 +74,7 @@ class RunFolder:
                 )
             self.path.mkdir(parents=True, exist_ok=True)
             data = self.checkpoint.read_bytes() if self.checkpoint.exists() else None
-        data = processes.from_first(data, next(model.parameters()).device)
+        data = processes.from_first(data, device_of(model))
         step, seconds = 0, 0.0
         if data is not None:
             tensors, notes = unpack(data, self.checkpoint)

@@ -1,0 +1,184 @@
+"""The loop: an update, and a run made of updates."""
+
+import math
+import time
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from vitbook import _arguments as check
+from vitbook.training import processes
+from vitbook.training.batches import batch, check_data, device_of
+from vitbook.training.config import TrainConfig
+from vitbook.training.evaluation import evaluate_together
+from vitbook.training.randomness import epoch_order, generator, seed_of
+from vitbook.training.run_folder import RunFolder
+from vitbook.training.schedule import parameter_groups, warmup_cosine
+
+FLUSH_EVERY = 50  # steps between looks at the losses: each look waits for an accelerator
+
+
+def update(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    images: Tensor,
+    labels: Tensor,
+    config: TrainConfig,
+    loss_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """One step of gradient descent on one batch.
+
+    Args:
+        model: Images (B, C, H, W) -> logits (B, K).
+        optimizer: Its learning rate is already that of the step.
+        images: (B, C, H, W) in float.
+        labels: Class numbers (B,).
+        config: Label smoothing, precision and the largest norm are read from it.
+        loss_function: (outputs, labels) -> scalar, instead of cross-entropy.
+
+    Returns:
+        The loss and the norm of the gradient before clipping, both ().
+
+    Introduced in chapter 11.
+    """
+    with torch.autocast(images.device.type, torch.bfloat16, enabled=config.precision == "bf16"):
+        logits = model(images)  # (B, K)
+        if loss_function is None:
+            loss = F.cross_entropy(logits, labels, label_smoothing=config.label_smoothing)
+        else:
+            loss = loss_function(logits, labels)
+    optimizer.zero_grad()
+    loss.backward()
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    grad_norm = nn.utils.clip_grad_norm_(parameters, config.clip_norm or math.inf)
+    optimizer.step()
+    return loss.detach(), grad_norm
+
+
+def train(
+    model: nn.Module,
+    images: Tensor,
+    labels: Tensor,
+    config: TrainConfig,
+    *,
+    augment: Callable[[Tensor, torch.Generator], Tensor] | None = None,
+    loss_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    evaluate_on: tuple[Tensor, Tensor] | None = None,
+    evaluate_every: int | None = None,
+    folder: RunFolder | None = None,
+    progress: bool | None = None,
+    report: Callable[[dict], None] | None = None,
+) -> list[dict]:
+    """Train a model in place with AdamW, warm-up and cosine; leave it in evaluation mode.
+
+    Args:
+        model: Images (B, C, H, W) -> logits (B, K). It is trained on the device it is on.
+        images: (n, C, H, W), float, or uint8 that stands for 0 ... 1.
+        labels: Class numbers (n,).
+        config: The recipe.
+        augment: (images (B, C, H, W) in float, generator) -> images; whatever is random in it
+            comes from the generator.
+        loss_function: (outputs, labels) -> scalar, instead of cross-entropy.
+        evaluate_on: Images and labels to evaluate on while training. They choose nothing.
+        evaluate_every: Steps between evaluations; if not said, after each epoch. The last step is
+            always evaluated.
+        folder: Where metrics and checkpoints go, and whether the run goes on from there.
+        progress: Whether a bar shows the time that is left; if not said, on a terminal.
+        report: Called with the row of each evaluation.
+
+    Returns:
+        One dict for each step: step and epoch (from 1), seconds, learning_rate, loss, grad_norm
+        (before clipping), and val_loss and val_accuracy, None where nothing was evaluated.
+
+    Raises:
+        TypeError, ValueError: An argument is not what it has to be, or a checkpoint does not fit.
+        ArithmeticError: The loss is no longer finite.
+        OSError: The folder cannot be written; the last checkpoint stays whole.
+
+    Introduced in chapter 11.
+    """
+    check_data(images, labels)
+    if evaluate_on is not None:
+        check_data(*evaluate_on, "evaluate_on: ")
+    if not isinstance(config, TrainConfig):
+        raise TypeError(f"config must be a TrainConfig, got {type(config).__name__}")
+    b, rank, world = config.batch_size, processes.rank(), processes.world()
+    if b > len(images):
+        raise ValueError(f"batch_size must be at most the number of images, {len(images)}, got {b}")
+    if b % world:
+        raise ValueError(f"batch_size must be a multiple of the {world} processes, got {b}")
+    share = slice(rank * b // world, (rank + 1) * b // world)  # this process's part of a batch
+    per_epoch, total = len(images) // b, config.total_steps(len(images))
+    evaluate_every = per_epoch if evaluate_every is None else evaluate_every
+    check.whole("evaluate_every", evaluate_every)
+
+    optimizer = torch.optim.AdamW(parameter_groups(model, config.weight_decay), betas=config.betas)
+    history, first, seconds = [], 0, 0.0
+    if folder is not None:
+        history, first, seconds = folder.start(model, optimizer, config, images, labels)
+    save_every = (folder and folder.checkpoint_every) or per_epoch
+    net = processes.replicate(model)
+    net = torch.compile(net) if config.compile else net
+    began, pending = time.perf_counter() - seconds, []
+    model.train()
+    bar = tqdm(total=total, initial=first, disable=None if progress is None else not progress)
+    with torch.random.fork_rng(_gpus(model)), bar:
+        for step in range(first, total):
+            epoch, i = divmod(step, per_epoch)
+            if i == 0 or step == first:
+                order = epoch_order(len(images), config.seed, epoch)
+            x, y = batch(model, images, labels, order[i * b : (i + 1) * b])  # (b, C, H, W), (b,)
+            if augment is not None:  # of the whole batch, so that each process draws the same
+                x = augment(x, generator("augment", config.seed, step))
+            torch.manual_seed(seed_of("dropout", config.seed, step, rank))
+            rate = config.learning_rate * warmup_cosine(step, total, config.warmup_steps)
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            loss, grad_norm = update(net, optimizer, x[share], y[share], config, loss_function)
+
+            done, seconds = step + 1, time.perf_counter() - began
+            pending.append((done, epoch + 1, seconds, rate, loss, grad_norm))
+            evaluates = evaluate_on is not None and (done % evaluate_every == 0 or done == total)
+            saves = folder is not None and (done % save_every == 0 or done == total)
+            if evaluates or saves or done == total or len(pending) == FLUSH_EVERY:
+                rows, pending = _rows(pending), []
+                if evaluates:
+                    result = evaluate_together(model, *evaluate_on)
+                    rows[-1] |= {"val_loss": result.loss, "val_accuracy": result.accuracy}
+                    if report is not None:
+                        report(rows[-1])
+                if folder is not None:
+                    folder.append(rows)
+                if saves:
+                    folder.save(done, seconds)
+                history += rows
+                bar.set_postfix_str(f"loss {rows[-1]['loss']:.3f}", refresh=False)
+            bar.update()
+    model.eval()
+    return history
+
+
+def _rows(pending: list[tuple]) -> list[dict]:
+    """One dict for each step; losses are averaged over the processes."""
+    losses, norms = (torch.stack([entry[i] for entry in pending]).double() for i in (4, 5))
+    losses = (processes.total(losses) / processes.world()).tolist()
+    rows = []
+    for (step, epoch, seconds, rate, _, _), loss, norm in zip(
+        pending, losses, norms.tolist(), strict=True
+    ):
+        if not math.isfinite(loss) or not math.isfinite(norm):
+            raise ArithmeticError(
+                f"training diverged: step {step} has the loss {loss} and the gradient norm {norm}; "
+                "try a lower learning_rate, a longer warm-up (warmup_steps) or clip_norm=1.0"
+            )
+        row = {"step": step, "epoch": epoch, "seconds": round(seconds, 3), "learning_rate": rate}
+        rows.append(row | {"loss": loss, "grad_norm": norm, "val_loss": None, "val_accuracy": None})
+    return rows
+
+
+def _gpus(model: nn.Module) -> list[torch.device]:
+    device = device_of(model)
+    return [device] if device.type == "cuda" else []
