@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -102,6 +103,7 @@ def main() -> int:
     stamp.unlink(missing_ok=True)
     step(ROOT, "execute.py")
     print("Rendering the pages", flush=True)
+    shutil.rmtree(build / "html", ignore_errors=True)  # no page outlives its source
     if sphinx(ROOT, build, ROOT / "_toc.yml", strict=True):
         raise SystemExit("make book: warnings or errors (above); the site is not finished.")
     (build / "html" / ".nojekyll").touch()  # so that GitHub Pages serves _static as well
