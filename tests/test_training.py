@@ -556,7 +556,7 @@ TWO = """
 import sys, torch
 sys.path.insert(0, sys.argv[1])
 from test_training import *
-from vitbook.processes import process_group, rank
+from vitbook.training.processes import process_group, rank
 torch.set_num_threads(1)
 with process_group("cpu"):
     model = tiny_model(dropout=0.0)
