@@ -128,19 +128,22 @@ def redefined(book: Book) -> Iterator[Finding]:
 
 
 def public_names(package: Path) -> set[str]:
-    """What the teaching modules define without a leading underscore."""
-    files = [path for module in TEACHING for path in _module_files(package, module)]
-    return {
-        node.name
-        for path in files
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_")
-    }
+    """What the teaching modules offer: a package what its ``__all__`` lists, a module its own."""
+    names = set()
+    for module in TEACHING:
+        for path in _module_files(package, module):
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if path.name == "__init__.py" and isinstance(node, ast.Assign):
+                    names |= set(ast.literal_eval(node.value))
+                elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                    names.add(node.name)
+    return {name for name in names if not name.startswith("_")}
 
 
 def _module_files(package: Path, module: str) -> list[Path]:
-    single = package / f"{module}.py"
-    return [single] if single.is_file() else sorted((package / module).glob("*.py"))
+    """The file that says what the module offers, if the module is there."""
+    places = package / f"{module}.py", package / module / "__init__.py"
+    return [path for path in places if path.is_file()]
 
 
 def _is_teaching(path: Path) -> bool:
