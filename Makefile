@@ -14,6 +14,8 @@ PYTEST = VITBOOK_REQUIRE_BROWSER=1 VITBOOK_CHROMIUM="$$($(PY) tools/browser.py)"
 # Two threads on shared cores are slower and print other numbers.
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
+# Where this is set, each start of Python compiles torch anew: seconds for every chapter and test.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:

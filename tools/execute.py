@@ -115,8 +115,9 @@ def kernel_environment(root: Path, build: Path) -> dict[str, str]:
     for folder in folders.values():
         Path(folder).mkdir(parents=True, exist_ok=True)
     path = os.pathsep.join(filter(None, [str(root / "src"), os.environ.get("PYTHONPATH", "")]))
+    kept = {key: text for key, text in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     return {
-        **os.environ,
+        **kept,
         **folders,
         "PYTHONPATH": path,
         "PYTHONHASHSEED": "0",
