@@ -71,7 +71,7 @@ def started(script: Path) -> list[str]:
     return path.read_text().splitlines() if path.is_file() else []
 
 
-def wait_for(condition, seconds: float = 240) -> None:
+def wait_for(condition, seconds: float = 500) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen"
@@ -89,9 +89,12 @@ def start_and_stop(script: Path, stop: signal.Signals) -> str:
     runner = subprocess.Popen(
         command(script), cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True, text=True
     )
-    wait_for(lambda: len(started(script)) >= 3)  # two run side by side, so one has ended
-    runner.send_signal(stop)
-    return runner.communicate()[1]
+    try:
+        wait_for(lambda: len(started(script)) >= 3)  # two run side by side, so one has ended
+        runner.send_signal(stop)
+        return runner.communicate()[1]
+    finally:
+        runner.kill()
 
 
 def test_a_killed_experiment_goes_on_and_repeats_nothing_that_was_done(toy, runs, tmp_path):

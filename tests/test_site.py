@@ -7,7 +7,7 @@ first, so that nothing hides from the tests.
 import gzip
 import os
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,6 +19,7 @@ from axe_playwright_python.sync_playwright import Axe
 from check_site import check
 from export_notebooks import export, findings
 from notebook_export.settings import read_settings
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from run_notebooks import prove
 from site_checks.pages import Site
 from site_checks.weight import LIMIT
@@ -102,6 +103,8 @@ FORMULAS = """() => [...document.querySelectorAll('.math')]
     .filter(e => !e.querySelector('mjx-container') || e.querySelector('mjx-merror'))
     .map(e => e.textContent.slice(0, 80))"""
 
+SET = f"""() => !document.querySelector('script[src*="mathjax"]') || !({FORMULAS})().length"""
+
 
 class QuietHandler(SimpleHTTPRequestHandler):
     def log_message(self, *args):
@@ -143,7 +146,8 @@ class Visit:
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("response", self._response)
         page.goto(url, wait_until="networkidle")
-        page.evaluate("window.MathJax?.startup?.promise")
+        with suppress(PlaywrightTimeout):  # what is not set by then is a complaint
+            page.wait_for_function(SET, timeout=60_000)
         page.evaluate(UNFOLD)
 
     def _console(self, message):
