@@ -148,6 +148,7 @@ class Visit:
         page.goto(url, wait_until="networkidle")
         with suppress(PlaywrightTimeout):  # what is not set by then is a complaint
             page.wait_for_function(SET, timeout=60_000)
+        page.add_style_tag(content="*, ::before, ::after { transition: none !important }")
         page.evaluate(UNFOLD)
 
     def _console(self, message):

@@ -38,10 +38,12 @@ def load_mathjax(app, pagename, templatename, context, doctree) -> None:
         mathjax.install_mathjax(app, pagename, templatename, context, doctree)
 
 
-def drop_repeated_ids(app, pagename, templatename, context, doctree) -> None:
-    """sphinx-exercise gives the content of every exercise on a page the same id."""
+def mend_body(app, pagename, templatename, context, doctree) -> None:
+    """sphinx-exercise repeats an id on a page; docutils gives citations roles that do not fit."""
     if "body" in context:
-        context["body"] = re.sub(r' id="(exercise|solution)-content"', "", context["body"])
+        body = re.sub(r' id="(exercise|solution)-content"', "", context["body"])
+        body = re.sub(r' role="doc-biblioentry"', "", body)
+        context["body"] = body.replace('<div role="list" class="citation-list">', "<div>")
 
 
 def filename(item) -> str:
@@ -93,6 +95,6 @@ def add_buttons(app, pagename, templatename, context, doctree) -> None:
 def setup(app):
     app.connect("config-inited", prepare)
     app.connect("html-page-context", load_mathjax)
-    app.connect("html-page-context", drop_repeated_ids)
+    app.connect("html-page-context", mend_body)
     app.connect("html-page-context", add_buttons, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
