@@ -103,6 +103,7 @@ FORMULAS = """() => [...document.querySelectorAll('.math')]
     .filter(e => !e.querySelector('mjx-container') || e.querySelector('mjx-merror'))
     .map(e => e.textContent.slice(0, 80))"""
 
+STILL = "*, ::before, ::after { transition: none !important; animation: none !important }"
 SET = f"""() => !document.querySelector('script[src*="mathjax"]') || !({FORMULAS})().length"""
 
 
@@ -148,8 +149,9 @@ class Visit:
         page.goto(url, wait_until="networkidle")
         with suppress(PlaywrightTimeout):  # what is not set by then is a complaint
             page.wait_for_function(SET, timeout=60_000)
-        page.add_style_tag(content="*, ::before, ::after { transition: none !important }")
+        page.add_style_tag(content=STILL)
         page.evaluate(UNFOLD)
+        page.wait_for_timeout(500)  # colours settle
 
     def _console(self, message):
         if message.type == "error":
