@@ -51,12 +51,23 @@ COMMON |= {
 }
 _SHORT = {"learning_rate": 2e-3, "warmup_steps": 50}
 _LONG = {"learning_rate": 2e-3, "warmup_steps": 200}
+# Chosen on validation images. On one core: digits 20 s, about 97 % of the validation images right;
+# matching pairs 20 s, 99.9 %; pointer 20 s, 100 %; MNIST 9 min, 98.5 %. The other two need longer.
 RECIPES = {
     "digits": {"model": "tiny", "patch_size": 2, "epochs": 30, **_SHORT},
-    "matching-pairs": {"model": "tiny", "patch_size": 8, "pool": "mean", "epochs": 2, **_SHORT},
+    "matching-pairs": {
+        "model": "tiny",
+        "patch_size": 8,
+        "depth": 2,
+        "pool": "mean",
+        "positions": "sincos_2d",
+        "epochs": 4,
+        "batch_size": 128,
+        **_SHORT,
+    },
     "pointer": {"model": "tiny", "patch_size": 8, "epochs": 4, **_SHORT},
-    "mnist": {"model": "small", "patch_size": 4, "epochs": 6, "shift": 2, **_LONG},
-    "fashion-mnist": {"model": "small", "patch_size": 4, "epochs": 6, "flip": True, **_LONG},
+    "mnist": {"model": "small", "patch_size": 4, "epochs": 8, "shift": 2, **_LONG},
+    "fashion-mnist": {"model": "small", "patch_size": 4, "epochs": 8, "flip": True, **_LONG},
     "cifar10": {"model": "medium", "patch_size": 4, "epochs": 6, "flip": True, **_LONG},
 }
 
@@ -76,7 +87,8 @@ def settings_of(given: dict) -> dict:
     data = check.one_of("data", given.get("data", "digits"), tuple(RECIPES))
     recipe = {"data": data, **COMMON, **RECIPES[data]}
     model = check.one_of("model", given.get("model", recipe["model"]), tuple(MODELS))
-    settings = {**recipe, **MODELS[model], **given, "model": model}
+    sizes = MODELS[model] if "model" in given else {**MODELS[model], **recipe}
+    settings = {**recipe, **sizes, **given, "model": model}
     check.one_of("learn_from", settings["learn_from"], ("train", "fit"))
     if "steps" in given and "epochs" not in given:
         del settings["epochs"]
