@@ -95,7 +95,7 @@ def verify_all(names: list[str], folder: Path) -> int:
         stale += not holds
         print(f"{name}: {why}")
     if stale:
-        print(f"{stale} to be recorded again: make experiments NAME=...")
+        print(f"{stale} do not hold; to record one again: make experiments NAME=...")
     return int(stale > 0)
 
 

@@ -1,4 +1,4 @@
-"""Shared by the tests that look at pages: one Chromium for the whole session.
+"""Shared by tests: small image files in MNIST's format, and one Chromium for the whole session.
 
 `VITBOOK_REQUIRE_BROWSER=1` turns "no browser, skipped" into a failure; CI sets it.
 `VITBOOK_CHROMIUM=/path/to/chromium` names the program, if it is not found by itself.
@@ -7,6 +7,7 @@
 import os
 import shutil
 
+import numpy as np
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -20,6 +21,31 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+@pytest.fixture
+def small_image_files(tmp_path, monkeypatch):
+    """MNIST and Fashion-MNIST with noise instead of images; VITBOOK_DATA leads there.
+
+    30 training and 10 test images of each class; in this process the experiments take 20 of a
+    class to learn from. Without archives beside them the files are only checked for their length.
+    """
+    from experiments.machinery import image_sets
+
+    folder, random = tmp_path / "small data", np.random.default_rng(0)
+    for name in ("MNIST", "FashionMNIST"):
+        raw = folder / name / "raw"
+        raw.mkdir(parents=True)
+        for part, per_class in (("train", 30), ("t10k", 10)):
+            labels = random.permutation(np.arange(10 * per_class) % 10)
+            images = random.integers(0, 256, (len(labels), 28, 28))
+            for kind, array in (("images-idx3", images), ("labels-idx1", labels)):
+                sizes = b"".join(size.to_bytes(4, "big") for size in array.shape)
+                data = bytes([0, 0, 8, array.ndim]) + sizes + array.astype(np.uint8).tobytes()
+                (raw / f"{part}-{kind}-ubyte").write_bytes(data)
+    monkeypatch.setenv("VITBOOK_DATA", str(folder))
+    monkeypatch.setattr(image_sets, "PER_CLASS", {"train": 20, "validation": 2})
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -221,6 +221,21 @@ def test_what_cannot_be_replayed_is_stale_after_any_change(recorded, toy):
     assert "cannot be replayed" in why
 
 
+def test_a_replay_without_its_data_is_not_verified_and_says_so(
+    recorded, toy, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("VITBOOK_DATA", str(tmp_path / "nowhere"))
+    needing = "    from experiments.machinery.image_sets import image_set\n"
+    needing += '    image_set("mnist", "test")\n'
+    toy.write_text(TOY.replace("    torch.manual_seed(seed)\n", needing))
+    before = recorded.read_bytes()
+    holds, why = verify("toy", toy.parent)
+    assert not holds
+    assert why.startswith("NOT VERIFIED: changed: toy.py; the replay lacks its data: this experim")
+    assert "python -m experiments.machinery.image_sets" in why
+    assert recorded.read_bytes() == before
+
+
 def test_verify_exits_with_1_and_names_what_is_stale(tmp_path, monkeypatch, capsys):
     from experiments import __main__ as program
 
@@ -312,7 +327,7 @@ SHRUNKEN = 0.02
 
 
 @pytest.mark.parametrize("name", all_names())
-def test_every_experiment_runs_shrunken_and_fills_a_record(name, tmp_path):
+def test_every_experiment_runs_shrunken_and_fills_a_record(name, tmp_path, small_image_files):
     torch.set_num_threads(1)
     experiment = load_experiment(name)
     conditions = [*experiment.once, *experiment.conditions]

@@ -15,6 +15,7 @@ import torch
 from experiments.machinery.experiment import Experiment, load_experiment, script_of
 from experiments.machinery.files import half_precision, write_bytes, write_json
 from experiments.machinery.fingerprint import digest, fingerprint
+from vitbook.data import DataError
 
 REPLAY_STEPS = 20
 
@@ -47,7 +48,10 @@ def work(name: str, index: int, *, expected: str, scale: float, folder: Path, pa
             print(steps, flush=True)
 
     start, start_cpu = time.perf_counter(), time.process_time()
-    outcome = experiment.run(condition, seed, log, scale)
+    try:
+        outcome = experiment.run(condition, seed, log, scale)
+    except DataError as error:
+        raise SystemExit(str(error)) from None
     times = {
         "seconds": round(time.perf_counter() - start, 2),
         "cpu_seconds": round(time.process_time() - start_cpu, 2),

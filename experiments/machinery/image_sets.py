@@ -1,0 +1,80 @@
+"""MNIST and Fashion-MNIST for the experiments: 10,000 images to learn from, the same everywhere.
+
+`python -m experiments.machinery.image_sets` fetches both. They lie in the folder that the
+environment variable VITBOOK_DATA names, by default in `data/` (git ignores it).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import torch
+
+from experiments.machinery.experiment import FOLDER, checksum, scaled
+from vitbook.data import STATISTICS, DataError, ImageSet, load_torchvision, standardise
+
+NAMES = ("mnist", "fashion-mnist")
+PARTS = ("train", "validation", "test")
+PER_CLASS = {"train": 1000, "validation": 500}
+SOURCE = {"train": "fit", "validation": "validation", "test": "test"}  # load_torchvision's parts
+SEED = 0
+
+
+def root() -> Path:
+    """The folder of the data sets."""
+    return Path(os.environ.get("VITBOOK_DATA") or FOLDER.parent / "data")
+
+
+def image_set(name: str, part: str, scale: float = 1.0) -> ImageSet:
+    """Standardised images (n, 1, 28, 28) and labels (n,).
+
+    "train" has 1,000 images of each class and "validation" 500 of each, both out of the official
+    60,000, without an image in common; "test" are the official 10,000.
+
+    Args:
+        name: "mnist" or "fashion-mnist".
+        part: "train", "validation" or "test".
+        scale: Below 1 for a trial run: that share of the images.
+
+    Raises:
+        DataError: The files are missing or damaged; the message says what to do.
+    """
+    if name not in NAMES or part not in PARTS:
+        raise ValueError(f"there are {NAMES} with {PARTS}, not {name!r} with {part!r}")
+    try:
+        images, labels = load_torchvision(name, root(), SOURCE[part])
+    except DataError as error:
+        raise DataError(
+            f"this experiment needs the images of {name}: fetch them with `python -m "
+            "experiments.machinery.image_sets`, or name their folder in VITBOOK_DATA "
+            f"({' '.join(str(error).split(': ')[0].split())})"
+        ) from None
+    if part == "test":
+        index = torch.arange(scaled(len(labels), scale))
+    else:
+        index = chosen(labels, scaled(PER_CLASS[part], scale))
+    return ImageSet(standardise(images[index], *STATISTICS[name]), labels[index])
+
+
+def chosen(labels: torch.Tensor, per_class: int) -> torch.Tensor:
+    """The places of `per_class` images of each class, ascending; the same on every machine."""
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(SEED))
+    places = []
+    for label in labels.unique().tolist():
+        members = order[labels[order] == label]  # of one class, in random order
+        if len(members) < per_class:
+            raise ValueError(f"class {label} has {len(members)} images, {per_class} are needed")
+        places.append(members[:per_class])
+    return torch.cat(places).sort().values
+
+
+def checksums(name: str) -> dict[str, str]:
+    """What an experiment gives as `data`: the checksum of each part."""
+    return {f"{name}, {part}": checksum(*image_set(name, part)) for part in PARTS}
+
+
+if __name__ == "__main__":
+    for name in NAMES:
+        load_torchvision(name, root(), download=True)
+        print(f"{name} is in {root()}")
