@@ -227,6 +227,9 @@ PLANTED = {
         ("typed caption", FIRST, "All of it: 100 %.", "All of it: 99 %.", "99 % is typed into"),
         ("plain plt.show", FIRST, "mean = 0.5", "plt.show()", "plt.show() has no alt text"),
     ],
+    code.line_length: [
+        ("wide", FIRST, "mean = 0.5", f"mean = 0.5  # {'x' * 80}", "at most 84 fit: 'mean = 0.5"),
+    ],
     code.glue_names: [
         (
             "glued twice",

@@ -107,11 +107,18 @@ def test_the_table_lists_every_claim_of_the_book_in_reading_order(book):
     ]
 
 
-def test_the_table_can_be_cut_short_and_its_links_work_from_a_folder(book):
-    book.page("part/two", claim("only-here") + "\n```{claims-table}\n:limit: 1\n```\n")
-    assert [row[3] for row in book.build().rows("part/two")] == ["#claim-only-here"]
+def test_the_table_can_choose_claims_and_its_links_work_from_a_folder(book):
+    chosen = "\n```{claims-table}\n:only: late-claim only-here\n```\n"
+    book.page("part/two", claim("left-out") + claim("only-here") + chosen)
+    rows = book.build().rows("part/two")
+    assert [row[3] for row in rows] == ["#claim-only-here", "../one.html#claim-late-claim"]
     book.page("part/two", claim("only-here") + "\n```{claims-table}\n```\n")
     assert book.build().rows("part/two")[1][3] == "../one.html#claim-late-claim"
+
+
+def test_a_chosen_claim_that_nobody_makes_is_a_warning(book):
+    book.page("part/two", "\n```{claims-table}\n:only: nobody-says-so\n```\n")
+    assert "no claim has the id 'nobody-says-so'" in book.build().warnings
 
 
 def test_a_page_whose_table_holds_a_formula_loads_mathjax(book):

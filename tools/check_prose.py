@@ -27,6 +27,7 @@ RULES = [
     code.imports,
     code.first_cell,
     code.figures,
+    code.line_length,
     code.glue_names,
     code.introduced_once,
     code.redefined,

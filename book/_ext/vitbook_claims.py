@@ -8,10 +8,10 @@ every claim of the book with its verdict and a link.
     ```
 
     ```{claims-table}
-    :limit: 3
+    :only: bmm-same-kernel softmax-differentiable-argmax
     ```
 
-An unknown verdict, a missing option or an id that is used twice is a warning, so the build fails.
+An unknown verdict, a missing option, an id that is used twice or not known is a warning, so the build fails.
 """
 
 from __future__ import annotations
@@ -118,11 +118,11 @@ class Claim(SphinxDirective):
 
 class ClaimsTable(SphinxDirective):
     has_content = False
-    option_spec = {"limit": directives.positive_int}  # noqa: RUF012
+    option_spec = {"only": directives.unchanged_required}  # noqa: RUF012
 
     def run(self) -> list[nodes.Node]:
         tables_of(self.env).add(self.env.docname)
-        return [claims_table(limit=self.options.get("limit"))]
+        return [claims_table(only=self.options.get("only", "").split(), line=self.lineno)]
 
 
 def quoted(words: list[nodes.Node]) -> nodes.inline:
@@ -199,7 +199,14 @@ def update(app, env) -> list[str]:
 def resolve(app, doctree, docname: str) -> None:
     """Put the tables in place."""
     for node in list(doctree.findall(claims_table)):
-        claims = sorted_claims(app.env)[: node["limit"]]
+        claims = sorted_claims(app.env)
+        known = {entry.id for entry in claims}
+        for id_ in node["only"]:
+            if id_ not in known:
+                words = f"claims-table: no claim has the id {id_!r}"
+                logger.warning(words, location=(docname, node["line"]), type="vitbook")
+        if node["only"]:
+            claims = [entry for entry in claims if entry.id in node["only"]]
         node.replace_self(table(app, docname, claims) if claims else [])
 
 

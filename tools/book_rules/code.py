@@ -15,6 +15,7 @@ TEACHING = ("attention", "patches", "positions", "encoder", "vit", "inspection",
 IN_COLAB = {"torch", "torchvision", "numpy", "matplotlib", "mpl_toolkits", "sklearn", "einops"}
 IN_COLAB |= {"safetensors", "tqdm", "IPython", "pandas", "vitbook"}
 LATER = {"timm": 9}  # package -> first chapter that may compare with it
+WIDEST = 84  # characters of code that a page shows without a scroll bar
 TYPED_NUMBER = re.compile(r"\d+\.\d+|\b(?!(?:0|50|95|100)\s?%)\d+\s?%")
 
 
@@ -74,6 +75,18 @@ def _literal_text(node: ast.AST | None) -> Iterator[str]:
     elif isinstance(node, ast.BinOp):
         yield from _literal_text(node.left)
         yield from _literal_text(node.right)
+
+
+def line_length(book: Book) -> Iterator[Finding]:
+    """A line of code that the page shows fits its column; folded cells may be wider."""
+    for chapter in book.chapters:
+        for cell in chapter.cells:
+            if "hide-input" in cell.directive.options.get("tags", ""):
+                continue
+            for number, line in enumerate(cell.text.splitlines(), cell.line):
+                if len(line) > WIDEST:
+                    words = f"{len(line)} characters of code, at most {WIDEST} fit: {line.strip()!r}"
+                    yield Finding(chapter.page.path, number, words)
 
 
 def glue_names(book: Book) -> Iterator[Finding]:
