@@ -85,8 +85,8 @@ def line_length(book: Book) -> Iterator[Finding]:
                 continue
             for number, line in enumerate(cell.text.splitlines(), cell.line):
                 if len(line) > WIDEST:
-                    words = f"{len(line)} characters of code, at most {WIDEST} fit: {line.strip()!r}"
-                    yield Finding(chapter.page.path, number, words)
+                    words = f"{len(line)} characters of code, at most {WIDEST} fit: "
+                    yield Finding(chapter.page.path, number, words + repr(line.strip()))
 
 
 def glue_names(book: Book) -> Iterator[Finding]:
