@@ -88,7 +88,7 @@ def _gradient(model, x, y):
 
 @staged("my_accumulate", ok="one batch at a time, and the gradient of all samples together")
 def check_accumulate(trial, accumulate):
-    """Exercise "Batches of unequal size": accumulate(model, batches) -> gradients of the weights."""
+    """Exercise "Batches of unequal size": accumulate(model, batches) -> list of gradients."""
 
     def flat(grads):
         if not isinstance(grads, list | tuple) or len(grads) != len(before):
