@@ -100,7 +100,7 @@ def read_chapter(name: str, path: Path) -> Chapter:
         try:
             _ = cell.tree
         except SyntaxError as error:
-            line = cell.line + (error.lineno or 1) - 1
+            line = cell.directive.body_line + (error.lineno or 1) - 1
             raise PageError(path, line, f"the cell is not Python: {error.msg}") from None
     return chapter
 
