@@ -190,7 +190,9 @@ def check_identity_queries(trial, rebase):
     """Exercise "A layer without W_Q": rebase(E, W_Q, W_K, W_V) -> E, W_K, W_V of the new layer."""
     N, P, D, h = 5, 4, 6, trial.integer(2, 3)
     inputs, E = trial.randn(N, P), trial.randn(P, D)
-    W_Q, W_K, W_V = trial.randn(D, D), trial.randn(D, D), trial.randn(D, D)
+    U, _, Vh = torch.linalg.svd(trial.randn(D, D))
+    W_Q = U * torch.linspace(0.5, 2, D) @ Vh  # no rotation, and far from singular
+    W_K, W_V = trial.randn(D, D), trial.randn(D, D)
 
     def triple(value) -> list[Tensor]:
         if isinstance(value, tuple | list) and len(value) == 3:
