@@ -36,9 +36,13 @@ CHECKS = [
 
 def check(html: Path, root: Path = ROOT) -> list[Finding]:
     """All findings in the site at `html`, whose sources are the repository at `root`."""
-    site = Site(html, root)
+    return check_pages(Site(html, root))
+
+
+def check_pages(site: Site) -> list[Finding]:
+    """The same, of a site whose pages are read already."""
     if not site.pages:
-        return [Finding(str(html), "site", "there is no page here: build the book first")]
+        return [Finding(str(site.html), "site", "there is no page here: build the book first")]
     return [finding for one in CHECKS for finding in one(site)]
 
 
@@ -50,10 +54,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
     parser.add_argument("--weights", action="store_true", help="list every page's weight")
     options = parser.parse_args(arguments)
-    found = check(options.html, options.root)
+    site = Site(options.html, options.root)
+    found = check_pages(site)
     for finding in found:
         print(finding, file=sys.stderr)
-    weights = weight.weights(Site(options.html, options.root))
+    weights = weight.weights(site)
     if options.weights:
         for name, bytes_ in sorted(weights.items(), key=lambda item: -item[1]):
             print(f"{bytes_ / 1000:8.0f} kB  {name}")

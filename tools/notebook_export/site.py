@@ -7,7 +7,7 @@ import posixpath
 from functools import cached_property
 from pathlib import Path
 
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 from docutils.nodes import make_id
 from myst_nb.core.variables import format_plain_text
 from sphinx.util.inventory import InventoryFile
@@ -26,6 +26,7 @@ class Site:
         self.executed = build / "jupyter_execute"
         self.base_url = base_url
         self._pages: dict[str, BeautifulSoup] = {}
+        self._by_id: dict[str, dict[str, Tag]] = {}
 
     def page(self, uri: str) -> BeautifulSoup:
         """The parsed page behind an address such as `book/index.html`."""
@@ -35,6 +36,13 @@ class Site:
                 raise KeyError(f"the built site has no {uri}: build the book first")
             self._pages[uri] = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
         return self._pages[uri]
+
+    def element(self, uri: str, anchor: str) -> Tag | None:
+        """The element with that id on a page."""
+        if uri not in self._by_id:
+            found = self.page(uri).find_all(id=True)
+            self._by_id[uri] = {element["id"]: element for element in found}
+        return self._by_id[uri].get(anchor)
 
     @cached_property
     def _inventory(self) -> dict[tuple[str, str], tuple[str, str]]:
@@ -73,7 +81,7 @@ class Site:
         """Number, as printed, and address of a labelled equation: ("(3)", ...)."""
         anchor = f"equation-{make_id(label)}"
         for (role, _), (uri, _) in self._inventory.items():
-            element = self.page(uri).find(id=anchor) if role == "std:doc" else None
+            element = self.element(uri, anchor) if role == "std:doc" else None
             number = element.find(class_="eqno") if element else None
             if number:
                 return number.get_text().rstrip("#").strip(), f"{self.base_url}{uri}#{anchor}"
@@ -94,6 +102,6 @@ class Site:
 
     def _number(self, uri: str) -> str:
         page, _, anchor = uri.partition("#")
-        element = self.page(page).find(id=anchor) if anchor else None
+        element = self.element(page, anchor) if anchor else None
         number = element.find(class_="caption-number") if element else None
         return number.get_text().strip() if number else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -42,8 +43,13 @@ CSS_ADDRESS = re.compile(r"url\(\s*['\"]?([^'\")]+)['\"]?\s*\)|@import\s+['\"]([
 COLAB = "https://colab.research.google.com/"
 
 
-def loaded(page: Page) -> Iterator[tuple[Tag, str]]:
+@cache
+def loaded(page: Page) -> list[tuple[Tag, str]]:
     """(element, address) of everything a browser fetches when it opens the page."""
+    return list(_loaded(page))
+
+
+def _loaded(page: Page) -> Iterator[tuple[Tag, str]]:
     for element in page.soup.find_all([*LOADED, "link"]):
         if element.name == "link":
             names = ["href"] if not NOT_LOADED & set(element.get("rel") or []) else []

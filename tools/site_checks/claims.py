@@ -34,7 +34,7 @@ def claims(site: Site) -> Iterator[Finding]:
 
 
 def _settled(page: Page, row: Tag, target: Page | None, anchor: str) -> Iterator[Finding]:
-    box = target.soup.find(id=anchor) if target and anchor else None
+    box = target.by_id.get(anchor) if target else None
     if box is None:
         yield page.finding(row, "this claim's link leads nowhere")
         return

@@ -22,9 +22,9 @@ class Finding:
         return f"{self.page}: {self.element}: {self.message}"
 
 
-@dataclass
+@dataclass(eq=False)
 class Page:
-    """One HTML file; `name` is its path inside the site."""
+    """One HTML file; `name` is its path inside the site. It is read once."""
 
     name: str
     path: Path
@@ -34,19 +34,23 @@ class Page:
         return BeautifulSoup(self.path.read_text(encoding="utf-8"), "html.parser")
 
     @cached_property
-    def anchors(self) -> set[str]:
-        named = self.soup.select("[id], a[name]")
-        return {tag.get("id") or tag.get("name") for tag in named} | {"", "top"}
+    def by_id(self) -> dict[str, Tag]:
+        return {element["id"]: element for element in self.soup.find_all(id=True)}
 
-    @property
+    @cached_property
+    def anchors(self) -> set[str]:
+        names = {tag["name"] for tag in self.soup.find_all("a", attrs={"name": True})}
+        return set(self.by_id) | names | {"", "top"}
+
+    @cached_property
     def title(self) -> str:
         heading = self.soup.find("h1")
         return heading.get_text().rstrip("#").strip() if heading else ""
 
-    @property
+    @cached_property
     def cells(self) -> list[Tag]:
         """The executed cells; a page has some if it is a notebook."""
-        return self.soup.select("div.cell")
+        return self.soup.find_all("div", class_="cell")
 
     @property
     def is_chapter(self) -> bool:
