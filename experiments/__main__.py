@@ -1,4 +1,4 @@
-"""`python -m experiments [NAME ...]`: run experiments and write their records, or verify them."""
+"""`python -m experiments [NAME ...]`: run experiments, write, verify or compare their records."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from experiments.machinery.compare import compare
 from experiments.machinery.experiment import all_names, load_experiment, script_of
 from experiments.machinery.fingerprint import fingerprint
 from experiments.machinery.recording import write_record
@@ -26,6 +27,9 @@ def main(arguments: list[str] | None = None) -> int:
         help="by name or path; by default all whose record is missing or of other code",
     )
     parser.add_argument("--verify", action="store_true", help="check records against the code")
+    parser.add_argument(
+        "--compare", type=Path, metavar="FRESH", help="set recordings in FRESH beside the records"
+    )
     parser.add_argument("--list", action="store_true", help="name the experiments")
     parser.add_argument("--workers", type=int, help="processes side by side")
     parser.add_argument("--folder", type=Path, default=RECORDED, help="where records are kept")
@@ -53,6 +57,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if options.verify:
         return verify_all(options.names or list_records(options.folder), options.folder)
+    if options.compare:
+        names = options.names or list_records(options.compare)
+        return compare_all(names, options.folder, options.compare)
     names = options.names or [n for n in all_names() if not up_to_date(n, options.folder)]
     for name in names:
         record(name, options.folder, options.workers, options.scale)
@@ -97,6 +104,19 @@ def verify_all(names: list[str], folder: Path) -> int:
     if stale:
         print(f"{stale} do not hold; to record one again: make experiments NAME=...")
     return int(stale > 0)
+
+
+def compare_all(names: list[str], folder: Path, fresh: Path) -> int:
+    """Print what is equal and what is not; 1 when anything is not, or nothing was compared."""
+    other = 0
+    for name in names:
+        same, lines = compare(name, folder, fresh)
+        other += not same
+        print(f"{name}: {'the same numbers' if same else 'NOT THE SAME NUMBERS'}")
+        print("\n".join(f"  {line}" for line in lines))
+    if not names:
+        print(f"there is no record in {fresh}")
+    return int(other > 0 or not names)
 
 
 if __name__ == "__main__":

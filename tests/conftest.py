@@ -7,22 +7,10 @@
 import hashlib
 import os
 import pickle
-import shutil
 
 import numpy as np
 import pytest
-
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",  # containers have no user namespaces for Chromium's own sandbox
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from browser import FLAGS, find_chromium
 
 
 @pytest.fixture
@@ -78,17 +66,14 @@ def browser():
         from playwright.sync_api import Error, sync_playwright
     except ImportError as error:
         _no_browser(f"playwright is not installed ({error})")
-    program = os.environ.get("VITBOOK_CHROMIUM") or next(
-        filter(None, map(shutil.which, NAMES)), None
-    )
+    program = find_chromium()
+    if program is None:
+        _no_browser("no Chromium was found; install it or set VITBOOK_CHROMIUM")
     with sync_playwright() as playwright:
-        try:  # without a program: the Chromium that `playwright install chromium` brings
+        try:
             chromium = playwright.chromium.launch(executable_path=program, args=FLAGS)
         except Error as error:
-            _no_browser(
-                f"Chromium does not start ({str(error).splitlines()[0]}); "
-                "install chromium or set VITBOOK_CHROMIUM"
-            )
+            _no_browser(f"{program} does not start: {str(error).splitlines()[0]}")
         yield chromium
         chromium.close()
 

@@ -6,6 +6,7 @@ import pytest
 from book_rules import code, exercises, prose
 from book_rules.source import read_book
 from check_prose import RULES, check
+from notebook_export.reader import PageError
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -286,6 +287,14 @@ def test_a_finding_names_the_line(book):
     path.write_text(path.read_text().replace("- Sums.", "- Sums.\n- 3.14 of them."))
     [finding] = check(read_book(book))
     assert path.read_text().splitlines()[finding.line - 1] == "- 3.14 of them."
+
+
+def test_a_cell_that_is_not_python_is_named_with_its_line(book):
+    text = (book / FIRST).read_text()
+    (book / FIRST).write_text(text.replace("mean = 0.5", "mean = = 0.5"))
+    line = text.split("mean = 0.5")[0].count("\n") + 1
+    with pytest.raises(PageError, match=rf"01_first\.md:{line}: the cell is not Python"):
+        read_book(book)
 
 
 def test_a_number_may_be_listed_on_its_page(book):

@@ -5,11 +5,12 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from chapters import Store, find_chapters, toc_files
+from chapters import Store, find_chapters
 from digest import Sources, chapter_digest, needs
 from execute import execute, merge_streams
 from myst_nb.core.read import read_myst_markdown_notebook
 from nbformat import NotebookNode
+from notebook_export.settings import toc_files
 
 FRONT = """---
 jupytext:
@@ -78,13 +79,10 @@ def test_chapters_are_the_pages_with_code_in_the_order_of_the_contents(repositor
     assert list(digests(repository)) == ["one", "part/two"]
 
 
-def test_the_contents_may_nest_parts_chapters_and_sections(tmp_path):
-    write(
-        tmp_path / "_toc.yml",
-        "root: index\nparts:\n- caption: A\n  chapters:\n  - file: a\n    sections:\n"
-        "    - file: b/c.md\n- chapters:\n  - file: d\n",
-    )
-    assert toc_files(tmp_path / "_toc.yml") == ["index", "a", "b/c", "d"]
+def test_the_contents_may_nest_parts_chapters_and_sections():
+    part = {"caption": "A", "chapters": [{"file": "a", "sections": [{"file": "b/c.md"}]}]}
+    toc = {"root": "index", "parts": [part, {"chapters": [{"file": "d"}]}]}
+    assert toc_files(toc) == ["index", "a", "b/c", "d"]
 
 
 CHANGES = [

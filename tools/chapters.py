@@ -12,6 +12,7 @@ from digest import Sources, chapter_digest
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
+from notebook_export.settings import toc_files
 
 
 class Chapter:
@@ -30,28 +31,12 @@ class Chapter:
         self.cell_seconds: list[float] = []
 
 
-def toc_files(toc: Path) -> list[str]:
-    """The files named in a table of contents, in its order, without their endings."""
-
-    def walk(node):
-        if isinstance(node, dict):
-            for key in ("root", "file"):
-                if key in node:
-                    yield str(node[key]).removesuffix(".md")
-            for key in ("parts", "chapters", "sections", "subtrees", "entries"):
-                yield from walk(node.get(key) or [])
-        elif isinstance(node, list):
-            for item in node:
-                yield from walk(item)
-
-    return list(walk(yaml.safe_load(toc.read_text("utf8"))))
-
-
 def find_chapters(root: Path, pages: list[Path]) -> list[Chapter]:
     """The pages with code cells: those named, or all of the table of contents."""
     book, sources = root / "book", Sources(root)
     if not pages:
-        pages = [book / f"{name}.md" for name in toc_files(root / "_toc.yml")]
+        toc = yaml.safe_load((root / "_toc.yml").read_text("utf8"))
+        pages = [book / f"{name}.md" for name in toc_files(toc)]
     missing = [str(page) for page in pages if not page.is_file()]
     if missing:
         raise SystemExit(f"No such page: {', '.join(missing)} (see _toc.yml)")

@@ -83,10 +83,10 @@ def line_length(book: Book) -> Iterator[Finding]:
         for cell in chapter.cells:
             if "hide-input" in cell.directive.options.get("tags", ""):
                 continue
-            for number, line in enumerate(cell.text.splitlines(), cell.line):
+            for at, line in enumerate(cell.text.splitlines(), cell.directive.body_line):
                 if len(line) > WIDEST:
-                    words = f"{len(line)} characters of code, at most {WIDEST} fit: {line.strip()!r}"
-                    yield Finding(chapter.page.path, number, words)
+                    words = f"{len(line)} characters of code, at most {WIDEST} fit: "
+                    yield Finding(chapter.page.path, at, words + repr(line.strip()))
 
 
 def glue_names(book: Book) -> Iterator[Finding]:

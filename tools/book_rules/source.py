@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from IPython.core.inputtransformer2 import TransformerManager
-from notebook_export.reader import Block, Directive, Fence, Page, Text, read_page
+from notebook_export.reader import Block, Directive, Fence, Page, PageError, Text, read_page
 from notebook_export.settings import toc_files
 from yaml import safe_load
 
@@ -95,7 +95,14 @@ def read_book(root: Path) -> Book:
 
 def read_chapter(name: str, path: Path) -> Chapter:
     page = read_page(path)
-    return Chapter(name, page, list(_gated(_flatten(page.blocks))))
+    chapter = Chapter(name, page, list(_gated(_flatten(page.blocks))))
+    for cell in chapter.cells:
+        try:
+            _ = cell.tree
+        except SyntaxError as error:
+            line = cell.directive.body_line + (error.lineno or 1) - 1
+            raise PageError(path, line, f"the cell is not Python: {error.msg}") from None
+    return chapter
 
 
 def _flatten(blocks: list[Block]) -> Iterator[Item]:
