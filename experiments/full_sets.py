@@ -15,14 +15,13 @@ from vitbook.training import train
 
 # What differs from the recipes of `python -m vitbook train`.
 GIVEN = {
-    "mnist": {"depth": 6, "epochs": 8, "batch_size": 128, "shift": 2},
-    "fashion-mnist": {"depth": 6, "epochs": 8, "batch_size": 128, "flip": True},
+    "mnist": {"depth": 6, "epochs": 7, "shift": 2},
+    "fashion-mnist": {"depth": 6, "epochs": 7, "flip": True},
     "cifar10": {
         "embed_dim": 96,
         "depth": 3,
         "mlp_ratio": 2.0,
         "epochs": 6,
-        "batch_size": 128,
         "shift": 2,
         "flip": True,
     },
