@@ -1,10 +1,12 @@
-"""Shared by tests: small image files in MNIST's format, and one Chromium for the whole session.
+"""Shared by tests: small image files in the real formats, and one Chromium for the whole session.
 
 `VITBOOK_REQUIRE_BROWSER=1` turns "no browser, skipped" into a failure; CI sets it.
 `VITBOOK_CHROMIUM=/path/to/chromium` names the program, if it is not found by itself.
 """
 
+import hashlib
 import os
+import pickle
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from browser import FLAGS, find_chromium
 
 @pytest.fixture
 def small_image_files(tmp_path, monkeypatch):
-    """MNIST and Fashion-MNIST with noise instead of images; VITBOOK_DATA leads there.
+    """MNIST, Fashion-MNIST and CIFAR-10 with noise instead of images; VITBOOK_DATA leads there.
 
     30 training and 10 test images of each class; in this process the experiments take 20 of a
     class to learn from. Without archives beside them the files are only checked for their length.
@@ -31,9 +33,30 @@ def small_image_files(tmp_path, monkeypatch):
                 sizes = b"".join(size.to_bytes(4, "big") for size in array.shape)
                 data = bytes([0, 0, 8, array.ndim]) + sizes + array.astype(np.uint8).tobytes()
                 (raw / f"{part}-{kind}-ubyte").write_bytes(data)
+    _small_cifar(folder / "cifar-10-batches-py", random, monkeypatch)
     monkeypatch.setenv("VITBOOK_DATA", str(folder))
     monkeypatch.setattr(image_sets, "PER_CLASS", {"train": 20, "validation": 2})
     return folder
+
+
+def _small_cifar(folder, random, monkeypatch):
+    """CIFAR-10 with as many images; torchvision takes their checksums for the right ones."""
+    from torchvision.datasets import CIFAR10
+
+    contents = {"batches.meta": {"label_names": list("abcdefghij")}}
+    for name, per_class in (("data_batch_1", 30), ("test_batch", 10)):
+        labels = random.permutation(np.arange(10 * per_class) % 10)
+        images = random.integers(0, 256, (len(labels), 3 * 32 * 32), dtype=np.uint8)
+        contents[name] = {"data": images, "labels": labels.tolist()}
+    folder.mkdir()
+    found = {}
+    for name, content in contents.items():
+        (folder / name).write_bytes(pickle.dumps(content))
+        found[name] = hashlib.md5((folder / name).read_bytes()).hexdigest()
+    meta = {"filename": "batches.meta", "key": "label_names", "md5": found.pop("batches.meta")}
+    train, test = ([item] for item in found.items())
+    for attribute, value in (("train_list", train), ("test_list", test), ("meta", meta)):
+        monkeypatch.setattr(CIFAR10, attribute, value)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """MNIST and Fashion-MNIST for the experiments: 10,000 images to learn from, the same everywhere.
 
-`python -m experiments.machinery.image_sets` fetches both. They lie in the folder that the
-environment variable VITBOOK_DATA names, by default in `data/` (git ignores it).
+`python -m experiments.machinery.image_sets` fetches both, and CIFAR-10. They lie in the folder
+that the environment variable VITBOOK_DATA names, by default in `data/` (git ignores it).
 """
 
 from __future__ import annotations
@@ -75,6 +75,6 @@ def checksums(name: str) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    for name in NAMES:
+    for name in (*NAMES, "cifar10"):
         load_torchvision(name, root(), download=True)
         print(f"{name} is in {root()}")

@@ -1,0 +1,167 @@
+"""MNIST, Fashion-MNIST and CIFAR-10 whole: small ViTs on one core, by the parts of the command."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+
+from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
+from experiments.machinery.image_sets import root
+from vitbook.data import ImageSet, load_torchvision
+from vitbook.recipes import augment, build_model, load_part, settings_of, train_config
+from vitbook.training import train
+
+# What differs from the recipes of `python -m vitbook train`.
+GIVEN = {
+    "mnist": {"depth": 6, "epochs": 7, "shift": 2},
+    "fashion-mnist": {"depth": 6, "epochs": 7, "flip": True},
+    "cifar10": {
+        "embed_dim": 96,
+        "depth": 3,
+        "mlp_ratio": 2.0,
+        "epochs": 6,
+        "shift": 2,
+        "flip": True,
+    },
+}
+SETTINGS = {
+    name: settings_of({"data": name, "learn_from": "fit", **given}) for name, given in GIVEN.items()
+}
+PARTS = ("fit", "validation", "test")
+BINS = 15  # of confidence, as Guo et al. 2017
+
+
+def command(name: str) -> str:
+    """The line that trains the same model; `python -m vitbook evaluate` then tests it."""
+    words = [f"python -m vitbook train --data {name} --learn-from fit"]
+    for option, value in GIVEN[name].items():
+        option = option.replace("_", "-")
+        words.append(f"--{option}" if value is True else f"--{option} {value}")
+    return " ".join([*words, f"--root data --out runs/{name}"])
+
+
+def images_of(name: str, part: str, scale: float = 1.0) -> ImageSet:
+    """One part of a data set, standardised; for a trial only its first images."""
+    images, labels = load_part(SETTINGS[name], part, root())
+    kept = scaled(len(labels), scale)
+    return ImageSet(images[:kept], labels[:kept])
+
+
+@torch.no_grad()
+def probabilities(model, images: torch.Tensor) -> torch.Tensor:
+    """What a model gives each class, (n, K), in double precision."""
+    return torch.cat([model(x).double().softmax(dim=-1) for x in images.split(500)])
+
+
+def reliability(probabilities: torch.Tensor, labels: torch.Tensor) -> list[list[float]]:
+    """For each bin of confidence: how many answers, the sum of their confidences, how many right.
+
+    Confidence is the largest probability of an image; the bins divide 0 ... 1 evenly.
+    """
+    confidence, answers = probabilities.max(dim=-1)  # (n,), (n,)
+    places = (confidence * BINS).long().clamp(max=BINS - 1)
+    columns = (torch.ones_like(confidence), confidence, (answers == labels).double())
+    sums = torch.stack([torch.bincount(places, c, minlength=BINS) for c in columns], dim=1)
+    return [[round(value, 4) for value in row] for row in sums.tolist()]
+
+
+def calibration_error(table: list[list[float]]) -> float:
+    """Mean distance of confidence and accuracy over the bins, each weighted by its answers."""
+    return sum(abs(sure - right) for _, sure, right in table) / sum(row[0] for row in table)
+
+
+def thin(values: list[float], points: int = 100) -> list[float]:
+    """A long curve as about that many means of neighbouring values."""
+    width = max(1, len(values) // points)
+    groups = (values[i : i + width] for i in range(0, len(values), width))
+    return [round(sum(group) / len(group), 5) for group in groups]
+
+
+def trained(settings: dict, log, scale: float = 1.0):
+    """A model after training on the fit part, and the rows of its training."""
+    name = settings["data"]
+    fit, validation = images_of(name, "fit"), images_of(name, "validation", scale)
+    config = train_config(settings)
+    steps = scaled(config.total_steps(len(fit.labels)), scale)
+    if scale < 1:
+        config = replace(config, batch_size=scaled(config.batch_size, scale))
+    model = build_model(settings)
+    history = train(
+        model,
+        *fit,
+        replace(config, epochs=None, steps=steps),
+        augment=augment(settings),
+        loss_function=logged(log, config.label_smoothing),
+        evaluate_on=validation,
+        evaluate_every=max(1, steps // config.epochs),
+        progress=False,
+    )
+    return model, history
+
+
+def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+    """Train on nine tenths of the training images, test once on the official test images."""
+    settings = {**SETTINGS[condition["data"]], "seed": seed}
+    model, history = trained(settings, log, scale)
+    evaluated = [row for row in history if row["val_loss"] is not None]
+    images, labels = images_of(condition["data"], "test", scale)
+    given = probabilities(model, images)  # (n, K)
+    table, answers = reliability(given, labels), given.argmax(dim=-1)
+    num_classes = given.shape[1]
+    pairs = torch.bincount(labels * num_classes + answers, minlength=num_classes**2)
+    metrics = {
+        "test_accuracy": (answers == labels).double().mean().item(),
+        "test_loss": F.nll_loss(given.log(), labels).item(),
+        "calibration_error": calibration_error(table),
+        "reliability": table,
+        "confusion": pairs.view(num_classes, num_classes).tolist(),
+        "validation_accuracy": [round(row["val_accuracy"], 5) for row in evaluated],
+        "validation_loss": [round(row["val_loss"], 5) for row in evaluated],
+        "loss": thin([row["loss"] for row in history]),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "epochs": settings["epochs"],
+    }
+    return Outcome(metrics, model.state_dict())
+
+
+EXPERIMENT = Experiment(
+    what="MNIST, Fashion-MNIST and CIFAR-10: Vision Transformers of at most 210,000 parameters "
+    "(CIFAR-10: 250,000), trained for minutes on one core, tested on the official test images.",
+    chosen_on='a tenth of each class of the training images ("validation"), which the models do '
+    "not learn from; the test images were looked at once, at the end of each run",
+    metrics={
+        "test_accuracy": "share of the 10,000 official test images answered rightly",
+        "test_loss": "mean cross-entropy on them, in nats",
+        "calibration_error": "expected calibration error on them: mean distance between confidence "
+        f"and accuracy, {BINS} even bins",
+        "reliability": "for each bin of confidence: answers, sum of their confidences, right ones",
+        "confusion": "test images by class (rows) and answer (columns)",
+        "validation_accuracy": "share of the validation images answered rightly after each epoch",
+        "validation_loss": "mean cross-entropy on them after each epoch, in nats",
+        "loss": "training loss, means over about a hundredth of the steps each",
+        "parameters": "numbers that are learned",
+        "epochs": "passes over the nine tenths of the training images that are learned from",
+    },
+    conditions=[{"data": name} for name in GIVEN],
+    seeds=range(3),
+    run=run,
+    data=lambda: {
+        f"{name}, {part}": checksum(*load_torchvision(name, root(), part))
+        for name in GIVEN
+        for part in PARTS
+    },
+    settings={
+        **SETTINGS,
+        "commands": {name: command(name) for name in GIVEN},
+    },
+    replay=({"data": "mnist"}, 0),
+    keep={
+        "mnist": ({"data": "mnist"}, 0),
+        "fashion_mnist": ({"data": "fashion-mnist"}, 0),
+    },
+    steps=lambda condition: train_config(SETTINGS[condition["data"]]).total_steps(
+        45_000 if condition["data"] == "cifar10" else 54_000
+    ),
+)
