@@ -39,9 +39,10 @@ RATES = {  # chosen with the warm-up; without it everything else stays
 }
 
 
-def digits(part: str) -> ImageSet:
+def digits(part: str, scale: float = 1.0) -> ImageSet:
     images, labels = load_digits(part)
-    return ImageSet(standardise(images, *STATISTICS["digits"]), labels)
+    kept = scaled(len(labels), scale)  # all, but for a trial
+    return ImageSet(standardise(images[:kept], *STATISTICS["digits"]), labels[:kept])
 
 
 def build(norm: str, depth: int, seed: int) -> VisionTransformer:
@@ -51,7 +52,7 @@ def build(norm: str, depth: int, seed: int) -> VisionTransformer:
 
 def gradient_by_layer(model: VisionTransformer, images: Tensor, labels: Tensor) -> list[float]:
     """Norm of the loss's gradient with respect to all weights of each block, first block first."""
-    F.cross_entropy(model(images), labels).backward()
+    F.cross_entropy(model(images[:500]), labels[:500]).backward()
     norms = [
         nn.utils.get_total_norm([p.grad for p in block.parameters()]).item()
         for block in model.encoder.blocks
@@ -63,7 +64,7 @@ def gradient_by_layer(model: VisionTransformer, images: Tensor, labels: Tensor) 
 def fit(condition: dict, seed: int, rate: float, log=lambda loss: None, scale=1.0, part="train"):
     """Train one model: it, its gradients before, and the loss of each step."""
     model = build(condition["norm"], condition["depth"], seed)
-    learn = digits(part)
+    learn = digits(part, scale)
     before = gradient_by_layer(model, *learn)
     small = {name: scaled(RECIPE[name], scale) for name in RECIPE}
     warmup = WARMUP if condition["warmup"] else 0
@@ -76,7 +77,7 @@ def run(condition: dict, seed: int, log, scale: float) -> Outcome:
     """Train one model and test it; look at its gradients before and after."""
     rate = RATES[condition["norm"], condition["depth"]]
     model, before, losses = fit(condition, seed, rate, log, scale)
-    learned, result = digits("train"), evaluate(model, *digits("test"))
+    learned, result = digits("train", scale), evaluate(model, *digits("test", scale))
     metrics = {
         "test_accuracy": result.accuracy,
         "test_loss": result.loss,
@@ -100,7 +101,7 @@ EXPERIMENT = Experiment(
         "test_loss": "mean cross-entropy on the test images, in nats",
         "train_accuracy": "share of the 1,438 training images answered rightly",
         "loss": "training loss, 100 means over equally many steps, in nats",
-        "gradient_by_layer": "before training: norm of the gradient of the loss on all training "
+        "gradient_by_layer": "before training: norm of the gradient of the loss on 500 training "
         "images with respect to the weights of each block, first block first",
         "gradient_by_layer_late": "the same after training",
         "parameters": "numbers that are learned",
