@@ -25,8 +25,8 @@ MODEL = {
     "pool": "mean",
     "positions": "sincos_2d",
 }
-RECIPE = {"steps": 300, "batch_size": 64}
-WARMUP = 60  # steps, where there is one
+RECIPE = {"steps": 250, "batch_size": 64}
+WARMUP = 50  # steps, where there is one
 NORMS, DEPTHS = ("pre", "post"), (2, 6, 12)
 GRID = (1e-3, 2e-3, 4e-3)
 RATES = {  # chosen with the warm-up; without it everything else stays
