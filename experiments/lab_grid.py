@@ -24,7 +24,7 @@ MODEL = {
     "positions": "sincos_2d",
 }
 RECIPE = {"steps": 400, "batch_size": 100, "warmup_steps": 50}  # 4 epochs
-GRID = (1e-3, 2e-3, 4e-3)
+GRID = (2e-3, 4e-3, 8e-3)
 RATES = {  # (embed_dim, depth)
     (32, 2): 4e-3,
     (32, 4): 4e-3,

@@ -23,7 +23,7 @@ MODEL = {
     "positions": "sincos_2d",  # not learned: only the embedding changes with the patch size
 }
 RECIPE = {"steps": 500, "batch_size": 100, "warmup_steps": 50}  # 5 epochs
-GRID = (1e-3, 2e-3, 4e-3)
+GRID = (2e-3, 4e-3, 8e-3)
 RATES = {2: 4e-3, 4: 4e-3, 7: 4e-3, 14: 4e-3, 28: 4e-3}
 
 

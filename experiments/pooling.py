@@ -25,7 +25,7 @@ MODEL = {
     "positions": "learned",
 }
 RECIPE = {"steps": 500, "batch_size": 100, "warmup_steps": 50}  # 5 epochs
-GRID = (1e-3, 2e-3, 4e-3)
+GRID = (2e-3, 4e-3, 8e-3)
 MEAN = {"pool": "mean"}
 CLS = {start: {"pool": "cls", "start": start} for start in ("zeros", "random", "shifted table")}
 RATES = {"mean": 4e-3, "zeros": 4e-3, "random": 4e-3, "shifted table": 4e-3}

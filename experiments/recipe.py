@@ -60,7 +60,7 @@ LEFT_OUT = {
     "augmentation": {},
     "label smoothing": {"label_smoothing": 0.0},
 }
-GRID = (1e-3, 2e-3, 4e-3)
+GRID = (2e-3, 4e-3, 8e-3)
 RATES = dict.fromkeys(LEFT_OUT, 4e-3)
 
 
