@@ -28,7 +28,7 @@ RECIPE = {"steps": 500, "batch_size": 100, "warmup_steps": 50}  # 5 epochs
 GRID = (2e-3, 4e-3, 8e-3)
 MEAN = {"pool": "mean"}
 CLS = {start: {"pool": "cls", "start": start} for start in ("zeros", "random", "shifted table")}
-RATES = {"mean": 4e-3, "zeros": 4e-3, "random": 4e-3, "shifted table": 4e-3}
+RATES = {"mean": 4e-3, "zeros": 8e-3, "random": 4e-3, "shifted table": 8e-3}
 
 
 class ShiftedPositions(nn.Module):
