@@ -28,12 +28,12 @@ MODEL = {
 RECIPE = {"steps": 400, "batch_size": 100, "warmup_steps": 50}  # 4 epochs
 GRID = (5e-4, 2e-3, 8e-3)
 RATES = {
-    "nothing": 2e-3,
-    "attention": 2e-3,
-    "mlp": 2e-3,
+    "nothing": 8e-3,
+    "attention": 8e-3,
+    "mlp": 8e-3,
     "residual": 2e-3,
     "norm": 2e-3,
-    "nonlinearity": 2e-3,
+    "nonlinearity": 8e-3,
 }
 
 
