@@ -1,0 +1,98 @@
+"""Width, patch size and depth: a grid of 18 small ViTs, each with its accuracy, size and cost."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import torch
+
+from experiments.machinery.experiment import Experiment, Outcome, logged, scaled
+from experiments.machinery.image_sets import checksums, image_set
+from experiments.machinery.measures import multiplies, parameters
+from vitbook.training import TrainConfig, evaluate, train
+from vitbook.vit import VisionTransformer
+
+SET = "fashion-mnist"
+WIDTHS, PATCHES, DEPTHS = (32, 64, 96), (4, 7, 14), (2, 4)
+MODEL = {
+    "image_size": 28,
+    "in_channels": 1,
+    "num_classes": 10,
+    "num_heads": 4,
+    "mlp_ratio": 2.0,
+    "pool": "mean",
+    "positions": "sincos_2d",
+}
+RECIPE = {"steps": 400, "batch_size": 100, "warmup_steps": 50}  # 4 epochs
+GRID = (2e-3, 4e-3, 8e-3)
+RATES = {  # (embed_dim, depth)
+    (32, 2): 4e-3,
+    (32, 4): 4e-3,
+    (64, 2): 4e-3,
+    (64, 4): 4e-3,
+    (96, 2): 4e-3,
+    (96, 4): 4e-3,
+}
+
+
+def fit(condition: dict, seed: int, rate: float, log=lambda loss: None, scale: float = 1.0):
+    """One model of that width, patch size and depth, trained."""
+    torch.manual_seed(seed)
+    model = VisionTransformer(**MODEL, **condition)
+    small = {name: scaled(RECIPE[name], scale) for name in ("steps", "batch_size")}
+    config = TrainConfig(**{**RECIPE, **small}, learning_rate=rate, seed=seed)
+    learn = image_set(SET, "train", scale)
+    train(model, *learn, config, loss_function=logged(log), progress=False)
+    return model
+
+
+def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+    """Train one model, count what it costs, test it."""
+    rate = RATES[condition["embed_dim"], condition["depth"]]
+    model = fit(condition, seed, rate, log, scale)
+    learned, test = image_set(SET, "train", scale), image_set(SET, "test", scale)
+    result = evaluate(model, *test)
+    metrics = {
+        "test_accuracy": result.accuracy,
+        "test_loss": result.loss,
+        "train_accuracy": evaluate(model, *(part[:2000] for part in learned)).accuracy,
+        "tokens": model.patch_embed.num_patches,
+        "parameters": parameters(model),
+        "multiplies": multiplies(model, test.images),
+    }
+    return Outcome(metrics)
+
+
+EXPERIMENT = Experiment(
+    what="Small ViTs of three widths, three patch sizes and two depths, each trained for as many "
+    "steps on 10,000 images of Fashion-MNIST and tested on the official 10,000.",
+    chosen_on="validation images that no run learns from: for each width and depth, at patch size "
+    "7, the learning rate with the lowest loss out of the same three, with a seed of its own, in "
+    "runs of half the length",
+    metrics={
+        "test_accuracy": "share of the 10,000 test images answered rightly",
+        "test_loss": "mean cross-entropy on the test images, in nats",
+        "train_accuracy": "share of the first 2,000 training images answered rightly",
+        "tokens": "N, patches in an image",
+        "parameters": "numbers that are learned",
+        "multiplies": "multiplications in the matrix products for one image",
+    },
+    conditions=[
+        {"embed_dim": embed_dim, "patch_size": patch_size, "depth": depth}
+        for embed_dim, patch_size, depth in product(WIDTHS, PATCHES, DEPTHS)
+    ],
+    seeds=range(3),
+    run=run,
+    data=lambda: checksums(SET),
+    settings={
+        "model": MODEL,
+        "training": RECIPE,
+        "learning_rates": [
+            {"embed_dim": width, "depth": depth, "learning_rate": rate}
+            for (width, depth), rate in RATES.items()
+        ],
+        "learning_rates_tried": GRID,
+    },
+    replay=({"embed_dim": 32, "patch_size": 7, "depth": 2}, 0),
+    steps=lambda condition: RECIPE["steps"],
+)

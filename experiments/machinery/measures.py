@@ -1,0 +1,68 @@
+"""What several experiments measure: sizes, cost, thinned curves, calibration."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+BINS = 15  # of confidence, as Guo et al. 2017
+
+
+def parameters(model: nn.Module) -> int:
+    """Numbers that are learned."""
+    return sum(p.numel() for p in model.parameters())
+
+
+def multiplies(model: nn.Module, images: Tensor) -> int:
+    """Multiplications in the matrix products of one image's way through a model.
+
+    One multiply-add counts as one. The fused kernel of attention is not counted on CPUs, so the
+    plain one is used.
+    """
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        model(images[:1])
+    return counter.get_total_flops() // 2
+
+
+def thin(values: list[float], points: int = 100) -> list[float]:
+    """A long curve as about that many means over stretches of equal length."""
+    width = max(1, len(values) // points)
+    return [
+        round(mean, 5) for mean in torch.tensor(values).unfold(0, width, width).mean(1).tolist()
+    ]
+
+
+@torch.no_grad()
+def probabilities(model: nn.Module, images: Tensor) -> Tensor:
+    """What a model gives each class, (n, K), in double precision."""
+    return torch.cat([model(x).double().softmax(dim=-1) for x in images.split(500)])
+
+
+def reliability(given: Tensor, labels: Tensor) -> list[list[float]]:
+    """For each bin of confidence: how many answers, the sum of their confidences, how many right.
+
+    Args:
+        given: Probabilities (n, K). The confidence of an answer is the largest of its row.
+        labels: Class numbers (n,).
+
+    Returns:
+        A table (BINS, 3); the bins divide 0 ... 1 evenly.
+    """
+    confidence, answers = given.max(dim=-1)  # (n,), (n,)
+    places = (confidence * BINS).long().clamp(max=BINS - 1)
+    columns = (torch.ones_like(confidence), confidence, (answers == labels).to(given.dtype))
+    sums = torch.stack([torch.bincount(places, c, minlength=BINS) for c in columns], dim=1)
+    return [[round(value, 4) for value in row] for row in sums.tolist()]
+
+
+def calibration_error(table: list[list[float]]) -> float:
+    """Mean distance of confidence and accuracy over the bins, each weighted by its answers.
+
+    Args:
+        table: What `reliability` returns.
+
+    Source: Guo et al. 2017, equation 3.
+    """
+    return sum(abs(sure - right) for _, sure, right in table) / sum(row[0] for row in table)

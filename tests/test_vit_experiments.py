@@ -1,0 +1,204 @@
+"""The experiments on the parts of a ViT and its recipe: what is compared is what is said."""
+
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from experiments.machinery.experiment import load_experiment
+from vitbook.data import STATISTICS, ImageSet, augmentation
+from vitbook.training import TrainConfig, train
+from vitbook.vit import VisionTransformer
+
+NAMES = ("patch_sizes", "norm_placement", "block_ablation", "pooling", "recipe", "lab_grid")
+EXPERIMENTS = {name: load_experiment(name) for name in NAMES}
+ablation = sys.modules["experiment_block_ablation"]
+norms = sys.modules["experiment_norm_placement"]
+patches = sys.modules["experiment_patch_sizes"]
+pooling = sys.modules["experiment_pooling"]
+recipe = sys.modules["experiment_recipe"]
+
+
+def clothes(count: int = 12) -> torch.Tensor:
+    return torch.rand(count, 1, 28, 28, generator=torch.Generator().manual_seed(5))
+
+
+def size(model: nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_rate_is_one_of_those_that_were_tried(name):
+    script = sys.modules[f"experiment_{name}"]
+    assert set(script.RATES.values()) <= set(script.GRID)
+    assert EXPERIMENTS[name].settings["learning_rates_tried"] == script.GRID
+
+
+def test_nothing_left_out_is_the_model_itself():
+    torch.manual_seed(3)
+    whole = VisionTransformer(**ablation.MODEL)
+    assert torch.equal(ablation.build("nothing", seed=3)(clothes()), whole(clothes()))
+
+
+@pytest.mark.parametrize("without", ["attention", "mlp", "residual", "norm", "nonlinearity"])
+def test_what_stays_starts_with_the_same_weights_and_the_answers_are_others(without):
+    whole, part = ablation.build("nothing", seed=3), ablation.build(without, seed=3)
+    here = {value.flatten()[:5].tolist().__repr__() for value in whole.parameters()}
+    there = {value.flatten()[:5].tolist().__repr__() for value in part.parameters()}
+    assert there <= here
+    assert (part(clothes()) - whole(clothes())).abs().max() > 1e-3
+
+
+def test_each_part_takes_its_own_numbers_with_it():
+    D, L = ablation.MODEL["embed_dim"], ablation.MODEL["depth"]
+    whole = size(ablation.build("nothing", seed=0))
+    norm, attention, mlp = 2 * D, 4 * D**2 + 4 * D, 4 * D**2 + 3 * D
+    assert whole - size(ablation.build("attention", seed=0)) == L * (attention + norm)
+    assert whole - size(ablation.build("mlp", seed=0)) == L * (mlp + norm)
+    assert whole - size(ablation.build("norm", seed=0)) == L * 2 * norm + norm
+    assert size(ablation.build("residual", seed=0)) == whole
+    assert size(ablation.build("nonlinearity", seed=0)) == whole
+
+
+def test_without_attention_no_token_sees_another():
+    x = torch.randn(2, 5, ablation.MODEL["embed_dim"])
+    changed = x.clone()
+    changed[:, 2] += 1
+    for without, others_move in (("attention", False), ("nothing", True)):
+        blocks = ablation.build(without, seed=0).encoder
+        moved = (blocks(x) - blocks(changed)).abs().amax(dim=(0, 2)) > 0
+        assert moved[2]
+        assert bool(moved[[0, 1, 3, 4]].any()) is others_move
+
+
+def test_without_the_nonlinearity_the_mlp_is_one_linear_map():
+    for without, straight in (("nonlinearity", True), ("nothing", False)):
+        block = ablation.build(without, seed=0).encoder.blocks[0]
+        mlp = block.branches["mlp"][1]
+        a, b = torch.randn(2, 4, ablation.MODEL["embed_dim"]).unbind(0)
+        bend = mlp(a + b) - mlp(a) - mlp(b) + mlp(torch.zeros_like(a))
+        assert bool(bend.abs().max() < 1e-5) is straight
+
+
+def test_without_residuals_a_block_that_answers_zero_forgets_its_input():
+    for without, kept in (("residual", False), ("nothing", True)):
+        block = ablation.build(without, seed=0).encoder.blocks[0]
+        for parameter in block.parameters():
+            nn.init.zeros_(parameter)
+        x = torch.randn(2, 5, ablation.MODEL["embed_dim"])
+        assert torch.equal(block(x), x) is kept
+        assert bool((block(x) == 0).all()) is not kept
+
+
+def test_class_tokens_differ_in_their_start_only():
+    zeros, random = pooling.build("cls", 3, "zeros"), pooling.build("cls", 3, "random")
+    assert (zeros.cls_token == 0).all()
+    assert 0.5 < random.cls_token.std() < 1.5
+    zeros.cls_token.data = random.cls_token.data
+    assert torch.equal(zeros(clothes()), random(clothes()))
+
+
+def test_a_class_token_and_its_position_are_one_vector():
+    model, moved = pooling.build("cls", 3), pooling.build("cls", 3)
+    step = torch.randn(48)
+    moved.cls_token.data += step
+    moved.positions.table.data[0] -= step
+    torch.testing.assert_close(model(clothes()), moved(clothes()), rtol=0, atol=1e-5)
+    moved.positions.table.data[0] += step
+    assert (model(clothes()) - moved(clothes())).abs().max() > 1e-3
+
+
+def test_a_shifted_table_gives_each_token_the_row_of_the_next_patch():
+    usual, shifted = pooling.build("cls", 3), pooling.build("cls", 3, "shifted table")
+    table, rows = usual.positions.table.detach(), shifted.positions(torch.zeros(1, 17, 48))[0]
+    assert torch.equal(rows[:16], table[1:])  # row 1 of the usual table is the first patch's
+    assert (rows[16] == 0).all()
+    assert size(usual) - size(shifted) == 48
+    assert torch.equal(usual.patch_embed.proj.weight, shifted.patch_embed.proj.weight)
+
+
+def test_patch_sizes_change_nothing_but_the_embedding():
+    models = {p: patches.build(p, seed=0) for p in patches.RATES}
+    others = {size(model) - model.patch_embed.proj.weight.numel() for model in models.values()}
+    assert len(others) == 1
+    assert [model.patch_embed.num_patches for model in models.values()] == [196, 49, 16, 4, 1]
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_the_gradient_of_each_block_is_that_of_autograd(norm):
+    model, (images, labels) = norms.build(norm, depth=2, seed=1), norms.digits("validation")
+    images, labels = images[:20], labels[:20]
+    found = norms.gradient_by_layer(model, images, labels)
+    assert all(p.grad is None for p in model.parameters())  # nothing is left for the first step
+    for block, norm_found in zip(model.encoder.blocks, found, strict=True):
+        loss = F.cross_entropy(model(images), labels)
+        own = torch.cat([g.flatten() for g in torch.autograd.grad(loss, [*block.parameters()])])
+        assert norm_found == pytest.approx(own.norm().item(), rel=1e-4)
+    assert found[0] != pytest.approx(found[1], rel=1e-2)
+
+
+def recipe_losses(without: str, steps: int = 12) -> torch.Tensor:
+    torch.manual_seed(2)
+    model = VisionTransformer(**recipe.MODEL)
+    data = ImageSet(clothes(), torch.arange(12) % 10)
+    settings = {**recipe.RECIPE, **recipe.LEFT_OUT[without], "steps": steps, "batch_size": 4}
+    if without != "warmup":
+        settings["warmup_steps"] = 3
+    config = TrainConfig(**settings, learning_rate=4e-3, seed=2)
+    return torch.tensor(recipe.learn(model, data, config, without, lambda loss: None))
+
+
+def test_the_whole_recipe_is_what_train_does():
+    torch.manual_seed(2)
+    model = VisionTransformer(**recipe.MODEL)
+    settings = {**recipe.RECIPE, "steps": 12, "batch_size": 4, "warmup_steps": 3}
+    mean, std = STATISTICS["fashion-mnist"]
+    history = train(
+        model,
+        clothes(),
+        torch.arange(12) % 10,
+        TrainConfig(**settings, learning_rate=4e-3, seed=2),
+        augment=augmentation(**recipe.AUGMENTATION, fill=-mean[0] / std[0]),
+        progress=False,
+    )
+    expected = torch.tensor([row["loss"] for row in history])
+    assert torch.equal(recipe_losses("nothing"), expected)
+
+
+# The first step at which leaving it out shows in the loss (counted from 0), if it must show then.
+FIRST_SHOWS = {
+    "warmup": 1,
+    "cosine": 5,  # the rate of step 4 is the first below its peak
+    "weight decay": 1,
+    "augmentation": 0,
+    "label smoothing": 0,
+}
+
+
+@pytest.mark.parametrize("without", FIRST_SHOWS)
+def test_an_ingredient_left_out_shows_from_its_first_step_on(without):
+    difference = (recipe_losses(without) - recipe_losses("nothing")).abs()
+    first = FIRST_SHOWS[without]
+    assert (difference[:first] == 0).all()
+    assert difference[first] > 0
+
+
+def test_clipping_left_out_shows_where_gradients_are_large():
+    assert (recipe_losses("clipping") - recipe_losses("nothing")).abs().max() > 0
+
+
+def test_without_the_cosine_the_rate_stays_at_its_peak():
+    rates = []
+
+    def watch(model, optimizer, *others):
+        rates.append(optimizer.param_groups[0]["lr"])
+        return torch.zeros(()), torch.zeros(())
+
+    original, recipe.update = recipe.update, watch
+    try:
+        recipe_losses("cosine")
+    finally:
+        recipe.update = original
+    torch.testing.assert_close(rates, [4e-3 / 3, 8e-3 / 3] + [4e-3] * 10)
