@@ -9,14 +9,24 @@ import torch.nn.functional as F
 
 from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
 from experiments.machinery.image_sets import root
+from experiments.machinery.measures import (
+    BINS,
+    calibration_error,
+    parameters,
+    probabilities,
+    reliability,
+    thin,
+)
 from vitbook.data import ImageSet, load_torchvision
 from vitbook.recipes import augment, build_model, load_part, settings_of, train_config
 from vitbook.training import train
 
-# What differs from the recipes of `python -m vitbook train`.
+# What differs from the recipes of `python -m vitbook train`. Patches of 7 rather than 4, with more
+# epochs in the same time, were better in a trial on the validation images of Fashion-MNIST.
+SMALL = {"patch_size": 7, "embed_dim": 96, "depth": 3, "mlp_ratio": 1.5, "epochs": 20}
 GIVEN = {
-    "mnist": {"depth": 6, "epochs": 7, "shift": 2},
-    "fashion-mnist": {"depth": 6, "epochs": 7, "flip": True},
+    "mnist": {**SMALL, "shift": 2},
+    "fashion-mnist": {**SMALL, "flip": True},
     "cifar10": {
         "embed_dim": 96,
         "depth": 3,
@@ -30,7 +40,6 @@ SETTINGS = {
     name: settings_of({"data": name, "learn_from": "fit", **given}) for name, given in GIVEN.items()
 }
 PARTS = ("fit", "validation", "test")
-BINS = 15  # of confidence, as Guo et al. 2017
 
 
 def command(name: str) -> str:
@@ -47,36 +56,6 @@ def images_of(name: str, part: str, scale: float = 1.0) -> ImageSet:
     images, labels = load_part(SETTINGS[name], part, root())
     kept = scaled(len(labels), scale)
     return ImageSet(images[:kept], labels[:kept])
-
-
-@torch.no_grad()
-def probabilities(model, images: torch.Tensor) -> torch.Tensor:
-    """What a model gives each class, (n, K), in double precision."""
-    return torch.cat([model(x).double().softmax(dim=-1) for x in images.split(500)])
-
-
-def reliability(probabilities: torch.Tensor, labels: torch.Tensor) -> list[list[float]]:
-    """For each bin of confidence: how many answers, the sum of their confidences, how many right.
-
-    Confidence is the largest probability of an image; the bins divide 0 ... 1 evenly.
-    """
-    confidence, answers = probabilities.max(dim=-1)  # (n,), (n,)
-    places = (confidence * BINS).long().clamp(max=BINS - 1)
-    columns = (torch.ones_like(confidence), confidence, (answers == labels).double())
-    sums = torch.stack([torch.bincount(places, c, minlength=BINS) for c in columns], dim=1)
-    return [[round(value, 4) for value in row] for row in sums.tolist()]
-
-
-def calibration_error(table: list[list[float]]) -> float:
-    """Mean distance of confidence and accuracy over the bins, each weighted by its answers."""
-    return sum(abs(sure - right) for _, sure, right in table) / sum(row[0] for row in table)
-
-
-def thin(values: list[float], points: int = 100) -> list[float]:
-    """A long curve as about that many means of neighbouring values."""
-    width = max(1, len(values) // points)
-    groups = (values[i : i + width] for i in range(0, len(values), width))
-    return [round(sum(group) / len(group), 5) for group in groups]
 
 
 def trained(settings: dict, log, scale: float = 1.0):
@@ -120,7 +99,7 @@ def run(condition: dict, seed: int, log, scale: float) -> Outcome:
         "validation_accuracy": [round(row["val_accuracy"], 5) for row in evaluated],
         "validation_loss": [round(row["val_loss"], 5) for row in evaluated],
         "loss": thin([row["loss"] for row in history]),
-        "parameters": sum(p.numel() for p in model.parameters()),
+        "parameters": parameters(model),
         "epochs": settings["epochs"],
     }
     return Outcome(metrics, model.state_dict())

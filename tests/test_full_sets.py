@@ -17,31 +17,6 @@ def script():
     return sys.modules["experiment_full_sets"]
 
 
-def test_answers_are_sorted_by_their_confidence(script):
-    given = torch.tensor([[0.9, 0.1], [0.93, 0.07], [0.45, 0.55], [0.0, 1.0]])
-    table = script.reliability(given.double(), torch.tensor([0, 1, 1, 1]))
-    assert len(table) == script.BINS == 15
-    expected = {8: [1, 0.55, 1], 13: [2, 1.83, 1], 14: [1, 1, 1]}
-    for place, row in enumerate(table):
-        assert row == expected.get(place, [0, 0, 0])
-
-
-def test_the_calibration_error_weighs_each_bin_by_its_answers(script):
-    perfect = [[10, 7.0, 7], [0, 0, 0], [4, 3.0, 3]]
-    assert script.calibration_error(perfect) == 0
-    too_sure = [[30, 27.0, 21], [0, 0, 0], [10, 9.5, 9.5]]
-    assert script.calibration_error(too_sure) == pytest.approx(0.75 * 0.2)
-    hesitant = [[30, 21.0, 27], [10, 5.0, 4]]  # errors of either sign add up
-    assert script.calibration_error(hesitant) == pytest.approx(0.75 * 0.2 + 0.25 * 0.1)
-
-
-def test_a_long_curve_becomes_means_and_a_short_one_stays(script):
-    assert script.thin([1.0, 3.0, 5.0]) == [1.0, 3.0, 5.0]
-    curve = script.thin([float(i) for i in range(1000)])
-    assert len(curve) == 100
-    assert curve[:2] == [4.5, 14.5]
-
-
 @pytest.mark.parametrize("name", ["mnist", "fashion-mnist", "cifar10"])
 def test_the_command_asks_for_the_same_run(script, name):
     words = shlex.split(script.command(name))
