@@ -212,6 +212,7 @@ MISTAKES = [
     ("wrong sign", check_grey, {"sign": 1}, "a black image"),
     ("mean not divided", check_grey, {"shifted": lambda w: w}, "then divided by std"),
     ("own bias lost", check_grey, {"own": 0}, "a bias of its own"),
+    ("bias doubled", check_grey, {"own": 2}, "left of a black image"),
     ("other kernel", check_grey, lambda w, b, m, s: (0 * w[:, :1], b), "meets three weights"),
     (
         "one mean",
