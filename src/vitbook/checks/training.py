@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -26,7 +28,7 @@ def check_schedule(trial, schedule):
 
     trial.stage("the warm-up")
     up = [share(s) for s in range(warmup)]
-    rises = [b - a for a, b in zip(up, up[1:], strict=False)]
+    rises = [b - a for a, b in itertools.pairwise(up)]
     trial.ask(all(abs(r - 1 / warmup) < 1e-6 for r in rises), "equal steps up: is it a line?")
     trial.ask(abs(up[-1] - 1) < 1e-6, "the last step of the warm-up should have reached the peak")
 
@@ -39,7 +41,7 @@ def check_schedule(trial, schedule):
     trial.ask(max(down) <= 1 + 1e-6, "it rises above the peak on its way down")
     trial.ask(min(down) >= -1e-6, "a negative learning rate climbs the loss")
     trial.ask(down[-1] != 0, "the last step moves nothing; let it be the last but one above zero")
-    falls = [a - b for a, b in zip(down, down[1:], strict=False)]
+    falls = [a - b for a, b in itertools.pairwise(down)]
     trial.ask(all(abs(f - falls[0]) < 1e-6 for f in falls), "equal steps down: is it a line?")
     trial.ask(abs(falls[0] - 1 / cooldown) < 1e-6, "how many steps has the way down?")
     trial.ask(abs(down[-1] - 1 / cooldown) < 1e-6, f"the last step has {down[-1]:.3f} of the peak")
