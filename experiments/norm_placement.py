@@ -35,7 +35,7 @@ RATES = {  # chosen with the warm-up; without it everything else stays
     ("pre", 12): 4e-3,
     ("post", 2): 4e-3,
     ("post", 6): 4e-3,
-    ("post", 12): 4e-3,
+    ("post", 12): 1e-3,
 }
 
 
