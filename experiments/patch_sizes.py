@@ -24,7 +24,7 @@ MODEL = {
 }
 RECIPE = {"steps": 500, "batch_size": 100, "warmup_steps": 50}  # 5 epochs
 GRID = (2e-3, 4e-3, 8e-3)
-RATES = {2: 4e-3, 4: 4e-3, 7: 4e-3, 14: 4e-3, 28: 4e-3}
+RATES = {2: 8e-3, 4: 8e-3, 7: 4e-3, 14: 8e-3, 28: 8e-3}
 
 
 def build(patch_size: int, seed: int) -> VisionTransformer:
