@@ -11,6 +11,8 @@ PORT ?= 8000
 
 PYTEST = VITBOOK_REQUIRE_BROWSER=1 VITBOOK_CHROMIUM="$$($(PY) tools/browser.py)" $(PY) -m pytest
 
+DATA ?= data
+
 # Two threads on shared cores are slower and print other numbers.
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
@@ -20,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help install book page serve test test-deep browser lint format notebooks colab \
-	experiments experiments-verify bench links lock clean distclean
+	experiments experiments-verify gpu-runs bench links lock clean distclean
 
 help: ## this list
 	@echo "Attention, Patch by Patch. The two commands: make book, make test."
@@ -67,6 +69,9 @@ experiments: install ## run recorded experiments from scratch: make experiments 
 
 experiments-verify: install ## do the records still follow from the code?
 	@$(PY) -m experiments --verify $(NAME)
+
+gpu-runs: install ## the long runs, on a GPU: make gpu-runs NAME=cifar10 DATA=folder (ARGS=--plan: list them)
+	@$(PY) tools/gpu_runs.py $(NAME) --root $(DATA) $(ARGS)
 
 bench: install ## the budgets: build times, page weights, speed against other packages
 	@$(PY) tools/bench_book.py

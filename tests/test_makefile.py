@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text("utf8")
 TARGETS = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
 PROMISED = "help install book serve test test-deep lint format notebooks experiments"
-PROMISED += " experiments-verify bench clean distclean lock page links colab"
+PROMISED += " experiments-verify bench clean distclean lock page links colab gpu-runs"
 
 
 def make(*arguments, **variables):

@@ -1,0 +1,175 @@
+"""The long runs, for a machine with a GPU: three data sets, five seeds each, by the command.
+
+    make gpu-runs DATA=data                        all of them
+    make gpu-runs ARGS=--plan                      only print the commands and the models' sizes
+    python tools/gpu_runs.py mnist --seeds 3 4     a part; what is done is not done again
+
+Each run learns from nine tenths of the training images ("fit"). What is looked at on the way, the
+time to an accuracy too, is looked at on the tenth that is left out ("validation"). The test images
+are looked at once, when a run has ended, and choose nothing. A run that was stopped goes on from
+its last checkpoint, and each seed's result is kept as soon as it is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import io
+import json
+import math
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from vitbook.cli import main as vitbook
+from vitbook.intervals import student_interval
+from vitbook.recipes import build_model, settings_of
+from vitbook.training.checkpoints import write_atomically
+
+
+class Run(NamedTuple):
+    """The share of right answers that is aimed at, and what differs from the data set's recipe."""
+
+    target: float
+    settings: dict
+
+
+COMMON = {"embed_dim": 128, "num_heads": 4, "mlp_ratio": 2.0, "dropout": 0.1}
+COMMON |= {"batch_size": 256, "learning_rate": 1e-3, "label_smoothing": 0.1, "precision": "bf16"}
+GREY = {**COMMON, "patch_size": 4, "depth": 6, "shift": 2, "warmup_steps": 600, "epochs": 30}
+COLOUR = {**COMMON, "patch_size": 2, "depth": 7, "pool": "mean", "shift": 4, "flip": True}
+RUNS = {
+    "mnist": Run(0.995, GREY),
+    "fashion-mnist": Run(0.93, {**GREY, "flip": True}),
+    "cifar10": Run(0.91, {**COLOUR, "warmup_steps": 1750, "epochs": 300}),
+}
+
+
+def parameters(name: str) -> int:
+    """How many numbers the model of a run learns."""
+    with torch.device("meta"):
+        model = build_model(settings_of({"data": name, **RUNS[name].settings}))
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def command(name: str, seed: int, options: argparse.Namespace) -> list[str]:
+    """What trains the model of one run, without ``python -m vitbook``."""
+    words = ["train", "--data", name, "--root", options.root, "--download", "--learn-from", "fit"]
+    for setting, value in {**RUNS[name].settings, "seed": seed}.items():
+        words.append(f"--{setting.replace('_', '-')}")
+        words += [] if value is True else [str(value)]
+    out = options.out / name / str(seed)
+    return [*words, "--device", options.device, "--out", str(out), "--resume"]
+
+
+def result_of(name: str, seed: int, options: argparse.Namespace) -> dict:
+    """Train with one seed and test once, unless that was done before."""
+    out, words = options.out / name / str(seed), command(name, seed, options)
+    kept, asked = out / "result.json", {"data": name, "seed": seed, **RUNS[name].settings}
+    if kept.exists():
+        result = json.loads(kept.read_text(encoding="utf-8"))
+        if result["settings"] != asked:
+            sys.exit(f"{kept} is the result of other settings; choose another --out")
+        return result
+    print(shlex.join(["python", "-m", "vitbook", *words]), flush=True)
+    told = io.StringIO()
+    if code := vitbook(words):
+        sys.exit(code)
+    with contextlib.redirect_stdout(told):
+        if code := vitbook(
+            ["evaluate", str(out), "--root", options.root, "--device", options.device]
+        ):
+            sys.exit(code)
+    print(told.getvalue(), flush=True)
+    right, count = re.search(r"([\d,]+) of ([\d,]+) right", told.getvalue()).groups()
+    result = {
+        "settings": asked,
+        "parameters": parameters(name),
+        "test_accuracy": int(right.replace(",", "")) / int(count.replace(",", "")),
+        **time_to(RUNS[name].target, out / "metrics.csv"),
+        "device": torch.cuda.get_device_name() if options.device == "cuda" else "a processor",
+        "torch": torch.__version__,
+    }
+    write_atomically(kept, (json.dumps(result, indent=2) + "\n").encode())
+    return result
+
+
+def time_to(target: float, metrics: Path) -> dict:
+    """When the validation images first came to the target (None: never), and when the run ended."""
+    with open(metrics, newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["val_accuracy"]]
+    first = next((row for row in rows if float(row["val_accuracy"]) >= target), None)
+    return {
+        "target": target,
+        "epochs_to_target": None if first is None else int(first["epoch"]),
+        "seconds_to_target": None if first is None else float(first["seconds"]),
+        "seconds": float(rows[-1]["seconds"]),
+        "validation_accuracy": float(rows[-1]["val_accuracy"]),
+    }
+
+
+def summary(name: str, results: list[dict]) -> str:
+    """Mean and interval over the seeds, what that says about the target, and the time to it."""
+    target, accuracies = results[0]["target"], [result["test_accuracy"] for result in results]
+    low, high, interval = -math.inf, math.inf, "one seed, no interval"
+    if len(results) > 1:
+        _, low, high = student_interval(accuracies)
+        interval = f"95 % interval {100 * low:.2f} to {percent(high)}, {len(results)} seeds"
+    verdict = "reached" if low >= target else "missed" if high < target else "open"
+    there = [result for result in results if result["seconds_to_target"] is not None]
+    lines = [
+        f"{name}, {results[0]['parameters']:,} parameters, on {results[0]['device']}:",
+        f"  test accuracy {percent(mean(accuracies))} ({interval})",
+        f"  target {percent(target)}: {verdict}; validation there in {len(there)} of "
+        f"{len(results)} seeds",
+        f"  a whole run took {mean([result['seconds'] for result in results]):.0f} s",
+    ]
+    if there:
+        epochs, seconds = (
+            mean([result[f"{unit}_to_target"] for result in there])
+            for unit in ("epochs", "seconds")
+        )
+        lines[2] += f", in these after {epochs:.1f} epochs and {seconds:.0f} s"
+    return "\n".join(lines)
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.2f} %"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RUNS)}")
+    parser.add_argument("--root", default="data", help="folder of the data sets (data)")
+    parser.add_argument("--out", type=Path, default=Path("runs/gpu"), help="folder of the runs")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4], metavar="SEED")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--plan", action="store_true", help="print the commands, run nothing")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.names) - set(RUNS):
+        parser.error(f"NAME must be one of {', '.join(RUNS)}, got {', '.join(sorted(unknown))}")
+    told = []
+    for name in options.names or RUNS:
+        if options.plan:
+            print(f"# {name}: {parameters(name):,} parameters, target {percent(RUNS[name].target)}")
+            for seed in options.seeds:
+                print(shlex.join(["python", "-m", "vitbook", *command(name, seed, options)]))
+            continue
+        told.append(summary(name, [result_of(name, seed, options) for seed in options.seeds]))
+        print(told[-1], flush=True)
+    if len(told) > 1:
+        print("\n".join(["", *told]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
