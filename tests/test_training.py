@@ -2,9 +2,10 @@
 
 import csv
 import errno
+import json
 import math
 import os
-import signal
+import random
 import subprocess
 import sys
 import time
@@ -344,30 +345,50 @@ def test_a_trained_model_is_left_in_evaluation_mode():
 
 # --- files, kill and resume
 
-# The same run as `whole_run`, as a program of its own that kills itself in the middle of a step.
+# The same run as `whole_run`, many times in children of one program. Each child kills itself: in
+# the middle of a step, while checkpoint or metrics are on their way to the disk (fsync), or just
+# before a new checkpoint takes the place of the old one.
 KILLED = """
-import os, signal, sys
+import json, os, signal, sys
 sys.path.insert(0, sys.argv[1])
-from test_training import RunFolder, checkpoints, run_into
-kill_at, where, folder = int(sys.argv[2]), sys.argv[3], sys.argv[4]
-calls = 0
-def count():
-    global calls
-    calls += 1
-    if calls == kill_at:
-        os.kill(os.getpid(), signal.SIGKILL)
-if where == "replace":
-    real = os.replace
-    def replace(*paths):
-        if "checkpoint" in str(paths[1]):
+from test_training import run_into
+
+def kill_at(number):
+    calls = 0
+    def count():
+        nonlocal calls
+        calls += 1
+        if calls == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return count
+
+def before(name, count, wanted=lambda *args: True):
+    real = getattr(os, name)
+    def call(*args):
+        if wanted(*args):
             count()
-        real(*paths)
-    os.replace = replace
-run_into(folder, during_step=count if where == "step" else None)
+        return real(*args)
+    setattr(os, name, call)
+
+for at, where, folder in json.loads(sys.argv[2]):
+    child = os.fork()
+    if child == 0:
+        try:
+            count = kill_at(at)
+            if where == "fsync":
+                before("fsync", count)
+            elif where == "replace":
+                before("replace", count, lambda old, new: "checkpoint" in str(new))
+            run_into(folder, during_step=count if where == "step" else None)
+        finally:
+            os._exit(1)
+    status = os.waitpid(child, 0)[1]
+    if not (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL):
+        sys.exit(f"{where} {at}: not killed, status {status}")
 """
 
 
-def run_into(folder, *, resume=True, during_step=None):
+def run_into(folder, *, resume=True, during_step=None, tensorboard=False, **changes):
     """24 steps with dropout, augmentation, evaluations, and a checkpoint every 4 steps."""
     torch.set_num_threads(1)
     shift = augmentation(shift=1, flip=True)
@@ -381,11 +402,11 @@ def run_into(folder, *, resume=True, during_step=None):
     history = train(
         model,
         *tiny_data(),
-        tiny_config(),
+        tiny_config(**changes),
         augment=augment,
         evaluate_on=tiny_data(20),
         evaluate_every=3,
-        folder=RunFolder(folder, resume=resume, checkpoint_every=4),
+        folder=RunFolder(folder, resume=resume, checkpoint_every=4, tensorboard=tensorboard),
     )
     return model, history
 
@@ -414,26 +435,82 @@ def test_metrics_hold_one_row_for_each_step_with_every_digit(whole_run):
     assert [int(row["step"]) for row in rows if row["val_loss"]] == [3, 6, 9, 12, 15, 18, 21, 24]
 
 
-# before the first checkpoint, right at one, in the middle, at the last step; and while the second
-# checkpoint is being written
-KILLS = [(2, "step"), (5, "step"), (15, "step"), (24, "step"), (2, "replace")]
+# before the first checkpoint, right after it, at the last step; while the second one is made;
+# then others, drawn afresh in each session: a failure prints the seed that draws them again
+KILL_SEED = int(os.environ.get("VITBOOK_KILL_SEED", random.SystemRandom().randrange(10**6)))
+DRAWN = random.Random(KILL_SEED)
+KILLS = [(2, "step"), (5, "step"), (24, "step"), (2, "replace")]
+KILLS += [(DRAWN.randint(1, 24), "step") for _ in range(4)]
+KILLS += [(DRAWN.randint(1, 26), "fsync") for _ in range(4)]
 
 
-@pytest.mark.parametrize(("at", "where"), KILLS)
-def test_a_killed_run_ends_in_the_same_weights_and_the_same_metrics(at, where, tmp_path, whole_run):
-    command = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(at), where]
-    done = subprocess.run([*command, str(tmp_path)], env=ENVIRONMENT, capture_output=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
-    assert (tmp_path / "checkpoint.safetensors").exists() == (where == "replace" or at > 4)
-    model, history = run_into(tmp_path)
+@pytest.fixture(scope="module")
+def killed_runs(tmp_path_factory):
+    """One folder for each of KILLS, left by a run that was killed there."""
+    root = tmp_path_factory.mktemp("killed")
+    work = [(at, where, str(root / str(number))) for number, (at, where) in enumerate(KILLS)]
+    command = [sys.executable, "-c", KILLED, str(Path(__file__).parent), json.dumps(work)]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, f"VITBOOK_KILL_SEED={KILL_SEED}\n{done.stderr}"
+    return root
+
+
+@pytest.mark.parametrize("number", range(len(KILLS)))
+def test_a_killed_run_ends_in_the_same_weights_and_the_same_metrics(number, killed_runs, whole_run):
+    at, where = KILLS[number]
+    print(f"killed at {where} {at}; VITBOOK_KILL_SEED={KILL_SEED} draws this again")
+    folder = killed_runs / str(number)
+    if where == "step":
+        assert (folder / "checkpoint.safetensors").exists() == (at > 4)
+    model, history = run_into(folder)
     whole, whole_history, whole_folder = whole_run
     assert same_weights(model, whole)
-    assert rows_of(tmp_path) == rows_of(whole_folder)
+    assert rows_of(folder) == rows_of(whole_folder)
     for row, expected in zip(history, whole_history, strict=True):
         assert row | {"seconds": 0} == expected | {"seconds": 0}
-    one, other = (load_file(f / "checkpoint.safetensors") for f in (tmp_path, whole_folder))
+    one, other = (load_file(f / "checkpoint.safetensors") for f in (folder, whole_folder))
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def run_until(step, folder, **options):
+    """`run_into`, stopped by the keyboard in the middle of a step."""
+    steps = []
+
+    def stop():
+        steps.append(0)
+        if len(steps) == step:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_into(folder, during_step=stop, **options)
+
+
+def test_a_run_may_be_stopped_again_and_again(tmp_path, whole_run):
+    for steps in (6, 3, 7, 1, 6):  # from the checkpoints of the steps 0, 4, 4, 8, 8
+        run_until(steps, tmp_path)
+    model, _ = run_into(tmp_path)
+    assert same_weights(model, whole_run[0])
+    assert rows_of(tmp_path) == rows_of(whole_run[2])
+
+
+def test_a_row_that_was_half_written_is_made_again(tmp_path, whole_run):
+    run_until(10, tmp_path)  # the checkpoint is that of step 8, the last row that of step 9
+    metrics = (tmp_path / "metrics.csv").read_bytes()
+    assert metrics.splitlines()[-1].startswith(b"9,")
+    (tmp_path / "metrics.csv").write_bytes(metrics[:-12])
+    model, _ = run_into(tmp_path)
+    assert same_weights(model, whole_run[0])
+    assert rows_of(tmp_path) == rows_of(whole_run[2])
+
+
+def test_a_run_in_bf16_goes_on_bit_for_bit(tmp_path, whole_run):
+    run_until(DRAWN.randint(1, 24), tmp_path / "a", precision="bf16")
+    model, _ = run_into(tmp_path / "a", precision="bf16")
+    whole, _ = run_into(tmp_path / "b", precision="bf16")
+    assert same_weights(model, whole), f"VITBOOK_KILL_SEED={KILL_SEED}"
+    assert rows_of(tmp_path / "a") == rows_of(tmp_path / "b")
+    assert not same_weights(model, whole_run[0])
 
 
 def test_resuming_a_finished_run_changes_nothing(tmp_path):
@@ -446,15 +523,7 @@ def test_resuming_a_finished_run_changes_nothing(tmp_path):
 
 
 def test_seconds_go_on_after_a_pause(tmp_path):
-    steps = []
-
-    def stop():
-        steps.append(0)
-        if len(steps) == 10:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_into(tmp_path, during_step=stop)
+    run_until(10, tmp_path)
     time.sleep(0.3)
     _, history = run_into(tmp_path)
     seconds = [row["seconds"] for row in history]
@@ -537,16 +606,21 @@ def test_shared_weights_survive_a_checkpoint(tmp_path):
     assert fresh[3].weight is fresh[1].weight
 
 
-def test_tensorboard_files_hold_the_losses(tmp_path):
+@pytest.mark.parametrize("stopped", [False, True])
+def test_tensorboard_files_hold_the_losses_of_each_step_once(stopped, tmp_path):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    folder = RunFolder(tmp_path, tensorboard=True)
-    history = train(tiny_model(), *tiny_data(), tiny_config(epochs=1), folder=folder)
+    if stopped:  # after step 9 was written, before its checkpoint was
+        run_until(10, tmp_path, tensorboard=True)
+    _, history = run_into(tmp_path, tensorboard=True)
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()
-    losses = {event.step: event.value for event in events.Scalars("loss")}
-    assert losses == pytest.approx({row["step"]: row["loss"] for row in history})
+    losses = [(event.step, event.value) for event in events.Scalars("loss")]
+    assert [step for step, _ in losses] == [row["step"] for row in history]
+    assert [loss for _, loss in losses] == pytest.approx([row["loss"] for row in history])
+    steps = [event.step for event in events.Scalars("val_accuracy")]
+    assert steps == [row["step"] for row in history if row["val_accuracy"] is not None]
 
 
 # --- two processes
