@@ -1,7 +1,13 @@
 """The command: what it prints, what it draws, what it refuses, and that it survives SIGKILL."""
 
+import csv
+import errno
+import io
 import json
 import os
+import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -139,21 +145,39 @@ def weights(folder):
     return load_file(folder / "checkpoint.safetensors")
 
 
-def test_a_command_killed_from_outside_goes_on_and_ends_in_the_same_weights(trained, tmp_path):
-    out = tmp_path / "killed"
-    command = [sys.executable, "-m", "vitbook", "train", *SMALL, "--steps", "12"]
-    command += ["--checkpoint-every", "1", "--out", str(out)]
-    with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE) as process:
-        while not (out / "checkpoint.safetensors").exists() and process.poll() is None:
-            time.sleep(0.002)
-        process.send_signal(signal.SIGKILL)
-    assert process.returncode in (-signal.SIGKILL, 0)  # a very quick machine may have finished
-    assert run("train", "--resume", "--out", out, "--no-progress") == 0
-    one, other = weights(trained), weights(out)
+def rows_written(out):
+    try:
+        return len((out / "metrics.csv").read_text().splitlines()) - 1
+    except FileNotFoundError:
+        return 0
+
+
+def test_a_command_killed_from_outside_goes_on_and_ends_in_the_same_weights(tmp_path):
+    words = [*SMALL, "--steps", "60", "--checkpoint-every", "3", "--evaluate-every", "1"]
+    whole, out = tmp_path / "whole", tmp_path / "killed"
+    assert run("train", *words, "--out", whole) == 0
+    seed = int(os.environ.get("VITBOOK_KILL_SEED", random.SystemRandom().randrange(10**6)))
+    stops = sorted(random.Random(seed).sample(range(40), 2))
+    print(f"killed at about the steps {stops}; VITBOOK_KILL_SEED={seed} draws them again")
+    codes, command = [], [sys.executable, "-m", "vitbook", "train", *words, "--resume"]
+    for stop in stops:
+        with subprocess.Popen([*command, "--out", str(out)], env=ENVIRONMENT, stdout=-3) as process:
+            while rows_written(out) <= stop and process.poll() is None:
+                time.sleep(0.001)
+            process.send_signal(signal.SIGKILL)
+        codes.append(process.returncode)
+    assert codes[0] == -signal.SIGKILL
+    words = ["--evaluate-every", "1", "--no-progress"]  # run.json says the rest
+    assert run("train", "--resume", "--out", out, *words) == 0
+    one, other = weights(whole), weights(out)
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
-    steps = [line.split(",")[0] for line in (out / "metrics.csv").read_text().splitlines()[1:]]
-    assert steps == [str(step) for step in range(1, 13)]
+    tables = []
+    for folder in (whole, out):
+        with open(folder / "metrics.csv", newline="") as file:
+            tables.append([{**row, "seconds": ""} for row in csv.DictReader(file)])
+    assert [row["step"] for row in tables[0]] == [str(step) for step in range(1, 61)]
+    assert tables[0] == tables[1]
 
 
 def test_torchrun_with_two_processes_makes_the_updates_of_one(tmp_path):
@@ -172,6 +196,83 @@ def test_torchrun_with_two_processes_makes_the_updates_of_one(tmp_path):
         if name.endswith("qkv.bias"):  # the key bias changes no logit: its gradient is rounding
             a, b = (bias.view(3, -1)[[0, 2]] for bias in (a, b))  # noise, which Adam makes large
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
+
+
+def test_bf16_and_compile_are_switches_that_reach_the_run(tmp_path, capsys, monkeypatch):
+    words = [word for word in SMALL if word not in ("--dropout", "0.1")] + ["--steps", "3"]
+    real, compiled = torch.compile, []
+
+    def traced(module):  # real tracing, without the wait for a compiler
+        compiled.append(module)
+        return real(module, backend="eager", fullgraph=True)
+
+    monkeypatch.setattr(torch, "compile", traced)
+    output(capsys, "train", *words, "--out", tmp_path / "a")
+    output(capsys, "train", *words, "--out", tmp_path / "b", "--compile")
+    output(capsys, "train", *words, "--out", tmp_path / "c", "--compile", "--precision", "bf16")
+    assert len(compiled) == 2
+    a, b, c = (weights(tmp_path / name) for name in "abc")
+    assert a.keys() == b.keys() == c.keys()  # of the model itself, not of its compiled copy
+    assert all(torch.equal(a[name], b[name]) for name in a)
+    assert not all(torch.equal(a[name], c[name]) for name in a)
+    assert {tensor.dtype for tensor in c.values()} == {torch.float32}
+    assert "accuracy" in output(capsys, "evaluate", tmp_path / "c")
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(shutil.which("c++") is None, reason="torch.compile needs a C++ compiler")
+def test_torch_compile_itself_trains_as_well(tmp_path):
+    words = [*SMALL, "--dropout", "0", "--steps", "3"]
+    assert run("train", *words, "--out", tmp_path / "a") == 0
+    assert run("train", *words, "--compile", "--out", tmp_path / "b") == 0
+    losses = []
+    for name in "ab":
+        with open(tmp_path / name / "metrics.csv", newline="") as file:
+            losses.append([float(row["loss"]) for row in csv.DictReader(file)])
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_bar_with_the_time_left_shows_on_a_terminal_only(tmp_path, capsys, monkeypatch):
+    words = [word for word in SMALL if word != "--no-progress"] + ["--steps", 12]
+    output(capsys, "train", *words, "--out", tmp_path / "a")  # nothing on stderr in a pipe
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert run("train", *words, "--out", tmp_path / "b") == 0
+    bar = sys.stderr.getvalue()
+    assert re.search(r"12/12 \[\d\d:\d\d<\d\d:\d\d", bar), bar  # time so far < time left
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert run("train", *words, "--no-progress", "--out", tmp_path / "c") == 0
+    assert sys.stderr.getvalue() == ""
+
+
+def test_tensorboard_files_are_written_on_demand(tmp_path, capsys):
+    pytest.importorskip("tensorboard")
+    words = [*SMALL, "--steps", 2, "--tensorboard"]
+    output(capsys, "train", *words, "--out", tmp_path / "a")
+    assert any(path.stat().st_size for path in (tmp_path / "a" / "tensorboard").iterdir())
+
+
+def test_on_a_gpu_only_repeatable_kernels_are_used(monkeypatch):
+    from vitbook.cli import _make_gpu_repeatable
+
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    before = torch.are_deterministic_algorithms_enabled()
+    try:
+        _make_gpu_repeatable()
+        assert torch.are_deterministic_algorithms_enabled()
+        assert not torch.is_deterministic_algorithms_warn_only_enabled()
+        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+        settings = settings_of({"data": "digits"})
+        model = build_model(settings)
+        loss = model(torch.randn(2, 1, 8, 8)).square().sum()
+        loss.backward()  # none of its operations is refused
+    finally:
+        torch.use_deterministic_algorithms(before)
+        os.environ.pop("CUBLAS_WORKSPACE_CONFIG", None)
 
 
 def test_a_resumed_run_needs_no_settings_and_refuses_others(trained, tmp_path, capsys):
@@ -206,9 +307,59 @@ def test_a_checkpoint_of_another_shape_is_named(trained, tmp_path, capsys):
     assert "is of another model: it holds" in text
 
 
-def test_a_full_disk_is_named_and_the_folder_can_be_resumed(tmp_path, capsys, monkeypatch):
-    import errno
+def test_a_checkpoint_of_another_shape_is_not_resumed(trained, tmp_path, capsys):
+    out = tmp_path / "copy"
+    shutil.copytree(trained, out)
+    (out / "run.json").unlink()  # so that nothing but the checkpoint tells the shape
+    wider = [*SMALL, "--embed-dim", 16, "--steps", 12]
+    text = message(capsys, "train", *wider, "--resume", "--out", out)
+    assert (
+        "is of another model: it holds (1, 1, 8) as cls_token, this model needs (1, 1, 16)" in text
+    )
 
+
+DAMAGED = [
+    ("train-images-idx3-ubyte", lambda data: data[:-100], "is truncated (", "bytes)"),
+    ("train-images-idx3-ubyte.gz", lambda data: b"no archive", "has the wrong checksum (MD5", ""),
+]
+
+
+@pytest.mark.parametrize(("file", "damage", "words", "more"), DAMAGED)
+def test_a_damaged_data_file_is_named(
+    file, damage, words, more, small_image_files, tmp_path, capsys
+):
+    path = small_image_files / "MNIST" / "raw" / file
+    path.write_bytes(damage(path.read_bytes() if path.exists() else b""))
+    command = ["train", "--data", "mnist", "--root", small_image_files, "--out", tmp_path / "a"]
+    text = message(capsys, *command)
+    assert f"{path} {words}" in text
+    assert more in text
+    assert "delete it and fetch mnist again with download=True (--download)" in text
+    assert not (tmp_path / "a").exists()
+
+
+FULL = [
+    ("vitbook.cli.write_atomically", "train"),  # run.json
+    ("vitbook.training.run_folder.RunFolder.append", "train"),  # metrics.csv
+    ("vitbook.pictures.save_figure", "attention"),
+]
+
+
+@pytest.mark.parametrize(("write", "command"), FULL)
+def test_a_full_disk_is_named_wherever_it_is_met(
+    write, command, trained, tmp_path, capsys, monkeypatch
+):
+    def full(*arguments, **options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(write, full)
+    words = {"train": [*SMALL, "--steps", 12], "attention": [7, "--run", trained]}[command]
+    text = message(capsys, command, *words, "--out", tmp_path / "a.png")
+    assert f"{tmp_path}/a.png could not be written: No space left on device; free space" in text
+    assert ("with --resume" in text) == (command == "train")
+
+
+def test_a_full_disk_is_named_and_the_folder_can_be_resumed(tmp_path, capsys, monkeypatch):
     from vitbook.training import run_folder
 
     real, calls = run_folder.write_atomically, []
@@ -263,8 +414,13 @@ PARSED = [
     (["train"], "the following arguments are required: --out"),
     (["train", "--out", "x", "--data", "imagenet"], "invalid choice: 'imagenet'"),
     (["train", "--out", "x", "--epochs", "1", "--steps", "2"], "not allowed with"),
-    (["train", "--out", "x", "--checkpoint-every", "0"], "must be at least 1, got 0"),
-    (["attention", "3", "--run", "x", "--out", "y.png", "--query", "3"], "invalid _place"),
+    (["train", "--out", "x", "--checkpoint-every", "0"], "whole number of at least 1, got '0'"),
+    (["train", "--out", "x", "--threads", "two"], "whole number of at least 1, got 'two'"),
+    (["train", "--out", "x", "--clip-norm", "1,0"], "must be a number or \"none\", got '1,0'"),
+    (
+        ["attention", "3", "--run", "x", "--out", "y.png", "--query", "3"],
+        "must be ROW,COLUMN such as 2,3, got '3'",
+    ),
 ]
 
 
@@ -328,6 +484,37 @@ def test_bad_input_is_named(words, expected, tmp_path, trained, capsys):
     ]
     assert expected in message(capsys, *words)
     assert not (tmp_path / "a" / "checkpoint.safetensors").exists()
+
+
+class CompilerError(RuntimeError):
+    __module__ = "torch._dynamo.exc"
+
+
+ERRORS = [
+    (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB. GPU 0 has"), "memory; a"),
+    (CompilerError("no rule for this\nand a long tale"), "failed (no rule for this); leave"),
+]
+
+
+@pytest.mark.parametrize(("error", "expected"), ERRORS)
+def test_what_a_gpu_or_a_compiler_refuses_is_one_sentence(
+    error, expected, tmp_path, capsys, monkeypatch
+):
+    def refused(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr("vitbook.cli.train", refused)
+    words = ["train", *SMALL, "--steps", 1, "--compile", "--out", tmp_path / "a"]
+    assert expected in message(capsys, *words)
+
+
+def test_an_error_of_the_program_itself_keeps_its_traceback(tmp_path, monkeypatch):
+    def broken(*arguments, **options):
+        raise RuntimeError("shapes do not fit")
+
+    monkeypatch.setattr("vitbook.cli.train", broken)
+    with pytest.raises(RuntimeError, match="shapes do not fit"):
+        run("train", *SMALL, "--steps", 1, "--out", tmp_path / "a")
 
 
 def test_a_missing_gpu_is_named(tmp_path, capsys, monkeypatch):

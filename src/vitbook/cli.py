@@ -1,6 +1,7 @@
 """The command: ``python -m vitbook train``, ``evaluate`` and ``attention``."""
 
 import argparse
+import errno
 import json
 import math
 import os
@@ -49,15 +50,17 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("vitbook: stopped; train --resume goes on from the last checkpoint", file=sys.stderr)
         return 130
-    except (ValueError, TypeError, ArithmeticError, OSError) as error:
-        if options.traceback:
+    except (ValueError, TypeError, ArithmeticError, OSError, RuntimeError) as error:
+        if options.traceback or not (explained := _sentence(error, options)):
             raise
-        print(f"vitbook: {_sentence(error)}", file=sys.stderr)
+        print(f"vitbook: {explained}", file=sys.stderr)
         return 2
 
 
 def _train(options: argparse.Namespace) -> None:
     out = Path(options.out)
+    if _device_type(options.device) == "cuda":
+        _make_gpu_repeatable()
     with processes.process_group(_device_type(options.device)) as device:
         first = processes.rank() == 0
         stored = _stored(out) if first and options.resume and (out / "run.json").exists() else None
@@ -182,6 +185,15 @@ def _device_type(name: str) -> str:
     return ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
 
 
+def _make_gpu_repeatable() -> None:
+    """Two runs on one GPU are equal bit for bit; the backward pass of attention is not by itself.
+
+    Source: pytorch.org, notes on reproducibility.
+    """
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first matrix product
+    torch.use_deterministic_algorithms(True)  # a warning instead would let attention differ
+
+
 def _wilson(share: float, n: int, z: float = 1.96) -> tuple[float, float]:
     """Wilson's 95 % interval of a share that was counted on n images."""
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
@@ -189,10 +201,23 @@ def _wilson(share: float, n: int, z: float = 1.96) -> tuple[float, float]:
     return centre - half, centre + half
 
 
-def _sentence(error: Exception) -> str:
+def _sentence(error: Exception, options: argparse.Namespace) -> str:
+    """What to tell the user; empty for an error that only its traceback explains."""
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT) and "out" in options
+        if full and text == os.strerror(error.errno):
+            text = f"{options.out} could not be written: {text}; free space and run it again"
+            text += ", with --resume" if options.command == "train" else ""
+    if isinstance(error, RuntimeError):
+        compiler = type(error).__module__.startswith(("torch._dynamo", "torch._inductor"))
+        if isinstance(error, torch.OutOfMemoryError):
+            text = f"{text.split('. ')[0]}; a smaller --batch-size or --device cpu may help"
+        elif compiler and getattr(options, "compile", False):
+            text = f"torch.compile failed ({text.strip().splitlines()[0]}); leave --compile out"
+        else:
+            return ""
     where = f"process {os.environ['RANK']}: " if "RANK" in os.environ else ""
     return where + " ".join((text or type(error).__name__).split())
 
@@ -203,19 +228,24 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return int(text)
 
 
 def _clip(text: str) -> float | None:
-    return None if text == "none" else float(text)
+    try:
+        return None if text == "none" else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'must be a number or "none", got {text!r}') from None
 
 
 def _place(text: str) -> tuple[int, int]:
-    row, column = text.split(",")
-    return int(row), int(column)
+    try:
+        row, column = map(int, text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be ROW,COLUMN such as 2,3, got {text!r}") from None
+    return row, column
 
 
 def _parser() -> argparse.ArgumentParser:
