@@ -625,31 +625,44 @@ def test_tensorboard_files_hold_the_losses_of_each_step_once(stopped, tmp_path):
 
 # --- two processes
 
+# argv[3]: the step in which process 1 kills itself, 0 for none
 TWO = """
-import sys, torch
+import os, signal, sys, torch
 sys.path.insert(0, sys.argv[1])
 from test_training import *
 from vitbook.training.processes import process_group, rank
 torch.set_num_threads(1)
+calls, shift = 0, augmentation(shift=1)
+def augment(images, generator):
+    global calls
+    calls += 1
+    if rank() == 1 and calls == int(sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return shift(images, generator)
 with process_group("cpu"):
     model = tiny_model(dropout=0.0)
-    history = train(model, *tiny_data(), tiny_config(), augment=augmentation(shift=1),
+    history = train(model, *tiny_data(), tiny_config(), augment=augment,
                     evaluate_on=tiny_data(21), folder=RunFolder(sys.argv[2], resume=True))
     if rank() == 0:
         print(history[-1]["val_accuracy"], history[-1]["val_loss"])
 """
 
 
-def two_processes(folder):
+def two_processes(folder, kill_at=0):
     launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", "--no-python"]
     command = [sys.executable, *launch, sys.executable, "-c", TWO, str(Path(__file__).parent)]
-    done = subprocess.run([*command, str(folder)], env=ENVIRONMENT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    command += [str(folder), str(kill_at)]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    assert (done.returncode == 0) == (kill_at == 0), done.stderr
     return [float(number) for number in done.stdout.split()]
 
 
-def test_two_processes_make_the_updates_of_one(tmp_path):
-    accuracy, loss = two_processes(tmp_path / "two")
+def test_two_processes_make_the_updates_of_one_even_if_one_of_them_is_killed(tmp_path):
+    kill_at = DRAWN.randint(8, 24)  # a checkpoint is made every 6 steps, by process 0 alone
+    print(f"killed in step {kill_at}; VITBOOK_KILL_SEED={KILL_SEED} draws this again")
+    assert two_processes(tmp_path / "two", kill_at) == []
+    assert (tmp_path / "two" / "checkpoint.safetensors").exists()
+    accuracy, loss = two_processes(tmp_path / "two")  # both go on from it
     model = tiny_model(dropout=0.0)
     history = train(
         model,
@@ -669,8 +682,6 @@ def test_two_processes_make_the_updates_of_one(tmp_path):
     for a, b in zip(rows_of(tmp_path / "one"), rows_of(tmp_path / "two"), strict=True):
         assert float(a["loss"]) == pytest.approx(float(b["loss"]), rel=1e-4)
         assert float(a["grad_norm"]) == pytest.approx(float(b["grad_norm"]), rel=1e-3)
-    # and both go on from the checkpoint that only process 0 wrote
-    assert two_processes(tmp_path / "two") == [accuracy, loss]
 
 
 # --- what is refused
