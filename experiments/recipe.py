@@ -61,7 +61,7 @@ LEFT_OUT = {
     "label smoothing": {"label_smoothing": 0.0},
 }
 GRID = (2e-3, 4e-3, 8e-3)
-RATES = dict.fromkeys(LEFT_OUT, 4e-3)
+RATES = dict.fromkeys(LEFT_OUT, 0.004) | {"clipping": 0.008}
 
 
 def learn(model: nn.Module, data: ImageSet, config: TrainConfig, without: str, log) -> list[float]:
