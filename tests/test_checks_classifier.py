@@ -1,10 +1,15 @@
 """Each check of chapter 10 passes the right answer and names the planted mistakes."""
 
 import math
+import re
+from pathlib import Path
 
 import pytest
+import timm
 import torch
 import torch.nn.functional as F
+from PIL import Image
+from torch.testing import assert_close
 
 from vitbook.checks import CheckFailed
 from vitbook.checks.classifier import (
@@ -14,6 +19,11 @@ from vitbook.checks.classifier import (
     check_parameters,
     check_readout,
 )
+from vitbook.plotting import show_attention
+from vitbook.vit import vit
+from vitbook.weights import from_timm, load_weights
+
+PAGE = Path(__file__).parents[1] / "book" / "vit" / "10_classifier.md"
 
 
 def readout(features, pool):
@@ -202,3 +212,25 @@ def test_a_stub_is_not_answered_yet(check, capsys):
 def test_half_an_answer_is_not_answered_yet(capsys):
     check_losses(lambda K: (math.log(K), ...))
     assert capsys.readouterr().out.startswith("not answered yet")
+
+
+def test_the_optional_cell_for_a_photo_runs_with_random_weights(tmp_path, capsys):
+    """All of it but the download, which the build cannot do."""
+    cells = re.findall(r"```{code-cell} ipython3\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    (maps,) = (cell for cell in cells if "def class_token_looks" in cell)
+    (photo,) = (cell for cell in cells if "MY_PHOTO = None" in cell)
+    assert "pretrained=True" in photo  # what a reader runs
+    shown = []
+    page = {"torch": torch, "timm": timm, "vit": vit, "assert_close": assert_close}
+    page |= {"load_weights": load_weights, "from_timm": from_timm}
+    page["show_attention"] = show_attention
+    page["show"] = lambda fig, alt: shown.append(len(fig.axes))
+
+    exec(maps.partition("chosen =")[0], page)
+    exec(photo, page)
+    assert capsys.readouterr().out.startswith("Not run here")
+
+    Image.new("RGB", (300, 260), "teal").save(tmp_path / "photo.png")
+    page["look_at"](str(tmp_path / "photo.png"), pretrained=False)
+    assert capsys.readouterr().out.count("%") == 5  # the five likeliest classes
+    assert shown == [6]  # one panel for each head
