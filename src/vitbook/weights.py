@@ -1,4 +1,4 @@
-"""Weights in and out: safetensors files, and the names of torchvision and timm. Chapter 14.
+"""Weights in and out: safetensors files, and the names of torchvision and timm. Chapter 10.
 
 Only safetensors is read and written: a pickle (.pt, .pth, .bin) can run code when it is opened.
 """
