@@ -57,6 +57,17 @@ def normed_stream(x, norm1, attn, norm2, mlp):
     return x + mlp(x)
 
 
+def half_normed_stream(x, norm1, attn, norm2, mlp):
+    x = norm2(x + attn(norm1(x)))
+    return x + mlp(x)
+
+
+def in_place(x, norm1, attn, norm2, mlp):
+    x += attn(norm1(x))
+    x += mlp(norm2(x))
+    return x
+
+
 def no_additions(x, norm1, attn, norm2, mlp):
     return mlp(norm2(attn(norm1(x))))
 
@@ -177,6 +188,12 @@ MISTAKES = [
         lambda x, g, b, e: x / (x.square().mean(-1, keepdim=True) + e).sqrt() * g + b,
         "mean is still there",
     ),
+    (
+        "not centred",
+        check_layer_norm,
+        lambda x, g, b, e: x / (x.var(-1, correction=0, keepdim=True) + e).sqrt() * g + b,
+        "mean is still there",
+    ),
     ("variance", check_layer_norm, centred_over(lambda v, e: v + e), "or its root"),
     ("no bias", check_layer_norm, lambda x, g, b, e: layer_norm(x, g, 0, e), "where is the bias"),
     ("no gain", check_layer_norm, lambda x, g, b, e: layer_norm(x, 1, b, e), "where is the gain"),
@@ -198,6 +215,25 @@ MISTAKES = [
     ("mlp first", check_block, mlp_first, "comes first"),
     ("attention lost", check_block, lost_attention, "where did the attention's go"),
     ("normed branches", check_block, normed_branches, "behind the branches"),
+    ("second norm in the stream", check_block, half_normed_stream, "norm2's result is in"),
+    (
+        "swapped norms",
+        check_block,
+        lambda x, n1, a, n2, m: block(x, n2, a, n1, m),
+        "changed places",
+    ),
+    (
+        "no norm 1",
+        check_block,
+        lambda x, n1, a, n2, m: block(x, lambda y: y, a, n2, m),
+        "what is norm1 for",
+    ),
+    (
+        "in place",
+        check_block,
+        in_place,
+        "change an input in place",
+    ),
     (
         "no norm 2",
         check_block,
@@ -281,6 +317,12 @@ MISTAKES = [
         check_account,
         changed(None, lambda N, D, hidden: account(N, D, hidden)[1] + N * (5 * D + hidden)),
         "is a bias multiplied",
+    ),
+    (
+        "4 D assumed in the products",
+        check_account,
+        changed(None, lambda N, D, hidden: 12 * N * D * D + 2 * N * N * D),
+        "hidden = 4 D only",
     ),
     (
         "dropout",

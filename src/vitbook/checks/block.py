@@ -85,6 +85,7 @@ def check_layer_norm(trial, layer_norm):
     for mistaken, question in [
         (with_statistics(-1, 1), "divided by D - 1; does nn.LayerNorm do that?"),
         (x / root, "the mean is still there; what is subtracted first?"),
+        (x / (variance + eps).sqrt(), "the mean is still there; what is subtracted first?"),
         (x - x.mean(-1, keepdim=True), "centred, but how long may a token still be?"),
         ((x - x.mean(-1, keepdim=True)) / (variance + eps), "is it the variance, or its root?"),
     ]:
@@ -154,6 +155,7 @@ def check_block(trial, block):
     after = norm1(x + attn(x))
     normed = norm1(x)
     inside = normed + attn(normed)
+    raw, swapped = x + attn(x), x + attn(norm2(x))
     mistakes = [
         (
             "that is post-norm: the norms stand in the stream; who should read the normed tokens?",
@@ -167,8 +169,14 @@ def check_block(trial, block):
             "the normed tokens are in the stream now; is it x or norm1(x) that is added to?",
             norm2(inside) + mlp(norm2(inside)),
         ),
-        ("the branches are not normed at all", (x + attn(x)) + mlp(x + attn(x))),
+        (
+            "norm2's result is in the stream now; what should the MLP's result be added to?",
+            norm2(middle) + mlp(norm2(middle)),
+        ),
+        ("the branches are not normed at all", raw + mlp(raw)),
+        ("the attention reads the raw stream; what is norm1 for?", raw + mlp(norm2(raw))),
         ("the MLP reads the raw stream; what is norm2 for?", middle + mlp(middle)),
+        ("the two norms have changed places", swapped + mlp(norm1(swapped))),
         ("one of the norms is used twice; how many are there?", middle + mlp(norm1(middle))),
         (
             "the norms stand behind the branches; what should they be applied to?",
@@ -228,6 +236,7 @@ def check_account(trial, account):
             (matrices, "is a weight used once, or once for each token?"),
             (N * (matrices + biases + 4 * D) + 2 * N * N * D, "is a bias multiplied?"),
             (N * (matrices + biases) + 2 * N * N * D, "is a bias multiplied?"),
+            (12 * N * D * D + 2 * N * N * D, "that is right for hidden = 4 D only"),
         ]:
             trial.ask(multiplies != mistaken, question)
         trial.ask(
@@ -246,7 +255,7 @@ def check_drop_path(trial, drop_path):
     trial.stage("what is dropped")
     factor = got / branch
     dropped = (got == 0).flatten(1)  # (B, N D)
-    trial.ask(dropped.any(), "nothing was dropped in 2000 samples")
+    trial.ask(dropped.any(), "nothing was dropped in 2000 samples; are lots drawn at all?")
     trial.ask(~dropped.all(), "all samples were dropped at once; does each draw its own lot?")
     whole = dropped.all(1) | ~dropped.any(1)
     tokens = dropped.view(B, N, D)
