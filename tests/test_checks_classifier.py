@@ -92,6 +92,7 @@ RIGHT = [
 MISTAKES = [
     (check_readout, lambda f, pool: readout(f.flip(1), pool), "the last token"),
     (check_readout, lambda f, pool: f.mean(1), "is pool looked at"),
+    (check_readout, lambda f, pool: f[:, 1:].mean(1), "is pool looked at"),
     (check_readout, lambda f, pool: f[:, 0], "the class token again"),
     (check_readout, lambda f, pool: f[:, 0] if pool == "cls" else f.mean(1), "is it in your mean"),
     (check_readout, lambda f, pool: f[:, 0] if pool == "cls" else f[:, 1:].sum(1), "a sum"),
@@ -143,6 +144,11 @@ MISTAKES = [
         lambda *a: count(*a, block_biases=0, block_norms=0),
         "norms, and the biases",
     ),
+    (
+        check_parameters,
+        lambda *a: count(*a) - ((a[0] // a[1]) ** 2 + 1) * a[4],
+        "the table of positions",
+    ),
     (check_parameters, weights_alone, "Biases learn too"),
     (check_parameters, lambda *a: count(*a[:5], 1), "that is one block"),
     (check_parameters, lambda *a: count(*a, squares=8), "projects the heads' output"),
@@ -186,6 +192,8 @@ MISTAKES = [
     (check_losses, lambda K: (math.log(K), math.log(K)), "knows nothing"),
     (check_losses, lambda K: (math.log(K), -1.0), "minus the probability"),
     (check_losses, lambda K: (math.log(K), math.log(math.e + K) - 1), "how many wrong classes"),
+    (check_losses, lambda K: (math.log(K), math.log(math.e + K - 1)), "log of the sum"),
+    (check_losses, lambda K: (math.log(K), math.e / (math.e + K - 1)), "its negative log"),
     (check_losses, lambda K: math.log(K), "should be a pair"),
 ]
 

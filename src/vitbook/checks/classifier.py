@@ -22,7 +22,8 @@ def check_readout(trial, my_readout):
         not torch.allclose(got, features[:, -1]),
         "that is the last token; where does the class token stand?",
     )
-    trial.ask(not torch.allclose(got, features.mean(1)), "that is a mean; is pool looked at?")
+    for mean in (features.mean(1), features[:, 1:].mean(1)):
+        trial.ask(not torch.allclose(got, mean), "that is a mean; is pool looked at?")
     trial.close(got, features[:, 0], "which row of an image is the class token's?")
     trial.stage("mean")
     got = trial.tensor(my_readout(features, "mean"), (B, D))
@@ -116,6 +117,7 @@ def check_parameters(trial, my_count):
             9 * D * L: "9 D a block are missing: which linear layers of a block have a bias?",
             13 * D * L: "13 D a block are missing: norms, and the biases of the linear layers?",
             biases: "are those the weights alone? Biases learn too",
+            ((image_size // P) ** 2 + 1) * D: "where is the table of positions?",
             (L - 1) * (12 * D * D + 13 * D): "that is one block; how many are there?",
             L * 4 * D * D: "4 D squared a block are missing: who projects the heads' output?",
             (C - 1) * P * P * D: "how many numbers has a patch of C channels?",
@@ -202,6 +204,10 @@ def check_losses(trial, my_losses):
             "that is a model that knows nothing; what if it is entirely sure, and right?": equal,
             "that is minus the probability; which function of it is the loss?": -1.0,
             "how many wrong classes are there?": math.log(math.e + K) - 1,
+            "that is the log of the sum; what does the right class take off?": (
+                math.log(math.e + K - 1)
+            ),
+            "that is a probability; the loss is its negative log": math.e / (math.e + K - 1),
         }
         for question, mistaken in mistakes.items():
             trial.ask(abs(floor - mistaken) > 1e-6, question)
