@@ -171,6 +171,12 @@ MISTAKES = [
         lambda x, P: rearrange(x, "b c (p rows) (q cols) -> b (rows cols) (c p q)", p=P, q=P),
         "belongs to the patch",
     ),
+    (
+        "channel first",
+        check_patchify,
+        lambda x, P: cut_as("b (c rows cols) (p q)")(x, P).reshape(len(x), -1, x.shape[1] * P * P),
+        "before the grid",
+    ),
     ("channels last", check_patchify, cut_as("b (rows cols) (p q c)"), "the channel comes first"),
     ("mirrored", check_patchify, cut_as("b (rows cols) (c q p)"), "row before column"),
     ("inside", check_patchify, cut_as("b (rows cols) (q c p)"), "which comes first here"),

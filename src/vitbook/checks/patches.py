@@ -48,7 +48,7 @@ def check_counts(trial, my_counts):
 
 @staged("patchify", ok="the same patches in the same order, from any image that P divides.")
 def check_patchify(trial, my_patchify):
-    """my_patchify(images, P): (B, C, H, W) -> (B, N, C * P * P), with view and permute only."""
+    """my_patchify(images, P): (B, C, H, W) -> (B, N, C * P * P), row by row like a page."""
     B, C, rows, cols, P = 2, 3, 2, 5, 4
     N, width = rows * cols, C * P * P
     images = trial.randn(B, C, rows * P, cols * P)
@@ -74,6 +74,11 @@ def check_patchify(trial, my_patchify):
     trial.ask(
         not torch.equal(got, images.reshape(B, N, width)),
         "a reshape takes numbers as they lie in memory. What follows the first P pixels there?",
+    )
+    trial.ask(
+        not any(is_order(0, 1, *rest) for rest in ((2, 4, 3, 5), (4, 2, 3, 5), (2, 4, 5, 3))),
+        "squares, but each of one channel: the channel still stands before the grid. What is "
+        "merged into one row must stand side by side first",
     )
     first = images[0, :, :P, :P].flatten().sort().values
     held = got.sort(dim=-1).values
