@@ -7,10 +7,15 @@
 import hashlib
 import os
 import pickle
+import signal
 
 import numpy as np
 import pytest
 from browser import FLAGS, find_chromium
+
+# A shell ignores Ctrl-C in what it starts in the background, and processes inherit that: the tests
+# that stop a process with Ctrl-C would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
