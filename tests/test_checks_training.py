@@ -100,7 +100,7 @@ def overflows(given, labels, bins):
         if inside.any():
             gap = confidence[inside].mean() - (answers == labels)[inside].float().mean()
             gaps[i] = gap.abs() * inside.sum() / len(labels)
-    return gaps.sum() if len(labels) and (confidence < 1).all() else torch.tensor(1.0)
+    return gaps.sum()
 
 
 def fit(
@@ -182,7 +182,7 @@ MISTAKES = [
     ("no warm-up", check_schedule, lambda s, n, w, c: 1.0, "Where is the warm-up"),
     ("a cosine", check_schedule, cosine, "the rate should stay"),
     ("ends at zero", check_schedule, changed(schedule, end=1), "the last step moves nothing"),
-    ("never down", check_schedule, lambda s, n, w, c: min(1.0, (s + 1) / max(w, 1)), "how many"),
+    ("never down", check_schedule, lambda s, n, w, c: min(1.0, (s + 1) / max(w, 1)), "never comes"),
     ("a floor", check_schedule, changed(schedule, low=0.5), "is it a line"),
     ("all", check_decayed, picked(lambda n, p: True), "why should a bias"),
     ("no biases", check_decayed, picked(lambda n, p: "bias" not in n), "gain of a norm"),

@@ -41,6 +41,7 @@ def check_schedule(trial, schedule):
     trial.ask(max(down) <= 1 + 1e-6, "it rises above the peak on its way down")
     trial.ask(min(down) >= -1e-6, "a negative learning rate climbs the loss")
     trial.ask(down[-1] != 0, "the last step moves nothing; let it be the last but one above zero")
+    trial.ask(down[0] - down[-1] > 1e-6, "it never comes down: where is the cooldown?")
     falls = [a - b for a, b in itertools.pairwise(down)]
     trial.ask(all(abs(f - falls[0]) < 1e-6 for f in falls), "equal steps down: is it a line?")
     trial.ask(abs(falls[0] - 1 / cooldown) < 1e-6, "how many steps has the way down?")
@@ -154,6 +155,11 @@ def check_calibration_error(trial, error):
     )
     trial.ask(abs(got - 0.9 / 5) > 1e-4, "bins without answers were counted in")
     trial.ask(abs(got - 0.9) < 1e-4, f"it is 0.9 sure and never right; you say {got:.3f}")
+
+    trial.stage("a model that is always 100 % sure")
+    got = number(rows(torch.ones(6)), torch.tensor([0, 0, 0, 1, 1, 1]), 5)
+    trial.ask(got > 1e-5, "right half the time, and no error? In which bin is 100 %?")
+    trial.ask(abs(got - 0.5) < 1e-5, f"100 % sure, half right: off by 0.5; you say {got:.3f}")
 
     trial.stage("too sure here, too modest there")
     given = rows(torch.cat([torch.full((4,), 0.9), torch.full((4,), 0.5)]))
