@@ -141,6 +141,8 @@ def fit(
             y = labels[places if shuffle != "images" else torch.arange(len(places))]
             logits = model(images[places])
             loss = F.cross_entropy(logits.softmax(-1) if soft else logits, y, reduction=reduction)
+            if soft == "no log":
+                loss = F.nll_loss(logits.softmax(-1), y)
             if zero == "before":
                 optimizer.zero_grad()
             loss.backward()
@@ -239,6 +241,7 @@ MISTAKES = [
     ("no zero_grad", check_fit, changed(fit, zero="never"), "adds to .grad"),
     ("cleared too late", check_fit, changed(fit, zero="after"), "cleared after"),
     ("softmax", check_fit, changed(fit, soft=True), "softmax before the loss"),
+    ("no log", check_fit, changed(fit, soft="no log"), "Where is the log"),
     ("softmax, no zero_grad", check_fit, changed(fit, soft=True, zero="never"), "adds to .grad"),
     ("labels", check_fit, changed(fit, shuffle="images"), "*their* labels"),
     ("a sum of losses", check_fit, changed(fit, reduction="sum"), "not averaged"),
