@@ -64,7 +64,7 @@ def run(condition: dict, seed: int, log, scale: float) -> Outcome:
 
 
 EXPERIMENT = Experiment(
-    what="Small ViTs of three widths, three patch sizes and two depths, each trained for as many "
+    what="Small ViTs of three widths, two patch sizes and two depths, each trained for as many "
     "steps on 10,000 images of Fashion-MNIST and tested on the official 10,000.",
     chosen_on="validation images that no run learns from: for each width and depth, at patch size "
     "7, the learning rate with the lowest loss out of the same three, with a seed of its own, in "
