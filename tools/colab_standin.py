@@ -17,7 +17,7 @@ from pathlib import Path
 
 # What Colab has and the notebooks may use; ipykernel and pip are how it runs and installs.
 PACKAGES = ["torch", "torchvision", "numpy", "matplotlib", "scikit-learn", "einops"]
-PACKAGES += ["safetensors", "tqdm", "pandas", "ipykernel", "ipywidgets", "pip"]
+PACKAGES += ["safetensors", "tqdm", "pandas", "timm", "ipykernel", "ipywidgets", "pip"]
 DROPPED = ("PYTHON", "JUPYTER", "IPYTHON", "VIRTUAL_ENV", "CONDA", "VITBOOK", "MPL")
 
 
