@@ -219,6 +219,19 @@ def test_bf16_and_compile_are_switches_that_reach_the_run(tmp_path, capsys, monk
     assert "accuracy" in output(capsys, "evaluate", tmp_path / "c")
 
 
+@pytest.mark.deep
+@pytest.mark.skipif(shutil.which("c++") is None, reason="torch.compile needs a C++ compiler")
+def test_torch_compile_itself_trains_as_well(tmp_path):
+    words = [*SMALL, "--dropout", "0", "--steps", "3"]
+    assert run("train", *words, "--out", tmp_path / "a") == 0
+    assert run("train", *words, "--compile", "--out", tmp_path / "b") == 0
+    losses = []
+    for name in "ab":
+        with open(tmp_path / name / "metrics.csv", newline="") as file:
+            losses.append([float(row["loss"]) for row in csv.DictReader(file)])
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True
