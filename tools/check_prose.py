@@ -3,7 +3,7 @@
     python tools/check_prose.py                   every page of _toc.yml
     python tools/check_prose.py 01_weighted       only pages whose name holds these words
 
-The rules are in tools/book_rules/; tests/test_book.py applies them and shows that each can fail.
+The rules are in tools/book_rules/; tests/book/test_book.py shows that each can fail.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     python tools/check_site.py --weights      also list every page's weight
     python tools/check_site.py FOLDER         another site
 
-The checks are in tools/site_checks/. tests/test_check_site.py plants each defect and sees it
+The checks are in tools/site_checks/. tests/tools/test_check_site.py plants each defect and sees it
 caught.
 """
 

@@ -24,7 +24,7 @@ def compressed(path: Path) -> int:
 def resources(site: Site, page: Page) -> set[Path]:
     """The page, what it loads, and the pictures and sheets that its style sheets load.
 
-    Which declared fonts a page needs is known to a browser only: tests/test_site.py counts them.
+    Which declared fonts a page needs only a browser knows: tests/site/test_site.py counts them.
     """
     files = {page.path}
     for _, address in loaded(page):

@@ -1,0 +1,164 @@
+"""Checks of chapter 3: bmm, matmul, einsum and the fused kernel."""
+
+import re
+
+import torch
+import torch.nn.functional as F
+
+from vitbook.attention import scaled_dot_product_attention
+from vitcheck.trial import staged
+
+
+@staged("shapes of products", ok="every shape is right, and so is every refusal.")
+def check_shapes(trial, my_shapes):
+    """The answers {"matmul (7, 3, 5) (5, 2)": shape or "error", ...} against PyTorch itself."""
+    answers = my_shapes()
+    if not isinstance(answers, dict):
+        trial.fail("return a dictionary from product to shape")
+    if any(answer is ... for answer in answers.values()):
+        raise NotImplementedError
+    for product, answer in answers.items():
+        trial.stage(product)
+        shape = _shape_of(product)
+        if shape == "error":
+            trial.ask(answer == "error", _why_refused(product))
+        elif answer == "error":
+            trial.fail("this one is accepted; which leading axes can be broadcast?")
+        else:
+            given = tuple(answer) if isinstance(answer, tuple | list) else answer
+            rank = len(given) if isinstance(given, tuple) else "no"
+            trial.ask(
+                isinstance(given, tuple) and len(given) == len(shape),
+                f"your result has {rank} axes; how many are left after the product? "
+                "A vector's extra axis is dropped again.",
+            )
+            trial.ask(given[-1:] == shape[-1:], "which axis of the right factor survives?")
+            trial.ask(given == shape, "the last axes fit; how are the leading axes broadcast?")
+
+
+def _shape_of(product: str):
+    left, right = (
+        torch.zeros([int(number) for number in re.findall(r"\d+", group)])
+        for group in re.findall(r"\(([^)]*)\)", product)
+    )
+    multiply = torch.bmm if product.startswith("bmm") else torch.matmul
+    try:
+        return tuple(multiply(left, right).shape)
+    except RuntimeError:
+        return "error"
+
+
+def _why_refused(product: str) -> str:
+    if product.startswith("bmm"):
+        return "bmm does not broadcast; does it take anything but rank 3 on both sides?"
+    return "two leading axes differ and neither is 1; can they be broadcast?"
+
+
+@staged("scores with bmm", ok="the scores are right, from a single bmm.")
+def check_bmm_scores(trial, my_scores):
+    """Raw scores (B, h, N_q, N_k) from one call of torch.bmm."""
+    trial.stage("shape")
+    q, k = trial.randn(2, 3, 4, 5), trial.randn(2, 3, 6, 5)
+    with _CountProducts() as products:
+        got = trial.tensor(my_scores(q, k), (2, 3, 4, 6))
+    trial.stage("values")
+    want = q @ k.transpose(-2, -1)
+    trial.ask(
+        not torch.allclose(got, want / 5**0.5, atol=1e-5),
+        "the exercise asks for the raw scores; did you divide by sqrt(d)?",
+    )
+    if torch.allclose(got.reshape(3, 2, 4, 6).transpose(0, 1), want, atol=1e-5):
+        trial.fail("batch and head are in each other's place; in which order did you fold them?")
+    trial.close(
+        got,
+        want,
+        "the shape is right but tokens or heads are mixed; did you reshape where a "
+        "transpose was needed?",
+    )
+    trial.stage("one product")
+    trial.ask(
+        products.names == ["bmm"],
+        f"it should be a single torch.bmm; your code called {', '.join(products.names) or 'none'}",
+    )
+    trial.stage("non-contiguous input")
+    turned = trial.randn(2, 4, 3, 5).transpose(1, 2)
+    trial.close(
+        my_scores(turned, k), turned @ k.transpose(-2, -1), "does it work on a transposed view?"
+    )
+
+
+class _CountProducts:
+    """Which product functions the learner's code calls, by name, while active."""
+
+    functions = ("bmm", "matmul", "einsum", "mm", "baddbmm")
+
+    def __enter__(self):
+        names = self.names = []
+
+        class Watch(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, function, types, args=(), kwargs=None):
+                name = getattr(function, "__name__", "")
+                name = {"__matmul__": "matmul", "__rmatmul__": "matmul"}.get(name, name)
+                if name in _CountProducts.functions:
+                    names.append(name)
+                return function(*args, **(kwargs or {}))
+
+        self.mode = Watch()
+        self.mode.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        return self.mode.__exit__(*error)
+
+
+@staged("multi-query attention", ok="the output is right, and the keys were never copied per head.")
+def check_einsum_attention(trial, attend):
+    """Multi-query attention: q (B, h, N_q, d), shared k and v (B, N_k, d) -> (B, h, N_q, d)."""
+    trial.stage("shape")
+    B, h, Nq, Nk, d = 2, 3, 4, 6, 5
+    q, k, v = trial.randn(B, h, Nq, d), trial.randn(B, Nk, d), trial.randn(B, Nk, d)
+    got = trial.tensor(attend(q, k, v), (B, h, Nq, d))
+    trial.stage("values")
+    want, weights = scaled_dot_product_attention(q, k[:, None], v[:, None])
+    raw = q @ k[:, None].transpose(-2, -1)
+    mistakes = {
+        "did you scale by the square root of the head dimension?": raw.softmax(-1) @ v[:, None],
+        "did you divide by d instead of its square root?": (raw / d).softmax(-1) @ v[:, None],
+        "where is the softmax?": raw / d**0.5 @ v[:, None],
+        "along which axis must the weights sum to one?": (raw / d**0.5).softmax(-2) @ v[:, None],
+        "what is averaged: the keys or the values?": weights @ k[:, None],
+    }
+    for question, mistaken in mistakes.items():
+        trial.ask(not torch.allclose(got, mistaken, atol=1e-5), question)
+    trial.close(got, want, "the output differs from F.scaled_dot_product_attention's")
+    trial.stage("one head")
+    q = trial.randn(B, 1, Nq, d)
+    want = F.scaled_dot_product_attention(q, k[:, None], v[:, None])
+    trial.close(attend(q, k, v), want, "does it also work with a single head?")
+
+
+@staged("strict_matmul", ok="it multiplies like matmul and refuses every silent broadcast.")
+def check_strict_matmul(trial, multiply):
+    """Like matmul on equal leading axes; ValueError wherever matmul would broadcast."""
+    for left, right in [((3, 4), (4, 5)), ((2, 3, 4), (2, 4, 5)), ((2, 6, 3, 4), (2, 6, 4, 5))]:
+        trial.stage(f"{left} times {right}")
+        a, b = trial.randn(*left), trial.randn(*right)
+        trial.close(multiply(a, b), a @ b, "equal leading axes: multiply like matmul")
+    missing, one = "an axis is missing on one side", "an axis of length 1 would be repeated"
+    vector = "a vector has no two axes to multiply"
+    for left, right, what in [
+        ((2, 3, 4), (4, 5), missing),
+        ((3, 4), (2, 4, 5), missing),
+        ((2, 3, 4), (1, 4, 5), one),
+        ((1, 3, 4), (2, 4, 5), one),
+        ((4, 4, 3, 4), (4, 4, 5), missing),
+        ((2, 3, 4), (4,), vector),
+    ]:
+        trial.stage(f"{left} times {right}")
+        try:
+            multiply(trial.randn(*left), trial.randn(*right))
+        except ValueError:
+            continue
+        except RuntimeError as error:
+            trial.fail(f"{what}: raise a ValueError (matmul's own error says: {error})")
+        trial.fail(f"{what}; matmul says nothing, so your function has to")

@@ -1,0 +1,247 @@
+"""Checks of chapter 6: where a token is."""
+
+import torch
+
+from vitbook.attention import causal_mask, scaled_dot_product_attention
+from vitbook.positions import sincos_1d
+from vitcheck.trial import staged
+
+WORDS = ("invariant", "equivariant", "neither")
+N, D = 6, 4
+
+
+def _attend(x, mask=None):
+    return scaled_dot_product_attention(x, x, x, mask)[0]
+
+
+_SIDE_BY_SIDE = torch.linspace(-1, 1, N * D * D).view(N * D, D)
+_LAYERS = {  # what is asked -> (the layer, the question for a wrong answer)
+    "attention": (_attend, "shuffle the tokens: is the output unchanged, or shuffled likewise?"),
+    "feed-forward network": (
+        lambda x: (2 * x).tanh(),
+        "it treats each token alone; where does the result of a moved token stand?",
+    ),
+    "mean over the tokens": (
+        lambda x: x.mean(0),
+        "there is one vector left; can a sum know the order of its terms?",
+    ),
+    "attention, then the mean": (
+        lambda x: _attend(x).mean(0),
+        "attention shuffles its output; what does the mean do with that?",
+    ),
+    "largest value of each feature": (
+        lambda x: x.amax(0),
+        "does the largest of a few numbers depend on the order in which you look at them?",
+    ),
+    "attention with a causal mask": (
+        lambda x: _attend(x, causal_mask(len(x))),
+        "the token that comes first sees only itself; what if another one comes first?",
+    ),
+    "attention after adding sines and cosines": (
+        lambda x: _attend(x + sincos_1d(len(x), D)),
+        "a token that moves gets another vector added; is its output still the same?",
+    ),
+    "all tokens side by side, one linear layer": (
+        lambda x: x.flatten() @ _SIDE_BY_SIDE,
+        "each place has weights of its own; does a token that moves meet the same ones?",
+    ),
+}
+
+
+@staged("who sees order", ok="every layer behaves as you say; each was tried on shuffled tokens.")
+def check_who_sees_order(trial, my_answers):
+    """{layer: "invariant", "equivariant" or "neither"}, each tried on shuffled tokens."""
+    answers = my_answers()
+    if not isinstance(answers, dict):
+        trial.fail("return a dictionary from layer to word")
+    if any(answer is ... for answer in answers.values()):
+        raise NotImplementedError
+    missing = [name for name in _LAYERS if name not in answers]
+    trial.ask(not missing, f"an answer is missing: {', '.join(missing)}")
+    x = trial.randn(N, D)
+    for name, (layer, question) in _LAYERS.items():
+        trial.stage(name)
+        trial.ask(answers[name] in WORDS, f"say {', '.join(WORDS)}; got {answers[name]!r}")
+        trial.ask(answers[name] == _behaviour(layer, x), question)
+
+
+def _behaviour(layer, x) -> str:
+    generator = torch.Generator().manual_seed(0)
+    before, kinds = layer(x), set(WORDS[:2])
+    for _ in range(10):
+        order = torch.randperm(len(x), generator=generator)
+        after = layer(x[order])
+        if not torch.allclose(after, before, atol=1e-5):
+            kinds.discard("invariant")
+        if before.shape[:1] != order.shape or not torch.allclose(after, before[order], atol=1e-5):
+            kinds.discard("equivariant")
+    return kinds.pop() if kinds else "neither"
+
+
+@staged("shift matrix", ok="one matrix moves every position by k, and changes no length.")
+def check_shift_matrix(trial, my_shift):
+    """my_shift(k, dim) -> R (dim, dim) with sincos_1d(...)[t] @ R = sincos_1d(...)[t + k]."""
+    k, dim = trial.integer(2, 5), 8
+    trial.stage("shape")
+    R = trial.tensor(my_shift(k, dim), (dim, dim)).double()
+    table = sincos_1d(60, dim).double()
+    here, there = table[:-k], table[k:]
+    trial.stage("one position")
+    trial.ask(
+        not torch.allclose(here[:1] @ R.T, there[:1], atol=1e-4),
+        "that is the way back, from t + k to t (or a matrix for columns, R @ row; tokens are "
+        "rows). Which of the two sines carries the minus?",
+    )
+    trial.ask(
+        not torch.allclose(_gathered(table[:-k]) @ R, _gathered(there), atol=1e-4),
+        "right for a table with all sines first; where does sincos_1d put the cosine of a sine?",
+    )
+    trial.stage("each pair")
+    first = torch.allclose(here @ R[:, :2], there[:, :2], atol=1e-4)
+    rest = torch.allclose(here @ R[:, 2:], there[:, 2:], atol=1e-4)
+    trial.ask(
+        not first or rest,
+        "the first pair moves as it should, the others do not; by which angle does pair i turn?",
+    )
+    trial.stage("every position")
+    one = torch.allclose(here[:1] @ R, there[:1], atol=1e-4)
+    all_ = torch.allclose(here @ R, there, atol=1e-4)
+    trial.ask(all_ or not one, "right at position 0, wrong further on; may R depend on t?")
+    trial.ask(all_, "table[t] @ R is not table[t + k]; what does one pair (sin, cos) turn into?")
+    trial.stage("lengths")
+    trial.close(R @ R.T, torch.eye(dim, dtype=R.dtype), "does it keep every length?")
+    trial.stage("other shifts")
+    trial.close(my_shift(0, dim), torch.eye(dim), "what is a shift by nothing?")
+    back = trial.tensor(my_shift(-k, dim), (dim, dim)).double()
+    trial.close(back @ R, torch.eye(dim, dtype=R.dtype), "does a shift by -k undo it?")
+
+
+def _gathered(table):
+    return torch.cat([table[:, ::2], table[:, 1::2]], dim=1)
+
+
+_CIRCLE = "neighbours on a ring"
+_ORDER_LAYERS = {  # name -> (layer, what it is, the question when it fooled the test)
+    "a linear layer": (
+        lambda x: x @ torch.linspace(-1, 1, D * D).view(D, D),
+        "equivariant",
+        "the output is shuffled exactly as the input; did you undo the shuffle before comparing?",
+    ),
+    "attention": (
+        lambda x: 10 * _attend(x),
+        "equivariant",
+        "sums in another order differ in the last digit; do you compare up to rounding?",
+    ),
+    "the mean": (
+        lambda x: x.mean(0),
+        "invariant",
+        "its output (D,) has no tokens left; what should it equal?",
+    ),
+    "sorted features": (
+        lambda x: x.sort(0).values,
+        "invariant",
+        "a layer may return N rows and still not care about the order of its input",
+    ),
+    "running sums": (lambda x: x.cumsum(0), "neither", "is one kind of shuffle enough?"),
+    _CIRCLE: (
+        lambda x: x + x.roll(1, 0),
+        "neither",
+        "this layer follows a shift of all tokens round the ring; did you try other orders?",
+    ),
+    "both neighbours": (
+        lambda x: torch.cat([x[:1] * 0, x, x[:1] * 0]).unfold(0, 3, 1).sum(-1),
+        "neither",
+        "this layer follows the reversed order; did you try others?",
+    ),
+    "only the last place is special": (
+        lambda x: torch.cat([x[:-1], 2 * x[-1:]]),
+        "neither",
+        "a random order may leave one place alone; did you try enough of them?",
+    ),
+    "only the first two places are special": (
+        lambda x: torch.cat([x[:1] - x[1:2], x[1:2] - x[:1], x[2:]]),
+        "neither",
+        "this layer notices only what moves in or out of the first two places; how many orders?",
+    ),
+}
+
+
+@staged("permutation test", ok="no layer fooled it, not even those that follow some orders.")
+def check_permutation_test(trial, my_test):
+    """my_test(layer, x) -> "invariant", "equivariant" or "neither", for x (N, D)."""
+    for name, (layer, kind, question) in _ORDER_LAYERS.items():
+        trial.stage(name)
+        for _ in range(20):  # one lucky shuffle is not enough
+            said = my_test(layer, trial.randn(N, D))
+            trial.ask(said in WORDS, f"return one of {', '.join(WORDS)}; got {said!r}")
+            trial.ask(said == kind, f"you say {said}. {question[0].upper()}{question[1:]}")
+
+
+@staged("rotary by position", ok="lengths stay, and only the distance is left in the products.")
+def check_turn(trial, my_turn):
+    """my_turn(x, positions): x (B, N, d), real positions (N,) -> x with its pairs turned."""
+    B, n, d = 2, 5, 8
+    x, positions = trial.randn(B, n, d), trial.randn(n) * 20
+    trial.stage("shape")
+    got = trial.tensor(my_turn(x, positions), (B, n, d))
+    trial.stage("position 0")
+    trial.close(my_turn(x, torch.zeros(n)), x, "what does a turn by the angle zero change?")
+    trial.stage("lengths")
+    trial.close(got.norm(dim=-1), x.norm(dim=-1), "is it a rotation? Does x keep its length?")
+    trial.stage("pairs and angles")
+    i = torch.arange(0, d, 2)
+    angles = positions[:, None] * 10000.0 ** (-i / d)
+    want = _turned(x, angles)
+    halves = torch.cat([x[..., : d // 2, None], x[..., d // 2 :, None]], -1).flatten(-2)
+    halves = _turned(halves, angles).unflatten(-1, (-1, 2)).transpose(-2, -1).flatten(-2)
+    mistakes = {
+        "you paired column i with column i + d/2; some codebases do, here pairs are "
+        "neighbours": halves,
+        "all pairs turn by the same angle; what tells a near position from a far one then?": (
+            _turned(x, positions[:, None].expand(n, d // 2))
+        ),
+        "that is the other direction; check it on one pair and a small angle": _turned(x, -angles),
+        "is the exponent 2 i / d, or i / d?": _turned(
+            x, positions[:, None] * 10000.0 ** (-i / 2 / d)
+        ),
+        "are the angles those of the given positions, or of 0, 1, 2, ...?": _turned(
+            x, torch.arange(n)[:, None] * 10000.0 ** (-i / d)
+        ),
+    }
+    for question, mistaken in mistakes.items():
+        trial.ask(not torch.allclose(got, mistaken, atol=1e-3), question)
+    trial.close(got, want, "by which angle does pair i at position t turn?", tolerance=1e-3)
+    trial.stage("only the distance counts")
+    q, k = trial.randn(1, 1, d), trial.randn(1, 1, d)
+    near = (my_turn(q, torch.tensor([7.0])) * my_turn(k, torch.tensor([4.5]))).sum()
+    far = (my_turn(q, torch.tensor([57.0])) * my_turn(k, torch.tensor([54.5]))).sum()
+    trial.close(near, far, "move both by 50: does the product stay?", tolerance=1e-3)
+
+
+def _turned(x, angles):
+    z = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+    turn = torch.polar(torch.ones_like(angles), angles)
+    return torch.view_as_real(z * turn).flatten(-2)
+
+
+@staged("back in order", ok="each patch got its own vector back.")
+def check_unshuffle(trial, my_unshuffle):
+    """my_unshuffle(table, order): token i carried patch order[i] -> the table by patch."""
+    n, dim = 7, 3
+    table = trial.randn(n, dim)
+    order = torch.tensor([2, 5, 6, 1, 0, 4, 3])
+    want = torch.empty_like(table)
+    want[order] = table
+    trial.stage("shape")
+    got = trial.tensor(my_unshuffle(table, order), (n, dim))
+    trial.stage("which row goes where")
+    trial.ask(not torch.allclose(got, table), "the table comes back as it was")
+    trial.ask(
+        not torch.allclose(got, table[order]),
+        "that shuffles it once more. Row i belongs to patch order[i]: is it taken from there, "
+        "or put there?",
+    )
+    trial.close(got, want, "row i belongs to patch order[i]; which row belongs to patch 0?")
+    trial.stage("there and back")
+    patches = trial.randn(n, dim)
+    trial.close(my_unshuffle(patches[order], order), patches, "shuffle patches and undo it")

@@ -1,0 +1,327 @@
+"""The rules for the book's sources: the book keeps them, and each of them can fail."""
+
+from pathlib import Path
+
+import pytest
+from book_rules import code, exercises, prose
+from book_rules.source import read_book
+from check_prose import RULES, check
+from notebook_export.reader import PageError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+FRONT = """---
+jupytext:
+  text_representation: {extension: .md, format_name: myst}
+kernelspec: {display_name: Python 3, language: python, name: python3}
+---
+"""
+EXERCISE = """
+```{exercise-start} Sum NUMBER
+:label: ex-NAME-NUMBER
+```
+*Difficulty 1 of 3, 5 minutes, phone or Colab.* Add.
+```{code-cell} ipython3
+check_sum(NUMBER)
+```
+```{exercise-end}
+```
+```{solution-start} ex-NAME-NUMBER
+:class: dropdown
+:label: sol-NAME-NUMBER
+```
+```{code-cell} ipython3
+check_sum(lambda: NUMBER)
+```
+```{solution-end}
+```
+"""
+CHAPTER = (
+    FRONT
+    + """
+# TITLE
+
+Text with $0.5$ and `0.7`, in section 3.2, and {glue:text}`cNUMBER_mean:.2f` at the 95 % level.
+
+```{admonition} What you will be able to do
+:class: goals
+- Add. *Time: 20 minutes.*
+```
+
+```{code-cell} ipython3
+import torch
+
+from vitbook.glue import glue
+from vitbook.plotting import show
+
+torch.set_num_threads(1)
+torch.manual_seed(0);
+```
+
+## Adding
+
+```{literalinclude} ../src/vitbook/attention.py
+:pyobject: PYOBJECT
+```
+
+```{claim} NAME-sum
+:says: "Sums are whole"
+:verdict: true
+They are.
+```
+
+```{code-cell} ipython3
+mean = 0.5
+assert mean == 0.5
+glue(cNUMBER_mean=mean)
+show(fig, alt=f"Bars; the mean is {mean:.2f}.", caption="All of it: 100 %.")
+```
+EXERCISES
+## Concept check
+
+```{dropdown} One?
+Yes.
+```
+```{dropdown} Two?
+Yes.
+```
+```{dropdown} Three?
+Yes.
+```
+
+## Summary
+
+- Sums.
+
+## What to read next
+
+{cite}`ann2020sums`.
+"""
+)
+THIRD = EXERCISE.replace("NUMBER", "3").replace("NAME", "first")
+FIRST, SECOND = "book/01_first.md", "book/02_second.md"
+
+
+def chapter(number, name, pyobject):
+    exercises = "".join(EXERCISE.replace("NUMBER", str(n)).replace("NAME", name) for n in (1, 2, 3))
+    text = CHAPTER.replace("TITLE", f"{number}. {name.title()}").replace("EXERCISES", exercises)
+    text = text.replace("PYOBJECT", pyobject).replace("NUMBER", str(number))
+    return text.replace("NAME", name)
+
+
+@pytest.fixture
+def book(tmp_path):
+    """A book of two chapters that keeps every rule."""
+    files = {
+        "_config.yml": "repository:\n  path_to_book: book\n",
+        "_toc.yml": "root: index\nchapters:\n- file: 01_first\n- file: 02_second\n",
+        "book/index.md": "# Front\n\nWords.\n",
+        FIRST: chapter(1, "first", "mix"),
+        SECOND: chapter(2, "second", "Heads.forward"),
+        "src/vitbook/attention.py": "def mix(x): ...\nclass Heads: ...\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_a_book_that_keeps_the_rules_has_no_findings(book):
+    assert [str(finding) for finding in check(read_book(book))] == []
+
+
+IMPORT = "from vitbook.glue import glue"
+# rule -> (name, file, old text, new text, words of the finding)
+PLANTED = {
+    prose.known_syntax: [
+        (
+            "unknown directive",
+            FIRST,
+            "```{admonition} What",
+            "```{sidebar} What",
+            "{sidebar} is not",
+        ),
+        (
+            "nested directive",
+            FIRST,
+            "- Add.",
+            "- Add.\n~~~{margin}\nx\n~~~\n",
+            "{margin} is not in use",
+        ),
+        ("unknown role", FIRST, "Text with", "Text {abbr}`x` with", "{abbr} is not in use"),
+    ],
+    prose.typed_numbers: [
+        ("typed decimal", FIRST, "Text with", "Text 3.14 with", "the number 3.14 is typed"),
+        ("typed percentage", FIRST, "Text with", "Text 31 % with", "the number 31 % is typed"),
+        ("typed per cent", FIRST, "Text with", "Text 31 percent with", "31 percent is typed"),
+        ("typed number in a fold", FIRST, "One?\nYes.", "One?\n0.25.", "the number 0.25 is typed"),
+        (
+            "typed number in a title",
+            FIRST,
+            "## Adding",
+            "## Adding 0.25",
+            "the number 0.25 is typed",
+        ),
+        ("typed number in a claim", FIRST, "They are.", "They are 2.5.", "2.5 is typed"),
+    ],
+    prose.skeleton: [
+        ("no goals", FIRST, ":class: goals", ":class: tip", "class goals"),
+        ("no minutes", FIRST, "20 minutes", "short", "how many minutes"),
+        ("no summary", FIRST, "## Summary", "## The end", "found Concept check, What to read next"),
+    ],
+    prose.concept_checks: [
+        ("two questions", FIRST, "```{dropdown} Two?\nYes.\n```\n", "", "has 2 questions, not 3"),
+        ("empty answer", FIRST, "Two?\nYes.", "Two?\n", "a question or its answer is missing"),
+    ],
+    exercises.exercises: [
+        ("two exercises", FIRST, THIRD, "", "2 exercises, not 3 to 6"),
+        ("no difficulty", FIRST, "*Difficulty 1 of 3, ", "*", "begins with *Difficulty"),
+        ("no time", FIRST, "5 minutes, ", "", "begins with *Difficulty"),
+        ("no check", FIRST, "check_sum(1)", "sum(1)", "no cell of this exercise calls a check_"),
+        ("unchecked solution", FIRST, "check_sum(lambda: 1)", "sum(1)", "does not call the check"),
+        ("open solution", FIRST, ":class: dropdown\n", "", "not folded"),
+        (
+            "no solution",
+            FIRST,
+            "{solution-start} ex-first-1",
+            "{solution-start} ex-9",
+            "has no solution",
+        ),
+        (
+            "stray solution",
+            FIRST,
+            "{solution-start} ex-first-1",
+            "{solution-start} ex-9",
+            "to no ex",
+        ),
+    ],
+    exercises.claims: [
+        (
+            "claim without a cell",
+            FIRST,
+            "They are.\n```",
+            "They are.\n```\n\n### Next",
+            "settles the",
+        ),
+        ("claim without assertion", FIRST, "assert mean == 0.5", "", "settles the claim first-sum"),
+        ("claim made twice", SECOND, "{claim} second-sum", "{claim} first-sum", "made already"),
+    ],
+    code.imports: [
+        ("foreign package", FIRST, IMPORT, f"import timm\n{IMPORT}", "timm is not in"),
+        (
+            "whole package",
+            FIRST,
+            IMPORT,
+            f"import vitbook.attention as a\n{IMPORT}",
+            "import names",
+        ),
+        ("whole module", FIRST, IMPORT, f"from vitbook import attention\n{IMPORT}", "import names"),
+    ],
+    code.first_cell: [
+        ("no seed", FIRST, "torch.manual_seed(0);", "", "lacks torch.manual_seed("),
+        ("many threads", FIRST, "torch.set_num_threads(1)", "", "lacks torch.set_num_threads(1)"),
+    ],
+    code.figures: [
+        ("no alt", FIRST, 'alt=f"Bars; the mean is {mean:.2f}.", ', "", "show() without alt="),
+        ("empty alt", FIRST, 'f"Bars; the mean is {mean:.2f}."', '" "', "show() without alt="),
+        ("typed alt", FIRST, "{mean:.2f}", "0.50", "0.50 is typed into the alt"),
+        ("typed caption", FIRST, "All of it: 100 %.", "All of it: 99 %.", "99 % is typed into"),
+        ("plain plt.show", FIRST, "mean = 0.5", "plt.show()", "plt.show() has no alt text"),
+    ],
+    code.line_length: [
+        ("wide", FIRST, "mean = 0.5", f"mean = 0.5  # {'x' * 80}", "at most 84 fit: 'mean = 0.5"),
+    ],
+    code.glue_names: [
+        (
+            "glued twice",
+            SECOND,
+            "glue(c2_mean",
+            "glue(c1_mean",
+            "c1_mean is glued in 01_first already",
+        ),
+        ("glued by position", FIRST, "glue(c1_mean=mean)", 'glue("mean", mean)', "mean lacks c1_"),
+    ],
+    code.introduced_once: [
+        (
+            "introduced twice",
+            SECOND,
+            "Heads.forward",
+            "mix",
+            "mix was introduced in 01_first already",
+        ),
+        (
+            "used too early",
+            FIRST,
+            IMPORT,
+            f"{IMPORT}\nfrom vitbook.attention import Heads",
+            "before 02",
+        ),
+    ],
+    code.redefined: [
+        ("redefined", SECOND, "mean = 0.5", "def mix(): ...", "defines mix again"),
+        ("rebound", SECOND, "mean = 0.5", "mix = 0.5", "defines mix again"),
+    ],
+}
+ROWS = [(rule, *row) for rule, rows in PLANTED.items() for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("rule", "file", "old", "new", "words"),
+    [(row[0], *row[2:]) for row in ROWS],
+    ids=[row[1] for row in ROWS],
+)
+def test_a_planted_defect_is_found(book, rule, file, old, new, words):
+    path = book / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    assert [str(f) for f in rule(read_book(book)) if words in str(f) and f.path == path]
+
+
+def test_every_rule_has_a_planted_defect():
+    assert set(PLANTED) == set(RULES)
+
+
+def test_a_finding_names_the_line(book):
+    path = book / FIRST
+    path.write_text(path.read_text().replace("- Sums.", "- Sums.\n- 3.14 of them."))
+    [finding] = check(read_book(book))
+    assert path.read_text().splitlines()[finding.line - 1] == "- 3.14 of them."
+
+
+def test_a_cell_that_is_not_python_is_named_with_its_line(book):
+    text = (book / FIRST).read_text()
+    (book / FIRST).write_text(text.replace("mean = 0.5", "mean = = 0.5"))
+    line = text.split("mean = 0.5")[0].count("\n") + 1
+    with pytest.raises(PageError, match=rf"01_first\.md:{line}: the cell is not Python"):
+        read_book(book)
+
+
+def test_a_number_may_be_listed_on_its_page(book):
+    path = book / FIRST
+    listed = "% typed numbers: 28.4, 41.8 %\nText of 28.4 and 41.8 % with"
+    path.write_text(path.read_text().replace("Text with", listed))
+    assert check(read_book(book)) == []
+
+
+def test_the_front_page_may_import_what_comes_later(book):
+    cell = "```{code-cell} ipython3\nfrom vitbook.attention import Heads\n```\n"
+    (book / "book/index.md").write_text(f"{FRONT}\n# Front\n\n{cell}")
+    assert check(read_book(book)) == []
+
+
+def test_the_preview_may_import_what_comes_later(book):
+    for path in (book / FIRST, book / SECOND):
+        text = path.read_text().replace("c1_", "c0_").replace("# 1. ", "# 0. ")
+        path.write_text(text.replace(IMPORT, f"{IMPORT}\nfrom vitbook.attention import Heads"))
+    assert check(read_book(book)) == []
+
+
+@pytest.fixture(scope="module")
+def real_book():
+    return read_book(ROOT)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_book_keeps_the_rule(real_book, rule):
+    assert [str(finding) for finding in rule(real_book)] == []

@@ -1,0 +1,277 @@
+"""The book's Sphinx extensions: claims and their table, and what the site adds to the theme."""
+
+import io
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from bs4 import BeautifulSoup
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+ROOT = Path(__file__).resolve().parents[2]
+EXTENSIONS = str(ROOT / "book" / "_ext")
+if EXTENSIONS not in sys.path:
+    sys.path.append(EXTENSIONS)
+import vitbook_claims  # noqa: E402
+
+TITLES = {"index": "Front", "one": "1. First", "part/two": "2. Second"}
+INDEX = "```{toctree}\npart/two\none\n```\n\n```{claims-table}\n```\n"
+
+
+def claim(id_, verdict="false", says='"it is so"', body="It is not."):
+    return f"```{{claim}} {id_}\n:says: {says}\n:verdict: {verdict}\n{body}\n```\n"
+
+
+class Book:
+    """A few pages and what Sphinx makes of them; building again is incremental."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.warnings = ""
+
+    def page(self, name, text):
+        path = self.folder / "src" / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# {TITLES[name]}\n\n{text}", "utf8")
+
+    def build(self):
+        warnings = io.StringIO()
+        with patch_docutils(None), docutils_namespace():
+            app = Sphinx(
+                srcdir=self.folder / "src",
+                confdir=None,
+                outdir=self.folder / "out",
+                doctreedir=self.folder / "trees",
+                buildername="html",
+                confoverrides={
+                    "extensions": ["myst_parser", "vitbook_claims"],
+                    "html_theme": "basic",
+                    "myst_enable_extensions": ["dollarmath"],
+                },
+                status=None,
+                warning=warnings,
+            )
+            app.build()
+        self.warnings = warnings.getvalue()
+        return self
+
+    def html(self, name):
+        return BeautifulSoup(
+            (self.folder / "out" / f"{name}.html").read_text("utf8"), "html.parser"
+        )
+
+    def rows(self, name="index"):
+        """The table as (claim, verdict, link text, link address)."""
+        rows = self.html(name).select("table.claims-table tbody tr")
+        cells = [row.find_all("td") for row in rows]
+        return [
+            (said.text.strip(), verdict.text.strip(), link.text.strip(), link.a["href"])
+            for said, verdict, link in cells
+        ]
+
+
+@pytest.fixture
+def book(tmp_path):
+    book = Book(tmp_path)
+    book.page("index", INDEX)
+    book.page("one", claim("late-claim", "true with conditions", "$QK^T$ is symmetric"))
+    book.page("part/two", claim("bmm-same-kernel") + "\n" + claim("second-claim", "open"))
+    return book
+
+
+def test_a_claim_shows_its_words_and_its_verdict_and_can_be_linked_to(book):
+    box = book.build().html("part/two").find(id="claim-bmm-same-kernel")
+    assert book.warnings == ""
+    assert box.select_one(".claim-says").text == "“it is so”"
+    assert box.select_one(".verdict").text == "✗ False"
+    assert box.select_one(".verdict [aria-hidden=true]").text == "✗"
+    assert "It is not." in box.select_one(".claim-body").text
+    assert {"claim", "claim-false"} <= set(box["class"])
+
+
+def test_the_table_lists_every_claim_of_the_book_in_reading_order(book):
+    assert book.build().rows() == [
+        ("“it is so”", "✗ False", "2. Second", "part/two.html#claim-bmm-same-kernel"),
+        ("“it is so”", "? Open", "2. Second", "part/two.html#claim-second-claim"),
+        (
+            "“\\(QK^T\\) is symmetric”",
+            "◐ True, with conditions",
+            "1. First",
+            "one.html#claim-late-claim",
+        ),
+    ]
+
+
+def test_the_table_can_choose_claims_and_its_links_work_from_a_folder(book):
+    chosen = "\n```{claims-table}\n:only: late-claim only-here\n```\n"
+    book.page("part/two", claim("left-out") + claim("only-here") + chosen)
+    rows = book.build().rows("part/two")
+    assert [row[3] for row in rows] == ["#claim-only-here", "../one.html#claim-late-claim"]
+    book.page("part/two", claim("only-here") + "\n```{claims-table}\n```\n")
+    assert book.build().rows("part/two")[1][3] == "../one.html#claim-late-claim"
+
+
+def test_a_chosen_claim_that_nobody_makes_is_a_warning(book):
+    book.page("part/two", "\n```{claims-table}\n:only: nobody-says-so\n```\n")
+    assert "no claim has the id 'nobody-says-so'" in book.build().warnings
+
+
+def test_a_page_whose_table_holds_a_formula_loads_mathjax(book):
+    scripts = [script.get("src", "") for script in book.build().html("index").find_all("script")]
+    assert any("mathjax" in source for source in scripts)
+
+
+def test_an_edited_page_renews_the_table_on_another_page(book):
+    book.build()
+    book.page("one", claim("late-claim", "true", "$QK^T$ is symmetric"))
+    assert book.build().rows()[2][1] == "✓ True"
+    book.page("one", "Nothing is claimed any more.")
+    assert [row[3] for row in book.build().rows()] == [
+        "part/two.html#claim-bmm-same-kernel",
+        "part/two.html#claim-second-claim",
+    ]
+    assert book.warnings == ""
+
+
+def test_no_claims_leave_no_table(book):
+    book.page("one", "Nothing.")
+    book.page("part/two", "Nothing.")
+    assert book.build().rows() == []
+    assert book.html("index").find("table") is None
+
+
+WRONG = [
+    ("unknown verdict", claim("a", "nearly"), "verdict 'nearly' is not one of: true, true with"),
+    ("no verdict", "```{claim} a\n:says: it\nBody.\n```\n", "verdict '' is not one of"),
+    ("no words", "```{claim} a\n:verdict: true\nBody.\n```\n", "option 'says' is missing"),
+    ("no body", claim("a", body=""), "the body is missing"),
+    ("odd id", claim("Not_Kebab"), "use lower-case words joined by hyphens"),
+    ("a tab from YAML", claim("a", says='"$K^\\top$"'), "put 'says' in single quotes"),
+    ("the id of another page", claim("bmm-same-kernel"), "'bmm-same-kernel' is used twice"),
+    ("the same id twice", claim("b") + "\n" + claim("b"), "'b' is used twice; first in one"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), [row[1:] for row in WRONG], ids=[r[0] for r in WRONG])
+def test_a_wrong_claim_is_a_warning_with_its_place(book, text, words):
+    book.page("one", text)
+    line = next(line for line in book.build().warnings.splitlines() if words in line)
+    assert re.search(r"one\.md:\d+: WARNING", line)
+
+
+def test_single_quotes_keep_backslashes(book):
+    book.page("one", claim("a", says="'\"$K^\\top$ is a transpose\"'"))
+    assert book.build().rows()[2][0] == "“\\(K^\\top\\) is a transpose”"
+    assert book.warnings == ""
+
+
+def test_claims_of_parallel_readers_are_merged():
+    def env(entries, tables):
+        return SimpleNamespace(vitbook_claims=entries, vitbook_claims_tables=set(tables))
+
+    def entry(docname):
+        return vitbook_claims.Entry("x", docname, 1, "true", [])
+
+    main = env([entry("one")], [])
+    other = env([entry("two"), entry("stale")], ["two", "stale"])
+    vitbook_claims.merge(None, main, ["two"], other)
+    assert [entry.docname for entry in main.vitbook_claims] == ["one", "two"]
+    assert main.vitbook_claims_tables == {"two"}
+
+
+NOTEBOOK = """---
+jupytext:
+  text_representation: {extension: .md, format_name: myst}
+kernelspec: {display_name: Python 3, language: python, name: python3}
+---
+# 1. With a formula
+
+$x^2$
+"""
+
+
+def build_site(root, name="_build"):
+    """The exit status of a strict build, in a process of its own: Sphinx keeps global state."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; import build; "
+        "root = Path(sys.argv[2]); "
+        "sys.exit(build.sphinx(root, root / sys.argv[3], root / '_toc.yml', strict=True))"
+    )
+    return subprocess.run([sys.executable, "-c", code, ROOT / "tools", root, name]).returncode
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A book of three pages, built with the real settings."""
+    root = tmp_path_factory.mktemp("site")
+    shutil.copy(ROOT / "_config.yml", root)
+    for folder in ("_ext", "_static"):
+        shutil.copytree(ROOT / "book" / folder, root / "book" / folder)
+    (root / "_toc.yml").write_text("format: jb-book\nroot: index\nchapters:\n- file: part/one\n")
+    (root / "book" / "part").mkdir()
+    (root / "book" / "references.bib").write_text("")
+    (root / "book" / "index.md").write_text("# Front\n\nPlain words.\n")
+    (root / "book" / "part" / "one.md").write_text(NOTEBOOK)
+    assert build_site(root) == 0
+    return root
+
+
+def soup(root, name):
+    return BeautifulSoup((root / "_build/html" / f"{name}.html").read_text("utf8"), "html.parser")
+
+
+def loaded(page):
+    """What the page fetches: scripts, styles, pictures."""
+    tags = page.find_all(["script", "link", "img"])
+    return [tag.get("src") or tag.get("href") for tag in tags if tag.get("src") or tag.get("href")]
+
+
+def test_the_site_loads_nothing_from_elsewhere_and_no_dead_weight(site):
+    for name in ("index", "part/one"):
+        addresses = loaded(soup(site, name))
+        assert addresses
+        for address in addresses:
+            assert "//" not in address
+            assert "thebe" not in address
+            assert "fontawesome" not in address
+
+
+def test_mathjax_loads_only_where_there_is_a_formula(site):
+    assert not any("mathjax" in address for address in loaded(soup(site, "index")))
+    (address,) = [address for address in loaded(soup(site, "part/one")) if "mathjax" in address]
+    assert address.startswith("../_static/vendor/mathjax/tex-mml-chtml.js")
+    assert (site / "_build/html/part" / address.split("?")[0]).is_file()
+
+
+def test_a_chapter_links_to_its_notebook_in_colab_and_offers_downloads(site):
+    config = (ROOT / "_config.yml").read_text("utf8")
+    repository = re.search(r"url: https://github\.com/(\S+)", config)[1]
+    tag = re.search(r"branch: (\S+)", config)[1]
+    links = [link["href"] for link in soup(site, "part/one").select(".article-header-buttons a")]
+    colab = f"https://colab.research.google.com/github/{repository}/blob/{tag}/notebooks/one.ipynb"
+    assert links[0] == colab
+    assert {"../notebooks/one.ipynb", "../notebooks/one.py"} <= set(links)
+    front = [link["href"] for link in soup(site, "index").select(".article-header-buttons a")]
+    assert not any("notebooks" in link for link in front)
+
+
+def test_a_warning_fails_a_strict_build_every_time(site):
+    page = site / "book" / "index.md"
+    good = page.read_text()
+    page.write_text("# Front\n\n{ref}`nowhere`\n")
+    for _ in range(2):
+        assert build_site(site, "_build2") != 0
+    page.write_text(good)
+
+
+def test_a_chapter_that_was_not_executed_is_an_error_not_a_silent_run(site):
+    page = site / "book" / "part" / "one.md"
+    good = page.read_text()
+    page.write_text(good + "\n```{code-cell} ipython3\nprint(1)\n```\n")
+    assert build_site(site, "_build3") != 0
+    page.write_text(good)

@@ -1,0 +1,235 @@
+"""How checks speak: stubs pass on, mistakes are named, learners keep their own traceback."""
+
+import functools
+import traceback
+
+import pytest
+import torch
+from torch import nn
+
+from vitcheck import CheckFailed
+from vitcheck.trial import Trial, staged
+
+
+@staged("causal_mask", ok="each token sees itself and the past")
+def check_mask(trial, causal_mask):
+    """causal_mask(n) -> (n, n) bool."""
+    n = trial.integer(4, 9)
+    trial.stage("shape and type")
+    mask = trial.tensor(causal_mask(n), (n, n), dtype=torch.bool)
+    trial.stage("the diagonal")
+    trial.ask(mask.diagonal(), "may a token look at itself?")
+    trial.stage("direction")
+    trial.ask(~mask[0, 1:], "which axis is the query?")
+
+
+@staged("scale", ok="halved")
+def check_halved(trial, halve):
+    x = trial.randn(2, 3)
+    trial.close(halve(x), x / 2, "did you halve it?")
+
+
+def right(n):
+    return torch.ones(n, n, dtype=torch.bool).tril()
+
+
+def test_a_right_answer_prints_one_line_that_begins_with_ok(capsys):
+    assert check_mask(right) is None
+    assert capsys.readouterr().out == "ok: each token sees itself and the past\n"
+
+
+def left_open(n):
+    mask = ...
+    return mask.tril()
+
+
+def left_to_torch(n):
+    return torch.tril(...)
+
+
+def not_implemented(n):
+    raise NotImplementedError
+
+
+STUBS = [None, ..., lambda n: None, lambda n: ..., left_open, left_to_torch, not_implemented]
+
+
+@pytest.mark.parametrize("stub", STUBS)
+def test_an_unanswered_stub_is_passed_over(stub, capsys):
+    assert check_mask(stub) is None
+    assert capsys.readouterr().out.startswith("not answered yet: causal_mask")
+
+
+def test_a_forgotten_return_is_hinted_at(capsys):
+    check_mask(lambda n: None)
+    assert "does it end with return?" in capsys.readouterr().out
+
+
+MISTAKES = [
+    ("rank", lambda n: right(n)[0], "shape and type", r"shape \(\d,\), expected \(\d, \d\)"),
+    ("float", lambda n: right(n).float(), "shape and type", "torch.float32, expected torch.bool"),
+    ("list", lambda n: right(n).tolist(), "shape and type", "tensor of shape .* got a list"),
+    ("strict", lambda n: right(n).tril(-1), "the diagonal", "may a token look at itself"),
+    ("transposed", lambda n: right(n).T, "direction", "which axis is the query"),
+]
+
+
+@pytest.mark.parametrize(
+    ("answer", "stage", "words"), [m[1:] for m in MISTAKES], ids=[m[0] for m in MISTAKES]
+)
+def test_the_first_stage_that_fails_names_the_mistake(answer, stage, words):
+    with pytest.raises(CheckFailed, match=words) as failed:
+        check_mask(answer)
+    assert failed.value.stage == stage
+    assert str(failed.value).startswith(f"causal_mask, {stage}: ")
+
+
+def crashes(n):
+    return torch.zeros(n, n) @ torch.zeros(n + 1, n)
+
+
+def test_an_exception_names_itself_and_the_stage_and_keeps_only_the_learners_frames():
+    with pytest.raises(
+        CheckFailed, match="shape and type: your code stopped with RuntimeError: mat1"
+    ) as failed:
+        check_mask(crashes)
+    frames = traceback.extract_tb(failed.value.__cause__.__traceback__)
+    assert [frame.name for frame in frames] == ["crashes"]
+    own = [f.name for f in traceback.extract_tb(failed.value.__traceback__)]
+    assert own[1:] == ["run"]  # the test, then one line of the library
+
+
+def test_an_answer_that_the_check_cannot_use_is_no_crash():
+    with pytest.raises(CheckFailed, match="could not be used: TypeError"):
+        check_mask(3)
+
+
+def test_an_input_changed_in_place_is_named():
+    with pytest.raises(CheckFailed, match="change an input in place"):
+        check_halved(lambda x: x.mul_(0.5))
+    check_halved(lambda x: x * 0.5)
+
+
+def test_every_call_draws_other_inputs_so_that_no_answer_can_be_typed_in():
+    seen = []
+    check_halved(lambda x: seen.append(x) or x / 2)
+    with pytest.raises(CheckFailed, match="did you halve it"):
+        check_halved(lambda x: seen[0] / 2)
+
+
+def test_drawing_inputs_leaves_the_learners_random_numbers_alone():
+    torch.manual_seed(7)
+    expected = torch.randn(3)
+    torch.manual_seed(7)
+    check_halved(lambda x: x / 2)
+    torch.testing.assert_close(torch.randn(3), expected, rtol=0, atol=0)
+
+
+def test_partial_functions_and_modules_are_answers_too(capsys):
+    check_halved(functools.partial(torch.mul, torch.tensor(0.5)))
+
+    @staged("layer", ok="doubles")
+    def check_layer(trial, layer):
+        trial.close(trial.call(layer(), trial.randn(2)), 0.0, "?")
+
+    class Stub(nn.Module):
+        def forward(self, x):
+            pass
+
+    check_layer(Stub)
+    assert capsys.readouterr().out.splitlines()[1].startswith("not answered yet: layer")
+
+
+def test_a_check_looks_like_a_function_of_the_answers():
+    import inspect
+
+    assert str(inspect.signature(check_mask)) == "(causal_mask)"
+    assert check_mask.__doc__ == "causal_mask(n) -> (n, n) bool."
+    with pytest.raises(TypeError, match="causal_mask"):
+        check_mask()
+
+
+TRIALS = [
+    ("number for tensor", lambda t: t.tensor(3.0, (2,)), "should be a tensor of shape"),
+    ("integer tensor", lambda t: t.tensor(torch.ones(2).long(), (2,)), "torch.int64"),
+    ("nan", lambda t: t.tensor(torch.tensor([1.0, float("nan")]), (2,)), "holds NaN"),
+    ("infinite", lambda t: t.tensor(torch.tensor([float("inf")]), (1,)), "infinite"),
+    ("tensor for number", lambda t: t.number(torch.ones(2)), "should be one number"),
+    ("word for number", lambda t: t.number("three"), "should be one number, got str"),
+    ("nan number", lambda t: t.number(float("nan")), "is nan"),
+    ("single for pair", lambda t: t.pair(torch.ones(2)), "should be a pair"),
+    ("three for pair", lambda t: t.pair((1, 2, 3)), "should be a pair .* tuple of 3"),
+    ("off", lambda t: t.close(torch.ones(2) + 1e-3, torch.ones(2), "why?"), "why?"),
+    ("off number", lambda t: t.close(1.1, 1.0, "why?"), "why?"),
+    ("other shape", lambda t: t.close(torch.ones(2, 1), torch.ones(2), "why?"), "shape"),
+    ("one false", lambda t: t.ask(torch.tensor([True, False]), "why?"), "why?"),
+]
+
+
+@pytest.mark.parametrize(("ask", "words"), [t[1:] for t in TRIALS], ids=[t[0] for t in TRIALS])
+def test_a_trial_refuses_and_says_what_came(ask, words):
+    trial = Trial("thing", seed=0)
+    trial.stage("first")
+    with pytest.raises(CheckFailed, match=f"thing, first: .*{words}"):
+        ask(trial)
+
+
+def test_a_trial_accepts_what_is_right():
+    trial = Trial("thing", seed=0)
+    trial.close(torch.ones(2, 3) + 1e-7, torch.ones(2, 3), "why?")
+    trial.close(torch.arange(3), torch.arange(3), "why?")
+    trial.close(torch.tensor(2.0), 2, "why?")
+    assert trial.number(torch.tensor(2.5)) == 2.5
+    assert trial.pair((1, 2)) == (1, 2)
+    assert trial.randn(2, 3).shape == (2, 3)
+    assert {trial.integer(2, 4) for _ in range(100)} == {2, 3, 4}
+
+
+def test_a_right_answer_is_not_accused_of_a_mistake_that_gives_the_same():
+    trial, want = Trial("thing", seed=0), torch.ones(2)
+    trial.match(want, want, {"ones?": torch.ones(2)}, otherwise="why?")
+    trial.match(1.0, 1, {"one?": 1.0}, otherwise="why?")
+
+
+def test_the_first_mistake_that_gives_the_answer_is_named():
+    trial, want = Trial("thing", seed=0), torch.zeros(2)
+    mistakes = {
+        "another shape?": torch.ones(3),
+        "one or two?": [torch.ones(2), 2 * torch.ones(2)],
+        "two?": 2 * torch.ones(2),
+    }
+    with pytest.raises(CheckFailed, match="one or two"):
+        trial.match(2 * torch.ones(2), want, mistakes, otherwise="why?")
+    with pytest.raises(CheckFailed, match="why"):
+        trial.match(3 * torch.ones(2), want, mistakes, otherwise="why?")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_any_floating_type_is_an_answer_and_becomes_float32(dtype):
+    trial, ones = Trial("thing", seed=0), torch.ones(2, dtype=dtype)
+    assert trial.tensor(ones, (2,)).dtype is torch.float32
+    trial.match(ones, torch.ones(2), {}, otherwise="why?")
+
+
+ANSWERS = [
+    ("no dictionary", [1, 2], "dictionary"),
+    ("empty", {}, "lost its answer"),
+    ("one deleted", {"a": 1}, "'b' has lost its answer"),
+    ("renamed", {"a": 1, "b": 2, "c": 3}, "'c' is not one of the questions"),
+]
+
+
+@pytest.mark.parametrize(("given", "words"), [a[1:] for a in ANSWERS], ids=[a[0] for a in ANSWERS])
+def test_answers_that_were_deleted_or_renamed_are_named(given, words):
+    with pytest.raises(CheckFailed, match=words):
+        Trial("thing", seed=0).answers(given, ("a", "b"))
+
+
+def test_answers_are_all_there_or_not_answered_yet(capsys):
+    @staged("answers", ok="all there")
+    def check_answers(trial, given):
+        assert trial.answers(given, ("a", "b")) == {"a": 1, "b": 2}
+
+    check_answers({"a": 1, "b": 2})
+    check_answers({"a": 1, "b": ...})
+    assert capsys.readouterr().out.split("\n")[:2] == ["ok: all there", "not answered yet: answers"]

@@ -1,0 +1,241 @@
+"""The built site in _build/html: checked as files, and looked at in Chromium.
+
+Every page is opened three times: light, dark, and as wide as a phone. Folded blocks are unfolded
+first, so that nothing hides from the tests.
+"""
+
+import gzip
+import os
+import re
+from contextlib import contextmanager, suppress
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import nbformat
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from check_site import check
+from export_notebooks import export, findings
+from notebook_export.settings import read_settings
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
+from run_notebooks import prove
+from site_checks.pages import Site
+from site_checks.weight import LIMIT
+
+ROOT = Path(__file__).resolve().parents[2]
+HTML = ROOT / "_build" / "html"
+SETTINGS = read_settings(ROOT)
+PAGES = [f"{name}.html" for name in SETTINGS.documents] + ["search.html"]
+VIEWS = {
+    "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
+    "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
+    "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
+}
+
+pytestmark = pytest.mark.site
+
+
+@pytest.fixture(scope="module")
+def built():
+    if not (HTML / "index.html").is_file():
+        pytest.fail("there is no site in _build/html: run make book first", pytrace=False)
+
+
+def test_the_site_check_finds_nothing(built):
+    assert [str(finding) for finding in check(HTML, ROOT)] == []
+
+
+def test_every_page_of_the_table_of_contents_is_there(built):
+    assert [name for name in PAGES if not (HTML / name).is_file()] == []
+
+
+def test_the_committed_notebooks_are_those_of_this_build(built):
+    assert findings(ROOT / "notebooks", export(SETTINGS, ROOT / "_build")) == []
+
+
+def test_every_link_of_a_notebook_leads_to_something_that_exists(built):
+    site, dead = Site(HTML, ROOT), []
+    at_tag = re.compile(rf"{re.escape(SETTINGS.repository)}/(?:blob|raw)/{SETTINGS.tag}/(.+)")
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        cells = nbformat.read(path, as_version=4).cells
+        text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+        for address in re.findall(r"\]\(([^)\s]+)\)", text):
+            if address.startswith(SETTINGS.site_url):
+                name, _, anchor = address.removeprefix(SETTINGS.site_url).partition("#")
+                page = site.pages.get(name or "index.html")
+                if page is None or anchor not in page.anchors:
+                    dead.append((path.name, address))
+            elif (match := at_tag.match(address)) and not (ROOT / match[1]).is_file():
+                dead.append((path.name, address))
+    assert dead == []
+
+
+@pytest.mark.timeout(1800)
+def test_every_notebook_runs_where_only_its_first_cell_installed_anything(built):
+    assert prove(ROOT, names=[], kinds=["ipynb"]) == []
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1800)
+def test_every_script_runs_where_only_the_package_was_installed(built):
+    assert prove(ROOT, names=[], kinds=["py"]) == []
+
+
+UNFOLD = """() => {
+    document.querySelectorAll('details').forEach(fold => { fold.open = true; });
+    document.querySelectorAll('.toggle-hidden').forEach(
+        fold => { fold.classList.remove('toggle-hidden'); });
+}"""
+# One word in each syntax colour is enough: the rest would make axe ten times slower.
+UNCOLOUR = """() => {
+    const seen = new Set();
+    document.querySelectorAll('.highlight pre span').forEach(word => {
+        if (seen.has(word.className)) { word.replaceWith(...word.childNodes); }
+        seen.add(word.className);
+    });
+}"""
+TOO_WIDE = """() => [...document.querySelectorAll('body *')]
+    .filter(element => element.getBoundingClientRect().right > innerWidth + 1)
+    .slice(0, 5).map(element => element.outerHTML.slice(0, 120))"""
+FORMULAS = """() => [...document.querySelectorAll('.math')]
+    .filter(e => !e.querySelector('mjx-container') || e.querySelector('mjx-merror'))
+    .map(e => e.textContent.slice(0, 80))"""
+
+STILL = "*, ::before, ::after { transition: none !important; animation: none !important }"
+SET = f"""() => !document.querySelector('script[src*="mathjax"]') || !({FORMULAS})().length"""
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@contextmanager
+def served(folder):
+    """The address at which a folder is served on this machine."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(folder)))
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def address(built):
+    with served(HTML) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def views(browser):
+    """One browser context for each way of looking."""
+    contexts = {name: browser.new_context(**view) for name, view in VIEWS.items()}
+    yield contexts
+    for context in contexts.values():
+        context.close()
+
+
+class Visit:
+    """One page opened in one view, with all that happened while it loaded."""
+
+    def __init__(self, page, url: str) -> None:
+        self.page, self.errors, self.requests, self.bytes = page, [], [], {}
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", self._console)
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("response", self._response)
+        page.goto(url, wait_until="networkidle")
+        with suppress(PlaywrightTimeout):  # what is not set by then is a complaint
+            page.wait_for_function(SET, timeout=60_000)
+        page.add_style_tag(content=STILL)
+        page.evaluate(UNFOLD)
+        page.wait_for_timeout(500)  # colours settle
+
+    def _console(self, message):
+        if message.type == "error":
+            self.errors.append(message.text)
+
+    def _response(self, response):
+        if response.status >= 400:
+            self.errors.append(f"{response.status} {response.url}")
+        elif response.url not in self.bytes and response.url.startswith("http"):
+            body = response.body()
+            self.bytes[response.url] = min(len(body), len(gzip.compress(body, 6)))
+
+
+def complaints(context, address, name, view):
+    """What is wrong with a page: errors, requests to others, sideways scrolling, formulas that
+    are not set, barriers, weight."""
+    page = context.new_page()
+    visit = Visit(page, f"{address}/{name}")
+    found = [f"error: {error}" for error in visit.errors]
+    outside = (url for url in visit.requests if not url.startswith((address, "data:", "blob:")))
+    found += [f"loads {url}" for url in outside]
+    scroll = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    if scroll > 1:
+        found.append(f"{scroll} px too wide, perhaps: {page.evaluate(TOO_WIDE)}")
+    found += [f"formula not set: {text}" for text in page.evaluate(FORMULAS)]
+    if view == "dark" and page.evaluate("document.documentElement.dataset.theme") != "dark":
+        found.append("not dark")
+    page.evaluate(UNCOLOUR)
+    results = Axe().run(page)
+    if results.violations_count:
+        found.append(f"axe: {results.generate_report()}")
+    if sum(visit.bytes.values()) > LIMIT:
+        largest = sorted(visit.bytes.items(), key=lambda item: -item[1])[:4]
+        found.append(f"{sum(visit.bytes.values()) // 1000} kB, largest: {largest}")
+    page.close()
+    return found
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_wrong_with_a_page_in_the_browser(views, address, name, view):
+    assert complaints(views[view], address, name, view) == []
+
+
+CLEAN = """<!DOCTYPE html><html lang="en" data-theme="dark"><head><title>A page</title>
+<link rel="icon" href="data:,"></head><body><main><h1>A page</h1><p>Words.</p></main></body></html>
+"""
+PLANTED = {
+    "script error": ("Words.", "<script>nothing.here()</script>", "error: nothing is not defined"),
+    "console error": ("Words.", "<script>console.error('oh')</script>", "error: oh"),
+    "missing file": ("Words.", '<img src="gone.png" alt="A cat">', "error: 404"),
+    "third party": (
+        "Words.",
+        '<img src="http://localhost:9/a.png" alt="A cat">',
+        "loads http://loc",
+    ),
+    "too wide": ("<p>", '<p style="width: 3000px">', "px too wide"),
+    "formula": ("Words.", '<span class="math">x^2</span>', "formula not set: x^2"),
+    "not dark": (' data-theme="dark"', "", "not dark"),
+    "barrier": ("<p>", '<p style="color: #eee; background: #fff">', "color-contrast"),
+    "folded barrier": (
+        "<p>W",
+        "<details><summary>S</summary><img src='data:,'></details>W",
+        "image-alt",
+    ),
+    "heavy": ("Words.", "<script src='heavy.js'></script>", "kB, largest: "),
+}
+
+
+@pytest.mark.browser
+def test_a_clean_page_passes_in_the_browser(views, tmp_path):
+    (tmp_path / "page.html").write_text(CLEAN)
+    with served(tmp_path) as address:
+        assert complaints(views["dark"], address, "page.html", "dark") == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("defect", PLANTED)
+def test_a_planted_defect_is_seen_in_the_browser(views, tmp_path, defect):
+    old, new, words = PLANTED[defect]
+    assert old in CLEAN
+    (tmp_path / "page.html").write_text(CLEAN.replace(old, new, 1))
+    (tmp_path / "heavy.js").write_bytes(b"//" + os.urandom(1_100_000).hex().encode())
+    with served(tmp_path) as address:
+        found = complaints(views["dark"], address, "page.html", "dark")
+    assert any(words in complaint for complaint in found), found

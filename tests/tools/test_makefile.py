@@ -1,0 +1,318 @@
+"""The commands: what make offers, how the environment is made, what the workflows call."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import browser
+import environment
+import links
+import pytest
+import yaml
+from build import WATCHED_FOLDERS, digest
+
+ROOT = Path(__file__).resolve().parents[2]
+MAKEFILE = (ROOT / "Makefile").read_text("utf8")
+TARGETS = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
+PROMISED = "help install book serve test test-deep lint format notebooks experiments"
+PROMISED += " experiments-verify bench clean distclean lock page links colab gpu-runs"
+
+
+def make(*arguments, **variables):
+    return subprocess.run(
+        ["make", "--no-print-directory", *arguments, *(f"{k}={v}" for k, v in variables.items())],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_make_alone_lists_every_promised_target_with_a_word_on_it():
+    lines = make().stdout.splitlines()
+    listed = {line.split()[0]: line.split(maxsplit=1)[1] for line in lines[1:]}
+    assert set(PROMISED.split()) <= set(listed)
+    assert all(len(words) > 8 for words in listed.values())
+
+
+@pytest.mark.parametrize("target", sorted(set(PROMISED.split()) - {"page"}))
+def test_every_target_can_be_planned(target):
+    done = make("--dry-run", target)
+    assert done.returncode == 0, done.stderr
+
+
+def test_recipes_stay_short():
+    recipes = re.findall(r"^[a-z-]+:[^\n]*\n((?:\t[^\n]*\n)+)", MAKEFILE, re.MULTILINE)
+    assert len(recipes) >= 15
+    assert all(recipe.count("\n") <= 4 for recipe in recipes)
+
+
+def test_the_tools_that_make_calls_exist():
+    tools = set(re.findall(r"tools/\w+\.py", MAKEFILE))
+    assert {tool for tool in tools if not (ROOT / tool).is_file()} == set()
+    assert len(tools) > 5
+
+
+def test_without_a_new_python_make_says_what_is_missing():
+    done = make("install", PYTHON="")
+    assert done.returncode != 0
+    assert "Python 3.11 or newer is needed" in done.stdout
+
+
+def test_one_thread_wherever_numbers_are_made():
+    assert "OMP_NUM_THREADS" in MAKEFILE
+    shown = make("--eval", "show: ; @echo $$OMP_NUM_THREADS", "show")
+    assert shown.stdout.strip() == "1"
+
+
+def test_ci_runs_the_readmes_test_command_and_nothing_else():
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert re.findall(r"^exec (make \w+)", script.read_text(), re.MULTILINE) == ["make test"]
+
+
+def workflow_steps():
+    for path in sorted((ROOT / ".github" / "workflows").glob("*.yml")):
+        workflow = yaml.safe_load(path.read_text("utf8"))
+        for job in workflow["jobs"].values():
+            for step in job["steps"]:
+                yield path.name, step.get("run", "")
+
+
+def test_workflows_call_targets_that_exist():
+    called = [
+        (name, target)
+        for name, command in workflow_steps()
+        for target in re.findall(r"\bmake ((?!git)[a-z-]+)", command)
+    ]
+    assert {target for _, target in called} - TARGETS == set()
+    assert {"check.yml", "publish.yml", "weekly.yml"} <= {name for name, _ in called}
+    assert any(command == "bash .ci/run" for _, command in workflow_steps())
+
+
+# --- the environment -------------------------------------------------------------------------
+
+
+LOCK = """# made by a tool
+numpy==2.0 \\
+    --hash=sha256:aa \\
+    --hash=sha256:bb
+    # via torch
+nvidia-cublas==13 ; sys_platform == 'linux' \\
+    --hash=sha256:cc
+torch==2.14.1 \\
+    --hash=sha256:dd
+    # via timm
+torchvision==0.29.2 ; python_version > '3' \\
+    --hash=sha256:ee
+triton==3.8 ; sys_platform == 'linux' \\
+    --hash=sha256:ff
+uv==0.13.9 \\
+    --hash=sha256:11
+"""
+
+
+def test_the_lock_is_cut_into_requirements_with_their_hashes():
+    found = environment.blocks(LOCK)
+    assert [block.split("==")[0] for block in found][:3] == ["numpy", "nvidia-cublas", "torch"]
+    assert found[0].count("--hash") == 2
+    assert "via" not in "".join(found)
+
+
+def test_the_real_lock_pins_every_requirement_with_a_hash():
+    lock = (ROOT / "requirements.txt").read_text("utf8")
+    found = environment.blocks(lock)
+    assert len(found) == len(re.findall(r"^[a-z0-9][^\n]*==", lock, re.MULTILINE | re.IGNORECASE))
+    assert all("--hash=sha256:" in block for block in found)
+    assert any(block.startswith("uv==") for block in found)
+
+
+def test_the_cpu_install_keeps_all_hashes_but_torchs_and_drops_cuda():
+    torch, rest = environment.split_for_cpu(LOCK)
+    assert torch == ["torch==2.14.1", "torchvision==0.29.2"]
+    names = [line.split("==")[0] for line in rest.splitlines() if "==" in line]
+    assert names == ["numpy", "uv"]
+    assert rest.count("--hash") == 3
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout whose installs only leave a trace."""
+    (tmp_path / "requirements.txt").write_text(LOCK)
+    (tmp_path / "pyproject.toml").write_text("[project]\n")
+    calls = []
+
+    def pip_of(venv, reuse):
+        calls.append("reuse" if reuse else "new")
+        (venv / "bin").mkdir(parents=True, exist_ok=True)
+        if not (venv / "bin/python").exists():
+            (venv / "bin/python").symlink_to(sys.executable)
+        return ["pip"]
+
+    def install(root, venv, torch, pip):
+        calls.append(torch)
+        if (root / "broken").exists():
+            raise subprocess.CalledProcessError(1, ["uv"])
+
+    monkeypatch.setattr(environment, "pip_of", pip_of)
+    monkeypatch.setattr(environment, "install", install)
+    return tmp_path, calls
+
+
+def ensure(checkout, torch=None):
+    root, calls = checkout
+    calls.clear()
+    done = environment.ensure(root, root / ".venv", torch)
+    return done, list(calls)
+
+
+def test_a_second_install_has_nothing_to_do(checkout):
+    assert ensure(checkout) == (True, ["new", "default"])
+    assert ensure(checkout) == (False, [])
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "pyproject.toml"])
+def test_an_edit_of_what_is_needed_installs_into_the_same_environment(checkout, name):
+    ensure(checkout)
+    with (checkout[0] / name).open("a") as file:
+        file.write("# more\n")
+    assert ensure(checkout) == (True, ["reuse", "default"])
+
+
+def test_an_interrupted_install_is_done_again(checkout):
+    (checkout[0] / "broken").touch()
+    with pytest.raises(subprocess.CalledProcessError):
+        ensure(checkout, "cpu")
+    (checkout[0] / "broken").unlink()
+    assert ensure(checkout) == (True, ["reuse", "cpu"])
+    assert ensure(checkout) == (False, [])
+
+
+def test_the_choice_of_the_cpu_lasts_until_another_is_made(checkout):
+    assert ensure(checkout, "cpu") == (True, ["new", "cpu"])
+    assert ensure(checkout) == (False, [])
+    assert ensure(checkout, "default") == (True, ["new", "default"])
+
+
+def test_a_moved_or_broken_environment_is_made_anew(checkout):
+    root, _ = checkout
+    ensure(checkout)
+    stamp = root / ".venv" / "environment.json"
+    stamp.write_text(json.dumps({**json.loads(stamp.read_text()), "root": "/elsewhere"}))
+    assert ensure(checkout) == (True, ["new", "default"])
+    stamp.write_text(json.dumps({**json.loads(stamp.read_text()), "python": "3.10"}))
+    assert ensure(checkout) == (True, ["new", "default"])
+    stamp.write_text("not json")
+    assert ensure(checkout)[0]
+
+
+PIPS = [
+    ("complete Python", True, True, True, "venv"),
+    ("no ensurepip, but pip", False, True, True, "system pip"),
+    ("neither, root on Debian", False, False, True, "apt"),
+    ("neither, and no root", False, False, False, "error"),
+]
+
+
+@pytest.mark.parametrize(
+    ("ensurepip", "pip", "apt", "expected"), [row[1:] for row in PIPS], ids=[r[0] for r in PIPS]
+)
+def test_an_incomplete_python_is_helped_or_explained(
+    tmp_path, monkeypatch, ensurepip, pip, apt, expected
+):
+    ran, asked = [], []
+
+    def works(*command):
+        return pip if "pip" in command else True
+
+    def apt_install(*packages):
+        asked.extend(packages)
+        return apt
+
+    monkeypatch.setattr(environment, "has_ensurepip", lambda: ensurepip)
+    monkeypatch.setattr(environment, "works", works)
+    monkeypatch.setattr(environment, "run", lambda *command: ran.append(command))
+    monkeypatch.setattr(environment, "apt_install", apt_install)
+    package = f"python3.{sys.version_info[1]}-venv"
+    if expected == "error":
+        with pytest.raises(environment.InstallError, match=f"sudo apt install {package}"):
+            environment.pip_of(tmp_path / "v", reuse=False)
+        return
+    command = environment.pip_of(tmp_path / "v", reuse=False)
+    assert ("--python" in command) == (expected == "system pip")
+    assert asked == ([package] if expected == "apt" else [])
+    assert any("--without-pip" in command for command in ran) == (expected == "system pip")
+
+
+def test_the_environment_tool_needs_nothing_but_python():
+    code = "import sys; sys.path.insert(0, 'tools'); import environment, browser, build, links"
+    isolated = [sys.executable, "-I", "-S", "-c", code]
+    assert subprocess.run(isolated, cwd=ROOT, capture_output=True).returncode == 0
+
+
+# --- the browser, the stamp of the build, the link check ---------------------------------------
+
+
+def program(path, text="#!/bin/sh\n"):
+    path.write_text(text)
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_chromium_is_found_and_ubuntus_snap_starter_is_not_taken(tmp_path, monkeypatch):
+    monkeypatch.delenv("VITBOOK_CHROMIUM", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(browser, "playwrights_own", lambda: None)
+    monkeypatch.setattr(browser, "MAC", str(tmp_path / "nothing"))
+    assert browser.find_chromium() is None
+    program(tmp_path / "chromium-browser", "#!/bin/sh\nexec /snap/bin/chromium\n")
+    assert browser.find_chromium() is None
+    chrome = program(tmp_path / "google-chrome")
+    assert browser.find_chromium() == chrome
+
+
+def test_a_named_browser_is_taken_or_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("VITBOOK_CHROMIUM", program(tmp_path / "mine"))
+    assert browser.find_chromium() == str(tmp_path / "mine")
+    monkeypatch.setenv("VITBOOK_CHROMIUM", str(tmp_path / "missing"))
+    with pytest.raises(ValueError, match="VITBOOK_CHROMIUM"):
+        browser.find_chromium()
+
+
+def test_the_stamp_of_a_build_sees_every_source_and_no_scratch_file(tmp_path):
+    def now():
+        return digest(tmp_path, ["_config.yml"], WATCHED_FOLDERS)
+
+    (tmp_path / "book" / "part").mkdir(parents=True)
+    seen = [now()]
+    for name in ("_config.yml", "book/part/one.md", "book/part/figure.svg"):
+        (tmp_path / name).write_text("x")
+        seen.append(now())
+    (tmp_path / "book/part/one.md").write_text("y")
+    seen.append(now())
+    assert len(set(seen)) == len(seen)
+    (tmp_path / "book" / "__pycache__").mkdir()
+    (tmp_path / "book" / "__pycache__" / "a.pyc").write_text("x")
+    assert now() == seen[-1]
+
+
+def test_the_link_check_gathers_outside_addresses_once(tmp_path):
+    (tmp_path / "sub").mkdir()
+    text = '<a class="x" href="https://example.org/a?b=1&amp;c=2#part">a</a><a href="b.html">b</a>'
+    (tmp_path / "a.html").write_text(text)
+    (tmp_path / "sub" / "b.html").write_text(text)
+    assert links.addresses(tmp_path) == {"https://example.org/a?b=1&c=2": ["a.html", "sub/b.html"]}
+
+
+def test_the_link_check_tells_gone_from_busy(monkeypatch):
+    def answer(code):
+        def urlopen(request, timeout):
+            raise links.urllib.error.HTTPError(request.full_url, code, "", {}, None)
+
+        monkeypatch.setattr(links.urllib.request, "urlopen", urlopen)
+        return links.ask("https://example.org/")
+
+    assert answer(404) == ("404", True)
+    assert answer(429) == ("429", False)
