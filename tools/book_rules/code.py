@@ -13,7 +13,7 @@ from .source import Book, Chapter, Finding, Item
 
 TEACHING = ("attention", "patches", "positions", "encoder", "vit", "inspection", "training")
 IN_COLAB = {"torch", "torchvision", "numpy", "matplotlib", "mpl_toolkits", "sklearn", "einops"}
-IN_COLAB |= {"safetensors", "tqdm", "IPython", "pandas", "PIL", "vitbook"}
+IN_COLAB |= {"safetensors", "tqdm", "IPython", "pandas", "PIL", "vitbook", "vitcheck"}
 LATER = {"timm": 9}  # package -> first chapter that may compare with it
 WIDEST = 84  # characters of code that a page shows without a scroll bar
 TYPED_NUMBER = re.compile(r"\d+\.\d+|\b(?!(?:0|50|95|100)\s?%)\d+\s?%")
