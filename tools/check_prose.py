@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RULES = [
     prose.known_syntax,
     prose.typed_numbers,
+    prose.chapters_to_come,
     prose.skeleton,
     prose.concept_checks,
     exercises.exercises,

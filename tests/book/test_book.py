@@ -164,6 +164,14 @@ PLANTED = {
         ),
         ("typed number in a claim", FIRST, "They are.", "They are 2.5.", "2.5 is typed"),
     ],
+    prose.chapters_to_come: [
+        ("chapter to come", FIRST, "Text with", "Chapter 12 has text with", "{chapter}`12`"),
+        ("chapters to come", FIRST, "Text with", "Chapters 1, 2 and 14 with", "{chapter}`14`"),
+        ("range to come", FIRST, "Text with", "In chapters 2 to 15, with", "{chapter}`15`"),
+        ("linked as if there", FIRST, "Text with", "{doc}`chapter 13 <x>` with", "{chapter}`13`"),
+        ("to come in a list", FIRST, "- Sums.", "- Sums. See chapter 18.", "{chapter}`18`"),
+        ("to come in a caption", FIRST, "All of it:", "As in chapter 16:", "{chapter}`16`"),
+    ],
     prose.skeleton: [
         ("no goals", FIRST, ":class: goals", ":class: tip", "class goals"),
         ("no minutes", FIRST, "20 minutes", "short", "how many minutes"),
@@ -301,6 +309,13 @@ def test_a_number_may_be_listed_on_its_page(book):
     path = book / FIRST
     listed = "% typed numbers: 28.4, 41.8 %\nText of 28.4 and 41.8 % with"
     path.write_text(path.read_text().replace("Text with", listed))
+    assert check(read_book(book)) == []
+
+
+def test_a_chapter_to_come_may_be_named_by_its_role_and_one_that_is_there_plainly(book):
+    path = book / FIRST
+    named = "{chapter}`Chapter 12` and chapters 1 and 2 have text with"
+    path.write_text(path.read_text().replace("Text with", named))
     assert check(read_book(book)) == []
 
 

@@ -19,7 +19,14 @@ if EXTENSIONS not in sys.path:
     sys.path.append(EXTENSIONS)
 import vitbook_claims  # noqa: E402
 
-TITLES = {"index": "Front", "one": "1. First", "part/two": "2. Second"}
+TITLES = {
+    "index": "Front",
+    "one": "1. First",
+    "part/two": "2. Second",
+    "ready": "Ready?",
+    "part/06_places": "6. Places",
+    "part/07_sharing": "7. Sharing",
+}
 INDEX = "```{toctree}\npart/two\none\n```\n\n```{claims-table}\n```\n"
 
 
@@ -30,8 +37,8 @@ def claim(id_, verdict="false", says='"it is so"', body="It is not."):
 class Book:
     """A few pages and what Sphinx makes of them; building again is incremental."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, extensions=("vitbook_claims",)):
+        self.folder, self.extensions = folder, extensions
         self.warnings = ""
 
     def page(self, name, text):
@@ -49,7 +56,7 @@ class Book:
                 doctreedir=self.folder / "trees",
                 buildername="html",
                 confoverrides={
-                    "extensions": ["myst_parser", "vitbook_claims"],
+                    "extensions": ["myst_parser", *self.extensions],
                     "html_theme": "basic",
                     "myst_enable_extensions": ["dollarmath"],
                 },
@@ -182,6 +189,72 @@ def test_claims_of_parallel_readers_are_merged():
     vitbook_claims.merge(None, main, ["two"], other)
     assert [entry.docname for entry in main.vitbook_claims] == ["one", "two"]
     assert main.vitbook_claims_tables == {"two"}
+
+
+def exercise(label):
+    return (
+        f"```{{exercise-start}} Do it\n:label: {label}\n```\nNow.\n\n```{{exercise-end}}\n```\n\n"
+        f"```{{solution-start}} {label}\n:label: sol-{label}\n```\nSo.\n\n```{{solution-end}}\n```\n"
+    )
+
+
+@pytest.fixture
+def numbered(tmp_path):
+    """A book with exercises on a page without a number and in chapters 6 and 7."""
+    book = Book(tmp_path, ("sphinx_exercise", "vitbook_numbers"))
+    book.page("index", "```{toctree}\nready\npart/06_places\npart/07_sharing\n```\n")
+    book.page("ready", f"{exercise('ex-r1')}\n{exercise('ex-r2')}")
+    book.page("part/06_places", f"{exercise('ex-a')}\n{exercise('ex-b')}")
+    book.page("part/07_sharing", exercise("ex-c"))
+    return book
+
+
+def test_exercises_are_numbered_by_chapter(numbered):
+    numbered.build()
+    titles = {
+        name: [title.text for title in numbered.html(name).select(".exercise .caption-number")]
+        for name in ("ready", "part/06_places", "part/07_sharing")
+    }
+    assert numbered.warnings == ""
+    assert titles == {
+        "ready": ["Exercise 1 ", "Exercise 2 "],
+        "part/06_places": ["Exercise 6.1 ", "Exercise 6.2 "],
+        "part/07_sharing": ["Exercise 7.1 "],
+    }
+
+
+def test_references_to_exercises_and_solutions_show_the_same_numbers(numbered):
+    words = "{ref}`ex-b`, {numref}`ex-c`, {ref}`that one <ex-b>`, {numref}`No. %s <ex-b>`\n"
+    numbered.page("ready", words)
+    page = numbered.build().html("ready")
+    links = [(link.text, link["href"]) for link in page.select("[role=main] p a, .body p a")]
+    assert numbered.warnings == ""
+    assert links == [
+        ("Exercise 6.2", "part/06_places.html#ex-b"),
+        ("Exercise 7.1", "part/07_sharing.html#ex-c"),
+        ("that one", "part/06_places.html#ex-b"),
+        ("No. 6.2", "part/06_places.html#ex-b"),
+    ]
+
+
+def test_a_chapter_that_is_not_there_says_so_until_it_comes(numbered):
+    numbered.page("ready", "{chapter}`Chapter 8` follows {chapter}`6`; see {chapter}`12`.\n")
+    page = numbered.build().html("ready")
+    assert numbered.warnings == ""
+    assert page.select_one(".body p").text == (
+        "Chapter 8 (not yet written) follows chapter 6, Places; see chapter 12 (not yet written)."
+    )
+    assert page.select_one(".body p a")["href"] == "part/06_places.html"
+    (numbered.folder / "src/part/06_places.md").rename(numbered.folder / "src/part/08_cuts.md")
+    numbered.page("index", "```{toctree}\nready\npart/08_cuts\npart/07_sharing\n```\n")
+    numbered.page("ready", "{chapter}`Chapter 8` follows.\n")
+    page = numbered.build().html("ready")
+    assert page.select_one(".body p").text == "Chapter 8, 6. Places follows."
+
+
+def test_a_chapter_reference_that_is_no_number_is_a_warning(numbered):
+    numbered.page("ready", "{chapter}`the next`\n")
+    assert "chapter 'the next': write {chapter}`12`" in numbered.build().warnings
 
 
 NOTEBOOK = """---

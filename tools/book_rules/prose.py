@@ -13,13 +13,14 @@ from .source import Book, Chapter, Finding, Item
 
 ALLOWED_DIRECTIVES = set(DIRECTIVES) | GATES
 ALLOWED_ROLES = {"glue:text", "cite", "cite:p", "cite:t", "ref", "numref", "eq", "doc"}
-ALLOWED_ROLES |= {"math", "sub", "sup"}
+ALLOWED_ROLES |= {"chapter", "math", "sub", "sup"}
 
 NUMBER = re.compile(
     r"(?P<before>(?:[Ss]ections?|[Cc]hapters?|[Ff]igures?|[Tt]ables?|[Vv]ersions?|[Pp]arts?|arXiv:"
     r"|Python|PyTorch|CC BY|§)\s*)?"
     r"(?P<number>\d[\d,]*\.\d+(?:\s?%)?|\d[\d,]*\s?(?:%|percent\b|per cent\b))"
 )
+CHAPTERS = re.compile(r"\b[Cc]hapters?\s+\d+(?:(?:\s*,|\s+to|\s+and|\s+or|\s*[–-])\s*\d+)*\b")
 # Numbers that nothing computes: the level of an interval, the whole of something.
 DEFINED = {"95 %", "100 %", "0 %", "50 %"}
 ALLOWED_ON_PAGE = re.compile(r"^%\s*typed numbers?:\s*(.+)$", re.MULTILINE)
@@ -36,7 +37,7 @@ def known_syntax(book: Book) -> Iterator[Finding]:
                 continue
             for match in TOKEN.finditer(item.text):
                 if match["role"] and match["name"] not in ALLOWED_ROLES:
-                    at = _line(item, match.start())
+                    at = _line(item, item.text, match.start())
                     yield Finding(
                         chapter.page.path, at, f"the role {{{match['name']}}} is not in use here"
                     )
@@ -57,9 +58,25 @@ def typed_numbers(book: Book) -> Iterator[Finding]:
             for match in NUMBER.finditer(text):
                 number = re.sub(r"\s?%$", " %", match["number"])
                 if not match["before"] and number not in allowed:
-                    at = _line(item, match.start())
+                    at = _line(item, text, match.start())
                     message = f"the number {number} is typed; glue it, or list it as typed"
                     yield Finding(chapter.page.path, at, message)
+
+
+def chapters_to_come(book: Book) -> Iterator[Finding]:
+    """A chapter that the book does not have yet is named by a role, which says so until it comes:
+    {chapter}`12`."""
+    known = {chapter.number for chapter in book.numbered}
+    for chapter in book.chapters:
+        for item in chapter.items:
+            if item.kind == "directive":
+                continue
+            text = item.text if item.kind == "cell" else TOKEN.sub(_chapter_blank, item.text)
+            for match in CHAPTERS.finditer(text):
+                missing = [n for n in re.findall(r"\d+", match[0]) if int(n) not in known]
+                if missing:
+                    message = f"there is no chapter {missing[0]} yet: {{chapter}}`{missing[0]}`"
+                    yield Finding(chapter.page.path, _line(item, text, match.start()), message)
 
 
 def skeleton(book: Book) -> Iterator[Finding]:
@@ -108,5 +125,11 @@ def _blank(match: re.Match) -> str:
     return "\x00" + "\n" * match[0].count("\n")
 
 
-def _line(item: Item, at: int) -> int:
-    return item.line + item.text.count("\n", 0, at)
+def _chapter_blank(match: re.Match) -> str:
+    """Links keep their words: `chapter 12 <page>` is typed as well."""
+    return _blank(match) if match["name"] in {None, "chapter"} else match["content"]
+
+
+def _line(item: Item, text: str, at: int) -> int:
+    """The line of the place `at` in `text`, which has as many lines as the item."""
+    return item.line + text.count("\n", 0, at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from .inline import Inline
@@ -56,6 +57,8 @@ class PageLinks:
                 return markdown_link("", *self.site.equation(content))
             case "doc":
                 return markdown_link(text, *self.site.document(self._document(target)))
+            case "chapter":
+                return self._chapter(content)
             case "math":
                 return f"${content}$"
             case "sub" | "sup":
@@ -90,6 +93,16 @@ class PageLinks:
         if anchor:
             return self.site.label(anchor)
         return self.site.document(self._document(name.removesuffix(".md")))
+
+    def _chapter(self, content: str) -> str:
+        """A link to a chapter of the book, or the words that say it is to come."""
+        words = content if content.startswith(("Chapter ", "chapter ")) else f"chapter {content}"
+        number = int(words.split()[1])
+        for document in self.settings.documents:
+            if re.match(rf"0*{number}_", document.rpartition("/")[2]):
+                title, url = self.site.document(document)
+                return f"[{words}, {title.removeprefix(f'{number}. ')}]({url})"
+        return f"{words} (not yet written)"
 
     def _document(self, name: str) -> str:
         """A page's name in the table of contents, from a name relative to this page."""
