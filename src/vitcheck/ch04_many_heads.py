@@ -5,13 +5,17 @@ import math
 
 import torch
 
-from vitbook.attention import MultiHeadSelfAttention
+from vitbook.attention import MultiHeadSelfAttention, scaled_dot_product_attention
 from vitcheck.trial import staged
 
 
 @staged("split into heads", ok="each head holds its own columns of every token.")
 def check_split_heads(trial, split_heads):
     """split_heads(x, num_heads): tokens (B, N, D) -> (B, h, N, d)."""
+
+    def own_columns(x, h):
+        return torch.stack(x.chunk(h, dim=-1), dim=1)  # (B, h, N, d)
+
     B, N, h, d = 2, 5, 3, 4
     x = trial.randn(B, N, h * d)
     trial.stage("shape")
@@ -20,25 +24,26 @@ def check_split_heads(trial, split_heads):
         trial.fail("that is (B, N, h, d); which axis must come before the tokens?")
     got = trial.tensor(got, (B, h, N, d))
     trial.stage("which numbers")
-    trial.ask(
-        not torch.equal(got, x.reshape(B, h, N, d)),
-        "the shape is right, but write token 0 with its own number everywhere: how many tokens "
-        "does row 0 of head 0 hold?",
+    trial.match(
+        got,
+        own_columns(x, h),
+        {
+            "the shape is right, but write token 0 with its own number everywhere: how many tokens "
+            "does row 0 of head 0 hold?": x.reshape(B, h, N, d),
+            f"head 0 got the columns 0, {h}, {2 * h}, ...; are a head's columns "
+            "neighbours?": x.reshape(B, N, d, h).permute(0, 3, 1, 2),
+        },
+        otherwise=f"head 0 should hold the columns 0 to {d - 1} of each token, head 1 the columns "
+        f"{d} to {2 * d - 1}, and so on",
     )
-    trial.ask(
-        not torch.equal(got, x.reshape(B, N, d, h).permute(0, 3, 1, 2)),
-        f"head 0 got the columns 0, {h}, {2 * h}, ...; are a head's columns neighbours?",
-    )
-    for head in range(h):
-        columns = x[..., head * d : (head + 1) * d]
-        trial.ask(
-            torch.equal(got[:, head], columns),
-            f"head {head} should hold the columns {head * d} to {(head + 1) * d - 1} of each token",
-        )
-    trial.stage("non-contiguous input")
-    turned = trial.randn(B, h * d, N).transpose(1, 2)
-    trial.close(
-        split_heads(turned, h)[:, 1], turned[..., d : 2 * d], "does it work on a transposed tensor?"
+    B, N, h, d = 3, 4, 2, 5
+    trial.stage(f"other sizes (B = {B}, N = {N}, h = {h}, d = {d})")
+    x = trial.randn(B, h * d, N).transpose(1, 2)  # and not contiguous
+    trial.match(
+        split_heads(x, h),
+        own_columns(x, h),
+        {},
+        otherwise="right for the first sizes; did you type one of them?",
     )
 
 
@@ -46,32 +51,46 @@ def check_split_heads(trial, split_heads):
 def check_counts(trial, my_counts):
     """The answers {"...": count} for D = 768, with 12 and with 24 heads."""
     D, h = 768, 12
-    answers = my_counts()
-    if not isinstance(answers, dict):
-        trial.fail("return a dictionary from question to number")
-    if any(answer is ... for answer in answers.values()):
-        raise NotImplementedError
-    wanted = [
-        ("W_Q of all 12 heads together", D * D),
-        ("W_Q of one of the 12 heads", D * D // h),
-        ("W_Q of all heads, if there are 24", D * D),
-        ("W_Q of all 12 heads, embedding cut in 12", D * D // h),
-    ]
-    hints = {
-        h * D * D: "is W_Q of one head D x D? How wide are its queries?",
-        D * D // h**2: "that is d x d; does this head read all D numbers of a token, and how many "
-        "heads are there?",
-        2 * D * D: "twice the heads; is each of them as wide as before?",
-        3 * D * D: "that is queries, keys and values; only W_Q is asked for",
-        D // h: "that is the width of a head; how many weights lead into it?",
+    d = D // h
+    three = {"that is queries, keys and values; only W_Q is asked for": 3 * D * D}
+    counts = {
+        "W_Q of all 12 heads together": (
+            D * D,
+            {
+                "is W_Q of one head D x D? How wide are its queries?": h * D * D,
+                "that is one head; how many are there?": D * d,
+            },
+        ),
+        "W_Q of one of the 12 heads": (
+            D * d,
+            {
+                "that is D x D; how wide are its queries?": D * D,
+                "that is d x d; does this head read all D numbers of a token?": d * d,
+                "that is the width of a head; how many weights lead into it?": d,
+            },
+        ),
+        "W_Q of all heads, if there are 24": (
+            D * D,
+            {"twice the heads; is each of them as wide as before?": 2 * D * D},
+        ),
+        "W_Q of all 12 heads, embedding cut in 12": (
+            h * d * d,
+            {
+                "that is d x d, one head; how many heads are there?": d * d,
+                "that is W_Q without the cut; how many numbers does each head see?": D * D,
+            },
+        ),
     }
-    for question, number in wanted:
+    answers = trial.answers(my_counts(), counts)
+    for question, (count, mistakes) in counts.items():
         trial.stage(question)
-        if question not in answers:
-            trial.fail("this question has lost its answer")
-        given = trial.number(answers[question])
-        trial.ask(given not in hints or given == number, hints.get(given, ""))
-        trial.ask(given == number, "how many rows and columns does this matrix have?")
+        trial.match(
+            answers[question],
+            count,
+            mistakes | three,
+            otherwise="how many rows and columns does this matrix have?",
+            tolerance=0,
+        )
 
 
 @staged("without one head", ok="the head is silent, and the layer is as it was.")
@@ -92,27 +111,48 @@ def check_without_head(trial, without_head):
             deaf.proj.weight[(slice(None), own) if axis == "columns" else own] = 0.0
         return deaf(x).detach()
 
+    def zeroed(head, part, what):
+        """The layer with zero weights (or biases too) for a head's queries, keys or values."""
+        other = copy.deepcopy(layer)
+        own = slice((part * h + head) * d, (part * h + head + 1) * d)
+        with torch.no_grad():
+            for name in what:
+                getattr(other.qkv, name)[own] = 0.0
+        return other(x).detach()
+
     full, bias = layer(x).detach(), layer.proj.bias.detach()
+    brought = scaled_dot_product_attention(*layer.project(x))[0].detach()  # (B, h, N, d)
     for head in reversed(range(h)):  # head 0 last: counting from 1 shows best elsewhere
         trial.stage(f"head {head}")
         want = silenced(head)
-        got = trial.tensor(without_head(layer, x, head), (B, N, h * d)).detach()
-        alone = full - want
-        mistakes = {
-            "that is the layer with all heads; what is missing?": full,
-            "that is the head's own contribution; what is left without it?": alone,
-            "the bias of proj belongs to no head; did it go as well?": want - bias,
-            "did you count the heads from 1?": silenced((head - 1) % h),
-            "a head owns columns of proj.weight, (out, in); did you silence rows?": silenced(
-                head, "rows"
-            ),
-            "the other heads speak louder than before; who asked them to?": (want - bias)
-            * (h / (h - 1))
-            + bias,
-        }
-        for question, mistaken in mistakes.items():
-            trial.ask(not torch.allclose(got, mistaken, atol=1e-5), question)
-        trial.close(got, want, "zero this head's columns of proj.weight in a copy: is it the same?")
+        quiet = brought.clone()
+        quiet[:, head] = 0.0
+        trial.match(
+            without_head(layer, x, head),
+            want,
+            {
+                "that is the layer with all heads; what is missing?": full,
+                "that is the head's own contribution; what is left without it?": full - want,
+                "the bias of proj belongs to no head; did it go as well?": want - bias,
+                "did you count the heads from 1?": silenced((head - 1) % h),
+                "a head owns columns of proj.weight, (out, in); did you silence rows?": silenced(
+                    head, "rows"
+                ),
+                "the other heads speak louder than before; who asked them to?": (want - bias)
+                * (h / (h - 1))
+                + bias,
+                "a head without queries or keys still brings an average of its values; what does "
+                "it bring if it is silent?": [
+                    zeroed(head, part, what)
+                    for part in (0, 1)
+                    for what in (["weight"], ["weight", "bias"])
+                ],
+                "the bias of its values is still there": zeroed(head, 2, ["weight"]),
+                "the heads were joined while they stood in front of the tokens; they belong behind "
+                "the tokens": layer.proj(quiet.reshape(x.shape)).detach(),
+            },
+            otherwise="zero this head's columns of proj.weight in a copy: is it the same?",
+        )
         trial.stage("the layer afterwards")
         same = all(torch.equal(value, before[key]) for key, value in layer.state_dict().items())
         trial.ask(same, "the layer's weights have changed; can you do without writing into it?")
@@ -127,46 +167,47 @@ def check_repack(trial, repack):
     trial.stage("shape")
     got = trial.tensor(repack(weight, h), (3 * D, D))
     trial.stage("rows")
-    trial.ask(not torch.equal(got, weight), "that is what came in; which rows must move?")
-    trial.ask(
-        torch.equal(got.sort(0).values, weight.sort(0).values),
-        "some row was lost, doubled or mixed with others; only their order may change",
-    )
+    blocks = weight.chunk(3 * h)  # (d, D) each: q, k, v of head 0, q, k, v of head 1, ...
+    q, k, v = (torch.cat(blocks[part::3]) for part in range(3))
     back = weight.view(3, h, d, D).transpose(0, 1).reshape(3 * D, D)
-    trial.ask(
-        not torch.equal(got, back),
-        "that is the way back; which axis comes first in what you are given, q/k/v or head?",
+    if not torch.equal(got.sort(0).values, weight.sort(0).values):
+        hint = "some row was lost, doubled or mixed with others; only their order may change"
+    elif not torch.equal(got[:d], weight[:d]):
+        hint = "the queries of head 0 stood first; where are they now?"
+    elif not torch.equal(got[:D], q):
+        hint = f"rows {d} to {2 * d - 1} should be the queries of head 1; where did they stand?"
+    else:
+        hint = "the queries are in order; are the keys and the values?"
+    trial.match(
+        got,
+        torch.cat([q, k, v]),
+        {
+            "that is what came in; which rows must move?": weight,
+            "that is the way back; which axis comes first in what you are given, q/k/v or "
+            "head?": back,
+        },
+        otherwise=hint,
     )
-    trial.ask(
-        torch.equal(got[:d], weight[:d]), "the queries of head 0 stood first; where are they now?"
-    )
-    trial.ask(
-        torch.equal(got[d : 2 * d], weight[3 * d : 4 * d]),
-        f"rows {d} to {2 * d - 1} should be the queries of head 1; where did they stand?",
-    )
-    order = [3 * head + part for part in range(3) for head in range(h)]
-    want = torch.cat([weight[block * d : (block + 1) * d] for block in order])
-    trial.close(got, want, "the queries are in order; are the keys and the values?")
 
 
 @staged("a head that shifts", ok="every token looks exactly `step` places away.")
 def check_shift_head(trial, shift_head):
     """shift_head(step): W_Q and W_K (3, 2); tokens are (1, n, n * n), n = 0 ... N - 1."""
     N = 8
-    n = torch.arange(N, dtype=torch.float32)
-    x = torch.stack([torch.ones(N), n, n * n], dim=1)
+    n = torch.arange(N, dtype=torch.float64)
+    x = torch.stack([torch.ones_like(n), n, n * n], dim=1)
     for step in (1, -2, 0, 3):
         trial.stage(f"step {step}")
         W_Q, W_K = trial.pair(shift_head(step))
-        W_Q = trial.tensor(W_Q, (3, 2), name="W_Q")
-        W_K = trial.tensor(W_K, (3, 2), name="W_K")
+        W_Q = trial.tensor(W_Q, (3, 2), name="W_Q").double()
+        W_K = trial.tensor(W_K, (3, 2), name="W_K").double()
         weights = ((x @ W_Q) @ (x @ W_K).T / math.sqrt(2)).softmax(-1)
         inside = [i for i in range(N) if 0 <= i + step < N]
         places = weights.argmax(-1)
         looks = places[inside].tolist()
         if looks != [i + step for i in inside]:
             trial.ask(
-                len(set(places.tolist())) > 1 or N == 1,
+                len(set(places.tolist())) > 1,
                 f"every token looks at token {looks[0]}; what keeps a far token from winning?",
             )
             other = [i for i in inside if 0 <= i - step < N]
@@ -182,6 +223,6 @@ def check_shift_head(trial, shift_head):
             )
         reached = min(weights[i, i + step].item() for i in inside)
         trial.ask(
-            reached > 0.99,
+            reached >= 0.99,
             f"the right place, but with weight {reached:.2f}; what makes a softmax sharper?",
         )

@@ -16,23 +16,32 @@ def check_parameters(trial, parameters):
         pair = trial.pair(parameters(D, h, d), name="the counts")
         separate = trial.number(pair[0], name="the first count")
         merged = trial.number(pair[1], name="the second count")
+        want = (2 * h * D * d, h * D * D)
         trial.ask(
-            (separate, merged) != (h * D * D, 2 * h * D * d), "the two are swapped: which is first?"
+            (separate, merged) == want or (merged, separate) != want,
+            "the two are swapped: which is first?",
         )
-        trial.ask(separate != h * D * d, "that is one of the two matrices. Who makes the keys?")
-        trial.ask(
-            h == 1 or separate != 2 * D * d, "that is one head. Does each have its own matrices?"
+        trial.match(
+            separate,
+            want[0],
+            {
+                "that is one of the two matrices. Who makes the keys?": h * D * d,
+                "that is one head. Does each have its own matrices?": 2 * D * d,
+                "right if the heads together are as wide as a token. Here h d is not D.": 2 * D * D,
+            },
+            otherwise="separate: what is the shape of one head's W_Q?",
+            tolerance=0,
         )
-        trial.ask(
-            h * d == D or separate != 2 * D * D,
-            "right if the heads together are as wide as a token. Here h d is not D.",
+        trial.match(
+            merged,
+            want[1],
+            {
+                "merged: one matrix for all heads? Do they share scores?": D * D,
+                "merged: M stands between two tokens. How wide is a token?": h * d * d,
+            },
+            otherwise="merged: what is the shape of W_Q W_K^T?",
+            tolerance=0,
         )
-        trial.close(separate, 2.0 * h * D * d, "separate: what is the shape of one head's W_Q?")
-        trial.ask(
-            h == 1 or merged != D * D, "merged: one matrix for all heads? Do they share scores?"
-        )
-        trial.ask(merged != h * d * d, "merged: M stands between two tokens. How wide is a token?")
-        trial.close(merged, float(h * D * D), "merged: what is the shape of W_Q W_K^T?")
 
 
 @staged("my_split", ok="two factors of width d, and no pair of that width comes nearer to M")
@@ -50,18 +59,19 @@ def check_split(trial, split):
     M = trial.randn(D, d) @ trial.randn(d, D)
     U, S, Vh = torch.linalg.svd(M)
     got = product(M, d)
-    scale = M.norm()
-
-    def near(other: Tensor) -> bool:
-        return bool((got - other).norm() < 1e-3 * scale)
-
-    trial.ask(not near(M.T), "W_Q W_K^T gives the transpose of M. Which factor holds the rows?")
-    trial.ask(not near((U * S**2) @ Vh), "the singular values went into both factors, whole")
-    trial.ask(not near(U[:, :d] @ Vh[:d]), "where are the singular values?")
-    trial.ask(
-        not near((U * S) @ Vh.T), "torch.linalg.svd returns V transposed already. Did you see it?"
+    trial.match(
+        got,
+        M,
+        {
+            "W_Q W_K^T gives the transpose of M. Which factor holds the rows?": M.T,
+            "the singular values went into both factors, whole": (U * S**2) @ Vh,
+            "where are the singular values?": U[:, :d] @ Vh[:d],
+            "torch.linalg.svd returns V transposed already. Did you see it?": (U * S) @ Vh.T,
+            "W_Q W_K^T is symmetric, and M is not. Eigenvectors will not do": (got + got.T) / 2,
+        },
+        otherwise="M has rank d, so two factors of width d can give it exactly",
+        tolerance=1e-3,
     )
-    trial.ask(near(M), "M has rank d, so two factors of width d can give it exactly")
 
     trial.stage("a matrix of full rank")
     M = trial.randn(D, D)
@@ -69,125 +79,138 @@ def check_split(trial, split):
     got = product(M, d)
     possible = S[d:].norm()
     error = (got - M).norm()
-    smallest = (U[:, -d:] * S[-d:]) @ Vh[-d:]
-    trial.ask(
-        (got - smallest).norm() > 1e-3 * scale, "you kept the smallest singular values, not these"
-    )
-    trial.ask(
-        error < 1.001 * possible,
-        f"the product misses M by {error:.3f}, and {possible:.3f} is possible. Which d directions "
-        "of M are worth keeping?",
-    )
+    if error > 1.001 * possible:
+        smallest = (U[:, -d:] * S[-d:]) @ Vh[-d:]
+        trial.ask(
+            (got - smallest).norm() > 1e-3 * M.norm(),
+            "you kept the smallest singular values, not these",
+        )
+        trial.fail(
+            f"the product misses M by {error:.3f}, and {possible:.3f} is possible. Which d "
+            "directions of M are worth keeping?"
+        )
 
 
 @staged("my_multiplies", ok="the three counts; you can now say who wins at any size")
 def check_multiplies(trial, multiplies):
     """Exercise "Three ways to count": multiplies(N, D, d) -> dict of three counts."""
-    ways = ("separate", "reordered", "merged")
-    sizes = [(5, 7, 3), (7, 5, 11), tuple(trial.integer(20, 90) for _ in range(3))]
+    sizes = [(5, 7, 3), (7, 5, 11), (9, 6, 6), tuple(trial.integer(20, 90) for _ in range(3))]
     for N, D, d in sizes:
         trial.stage(f"N = {N}, D = {D}, d = {d}")
-        got = multiplies(N, D, d)
-        if not isinstance(got, dict) or set(got) != set(ways):
-            trial.fail(f"expected a dict with the keys {', '.join(ways)}, got {got!r}")
-        count = {way: trial.number(got[way], name=f"got[{way!r}]") for way in ways}
+        projections = 2 * N * D * d
+        weights_first = D * D * d + N * D * D + N * N * D
         want = {
-            "separate": 2 * N * D * d + N * N * d,
-            "reordered": 2 * N * D * d + N * N * D,
+            "separate": projections + N * N * d,
+            "reordered": projections + N * N * D,
             "merged": N * D * D + N * N * D,
         }
+        got = trial.answers(multiplies(N, D, d), want)
+        count = {way: trial.number(got[way], name=f"got[{way!r}]") for way in want}
         trial.ask(
-            count != {way: 2 * want[way] for way in ways},
+            count != {way: 2 * number for way, number in want.items()},
             "these are FLOPs: a multiplication and an addition counted as two. We count one.",
         )
-        trial.ask(
-            count["separate"] != N * D * d + N * N * d, "separate: queries, and who makes the keys?"
-        )
-        trial.close(
-            count["separate"],
-            float(want["separate"]),
-            "separate: (N, D) times (D, d), twice, then (N, d) times (d, N)",
-        )
-        trial.ask(
-            count["reordered"] != D * D * d + N * D * D + N * N * D,
-            "reordered: you multiplied the two weight matrices first. Go from left to right",
-        )
-        trial.ask(
-            count["reordered"] != want["separate"],
-            "reordered: which shapes meet in the last product? (N, D), not (N, d)",
-        )
-        trial.close(
-            count["reordered"],
-            float(want["reordered"]),
-            "reordered: write the shape after each of the three products",
-        )
-        trial.ask(
-            count["merged"] != D * D * d + N * D * D + N * N * D,
-            "merged: M is stored. Why make it again for each input?",
-        )
-        trial.close(
-            count["merged"], float(want["merged"]), "merged: x M, and then? Write down the shapes"
-        )
+        mistakes = {
+            "separate": {
+                "separate: queries, and who makes the keys?": N * D * d + N * N * d,
+            },
+            "reordered": {
+                "reordered: you multiplied the two weight matrices first. Go from left to "
+                "right": weights_first,
+                "reordered: which shapes meet in the last product? (N, D), not (N, d)": want[
+                    "separate"
+                ],
+            },
+            "merged": {
+                "merged: M is stored. Why make it again for each input?": weights_first,
+            },
+        }
+        otherwise = {
+            "separate": "separate: (N, D) times (D, d), twice, then (N, d) times (d, N)",
+            "reordered": "reordered: write the shape after each of the three products",
+            "merged": "merged: x M, and then? Write down the shapes",
+        }
+        for way, number in want.items():
+            trial.match(count[way], number, mistakes[way], otherwise=otherwise[way], tolerance=0)
 
 
 @staged("my_merge", ok="one matrix and one vector do the work of two matrices and two biases")
 def check_merge_biases(trial, merge):
-    """Exercise "Merge the biases too": merge(W_Q, b_Q, W_K, b_K) -> M (D, D), u (D,)."""
-    N, D, d = 5, trial.integer(6, 8), 3
-    x, W_Q, W_K = trial.randn(N, D), trial.randn(D, d), trial.randn(D, d)
-    none = torch.zeros(d)
-    shapes = {"M": (D, D), "u": (D,)}
+    """Exercise "Merge the biases too": merge(W_Q, b_Q, W_K, b_K) -> M (D, D), u (D,).
 
-    def answer(b_Q: Tensor, b_K: Tensor) -> list[Tensor]:
-        pair = trial.pair(merge(W_Q, b_Q, W_K, b_K), name="the answer")
-        return [trial.tensor(a, s, name=n) for a, (n, s) in zip(pair, shapes.items(), strict=True)]
+    Both are unique: softmax(x M x^T + x u) is to be right for all tokens x.
+    """
+    D, d = trial.integer(6, 8), 3
+    W_Q, W_K = trial.randn(D, d), trial.randn(D, d)
+    b_Q, b_K, none = trial.randn(d), trial.randn(d), torch.zeros(d)
+    right = W_Q @ W_K.T
+    near = 1e-4
 
-    def weights(scores: Tensor) -> Tensor:
-        return scores.softmax(-1)
+    def answer(b_Q, b_K):
+        M, u = trial.pair(merge(W_Q, b_Q, W_K, b_K), name="the answer")
+        return trial.tensor(M, (D, D), name="M"), trial.tensor(u, (D,), name="u")
 
-    def agree(b_Q: Tensor, b_K: Tensor) -> bool:
+    def vector(b_Q, b_K):
+        """u, once M is known to be what it was without biases."""
         M, u = answer(b_Q, b_K)
-        right = weights((x @ W_Q + b_Q) @ (x @ W_K + b_K).T)
-        return torch.allclose(weights(x @ M @ x.T + x @ u), right, atol=1e-4)
+        trial.match(M, right, {}, otherwise="M changes with a bias; should it?", tolerance=near)
+        return u
 
     trial.stage("no biases")
     M, u = answer(none, none)
-    trial.ask(
-        not torch.allclose(M, W_K @ W_Q.T, atol=1e-4),
-        "M is transposed: rows of M belong to the token that asks",
+    trial.match(
+        M,
+        right,
+        {
+            "M is transposed: rows of M belong to the token that asks": right.T,
+            "the scale is to be left out here": right / d**0.5,
+        },
+        otherwise="M should be the product of the two weights",
+        tolerance=near,
     )
-    trial.close(M, W_Q @ W_K.T, "M should be the product of the two weights", tolerance=1e-4)
-    trial.ask(u.abs() < 1e-5, "without biases nothing is left for u")
+    trial.match(u, torch.zeros(D), {}, otherwise="without biases nothing is left for u")
 
     trial.stage("a query bias")
-    b_Q, b_K = trial.randn(d), trial.randn(d)
-    u = answer(b_Q, none)[1]
-    trial.ask(
-        u.abs().max() > 1e-5, "the query bias has disappeared. Which of the four terms is it in?"
-    )
-    trial.ask(
-        not torch.allclose(u, W_Q @ b_Q, atol=1e-4),
-        "the query bias meets the keys. Whose weights make those?",
-    )
-    trial.ask(
-        agree(b_Q, none), "the weights differ. Which term depends on the token that is asked?"
+    trial.match(
+        vector(b_Q, none),
+        W_K @ b_Q,
+        {
+            "the query bias has disappeared. Which of the four terms is it in?": torch.zeros(D),
+            "the query bias meets the keys. Whose weights make those?": W_Q @ b_Q,
+        },
+        otherwise="the weights differ. Which term depends on the token that is asked?",
+        tolerance=near,
     )
 
     trial.stage("a key bias")
-    u = answer(none, b_K)[1]
-    trial.ask(
-        not torch.allclose(u, W_Q @ b_K, atol=1e-4),
-        "x W_Q b_K^T belongs to the token that asks: it is the same along each row. Does it count?",
+    trial.match(
+        vector(none, b_K),
+        torch.zeros(D),
+        {
+            "x W_Q b_K^T belongs to the token that asks: it is the same along each row. Does it "
+            "count?": W_Q @ b_K,
+        },
+        otherwise="a key bias changes no weight. Leave it out",
+        tolerance=near,
     )
-    trial.ask(agree(none, b_K), "a key bias changes no weight. Leave it out")
 
     trial.stage("both")
-    trial.ask(agree(b_Q, b_K), "right for each bias alone, wrong for both")
+    trial.match(
+        vector(b_Q, b_K),
+        W_K @ b_Q,
+        {},
+        otherwise="right for each bias alone, wrong for both",
+        tolerance=near,
+    )
 
 
 @staged("my_rebase", ok="no W_Q any more, and every head computes what it did")
 def check_identity_queries(trial, rebase):
-    """Exercise "A layer without W_Q": rebase(E, W_Q, W_K, W_V) -> E, W_K, W_V of the new layer."""
+    """Exercise "A layer without W_Q": rebase(E, W_Q, W_K, W_V) -> E, W_K, W_V of the new layer.
+
+    Any layer with the same scores and values will do; how it is usually made only helps to say
+    what went wrong.
+    """
     N, P, D, h = 5, 4, 6, trial.integer(2, 3)
     inputs, E = trial.randn(N, P), trial.randn(P, D)
     U, _, Vh = torch.linalg.svd(trial.randn(D, D))
@@ -207,31 +230,45 @@ def check_identity_queries(trial, rebase):
     def close(a: Tensor, b: Tensor) -> bool:
         return bool((a - b).norm() < 1e-3 * (1 + b.norm()))
 
+    x, back = inputs @ E, torch.linalg.inv(W_Q)
     trial.stage("queries")
-    x = inputs @ E
     new_E, new_K, new_V = triple(rebase(E, W_Q, W_K, W_V))
     new_x = inputs @ new_E
-    trial.ask(
-        not close(new_E, E),
-        "the embedding is unchanged, so the tokens are. But they must now be the queries",
-    )
-    trial.ask(
-        close(new_x, x @ W_Q), "the new tokens are not the old queries. What should E become?"
-    )
-
-    trial.stage("scores")
     scores = heads(x @ W_Q) @ heads(x @ W_K).mT
-    trial.ask(not close(new_K, W_K), "W_K is unchanged, but it meets other tokens now")
-    trial.ask(
-        not close(new_K, W_K @ torch.linalg.inv(W_Q)),
-        "the inverse stands on the wrong side: what does x W_Q have to meet first?",
-    )
-    trial.ask(
-        not close(new_K, W_Q.T @ W_K), "a transpose is an inverse only for a rotation. Is W_Q one?"
-    )
-    got = heads(new_x) @ heads(new_x @ new_K).mT
-    trial.ask(close(got, scores), "the scores differ. How do you get the old tokens back?")
+    if not close(heads(new_x) @ heads(new_x @ new_K).mT, scores):
+        trial.match(
+            new_E,
+            E @ W_Q,
+            {
+                "the embedding is unchanged, so the tokens are. But they must now be the "
+                "queries": E,
+            },
+            otherwise="the new tokens are not the old queries. What should E become?",
+            tolerance=1e-3,
+        )
+        trial.stage("scores")
+        trial.match(
+            new_K,
+            back @ W_K,
+            {
+                "W_K is unchanged, but it meets other tokens now": W_K,
+                "the inverse stands on the wrong side: what does x W_Q have to meet first?": W_K
+                @ back,
+                "a transpose is an inverse only for a rotation. Is W_Q one?": W_Q.T @ W_K,
+            },
+            otherwise="the scores differ. How do you get the old tokens back?",
+            tolerance=1e-3,
+        )
 
     trial.stage("values")
-    trial.ask(not close(new_V, W_V), "the scores are right. Who else reads the tokens?")
-    trial.ask(close(new_x @ new_V, x @ W_V), "the values differ from those of the old layer")
+    if not close(new_x @ new_V, x @ W_V):
+        trial.match(
+            new_V,
+            back @ W_V,
+            {
+                "the scores are right. Who else reads the tokens?": W_V,
+                "the inverse stands on the wrong side, as it did not for the keys": W_V @ back,
+            },
+            otherwise="the values differ from those of the old layer",
+            tolerance=1e-3,
+        )
