@@ -11,7 +11,7 @@ import signal
 
 import numpy as np
 import pytest
-from browser import FLAGS, find_chromium
+from browser import FLAGS, driver_complaint, find_chromium
 
 # A shell ignores Ctrl-C in what it starts in the background, and processes inherit that: the tests
 # that stop a process with Ctrl-C would wait for ever.
@@ -71,6 +71,8 @@ def browser():
         from playwright.sync_api import Error, sync_playwright
     except ImportError as error:
         _no_browser(f"playwright is not installed ({error})")
+    if complaint := driver_complaint():
+        _no_browser(complaint)
     program = find_chromium()
     if program is None:
         _no_browser("no Chromium was found; install it or set VITBOOK_CHROMIUM")

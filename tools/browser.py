@@ -1,7 +1,7 @@
 """Find the Chromium that the browser tests drive; install it where that needs no question.
 
     python tools/browser.py             prints the path
-    python tools/browser.py --install   the same, after installing one if there is none
+    python tools/browser.py --install   the same, after installing what is missing
 
 The environment variable VITBOOK_CHROMIUM names another one.
 """
@@ -12,6 +12,7 @@ import argparse
 import os
 import shutil
 import sys
+import sysconfig
 from pathlib import Path
 
 NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"]
@@ -26,6 +27,11 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+DRIVER = "playwright/driver/node"  # playwright's own program, in site-packages
+DRIVER_HELP = (
+    "The browser tests need playwright's own program, and it does not start ({reason}). "
+    "On Debian or Ubuntu: sudo apt install libatomic1"
+)
 HELP = (
     "The browser tests need Chromium. On Debian: sudo apt install chromium. On Ubuntu, whose\n"
     "chromium is a snap that cannot read /tmp: install Google Chrome, or run\n"
@@ -62,24 +68,43 @@ def is_snap(path: Path) -> bool:
 
 
 def playwrights_own() -> str | None:
+    """A Chromium that playwright installed; found without starting playwright."""
+    folder = os.environ.get("PLAYWRIGHT_BROWSERS_PATH")
+    mac = sys.platform == "darwin"
+    caches = Path.home() / ("Library/Caches" if mac else ".cache") / "ms-playwright"
+    folder = Path(folder) if folder and folder != "0" else caches
+    program = "chrome-mac*/*.app/Contents/MacOS/*" if mac else "chrome-linux*/chrome"
+    found = sorted(folder.glob(f"chromium-*/{program}"))
+    return str(found[-1]) if found else None
+
+
+def driver_complaint() -> str | None:
+    """Why playwright's own program does not start, as a sentence with the command that mends it;
+    None when it does."""
+    import subprocess
+
+    driver = Path(sysconfig.get_path("purelib")) / DRIVER
     try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
+        done = subprocess.run([driver, "--version"], capture_output=True, text=True)
+    except OSError as error:
+        return DRIVER_HELP.format(reason=error)
+    if done.returncode == 0:
         return None
-    with sync_playwright() as playwright:
-        path = playwright.chromium.executable_path
-    return path if Path(path).is_file() else None
+    said = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
+    return DRIVER_HELP.format(reason=said[-1].split(": ", 1)[-1])
 
 
 def install() -> None:
-    """Debian's package, or where there is none playwright's build."""
+    """What a machine lacks: a library of playwright's, and Debian's Chromium, or where there is
+    none playwright's build."""
     import subprocess
 
     from environment import apt_install, as_root
 
-    if is_debian() and apt_install("chromium"):
+    driver = driver_complaint() is None or (apt_install("libatomic1") and not driver_complaint())
+    if find_chromium() is not None or (is_debian() and apt_install("chromium")):
         return
-    if as_root() is not None:
+    if driver and as_root() is not None:
         command = [sys.executable, "-m", "playwright", "install", "--with-deps", "chromium"]
         subprocess.run(command, check=False)
 
@@ -95,14 +120,15 @@ def main() -> int:
     parser.add_argument("--install", action="store_true")
     options = parser.parse_args()
     try:
-        path = find_chromium()
-        if path is None and options.install:
+        if options.install and (driver_complaint() or find_chromium() is None):
             install()
-            path = find_chromium()
+        path = find_chromium()
     except ValueError as error:
         raise SystemExit(str(error)) from None
     if path is None:
         raise SystemExit(HELP)
+    if complaint := driver_complaint():
+        raise SystemExit(complaint)
     print(path)
     return 0
 

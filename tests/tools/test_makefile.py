@@ -281,6 +281,68 @@ def test_a_named_browser_is_taken_or_refused(tmp_path, monkeypatch):
         browser.find_chromium()
 
 
+def driver(tmp_path, monkeypatch, script):
+    """A playwright whose own program is `script`."""
+    monkeypatch.setattr(browser.sysconfig, "get_path", lambda name: str(tmp_path))
+    (tmp_path / "playwright" / "driver").mkdir(parents=True)
+    program(tmp_path / browser.DRIVER, script)
+
+
+LACKING = """#!/bin/sh
+[ -e libatomic ] && exit 0
+echo "node: error while loading shared libraries: libatomic.so.1: cannot open" >&2
+exit 127
+"""
+
+
+def test_a_driver_that_lacks_a_library_is_a_sentence_with_the_command_that_mends_it(
+    tmp_path, monkeypatch
+):
+    driver(tmp_path, monkeypatch, LACKING)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(environment, "apt_install", lambda *packages: False)
+    monkeypatch.setenv("VITBOOK_CHROMIUM", program(tmp_path / "mine"))
+    monkeypatch.setattr(sys, "argv", ["browser.py", "--install"])
+    with pytest.raises(SystemExit, match=r"libatomic.so.1.*sudo apt install libatomic1"):
+        browser.main()
+
+
+def test_what_a_bare_machine_lacks_is_installed_before_a_browser_is_asked_for(
+    tmp_path, monkeypatch, capsys
+):
+    driver(tmp_path, monkeypatch, LACKING)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("VITBOOK_CHROMIUM", raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(browser, "is_debian", lambda: True)
+    monkeypatch.setattr(browser, "NAMES", ["our-chromium"])
+    asked = []
+
+    def apt_install(*packages):
+        asked.extend(packages)
+        (tmp_path / "libatomic").touch()
+        if "chromium" in packages:
+            program(tmp_path / "our-chromium")
+        return True
+
+    monkeypatch.setattr(environment, "apt_install", apt_install)
+    monkeypatch.setattr(sys, "argv", ["browser.py", "--install"])
+    assert browser.main() == 0
+    assert asked == ["libatomic1", "chromium"]
+    assert capsys.readouterr().out == f"{tmp_path}/our-chromium\n"
+
+
+def test_playwrights_own_browser_is_found_without_starting_playwright(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
+    assert browser.playwrights_own() is None
+    mac = sys.platform == "darwin"
+    inside = "chrome-mac/C.app/Contents/MacOS/C" if mac else "chrome-linux/chrome"
+    for build in ("chromium-100", "chromium-200"):
+        (tmp_path / build / inside).parent.mkdir(parents=True)
+        (tmp_path / build / inside).touch()
+    assert browser.playwrights_own() == str(tmp_path / "chromium-200" / inside)
+
+
 def test_the_stamp_of_a_build_sees_every_source_and_no_scratch_file(tmp_path):
     def now():
         return digest(tmp_path, ["_config.yml"], WATCHED_FOLDERS)
