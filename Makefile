@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help install book page serve test test-deep browser lint format notebooks colab \
-	experiments experiments-verify gpu-runs bench links lock clean distclean
+	bundle release publish experiments experiments-verify gpu-runs bench links lock clean distclean
 
 help: ## this list
 	@echo "Attention, Patch by Patch. The two commands: make book, make test."
@@ -58,11 +58,20 @@ lint: install ## ruff, and the book's rules for its sources
 format: install ## let ruff put the code in order
 	@$(PY) -m ruff check --fix . && $(PY) -m ruff format .
 
-notebooks: book ## export the notebooks for Colab and run all of them in a stand-in for it
+notebooks: book ## run all notebooks of this build in a stand-in for Colab
 	@$(PY) tools/run_notebooks.py $(NAME)
 
-colab: ## inside Colab's own image: run the notebooks as a reader does
-	@python3 tools/colab_image.py
+bundle: book ## one zip with all notebooks and the package, for places without network
+	@$(PY) tools/bundle.py
+
+colab: ## inside Colab's own image: run published notebooks as a reader does (NOTEBOOKS=folder)
+	@python3 tools/colab_image.py $(NOTEBOOKS)
+
+release: install ## version, change log, commit and tag, on this machine only: make release VERSION=0.2.0
+	@$(PY) tools/release.py $(VERSION)
+
+publish: book ## push the site of a tagged commit to the branch that is read (REMOTE=origin)
+	@$(PY) tools/publish.py $(REMOTE)
 
 experiments: install ## run recorded experiments from scratch: make experiments NAME=matrix_products
 	@$(PY) -m experiments $(NAME)

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 ROOT = Path(__file__).resolve().parents[1]
-WATCHED = ["_config.yml", "_toc.yml", "requirements.txt", "CITATION.cff", "README.md"]
+WATCHED = ["_config.yml", "_toc.yml", "requirements.txt", "pyproject.toml", "README.md"]
 WATCHED_FOLDERS = ["book", "src", "tools"]
 IGNORED = {"__pycache__", ".ipynb_checkpoints"}
 
@@ -42,6 +42,7 @@ def sphinx(root: Path, build: Path, toc: Path, strict: bool) -> int:
     """Render the pages of `toc` into ``build/html``; with `strict` a warning is a failure."""
     from jupyter_book.sphinx import build_sphinx
     from myst_nb.core.execute import cache
+    from notebook_export.settings import read_settings
 
     cache.single_nb_execution = only_empty
     result = build_sphinx(
@@ -53,6 +54,7 @@ def sphinx(root: Path, build: Path, toc: Path, strict: bool) -> int:
             "external_toc_path": toc.as_posix(),
             "latex_individualpages": False,
             "nitpicky": True,
+            "release": read_settings(root).version,
         },
         freshenv=True,
         force_all=True,
@@ -95,9 +97,8 @@ def main() -> int:
     stamp = build / "site.json"
     started = time.monotonic()
     inputs = digest(ROOT, WATCHED, WATCHED_FOLDERS)  # before: an edit made meanwhile counts as new
-    state = {"inputs": inputs, "notebooks": digest(ROOT, [], ["notebooks"])}
     good = json.loads(stamp.read_text()) if stamp.is_file() else {}
-    if not options.force and good == state and (build / "html/index.html").is_file():
+    if not options.force and good == {"inputs": inputs} and (build / "html/index.html").is_file():
         print("Nothing has changed since the last build.")
         say_where(build)
         return 0
@@ -110,8 +111,7 @@ def main() -> int:
     (build / "html" / ".nojekyll").touch()  # so that GitHub Pages serves _static as well
     step(ROOT, "export_notebooks.py")
     step(ROOT, "check_site.py")
-    state["notebooks"] = digest(ROOT, [], ["notebooks"])  # after: the export has just written it
-    stamp.write_text(json.dumps(state))
+    stamp.write_text(json.dumps({"inputs": inputs}))
     print(f"Built in {time.monotonic() - started:.0f} s.")
     say_where(build)
     return 0

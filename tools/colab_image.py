@@ -1,10 +1,9 @@
-"""Run the exported notebooks inside Colab's own image, as a reader would (a weekly check).
+"""Run a release's notebooks inside Colab's own image, as a reader would (a weekly check).
 
-    python3 tools/colab_image.py
+    python3 tools/colab_image.py FOLDER       FOLDER: the published notebooks
 
 Needs no environment of ours: the image's Python runs the notebooks, the install cell fetches the
-published release, and nothing but our package may be new afterwards. Call it at the release tag,
-so that notebooks and package belong together.
+published package, and nothing but that may be new afterwards.
 """
 
 from __future__ import annotations
@@ -17,20 +16,19 @@ import nbformat
 from colab_standin import child_environment, freeze
 from run_notebooks import install_as_a_reader_would, run_notebook
 
-ROOT = Path(__file__).resolve().parents[1]
-
 
 def main() -> int:
-    python = Path(sys.executable)
+    if len(sys.argv) != 2:
+        raise SystemExit("Which notebooks? make colab NOTEBOOKS=folder")
+    python, folder = Path(sys.executable), Path(sys.argv[1])
     notebooks = {
-        path.stem: nbformat.read(path, as_version=4)
-        for path in sorted((ROOT / "notebooks").glob("*.ipynb"))
+        path.stem: nbformat.read(path, as_version=4) for path in sorted(folder.glob("*.ipynb"))
     }
     if not notebooks:
-        raise SystemExit("No notebooks under notebooks/.")
+        raise SystemExit(f"No notebooks in {folder}.")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         scratch = Path(folder)
-        env = child_environment(python, scratch, {})
+        env = child_environment(python, scratch)
         reports = [install_as_a_reader_would(notebooks, python, scratch, env)]
         if reports == [None]:
             installed = freeze(python)

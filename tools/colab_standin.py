@@ -1,9 +1,6 @@
 """An environment that stands in for Colab: Colab's packages, and nothing of this project.
 
-It lives in `.venv-colab`, pinned by requirements.txt and made anew when that file changes. The
-release that a notebook's first cell installs need not be published yet: git is told, by
-environment variables of the child processes alone, to read the repository's address from a
-temporary clone of the working tree that carries the release tag.
+It lives in `.venv-colab`, pinned by requirements.txt and made anew when that file changes.
 """
 
 from __future__ import annotations
@@ -49,35 +46,15 @@ def freeze(python: Path) -> set[str]:
     return set(_run([str(python), "-m", "pip", "freeze", "--all"]).splitlines())
 
 
-def release_clone(root: Path, tag: str, folder: Path) -> Path:
-    """A repository with one commit, tagged, that holds the working tree without ignored files."""
-    listed = _run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=root)
-    for name in filter(None, listed.split("\0")):
-        source, target = root / name, folder / name
-        if source.is_file():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target)
-    who = ["-c", "user.name=release", "-c", "user.email=release@localhost"]
-    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", tag], ["tag", tag]):
-        _run(["git", *who, *command], cwd=folder)
-    return folder
-
-
-def child_environment(python: Path, scratch: Path, redirect: dict[str, str]) -> dict[str, str]:
-    """The variables of a notebook's process: one thread, no user settings, git redirected.
+def child_environment(python: Path, scratch: Path) -> dict[str, str]:
+    """The variables of a notebook's process: one thread, no user settings.
 
     Args:
         python: the stand-in's Python.
         scratch: a temporary folder for configuration files.
-        redirect: address prefix -> local folder that answers for it.
     """
     kept = {key: text for key, text in os.environ.items() if not key.startswith(DROPPED)}
-    first = int(kept.get("GIT_CONFIG_COUNT", "0"))
-    for at, (address, folder) in enumerate(redirect.items(), first):
-        kept[f"GIT_CONFIG_KEY_{at}"] = f"url.{Path(folder).as_uri()}.insteadOf"
-        kept[f"GIT_CONFIG_VALUE_{at}"] = address
     return kept | {
-        "GIT_CONFIG_COUNT": str(first + len(redirect)),
         "PATH": f"{python.parent}{os.pathsep}{kept['PATH']}",
         "PYTHONNOUSERSITE": "1",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",

@@ -1,5 +1,8 @@
 """Prove the exported notebooks: run all of them where only their own first cell installed anything.
 
+They and the package are taken from `_build/html`, served on this machine under the address of the
+release, as the published branch would be.
+
     python tools/run_notebooks.py                 all notebooks and scripts
     python tools/run_notebooks.py 00_preview      only those
 
@@ -21,7 +24,11 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import colab_standin as standin
@@ -29,8 +36,8 @@ import nbclient
 import nbformat
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
-from notebook_export.notebook import SOLUTION, write_script
-from notebook_export.settings import read_settings
+from notebook_export.notebook import SOLUTION
+from notebook_export.settings import Settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 CELL_SECONDS, SCRIPT_SECONDS = 300, 900
@@ -123,23 +130,48 @@ def install_as_a_reader_would(
     return None
 
 
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files without a line on the screen for each."""
+
+    def log_message(self, *arguments) -> None:
+        pass
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve `folder` on this machine; gives its address, with a trailing slash."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def led_to(address: str, notebooks: dict, settings: Settings) -> dict:
+    """The notebooks with an install cell that asks `address` instead of the published release."""
+    copies = {name: nbformat.from_dict(notebook) for name, notebook in notebooks.items()}
+    for copy in copies.values():
+        copy.cells[1].source = copy.cells[1].source.replace(settings.release_url, address)
+    return copies
+
+
 def prove(root: Path, names: list[str], kinds: list[str], force: bool = False) -> list[str]:
     """Run what has changed since it last passed. Returns the reports of failures.
 
     Args:
-        root: the repository.
+        root: the repository; its site is built.
         names: notebooks by name; none means all.
         kinds: "ipynb", "py", or both.
         force: also run what passed before.
     """
     settings = read_settings(root)
+    site = root / "_build" / "html"
     notebooks = {
         path.stem: nbformat.read(path, as_version=4)
-        for path in sorted((root / "notebooks").glob("*.ipynb"))
+        for path in sorted((site / "notebooks").glob("*.ipynb"))
         if not names or path.stem in names
     }
     if not notebooks:
-        return ["no such notebook under notebooks/: run make book first"]
+        return [f"no such notebook under {site / 'notebooks'}: run make book first"]
     python = standin.make_environment(root)
     passed = Passed(root, python)
     files = [(name, kind) for kind in kinds for name in notebooks]
@@ -147,11 +179,14 @@ def prove(root: Path, names: list[str], kinds: list[str], force: bool = False) -
     print(f"{len(todo)} of {len(files)} files to run", flush=True)
     if not todo:
         return []
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        served(site) as address,
+    ):
         scratch = Path(folder)
-        clone = standin.release_clone(root, settings.tag, scratch / "release")
-        env = standin.child_environment(python, scratch, {settings.repository: clone})
-        if complaint := install_as_a_reader_would(notebooks, python, scratch, env):
+        env = standin.child_environment(python, scratch)
+        here = led_to(address, notebooks, settings)
+        if complaint := install_as_a_reader_would(here, python, scratch, env):
             return [complaint]
         installed = standin.freeze(python)
 
@@ -161,7 +196,7 @@ def prove(root: Path, names: list[str], kinds: list[str], force: bool = False) -
             if kind == "ipynb":
                 report = run_notebook(notebooks[name], name, python, scratch, env)
             else:
-                script = write_script(notebooks[name], settings.requirement)
+                script = (site / "notebooks" / f"{name}.py").read_text(encoding="utf-8")
                 report = run_script(script, name, python, scratch, env)
             seconds = time.monotonic() - started
             print(f"{name}.{kind}: {'FAILED' if report else 'ok'}, {seconds:.0f} s", flush=True)

@@ -55,10 +55,10 @@ def add_buttons(app, pagename, templatename, context, doctree) -> None:
     metadata = app.env.metadata.get(pagename, {})
     if doctree is None or "kernelspec" not in metadata or "header_buttons" not in context:
         return
-    options = app.config.html_theme_options
-    repository = "/".join(options["repository_url"].rstrip("/").split("/")[-2:])
+    repository = "/".join(app.config.html_theme_options["repository_url"].split("/")[-2:])
     stem = pagename.split("/")[-1]
-    colab = f"{COLAB}/{repository}/blob/{options['repository_branch']}/notebooks/{stem}.ipynb"
+    release = f"{COLAB}/{repository}/blob/gh-pages/v{app.config.release}"
+    colab = f"{release}/notebooks/{stem}.ipynb"
     local = context["pathto"](f"notebooks/{stem}", resource=1)
     context["header_buttons"][:0] = [
         {

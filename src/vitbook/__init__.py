@@ -1,3 +1,5 @@
 """vitbook: the package behind the course *Attention, Patch by Patch*."""
 
-__version__ = "0.1.0"
+from importlib.metadata import version
+
+__version__ = version("vitbook")

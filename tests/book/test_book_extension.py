@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from notebook_export.settings import read_settings
 from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
@@ -283,6 +284,7 @@ def site(tmp_path_factory):
     """A book of three pages, built with the real settings."""
     root = tmp_path_factory.mktemp("site")
     shutil.copy(ROOT / "_config.yml", root)
+    shutil.copy(ROOT / "pyproject.toml", root)
     for folder in ("_ext", "_static"):
         shutil.copytree(ROOT / "book" / folder, root / "book" / folder)
     (root / "_toc.yml").write_text("format: jb-book\nroot: index\nchapters:\n- file: part/one\n")
@@ -322,12 +324,8 @@ def test_mathjax_loads_only_where_there_is_a_formula(site):
 
 
 def test_a_chapter_links_to_its_notebook_in_colab_and_offers_downloads(site):
-    config = (ROOT / "_config.yml").read_text("utf8")
-    repository = re.search(r"url: https://github\.com/(\S+)", config)[1]
-    tag = re.search(r"branch: (\S+)", config)[1]
     links = [link["href"] for link in soup(site, "part/one").select(".article-header-buttons a")]
-    colab = f"https://colab.research.google.com/github/{repository}/blob/{tag}/notebooks/one.ipynb"
-    assert links[0] == colab
+    assert links[0] == f"{read_settings(ROOT).colab_url}one.ipynb"
     assert {"../notebooks/one.ipynb", "../notebooks/one.py"} <= set(links)
     front = [link["href"] for link in soup(site, "index").select(".article-header-buttons a")]
     assert not any("notebooks" in link for link in front)

@@ -7,6 +7,7 @@ first, so that nothing hides from the tests.
 import gzip
 import os
 import re
+import subprocess
 from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -17,7 +18,7 @@ import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from check_site import check
-from export_notebooks import export, findings
+from export_notebooks import build_wheel
 from notebook_export.settings import read_settings
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from run_notebooks import prove
@@ -51,19 +52,27 @@ def test_every_page_of_the_table_of_contents_is_there(built):
     assert [name for name in PAGES if not (HTML / name).is_file()] == []
 
 
-def test_the_committed_notebooks_are_those_of_this_build(built):
-    assert findings(ROOT / "notebooks", export(SETTINGS, ROOT / "_build")) == []
+def test_what_a_build_makes_is_not_committed():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    assert [name for name in listed.stdout.split() if name.endswith((".ipynb", ".whl"))] == []
+
+
+def test_the_package_beside_the_notebooks_is_that_of_this_build(built, tmp_path):
+    build_wheel(ROOT, tmp_path)
+    wheel = HTML / "notebooks" / SETTINGS.wheel
+    assert wheel.read_bytes() == (tmp_path / SETTINGS.wheel).read_bytes()
+    assert wheel.stat().st_size < 4e6
 
 
 def test_every_link_of_a_notebook_leads_to_something_that_exists(built):
     site, dead = Site(HTML, ROOT), []
-    at_tag = re.compile(rf"{re.escape(SETTINGS.repository)}/(?:blob|raw)/{SETTINGS.tag}/(.+)")
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+    at_tag = re.compile(rf"{re.escape(SETTINGS.repository)}/(?:blob|raw)/{SETTINGS.commit}/(.+)")
+    for path in sorted((HTML / "notebooks").glob("*.ipynb")):
         cells = nbformat.read(path, as_version=4).cells
         text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
         for address in re.findall(r"\]\(([^)\s]+)\)", text):
-            if address.startswith(SETTINGS.site_url):
-                name, _, anchor = address.removeprefix(SETTINGS.site_url).partition("#")
+            if address.startswith(SETTINGS.release_url):
+                name, _, anchor = address.removeprefix(SETTINGS.release_url).partition("#")
                 page = site.pages.get(name or "index.html")
                 if page is None or anchor not in page.anchors:
                     dead.append((path.name, address))

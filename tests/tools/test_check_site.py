@@ -15,9 +15,9 @@ CHAPTER = """<!DOCTYPE html>
 <link rel="canonical" href="https://somebody.github.io/book/chapters/01_first.html">
 <script src="../_static/page.js"></script></head>
 <body>
-<a href="https://colab.research.google.com/github/somebody/book/blob/v1/notebooks/01_first.ipynb">Colab</a>
+<a href="https://colab.research.google.com/github/somebody/book/blob/gh-pages/v1.0.0/notebooks/01_first.ipynb">Colab</a>
 <a href="../notebooks/01_first.ipynb" download>Notebook</a>
-<a href="https://github.com/somebody/book/blob/v1/src/part.py">Source</a>
+<a href="https://github.com/somebody/book/blob/v1.0.0/src/part.py">Source</a>
 <main><h1 id="first">1. First<a class="headerlink" href="#first">#</a></h1>
 <p id="prose">The mean is <span class="pasted-text">0.25</span>, so 100 % of it, $5, at 12:30.</p>
 <img src="../_images/plan.png" alt="A plan of two rooms">
@@ -59,8 +59,10 @@ def site(tmp_path):
         path = html / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    (tmp_path / "_config.yml").write_text(f"repository:\n  url: {REPOSITORY}\n  branch: v1\n")
-    for name in ("notebooks/01_first.ipynb", "src/part.py"):
+    (tmp_path / "_config.yml").write_text(f"title: x\nrepository:\n  url: {REPOSITORY}\n")
+    (tmp_path / "_toc.yml").write_text("root: index\n")
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.0.0"\n')
+    for name in ("src/part.py",):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("")
     return html
@@ -129,13 +131,13 @@ REPLACED = [
     ("missing style sheet", PAGE, "style.css", "gone.css", "which does not exist"),
     ("missing picture", PAGE, "_images/plan.png", "_images/gone.png", "which does not exist"),
     ("missing download", PAGE, "../notebooks/01_first", "../notebooks/02_next", "broken link"),
-    ("Colab opens Markdown", PAGE, "v1/notebooks/01_first.ipynb", "v1/01_first.md", "Colab link"),
-    ("Colab opens main", PAGE, "v1/notebooks", "main/notebooks", "the Colab link is not"),
+    ("Colab opens Markdown", PAGE, "0/notebooks/01_first.ipynb", "0/01_first.md", "Colab link"),
+    ("Colab opens main", PAGE, "gh-pages/v1.0.0", "main", "the Colab link is not"),
     (
         "Colab opens nothing",
         PAGE,
-        "v1/notebooks/01_first",
-        "v1/notebooks/9",
+        "v1.0.0/notebooks/01_first",
+        "v1.0.0/notebooks/9",
         "9.ipynb does not exist",
     ),
     ("no Colab link", PAGE, "colab.research.google.com", "example.org", "no Colab link"),

@@ -1,21 +1,24 @@
 """The exporter: every construct of the pages as plain Markdown, everything else an error."""
 
+import importlib.util
 import json
+import re
+import tomllib
 import zlib
 from pathlib import Path
 
 import jupytext
 import nbformat
 import pytest
-from export_notebooks import export, findings, main
+from export_notebooks import export, main
 from IPython.core.inputtransformer2 import TransformerManager
-from notebook_export.notebook import BOOTSTRAP
+from notebook_export.notebook import BOOTSTRAP, NEEDED
 from notebook_export.reader import PageError, read_blocks
 from notebook_export.settings import pages_url, read_settings
 from run_notebooks import solutions
 
-SITE = "https://somebody.github.io/book"
-AT_TAG = "https://github.com/somebody/book/blob/v1"
+SITE = "https://somebody.github.io/book/v1.0.0"
+AT_TAG = "https://github.com/somebody/book/blob/v1.0.0"
 FRONT = """---
 jupytext:
   text_representation: {extension: .md, format_name: myst}
@@ -39,6 +42,18 @@ BIB = """@article{vaswani2017attention, title={A}, year={2017},
 @article{pair2020, title={B}, author={Alpha, Ann and van der Beta, Bob}, year={2020}}
 @article{one2021, title={C}, author={{DeepSeek-AI}}, year={2021}}
 """
+PROJECT = """[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "vitbook"
+version = "1.0.0"
+requires-python = ">=3.11"
+
+[tool.hatch.build.targets.wheel]
+packages = ["src/vitbook"]
+"""
 PART = '"""Parts."""\n\n\ndef double(x):\n    """Twice x."""\n    return 2 * x\n\n\nlast = 1\n'
 
 
@@ -47,13 +62,15 @@ def book(tmp_path):
     """A repository with one page; `book(markdown)` writes the page and exports it."""
     files = {
         "_config.yml": "title: The Book\nrepository:\n  url: https://github.com/somebody/book\n"
-        "  branch: v1\n  path_to_book: pages\n"
+        "  path_to_book: pages\n"
         "sphinx:\n  config:\n    bibtex_bibfiles: [all.bib]\n",
         "_toc.yml": "root: ch/01_sums\nchapters:\n- file: ch/literature\n",
         "pages/all.bib": BIB,
         "pages/ch/literature.md": "# Literature\n\n```{bibliography}\n```\n",
         "pages/ch/plan.png": "plan",
         "src/part.py": PART,
+        "src/vitbook/__init__.py": "",
+        "pyproject.toml": PROJECT,
         "_build/html/ch/01_sums.html": BUILT,
         "_build/html/ch/literature.html": BUILT,
         "_build/jupyter_execute/ch/01_sums.glue.json": json.dumps(
@@ -122,7 +139,7 @@ TRANSLATED = [
     ("link without text", "[](literature.md)", f"[Literature]({LITERATURE})"),
     ("link to a label", "[here](#sec-a)", f"[here]({PAGE}#sec-a)"),
     ("link to a file", "[code](../../src/part.py)", f"[code]({AT_TAG}/src/part.py)"),
-    ("image", "![A plan](plan.png)", "![A plan](https://github.com/somebody/book/raw/v1/pages/ch/plan.png)"),
+    ("image", "![A plan](plan.png)", "![A plan](https://github.com/somebody/book/raw/v1.0.0/pages/ch/plan.png)"),
     ("inline math", "costs $a_b$ or $5$", None),
     ("block math", "$$\na\n$$ (eq-sum)", "$$\na \\tag{7}\n$$"),
     ("block math, no label", "$$\na\n= b\n$$", None),
@@ -164,7 +181,7 @@ TRANSLATED = [
     (
         "figure",
         "```{figure} plan.png\n:name: fig-plan\n:alt: A plan\nTwo {sub}`2` rooms.\n```",
-        "![A plan](https://github.com/somebody/book/raw/v1/pages/ch/plan.png)\n\n"
+        "![A plan](https://github.com/somebody/book/raw/v1.0.0/pages/ch/plan.png)\n\n"
         "*Fig. 3.* Two <sub>2</sub> rooms.",
     ),
     (
@@ -346,26 +363,58 @@ def test_equal_cells_have_different_ids(book):
     assert len(set(ids)) == len(ids) == 4
 
 
-def test_the_install_cell_names_the_release_and_leaves_torch_alone(book):
-    source = cells(book("Text"))[1].source
-    wanted = '%pip install -q --no-deps "vitbook @ git+https://github.com/somebody/book@v1"'
-    assert wanted in source
+WHEEL = "vitbook-1.0.0-py3-none-any.whl"
 
 
-def test_the_install_cell_does_nothing_where_the_package_is_installed(book):
+def install_cell(book, monkeypatch, *, lacking):
+    """Run the first code cell where some modules are not installed; what it hands to pip."""
     code = TransformerManager().transform_cell(cells(book("Text"))[1].source)
+    asked = []
 
-    def never():
-        raise AssertionError("it would install")
+    class Shell:
+        def run_line_magic(self, name, line):
+            assert name == "pip"
+            asked.append(line)
+            lacking.discard("vitbook")
 
-    exec(code, {"get_ipython": never})  # this environment has the package
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name in lacking else find_spec(name)
+    )
+    exec(code, {"get_ipython": Shell})
+    return asked
+
+
+def test_the_install_cell_takes_the_wheel_of_its_own_release_and_leaves_torch_alone(
+    book, monkeypatch
+):
+    assert install_cell(book, monkeypatch, lacking={"vitbook"}) == [
+        'install -q --no-deps "{package}"'
+    ]
+    source = cells(book("Text"))[1].source
+    assert f'else "{SITE}/notebooks/{WHEEL}"' in source
+
+
+def test_the_install_cell_does_nothing_where_the_package_is_installed(book, monkeypatch):
+    assert install_cell(book, monkeypatch, lacking=set()) == []
+
+
+def test_the_first_cell_names_what_else_is_missing(book, monkeypatch):
+    with pytest.raises(ModuleNotFoundError, match="pip install scikit-learn safetensors"):
+        install_cell(book, monkeypatch, lacking={"sklearn", "safetensors"})
+
+
+def test_everything_that_the_package_needs_is_looked_for():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    names = {re.split(r"[<>=]", requirement)[0] for requirement in project["dependencies"]}
+    assert set(NEEDED.values()) == names - {"numpy"}  # torch and matplotlib bring numpy
 
 
 def test_the_script_is_plain_python_that_says_what_to_install(book):
     script = book(EXERCISE)["01_sums.py"]
     compile(script, "01_sums.py", "exec")
     assert not any(line.startswith("%") for line in script.splitlines())
-    assert "This script needs the package: pip install" in script
+    assert f"This script needs the package: pip install {SITE}/notebooks/{WHEEL}" in script
     sources = [c.source for c in jupytext.reads(script, fmt="py:percent").cells]
     assert sources[3] == "x = 1\nprint(x)"
 
@@ -384,35 +433,18 @@ def test_two_pages_of_one_name_are_an_error(book):
         export(read_settings(book.root), book.root / "_build")
 
 
-def test_the_command_writes_checks_and_tidies(book, capsys):
+def test_the_command_puts_notebook_script_and_package_beside_each_other(book, capsys):
     book.write("Text")
-
-    def run(*more):
-        return main(["--root", str(book.root), *more])
-
-    assert run() == 0
-    assert [path.name for path in (book.root / "notebooks").iterdir()] == ["01_sums.ipynb"]
-    downloads = sorted(path.name for path in (book.root / "_build/html/notebooks").iterdir())
-    assert downloads == ["01_sums.ipynb", "01_sums.py"]
-    assert run("--check") == 0
-
-    (book.root / "notebooks" / "02_gone.ipynb").write_text("{}")
-    assert run("--check") == 1
-    assert "02_gone.ipynb: orphaned" in capsys.readouterr().out
-    assert run() == 0
-    assert run("--check") == 0
-
-    book.write("Other text")
-    assert run("--check") == 1
-    assert "01_sums.ipynb: stale" in capsys.readouterr().out
+    folder = book.root / "_build/html/notebooks"
+    folder.mkdir()
+    (folder / "02_gone.ipynb").write_text("{}")
+    assert main(["--root", str(book.root)]) == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["01_sums.ipynb", "01_sums.py", WHEEL]
+    assert not (book.root / "notebooks").exists()
 
     book.write("{abbr}`x`")
-    assert run() == 1
+    assert main(["--root", str(book.root)]) == 1
     assert "export_notebooks: pages/ch/01_sums.md:9: the role" in capsys.readouterr().err
-
-
-def test_a_missing_notebook_is_found(book, tmp_path):
-    assert findings(tmp_path / "none", book("Text")) == [f"{tmp_path}/none/01_sums.ipynb: missing"]
 
 
 def test_an_unbuilt_book_is_named(book, capsys):

@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text("utf8")
 TARGETS = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
 PROMISED = "help install book serve test test-deep lint format notebooks experiments"
-PROMISED += " experiments-verify bench clean distclean lock page links colab gpu-runs"
+PROMISED += " bundle release publish experiments-verify bench clean distclean lock page links"
+PROMISED += " colab gpu-runs"
 
 
 def make(*arguments, **variables):
@@ -88,7 +89,7 @@ def test_workflows_call_targets_that_exist():
         for target in re.findall(r"\bmake ((?!git)[a-z-]+)", command)
     ]
     assert {target for _, target in called} - TARGETS == set()
-    assert {"check.yml", "publish.yml", "weekly.yml"} <= {name for name, _ in called}
+    assert {"check.yml", "release.yml", "weekly.yml"} <= {name for name, _ in called}
     assert any(command == "bash .ci/run" for _, command in workflow_steps())
 
 

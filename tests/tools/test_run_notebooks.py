@@ -1,15 +1,23 @@
 """The proof of the notebooks: what it reports, and that its stand-in for Colab is what it says."""
 
 import os
-import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import colab_standin as standin
 import pytest
 import run_notebooks
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from run_notebooks import Passed, install_as_a_reader_would, run_notebook, run_script
+from notebook_export.settings import read_settings
+from run_notebooks import (
+    Passed,
+    install_as_a_reader_would,
+    led_to,
+    run_notebook,
+    run_script,
+    served,
+)
 
 
 def run(tmp_path, *sources, solution=""):
@@ -51,7 +59,7 @@ TITLE = new_markdown_cell("# 1. Sums")
 @pytest.mark.parametrize(
     ("after", "complaint"),
     [
-        ({"torch==2", "vitbook @ git+https://x"}, None),
+        ({"torch==2", "vitbook @ https://x/vitbook.whl"}, None),
         ({"torch==2"}, "added []"),
         ({"torch==2", "vitbook==1", "timm==1"}, "added ['timm==1', 'vitbook==1']"),
         ({"torch==3", "vitbook==1"}, "removed ['torch==2']"),
@@ -73,39 +81,24 @@ def test_notebooks_with_different_install_cells_are_refused():
     assert "do not share one install cell" in found
 
 
-@pytest.fixture
-def repository(tmp_path):
-    """A repository with a committed, a new and an ignored file."""
-    root = tmp_path / "root"
-    for name in ("src/kept.py", "src/new.py", "data/ignored.bin"):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(name)
-    (root / ".gitignore").write_text("data/")
-    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
-    subprocess.run(["git", "add", "src/kept.py"], cwd=root, check=True)
-    return root
+def test_the_package_comes_from_the_site_served_here(tmp_path):
+    root = Path(__file__).parents[2]
+    settings = read_settings(root)
+    cell = f'package = "{settings.wheel_url}"'
+    notebooks = {"a": new_notebook(cells=[TITLE, new_code_cell(cell)])}
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / settings.wheel).write_text("wheel")
+    with served(tmp_path) as address:
+        here = led_to(address, notebooks, settings)["a"].cells[1].source.split('"')[1]
+        assert here.startswith(address)
+        assert urllib.request.urlopen(here).read() == b"wheel"
+    assert notebooks["a"].cells[1].source == cell
 
 
-def test_the_release_holds_the_working_tree_without_ignored_files(repository, tmp_path):
-    clone = standin.release_clone(repository, "v7", tmp_path / "clone")
-    shown = subprocess.run(
-        ["git", "ls-tree", "-r", "--name-only", "v7"], cwd=clone, capture_output=True, text=True
-    )
-    assert shown.stdout.split() == [".gitignore", "src/kept.py", "src/new.py"]
-
-
-def test_git_reads_the_release_from_the_clone_in_the_childs_environment(
-    repository, tmp_path, monkeypatch
-):
+def test_the_child_gets_no_settings_of_this_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "src")
     monkeypatch.setenv("JUPYTER_PATH", "elsewhere")
-    clone = standin.release_clone(repository, "v7", tmp_path / "clone")
-    address = "https://github.com/somebody/no-such-book"
-    env = standin.child_environment(Path(sys.executable), tmp_path, {address: clone})
-    listed = subprocess.run(
-        ["git", "ls-remote", "--tags", address], env=env, capture_output=True, text=True
-    )
-    assert listed.stdout.strip().endswith("refs/tags/v7")
+    env = standin.child_environment(Path(sys.executable), tmp_path)
     assert not {"PYTHONPATH", "JUPYTER_PATH"} & set(env)
     assert env["OMP_NUM_THREADS"] == "1"
 

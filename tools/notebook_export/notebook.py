@@ -14,25 +14,51 @@ from .directives import DIRECTIVES, details, fence
 from .inline import translate
 from .reader import Block, Directive, Fence, Page, PageError, Text
 from .roles import PageLinks
+from .settings import Settings
 
+# What the package needs beside itself, as Python and as pip call it.
+NEEDED = {
+    "torch": "torch",
+    "torchvision": "torchvision",
+    "matplotlib": "matplotlib",
+    "einops": "einops",
+    "sklearn": "scikit-learn",
+    "scipy": "scipy",
+    "PIL": "pillow",
+    "safetensors": "safetensors",
+    "tqdm": "tqdm",
+}
 TAGS = {"hide-input", "hide-output", "hide-cell", "remove-input", "remove-output", "remove-cell"}
 CODE = {"code-cell"}
 GATES = {"exercise-start", "exercise-end", "solution-start", "solution-end"}
 SOLUTION = "solution"  # the tag of a Markdown cell whose code must pass; see run_notebooks.py
 
 BOOTSTRAP = """\
-# Colab lacks the course's package; where it is installed, this cell does nothing.
+# Installs the course's package and nothing else; where it is installed, this cell does nothing.
 import importlib.util
+from pathlib import Path
 
 if importlib.util.find_spec("vitbook") is None:
-    %pip install -q --no-deps "{requirement}"
+    beside = Path("{wheel}")  # handed out with this notebook? Then no network is needed.
+    package = beside if beside.is_file() else "{wheel_url}"
+    %pip install -q --no-deps "{{package}}"
     importlib.invalidate_caches()
+
+{missing}
 """
 BOOTSTRAP_SCRIPT = """\
 import importlib.util
 
 if importlib.util.find_spec("vitbook") is None:
-    raise SystemExit('This script needs the package: pip install "{requirement}"')
+    raise SystemExit("This script needs the package: pip install {wheel_url}")
+
+{missing}
+"""
+MISSING = """\
+needed = {needed}
+missing = [name for module, name in needed.items() if importlib.util.find_spec(module) is None]
+if missing:
+    raise ModuleNotFoundError("This notebook also needs: pip install " + " ".join(missing))\
 """
 
 
@@ -60,7 +86,7 @@ class Exporter:
         title, introduction = self._title()
         self._cells[:1] = [
             new_markdown_cell(f"{title}\n\n{self._link_back()}"),
-            new_code_cell(BOOTSTRAP.format(requirement=self.links.settings.requirement).strip()),
+            new_code_cell(bootstrap(BOOTSTRAP, self.links.settings)),
             *([new_markdown_cell(introduction)] if introduction else []),
         ]
         _set_ids(self._cells, self.page.path.stem)
@@ -177,7 +203,7 @@ class Exporter:
         _, address = self.links.site.document(self.links.document)
         return (
             f"*This notebook is made from [the page]({address}) of "
-            f"[{settings.title}]({settings.site_url}), which shows the figures and the numbers of "
+            f"[{settings.title}]({settings.release_url}), which shows the figures and numbers of "
             f"its last build. Run the next cell first.*"
         )
 
@@ -189,10 +215,18 @@ def write_notebook(notebook: nbformat.NotebookNode) -> str:
     return nbformat.writes(notebook) + "\n"
 
 
-def write_script(notebook: nbformat.NotebookNode, requirement: str) -> str:
+def bootstrap(template: str, settings: Settings) -> str:
+    """The first code cell: the package, and the names of what else is missing."""
+    listed = "".join(f'    "{module}": "{name}",\n' for module, name in NEEDED.items())
+    missing = MISSING.format(needed="{\n" + listed + "}")
+    cell = template.format(wheel=settings.wheel, wheel_url=settings.wheel_url, missing=missing)
+    return cell.strip()
+
+
+def write_script(notebook: nbformat.NotebookNode, settings: Settings) -> str:
     """The notebook as a plain Python script in percent format."""
     copy = nbformat.from_dict(notebook)
-    copy.cells[1].source = BOOTSTRAP_SCRIPT.format(requirement=requirement).strip()
+    copy.cells[1].source = bootstrap(BOOTSTRAP_SCRIPT, settings)
     return jupytext.writes(copy, fmt="py:percent")
 
 

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import yaml
 from bs4 import Tag
+from notebook_export.settings import read_settings
 
 from .pages import Finding, Page, Site, shorten
 
@@ -149,22 +149,21 @@ def links(site: Site) -> Iterator[Finding]:
 
 
 def repository_links(site: Site) -> Iterator[Finding]:
-    """Launch buttons and links into the repository point at files that exist at the release tag."""
-    config_file = site.root / "_config.yml"
-    config = yaml.safe_load(config_file.read_text(encoding="utf-8"))["repository"]
-    repository, tag = config["url"].rstrip("/"), config["branch"]
-    colab = f"{COLAB}github{urlsplit(repository).path}/blob/{tag}/"
-    source = re.compile(rf"{re.escape(repository)}/(?:blob|raw|tree)/{re.escape(tag)}/(.+)")
+    """Launch buttons open notebooks of this build; links into the repository lead to its files."""
+    settings = read_settings(site.root)
+    colab = settings.colab_url
+    at = f"{re.escape(settings.repository)}/(?:blob|raw|tree)/{re.escape(settings.commit)}"
+    source = re.compile(rf"{at}/(.+)")
     for page in site.pages.values():
         launched = False
         for element in page.soup.find_all("a", href=True):
             address = unquote(element["href"].partition("#")[0])
             launched |= address.startswith(COLAB)
             name = address.removeprefix(colab)
-            if address.startswith(COLAB) and not re.fullmatch(r"notebooks/[\w-]+\.ipynb", name):
-                yield page.finding(element, f"the Colab link is not {colab}notebooks/...")
-            elif address.startswith(COLAB) and not (site.root / name).is_file():
-                yield page.finding(element, f"{name} does not exist")
+            if address.startswith(COLAB) and not re.fullmatch(r"[\w-]+\.ipynb", name):
+                yield page.finding(element, f"the Colab link is not {colab}...")
+            elif address.startswith(COLAB) and not (site.html / "notebooks" / name).is_file():
+                yield page.finding(element, f"notebooks/{name} does not exist")
             elif (match := source.match(address)) and not (site.root / match[1]).exists():
                 yield page.finding(element, f"the repository has no {match[1]}")
         if page.cells and not launched:
