@@ -1,12 +1,12 @@
 """Checks of chapter 10: from blocks to a class."""
 
+import itertools
 import math
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitbook.attention import scaled_dot_product_attention
 from vitbook.vit import VisionTransformer
 from vitcheck.trial import staged
 
@@ -16,43 +16,34 @@ def check_readout(trial, my_readout):
     """my_readout(features, pool): (B, N + 1, D), class token first; "cls" or "mean" -> (B, D)."""
     B, N, D = 2, 6, 5
     features = trial.randn(B, N + 1, D)
+    cls, patches = features[:, 0], features[:, 1:]
     trial.stage("cls")
-    got = trial.tensor(my_readout(features, "cls"), (B, D))
-    trial.ask(
-        not torch.allclose(got, features[:, -1]),
-        "that is the last token; where does the class token stand?",
+    trial.match(
+        my_readout(features, "cls"),
+        cls,
+        {
+            "that is the last token; where does the class token stand?": patches[:, -1],
+            "that is a mean; is pool looked at?": [features.mean(1), patches.mean(1)],
+        },
+        otherwise="which row of an image is the class token's?",
     )
-    for mean in (features.mean(1), features[:, 1:].mean(1)):
-        trial.ask(not torch.allclose(got, mean), "that is a mean; is pool looked at?")
-    trial.close(got, features[:, 0], "which row of an image is the class token's?")
     trial.stage("mean")
-    got = trial.tensor(my_readout(features, "mean"), (B, D))
-    mistakes = {
-        "the class token is no patch; is it in your mean?": features.mean(1),
-        "the class token is no patch; is it in the number you divide by?": (
-            features[:, 1:].sum(1) / (N + 1)
-        ),
-        "that is a sum; does it grow with the image?": features[:, 1:].sum(1),
-        "that is the class token again; is pool looked at?": features[:, 0],
-        "you left out the last patch; which one is to be left out?": features[:, :-1].mean(1),
-    }
-    for question, mistaken in mistakes.items():
-        trial.ask(not torch.allclose(got, mistaken, atol=1e-5), question)
-    order = torch.arange(N, 0, -1)
-    moved = features[:, [0, *order.tolist()]]
-    trial.close(my_readout(moved, "mean"), got, "may the order of the patches change the mean?")
-    moved = features.clone()
-    moved[:, 0] += 1
-    trial.close(my_readout(moved, "mean"), got, "change the class token: may the mean move?")
-    trial.close(
-        trial.tensor(my_readout(torch.ones(B, N + 1, D), "mean"), (B, D)),
-        torch.ones(B, D),
-        "what is the mean of ones?",
-    )
-    more = features.clone()
-    more[:, 1:] += 2
-    trial.close(
-        my_readout(more, "mean"), got + 2, "add 2 to every patch: by how much does it move?"
+    trial.match(
+        my_readout(features, "mean"),
+        patches.mean(1),
+        {
+            "the class token is no patch; is it in your mean?": features.mean(1),
+            "the class token is no patch; is it in the number you divide by?": (
+                patches.sum(1) / (N + 1)
+            ),
+            "that is a sum; does it grow with the image?": patches.sum(1),
+            "that is the class token again; is pool looked at?": cls,
+            "you left out the last patch; which one is to be left out?": features[:, :-1].mean(1),
+            "that is a single patch; may the order of the patches change the mean?": list(
+                patches.unbind(1)
+            ),
+        },
+        otherwise="what is the mean over the patches, for each of the D numbers?",
     )
 
 
@@ -64,33 +55,36 @@ def check_in_line(trial, my_tokens):
     trial.stage("shape")
     got = trial.tensor(my_tokens(cls, patches, table), (B, N + 1, D))
     trial.stage("class token")
-    trial.ask(
-        not torch.allclose(got[:, -1], cls[0].expand(B, -1)),
-        "it stands at the end; the head will read token 0",
+    first = patches[:, 0]
+    trial.match(
+        got[:, 0],
+        cls[0].expand(B, -1),
+        {
+            "it stands at the end; the head will read token 0": [first, first + table[0]],
+            "it took the row of the first patch; who has taken whose row then?": (
+                (cls[0] + table[0]).expand(B, -1)
+            ),
+        },
+        otherwise="what is the class token, before any block?",
     )
-    trial.ask(
-        not torch.allclose(got[:, 0], (cls + table[0])[0].expand(B, -1)),
-        "it took the row of the first patch; who has taken whose row then?",
-    )
-    trial.close(got[:, 0], cls[0].expand(B, -1), "what is the class token, before any block?")
     trial.stage("patches")
-    added = got[:, 1:] - patches
-    trial.ask(not torch.allclose(added, torch.zeros(1), atol=1e-5), "no patch was told its place")
-    late = F.pad(table[1:], (0, 0, 0, 1))
-    trial.ask(
-        not torch.allclose(added, late.expand(B, -1, -1), atol=1e-5),
-        "each patch has the row of the next one, the last has none: where did the table start?",
+    trial.match(
+        got[:, 1:],
+        patches + table,
+        {
+            "no patch was told its place": patches,
+            "each patch has the row of the next one, the last has none: where did the table "
+            "start?": patches + F.pad(table[1:], (0, 0, 0, 1)),
+            "each patch has the row of the one before, the first has none: where did it start?": (
+                patches + F.pad(table[:-1], (0, 0, 1, 0))
+            ),
+        },
+        otherwise="is row n of the table added to patch n?",
     )
-    early = F.pad(table[:-1], (0, 0, 1, 0))
-    trial.ask(
-        not torch.allclose(added, early.expand(B, -1, -1), atol=1e-5),
-        "each patch has the row of the one before, the first has none: where did it start?",
-    )
-    trial.close(added, table.expand(B, -1, -1), "is row n of the table added to patch n?")
 
 
 @staged("parameters", ok="your count is that of the package, on three models.")
-def check_parameters(trial, my_count):
+def check_vit_parameters(trial, my_count):
     """my_count(image_size, patch_size, in_channels, num_classes, embed_dim, depth) -> number."""
     for image_size, P, C, K, heads in ((28, 7, 1, 10, 2), (32, 4, 3, 7, 4), (48, 8, 3, 100, 8)):
         D, L = 8 * trial.integer(3, 9), trial.integer(2, 5)
@@ -108,74 +102,99 @@ def check_parameters(trial, my_count):
         biases = sum(p.numel() for name, p in model.named_parameters() if name.endswith("bias"))
         trial.stage(f"images of {image_size}, D = {D}, L = {L}")
         got = trial.number(my_count(image_size, P, C, K, D, L))
-        missing = want - got
-        reasons = {
-            K: "K numbers are missing: has the head a bias?",
-            D: "D numbers are missing: the class token, its row of the table, or a bias?",
-            2 * D: "2 D are missing: the last norm, or the class token and its row?",
-            4 * D * L: "4 D a block are missing: how many norms has a block, of how many numbers?",
-            9 * D * L: "9 D a block are missing: which linear layers of a block have a bias?",
-            13 * D * L: "13 D a block are missing: norms, and the biases of the linear layers?",
-            biases: "are those the weights alone? Biases learn too",
-            ((image_size // P) ** 2 + 1) * D: "where is the table of positions?",
-            (L - 1) * (12 * D * D + 13 * D): "that is one block; how many are there?",
-            L * 4 * D * D: "4 D squared a block are missing: who projects the heads' output?",
-            (C - 1) * P * P * D: "how many numbers has a patch of C channels?",
+        missing = {
+            "K numbers are missing: has the head a bias?": K,
+            "D numbers are missing: the class token, its row of the table, or a bias?": D,
+            "2 D are missing: the last norm, or the class token and its row?": 2 * D,
+            "3 D a block are missing: have queries, keys and values a bias?": 3 * D * L,
+            "4 D a block are missing: how many norms has a block, of how many numbers?": 4 * D * L,
+            "9 D a block are missing: which linear layers of a block have a bias?": 9 * D * L,
+            "13 D a block are missing: norms, and the biases of the linear layers?": 13 * D * L,
+            "are those the weights alone? Biases learn too": biases,
+            "where is the table of positions?": ((image_size // P) ** 2 + 1) * D,
+            "that is one block; how many are there?": (L - 1) * (12 * D * D + 13 * D),
+            "4 D squared a block are missing: who projects the heads' output?": L * 4 * D * D,
+            "how many numbers has a patch of C channels?": [
+                (C - channels) * P * P * D for channels in (1, 3)
+            ],
         }
-        if missing and missing in reasons:
-            trial.fail(reasons[missing])
-        trial.ask(
-            missing >= 0,
-            f"{-missing:.0f} too many; is anything counted for each head or for each token?",
+        off = (
+            f"{got - want:.0f} too many; is anything counted for each head or for each token?"
+            if got > want
+            else f"{want - got:.0f} are missing; count the parts one by one"
         )
-        trial.ask(missing == 0, f"{missing:.0f} are missing; count the parts one by one")
+        trial.match(
+            got,
+            want,
+            {
+                question: [want - few for few in (less if isinstance(less, list) else [less])]
+                for question, less in missing.items()
+            },
+            otherwise=off,
+            tolerance=1e-9,  # a count is right to the last digit
+        )
 
 
 @staged("q, k and v in one", ok="one matrix does what the three did.")
 def check_merge_qkv(trial, my_merge):
     """my_merge(q, k, v): three nn.Linear(D, D) -> weight (3 D, D) and bias (3 D,) of `qkv`."""
-    B, N, D, h = 2, 5, 12, 3
-    q, k, v = (nn.Linear(D, D) for _ in range(3))
+    D = 12
+    layers = {name: nn.Linear(D, D) for name in "qkv"}
     with torch.no_grad():
-        for layer in (q, k, v):
+        for layer in layers.values():
             layer.weight.copy_(trial.randn(D, D) / 3)
             layer.bias.copy_(trial.randn(D))
-    weight, bias = trial.pair(my_merge(q, k, v))
+    weights = {name: layer.weight.detach() for name, layer in layers.items()}
+    biases = {name: layer.bias.detach() for name, layer in layers.items()}
+    weight, bias = trial.pair(my_merge(*layers.values()))
     trial.stage("shapes")
     weight = trial.tensor(weight, (3 * D, D), name="the weight").detach()
     bias = trial.tensor(bias, (3 * D,), name="the bias").detach()
+
     trial.stage("weight")
-    ours = [layer.weight.detach() for layer in (q, k, v)]
-    trial.ask(
-        not torch.allclose(weight, torch.cat([w.T for w in ours])),
-        "nn.Linear.weight is (out, in) already; did you transpose it?",
-    )
-    apart = torch.stack(ours).unflatten(1, (h, -1)).transpose(0, 1).flatten(0, 2)
-    trial.ask(
-        not torch.allclose(weight, apart),
-        "here the rows of all queries come first, then all keys; yours are sorted by head",
-    )
-    parts = weight.chunk(3)
-    names = {"q": ours[0], "k": ours[1], "v": ours[2]}
-    found = [next((n for n, w in names.items() if torch.allclose(w, p)), "?") for p in parts]
-    trial.ask(
-        "?" in found or found == ["q", "k", "v"],
-        f"the order is {', '.join(found)}; in which order does `qkv` hold them?",
+    stacked = torch.stack([*weights.values()])  # (3, D, D)
+    thirds = zip(("first", "second", "last"), weight.chunk(3), strict=True)
+    strange = [
+        place
+        for place, third in thirds
+        if not any(torch.allclose(third, w, atol=1e-5) for w in weights.values())
+    ]
+    orders = {
+        f"the order is {', '.join(order)}; in which order does `qkv` hold them?": torch.cat(
+            [weights[name] for name in order]
+        )
+        for order in itertools.product("qkv", repeat=3)
+    }
+    trial.match(
+        weight,
+        torch.cat([*weights.values()]),
+        {
+            **orders,
+            "nn.Linear.weight is (out, in) already; did you transpose it?": stacked.mT.flatten(
+                0, 1
+            ),
+            "the rows of q, k and v take turns; here all queries come first, then all keys": (
+                stacked.transpose(0, 1).flatten(0, 1)
+            ),
+            "here the rows of all queries come first, then all keys; yours are sorted by head": [
+                stacked.unflatten(1, (h, -1)).transpose(0, 1).flatten(0, 2) for h in (2, 3, 4, 6)
+            ],
+        },
+        otherwise=f"the {' and the '.join(strange)} third is none of the three weights",
     )
     trial.stage("bias")
-    trial.ask(bias.abs().max() > 0, "are the three biases lost?")
-    x = trial.randn(B, N, D)
-    projected = x @ weight.T
-    want = torch.cat([layer(x).detach() for layer in (q, k, v)], dim=-1)
-    trial.close((projected + bias)[..., :D], want[..., :D], "is q(x) where it belongs?")
-    trial.close(projected + bias, want, "do keys and values have their own bias?")
-    trial.stage("attention")
-    split = [part.unflatten(-1, (h, -1)).transpose(1, 2) for part in want.chunk(3, -1)]
-    merged = (projected + bias).unflatten(-1, (3, h, -1)).permute(2, 0, 3, 1, 4)
-    trial.close(
-        scaled_dot_product_attention(*merged)[0],
-        scaled_dot_product_attention(*split)[0],
-        "do the heads find their queries, keys and values?",
+    stacked = torch.stack([*biases.values()])  # (3, D)
+    at_q = torch.allclose(bias[:D], biases["q"], atol=1e-5)
+    trial.match(
+        bias,
+        stacked.flatten(),
+        {
+            "are the three biases lost?": torch.zeros(3 * D),
+            "the weight is right; not so the biases: they take turns": stacked.T.flatten(),
+        },
+        otherwise="do keys and values have their own bias?"
+        if at_q
+        else "is the bias of q where it belongs?",
     )
 
 
@@ -184,33 +203,33 @@ def check_losses(trial, my_losses):
     """my_losses(K) -> (loss of equal logits, least loss when softmax is applied twice)."""
     for K in (10, 2, trial.integer(20, 1000)):
         start, floor = trial.pair(my_losses(K))
-        equal = F.cross_entropy(torch.zeros(1, K), torch.zeros(1, dtype=torch.long)).item()
+        equal, least = math.log(K), math.log(math.e + K - 1) - 1
         trial.stage(f"loss at the start, {K} classes")
-        start = trial.number(start)
-        mistakes = {
-            "that is a probability; the loss is its negative logarithm": 1 / K,
-            "a loss of log p is negative here; which sign has cross-entropy?": -equal,
-            "that is in bits; cross_entropy takes the natural logarithm": math.log2(K),
-            "that is the share of wrong guesses; cross-entropy is another measure": 1 - 1 / K,
-            "a loss of zero: would all classes be right?": 0.0,
-        }
-        for question, mistaken in mistakes.items():
-            trial.ask(abs(start - mistaken) > 1e-6, question)
-        trial.close(start, equal, "with equal logits, which probability has the right class?")
+        trial.match(
+            start,
+            equal,
+            {
+                "that is a probability; the loss is its negative logarithm": 1 / K,
+                "a loss of log p is negative here; which sign has cross-entropy?": -equal,
+                "that is in bits; cross_entropy takes the natural logarithm": math.log2(K),
+                "that is the share of wrong guesses; cross-entropy is another measure": 1 - 1 / K,
+                "a loss of zero: would all classes be right?": 0.0,
+            },
+            otherwise="with equal logits, which probability has the right class?",
+        )
         trial.stage(f"softmax twice, {K} classes")
-        floor = trial.number(floor)
-        mistakes = {
-            "that is the floor for logits, which may grow without end; may probabilities?": 0.0,
-            "that is a model that knows nothing; what if it is entirely sure, and right?": equal,
-            "that is minus the probability; which function of it is the loss?": -1.0,
-            "how many wrong classes are there?": math.log(math.e + K) - 1,
-            "that is the log of the sum; what does the right class take off?": (
-                math.log(math.e + K - 1)
-            ),
-            "that is a probability; the loss is its negative log": math.e / (math.e + K - 1),
-        }
-        for question, mistaken in mistakes.items():
-            trial.ask(abs(floor - mistaken) > 1e-6, question)
-        sure = torch.eye(K)[:1]  # what the first softmax returns at best
-        least = F.cross_entropy(sure, torch.zeros(1, dtype=torch.long)).item()
-        trial.close(floor, least, "feed cross_entropy with the row 1, 0, 0, ...: what is it?")
+        trial.match(
+            floor,
+            least,
+            {
+                "that is the floor for logits, which may grow without end; may probabilities?": 0.0,
+                "that is a model that knows nothing; what if it is entirely sure, and right?": (
+                    equal
+                ),
+                "that is minus the probability; which function of it is the loss?": -1.0,
+                "how many wrong classes are there?": math.log(math.e + K) - 1,
+                "that is the log of the sum; what does the right class take off?": least + 1,
+                "that is a probability; the loss is its negative log": math.e / (math.e + K - 1),
+            },
+            otherwise="feed cross_entropy with the row 1, 0, 0, ...: what is it?",
+        )
