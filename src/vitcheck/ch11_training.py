@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -22,34 +20,60 @@ def check_schedule(trial, schedule):
 
     trial.stage("the first step")
     first = share(0)
-    trial.ask(first != 0, "the first step moves nothing: a whole batch for no update")
-    trial.ask(first < 0.9, "the first step has the full rate already. Where is the warm-up?")
-    trial.ask(abs(first - 1 / warmup) < 1e-6, f"step 0 has {first:.3f} of the peak, not 1 / warmup")
+    trial.match(
+        first,
+        1 / warmup,
+        {
+            "the first step moves nothing: a whole batch for no update": 0.0,
+            "the first step has the full rate already. Where is the warm-up?": 1.0,
+        },
+        otherwise=f"step 0 has {first:.3f} of the peak, not 1 / warmup",
+    )
+
+    def shares(start, stop):
+        return torch.tensor([share(step) for step in range(start, stop)])
 
     trial.stage("the warm-up")
-    up = [share(s) for s in range(warmup)]
-    rises = [b - a for a, b in itertools.pairwise(up)]
-    trial.ask(all(abs(r - 1 / warmup) < 1e-6 for r in rises), "equal steps up: is it a line?")
-    trial.ask(abs(up[-1] - 1) < 1e-6, "the last step of the warm-up should have reached the peak")
+    up = shares(0, warmup)
+    trial.match(up[-1], torch.tensor(1.0), {}, otherwise="its last step should reach the peak")
+    line = torch.arange(1, warmup + 1) / warmup
+    trial.match(up, line, {}, otherwise="equal steps up: is it a line?")
 
     trial.stage("the plateau")
-    flat = [share(s) for s in range(warmup, total - cooldown)]
-    trial.ask(all(abs(f - 1) < 1e-6 for f in flat), "between the two ramps the rate should stay")
+    along = shares(warmup, total - cooldown)
+    stays = "between the two ramps the rate should stay"
+    trial.match(along, torch.ones(len(along)), {}, otherwise=stays)
 
     trial.stage("the way down")
-    down = [share(s) for s in range(total - cooldown, total)]
-    trial.ask(max(down) <= 1 + 1e-6, "it rises above the peak on its way down")
-    trial.ask(min(down) >= -1e-6, "a negative learning rate climbs the loss")
-    trial.ask(down[-1] != 0, "the last step moves nothing; let it be the last but one above zero")
-    trial.ask(down[0] - down[-1] > 1e-6, "it never comes down: where is the cooldown?")
-    falls = [a - b for a, b in itertools.pairwise(down)]
-    trial.ask(all(abs(f - falls[0]) < 1e-6 for f in falls), "equal steps down: is it a line?")
-    trial.ask(abs(falls[0] - 1 / cooldown) < 1e-6, "how many steps has the way down?")
-    trial.ask(abs(down[-1] - 1 / cooldown) < 1e-6, f"the last step has {down[-1]:.3f} of the peak")
+    down = shares(total - cooldown, total)
+    line = torch.arange(cooldown, 0, -1) / cooldown
+    before = torch.arange(cooldown - 1, -1, -1) / cooldown
+    otherwise = "equal steps down, from 1 to 1 / cooldown: is it a line?"
+    if down.min() < -1e-5:
+        otherwise = "a negative learning rate climbs the loss"
+    elif down.max() > 1 + 1e-5:
+        otherwise = "it rises above the peak on its way down"
+    trial.match(
+        down,
+        line,
+        {
+            "it never comes down: where is the cooldown?": torch.ones(cooldown),
+            "the last step moves nothing; let it be the last but one above zero": [
+                before,
+                torch.linspace(1, 0, cooldown),
+            ],
+        },
+        otherwise=otherwise,
+    )
 
     trial.stage("no warm-up")
-    start = trial.number(schedule(0, total, 0, cooldown), name="step 0 of a run without warm-up")
-    trial.ask(abs(start - 1) < 1e-6, "without a warm-up the first step has the full rate")
+    trial.match(
+        schedule(0, total, 0, cooldown),
+        1.0,
+        {},
+        otherwise="without a warm-up the first step has the full rate",
+        name="step 0 of a run without warm-up",
+    )
 
 
 class _Small(nn.Module):
@@ -98,90 +122,118 @@ def check_smoothed_loss(trial, loss):
     logits = 2 * trial.randn(B, K)
     labels = torch.randint(K, (B,), generator=trial.generator)
     logs = logits.log_softmax(-1)
-    true, flat = logs[torch.arange(B), labels], logs.mean(-1)  # (B,), (B,)
+    true = logs[torch.arange(B), labels]  # (B,)
 
     trial.stage("without smoothing")
-    got = trial.number(loss(logits, labels, 0.0), name="the loss")
-    hard = -true.mean().item()
-    trial.ask(abs(got - B * hard) > 1e-4, "that is a sum; losses of batches are means")
-    trial.ask(abs(got + hard) > 1e-4, "a loss below zero: where did the minus go?")
-    twice = F.cross_entropy(logits.softmax(-1), labels).item()
-    trial.ask(abs(got - twice) > 1e-4, "a softmax, and then another in the loss?")
-    trial.ask(abs(got - hard) < 1e-4, "with share 0 it is the usual cross-entropy")
+    hard = -true.mean()
+    trial.match(
+        loss(logits, labels, 0.0),
+        hard.item(),
+        {
+            "that is a sum; losses of batches are means": B * hard,
+            "a loss below zero: where did the minus go?": -hard,
+            "a softmax, and then another in the loss?": F.cross_entropy(logits.softmax(-1), labels),
+        },
+        otherwise="with share 0 it is the usual cross-entropy",
+        tolerance=1e-4,
+        name="the loss",
+    )
 
     trial.stage("with smoothing")
     got = trial.number(loss(logits, labels, share), name="the loss")
 
-    def like(value):
-        return abs(got - value.item()) < 1e-4
+    def smoothed(right, each_wrong):
+        """The loss of a target with these entries."""
+        return -(right * true + each_wrong * (logs.sum(-1) - true)).mean()
 
-    others = (logs.sum(-1) - true) / (K - 1)
-    trial.ask(not like(-true.mean()), "`share` changes nothing")
-    trial.ask(
-        not like(-((1 - share) * true + share * others).mean()),
-        "is the share spread over the wrong classes only? Here the right one has its part too",
+    left, part = 1 - share, share / K
+    trial.match(
+        got,
+        smoothed(left + part, part).item(),
+        {
+            "`share` changes nothing": smoothed(1, 0),
+            "is the share spread over the wrong classes only? The right one has its part too": (
+                smoothed(left, share / (K - 1))
+            ),
+            "the target sums to less than one: the right class has its part of the share, too": (
+                smoothed(left, part)
+            ),
+            "does the target still sum to one? Each class gets share / K": (
+                smoothed(left + share, share)
+            ),
+            "what became of the share that was taken away?": smoothed(left, 0),
+            "the target sums to more than one": [smoothed(1 + part, part), smoothed(1, part)],
+        },
+        otherwise=f"the loss is {got:.4f}; write down the target of one image first",
+        tolerance=1e-4,
     )
-    trial.ask(
-        not like(-((1 - share) * true + share * K * flat).mean()),
-        "does the target still sum to one? Each class gets share / K",
-    )
-    trial.ask(not like(-(1 - share) * true.mean()), "what became of the share that was taken away?")
-    trial.ask(not like(-(true + share * flat).mean()), "the target sums to more than one")
-    want = -((1 - share) * true + share * flat).mean()
-    trial.ask(like(want), f"the loss is {got:.4f}; write down the target of one image first")
 
 
 @staged("my_error", ok="distances weighted by how many answers a bin holds")
 def check_calibration_error(trial, error):
     """Exercise "How honest?": error(probabilities, labels, bins) -> the calibration error."""
 
-    def number(given, labels, bins):
-        return trial.number(error(given, labels, bins), name="the error")
+    def match(given, labels, bins, want, mistakes, otherwise):
+        got = trial.number(error(given, labels, bins), name="the error")
+        says = f"{otherwise}; you say {got:.3f}"
+        trial.match(got, want, mistakes, otherwise=says, tolerance=1e-4)
 
     def rows(confidence, K=4):
         rest = (1 - confidence) / (K - 1)
         return torch.cat([confidence[:, None], rest[:, None].expand(-1, K - 1)], dim=1)
 
     trial.stage("a model that is sure and right")
-    got = number(rows(torch.ones(6)), torch.zeros(6, dtype=torch.long), 5)
-    trial.ask(abs(got) < 1e-5, "sure and always right is an error of 0; in which bin is 100 %?")
+    match(
+        rows(torch.ones(6)),
+        torch.zeros(6, dtype=torch.long),
+        5,
+        0.0,
+        {},
+        "sure and always right is an error of 0",
+    )
 
     trial.stage("a model that is sure and wrong")
-    got = number(rows(torch.full((8,), 0.9)), torch.ones(8, dtype=torch.long), 5)
-    trial.ask(got > -1e-5, "a distance has no sign")
-    trial.ask(
-        abs(got - 0.1 / 3) > 1e-4,
-        "0.9 sure and never right is no error? Confidence belongs to the answer, not to the label",
+    match(
+        rows(torch.full((8,), 0.9)),
+        torch.ones(8, dtype=torch.long),
+        5,
+        0.9,
+        {
+            "a distance has no sign": -0.9,
+            "0.9 sure and never right is no error? Confidence belongs to the answer, not to the "
+            "label": 0.1 / 3,
+            "bins without answers were counted in": 0.9 / 5,
+        },
+        "it is 0.9 sure and never right",
     )
-    trial.ask(abs(got - 0.9 / 5) > 1e-4, "bins without answers were counted in")
-    trial.ask(abs(got - 0.9) < 1e-4, f"it is 0.9 sure and never right; you say {got:.3f}")
 
     trial.stage("a model that is always 100 % sure")
-    got = number(rows(torch.ones(6)), torch.tensor([0, 0, 0, 1, 1, 1]), 5)
-    trial.ask(got > 1e-5, "right half the time, and no error? In which bin is 100 %?")
-    trial.ask(abs(got - 0.5) < 1e-5, f"100 % sure, half right: off by 0.5; you say {got:.3f}")
+    match(
+        rows(torch.ones(6)),
+        torch.tensor([0, 0, 0, 1, 1, 1]),
+        5,
+        0.5,
+        {"right half the time, and no error? In which bin is 100 %?": 0.0},
+        "100 % sure, half right: off by 0.5",
+    )
 
     trial.stage("too sure here, too modest there")
     given = rows(torch.cat([torch.full((4,), 0.9), torch.full((4,), 0.5)]))
     labels = torch.tensor([0, 0, 1, 1, 0, 0, 0, 0])  # 0.9 sure: half right; 0.5 sure: all right
-    got = number(given, labels, 4)
-    trial.ask(
-        abs(abs(got) - 0.05) > 1e-4, "one bin's modesty pays for the other's pride: no signs?"
-    )
-    trial.ask(abs(got - 0.45) < 1e-4, f"bins are off by 0.4 and by 0.5; you say {got:.3f}")
+    cancel = "positive and negative gaps cancel: take the absolute value in each bin"
+    match(given, labels, 4, 0.45, {cancel: [0.05, -0.05]}, "bins are off by 0.4 and by 0.5")
 
     trial.stage("bins of unequal weight")
     given = rows(torch.cat([torch.full((18,), 0.9), torch.full((2,), 0.5)]))
     labels = torch.cat([torch.tensor([0] * 9 + [1] * 9), torch.tensor([0, 0])])
-    got = number(given, labels, 4)
-    trial.ask(abs(got - 0.45) > 1e-4, "two answers weigh as much as eighteen")
-    trial.ask(abs(got - 0.41) < 1e-4, f"it should be 0.41 here; you say {got:.3f}")
+    alike = "two answers weigh as much as eighteen"
+    match(given, labels, 4, 0.41, {alike: 0.45}, "it should be 0.41 here")
 
     trial.stage("as many bins as asked for")
     given = rows(torch.tensor([0.52, 0.52, 0.68, 0.68]))
-    got = number(given, torch.tensor([0, 0, 1, 1]), 2)
-    trial.ask(abs(got - 0.58) > 1e-4, "two wide bins were asked for. How many did you make?")
-    trial.ask(abs(got - 0.10) < 1e-4, f"in one bin: half right, 0.6 sure; you say {got:.3f}")
+    many = "two wide bins were asked for. How many did you make?"
+    labels = torch.tensor([0, 0, 1, 1])
+    match(given, labels, 2, 0.1, {many: 0.58}, "in one bin: half right, 0.6 sure")
 
 
 class _Recorder(nn.Module):
@@ -205,13 +257,14 @@ class _Watched(torch.optim.SGD):
         self.taken: list[torch.Tensor] = []
 
     def step(self, closure=None):
+        weight = self.param_groups[0]["params"][0].detach()
         grad = self.param_groups[0]["params"][0].grad
-        self.taken.append(torch.zeros(()) if grad is None else grad.clone())
+        self.taken.append(torch.zeros_like(weight) if grad is None else grad.clone())
         return super().step(closure)
 
 
 @staged("my_fit", ok="every image once an epoch, with its label; fresh gradients; two modes")
-def check_fit(trial, fit):
+def check_training_loop(trial, fit):
     """Exercise "Mend the loop": fit(model, optimizer, images, labels, test, epochs) -> accuracy.
 
     `test` is a pair (images, labels); what is returned is the accuracy on it after the last epoch.
@@ -265,9 +318,14 @@ def check_fit(trial, fit):
     trial.ask(0 <= accuracy <= 1, f"an accuracy of {accuracy:g}? A share is asked for")
     asked = [weight for x, _, weight in model.seen if _within(x, test[0])]
     reached = [((test[0] @ w).argmax(-1) == test[1]).float().mean().item() for w in asked]
-    best = max(reached) > right + 1e-5 and abs(accuracy - max(reached)) < 1e-5
-    trial.ask(not best, "that is the best epoch's. If the test images choose it, who tests it?")
-    trial.ask(abs(accuracy - right) < 1e-5, f"you say {accuracy:.3f}, the model has {right:.3f}")
+    trial.match(
+        accuracy,
+        right,
+        {
+            "that is the best epoch's. If the test images choose it, who tests it?": max(reached),
+        },
+        otherwise=f"you say {accuracy:.3f}, the model has {right:.3f}",
+    )
 
 
 def _within(x, test_images):
@@ -282,29 +340,29 @@ def _ask_gradients(trial, learned, places, labels, taken):
         weight = weight.clone().requires_grad_(True)
         return torch.autograd.grad(loss(x @ weight, labels[places[step]]), weight)[0]
 
-    def all_like(wanted):
-        pairs = zip(taken, wanted, strict=True)
-        return all(torch.allclose(got, want, rtol=1e-3, atol=1e-5) for got, want in pairs)
+    def all_of(loss):
+        return torch.stack([gradient(step, loss) for step in range(len(taken))])
 
-    steps = range(len(taken))
-    right = [gradient(step, F.cross_entropy) for step in steps]
-    soft = [gradient(s, lambda z, y: F.cross_entropy(z.softmax(-1), y)) for s in steps]
-    no_log = [gradient(s, lambda z, y: F.nll_loss(z.softmax(-1), y)) for s in steps]
-    summed = [gradient(s, lambda z, y: F.cross_entropy(z, y, reduction="sum")) for s in steps]
-    so_far = [torch.stack(right[: step + 1]).sum(0) for step in steps]
-    soft_so_far = [torch.stack(soft[: step + 1]).sum(0) for step in steps]
-    trial.ask(
-        not all(bool((grad == 0).all()) for grad in taken),
-        "all gradients are zero: were they cleared after backward()?",
-    )
-    trial.ask(
-        not all_like(so_far) and not all_like(soft_so_far),
-        "the gradients of all earlier batches are still in it. backward() adds to .grad",
-    )
-    trial.ask(not all_like(soft), "a softmax before the loss, which has one inside: what is asked?")
-    trial.ask(not all_like(no_log), "minus the probability is no cross-entropy. Where is the log?")
-    trial.ask(not all_like(summed), "the losses of a batch are summed, not averaged")
-    trial.ask(
-        all_like(right),
-        "it is not the one of these images with *their* labels. Were both shuffled alike?",
+    right = all_of(F.cross_entropy)  # (updates, features, classes)
+    soft = all_of(lambda z, y: F.cross_entropy(z.softmax(-1), y))
+    trial.match(
+        torch.stack(taken),
+        right,
+        {
+            "all gradients are zero: were they cleared after backward()?": torch.zeros_like(right),
+            "the gradients of all earlier batches are still in it. backward() adds to .grad": [
+                right.cumsum(0),
+                soft.cumsum(0),
+            ],
+            "a softmax before the loss, which has one inside: what is asked?": soft,
+            "minus the probability is no cross-entropy. Where is the log?": all_of(
+                lambda z, y: F.nll_loss(z.softmax(-1), y)
+            ),
+            "the losses of a batch are summed, not averaged": all_of(
+                lambda z, y: F.cross_entropy(z, y, reduction="sum")
+            ),
+        },
+        otherwise="it is not the one of these images with *their* labels. Were both shuffled "
+        "alike?",
+        tolerance=1e-4,
     )
