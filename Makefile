@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 TORCH ?=
 PORT ?= 8000
 
-PYTEST = VITBOOK_REQUIRE_BROWSER=1 VITBOOK_CHROMIUM="$$($(PY) tools/browser.py)" $(PY) -m pytest
+PYTEST = VITBOOK_REQUIRE_BROWSER=1 VITBOOK_CHROMIUM="$$($(PY) -m tools.browser)" $(PY) -m pytest
 
 DATA ?= data
 
@@ -30,14 +30,14 @@ help: ## this list
 
 install: ## the environment in .venv (TORCH=cpu: without CUDA, on Linux)
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: on Debian or Ubuntu, sudo apt install python3"; exit 1; }
-	@$(PYTHON) tools/environment.py $(if $(TORCH),--torch $(TORCH))
+	@$(PYTHON) tools/environment.py $(if $(V),--verbose) $(if $(TORCH),--torch $(TORCH))
 
-book: install ## the whole site in _build/html: execute, render, export notebooks, check
-	@$(PY) tools/build.py
+book: install ## the whole site in _build/html: execute, render, export notebooks, check (V=1: say all)
+	@$(PY) -m tools.build $(if $(V),--verbose)
 
 page: install ## one page on its own, quickly: make page PAGE=book/00_preview.md
 	@test -n "$(PAGE)" || { echo "Which page? make page PAGE=book/00_preview.md"; exit 1; }
-	@$(PY) tools/preview.py $(PAGE)
+	@$(PY) -m tools.preview $(PAGE)
 
 serve: book ## show the site on http://localhost:8000 (PORT=...)
 	@echo "http://localhost:$(PORT)  (stop with Ctrl-C)"
@@ -50,28 +50,28 @@ test-deep: book browser ## every test, the long ones too
 	@$(PYTEST) $(ARGS)
 
 browser: install
-	@$(PY) tools/browser.py --install
+	@$(PY) -m tools.browser --install
 
 lint: install ## ruff, and the book's rules for its sources
-	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) tools/check_prose.py
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m tools.check_prose
 
 format: install ## let ruff put the code in order
 	@$(PY) -m ruff check --fix . && $(PY) -m ruff format .
 
 notebooks: book ## run all notebooks of this build in a stand-in for Colab
-	@$(PY) tools/run_notebooks.py $(NAME)
+	@$(PY) -m tools.run_notebooks $(NAME)
 
 bundle: book ## one zip with all notebooks and the package, for places without network
-	@$(PY) tools/bundle.py
+	@$(PY) -m tools.bundle
 
 colab: ## inside Colab's own image: run published notebooks as a reader does (NOTEBOOKS=folder)
-	@python3 tools/colab_image.py $(NOTEBOOKS)
+	@python3 -m tools.colab_image $(NOTEBOOKS)
 
 release: install ## version, change log, commit and tag, on this machine only: make release VERSION=0.2.0
-	@$(PY) tools/release.py $(VERSION)
+	@$(PY) -m tools.release $(VERSION)
 
 publish: book ## push the site of a tagged commit to the branch that is read (REMOTE=origin)
-	@$(PY) tools/publish.py $(REMOTE)
+	@$(PY) -m tools.publish $(REMOTE)
 
 experiments: install ## run recorded experiments from scratch: make experiments NAME=matrix_products
 	@$(PY) -m experiments $(NAME)
@@ -80,14 +80,14 @@ experiments-verify: install ## do the records still follow from the code?
 	@$(PY) -m experiments --verify $(NAME)
 
 gpu-runs: install ## the long runs, on a GPU: make gpu-runs NAME=cifar10 DATA=folder (ARGS=--plan: list them)
-	@$(PY) tools/gpu_runs.py $(NAME) --root $(DATA) $(ARGS)
+	@$(PY) -m tools.gpu_runs $(NAME) --root $(DATA) $(ARGS)
 
 bench: install ## the budgets: build times, page weights, speed against other packages
-	@$(PY) tools/bench_book.py
-	@$(PY) tools/bench.py
+	@$(PY) -m tools.bench_book
+	@$(PY) -m tools.bench
 
 links: book ## do the links to other sites still lead somewhere?
-	@$(PY) tools/links.py
+	@$(PY) -m tools.links
 
 lock: install ## resolve requirements.in into requirements.txt, for every platform
 	@$(VENV)/bin/uv pip compile --universal --generate-hashes --python-version 3.11 requirements.in -o requirements.txt

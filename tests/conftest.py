@@ -11,7 +11,8 @@ import signal
 
 import numpy as np
 import pytest
-from browser import FLAGS, driver_complaint, find_chromium
+
+from tools.browser import FLAGS, driver_complaint, find_chromium
 
 # A shell ignores Ctrl-C in what it starts in the background, and processes inherit that: the tests
 # that stop a process with Ctrl-C would wait for ever.

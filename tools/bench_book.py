@@ -1,6 +1,6 @@
 """Measure what building and reading the book costs; print one table (`make bench`).
 
-    python tools/bench_book.py
+    python -m tools.bench_book
 
 Cold build (nothing cached), build after no change, build after one word of one chapter changed
 and back; the weight of the pages; the size of the environment. The working tree is left as it
@@ -24,7 +24,7 @@ BUDGETS = {"cold build": 300, "nothing changed": 10, "one chapter's prose change
 def build() -> float:
     """Seconds that one `make book` takes once the environment stands."""
     started = time.perf_counter()
-    subprocess.run([sys.executable, ROOT / "tools" / "build.py"], check=True)
+    subprocess.run([sys.executable, "-m", "tools.build"], cwd=ROOT, check=True)
     return time.perf_counter() - started
 
 
@@ -63,7 +63,7 @@ def main() -> int:
     print(f"| heaviest page, its HTML alone ({heaviest.name}), gzip | {weight:.0f} kB | |")
     print(f"| the whole site | {folder_size(BUILD / 'html') / 1e6:.1f} MB | |")
     print(f"| the environment | {folder_size(ROOT / '.venv') / 1e9:.1f} GB | |")
-    print("\nWeight of each page with all it loads: python tools/check_site.py --weights")
+    print("\nWeight of each page with all it loads: python -m tools.check_site --weights")
     return 0
 
 

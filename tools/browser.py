@@ -1,7 +1,7 @@
 """Find the Chromium that the browser tests drive; install it where that needs no question.
 
-    python tools/browser.py             prints the path
-    python tools/browser.py --install   the same, after installing what is missing
+    python -m tools.browser             prints the path
+    python -m tools.browser --install   the same, after installing what is missing
 
 The environment variable VITBOOK_CHROMIUM names another one.
 """
@@ -99,7 +99,7 @@ def install() -> None:
     none playwright's build."""
     import subprocess
 
-    from environment import apt_install, as_root
+    from tools.environment import apt_install, as_root
 
     driver = driver_complaint() is None or (apt_install("libatomic1") and not driver_complaint())
     if find_chromium() is not None or (is_debian() and apt_install("chromium")):

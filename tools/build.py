@@ -1,6 +1,6 @@
 """Build the site: execute what changed, render the pages, export the notebooks, check the result.
 
-    python tools/build.py           the whole book, into _build/html
+    python -m tools.build           the whole book, into _build/html
 
 When nothing changed since the last good build it says so and stops. Rendering always starts from
 a clean slate: it takes seconds, and remembered pages could hide a warning or an old output.
@@ -9,15 +9,19 @@ a clean slate: it takes seconds, and remembered pages could hide a warning or an
 from __future__ import annotations
 
 import argparse
-import gc
 import hashlib
 import json
+import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
+
+from tools import check_site, export_notebooks
+from tools.execute import cell_timeout, execute
+from tools.settings import read_settings
+from tools.site import Site
 
 ROOT = Path(__file__).resolve().parents[1]
 WATCHED = ["_config.yml", "_toc.yml", "requirements.txt", "pyproject.toml", "README.md"]
@@ -42,7 +46,6 @@ def sphinx(root: Path, build: Path, toc: Path, strict: bool) -> int:
     """Render the pages of `toc` into ``build/html``; with `strict` a warning is a failure."""
     from jupyter_book.sphinx import build_sphinx
     from myst_nb.core.execute import cache
-    from notebook_export.settings import read_settings
 
     cache.single_nb_execution = only_empty
     result = build_sphinx(
@@ -73,17 +76,6 @@ def only_empty(notebook, **options):
     return SimpleNamespace(nb=notebook, err=None, exc_string=None, time=0.0)
 
 
-def step(root: Path, name: str, *arguments: str) -> None:
-    """Run one of the other tools; end here when it fails."""
-    tool = root / "tools" / name
-    if tool.is_file():
-        sys.stdout.flush()
-        status = subprocess.run([sys.executable, str(tool), *arguments], cwd=root).returncode
-        if status:
-            why = "failed (above)" if status > 0 else f"was ended by signal {-status}"
-            raise SystemExit(f"make book: {name} {why}; the site is not finished.")
-
-
 def say_where(build: Path) -> None:
     page = build / "html" / "index.html"
     print(f"The site is in {page.parent}\nOpen {page.as_uri()} or run: make serve")
@@ -92,6 +84,7 @@ def say_where(build: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--force", action="store_true", help="also when nothing has changed")
+    parser.add_argument("--verbose", action="store_true", help="a line for each cell that was run")
     options = parser.parse_args()
     build = ROOT / "_build"
     stamp = build / "site.json"
@@ -103,14 +96,22 @@ def main() -> int:
         say_where(build)
         return 0
     stamp.unlink(missing_ok=True)
-    step(ROOT, "execute.py")
+    jobs = min(2, os.cpu_count() or 1)
+    if failures := execute(ROOT, build, [], jobs, cell_timeout(ROOT), options.verbose):
+        print("\n".join(failures), file=sys.stderr, end="")
+        raise SystemExit("make book: cells failed (above); the site is not finished.")
     print("Rendering the pages", flush=True)
     shutil.rmtree(build / "html", ignore_errors=True)  # no page outlives its source
     if sphinx(ROOT, build, ROOT / "_toc.yml", strict=True):
         raise SystemExit("make book: warnings or errors (above); the site is not finished.")
     (build / "html" / ".nojekyll").touch()  # so that GitHub Pages serves _static as well
-    step(ROOT, "export_notebooks.py")
-    step(ROOT, "check_site.py")
+    site = Site(build / "html", ROOT)  # read once, for the notebooks and for the check
+    try:
+        export_notebooks.write(read_settings(ROOT), site)
+    except ValueError as error:
+        raise SystemExit(f"make book: {error}; the site is not finished.") from None
+    if check_site.report(site):
+        raise SystemExit("make book: the site has defects (above); it is not finished.")
     stamp.write_text(json.dumps({"inputs": inputs}))
     print(f"Built in {time.monotonic() - started:.0f} s.")
     say_where(build)
@@ -118,5 +119,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    gc.disable()  # the trees of all pages stay: no garbage to look for, a fifth of the time
     sys.exit(main())

@@ -1,6 +1,6 @@
 """One zip for places without network: all notebooks, the package, and how to begin.
 
-    python tools/bundle.py      _build/attention-patch-by-patch-VERSION.zip (make bundle)
+    python -m tools.bundle      _build/attention-patch-by-patch-VERSION.zip (make bundle)
 
 A notebook's first cell installs the wheel that lies beside it, and names what else is missing.
 """
@@ -11,8 +11,8 @@ import sys
 import zipfile
 from pathlib import Path
 
-from notebook_export.notebook import NEEDED
-from notebook_export.settings import Settings, read_settings
+from tools.notebook_export.notebook import NEEDED
+from tools.settings import Settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 README = """\

@@ -8,11 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import yaml
-from digest import Sources, chapter_digest
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
-from notebook_export.settings import toc_files
+
+from tools.dependencies import Sources, chapter_digest
+from tools.settings import toc_files
 
 
 class Chapter:

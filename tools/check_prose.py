@@ -1,7 +1,7 @@
 """Check the sources of the book against its rules; one line for each finding.
 
-    python tools/check_prose.py                   every page of _toc.yml
-    python tools/check_prose.py 01_weighted       only pages whose name holds these words
+    python -m tools.check_prose                   every page of _toc.yml
+    python -m tools.check_prose 01_weighted       only pages whose name holds these words
 
 The rules are in tools/book_rules/; tests/book/test_book.py shows that each can fail.
 """
@@ -12,9 +12,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from book_rules import code, exercises, prose
-from book_rules.source import Book, Finding, read_book
-from notebook_export.reader import PageError
+from tools.book_rules import code, exercises, prose
+from tools.book_rules.source import Book, Finding, read_book
+from tools.pages.reader import PageError
 
 ROOT = Path(__file__).resolve().parents[1]
 RULES = [

@@ -1,8 +1,8 @@
 """Check the built site; print one line for each defect and fail if there is any.
 
-    python tools/check_site.py                the site in _build/html
-    python tools/check_site.py --weights      also list every page's weight
-    python tools/check_site.py FOLDER         another site
+    python -m tools.check_site                the site in _build/html
+    python -m tools.check_site --weights      also list every page's weight
+    python -m tools.check_site FOLDER         another site
 
 The checks are in tools/site_checks/. tests/tools/test_check_site.py plants each defect and sees it
 caught.
@@ -11,12 +11,11 @@ caught.
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 from pathlib import Path
 
-from site_checks import addresses, claims, content, weight
-from site_checks.pages import Finding, Site
+from tools.site import Finding, Site
+from tools.site_checks import addresses, claims, content, weight
 
 ROOT = Path(__file__).resolve().parents[1]
 CHECKS = [
@@ -55,12 +54,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
     parser.add_argument("--weights", action="store_true", help="list every page's weight")
     options = parser.parse_args(arguments)
-    site = Site(options.html, options.root)
+    return report(Site(options.html, options.root), options.weights)
+
+
+def report(site: Site, list_weights: bool = False) -> int:
+    """Print each defect, or that there is none; returns the exit status."""
     found = check_pages(site)
     for finding in found:
         print(finding, file=sys.stderr)
     weights = weight.weights(site)
-    if options.weights:
+    if list_weights:
         for name, bytes_ in sorted(weights.items(), key=lambda item: -item[1]):
             print(f"{bytes_ / 1000:8.0f} kB  {name}")
     if not found:
@@ -70,5 +73,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    gc.disable()  # the trees of all pages stay: no garbage to look for, a fifth of the time
     sys.exit(main())

@@ -1,6 +1,6 @@
 """Run a release's notebooks inside Colab's own image, as a reader would (a weekly check).
 
-    python3 tools/colab_image.py FOLDER       FOLDER: the published notebooks
+    python3 -m tools.colab_image FOLDER       FOLDER: the published notebooks
 
 Needs no environment of ours: the image's Python runs the notebooks, the install cell fetches the
 published package, and nothing but that may be new afterwards.
@@ -13,8 +13,9 @@ import tempfile
 from pathlib import Path
 
 import nbformat
-from colab_standin import child_environment, freeze
-from run_notebooks import install_as_a_reader_would, run_notebook
+
+from tools.colab_standin import child_environment, freeze
+from tools.run_notebooks import install_as_a_reader_would, run_notebook
 
 
 def main() -> int:

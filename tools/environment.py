@@ -76,6 +76,22 @@ def run(*command: str) -> None:
     subprocess.run(command, check=True)
 
 
+def run_briefly(*command: str) -> None:
+    """Run uv, and show what it says but for its list of a hundred packages."""
+    print("+ " + " ".join(command[:4]) + " ...", flush=True)
+    said = []
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        for line in process.stdout:
+            said.append(line)
+            if not line.startswith((" + ", " - ", " ~ ", " Downloaded ")):
+                print(line, end="", flush=True)
+    if process.returncode:
+        print("".join(said), end="", flush=True)
+        raise subprocess.CalledProcessError(process.returncode, command)
+
+
 def run_quietly(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -132,7 +148,7 @@ def has_ensurepip() -> bool:
     return importlib.util.find_spec("ensurepip") is not None
 
 
-def install(root: Path, venv: Path, torch: str, pip: list[str]) -> None:
+def install(root: Path, venv: Path, torch: str, pip: list[str], run=run_briefly) -> None:
     """Fill the environment from the lock, and put this checkout's package into it."""
     lock = (root / "requirements.txt").read_text("utf8")
     python, uv = str(venv / "bin/python"), str(venv / "bin/uv")
@@ -153,7 +169,7 @@ def install(root: Path, venv: Path, torch: str, pip: list[str]) -> None:
         run(*into, "--no-deps", "--no-build-isolation", "-e", str(root))
 
 
-def ensure(root: Path, venv: Path, torch: str | None) -> bool:
+def ensure(root: Path, venv: Path, torch: str | None, verbose: bool = False) -> bool:
     """Make the environment unless it is as wanted; says whether there was anything to do.
 
     Without a word on `torch`, what is there stays: the CPU build is chosen once.
@@ -170,7 +186,7 @@ def ensure(root: Path, venv: Path, torch: str | None) -> bool:
     reuse = {**stamp, "digest": "unfinished"} == begun
     pip = pip_of(venv, reuse)
     write_stamp(venv, begun)
-    install(root, venv, torch, pip)
+    install(root, venv, torch, pip, run if verbose else run_briefly)
     write_stamp(venv, target)
     return True
 
@@ -178,12 +194,13 @@ def ensure(root: Path, venv: Path, torch: str | None) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--torch", choices=sorted(DISK), help="cpu: without the CUDA libraries")
+    parser.add_argument("--verbose", action="store_true", help="all that uv says")
     parser.add_argument("--venv", type=Path, default=ROOT / ".venv")
     options = parser.parse_args()
     if sys.version_info < OLDEST:
         raise SystemExit(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}.")
     try:
-        ensure(ROOT, options.venv.resolve(), options.torch)
+        ensure(ROOT, options.venv.resolve(), options.torch, options.verbose)
     except InstallError as error:
         raise SystemExit(f"make install: {error}") from None
     except subprocess.CalledProcessError as error:

@@ -1,8 +1,8 @@
 """Execute the chapters whose digest changed, two at a time, into the cache that the pages are
 built from.
 
-    python tools/execute.py                     every chapter of _toc.yml
-    python tools/execute.py book/00_preview.md  only this one
+    python -m tools.execute                     every chapter of _toc.yml
+    python -m tools.execute book/00_preview.md  only this one
 
 A failing cell (an exception, anything on stderr, a time-out) makes this command fail, this time
 and every time until it is mended; nothing of a failed chapter enters the cache.
@@ -26,9 +26,11 @@ from pathlib import Path
 
 import nbclient
 import yaml
-from chapters import Chapter, Store, find_chapters
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
+from tqdm import tqdm
+
+from tools.chapters import Chapter, Store, find_chapters
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -43,10 +45,53 @@ class CellError(Exception):
         )
 
 
+class Progress:
+    """One bar over the cells that are run, with the chapters in work; or a line for each cell.
+
+    Args:
+        chapters: those that will be run.
+        verbose: lines instead of the bar.
+    """
+
+    def __init__(self, chapters: list[Chapter], verbose: bool):
+        self.started, self.verbose = time.monotonic(), verbose
+        self.lock, self.running = threading.Lock(), []
+        cells = sum(len(chapter.cells) for chapter in chapters)
+        often = 0.5 if sys.stdout.isatty() else 30
+        self.bar = tqdm(
+            total=cells, unit="cell", file=sys.stdout, disable=verbose, mininterval=often, ncols=100
+        )
+
+    def say(self, line: str) -> None:
+        with self.lock:
+            self.bar.clear()
+            print(f"[{time.monotonic() - self.started:6.1f} s] {line}", flush=True)
+
+    def begin(self, chapter: Chapter) -> None:
+        self._running(self.running.append, chapter.name.rpartition("/")[2])
+
+    def end(self, chapter: Chapter) -> None:
+        self._running(self.running.remove, chapter.name.rpartition("/")[2])
+
+    def _running(self, change, name: str) -> None:
+        with self.lock:
+            change(name)
+            self.bar.set_description(", ".join(sorted(self.running)), refresh=False)
+
+    def cell(self, line: str) -> None:
+        if self.verbose:
+            self.say(line)
+        with self.lock:
+            self.bar.update()
+
+    def close(self) -> None:
+        self.bar.close()
+
+
 class Client(nbclient.NotebookClient):
     """Runs one chapter: reports each cell, and takes anything written to stderr as a failure."""
 
-    def __init__(self, chapter: Chapter, say, sockets: Path, **options):
+    def __init__(self, chapter: Chapter, progress: Progress, sockets: Path, **options):
         manager = AsyncKernelManager(
             kernel_name="python3",
             kernel_spec_manager=KernelSpecManager(kernel_dirs=[]),  # this very Python, no other
@@ -56,7 +101,7 @@ class Client(nbclient.NotebookClient):
         super().__init__(chapter.notebook, km=manager, kernel_name="python3", **options)
         self.owns_km = True  # so that the kernel ends with its chapter
         self.shutdown_kernel = "immediate"
-        self.chapter, self.say, self.done = chapter, say, 0
+        self.chapter, self.progress, self.done = chapter, progress, 0
 
     async def async_execute_cell(self, cell, cell_index, **options):
         if cell.cell_type != "code" or not cell.source.strip():
@@ -84,7 +129,7 @@ class Client(nbclient.NotebookClient):
                 reason = "wrote to stderr, which would appear on the page:\n" + plain(output.text)
                 raise CellError(self.chapter.name, where, reason, cell.source)
         self.chapter.cell_seconds.append(time.monotonic() - start)
-        self.say(f"{self.chapter.name}  {label}  {self.chapter.cell_seconds[-1]:.1f} s")
+        self.progress.cell(f"{self.chapter.name}  {label}  {self.chapter.cell_seconds[-1]:.1f} s")
         return cell
 
 
@@ -151,26 +196,31 @@ def sockets_folder():
 
 
 def run_chapter(
-    chapter: Chapter, say, sockets: Path, environment: dict[str, str], timeout: int
+    chapter: Chapter, progress: Progress, sockets: Path, environment: dict[str, str], timeout: int
 ) -> Chapter:
     """Run all cells of one chapter in a fresh kernel, in the chapter's folder."""
     start = time.monotonic()
     client = Client(
         chapter,
-        say,
+        progress,
         sockets,
         timeout=timeout,
         startup_timeout=120,
         record_timing=False,  # it would enter the cells' metadata, and with it the key in the cache
     )
-    client.execute(cwd=str(chapter.path.parent), env=environment)
+    progress.begin(chapter)
+    try:
+        client.execute(cwd=str(chapter.path.parent), env=environment)
+    finally:
+        progress.end(chapter)
     chapter.seconds = time.monotonic() - start
     return chapter
 
 
-def execute(root: Path, build: Path, pages: list[Path], jobs: int, timeout: int) -> list[str]:
+def execute(
+    root: Path, build: Path, pages: list[Path], jobs: int, timeout: int, verbose: bool = False
+) -> list[str]:
     """Execute what is stale. Returns the reports of what failed (empty: all is well)."""
-    started = time.monotonic()
     chapters = find_chapters(root, pages)
     store = Store(build / ".jupyter_cache")
     stale = [chapter for chapter in chapters if not store.is_fresh(chapter)]
@@ -181,33 +231,33 @@ def execute(root: Path, build: Path, pages: list[Path], jobs: int, timeout: int)
     for chapter in stale:
         store.forget(chapter)
 
-    lock = threading.Lock()
-
-    def say(line: str) -> None:
-        with lock:
-            print(f"[{time.monotonic() - started:6.1f} s] {line}", flush=True)
-
     environment = kernel_environment(root, build)
     build_font_cache(environment)
-    say(f"{len(stale)} of {len(chapters)} chapters to execute, {min(jobs, len(stale))} at a time")
-    reports = run_all(stale, store, say, environment, jobs, timeout)
+    print(f"{len(stale)} of {len(chapters)} chapters to execute, {min(jobs, len(stale))} at a time")
+    progress = Progress(stale, verbose)
+    try:
+        reports = run_all(stale, store, progress, environment, jobs, timeout)
+    finally:
+        progress.close()
     if not pages:
         store.drop_others(chapters)
     slow = sorted((c for c in stale if c.seconds), key=lambda c: c.seconds, reverse=True)[:3]
-    say(
+    progress.say(
         f"executed {len(stale) - len(reports)} of {len(stale)}; slowest: "
         + (", ".join(f"{c.name} {c.seconds:.1f} s" for c in slow) or "none")
     )
     return reports
 
 
-def run_all(stale, store: Store, say, environment: dict[str, str], jobs: int, timeout: int):
+def run_all(
+    stale, store: Store, progress: Progress, environment: dict[str, str], jobs: int, timeout: int
+):
     """Run chapters side by side, and keep each as it ends. Returns the reports of failures."""
     finished: queue.Queue = queue.Queue()
 
     def work(chapter: Chapter, sockets: Path) -> None:
         try:
-            finished.put((run_chapter(chapter, say, sockets, environment, timeout), None))
+            finished.put((run_chapter(chapter, progress, sockets, environment, timeout), None))
         except CellError as failure:
             finished.put((chapter, failure.report))
         except Exception as error:
@@ -224,7 +274,7 @@ def run_all(stale, store: Store, say, environment: dict[str, str], jobs: int, ti
                     store.keep(chapter)
                 else:
                     failures.append(report)
-                    say(f"{chapter.name}  FAILED")
+                    progress.say(f"{chapter.name}  FAILED")
         except KeyboardInterrupt:
             print("stopped", file=sys.stderr, flush=True)
             shutil.rmtree(sockets, ignore_errors=True)
@@ -242,11 +292,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("pages", nargs="*", type=Path, help="pages to execute; default: all")
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
     parser.add_argument("--build", type=Path, help="default: _build in the repository")
+    parser.add_argument("--verbose", action="store_true", help="a line for each cell")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     options = parser.parse_args(arguments)
     root = options.root.resolve()
     build = (options.build or root / "_build").resolve()
-    failures = execute(root, build, options.pages, options.jobs, cell_timeout(root))
+    failures = execute(
+        root, build, options.pages, options.jobs, cell_timeout(root), options.verbose
+    )
     print("\n".join(failures), file=sys.stderr, end="")
     return 1 if failures else 0
 

@@ -2,7 +2,7 @@
 
     make gpu-runs DATA=data                        all of them
     make gpu-runs ARGS=--plan                      only print the commands and the models' sizes
-    python tools/gpu_runs.py mnist --seeds 3 4     a part; what is done is not done again
+    python -m tools.gpu_runs mnist --seeds 3 4     a part; what is done is not done again
 
 Each run learns from nine tenths of the training images ("fit"). What is looked at on the way, the
 time to an accuracy too, is looked at on the tenth that is left out ("validation"). The test images

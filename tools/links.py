@@ -1,6 +1,6 @@
 """Ask every address outside the site that the built pages link to whether it still answers.
 
-    python tools/links.py     the site in _build/html; fails when an address is gone
+    python -m tools.links     the site in _build/html; fails when an address is gone
 
 Only a clear "not found" counts (404, 410, an unknown host). A server that refuses robots or is
 busy is reported and does not fail. It needs the network, so it runs weekly and not in `make test`.

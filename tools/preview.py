@@ -1,6 +1,6 @@
 """Execute and render one page on its own, quickly, into its own folder.
 
-    python tools/preview.py book/attention/01_weighted_average.md
+    python -m tools.preview book/attention/01_weighted_average.md
 
 The page lands in ``_build/preview/<stem>/html``. Several previews can run at the same time, and
 none touches the real site. Warnings are shown and do not stop the preview; references to other
@@ -14,8 +14,9 @@ import sys
 from pathlib import Path
 
 import yaml
-from build import ROOT, sphinx
-from execute import cell_timeout, execute
+
+from tools.build import ROOT, sphinx
+from tools.execute import cell_timeout, execute
 
 COMPANIONS = ["appendix/bibliography"]  # so that citations resolve
 
@@ -30,7 +31,7 @@ def main() -> int:
     name = page.relative_to(book).with_suffix("").as_posix()
     build = ROOT / "_build" / "preview" / page.stem
     build.mkdir(parents=True, exist_ok=True)
-    failures = execute(ROOT, build, [page], jobs=1, timeout=cell_timeout(ROOT))
+    failures = execute(ROOT, build, [page], jobs=1, timeout=cell_timeout(ROOT), verbose=True)
     if failures:
         print("\n".join(failures), file=sys.stderr)
         return 1

@@ -1,7 +1,7 @@
 """Publish the built site as a release: on the branch gh-pages, once as a whole and once for good.
 
-    python tools/publish.py            push to origin
-    python tools/publish.py REMOTE     push to another repository
+    python -m tools.publish            push to origin
+    python -m tools.publish REMOTE     push to another repository
 
 The branch holds the newest release at its top, and each release in a folder of its own (v0.2.0/),
 which no later release touches: a class that stays on one finds its pages, notebooks and package
@@ -17,8 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from notebook_export.settings import BRANCH, read_settings
-from release import git
+from tools.release import git
+from tools.settings import BRANCH, read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 

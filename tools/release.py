@@ -1,6 +1,6 @@
 """Make a release: one version, one commit, one tag. Nothing leaves this machine.
 
-    python tools/release.py 0.2.0      (make release VERSION=0.2.0)
+    python -m tools.release 0.2.0      (make release VERSION=0.2.0)
 
 The version stands in pyproject.toml and nowhere else. It is written there, the section
 "Unreleased" of CHANGELOG.md gets version and date, both are committed and tagged, and a second

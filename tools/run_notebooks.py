@@ -3,8 +3,8 @@
 They and the package are taken from `_build/html`, served on this machine under the address of the
 release, as the published branch would be.
 
-    python tools/run_notebooks.py                 all notebooks and scripts
-    python tools/run_notebooks.py 00_preview      only those
+    python -m tools.run_notebooks                 all notebooks and scripts
+    python -m tools.run_notebooks 00_preview      only those
 
 In a stand-in for Colab (tools/colab_standin.py) the install cell runs once, and `pip freeze` must
 then show our package more and nothing else. Each notebook runs in a kernel of its own, then the
@@ -31,13 +31,14 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import colab_standin as standin
 import nbclient
 import nbformat
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
-from notebook_export.notebook import SOLUTION
-from notebook_export.settings import Settings, read_settings
+
+from tools import colab_standin as standin
+from tools.notebook_export.notebook import SOLUTION
+from tools.settings import Settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 CELL_SECONDS, SCRIPT_SECONDS = 300, 900

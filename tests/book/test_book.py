@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from book_rules import code, exercises, prose
-from book_rules.source import read_book
-from check_prose import RULES, check
-from notebook_export.reader import PageError
+from tools.book_rules import code, exercises, prose
+from tools.book_rules.source import read_book
+from tools.check_prose import RULES, check
+from tools.pages.reader import PageError
 
 ROOT = Path(__file__).resolve().parents[2]
 

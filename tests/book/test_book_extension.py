@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from notebook_export.settings import read_settings
+from tools.settings import read_settings
 from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
@@ -272,11 +272,11 @@ $x^2$
 def build_site(root, name="_build"):
     """The exit status of a strict build, in a process of its own: Sphinx keeps global state."""
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; import build; "
+        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from tools import build; "
         "root = Path(sys.argv[2]); "
         "sys.exit(build.sphinx(root, root / sys.argv[3], root / '_toc.yml', strict=True))"
     )
-    return subprocess.run([sys.executable, "-c", code, ROOT / "tools", root, name]).returncode
+    return subprocess.run([sys.executable, "-c", code, ROOT, root, name]).returncode
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ import re
 import shlex
 from pathlib import Path
 
-import gpu_runs
 import pytest
-from gpu_runs import RUNS, Run, main, parameters, summary, time_to
 
+from tools import gpu_runs
+from tools.gpu_runs import RUNS, Run, main, parameters, summary, time_to
 from vitbook.cli import _parser
 from vitbook.recipes import settings_of, train_config
 

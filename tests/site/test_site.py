@@ -17,13 +17,14 @@ from threading import Thread
 import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from check_site import check
-from export_notebooks import build_wheel
-from notebook_export.settings import read_settings
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
-from run_notebooks import prove
-from site_checks.pages import Site
-from site_checks.weight import LIMIT
+
+from tools.check_site import check
+from tools.export_notebooks import build_wheel
+from tools.run_notebooks import prove
+from tools.settings import read_settings
+from tools.site import Site
+from tools.site_checks.weight import LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"

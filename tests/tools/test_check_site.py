@@ -3,9 +3,10 @@
 import os
 
 import pytest
-from check_site import check, main
-from site_checks.pages import Site
-from site_checks.weight import weights
+
+from tools.check_site import check, main
+from tools.site import Site
+from tools.site_checks.weight import weights
 
 REPOSITORY = "https://github.com/somebody/book"
 PAGE = "chapters/01_first.html"
@@ -244,7 +245,7 @@ def test_a_heavy_page_is_caught_with_its_largest_parts(site):
 
 def test_the_weight_counts_pictures_of_style_sheets_but_no_font_that_is_only_declared(site):
     def weigh():
-        from site_checks.weight import compressed
+        from tools.site_checks.weight import compressed
 
         compressed.cache_clear()
         return weights(Site(site, site.parents[1]))[PAGE]

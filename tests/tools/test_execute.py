@@ -5,12 +5,13 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from chapters import Store, find_chapters
-from digest import Sources, chapter_digest, needs
-from execute import execute, merge_streams
 from myst_nb.core.read import read_myst_markdown_notebook
 from nbformat import NotebookNode
-from notebook_export.settings import toc_files
+
+from tools.chapters import Store, find_chapters
+from tools.dependencies import Sources, chapter_digest, needs
+from tools.execute import execute, merge_streams
+from tools.settings import toc_files
 
 FRONT = """---
 jupytext:
@@ -130,7 +131,7 @@ def test_a_cell_whose_code_or_tags_change_makes_its_chapter_stale(repository, ed
 
 def test_another_python_makes_every_chapter_stale(repository, monkeypatch):
     before = digests(repository)
-    monkeypatch.setattr("digest.platform.python_version", lambda: "3.99.0")
+    monkeypatch.setattr("tools.dependencies.platform.python_version", lambda: "3.99.0")
     after = digests(repository)
     assert all(before[name] != after[name] for name in before)
 
@@ -199,7 +200,8 @@ def test_two_chapters_run_side_by_side_and_are_not_run_again(repository, capfd):
     write(repository / "book/part/two.md", page("Two", MEET.format(mine=there, other=here)))
     assert run(repository) == []
     first = capfd.readouterr().out
-    assert "one  cell 2/2" in first
+    assert "3/3" in first  # one bar over the cells of both
+    assert "one  cell 2/2" not in first
     assert "slowest:" in first
     (printed,), (value,) = outputs_of(repository, "one")
     assert printed.text == "1 0 book\n"
@@ -210,6 +212,12 @@ def test_two_chapters_run_side_by_side_and_are_not_run_again(repository, capfd):
     write(repository / "book/one.md", prose)
     assert run(repository) == []
     assert "nothing to execute" in capfd.readouterr().out
+
+
+def test_who_asks_for_more_gets_a_line_for_each_cell(repository, capfd):
+    write(repository / "book/one.md", page("One", "1 + 1", "1 + 2"))
+    execute(repository, repository / "_build", [repository / "book/one.md"], 1, 20, verbose=True)
+    assert "one  cell 2/2" in capfd.readouterr().out
 
 
 BROKEN = [

@@ -10,12 +10,14 @@ from pathlib import Path
 import jupytext
 import nbformat
 import pytest
-from export_notebooks import export, main
 from IPython.core.inputtransformer2 import TransformerManager
-from notebook_export.notebook import BOOTSTRAP, NEEDED
-from notebook_export.reader import PageError, read_blocks
-from notebook_export.settings import pages_url, read_settings
-from run_notebooks import solutions
+
+from tools.export_notebooks import export, main
+from tools.notebook_export.notebook import BOOTSTRAP, NEEDED
+from tools.pages.reader import PageError, read_blocks
+from tools.run_notebooks import solutions
+from tools.settings import pages_url, read_settings
+from tools.site import Site
 
 SITE = "https://somebody.github.io/book/v1.0.0"
 AT_TAG = "https://github.com/somebody/book/blob/v1.0.0"
@@ -89,7 +91,7 @@ def book(tmp_path):
 
     def exported(markdown):
         write(markdown)
-        return export(read_settings(tmp_path), tmp_path / "_build")
+        return export(read_settings(tmp_path), Site(tmp_path / "_build/html", tmp_path))
 
     exported.root, exported.write = tmp_path, write
     return exported
@@ -266,7 +268,7 @@ def test_what_cannot_be_translated_is_an_error_with_file_and_line(book, myst, li
 def test_a_page_without_a_title_is_an_error(book):
     (book.root / "pages/ch/01_sums.md").write_text(f"{FRONT}\nText\n")
     with pytest.raises(PageError, match="does not begin with its title"):
-        export(read_settings(book.root), book.root / "_build")
+        export(read_settings(book.root), Site(book.root / "_build/html", book.root))
 
 
 EXERCISE = """Some text.
@@ -430,7 +432,7 @@ def test_two_pages_of_one_name_are_an_error(book):
     path = book.root / "_build/html/objects.inv"
     path.write_bytes(head + zlib.compress(inventory.encode()))
     with pytest.raises(PageError, match="another page is called 01_sums"):
-        export(read_settings(book.root), book.root / "_build")
+        export(read_settings(book.root), Site(book.root / "_build/html", book.root))
 
 
 def test_the_command_puts_notebook_script_and_package_beside_each_other(book, capsys):

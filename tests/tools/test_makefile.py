@@ -7,12 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import browser
-import environment
-import links
 import pytest
 import yaml
-from build import WATCHED_FOLDERS, digest
+
+from tools import browser, environment, links
+from tools.build import WATCHED_FOLDERS, digest
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text("utf8")
@@ -51,8 +50,8 @@ def test_recipes_stay_short():
 
 
 def test_the_tools_that_make_calls_exist():
-    tools = set(re.findall(r"tools/\w+\.py", MAKEFILE))
-    assert {tool for tool in tools if not (ROOT / tool).is_file()} == set()
+    tools = set(re.findall(r"-m tools\.(\w+)", MAKEFILE))
+    assert {tool for tool in tools if not (ROOT / "tools" / f"{tool}.py").is_file()} == set()
     assert len(tools) > 5
 
 
@@ -152,7 +151,7 @@ def checkout(tmp_path, monkeypatch):
             (venv / "bin/python").symlink_to(sys.executable)
         return ["pip"]
 
-    def install(root, venv, torch, pip):
+    def install(root, venv, torch, pip, run):
         calls.append(torch)
         if (root / "broken").exists():
             raise subprocess.CalledProcessError(1, ["uv"])
@@ -248,7 +247,8 @@ def test_an_incomplete_python_is_helped_or_explained(
 
 
 def test_the_environment_tool_needs_nothing_but_python():
-    code = "import sys; sys.path.insert(0, 'tools'); import environment, browser, build, links"
+    names = "environment, browser, links"
+    code = f"import sys; sys.path.insert(0, '.'); from tools import {names}"
     isolated = [sys.executable, "-I", "-S", "-c", code]
     assert subprocess.run(isolated, cwd=ROOT, capture_output=True).returncode == 0
 
@@ -379,3 +379,13 @@ def test_the_link_check_tells_gone_from_busy(monkeypatch):
 
     assert answer(404) == ("404", True)
     assert answer(429) == ("429", False)
+
+
+def test_an_install_is_told_briefly_and_a_failure_in_full(capfd):
+    code = "print('Prepared 2 packages'); print(' + torch==1'); raise SystemExit({})"
+    environment.run_briefly(sys.executable, "-c", code.format(0))
+    assert "Prepared 2" in (said := capfd.readouterr().out)
+    assert said.splitlines()[1:] == ["Prepared 2 packages"]
+    with pytest.raises(subprocess.CalledProcessError):
+        environment.run_briefly(sys.executable, "-c", code.format(1))
+    assert " + torch==1" in capfd.readouterr().out

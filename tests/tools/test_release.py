@@ -6,10 +6,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from bundle import bundle
-from notebook_export.settings import BRANCH, read_settings
-from publish import publish
-from release import check, git, main, release
+
+from tools.bundle import bundle
+from tools.publish import publish
+from tools.release import check, git, main, release
+from tools.settings import BRANCH, read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 DAY = datetime.date(2026, 1, 31)

@@ -5,12 +5,12 @@ import sys
 import urllib.request
 from pathlib import Path
 
-import colab_standin as standin
 import pytest
-import run_notebooks
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from notebook_export.settings import read_settings
-from run_notebooks import (
+
+from tools import colab_standin as standin
+from tools import run_notebooks
+from tools.run_notebooks import (
     Passed,
     install_as_a_reader_would,
     led_to,
@@ -18,6 +18,7 @@ from run_notebooks import (
     run_script,
     served,
 )
+from tools.settings import read_settings
 
 
 def run(tmp_path, *sources, solution=""):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from notebook_export.directives import DIRECTIVES
-from notebook_export.inline import TOKEN
-from notebook_export.notebook import GATES
+from tools.notebook_export.directives import DIRECTIVES
+from tools.notebook_export.notebook import GATES
+from tools.pages.inline import TOKEN
 
 from .source import Book, Chapter, Finding, Item
 

@@ -10,9 +10,10 @@ from functools import cached_property
 from pathlib import Path
 
 from IPython.core.inputtransformer2 import TransformerManager
-from notebook_export.reader import Block, Directive, Fence, Page, PageError, Text, read_page
-from notebook_export.settings import toc_files
 from yaml import safe_load
+
+from tools.pages.reader import Block, Directive, Fence, Page, PageError, Text, read_page
+from tools.settings import toc_files
 
 CONTAINERS = {"admonition", "note", "tip", "warning", "important", "dropdown", "claim", "figure"}
 CONTAINERS |= {"table", "list-table", "tab-set", "tab-item"}

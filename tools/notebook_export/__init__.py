@@ -1,9 +1,6 @@
 """Turn the book's MyST pages into plain notebooks for Colab.
 
-    reader      a page as a list of blocks: text, code fences, directives, code cells
-    inline      roles, links and math inside a stretch of text
-    settings    titles, addresses and the release tag, from _config.yml and pyproject.toml
-    site        numbers, titles and link targets, from the built pages
+    targets     numbers, titles and link targets, from the built pages
     references  author-year citations, from references.bib
     directives  one function for each directive
     notebook    blocks in order -> cells with stable ids

@@ -13,8 +13,9 @@ from typing import Protocol
 from markdown_it import MarkdownIt
 from sphinx.directives.code import LiteralInclude, LiteralIncludeReader
 
-from .inline import display_math, one_line_math
-from .reader import Block, Directive
+from tools.pages.inline import display_math, one_line_math
+from tools.pages.reader import Block, Directive
+
 from .roles import PageLinks
 
 ADMONITIONS = {"note": "Note", "tip": "Tip", "warning": "Warning", "important": "Important"}

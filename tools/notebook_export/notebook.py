@@ -10,11 +10,12 @@ import jupytext
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from tools.pages.inline import translate
+from tools.pages.reader import Block, Directive, Fence, Page, PageError, Text
+from tools.settings import Settings
+
 from .directives import DIRECTIVES, details, fence
-from .inline import translate
-from .reader import Block, Directive, Fence, Page, PageError, Text
 from .roles import PageLinks
-from .settings import Settings
 
 # What the package needs beside itself, as Python and as pip call it.
 NEEDED = {

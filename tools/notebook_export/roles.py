@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .inline import Inline
+from tools.pages.inline import Inline
+from tools.settings import Settings
+
 from .references import References
-from .settings import Settings
-from .site import Site
+from .targets import Targets
 
 
 class PageLinks:
@@ -16,13 +17,13 @@ class PageLinks:
 
     Args:
         settings: the book's settings.
-        site: the built site.
+        site: what the built site knows.
         references: the book's literature.
         document: the page's name in the table of contents.
     """
 
     def __init__(
-        self, settings: Settings, site: Site, references: References, document: str
+        self, settings: Settings, site: Targets, references: References, document: str
     ) -> None:
         self.settings, self.site, self.references = settings, site, references
         self.document = document

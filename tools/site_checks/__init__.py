@@ -1,6 +1,5 @@
 """What the built site is checked for. Each check is a function: site -> findings.
 
-pages       the site as parsed pages, and what a finding is
 content     alt texts, remnants of the source, errors in outputs, ids, placeholders
 addresses   links, anchors, downloads, launch buttons, third-party resources
 weight      how many bytes a page makes a reader load

@@ -10,9 +10,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from bs4 import Tag
-from notebook_export.settings import read_settings
 
-from .pages import Finding, Page, Site, shorten
+from tools.settings import read_settings
+from tools.site import Finding, Page, Site, shorten
 
 NOT_LOADED = {
     "canonical",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from bs4 import Tag
 
-from .pages import Finding, Page, Site
+from tools.site import Finding, Page, Site
 
 ASSERTION = re.compile(r"\bassert\b|\bassert_\w+\(")
 

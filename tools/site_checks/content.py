@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from .pages import Finding, Page, Site, shorten
+from tools.site import Finding, Page, Site, shorten
 
 REMNANTS = {
     "a MyST fence": re.compile(r"```|^\s*:::+", re.MULTILINE),

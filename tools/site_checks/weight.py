@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from tools.site import Finding, Page, Site
+
 from .addresses import css_addresses, loaded, local_path
-from .pages import Finding, Page, Site
 
 LIMIT = 1_000_000  # bytes
 FONT_FACE = re.compile(r"@font-face\s*\{[^}]*\}")

@@ -5,49 +5,41 @@ from __future__ import annotations
 import json
 import posixpath
 from functools import cached_property
-from pathlib import Path
 
-from bs4 import BeautifulSoup, Tag
+from bs4 import Tag
 from docutils.nodes import make_id
 from myst_nb.core.variables import format_plain_text
 from sphinx.util.inventory import InventoryFile
 
+from tools.site import Page, Site
 
-class Site:
-    """The built pages under `build/html` and the values their runs glued.
+
+class Targets:
+    """What the notebooks point at: the pages of the built site, and the values their runs glued.
 
     Args:
-        build: the build folder, `_build`.
-        base_url: the address the site will have, with a trailing slash.
+        site: the built site.
+        base_url: the address it will have, with a trailing slash.
     """
 
-    def __init__(self, build: Path, base_url: str) -> None:
-        self.html = build / "html"
-        self.executed = build / "jupyter_execute"
-        self.base_url = base_url
-        self._pages: dict[str, BeautifulSoup] = {}
-        self._by_id: dict[str, dict[str, Tag]] = {}
+    def __init__(self, site: Site, base_url: str) -> None:
+        self.site, self.base_url = site, base_url
+        self.executed = site.html.parent / "jupyter_execute"
 
-    def page(self, uri: str) -> BeautifulSoup:
-        """The parsed page behind an address such as `book/index.html`."""
-        if uri not in self._pages:
-            path = self.html / uri
-            if not path.is_file():
-                raise KeyError(f"the built site has no {uri}: build the book first")
-            self._pages[uri] = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
-        return self._pages[uri]
+    def page(self, uri: str) -> Page:
+        """The page behind an address such as `book/index.html`."""
+        if uri not in self.site.pages:
+            raise KeyError(f"the built site has no {uri}: build the book first")
+        return self.site.pages[uri]
 
     def element(self, uri: str, anchor: str) -> Tag | None:
         """The element with that id on a page."""
-        if uri not in self._by_id:
-            found = self.page(uri).find_all(id=True)
-            self._by_id[uri] = {element["id"]: element for element in found}
-        return self._by_id[uri].get(anchor)
+        return self.page(uri).by_id.get(anchor)
 
     @cached_property
     def _inventory(self) -> dict[tuple[str, str], tuple[str, str]]:
         """(role, name) -> (address, title), from Sphinx's objects.inv."""
-        path = self.html / "objects.inv"
+        path = self.site.html / "objects.inv"
         if not path.is_file():
             raise KeyError(f"{path} is missing: build the book first")
         with path.open("rb") as file:
