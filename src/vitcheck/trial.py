@@ -13,6 +13,7 @@ import zlib
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -158,7 +159,11 @@ class Trial:
 
     def pair(self, value, name="the result") -> tuple:
         """Stop unless `value` is a tuple of two; return it."""
-        if value is None or value is ... or (isinstance(value, tuple) and ... in _plain(value)):
+        if (
+            value is None
+            or value is ...
+            or (isinstance(value, tuple) and any(item is ... for item in value))
+        ):
             raise _Unanswered
         if not isinstance(value, tuple | list) or len(value) != 2:
             self.fail(f"{name} should be a pair (two values), got {_kind(value)}")
@@ -261,13 +266,11 @@ def _agree(got: Tensor, want, tolerance: float) -> bool:
     return torch.allclose(got.double(), want, rtol=tolerance, atol=tolerance)
 
 
-def _plain(values: tuple) -> list:
-    return [value for value in values if not isinstance(value, Tensor)]
-
-
 def _kind(value) -> str:
     if isinstance(value, tuple | list):
         return f"a {type(value).__name__} of {len(value)}"
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
+    if isinstance(value, np.ndarray):
+        return f"a numpy array of shape {value.shape}"
     return f"{type(value).__name__} {value!r}"

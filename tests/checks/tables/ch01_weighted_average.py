@@ -1,0 +1,357 @@
+"""Chapter 1: weights by hand, cross-attention, masks, and a leak detector."""
+
+import math
+
+import torch
+from case import Case, stub
+
+from vitcheck.ch01_weighted_average import (
+    check_cross_attention,
+    check_leak_detector,
+    check_masked_weights,
+    check_weights_by_hand,
+    check_window_mask,
+)
+
+# --- weights by hand --------------------------------------------------------------------------
+
+LN2, LN5 = math.log(2), math.log(5)
+RIGHT = [1 / 8, 2 / 8, 5 / 8]
+
+# --- cross-attention --------------------------------------------------------------------------
+
+
+def cross(x, context, w_q, w_k, w_v, *, scale=None, dim=-1, swap=False, values=None):
+    if swap:
+        x, context = context, x
+    q, k, v = x @ w_q, context @ w_k, context @ w_v
+    weights = (q @ k.T / (scale or q.shape[-1] ** 0.5)).softmax(dim)
+    return weights @ (v if values is None else values(v)), weights
+
+
+def cross_by_loops(x, context, w_q, w_k, w_v):
+    rows = []
+    for q in x @ w_q:
+        raised = torch.stack([(q @ k / 3**0.5).exp() for k in context @ w_k])
+        rows.append(raised / raised.sum())
+    weights = torch.stack(rows)
+    return torch.einsum("ij,jd->id", weights, context @ w_v), weights
+
+
+def cross_by_einsum_in_float64(*inputs):
+    x, context, w_q, w_k, w_v = (tensor.double() for tensor in inputs)
+    q, k = torch.einsum("qD,Dd->qd", x, w_q), torch.einsum("kD,Dd->kd", context, w_k)
+    weights = (torch.einsum("qd,kd->qk", q, k) / math.sqrt(q.shape[1])).softmax(-1)
+    return torch.einsum("qk,kD,Dv->qv", weights, context, w_v), weights
+
+
+def cross_fused(x, context, w_q, w_k, w_v):
+    q, k, v = x @ w_q, context @ w_k, context @ w_v
+    attention = torch.nn.functional.scaled_dot_product_attention
+    return attention(q[None], k[None], v[None])[0], cross(x, context, w_q, w_k, w_v)[1]
+
+
+def cross_in_numpy(*inputs):
+    return tuple(tensor.numpy() for tensor in cross(*inputs))
+
+
+def no_exponential(x, context, w_q, w_k, w_v):
+    scores = (x @ w_q) @ (context @ w_k).T
+    weights = scores / scores.sum(1, keepdim=True)
+    return weights @ context @ w_v, weights
+
+
+def unnormalised(x, context, w_q, w_k, w_v):
+    weights = ((x @ w_q) @ (context @ w_k).T / 3**0.5).exp()
+    return weights @ context @ w_v, weights
+
+
+def by_the_number_of_keys(x, context, w_q, w_k, w_v):
+    return cross(x, context, w_q, w_k, w_v, scale=len(context) ** 0.5)
+
+
+def variant(**options):
+    return lambda *inputs: cross(*inputs, **options)
+
+
+# --- window mask ------------------------------------------------------------------------------
+
+
+def window(n, width):
+    distance = torch.arange(n)[:, None] - torch.arange(n)[None, :]
+    return (distance >= 0) & (distance < width)
+
+
+def blocks(n, width):
+    i, j = torch.arange(n)[:, None], torch.arange(n)[None, :]
+    return (i // width == j // width) & (j <= i)
+
+
+# --- masked weights ---------------------------------------------------------------------------
+
+
+def masked(scores, mask):
+    return scores.masked_fill(~mask, -math.inf).softmax(-1)
+
+
+def masked_by_hand(scores, mask):
+    top = torch.where(mask, scores, -math.inf).amax(-1, keepdim=True)
+    raised = torch.where(mask, scores - top, -math.inf).exp()
+    return raised / raised.sum(-1, keepdim=True)
+
+
+def masked_by_loops(scores, mask):
+    result = torch.zeros_like(scores)
+    flat = mask.expand(scores.shape).reshape(-1, scores.shape[-1])
+    rows = result.view(-1, scores.shape[-1])
+    for row, allowed, some in zip(rows, flat, scores.reshape(rows.shape), strict=True):
+        row[allowed] = some[allowed].softmax(0)
+    return result
+
+
+def renormalised(scores, mask):
+    weights = scores.softmax(-1) * mask
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def full_masks_only(scores, mask):
+    return masked(scores, mask if mask.ndim == scores.ndim else torch.ones_like(scores).bool())
+
+
+# --- leak detector ----------------------------------------------------------------------------
+
+
+def change(tokens, j):
+    changed = tokens.clone()
+    changed[j] = torch.randn(tokens.shape[1], generator=torch.Generator().manual_seed(j))
+    return changed
+
+
+def detector(layer, tokens):
+    before = layer(tokens)
+    return any(
+        not torch.equal(layer(change(tokens, j))[:j], before[:j]) for j in range(1, len(tokens))
+    )
+
+
+def by_gradient(layer, tokens):
+    jacobian = torch.autograd.functional.jacobian(layer, tokens)
+    return (jacobian.abs().sum((1, 3)).triu(1) > 0).any()
+
+
+def by_einsum_of_the_gradient(layer, tokens):
+    jacobian = torch.autograd.functional.jacobian(layer, tokens)
+    return bool(torch.einsum("iajb->ij", jacobian.square()).triu(1).any())
+
+
+def by_cutting(layer, tokens):
+    whole = layer(tokens)
+    return not all(
+        torch.allclose(layer(tokens[:n]), whole[:n], atol=1e-9) for n in range(1, len(tokens))
+    )
+
+
+def all_outputs(layer, tokens):
+    return any(
+        not torch.equal(layer(change(tokens, j)), layer(tokens)) for j in range(1, len(tokens))
+    )
+
+
+def itself_too(layer, tokens):
+    return any(
+        not torch.equal(layer(change(tokens, j))[: j + 1], layer(tokens)[: j + 1])
+        for j in range(1, len(tokens))
+    )
+
+
+def last_token_only(layer, tokens):
+    return not torch.equal(layer(change(tokens, -1 % len(tokens)))[:-1], layer(tokens)[:-1])
+
+
+def neighbours_only(layer, tokens):
+    return any(
+        not torch.equal(layer(change(tokens, j))[j - 1], layer(tokens)[j - 1])
+        for j in range(1, len(tokens))
+    )
+
+
+def past_instead_of_future(layer, tokens):
+    return any(
+        not torch.equal(layer(change(tokens, j))[j + 1 :], layer(tokens)[j + 1 :])
+        for j in range(len(tokens) - 1)
+    )
+
+
+def coarse(layer, tokens):
+    return any(
+        not torch.allclose(layer(change(tokens, j))[:j], layer(tokens)[:j], atol=1e-2)
+        for j in range(1, len(tokens))
+    )
+
+
+def shifted(layer, tokens):
+    def moved(j):
+        changed = tokens.clone()
+        changed[j] += 1.0
+        return layer(changed)[:j]
+
+    return any(
+        not torch.allclose(moved(j), layer(tokens)[:j], atol=1e-9) for j in range(1, len(tokens))
+    )
+
+
+def in_place_detector(layer, tokens):
+    tokens[-1] += 1
+    return True
+
+
+def not_written(*inputs):
+    raise NotImplementedError
+
+
+STUBS = (stub, lambda *inputs: None, not_written)
+
+CASES = [
+    Case(
+        check_weights_by_hand,
+        right=(RIGHT, [3.5, 4.5]),
+        also={
+            "rounded": ((0.13, 0.25, 0.63), (3.5, 4.5)),
+            "rounded down": ((0.12, 0.25, 0.62), (3.44, 4.48)),
+            "tensors": (torch.tensor(RIGHT), torch.tensor([3.5, 4.5])),
+            "arrays": (torch.tensor(RIGHT).numpy(), torch.tensor([3.5, 4.5]).numpy()),
+        },
+        mistakes={
+            "scores": (
+                ([0, LN2 / (LN2 + LN5), LN5 / (LN2 + LN5)], [3.0, 5.0]),
+                "score of 0 does not mean",
+            ),
+            "not divided": (([1, 2, 5], [28, 36]), "sum to"),
+            "turned round": (([5 / 8, 2 / 8, 1 / 8], [5.5, 2.5]), "third score is the largest"),
+            "guessed": (([0.2, 0.3, 0.5], [3.6, 4.4]), "exponentials of their scores"),
+            "two weights": (([0.25, 0.75], [2, 6]), "how many weights"),
+            "negative": (([-0.5, 0.5, 1.0], [0, 8]), "negative"),
+            "values added": ((RIGHT, [12, 12]), "without their weights"),
+            "plain mean": ((RIGHT, [4, 4]), "same weight"),
+            "swapped": ((RIGHT, [4.5, 3.5]), "each other's place"),
+            "outside": ((RIGHT, [28, 36]), "triangle"),
+            "off": ((RIGHT, [3.0, 4.5]), "your"),
+            "three entries": ((RIGHT, [3.5, 4.5, 0.0]), "two entries"),
+        },
+        stubs=((..., ...), ([0.125, ..., ...], ...), (None, None)),
+    ),
+    Case(
+        check_cross_attention,
+        right=cross,
+        also={
+            "loops": cross_by_loops,
+            "einsum, float64 inside": cross_by_einsum_in_float64,
+            "fused": cross_fused,
+            "a list": lambda *inputs: list(cross(*inputs)),
+        },
+        mistakes={
+            "asked and asking swapped": (variant(swap=True), "queries should come from x"),
+            "self-attention": (lambda x, c, *w: cross(x, x, *w), "context is never asked"),
+            "out of order": (lambda *inputs: cross(*inputs)[::-1], "output first"),
+            "output only": (lambda *inputs: cross(*inputs)[0], "pair"),
+            "columns": (variant(dim=0), "columns sum to one"),
+            "not divided": (unnormalised, "sum to one"),
+            "no exponential": (no_exponential, "exponential"),
+            "keys by w_q": (lambda x, c, q, k, v: cross(x, c, q, q, v), "keys context w_k"),
+            "w_q and w_k swapped": (lambda x, c, q, k, v: cross(x, c, k, q, v), "keys context w_k"),
+            "not scaled": (variant(scale=1.0), "not scaled"),
+            "by the tokens' width": (variant(scale=5**0.5), "width of the tokens"),
+            "by d": (variant(scale=3.0), "scale by d"),
+            "by the number of keys": (by_the_number_of_keys, "number of keys"),
+            "by 7": (variant(scale=7.0), "divided by 7.00"),
+            "values turned": (variant(values=lambda v: v.flip(0)), "average of the values"),
+            "values doubled": (variant(values=lambda v: 2 * v), "average of the values"),
+            "numpy": (cross_in_numpy, "got a numpy array of shape"),
+        },
+        stubs=(*STUBS, lambda *inputs: (..., ...)),
+    ),
+    Case(
+        check_window_mask,
+        right=window,
+        also={
+            "triangles": lambda n, w: torch.ones(n, n, dtype=torch.bool).tril().triu(1 - w),
+            "loops": lambda n, w: torch.tensor(
+                [[0 <= i - j < w for j in range(n)] for i in range(n)]
+            ),
+        },
+        mistakes={
+            "turned": (lambda n, w: window(n, w).T, "which axis is the query"),
+            "opposite": (lambda n, w: ~window(n, w), "other way round"),
+            "numbers": (lambda n, w: window(n, w).float(), "torch.bool"),
+            "one more": (lambda n, w: window(n, w + 1), "who is counted"),
+            "one less": (lambda n, w: window(n, w - 1), "who is counted"),
+            "no end": (lambda n, w: window(n, n), "ever close"),
+            "both sides": (lambda n, w: window(n, w) | window(n, w).T, "see a later one"),
+            "not itself": (lambda n, w: window(n, w).tril(-1), "look at itself"),
+            "one ahead": (
+                lambda n, w: torch.ones(n, n, dtype=torch.bool).tril(1).triu(1 - w),
+                "see a later one",
+            ),
+            "blocks": (blocks, "moved by one"),
+            "3 or 4 only": (lambda n, w: window(n, 3 if w == 3 else 4), "width 1"),
+            "6 at most": (lambda n, w: window(n, min(w, 6)), "longer than the text"),
+            "one row": (lambda n, w: window(n, w)[0], "shape"),
+        },
+        stubs=STUBS,
+    ),
+    Case(
+        check_masked_weights,
+        right=masked,
+        also={
+            "by hand": masked_by_hand,
+            "loops": masked_by_loops,
+            "where": lambda s, m: torch.where(m, s, -math.inf).softmax(-1),
+            "float64 inside": lambda s, m: masked(s.double(), m),
+            "einsum": lambda s, m: torch.einsum("...k->...k", masked(s, m)),
+        },
+        mistakes={
+            "scores of 0": (lambda s, m: (s * m).softmax(-1), "e to the power 0 is 1"),
+            "-3": (lambda s, m: s.masked_fill(~m, -3.0).softmax(-1), "forbidden key still has"),
+            "-12": (lambda s, m: s.masked_fill(~m, -12.0).softmax(-1), "weight of exactly zero"),
+            "-1e4": (lambda s, m: s.masked_fill(~m, -1e4).softmax(-1), "smaller than every score"),
+            "-1e9": (lambda s, m: s.masked_fill(~m, -1e9).softmax(-1), "smaller than every score"),
+            "no mask": (lambda s, m: s.softmax(-1), "forbidden key still has weight"),
+            "opposite": (lambda s, m: masked(s, ~m), "does True mean"),
+            "after the softmax": (lambda s, m: s.softmax(-1) * m, "mask after the softmax"),
+            "doubled": (lambda s, m: masked(2 * s, m), "exponentials of their scores"),
+            "uniform": (lambda s, m: m / m.sum(-1, keepdim=True), "exponentials of their scores"),
+            "renormalised": (renormalised, "very large score"),
+            "less 1e4": (lambda s, m: (s - 1e4 * ~m).softmax(-1), "very large score"),
+            "in place": (
+                lambda s, m: s.masked_fill_(~m, -math.inf).softmax(-1),
+                "in place",
+            ),
+            "full masks only": (full_masks_only, "serve every query"),
+        },
+        stubs=STUBS,
+    ),
+    Case(
+        check_leak_detector,
+        right=detector,
+        also={
+            "gradient": by_gradient,
+            "einsum": by_einsum_of_the_gradient,
+            "cutting": by_cutting,
+            "numpy's bool": lambda layer, tokens: by_gradient(layer, tokens).numpy()[()],
+        },
+        mistakes={
+            "always": (lambda layer, tokens: True, "does not leak"),
+            "never": (lambda layer, tokens: False, "mean over all tokens"),
+            "all outputs": (all_outputs, "mixes no tokens"),
+            "itself too": (itself_too, "mixes no tokens"),
+            "past": (past_instead_of_future, "causal attention"),
+            "last token only": (last_token_only, "change every token"),
+            "neighbours only": (neighbours_only, "compare neighbours only"),
+            "coarse": (coarse, "tolerance"),
+            "shifted": (shifted, "same to all its features"),
+            "in place": (in_place_detector, "in place"),
+            "a number": (lambda layer, tokens: 0.3, "True or False"),
+        },
+        stubs=STUBS,
+    ),
+]
