@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -62,15 +61,12 @@ class ScoreAttention(nn.Module):
 
     Args:
         embed_dim: D, the width of a token.
-        num_heads: 1.
         head_dim: d, the width of queries and keys.
         normaliser: How scores (..., N) become weights, a key of `NORMALISERS`.
         scaled: Whether the scores are divided by the root of d.
     """
 
-    def __init__(
-        self, *, embed_dim: int, num_heads: int, head_dim: int, normaliser: str, scaled: bool
-    ):
+    def __init__(self, *, embed_dim: int, head_dim: int, normaliser: str, scaled: bool):
         super().__init__()
         self.factor = 1 / math.sqrt(head_dim) if scaled else 1.0
         self.normalise = NORMALISERS[normaliser]
@@ -99,7 +95,11 @@ def images(part: str, scale: float = 1.0) -> Pointer:
 
 def build(condition: dict, seed: int) -> VisionTransformer:
     torch.manual_seed(seed)
-    return VisionTransformer(**MODEL, attn_layer=partial(ScoreAttention, **condition))
+
+    def one_head(embed_dim: int, num_heads: int) -> ScoreAttention:
+        return ScoreAttention(embed_dim=embed_dim, **condition)
+
+    return VisionTransformer(**MODEL, attn_layer=one_head)
 
 
 def looks(model: VisionTransformer, pictures: Tensor) -> dict[str, list[float]]:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from experiments.machinery.experiment import Experiment, Outcome, logged, scaled
 from experiments.machinery.image_sets import checksums, image_set
 from experiments.machinery.measures import parameters, thin
-from vitbook.encoder import EncoderBlock
+from vitbook.encoder import Encoder, EncoderBlock
 from vitbook.training import TrainConfig, evaluate, train
 from vitbook.vit import VisionTransformer
 
@@ -68,10 +68,9 @@ class Block(nn.Module):
 def build(without: str, seed: int) -> VisionTransformer:
     torch.manual_seed(seed)
     model = VisionTransformer(**MODEL)
-    encoder = model.encoder
-    encoder.blocks = nn.ModuleList(Block(block, without) for block in encoder.blocks)
-    if without == "norm":
-        encoder.norm = nn.Identity()  # the last one too
+    blocks = [Block(block, without) for block in model.encoder.blocks]
+    norm = nn.Identity() if without == "norm" else model.encoder.norm  # the last one too
+    model.encoder = Encoder(blocks, norm)
     return model
 
 

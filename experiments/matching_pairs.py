@@ -34,8 +34,8 @@ CONTROLS = {
 IMAGES = {"train": 20_000, "validation": 2_000, "test": 2_000}
 MIXERS = {
     "attention": MultiHeadSelfAttention,
-    "uniform": UniformAttention,
-    "none": NoMixing,
+    "uniform": lambda embed_dim, num_heads: UniformAttention(embed_dim=embed_dim),
+    "none": lambda embed_dim, num_heads: NoMixing(embed_dim=embed_dim),
 }
 
 

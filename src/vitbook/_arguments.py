@@ -7,7 +7,7 @@ import math
 import operator
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def whole(name: str, value, at_least: int = 1) -> int:
@@ -54,6 +54,13 @@ def one_of(name: str, value, choices) -> str:
     if value not in choices:
         words = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {words}; got {value!r}")
+    return value
+
+
+def module(name: str, value) -> nn.Module:
+    """A module that was built, not its class."""
+    if not isinstance(value, nn.Module):
+        raise TypeError(f"{name} must be a torch.nn.Module, got {value!r} ({type(value).__name__})")
     return value
 
 

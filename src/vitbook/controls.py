@@ -1,6 +1,6 @@
 """What an attention layer is compared with: layers that mix tokens without looking, or not at all.
 
-Each fits `EncoderBlock(attn_layer=...)` and has the value and output projections of attention, so
+Each fits `EncoderBlock(attn=...)` and has the value and output projections of attention, so
 that only the choice of whom to listen to is missing.
 """
 
@@ -12,20 +12,22 @@ from torch import Tensor, nn
 from vitbook import _arguments as check
 
 
-class UniformAttention(nn.Module):
+class _Control(nn.Module):
+    """The two projections that attention has and a control keeps."""
+
+    def __init__(self, *, embed_dim: int):
+        super().__init__()
+        embed_dim = check.whole("embed_dim", embed_dim)
+        self.value = nn.Linear(embed_dim, embed_dim)
+        self.proj = nn.Linear(embed_dim, embed_dim)
+
+
+class UniformAttention(_Control):
     """Every token listens to all tokens equally: the mean of the values, then a projection.
 
     Args:
         embed_dim: D, the width of a token.
-        num_heads: Taken and kept for the shape of the weights; it changes nothing else.
     """
-
-    def __init__(self, *, embed_dim: int, num_heads: int = 1):
-        super().__init__()
-        embed_dim = check.whole("embed_dim", embed_dim)
-        self.num_heads = check.whole("num_heads", num_heads)
-        self.value = nn.Linear(embed_dim, embed_dim)
-        self.proj = nn.Linear(embed_dim, embed_dim)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""
@@ -34,26 +36,18 @@ class UniformAttention(nn.Module):
         return self.proj(v.mean(dim=1, keepdim=True).expand_as(x))  # (B, 1, D) -> (B, N, D)
 
     def attention_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The weights in use: 1 / N everywhere, (B, h, N, N)."""
+        """The weights in use: 1 / N everywhere, (B, 1, N, N)."""
         _refuse(mask)
         B, N, _ = check.floats("x", x, "(B, N, D)").shape
-        return x.new_full((B, self.num_heads, N, N), 1 / N)
+        return x.new_full((B, 1, N, N), 1 / N)
 
 
-class NoMixing(nn.Module):
+class NoMixing(_Control):
     """Every token listens to itself only: two projections, no token sees another.
 
     Args:
         embed_dim: D, the width of a token.
-        num_heads: Taken and kept for the shape of the weights; it changes nothing else.
     """
-
-    def __init__(self, *, embed_dim: int, num_heads: int = 1):
-        super().__init__()
-        embed_dim = check.whole("embed_dim", embed_dim)
-        self.num_heads = check.whole("num_heads", num_heads)
-        self.value = nn.Linear(embed_dim, embed_dim)
-        self.proj = nn.Linear(embed_dim, embed_dim)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""
@@ -61,11 +55,11 @@ class NoMixing(nn.Module):
         return self.proj(self.value(check.floats("x", x, "(B, N, D)")))
 
     def attention_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The weights in use: the identity, (B, h, N, N)."""
+        """The weights in use: the identity, (B, 1, N, N)."""
         _refuse(mask)
         B, N, _ = check.floats("x", x, "(B, N, D)").shape
         identity = torch.eye(N, dtype=x.dtype, device=x.device)
-        return identity.repeat(B, self.num_heads, 1, 1)
+        return identity.repeat(B, 1, 1, 1)
 
 
 def _refuse(mask: Tensor | None) -> None:

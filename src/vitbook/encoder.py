@@ -1,12 +1,11 @@
 """The residual block and its stack, pre- or post-norm. Introduced in chapter 9."""
 
-from collections.abc import Callable
+from collections.abc import Iterable
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitbook import _arguments as check
-from vitbook.attention import MultiHeadSelfAttention
 
 
 class MLP(nn.Module):
@@ -38,13 +37,11 @@ class EncoderBlock(nn.Module):
 
     Args:
         embed_dim: D, the width of a token.
-        num_heads: h, given to the attention layer.
+        attn: What mixes the tokens: a module called as ``attn(x, mask)`` that returns the shape
+            of x, for example a :class:`~vitbook.attention.MultiHeadSelfAttention`.
         mlp_ratio: Hidden width of the MLP over D.
         norm_first: True for pre-norm (ViT), False for post-norm (the first Transformer).
         dropout: Share of each branch's output dropped while training.
-        attn_layer: What mixes the tokens, called as ``attn_layer(embed_dim=D, num_heads=h)``. The
-            layer it returns is called as ``layer(x, mask)`` and returns the shape of x. Bind
-            further arguments with ``functools.partial``.
 
     Source: Dosovitskiy et al. 2021, equations 2 and 3; Vaswani et al. 2017, section 3.1.
     """
@@ -53,18 +50,17 @@ class EncoderBlock(nn.Module):
         self,
         *,
         embed_dim: int,
-        num_heads: int,
+        attn: nn.Module,
         mlp_ratio: float = 4.0,
         norm_first: bool = True,
         dropout: float = 0.0,
-        attn_layer: Callable[..., nn.Module] = MultiHeadSelfAttention,
     ):
         super().__init__()
         embed_dim = check.whole("embed_dim", embed_dim)
         hidden_dim = int(embed_dim * check.real("mlp_ratio", mlp_ratio, above=0))
         self.norm_first = check.truth("norm_first", norm_first)
         self.norm1 = nn.LayerNorm(embed_dim, eps=1e-6)
-        self.attn = attn_layer(embed_dim=embed_dim, num_heads=num_heads)
+        self.attn = check.module("attn", attn)
         self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6)
         self.mlp = MLP(embed_dim=embed_dim, hidden_dim=hidden_dim, dropout=dropout)
         self.dropout = nn.Dropout(check.fraction("dropout", dropout))
@@ -82,40 +78,23 @@ class EncoderBlock(nn.Module):
 
 
 class Encoder(nn.Module):
-    """A stack of blocks. Pre-norm blocks leave the stream raw, so a last norm follows them.
+    """A stack of blocks, which need not be alike, and the norm after the last one.
 
     Args:
-        depth: L, the number of blocks.
-        embed_dim, num_heads, mlp_ratio, norm_first, dropout, attn_layer: As in
-            :class:`EncoderBlock`.
+        blocks: Modules called as ``block(x, mask)``, in their order.
+        norm: What follows them. Pre-norm blocks leave the stream raw, so a ``LayerNorm`` follows;
+            post-norm blocks need nothing, ``nn.Identity()``.
 
     Source: Dosovitskiy et al. 2021, equations 1 to 4.
     """
 
-    def __init__(
-        self,
-        *,
-        depth: int,
-        embed_dim: int,
-        num_heads: int,
-        mlp_ratio: float = 4.0,
-        norm_first: bool = True,
-        dropout: float = 0.0,
-        attn_layer: Callable[..., nn.Module] = MultiHeadSelfAttention,
-    ):
+    def __init__(self, blocks: Iterable[nn.Module], norm: nn.Module):
         super().__init__()
-        self.blocks = nn.ModuleList(
-            EncoderBlock(
-                embed_dim=embed_dim,
-                num_heads=num_heads,
-                mlp_ratio=mlp_ratio,
-                norm_first=norm_first,
-                dropout=dropout,
-                attn_layer=attn_layer,
-            )
-            for _ in range(check.whole("depth", depth))
-        )
-        self.norm = nn.LayerNorm(embed_dim, eps=1e-6) if norm_first else nn.Identity()
+        blocks = [check.module(f"blocks[{i}]", block) for i, block in enumerate(blocks)]
+        if not blocks:
+            raise ValueError("blocks must hold at least one block, got none")
+        self.blocks = nn.ModuleList(blocks)
+        self.norm = check.module("norm", norm)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""

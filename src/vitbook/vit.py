@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from vitbook import _arguments as check
 from vitbook.attention import MultiHeadSelfAttention
-from vitbook.encoder import Encoder
+from vitbook.encoder import Encoder, EncoderBlock
 from vitbook.patches import PatchEmbedding
 from vitbook.positions import (
     FixedPositions,
@@ -48,8 +48,9 @@ class VisionTransformer(nn.Module):
         positions: "learned", "sincos_1d", "sincos_2d", "rotary" (on the grid) or "none".
         norm_first: True for pre-norm blocks, False for post-norm.
         dropout: Share dropped after the positions, within the MLP and at the end of each branch.
-        attn_layer: What mixes the tokens, see :class:`~vitbook.encoder.EncoderBlock`. With rotary
-            positions it is called with ``rotary=`` too.
+        attn_layer: Makes what mixes the tokens of one block; called as
+            ``attn_layer(embed_dim=D, num_heads=h)``, with rotary positions with ``rotary=`` too.
+            Bind further arguments with ``functools.partial``.
 
     Raises:
         TypeError, ValueError: An argument is not what it has to be; the message names it.
@@ -91,15 +92,18 @@ class VisionTransformer(nn.Module):
             head_dim = embed_dim // check.whole("num_heads", num_heads)
             rotary = RotaryPositions(grid=grid, head_dim=head_dim, num_prefix=num_prefix)
             attn_layer = partial(attn_layer, rotary=rotary)
-        self.encoder = Encoder(
-            depth=depth,
-            embed_dim=embed_dim,
-            num_heads=num_heads,
-            mlp_ratio=mlp_ratio,
-            norm_first=norm_first,
-            dropout=dropout,
-            attn_layer=attn_layer,
+        blocks = (
+            EncoderBlock(
+                embed_dim=embed_dim,
+                attn=attn_layer(embed_dim=embed_dim, num_heads=num_heads),
+                mlp_ratio=mlp_ratio,
+                norm_first=norm_first,
+                dropout=dropout,
+            )
+            for _ in range(check.whole("depth", depth))
         )
+        norm = nn.LayerNorm(embed_dim, eps=1e-6) if norm_first else nn.Identity()
+        self.encoder = Encoder(blocks, norm)
         self.head = nn.Linear(embed_dim, check.whole("num_classes", num_classes))
         self.apply(_init_weights)
         nn.init.trunc_normal_(self.head.weight, std=0.02)  # at first all classes are equal
