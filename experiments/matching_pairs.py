@@ -130,8 +130,8 @@ def cuts(model: VisionTransformer, test: MatchingPairs) -> dict[str, float]:
     metrics = {}
     for name, arrow in forbidden.items():
         with torch.no_grad():
-            x = model.positions(model.patch_embed(test.images))  # (n, N, D)
-            logits = model.forward_head(model.encoder(x, ~arrow[:, None]))  # (n, 2)
+            features = model.forward_features(test.images, ~arrow[:, None])  # (n, N, D)
+            logits = model.forward_head(features)  # (n, 2)
         right = logits.argmax(dim=1) == test.labels
         metrics[f"accuracy_cut_{name}"] = float(right.float().mean())
     return metrics

@@ -113,13 +113,19 @@ class VisionTransformer(nn.Module):
         """How many tokens stand before the patches: 1 with a class token, else 0."""
         return 0 if self.cls_token is None else 1
 
-    def forward_features(self, images: Tensor) -> Tensor:
-        """Images (B, C, H, W) -> tokens after the last norm (B, N, D), class token first."""
+    def embed(self, images: Tensor) -> Tensor:
+        """Images (B, C, H, W) -> tokens before the first block (B, N, D), class token first."""
         x = self.patch_embed(images)  # (B, N, D)
         if self.cls_token is not None:
             x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)  # (B, N + 1, D)
-        x = self.dropout(self.positions(x))
-        return self.encoder(x)
+        return self.dropout(self.positions(x))
+
+    def forward_features(self, images: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Images (B, C, H, W) -> tokens after the last norm (B, N, D), class token first.
+
+        The mask, broadcastable to (B, h, N, N) and True = may attend, holds in every block.
+        """
+        return self.encoder(self.embed(images), mask)
 
     def forward_head(self, features: Tensor) -> Tensor:
         """Tokens (B, N, D) -> logits (B, num_classes)."""

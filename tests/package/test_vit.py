@@ -95,6 +95,39 @@ def test_forward_is_features_then_head(positions, pool, tokens):
     assert net(x).shape == (B, CLASSES)
 
 
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+@pytest.mark.parametrize(("pool", "tokens"), [("cls", N + 1), ("mean", N)])
+def test_features_are_the_embedded_tokens_after_every_block(positions, pool, tokens):
+    net, x = model(positions=positions, pool=pool), images()
+    embedded = net.embed(x)
+    assert embedded.shape == (B, tokens, D)
+    expected = embedded
+    for block in net.encoder.blocks:
+        expected = block(expected)
+    assert_close(net.forward_features(x), net.encoder.norm(expected))
+    if positions == "learned":
+        patches = embedded[:, net.num_prefix :] - net.positions.table[net.num_prefix :]
+        assert_close(patches, net.patch_embed(x))
+        assert_close(
+            embedded[:, 0] - net.positions.table[0],
+            (net.cls_token[:, 0] if pool == "cls" else net.patch_embed(x)[:, 0]).expand(B, D),
+        )
+
+
+def test_a_mask_reaches_every_block_of_the_model():
+    net, x = model(pool="mean"), images()
+    alone = torch.eye(N, dtype=torch.bool)  # every token attends to itself only
+    before = net.forward_features(x, alone)
+    x[:, :, :P, :P] += 1  # the first patch
+    changed = (net.forward_features(x, alone) - before).abs().amax(dim=(0, 2)) > 1e-6
+    assert changed.nonzero().tolist() == [[0]]
+    assert_close(net.forward_features(x, torch.ones_like(alone)), net.forward_features(x))
+    one = torch.ones(B, 1, N, N, dtype=torch.bool)
+    one[1, :, :, 5] = False  # in the second image nobody looks at patch 5
+    apart = (net.forward_features(x, one) - net.forward_features(x)).abs().amax(dim=(1, 2)) > 1e-6
+    assert apart.tolist() == [False, True, False]
+
+
 def test_images_in_a_batch_do_not_see_each_other():
     net, x = model(), images()
     assert_close(net(x), torch.cat([net(x[i : i + 1]) for i in range(B)]), atol=1e-6, rtol=1e-5)
@@ -269,6 +302,12 @@ BAD_INPUT = [
     ("images-size", lambda: model()(images().mT), ValueError, "(B, 3, 6, 8), got (3, 3, 8, 6)"),
     ("images-axes", lambda: model()(images()[0]), ValueError, "images must have the axes"),
     ("images-bytes", lambda: model()(images().byte()), TypeError, "images must hold floating-po"),
+    (
+        "mask",
+        lambda: model().forward_features(images(), torch.ones(N, N)),
+        TypeError,
+        "mask must b",
+    ),
     ("features", lambda: model().forward_head(torch.zeros(B, D)), ValueError, "axes (B, N, D)"),
     (
         "features-width",
