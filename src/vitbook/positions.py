@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from vitbook import _arguments as check
 
 
-def sincos_1d(n: int, dim: int, *, base: float = 10000.0) -> Tensor:
+def sincos_1d(n: int, dim: int, *, base: float = 10000.0, centred: bool = False) -> Tensor:
     """Positions 0 ... n - 1 as sines and cosines of falling frequency.
 
     Column 2 i is sin(position * base^(-2 i / dim)), column 2 i + 1 the cosine of the same angle.
@@ -16,6 +16,8 @@ def sincos_1d(n: int, dim: int, *, base: float = 10000.0) -> Tensor:
         n: Number of positions.
         dim: Width of the table, even.
         base: The slowest wave is about base times slower than the fastest.
+        centred: Whether the mean row is taken off, so that nothing is left that all positions
+            share. Of few positions and a large base it is most of the table.
 
     Returns:
         Table (n, dim), float.
@@ -28,10 +30,12 @@ def sincos_1d(n: int, dim: int, *, base: float = 10000.0) -> Tensor:
     """
     angles = _angles(check.whole("n", n), check.whole("dim", dim), base, "dim")
     table = torch.stack([angles.sin(), angles.cos()], dim=-1)  # (n, dim / 2, 2)
-    return table.flatten(1).to(torch.get_default_dtype())
+    return _finished(table.flatten(1), centred)
 
 
-def sincos_2d(grid: int | tuple[int, int], dim: int, *, base: float = 10000.0) -> Tensor:
+def sincos_2d(
+    grid: int | tuple[int, int], dim: int, *, base: float = 10000.0, centred: bool = False
+) -> Tensor:
     """Patches of a grid as sines and cosines of their column and of their row.
 
     A quarter of the width each: sin(column), cos(column), sin(row), cos(row), with dim / 4
@@ -41,7 +45,8 @@ def sincos_2d(grid: int | tuple[int, int], dim: int, *, base: float = 10000.0) -
     Args:
         grid: (rows, columns) of patches; one number means a square.
         dim: Width of the table, divisible by 4.
-        base: As in :func:`sincos_1d`.
+        base: As in :func:`sincos_1d`; the published tables have 10000.
+        centred: As in :func:`sincos_1d`; the published tables are not.
 
     Returns:
         Table (rows * columns, dim), float, row by row.
@@ -56,7 +61,7 @@ def sincos_2d(grid: int | tuple[int, int], dim: int, *, base: float = 10000.0) -
     dim = check.whole("dim", dim)
     row, col = _axial(rows, cols, dim, base, "dim")
     table = torch.cat([col.sin(), col.cos(), row.sin(), row.cos()], dim=-1)
-    return table.to(torch.get_default_dtype())
+    return _finished(table, centred)
 
 
 def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -212,6 +217,13 @@ def _angles(n: int, dim: int, base: float, name: str) -> Tensor:
         raise ValueError(f"{name} must be even, got {dim}")
     frequency = base ** -(torch.arange(0, dim, 2, dtype=torch.float64) / dim)  # (dim / 2,)
     return torch.arange(n, dtype=torch.float64)[:, None] * frequency
+
+
+def _finished(table: Tensor, centred: bool) -> Tensor:
+    """A table (N, dim) in the default number type, its mean row taken off if that was asked."""
+    if check.truth("centred", centred):
+        table = table - table.mean(dim=0)
+    return table.to(torch.get_default_dtype())
 
 
 def _axial(rows: int, cols: int, dim: int, base: float, name: str) -> tuple[Tensor, Tensor]:

@@ -62,7 +62,7 @@ def test_parameters_are_counted_together_and_shared_ones_once():
 def test_what_cannot_be_counted_is_refused():
     with pytest.raises(TypeError, match="call must be a module or a function, got Tensor"):
         count_multiplies(torch.ones(3))
-    with pytest.raises(TypeError, match="modules must be .*, got dict"):
+    with pytest.raises(TypeError, match="got dict"):
         count_parameters(nn.Identity(), {})
 
 

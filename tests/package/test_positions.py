@@ -67,6 +67,27 @@ def test_one_number_as_grid_means_a_square():
     assert torch.equal(sincos_2d(3, DIM), sincos_2d((3, 3), DIM))
 
 
+def test_a_smaller_base_turns_faster():
+    assert_close(sincos_1d(N, 4, base=100.0)[:, 2], torch.sin(torch.arange(N) / 10))
+    grid = sincos_2d((ROWS, COLS), 8, base=16.0)
+    assert_close(grid[:COLS, 1], torch.sin(torch.arange(COLS) / 4))
+
+
+@pytest.mark.parametrize("table", [sincos_1d, lambda n, *a, **k: sincos_2d((ROWS, COLS), *a, **k)])
+@pytest.mark.parametrize("base", [10.0, 10000.0])
+def test_a_centred_table_has_lost_its_mean_row_and_nothing_else(table, base):
+    plain, centred = table(N, DIM, base=base), table(N, DIM, base=base, centred=True)
+    assert_close(centred.mean(dim=0), torch.zeros(DIM), atol=1e-6, rtol=0)
+    assert_close(centred - centred[:1], plain - plain[:1])
+    assert centred.dtype == torch.get_default_dtype()
+
+
+def test_most_of_the_published_table_of_a_small_grid_is_one_vector():
+    table = sincos_2d(4, 32)  # of its mean square
+    assert table.mean(dim=0).square().sum() > 0.85 * table.square().sum(dim=1).mean()
+    assert not torch.equal(sincos_2d(4, 32, base=10.0), table)
+
+
 @pytest.mark.parametrize("dim", [4, 8, 12])
 def test_small_widths_are_finite_and_no_two_patches_share_a_row(dim):
     table = sincos_2d((ROWS, COLS), dim)

@@ -13,6 +13,7 @@ from torch.testing import assert_close
 
 from vitbook.attention import MultiHeadSelfAttention
 from vitbook.patches import patchify, unpatchify
+from vitbook.positions import sincos_1d, sincos_2d
 from vitbook.vit import VIT_VARIANTS, VisionTransformer, vit
 
 B, C, HEIGHT, WIDTH, P, N, D, H, CLASSES = 3, 3, 6, 8, 2, 12, 16, 2, 5
@@ -234,6 +235,20 @@ def test_rotary_reaches_every_layer_and_leaves_the_class_token_alone():
     for layer in layers:
         assert layer.rotary.cos.shape == (N + 1, D // H // 2)
         assert (layer.rotary.cos[0] == 1).all()
+
+
+def test_the_base_of_the_positions_and_a_centred_table_are_options():
+    grid = (HEIGHT // P, WIDTH // P)
+    net = model(positions="sincos_2d", position_base=10.0, centred_positions=True)
+    assert torch.equal(net.positions.table[0], torch.zeros(D))  # the class token's
+    assert_close(net.positions.table[1:], sincos_2d(grid, D, base=10.0, centred=True))
+    net = model(positions="sincos_1d", position_base=10.0, pool="mean")
+    assert_close(net.positions.table, sincos_1d(N, D, base=10.0))
+    default = model(positions="sincos_2d", pool="mean").positions.table
+    assert torch.equal(default, sincos_2d(grid, D, base=10000.0))
+    slow, fast = (model(positions="rotary", **k) for k in ({}, {"position_base": 10.0}))
+    angles = [net.encoder.blocks[0].attn.rotary.sin[-1, 1].asin() for net in (slow, fast)]
+    assert_close(angles[1] / angles[0], torch.tensor((100 / 10) ** 0.5))
 
 
 def test_dropout_works_while_training_only():
