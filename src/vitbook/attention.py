@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vitbook import _arguments as check
+from vitbook import require
 
 
 def scaled_dot_product_attention(
@@ -35,7 +35,7 @@ def scaled_dot_product_attention(
 
     Source: Vaswani et al. 2017, equation 1. Introduced in chapters 1 and 2.
     """
-    _check_qkv(q, k, v, mask)
+    _require_qkv(q, k, v, mask)
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., N_q, N_k)
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
@@ -57,7 +57,7 @@ def causal_mask(n: int, *, device: torch.device | str | None = None) -> Tensor:
 
     Source: Vaswani et al. 2017, section 3.2.3. Introduced in chapter 1.
     """
-    n = check.whole("n", n)
+    n = require.whole("n", n)
     return torch.ones(n, n, dtype=torch.bool, device=device).tril()
 
 
@@ -77,7 +77,7 @@ def padding_mask(lengths: Tensor, n: int) -> Tensor:
 
     Introduced in chapter 1.
     """
-    n = check.whole("n", n)
+    n = require.whole("n", n)
     lengths = torch.as_tensor(lengths)
     if lengths.ndim != 1:
         raise ValueError(f"lengths must have the axis (B,), got the shape {tuple(lengths.shape)}")
@@ -112,15 +112,16 @@ class MultiHeadSelfAttention(nn.Module):
         rotary: nn.Module | None = None,
     ):
         super().__init__()
-        self.num_heads, self.head_dim = _check_heads(embed_dim, num_heads)
-        self.dropout = check.fraction("dropout", dropout)
+        self.num_heads, self.head_dim = _require_heads(embed_dim, num_heads)
+        self.dropout = require.fraction("dropout", dropout)
         self.rotary = rotary
         self.qkv = nn.Linear(embed_dim, 3 * embed_dim, bias=qkv_bias)
         self.proj = nn.Linear(embed_dim, embed_dim)
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Turn tokens (B, N, D) into queries, keys and values, each (B, h, N, d)."""
-        B, N, _ = check.tokens("x", x, self.qkv.in_features).shape
+        require.tokens("x", x, self.qkv.in_features)
+        B, N, _ = x.shape  # batch, tokens, width
         qkv = self.qkv(x).view(B, N, 3, self.num_heads, self.head_dim)  # (B, N, 3, h, d)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each (B, h, N, d)
         if self.rotary is not None:
@@ -129,16 +130,18 @@ class MultiHeadSelfAttention(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Mix the tokens: (B, N, D) -> (B, N, D); mask broadcastable to (B, h, N, N)."""
-        q, k, v = self.project(x)
-        _check_mask(mask, q, k)
+        require.tokens("x", x, self.qkv.in_features)
+        B, N, D = x.shape  # batch, tokens, width
+        q, k, v = self.project(x)  # each (B, h, N, d)
+        _require_mask(mask, q, k)
         dropout = self.dropout if self.training else 0.0
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
-        return self.proj(out.transpose(1, 2).reshape(x.shape))  # (B, h, N, d) -> (B, N, D)
+        return self.proj(out.transpose(1, 2).reshape(B, N, D))  # (B, h, N, d) -> (B, N, D)
 
     def attention_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The weights that ``forward`` uses but never shows, (B, h, N, N); without dropout."""
         q, k, v = self.project(x)
-        _check_mask(mask, q, k)
+        _require_mask(mask, q, k)
         return scaled_dot_product_attention(q, k, v, mask)[1]
 
 
@@ -159,16 +162,17 @@ class MultiHeadCrossAttention(nn.Module):
         self, *, embed_dim: int, num_heads: int, qkv_bias: bool = True, dropout: float = 0.0
     ):
         super().__init__()
-        self.num_heads, self.head_dim = _check_heads(embed_dim, num_heads)
-        self.dropout = check.fraction("dropout", dropout)
+        self.num_heads, self.head_dim = _require_heads(embed_dim, num_heads)
+        self.dropout = require.fraction("dropout", dropout)
         self.q = nn.Linear(embed_dim, embed_dim, bias=qkv_bias)
         self.kv = nn.Linear(embed_dim, 2 * embed_dim, bias=qkv_bias)
         self.proj = nn.Linear(embed_dim, embed_dim)
 
     def project(self, x: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, h, N_q, d) from x; keys and values (B, h, N_k, d) from the context."""
-        B, Nq, D = check.tokens("x", x, self.q.in_features).shape
-        Nk = check.tokens("context", context, D).shape[1]
+        require.tokens("x", x, self.q.in_features)
+        require.tokens("context", context, self.q.in_features)
+        (B, Nq, _), Nk = x.shape, context.shape[1]
         if context.shape[0] != B:
             raise ValueError(f"context must hold as many sequences as x, {B}, got {len(context)}")
         q = self.q(x).view(B, Nq, self.num_heads, self.head_dim).transpose(1, 2)
@@ -178,39 +182,41 @@ class MultiHeadCrossAttention(nn.Module):
 
     def forward(self, x: Tensor, context: Tensor, mask: Tensor | None = None) -> Tensor:
         """x (B, N_q, D), context (B, N_k, D) -> (B, N_q, D); mask fits (B, h, N_q, N_k)."""
-        q, k, v = self.project(x, context)
-        _check_mask(mask, q, k)
+        require.tokens("x", x, self.q.in_features)
+        B, Nq, D = x.shape  # batch, tokens that ask, width
+        q, k, v = self.project(x, context)  # (B, h, N_q, d) and twice (B, h, N_k, d)
+        _require_mask(mask, q, k)
         dropout = self.dropout if self.training else 0.0
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
-        return self.proj(out.transpose(1, 2).reshape(x.shape))  # (B, h, N_q, d) -> (B, N_q, D)
+        return self.proj(out.transpose(1, 2).reshape(B, Nq, D))  # (B, h, N_q, d) -> (B, N_q, D)
 
     def attention_weights(self, x: Tensor, context: Tensor, mask: Tensor | None = None) -> Tensor:
         """The weights that ``forward`` uses, (B, h, N_q, N_k); without dropout."""
         q, k, v = self.project(x, context)
-        _check_mask(mask, q, k)
+        _require_mask(mask, q, k)
         return scaled_dot_product_attention(q, k, v, mask)[1]
 
 
-def _check_heads(embed_dim: int, num_heads: int) -> tuple[int, int]:
-    embed_dim = check.whole("embed_dim", embed_dim)
-    num_heads = check.whole("num_heads", num_heads)
+def _require_heads(embed_dim: int, num_heads: int) -> tuple[int, int]:
+    embed_dim = require.whole("embed_dim", embed_dim)
+    num_heads = require.whole("num_heads", num_heads)
     if embed_dim % num_heads:
         raise ValueError(f"num_heads must divide embed_dim = {embed_dim}, got {num_heads}")
     return num_heads, embed_dim // num_heads
 
 
-def _check_mask(mask: Tensor | None, q: Tensor, k: Tensor) -> None:
+def _require_mask(mask: Tensor | None, q: Tensor, k: Tensor) -> None:
     if isinstance(mask, Tensor) and mask.ndim == 3:
         raise ValueError(  # it would be read as (1, h, N_q, N_k): silently wrong when B equals h
             f"mask of shape {tuple(mask.shape)} could mean one per sequence or one per head; "
             "write mask[:, None] or mask[None] to make it fit (B, h, N_q, N_k)"
         )
-    check.mask(mask, "(B, h, N_q, N_k)", (*q.shape[:-1], k.shape[-2]))
+    require.mask(mask, "(B, h, N_q, N_k)", (*q.shape[:-1], k.shape[-2]))
 
 
-def _check_qkv(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
+def _require_qkv(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
     for name, value in (("q", q), ("k", k), ("v", v)):
-        check.floats(name, value, "(..., N, d)")
+        require.floats(name, value, "(..., N, d)")
     if q.shape[-1] != k.shape[-1]:
         raise ValueError(f"k must be as wide as q, d = {q.shape[-1]}, got {tuple(k.shape)}")
     if k.shape[-2] != v.shape[-2]:
@@ -221,4 +227,4 @@ def _check_qkv(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
         shapes = ", ".join(str(tuple(value.shape)) for value in (q, k, v))
         raise ValueError(f"q, k and v must have leading axes that fit, got {shapes}") from None
     if mask is not None:
-        check.mask(mask, "(..., N_q, N_k)", (*leading, q.shape[-2], k.shape[-2]))
+        require.mask(mask, "(..., N_q, N_k)", (*leading, q.shape[-2], k.shape[-2]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from vitbook import _arguments as check
+from vitbook import require
 
 
 class _Control(nn.Module):
@@ -17,7 +17,7 @@ class _Control(nn.Module):
 
     def __init__(self, *, embed_dim: int):
         super().__init__()
-        embed_dim = check.whole("embed_dim", embed_dim)
+        embed_dim = require.whole("embed_dim", embed_dim)
         self.value = nn.Linear(embed_dim, embed_dim)
         self.proj = nn.Linear(embed_dim, embed_dim)
 
@@ -32,13 +32,16 @@ class UniformAttention(_Control):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""
         _refuse(mask)
-        v = self.value(check.floats("x", x, "(B, N, D)"))  # (B, N, D)
-        return self.proj(v.mean(dim=1, keepdim=True).expand_as(x))  # (B, 1, D) -> (B, N, D)
+        require.floats("x", x, "(B, N, D)")
+        B, N, D = x.shape  # batch, tokens, width
+        mean = self.value(x).mean(dim=1, keepdim=True)  # (B, 1, D)
+        return self.proj(mean.expand(B, N, D))
 
     def attention_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The weights in use: 1 / N everywhere, (B, 1, N, N)."""
         _refuse(mask)
-        B, N, _ = check.floats("x", x, "(B, N, D)").shape
+        require.floats("x", x, "(B, N, D)")
+        B, N, _ = x.shape
         return x.new_full((B, 1, N, N), 1 / N)
 
 
@@ -52,12 +55,13 @@ class NoMixing(_Control):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""
         _refuse(mask)
-        return self.proj(self.value(check.floats("x", x, "(B, N, D)")))
+        return self.proj(self.value(require.floats("x", x, "(B, N, D)")))
 
     def attention_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The weights in use: the identity, (B, 1, N, N)."""
         _refuse(mask)
-        B, N, _ = check.floats("x", x, "(B, N, D)").shape
+        require.floats("x", x, "(B, N, D)")
+        B, N, _ = x.shape
         identity = torch.eye(N, dtype=x.dtype, device=x.device)
         return identity.repeat(B, 1, 1, 1)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vitbook import _arguments as check
+from vitbook import require
 
 
 class MLP(nn.Module):
@@ -21,10 +21,10 @@ class MLP(nn.Module):
 
     def __init__(self, *, embed_dim: int, hidden_dim: int, dropout: float = 0.0):
         super().__init__()
-        embed_dim = check.whole("embed_dim", embed_dim)
-        hidden_dim = check.whole("hidden_dim", hidden_dim)
+        embed_dim = require.whole("embed_dim", embed_dim)
+        hidden_dim = require.whole("hidden_dim", hidden_dim)
         self.fc1 = nn.Linear(embed_dim, hidden_dim)
-        self.dropout = nn.Dropout(check.fraction("dropout", dropout))
+        self.dropout = nn.Dropout(require.fraction("dropout", dropout))
         self.fc2 = nn.Linear(hidden_dim, embed_dim)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -56,18 +56,18 @@ class EncoderBlock(nn.Module):
         dropout: float = 0.0,
     ):
         super().__init__()
-        embed_dim = check.whole("embed_dim", embed_dim)
-        hidden_dim = int(embed_dim * check.real("mlp_ratio", mlp_ratio, above=0))
-        self.norm_first = check.truth("norm_first", norm_first)
+        embed_dim = require.whole("embed_dim", embed_dim)
+        hidden_dim = int(embed_dim * require.real("mlp_ratio", mlp_ratio, above=0))
+        self.norm_first = require.truth("norm_first", norm_first)
         self.norm1 = nn.LayerNorm(embed_dim, eps=1e-6)
-        self.attn = check.module("attn", attn)
+        self.attn = require.module("attn", attn)
         self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6)
         self.mlp = MLP(embed_dim=embed_dim, hidden_dim=hidden_dim, dropout=dropout)
-        self.dropout = nn.Dropout(check.fraction("dropout", dropout))
+        self.dropout = nn.Dropout(require.fraction("dropout", dropout))
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""
-        check.tokens("x", x, self.mlp.fc1.in_features)
+        require.tokens("x", x, self.mlp.fc1.in_features)
         if self.norm_first:
             x = x + self.dropout(self.attn(self.norm1(x), mask))
             x = x + self.dropout(self.mlp(self.norm2(x)))
@@ -90,11 +90,11 @@ class Encoder(nn.Module):
 
     def __init__(self, blocks: Iterable[nn.Module], norm: nn.Module):
         super().__init__()
-        blocks = [check.module(f"blocks[{i}]", block) for i, block in enumerate(blocks)]
+        blocks = [require.module(f"blocks[{i}]", block) for i, block in enumerate(blocks)]
         if not blocks:
             raise ValueError("blocks must hold at least one block, got none")
         self.blocks = nn.ModuleList(blocks)
-        self.norm = check.module("norm", norm)
+        self.norm = require.module("norm", norm)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""

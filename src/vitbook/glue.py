@@ -36,12 +36,12 @@ def glue(name=_NOTHING, value=_NOTHING, /, **values) -> None:
     pairs.update(values)
     if not pairs:
         raise TypeError("glue takes at least one name and value")
-    plain = {_checked_name(key): _plain(key, item) for key, item in pairs.items()}
+    plain = {_require_name(key): _plain(key, item) for key, item in pairs.items()}
     for key, item in plain.items():
         _publish(key, item)
 
 
-def _checked_name(name) -> str:
+def _require_name(name) -> str:
     if not isinstance(name, str):
         raise TypeError(f"name must be a string, got {type(name).__name__}")
     if not _NAME.fullmatch(name):

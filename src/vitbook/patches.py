@@ -4,7 +4,7 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-from vitbook import _arguments as check
+from vitbook import require
 
 
 def patchify(images: Tensor, patch_size: int) -> Tensor:
@@ -57,8 +57,8 @@ def unpatchify(
         TypeError: Not a tensor, or a size that is no whole number.
         ValueError: N or the row length does not fit the image's size.
     """
-    rows, cols = _patch_grid(check.pair("image_size", image_size), patch_size)
-    channels = check.whole("channels", channels)
+    rows, cols = _patch_grid(require.pair("image_size", image_size), patch_size)
+    channels = require.whole("channels", channels)
     if not isinstance(patches, Tensor):
         raise TypeError(f"patches must be a torch.Tensor, got {type(patches).__name__}")
     expected = (rows * cols, channels * patch_size**2)
@@ -102,17 +102,17 @@ class PatchEmbedding(nn.Module):
         embed_dim: int,
     ):
         super().__init__()
-        self.image_size = check.pair("image_size", image_size)
+        self.image_size = require.pair("image_size", image_size)
         self.grid = _patch_grid(self.image_size, patch_size)  # (rows, columns) of patches
         self.num_patches = self.grid[0] * self.grid[1]
         self.patch_size = patch_size
-        in_channels = check.whole("in_channels", in_channels)
-        embed_dim = check.whole("embed_dim", embed_dim)
+        in_channels = require.whole("in_channels", in_channels)
+        embed_dim = require.whole("embed_dim", embed_dim)
         self.proj = nn.Conv2d(in_channels, embed_dim, kernel_size=patch_size, stride=patch_size)
 
     def forward(self, images: Tensor) -> Tensor:
         """Images (B, C, H, W) -> tokens (B, N, D)."""
-        check.floats("images", images, "(B, C, H, W)")
+        require.floats("images", images, "(B, C, H, W)")
         expected = (self.proj.in_channels, *self.image_size)
         if images.shape[1:] != torch.Size(expected):
             raise ValueError(
@@ -124,7 +124,7 @@ class PatchEmbedding(nn.Module):
 
 
 def _patch_grid(image_size: tuple[int, int], patch_size: int) -> tuple[int, int]:
-    P = check.whole("patch_size", patch_size)
+    P = require.whole("patch_size", patch_size)
     H, W = image_size
     if H % P or W % P:
         raise ValueError(f"patch_size must divide the image's height {H} and width {W}, got {P}")

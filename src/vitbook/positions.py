@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vitbook import _arguments as check
+from vitbook import require
 
 
 def sincos_1d(n: int, dim: int, *, base: float = 10000.0, centred: bool = False) -> Tensor:
@@ -28,7 +28,7 @@ def sincos_1d(n: int, dim: int, *, base: float = 10000.0, centred: bool = False)
 
     Source: Vaswani et al. 2017, section 3.5.
     """
-    angles = _angles(check.whole("n", n), check.whole("dim", dim), base, "dim")
+    angles = _angles(require.whole("n", n), require.whole("dim", dim), base, "dim")
     table = torch.stack([angles.sin(), angles.cos()], dim=-1)  # (n, dim / 2, 2)
     return _finished(table.flatten(1), centred)
 
@@ -57,8 +57,8 @@ def sincos_2d(
 
     Source: Chen, Xie and He 2021 (MoCo v3); Beyer et al. 2022, section 3.
     """
-    rows, cols = check.pair("grid", grid)
-    dim = check.whole("dim", dim)
+    rows, cols = require.pair("grid", grid)
+    dim = require.whole("dim", dim)
     row, col = _axial(rows, cols, dim, base, "dim")
     table = torch.cat([col.sin(), col.cos(), row.sin(), row.cos()], dim=-1)
     return _finished(table, centred)
@@ -102,10 +102,10 @@ def resample_positions(
 
     Source: Dosovitskiy et al. 2021, section 3.2; bicubic with antialiasing, as timm does it.
     """
-    check.floats("table", table, "(N, D)")
-    rows, cols = check.pair("old_grid", old_grid)
-    new_rows, new_cols = check.pair("new_grid", new_grid)
-    num_prefix = check.whole("num_prefix", num_prefix, at_least=0)
+    require.floats("table", table, "(N, D)")
+    rows, cols = require.pair("old_grid", old_grid)
+    new_rows, new_cols = require.pair("new_grid", new_grid)
+    num_prefix = require.whole("num_prefix", num_prefix, at_least=0)
     if len(table) != num_prefix + rows * cols:
         raise ValueError(
             f"table must have num_prefix + rows * columns = {num_prefix} + {rows} * {cols} rows, "
@@ -132,13 +132,13 @@ class LearnedPositions(nn.Module):
 
     def __init__(self, *, num_tokens: int, embed_dim: int, std: float = 0.5):
         super().__init__()
-        size = check.whole("num_tokens", num_tokens), check.whole("embed_dim", embed_dim)
+        size = require.whole("num_tokens", num_tokens), require.whole("embed_dim", embed_dim)
         self.table = nn.Parameter(torch.empty(size))
-        nn.init.normal_(self.table, std=check.real("std", std, above=0))
+        nn.init.normal_(self.table, std=require.real("std", std, above=0))
 
     def forward(self, x: Tensor) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""
-        return x + _check_fits(self.table, x)
+        return x + _require_fits(self.table, x)
 
 
 class FixedPositions(nn.Module):
@@ -151,14 +151,14 @@ class FixedPositions(nn.Module):
 
     def __init__(self, table: Tensor, *, num_prefix: int = 0):
         super().__init__()
-        check.floats("table", table, "(N, D)")
-        num_prefix = check.whole("num_prefix", num_prefix, at_least=0)
+        require.floats("table", table, "(N, D)")
+        num_prefix = require.whole("num_prefix", num_prefix, at_least=0)
         # it can be computed again at any time, so it has no place in a saved model
         self.register_buffer("table", F.pad(table, (0, 0, num_prefix, 0)), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""
-        return x + _check_fits(self.table, x)
+        return x + _require_fits(self.table, x)
 
 
 class RotaryPositions(nn.Module):
@@ -186,15 +186,15 @@ class RotaryPositions(nn.Module):
         base: float | None = None,
     ):
         super().__init__()
-        head_dim = check.whole("head_dim", head_dim)
-        num_prefix = check.whole("num_prefix", num_prefix, at_least=0)
+        head_dim = require.whole("head_dim", head_dim)
+        num_prefix = require.whole("num_prefix", num_prefix, at_least=0)
         if isinstance(grid, (tuple, list)):
-            rows, cols = check.pair("grid", grid)
+            rows, cols = require.pair("grid", grid)
             row, col = _axial(rows, cols, head_dim, 100.0 if base is None else base, "head_dim")
             angles = torch.cat([col, row], dim=-1)
         else:
             base = 10000.0 if base is None else base
-            angles = _angles(check.whole("grid", grid), head_dim, base, "head_dim")
+            angles = _angles(require.whole("grid", grid), head_dim, base, "head_dim")
         angles = F.pad(angles, (0, 0, num_prefix, 0))  # (num_prefix + N, d / 2)
         dtype = torch.get_default_dtype()
         self.register_buffer("cos", angles.cos().to(dtype), persistent=False)
@@ -212,7 +212,7 @@ class RotaryPositions(nn.Module):
 
 def _angles(n: int, dim: int, base: float, name: str) -> Tensor:
     """Position times frequency, (n, dim / 2), in double precision."""
-    base = check.real("base", base, above=0)
+    base = require.real("base", base, above=0)
     if dim % 2:
         raise ValueError(f"{name} must be even, got {dim}")
     frequency = base ** -(torch.arange(0, dim, 2, dtype=torch.float64) / dim)  # (dim / 2,)
@@ -221,7 +221,7 @@ def _angles(n: int, dim: int, base: float, name: str) -> Tensor:
 
 def _finished(table: Tensor, centred: bool) -> Tensor:
     """A table (N, dim) in the default number type, its mean row taken off if that was asked."""
-    if check.truth("centred", centred):
+    if require.truth("centred", centred):
         table = table - table.mean(dim=0)
     return table.to(torch.get_default_dtype())
 
@@ -235,7 +235,7 @@ def _axial(rows: int, cols: int, dim: int, base: float, name: str) -> tuple[Tens
     return row.repeat_interleave(cols, dim=0), col.repeat(rows, 1)
 
 
-def _check_fits(table: Tensor, x: Tensor) -> Tensor:
+def _require_fits(table: Tensor, x: Tensor) -> Tensor:
     if x.shape[-2:] != table.shape:
         raise ValueError(
             f"x must have the shape (B, N, D) = (B, {len(table)}, {table.shape[1]}), one token "

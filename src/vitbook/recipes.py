@@ -9,7 +9,7 @@ import os
 
 import torch
 
-from vitbook import _arguments as check
+from vitbook import require
 from vitbook.data import (
     STATISTICS,
     ImageSet,
@@ -84,12 +84,12 @@ def settings_of(given: dict) -> dict:
     Returns:
         A dict of plain values, complete.
     """
-    data = check.one_of("data", given.get("data", "digits"), tuple(RECIPES))
+    data = require.one_of("data", given.get("data", "digits"), tuple(RECIPES))
     recipe = {"data": data, **COMMON, **RECIPES[data]}
-    model = check.one_of("model", given.get("model", recipe["model"]), tuple(MODELS))
+    model = require.one_of("model", given.get("model", recipe["model"]), tuple(MODELS))
     sizes = MODELS[model] if "model" in given else {**MODELS[model], **recipe}
     settings = {**recipe, **sizes, **given, "model": model}
-    check.one_of("learn_from", settings["learn_from"], ("train", "fit"))
+    require.one_of("learn_from", settings["learn_from"], ("train", "fit"))
     if "steps" in given and "epochs" not in given:
         del settings["epochs"]
     return settings
@@ -114,7 +114,7 @@ def load_part(
     Returns:
         Float images, standardised where they are photographs or scans, and labels.
     """
-    check.one_of("part", part, PARTS)
+    require.one_of("part", part, PARTS)
     data = settings["data"]
     if data in ("matching-pairs", "pointer"):
         n, seed = GENERATED[part]

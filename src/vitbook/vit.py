@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from vitbook import _arguments as check
+from vitbook import require
 from vitbook.attention import MultiHeadSelfAttention
 from vitbook.encoder import Encoder, EncoderBlock
 from vitbook.patches import PatchEmbedding
@@ -80,11 +80,11 @@ class VisionTransformer(nn.Module):
         attn_layer: Callable[..., nn.Module] = MultiHeadSelfAttention,
     ):
         super().__init__()
-        self.pool = check.one_of("pool", pool, POOLS)
-        check.one_of("positions", positions, POSITIONS)
+        self.pool = require.one_of("pool", pool, POOLS)
+        require.one_of("positions", positions, POSITIONS)
         if position_base is not None and positions in ("learned", "none"):
             raise ValueError(f"position_base must be left out, {positions!r} positions have none")
-        if check.truth("centred_positions", centred_positions) and "sincos" not in positions:
+        if require.truth("centred_positions", centred_positions) and "sincos" not in positions:
             raise ValueError(
                 f"centred_positions needs a sin-cos table, not positions {positions!r}"
             )
@@ -99,9 +99,9 @@ class VisionTransformer(nn.Module):
         base = {} if position_base is None else {"base": position_base}
         table = base | ({"centred": True} if centred_positions else {})
         self.positions = _position_layer(positions, grid, num_prefix, embed_dim, **table)
-        self.dropout = nn.Dropout(check.fraction("dropout", dropout))
+        self.dropout = nn.Dropout(require.fraction("dropout", dropout))
         if positions == "rotary":
-            head_dim = embed_dim // check.whole("num_heads", num_heads)
+            head_dim = embed_dim // require.whole("num_heads", num_heads)
             rotary = RotaryPositions(grid=grid, head_dim=head_dim, num_prefix=num_prefix, **base)
             attn_layer = partial(attn_layer, rotary=rotary)
         blocks = (
@@ -112,11 +112,11 @@ class VisionTransformer(nn.Module):
                 norm_first=norm_first,
                 dropout=dropout,
             )
-            for _ in range(check.whole("depth", depth))
+            for _ in range(require.whole("depth", depth))
         )
         norm = nn.LayerNorm(embed_dim, eps=1e-6) if norm_first else nn.Identity()
         self.encoder = Encoder(blocks, norm)
-        self.head = nn.Linear(embed_dim, check.whole("num_classes", num_classes))
+        self.head = nn.Linear(embed_dim, require.whole("num_classes", num_classes))
         self.apply(_init_weights)
         nn.init.trunc_normal_(self.head.weight, std=0.02)  # at first all classes are equal
 
@@ -141,7 +141,7 @@ class VisionTransformer(nn.Module):
 
     def forward_head(self, features: Tensor) -> Tensor:
         """Tokens (B, N, D) -> logits (B, num_classes)."""
-        check.tokens("features", features, self.head.in_features)
+        require.tokens("features", features, self.head.in_features)
         x = features[:, 0] if self.pool == "cls" else features.mean(dim=1)  # (B, D)
         return self.head(x)
 

@@ -103,9 +103,9 @@ def load_weights(
     if not isinstance(weights, Mapping):
         raise TypeError(f"weights must be a mapping or a path, got {type(weights).__name__}")
     weights, own = dict(weights), model.state_dict()
-    _check_names(weights, own)
+    _require_names(weights, own)
     notes = _fit_positions(weights, model, old_grid) + _fit_head(weights, own)
-    _check_tensors(weights, own)
+    _require_tensors(weights, own)
     model.load_state_dict(weights)
     return notes
 
@@ -214,13 +214,13 @@ def _fit_head(weights: dict, own: Mapping[str, Tensor]) -> list[str]:
     return [f"head left out: it knows {old} classes, the model has {new}"]
 
 
-def _check_names(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
+def _require_names(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
     missing = [f"{name} is missing" for name in own if name not in weights]
     unknown = [f"{name} is unknown to the model" for name in weights if name not in own]
     _refuse(missing + unknown)
 
 
-def _check_tensors(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
+def _require_tensors(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
     wrong = []
     for name, tensor in weights.items():
         ours, theirs = tuple(own[name].shape), tuple(tensor.shape)

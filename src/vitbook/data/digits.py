@@ -2,7 +2,7 @@
 
 import torch
 
-from vitbook import _arguments as check
+from vitbook import require
 from vitbook.data.splits import PARTS, ImageSet, part_of_training, stratified_split
 
 
@@ -23,7 +23,7 @@ def load_digits(part: str = "train") -> ImageSet:
     """
     from sklearn import datasets  # here, because importing it takes seconds
 
-    check.one_of("part", part, PARTS)
+    require.one_of("part", part, PARTS)
     raw = datasets.load_digits()
     images = torch.tensor(raw.images, dtype=torch.float32)[:, None] / 16  # (1797, 1, 8, 8)
     labels = torch.tensor(raw.target, dtype=torch.int64)

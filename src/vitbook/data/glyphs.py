@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from vitbook import _arguments as check
+from vitbook import require
 
 GLYPH_SIZE = 5
 # Nine pixels each: no class can be told by weighing ink.
@@ -51,7 +51,7 @@ def covered_patches(boxes: Tensor, image_size: int, patch_size: int) -> Tensor:
     return (rows[..., :, None] & columns[..., None, :]).flatten(-2)
 
 
-def check_jitter(jitter: int) -> int:
-    if check.whole("jitter", jitter, at_least=0) > 3:
+def require_jitter(jitter: int) -> int:
+    if require.whole("jitter", jitter, at_least=0) > 3:
         raise ValueError(f"jitter must be between 0 and 3, got {jitter}")
     return jitter

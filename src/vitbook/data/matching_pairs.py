@@ -5,8 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from vitbook import _arguments as check
-from vitbook.data.glyphs import GLYPH_SIZE, check_jitter, covered_patches, glyphs, stamp
+from vitbook import require
+from vitbook.data.glyphs import GLYPH_SIZE, covered_patches, glyphs, require_jitter, stamp
 
 IMAGE_SIZE, CELL = 32, 8  # glyphs stand inside the cells of a 4 x 4 grid
 
@@ -50,12 +50,12 @@ def matching_pairs(
     Returns:
         :class:`MatchingPairs`.
     """
-    n = check.whole("n", n, at_least=0)
+    n = require.whole("n", n, at_least=0)
     glyphs(num_kinds)  # refuses a senseless number
-    if not 0 <= check.real("noise", noise) <= 1:
+    if not 0 <= require.real("noise", noise) <= 1:
         raise ValueError(f"noise must be between 0 and 1, got {noise}")
-    jitter = check_jitter(jitter)
-    random = torch.Generator().manual_seed(check.whole("seed", seed, at_least=0))
+    jitter = require_jitter(jitter)
+    random = torch.Generator().manual_seed(require.whole("seed", seed, at_least=0))
     labels = torch.randperm(n, generator=random) % 2  # (n,) balanced
     first = torch.randint(num_kinds, (n,), generator=random)
     other = torch.randint(1, num_kinds, (n,), generator=random)  # a kind that differs

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from vitbook import _arguments as check
-from vitbook.data.glyphs import check_jitter, covered_patches, glyphs, stamp
+from vitbook import require
+from vitbook.data.glyphs import covered_patches, glyphs, require_jitter, stamp
 
 CELL = 8
 
@@ -57,13 +57,13 @@ def pointer(
     Returns:
         :class:`Pointer`.
     """
-    n = check.whole("n", n, at_least=0)
-    check.one_of("cells_per_side", cells_per_side, (2, 3, 4))
+    n = require.whole("n", n, at_least=0)
+    require.one_of("cells_per_side", cells_per_side, (2, 3, 4))
     glyphs(num_classes)
-    if not 0 <= check.real("noise", noise) <= 1:
+    if not 0 <= require.real("noise", noise) <= 1:
         raise ValueError(f"noise must be between 0 and 1, got {noise}")
-    jitter = check_jitter(jitter)
-    random = torch.Generator().manual_seed(check.whole("seed", seed, at_least=0))
+    jitter = require_jitter(jitter)
+    random = torch.Generator().manual_seed(require.whole("seed", seed, at_least=0))
     cells = cells_per_side**2
     targets = torch.randint(1, cells, (n,), generator=random)
     kinds = torch.randint(num_classes, (n, cells), generator=random)

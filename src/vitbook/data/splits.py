@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from vitbook import _arguments as check
+from vitbook import require
 
 PARTS = ("train", "fit", "validation", "test")
 
@@ -38,7 +38,7 @@ def stratified_split(labels: Tensor, share: float, seed: int) -> tuple[Tensor, T
     """
     if not isinstance(labels, Tensor) or labels.ndim != 1:
         raise ValueError(f"labels must be a tensor of shape (n,), got {labels!r:.80}")
-    if check.fraction("share", share) == 0:
+    if require.fraction("share", share) == 0:
         raise ValueError("share must be above 0 and below 1, got 0")
     second = torch.zeros(len(labels), dtype=torch.bool)
     for label in labels.unique().tolist():

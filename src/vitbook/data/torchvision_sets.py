@@ -10,7 +10,7 @@ from urllib.error import URLError
 
 import torch
 
-from vitbook import _arguments as check
+from vitbook import require
 from vitbook.data.splits import PARTS, ImageSet, part_of_training
 
 SETS = {"mnist": "MNIST", "fashion-mnist": "FashionMNIST", "cifar10": "CIFAR10"}
@@ -50,9 +50,9 @@ def load_torchvision(
         ValueError: No such name or part.
         DataError: The folder or a file is missing or damaged, or cannot be fetched or unpacked.
     """
-    check.one_of("name", name, tuple(SETS))
-    check.one_of("part", part, PARTS)
-    check.truth("download", download)
+    require.one_of("name", name, tuple(SETS))
+    require.one_of("part", part, PARTS)
+    require.truth("download", download)
     from torchvision import datasets  # here, because it takes as long to import as torch
 
     dataset, root = _at_mirror(getattr(datasets, SETS[name]), mirror), Path(root).expanduser()

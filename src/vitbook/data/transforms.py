@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vitbook import _arguments as check
+from vitbook import require
 
 # Mean and standard deviation of each channel over the training images, pixels in 0 ... 1.
 STATISTICS = {
@@ -56,9 +56,9 @@ def random_shift(
     Returns:
         (B, C, H, W).
     """
-    B, _, H, W = check.floats("images", images, "(B, C, H, W)").shape
-    check.whole("pixels", pixels, at_least=0)
-    padded = F.pad(images, [pixels] * 4, value=check.real("fill", fill))
+    B, _, H, W = require.floats("images", images, "(B, C, H, W)").shape
+    require.whole("pixels", pixels, at_least=0)
+    padded = F.pad(images, [pixels] * 4, value=require.real("fill", fill))
     shift = torch.randint(2 * pixels + 1, (2, B, 1, 1), generator=generator).to(images.device)
     rows = shift[0] + torch.arange(H, device=images.device)[:, None]  # (B, H, 1)
     columns = shift[1] + torch.arange(W, device=images.device)  # (B, 1, W)
@@ -68,15 +68,15 @@ def random_shift(
 
 def random_flip(images: Tensor, generator: torch.Generator) -> Tensor:
     """Mirror each image left to right, or not: (B, C, H, W) -> (B, C, H, W)."""
-    check.floats("images", images, "(B, C, H, W)")
+    require.floats("images", images, "(B, C, H, W)")
     mirrored = torch.rand(len(images), generator=generator).to(images.device) < 0.5
     return torch.where(mirrored[:, None, None, None], images.flip(-1), images)
 
 
 def augmentation(*, shift: int = 0, flip: bool = False, fill: float = 0.0) -> Callable | None:
     """What ``train`` takes as ``augment``: shifts, then flips; None if neither is asked for."""
-    check.whole("shift", shift, at_least=0)
-    check.truth("flip", flip)
+    require.whole("shift", shift, at_least=0)
+    require.truth("flip", flip)
     if not shift and not flip:
         return None
 

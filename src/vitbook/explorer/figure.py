@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitbook import _arguments as check
-from vitbook.inspection.maps import check_tokens_fit
+from vitbook import require
+from vitbook.inspection.maps import require_tokens_fit
 
 MAX_PAYLOAD = 3_000_000  # bytes of maps and images; more would make a page slow to load and to use
 DARK = (  # where dark means dark: the book, Colab, JupyterLab, VS Code
@@ -116,7 +116,7 @@ def attention_explorer(
         ValueError: Sizes do not fit together, a choice does not exist, or the figure would hold
             more than 3 MB; then take fewer images or layers.
     """
-    rows, columns = check_tokens_fit(maps, grid, num_prefix)
+    rows, columns = require_tokens_fit(maps, grid, num_prefix)
     pixels = _pixels(images, invert)  # (B, H, W, C)
     L, B, h, N, _ = maps.shape
     B_images, H, W, C = pixels.shape
@@ -193,17 +193,17 @@ def _pixels(images: Tensor, invert: bool) -> np.ndarray:
 
 
 def _start(layer, head, query, L: int, h: int, N: int) -> dict:
-    start = {"layer": L - 1 if layer is None else check.whole("layer", layer, at_least=0)}
+    start = {"layer": L - 1 if layer is None else require.whole("layer", layer, at_least=0)}
     if start["layer"] >= L:
         raise ValueError(f"layer must be below {L}, the number of layers, got {layer}")
     if head in ("mean", "rollout"):
         start["head"] = h if head == "mean" else h + 1
-    elif isinstance(head, str) or check.whole("head", head, at_least=0) >= h:
+    elif isinstance(head, str) or require.whole("head", head, at_least=0) >= h:
         raise ValueError(f'head must be below {h}, "mean" or "rollout", got {head!r}')
     else:
         start["head"] = head
     if query is not None:
-        start["query"] = check.whole("query", query, at_least=0)
+        start["query"] = require.whole("query", query, at_least=0)
         if query >= N:
             raise ValueError(f"query must be below N = {N}, the number of tokens, got {query}")
     return start

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from vitbook import _arguments as check
+from vitbook import require
 
 MAPS_AXES = "(L, B, h, N, N)"
 
@@ -26,7 +26,7 @@ def attention_rollout(maps: Tensor) -> Tensor:
 
     Source: Abnar & Zuidema 2020, section 3, "Attention rollout". Introduced in chapter 12.
     """
-    _, B, _, N, _ = check_maps(maps).shape
+    _, B, _, N, _ = require_maps(maps).shape
     identity = torch.eye(N, dtype=maps.dtype, device=maps.device)
     rollout = identity.expand(B, N, N)
     for weights in maps.mean(dim=2):  # (B, N, N), one layer after the other
@@ -62,8 +62,8 @@ def mean_attention_distance(
 
     Source: Dosovitskiy et al. 2021, section 4.5 and figure 7 (right). Introduced in chapter 12.
     """
-    grid = check_tokens_fit(maps, grid, num_prefix)
-    height, width = check.pair("patch_size", patch_size)
+    grid = require_tokens_fit(maps, grid, num_prefix)
+    height, width = require.pair("patch_size", patch_size)
     rows = torch.arange(grid[0], device=maps.device).repeat_interleave(grid[1]) * height
     columns = torch.arange(grid[1], device=maps.device).repeat(grid[0]) * width
     centres = torch.stack([rows, columns], dim=-1).to(maps.dtype)  # (N_patches, 2)
@@ -93,13 +93,13 @@ def class_token_attention(maps: Tensor, grid: int | tuple[int, int], num_prefix:
 
     Introduced in chapter 12.
     """
-    check.whole("num_prefix", num_prefix, at_least=1)
-    grid = check_tokens_fit(maps, grid, num_prefix)
+    require.whole("num_prefix", num_prefix, at_least=1)
+    grid = require_tokens_fit(maps, grid, num_prefix)
     return maps[..., 0, num_prefix:].unflatten(-1, grid)  # (L, B, h, rows, columns)
 
 
-def check_maps(maps: Tensor) -> Tensor:
-    check.floats("maps", maps, MAPS_AXES)
+def require_maps(maps: Tensor) -> Tensor:
+    require.floats("maps", maps, MAPS_AXES)
     L, _, h, Nq, Nk = maps.shape
     if Nq != Nk or not (L and h and Nq):
         raise ValueError(
@@ -114,10 +114,10 @@ def check_maps(maps: Tensor) -> Tensor:
     return maps
 
 
-def check_tokens_fit(maps: Tensor, grid, num_prefix: int) -> tuple[int, int]:
-    N = check_maps(maps).shape[-1]
-    rows, columns = check.pair("grid", grid)
-    check.whole("num_prefix", num_prefix, at_least=0)
+def require_tokens_fit(maps: Tensor, grid, num_prefix: int) -> tuple[int, int]:
+    N = require_maps(maps).shape[-1]
+    rows, columns = require.pair("grid", grid)
+    require.whole("num_prefix", num_prefix, at_least=0)
     if rows * columns + num_prefix != N:
         raise ValueError(
             f"grid {rows} x {columns} and num_prefix {num_prefix} make "

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from vitbook import _arguments as check
-from vitbook.inspection.maps import check_maps
+from vitbook import require
+from vitbook.inspection.maps import require_maps
 
 
 def attention_hits(maps: Tensor, sources: Tensor, targets: Tensor, num_prefix: int = 1) -> Tensor:
@@ -30,10 +30,10 @@ def attention_hits(maps: Tensor, sources: Tensor, targets: Tensor, num_prefix: i
 
     Introduced in chapter 12.
     """
-    check_maps(maps)
-    check.whole("num_prefix", num_prefix, at_least=0)
-    _check_patches("sources", sources, maps, num_prefix)
-    _check_patches("targets", targets, maps, num_prefix)
+    require_maps(maps)
+    require.whole("num_prefix", num_prefix, at_least=0)
+    _require_patches("sources", sources, maps, num_prefix)
+    _require_patches("targets", targets, maps, num_prefix)
     if bool((sources & targets).any()):
         raise ValueError("sources and targets share a patch; a patch can be only one of the two")
     weights = maps[..., num_prefix:, num_prefix:]  # (L, B, h, N_patches, N_patches)
@@ -45,7 +45,7 @@ def attention_hits(maps: Tensor, sources: Tensor, targets: Tensor, num_prefix: i
     return found.to(maps.dtype) / strongest.sum(dim=-1)  # (L, B, h)
 
 
-def _check_patches(name: str, patches: Tensor, maps: Tensor, num_prefix: int) -> None:
+def _require_patches(name: str, patches: Tensor, maps: Tensor, num_prefix: int) -> None:
     if not isinstance(patches, Tensor) or patches.dtype != torch.bool:
         kind = patches.dtype if isinstance(patches, Tensor) else type(patches).__name__
         raise TypeError(f"{name} must be a boolean tensor (B, N_patches), got {kind}")

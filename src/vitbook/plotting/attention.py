@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vitbook.plotting import _arrays as check
+from vitbook.plotting import require
 from vitbook.plotting.colormaps import ATTENTION, SIGNED, oklab
 from vitbook.plotting.images import draw_image
 from vitbook.plotting.style import COLORS, bare, style
@@ -36,11 +36,11 @@ def show_attention(
             paper; if not said, images with one channel are.
         width: Width of the figure in inches.
     """
-    pixels = check.image("image", image)
+    pixels = require.image("image", image)
     maps = _weights("maps", maps, "(L, h, rows, columns)")
     L, h = maps.shape[:2]
-    row_labels = check.labels("row_labels", row_labels, L, "layer")
-    column_labels = check.labels("column_labels", column_labels, h, "head")
+    row_labels = require.labels("row_labels", row_labels, L, "layer")
+    column_labels = require.labels("column_labels", column_labels, h, "head")
     side = (width - 0.7) / h * pixels.shape[0] / pixels.shape[1]
     fig = Figure(figsize=(width, L * (side + (0.08 if shared_scale else 0.24)) + 0.3))
     axes = fig.subplots(L, h, squeeze=False)
@@ -70,10 +70,10 @@ def show_rollout(
         invert: As for ``show_attention``.
         width: Width of the figure in inches.
     """
-    pixels = check.image("image", image)
+    pixels = require.image("image", image)
     rollouts = _weights("rollouts", rollouts, "(L, rows, columns)")
     L = len(rollouts)
-    labels = check.labels("labels", labels, L, "after layer")
+    labels = require.labels("labels", labels, L, "after layer")
     columns = min(L + 1, 5)
     rows = -(-(L + 1) // columns)
     side = width / columns * pixels.shape[0] / pixels.shape[1]
@@ -113,7 +113,7 @@ def show_attention_matrix(
         title: A line above the matrix.
         width: Width of the figure in inches.
     """
-    weights = check.array("weights", weights, "(N_q, N_k)")
+    weights = require.array("weights", weights, "(N_q, N_k)")
     Nq, Nk = weights.shape
     if key_labels is None and query_labels is not None and Nq == Nk:
         key_labels = query_labels
@@ -184,7 +184,7 @@ def show_attention_distance(
     )
     ax.plot(layers, distances, "o", color=COLORS["blue"], markeredgecolor="white")
     if image_size is not None:
-        ax.axhline(check.whole("image_size", image_size), color="#5b6473", ls=":", lw=1.2)
+        ax.axhline(require.whole("image_size", image_size), color="#5b6473", ls=":", lw=1.2)
         ax.text(
             0.02, image_size, "side of the image", transform=ax.get_yaxis_transform(), va="bottom"
         )
@@ -216,7 +216,7 @@ def _inverted(pixels: np.ndarray, invert: bool | None) -> bool:
 
 
 def _weights(name: str, value, axes: str) -> np.ndarray:
-    value = check.array(name, value, axes)
+    value = require.array(name, value, axes)
     if value.min() < 0:
         raise ValueError(f"{name} must not be negative, got {value.min():g}")
     return value
@@ -224,7 +224,7 @@ def _weights(name: str, value, axes: str) -> np.ndarray:
 
 def _name_axis(axis, name: str, labels, count: int) -> None:
     if labels is not None:
-        labels = check.labels(name, labels, count, "")
+        labels = require.labels(name, labels, count, "")
         axis.set_ticks(range(count), labels)
         if axis.axis_name == "x" and sum(map(len, labels)) > 42:
             axis.set_tick_params(rotation=60)

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from vitbook.plotting import _arrays as check
+from vitbook.plotting import require
 from vitbook.plotting.style import style
 
 LINES = ("-", "--", "-.", ":")
@@ -50,10 +50,10 @@ def show_curves(
     ends = []
     for i, (name, values) in enumerate(curves.items()):
         values = np.atleast_2d(
-            check.array(f"curves[{name!r}]", values, "(seeds, points)", "(points,)")
+            require.array(f"curves[{name!r}]", values, "(seeds, points)", "(points,)")
         )
         points = (
-            np.arange(1, values.shape[1] + 1) if x is None else check.array("x", x, "(points,)")
+            np.arange(1, values.shape[1] + 1) if x is None else require.array("x", x, "(points,)")
         )
         if points.shape != values.shape[1:]:
             raise ValueError(

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vitbook.plotting import _arrays as check
+from vitbook.plotting import require
 from vitbook.plotting.style import INK, bare, style
 
 
@@ -18,10 +18,10 @@ def show_images(images, titles=None, *, columns: int | None = None, width: float
         columns: How many stand in one row; all of them up to 8, if not said.
         width: Width of the figure in inches.
     """
-    pixels = [check.image("images", one) for one in _one_by_one(images)]
+    pixels = [require.image("images", one) for one in _one_by_one(images)]
     n = len(pixels)
-    titles = [""] * n if titles is None else check.labels("titles", titles, n, "")
-    columns = min(n, 8) if columns is None else check.whole("columns", columns)
+    titles = [""] * n if titles is None else require.labels("titles", titles, n, "")
+    columns = min(n, 8) if columns is None else require.whole("columns", columns)
     rows = -(-n // columns)
     H, W = pixels[0].shape[:2]
     line = 0.25 if any(titles) else 0.08
@@ -47,9 +47,9 @@ def show_patches(image, patch_size, *, numbers: bool | None = None, width: float
         numbers: Whether each patch carries its index in the sequence; if not said, up to 64 do.
         width: Width of the figure in inches.
     """
-    pixels = check.image("image", image)
+    pixels = require.image("image", image)
     H, W = pixels.shape[:2]
-    height, breadth = check.pair("patch_size", patch_size)
+    height, breadth = require.pair("patch_size", patch_size)
     if H % height or W % breadth:
         raise ValueError(f"patch_size {height} x {breadth} must divide the image, {H} x {W}")
     rows, columns = H // height, W // breadth

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from vitbook.plotting import _arrays as check
+from vitbook.plotting import require
 from vitbook.plotting.colormaps import ATTENTION
 from vitbook.plotting.style import style
 
@@ -20,9 +20,9 @@ def show_position_similarity(table, grid, *, num_prefix: int = 0, width: float =
 
     Source: after Dosovitskiy et al. 2021, figure 7 (centre).
     """
-    table = check.array("table", table, "(N, D)")
-    rows, columns = check.pair("grid", grid)
-    prefix = check.whole("num_prefix", num_prefix, at_least=0)
+    table = require.array("table", table, "(N, D)")
+    rows, columns = require.pair("grid", grid)
+    prefix = require.whole("num_prefix", num_prefix, at_least=0)
     if len(table) != rows * columns + prefix:
         raise ValueError(
             f"grid {rows} x {columns} and num_prefix {prefix} make "

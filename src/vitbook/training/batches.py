@@ -17,7 +17,7 @@ def device_of(model: nn.Module) -> torch.device:
     return torch.device("cpu") if parameter is None else parameter.device
 
 
-def check_data(images: Tensor, labels: Tensor, where: str = "") -> None:
+def require_data(images: Tensor, labels: Tensor, where: str = "") -> None:
     """Refuse what is not a data set, with a sentence."""
     if not isinstance(images, Tensor) or not (
         images.is_floating_point() or images.dtype == torch.uint8

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from vitbook import _arguments as check
+from vitbook import require
 
 
 @dataclass(frozen=True)
@@ -43,21 +43,21 @@ class TrainConfig:
             raise ValueError(
                 f"give either epochs or steps, got epochs={self.epochs} and steps={self.steps}"
             )
-        check.whole("epochs" if self.steps is None else "steps", self.steps or self.epochs)
-        check.whole("batch_size", self.batch_size)
-        check.real("learning_rate", self.learning_rate, above=0)
-        if check.real("weight_decay", self.weight_decay) < 0:
+        require.whole("epochs" if self.steps is None else "steps", self.steps or self.epochs)
+        require.whole("batch_size", self.batch_size)
+        require.real("learning_rate", self.learning_rate, above=0)
+        if require.real("weight_decay", self.weight_decay) < 0:
             raise ValueError(f"weight_decay must not be negative, got {self.weight_decay}")
-        check.whole("warmup_steps", self.warmup_steps, at_least=0)
-        check.fraction("label_smoothing", self.label_smoothing)
+        require.whole("warmup_steps", self.warmup_steps, at_least=0)
+        require.fraction("label_smoothing", self.label_smoothing)
         if self.clip_norm is not None:
-            check.real("clip_norm", self.clip_norm, above=0)
+            require.real("clip_norm", self.clip_norm, above=0)
         if not isinstance(self.betas, (tuple, list)) or len(self.betas) != 2:
             raise ValueError(f"betas must be two numbers, got {self.betas!r}")
-        object.__setattr__(self, "betas", tuple(check.fraction("betas", b) for b in self.betas))
-        check.whole("seed", self.seed, at_least=0)
-        check.one_of("precision", self.precision, ("fp32", "bf16"))
-        check.truth("compile", self.compile)
+        object.__setattr__(self, "betas", tuple(require.fraction("betas", b) for b in self.betas))
+        require.whole("seed", self.seed, at_least=0)
+        require.one_of("precision", self.precision, ("fp32", "bf16"))
+        require.truth("compile", self.compile)
 
     def total_steps(self, num_images: int) -> int:
         """How many updates the run makes with that many images."""

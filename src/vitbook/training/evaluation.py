@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vitbook import _arguments as check
+from vitbook import require
 from vitbook.training import processes
-from vitbook.training.batches import batch, check_data, device_of
+from vitbook.training.batches import batch, device_of, require_data
 
 
 class Evaluation(NamedTuple):
@@ -36,8 +36,8 @@ def evaluate(
 
     Introduced in chapter 11.
     """
-    check.whole("batch_size", batch_size)
-    check_data(images, labels)
+    require.whole("batch_size", batch_size)
+    require_data(images, labels)
     was_training = model.training
     model.eval()
     loss, correct = 0.0, 0

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from vitbook import _arguments as check
+from vitbook import require
 from vitbook.training import processes
-from vitbook.training.batches import batch, check_data, device_of
+from vitbook.training.batches import batch, device_of, require_data
 from vitbook.training.config import TrainConfig
 from vitbook.training.evaluation import evaluate_together
 from vitbook.training.randomness import epoch_order, generator, seed_of
@@ -100,9 +100,9 @@ def train(
 
     Introduced in chapter 11.
     """
-    check_data(images, labels)
+    require_data(images, labels)
     if evaluate_on is not None:
-        check_data(*evaluate_on, "evaluate_on: ")
+        require_data(*evaluate_on, "evaluate_on: ")
     if not isinstance(config, TrainConfig):
         raise TypeError(f"config must be a TrainConfig, got {type(config).__name__}")
     b, rank, world = config.batch_size, processes.rank(), processes.world()
@@ -113,7 +113,7 @@ def train(
     share = slice(rank * b // world, (rank + 1) * b // world)  # this process's part of a batch
     per_epoch, total = len(images) // b, config.total_steps(len(images))
     evaluate_every = per_epoch if evaluate_every is None else evaluate_every
-    check.whole("evaluate_every", evaluate_every)
+    require.whole("evaluate_every", evaluate_every)
 
     optimizer = torch.optim.AdamW(parameter_groups(model, config.weight_decay), betas=config.betas)
     history, first, seconds = [], 0, 0.0

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from vitbook import _arguments as check
+from vitbook import require
 from vitbook.training import processes
 from vitbook.training.batches import device_of
 from vitbook.training.checkpoints import pack, restore, unpack, write_atomically
@@ -43,11 +43,11 @@ class RunFolder:
         tensorboard: bool = False,
     ):
         self.path = Path(path)
-        self.resume = check.truth("resume", resume)
+        self.resume = require.truth("resume", resume)
         if checkpoint_every is not None:
-            check.whole("checkpoint_every", checkpoint_every)
+            require.whole("checkpoint_every", checkpoint_every)
         self.checkpoint_every = checkpoint_every
-        self.tensorboard = check.truth("tensorboard", tensorboard)
+        self.tensorboard = require.truth("tensorboard", tensorboard)
         self.checkpoint, self.metrics = (
             self.path / "checkpoint.safetensors",
             self.path / "metrics.csv",
@@ -78,7 +78,7 @@ class RunFolder:
         step, seconds = 0, 0.0
         if data is not None:
             tensors, notes = unpack(data, self.checkpoint)
-            self._check_same(notes)
+            self._require_same(notes)
             restore(tensors, self.checkpoint, model, optimizer)
             step, seconds = notes["step"], notes["seconds"]
         if processes.rank() != 0:
@@ -139,7 +139,7 @@ class RunFolder:
             )
         return rows
 
-    def _check_same(self, notes: dict) -> None:
+    def _require_same(self, notes: dict) -> None:
         there, here = notes["config"], self._notes["config"]
         other = [name for name in here if here[name] != there.get(name)]
         if other:

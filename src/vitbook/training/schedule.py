@@ -4,7 +4,7 @@ import math
 
 from torch import nn
 
-from vitbook import _arguments as check
+from vitbook import require
 
 
 def warmup_cosine(step: int, total_steps: int, warmup_steps: int) -> float:
@@ -20,9 +20,9 @@ def warmup_cosine(step: int, total_steps: int, warmup_steps: int) -> float:
 
     Source: Goyal et al. 2017, section 2.2 (warm-up); Loshchilov and Hutter 2017, equation 5.
     """
-    check.whole("total_steps", total_steps)
-    check.whole("warmup_steps", warmup_steps, at_least=0)
-    if not 0 <= check.whole("step", step, at_least=0) < total_steps:
+    require.whole("total_steps", total_steps)
+    require.whole("warmup_steps", warmup_steps, at_least=0)
+    if not 0 <= require.whole("step", step, at_least=0) < total_steps:
         raise ValueError(f"step must be below total_steps = {total_steps}, got {step}")
     if step < warmup_steps:
         return (step + 1) / warmup_steps
