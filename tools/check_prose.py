@@ -26,6 +26,7 @@ RULES = [
     exercises.exercises,
     exercises.claims,
     code.imports,
+    code.named_records,
     code.first_cell,
     code.figures,
     code.line_length,

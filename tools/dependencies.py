@@ -1,163 +1,223 @@
-"""What the outputs of a chapter depend on, boiled down to one digest.
+"""What outputs depend on: the modules that code reaches, and a hash of what each of them means.
 
-A chapter is executed again when its digest changes, and only then. The digest covers the code
-cells, the first-party modules they import (followed through imports, by syntax tree), the records
-and data files these name, the lock file and the Python version. Prose is not in it.
+One closure for two users: a chapter is executed again when its digest changes (`chapter_digest`),
+and a record is stale when its fingerprint does (experiments/machinery/fingerprint.py). Both go by
+meaning: comments, layout and docstrings of a module do not count, nor blanks in a record.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import json
 import platform
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-FORMAT = "1"  # raise it when the executor itself changes what a page would show
+FORMAT = "2"  # raise it when the executor itself changes what a page would show
+RECORDS = "recorded"  # the folder of a package that holds its records
+_NOT_MEANING = {"ctx", "kind", "type_comment", "lineno", "col_offset"}
 
 
-class Sources:
-    """The first-party code under one ``src`` folder, and what each module needs."""
+class Packages:
+    """First-party packages, and which of their modules a piece of code reaches.
 
-    def __init__(self, root: Path):
-        self.root = Path(root)
-        self.src = self.root / "src"
-        self._needs: dict[Path, tuple[set[str], set[str], bool]] = {}
+    Args:
+        folders: the packages' folders; each is imported under its folder's name.
+    """
 
-    @cached_property
-    def packages(self) -> set[str]:
-        return {path.parent.name for path in self.src.glob("*/__init__.py")}
+    def __init__(self, folders: list[Path]):
+        self.folders = {folder.name: folder for folder in folders}
+        self._imported: dict[Path, list[Path]] = {}
 
-    @cached_property
-    def data_files(self) -> list[Path]:
-        """Everything in the packages that is not Python: records, weights, scripts, styles."""
-        files = (path for name in self.packages for path in (self.src / name).rglob("*"))
-        return sorted(
-            path
-            for path in files
-            if path.is_file()
-            and path.suffix not in {".py", ".pyc"}
-            and "__pycache__" not in str(path)
-        )
-
-    @cached_property
-    def unnamed_data(self) -> set[Path]:
-        """Data files that no module names: nobody can tell who reads them, so all chapters do."""
-        texts = [
-            path.read_text("utf8")
-            for name in self.packages
-            for path in (self.src / name).rglob("*.py")
-        ]
-        return {
-            path
-            for path in self.data_files
-            if not is_record(path) and not any(path.name in text for text in texts)
-        }
+    def label(self, path: Path) -> str:
+        """A file of a package as "package/part/module.py"."""
+        folder = next(folder for folder in self.folders.values() if folder in path.parents)
+        return path.relative_to(folder.parent).as_posix()
 
     def files_of(self, module: str) -> list[Path]:
         """The files that importing `module` runs: the ``__init__`` of each package, and itself."""
-        parts = module.split(".")
-        found = []
-        for end in range(1, len(parts) + 1):
-            base = self.src.joinpath(*parts[:end])
-            for path in (base / "__init__.py", base.with_suffix(".py")):
-                if path.is_file():
-                    found.append(path)
+        first, *rest = module.split(".")
+        if first not in self.folders:
+            return []
+        found, base = [], self.folders[first]
+        for part in ["", *rest]:
+            base = base / part
+            options = (base / "__init__.py", base.with_suffix(".py"))
+            found += [path for path in options if path.is_file()]
         return found
 
-    def needs_of(self, path: Path) -> tuple[set[str], set[str], bool]:
-        if path not in self._needs:
-            package = ".".join(path.parent.relative_to(self.src).parts)
-            self._needs[path] = needs(path.read_text("utf8"), package)
-        return self._needs[path]
-
-    def closure(self, code: str) -> list[Path]:
-        """All files, Python and data, that running `code` may read from the packages."""
-        modules, strings, any_record = needs(code, "")
+    def closure(self, tree: ast.AST) -> set[Path]:
+        """All modules that code with this syntax tree reaches, directly or through another."""
         seen: set[Path] = set()
-        queue = [path for module in modules for path in self.files_of(module)]
+        queue = [file for module in imports(tree) for file in self.files_of(module)]
         while queue:
             path = queue.pop()
-            if path in seen:
-                continue
-            seen.add(path)
-            more_modules, more_strings, _ = self.needs_of(path)
-            strings |= more_strings
-            queue += [file for module in more_modules for file in self.files_of(module)]
-        if not seen:
-            return []
-        data = {
-            file
-            for file in self.data_files
-            if is_record(file) and (any_record or names(strings, file))
-        }
-        data |= {file for file in self.data_files if not is_record(file) and file.name in strings}
-        return sorted(seen | data | self.unnamed_data)
+            if path not in seen:
+                seen.add(path)
+                queue += self._next(path)
+        return seen
+
+    def _next(self, path: Path) -> list[Path]:
+        """The files that a module imports; worked out once, however many chapters reach it."""
+        if path not in self._imported:
+            names = imports(parsed(path), self.label(path).split("/")[:-1])
+            self._imported[path] = [file for module in names for file in self.files_of(module)]
+        return self._imported[path]
 
 
-def is_record(path: Path) -> bool:
-    return "recorded" in path.parts
+def imports(tree: ast.AST, package: list[str] | None = None) -> set[str]:
+    """The modules that a tree names; relative ones seen from inside `package`.
 
-
-def names(strings: set[str], path: Path) -> bool:
-    """Does one of the strings name this record, or a file that belongs to it (``name.safetensors``,
-    ``name-extra.npz``, ``name/0.json``)?"""
-    parts = path.parts[path.parts.index("recorded") + 1 :]
-    return any(
-        part == text or (part.startswith(text) and part[len(text)] in ".-_")
-        for part in parts
-        for text in strings
-        if text
-    )
-
-
-def needs(code: str, package: str) -> tuple[set[str], set[str], bool]:
-    """The modules that `code` imports, the strings it holds, and whether it loads a record whose
-    name is worked out at run time (then it may be any record)."""
-    modules: set[str] = set()
-    strings: set[str] = set()
-    any_record = False
-    for node in ast.walk(ast.parse(code)):
+    Of ``from a import b`` both ``a`` and ``a.b``: `b` may be a module.
+    """
+    names: set[str] = set()
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            modules |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parts = package.split(".")
-                base = ".".join(parts[: len(parts) - node.level + 1] + ([base] if base else []))
-            modules |= {base} | {f"{base}.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            strings.add(node.value)
-        elif isinstance(node, ast.Call) and called_name(node) == "load_record":
-            any_record |= not (node.args and isinstance(node.args[0], ast.Constant))
-    return modules, strings, any_record
+            above = (package or [])[: len(package or []) - node.level + 1] if node.level else []
+            base = ".".join([*above, *filter(None, [node.module])])
+            names |= {base} | {f"{base}.{alias.name}" for alias in node.names}
+    return names
+
+
+def loaded_records(tree: ast.AST) -> set[str] | None:
+    """The names of the records that a tree loads; None when one is worked out at run time."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and called_name(node) == "load_record" and node.args:
+            if not isinstance(node.args[0], ast.Constant):
+                return None
+            names.add(node.args[0].value)
+    return names
 
 
 def called_name(call: ast.Call) -> str:
     return getattr(call.func, "id", getattr(call.func, "attr", ""))
 
 
+def parsed(path: Path) -> ast.Module:
+    return _parsed(path.read_text(encoding="utf-8"))
+
+
+def code_hash(path: Path) -> str:
+    """SHA-256 of what a module means."""
+    return _code_hash(path.read_text(encoding="utf-8"))
+
+
+# A module is reached from many chapters: by its text, it is parsed once.
+@cache
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+@cache
+def _code_hash(text: str) -> str:
+    return hashlib.sha256(repr(meaning(_parsed(text))).encode()).hexdigest()
+
+
+def meaning(node):
+    """A syntax tree as nested tuples: no positions, no docstrings, no empty fields.
+
+    Empty fields are left out because each Python version adds some of its own.
+    """
+    if isinstance(node, list):
+        return tuple(map(meaning, node))
+    if not isinstance(node, ast.AST):
+        return type(node).__name__, repr(node)
+    fields = dict(ast.iter_fields(node))
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        first = node.body[0] if node.body else None
+        if isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str):
+            fields["body"] = node.body[1:]
+    kept = [
+        (key, meaning(value))
+        for key, value in sorted(fields.items())
+        if key not in _NOT_MEANING and value is not None and value != []
+    ]
+    return type(node).__name__, tuple(kept)
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's meaning: Python without comments, JSON without its layout, else bytes."""
+    if path.suffix == ".py":
+        return code_hash(path)
+    content = path.read_bytes()
+    if path.suffix == ".json":
+        content = json.dumps(json.loads(content), sort_keys=True).encode()
+    return hashlib.sha256(content).hexdigest()
+
+
+class Sources:
+    """The packages under one ``src`` folder, with the data files that their modules read."""
+
+    def __init__(self, root: Path):
+        self.root = Path(root)
+        src = self.root / "src"
+        self.packages = Packages([path.parent for path in sorted(src.glob("*/__init__.py"))])
+
+    @cached_property
+    def data(self) -> list[tuple[Path, Path]]:
+        """(file, folder that it belongs to) of all in the packages that is not Python."""
+        found = []
+        for folder in self.packages.folders.values():
+            for path in folder.rglob("*"):
+                if path.is_file() and path.suffix not in {".py", ".pyc"}:
+                    owner = next(up for up in path.parents if (up / "__init__.py").is_file())
+                    found.append((path, owner))
+        return found
+
+    def files(self, tree: ast.AST) -> list[Path]:
+        """All files, Python and data, that running code with this tree may read.
+
+        A record belongs to those who name it, other data to the package folder that it lies in.
+        """
+        modules = self.packages.closure(tree)
+        folders, records = {path.parent for path in modules}, loaded_records(tree)
+        for path, owner in self.data:
+            named = modules and (records is None or belongs(path, records))
+            if named if is_record(path) else owner in folders:
+                modules.add(path)
+        return sorted(modules)
+
+
+def is_record(path: Path) -> bool:
+    return RECORDS in path.parts
+
+
+def belongs(path: Path, records: set[str]) -> bool:
+    """Is this the record, or a file of it (``name-small.safetensors``)?"""
+    return any(path.stem == name or path.name.startswith(f"{name}-") for name in records)
+
+
 def chapter_digest(notebook, folder: Path, sources: Sources) -> str:
-    """The digest of one chapter; `folder` is where its cells run."""
+    """The digest of one chapter; `folder` is where its cells run.
+
+    It covers the code cells, the modules they reach, the records they load, files beside the
+    chapter that they name, the lock file and the Python version. Prose is not in it.
+    """
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     code = "\n\n".join(TransformerManager().transform_cell(cell.source) for cell in cells)
-    files = sources.closure(code)
-    files += sorted(folder / text for text in needs(code, "")[1] if is_file_beside(folder, text))
+    tree = ast.parse(code)
+    strings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    beside = sorted(folder / text for text in strings if is_file_beside(folder, text))
     whole = hashlib.sha256()
     for part in (FORMAT, platform.python_version()):
         whole.update(part.encode() + b"\0")
     for cell in cells:
         whole.update(repr((cell.source, sorted(cell.metadata.items()))).encode() + b"\0")
-    for path in [sources.root / "requirements.txt", *files]:
+    for path in [sources.root / "requirements.txt", *sources.files(tree), *beside]:
         if path.is_file():
-            content = hashlib.sha256(path.read_bytes()).hexdigest()
-            whole.update(f"{path.name} {content}\0".encode())
+            whole.update(f"{path.name} {file_hash(path)}\0".encode())
     return whole.hexdigest()
 
 
-def is_file_beside(folder: Path, text: str) -> bool:
-    """Does this string of a cell name a file that lies in the chapter's folder or below?"""
+def is_file_beside(folder: Path, text) -> bool:
+    """Does this constant of a cell name a file that lies in the chapter's folder or below?"""
+    if not isinstance(text, str):
+        return False
     fits = 0 < len(text) < 200 and not {"\n", "\0"} & set(text) and not Path(text).is_absolute()
     return fits and ".." not in Path(text).parts and (folder / text).is_file()

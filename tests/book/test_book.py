@@ -214,6 +214,15 @@ PLANTED = {
         ("claim without assertion", FIRST, "assert mean == 0.5", "", "settles the claim first-sum"),
         ("claim made twice", SECOND, "{claim} second-sum", "{claim} first-sum", "made already"),
     ],
+    code.named_records: [
+        (
+            "computed record",
+            FIRST,
+            IMPORT,
+            f"from vitbook.records import load_record\nload_record('di' + 'gits')\n{IMPORT}",
+            "name the record itself",
+        ),
+    ],
     code.imports: [
         ("foreign package", FIRST, IMPORT, f"import timm\n{IMPORT}", "timm is not in"),
         (

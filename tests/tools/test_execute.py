@@ -1,5 +1,6 @@
 """Executing the chapters: what is run again, what is refused, what reaches the pages."""
 
+import ast
 import os
 import textwrap
 from pathlib import Path
@@ -9,7 +10,7 @@ from myst_nb.core.read import read_myst_markdown_notebook
 from nbformat import NotebookNode
 
 from tools.chapters import Store, find_chapters
-from tools.dependencies import Sources, chapter_digest, needs
+from tools.dependencies import Sources, chapter_digest, imports
 from tools.execute import execute, merge_streams
 from tools.settings import toc_files
 
@@ -46,9 +47,10 @@ def repository(tmp_path):
     package = tmp_path / "src" / "toybook"
     write(package / "__init__.py", "")
     write(package / "maths.py", "from toybook import deep\n\ndef double(x):\n    return 2 * x\n")
-    write(package / "deep.py", "NAME = 'drawing.js'\n")
+    write(package / "deep.py", "from toybook import drawing\n")
     write(package / "other.py", "VALUE = 3\n")
-    write(package / "drawing.js", "draw()")
+    write(package / "drawing" / "__init__.py", '"""Draws."""\n')
+    write(package / "drawing" / "js" / "drawing.js", "draw()")
     write(package / "recorded" / "digits.json", "{}")
     write(package / "recorded" / "digits-small.safetensors", "weights")
     write(package / "recorded" / "pairs.json", "{}")
@@ -93,16 +95,18 @@ CHANGES = [
     (
         "a module that a module imports",
         "src/toybook/deep.py",
-        "NAME = 'drawing.js'\nX = 1\n",
+        "from toybook import drawing\nX = 1\n",
         {"one"},
     ),
-    ("a file that a module names", "src/toybook/drawing.js", "erase()", {"one"}),
+    ("a docstring", "src/toybook/drawing/__init__.py", '"""Paints."""  # well\n', set()),
+    ("a script beside a module", "src/toybook/drawing/js/drawing.js", "erase()", {"one"}),
     ("the package's own init", "src/toybook/__init__.py", "X = 1\n", {"one", "part/two"}),
     ("a module that nobody imports", "src/toybook/new.py", "X = 1\n", set()),
     ("a record that is loaded", "src/toybook/recorded/digits.json", "[1]", {"part/two"}),
+    ("a blank in a record", "src/toybook/recorded/digits.json", "{ }\n", set()),
     ("its weights", "src/toybook/recorded/digits-small.safetensors", "new", {"part/two"}),
     ("a record that is not loaded", "src/toybook/recorded/pairs.json", "[1]", set()),
-    ("a file that no module names", "src/toybook/font.bin", "x", {"one", "part/two"}),
+    ("a file beside all modules", "src/toybook/font.bin", "x", {"one", "part/two"}),
     ("the lock", "requirements.txt", "torch==2\n", {"one", "part/two"}),
 ]
 
@@ -154,8 +158,8 @@ def test_magics_and_relative_imports_are_understood(repository):
     )
     sources = Sources(repository)
     assert len(chapter_digest(notebook, repository / "book", sources)) == 64
-    modules, _, _ = needs("from . import deep\nfrom ..up import x", "toybook.part")
-    assert {"toybook.part.deep", "toybook.up"} <= modules
+    tree = ast.parse("from . import deep\nfrom ..up import x")
+    assert {"toybook.part.deep", "toybook.up"} <= imports(tree, ["toybook", "part"])
 
 
 def test_neighbouring_pieces_of_a_stream_become_one():

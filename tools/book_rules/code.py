@@ -16,6 +16,7 @@ IN_COLAB = {"torch", "torchvision", "numpy", "matplotlib", "mpl_toolkits", "skle
 IN_COLAB |= {"safetensors", "tqdm", "IPython", "pandas", "PIL", "vitbook", "vitcheck"}
 LATER = {"timm": 9}  # package -> first chapter that may compare with it
 WIDEST = 84  # characters of code that a page shows without a scroll bar
+ALL_RECORDS = "appendix/records"  # the page that shows every record
 TYPED_NUMBER = re.compile(r"\d+\.\d+|\b(?!(?:0|50|95|100)\s?%)\d+\s?%")
 
 
@@ -35,6 +36,16 @@ def imports(book: Book) -> Iterator[Finding]:
         whole = isinstance(node, ast.Import) or node.module == "vitbook"
         if whole and any(name.partition(".")[0] == "vitbook" for name in names):
             yield chapter.finding(cell, "import names from their module: from vitbook.x import y")
+
+
+def named_records(book: Book) -> Iterator[Finding]:
+    """A record is loaded by its name as written: so it is known whose pages wait for it. The page
+    of all records loads them one after the other."""
+    for chapter, cell, node in _nodes(book, ast.Call):
+        if called(node) == "load_record" and chapter.name != ALL_RECORDS:
+            name = node.args[0] if node.args else None
+            if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
+                yield chapter.finding(cell, 'name the record itself: load_record("digits")')
 
 
 def first_cell(book: Book) -> Iterator[Finding]:
