@@ -16,50 +16,69 @@ def check_stable_softmax(trial, softmax):
     trial.stage("small scores")
     scores = trial.randn(B, M, N)
     weights = trial.tensor(softmax(scores), (B, M, N), name="the table of weights")
-    trial.ask(weights > 0, "some weights are not positive. Did you raise e to the scores?")
-    total = weights.sum(-1)
-    all_in_one = torch.allclose(weights.sum(), torch.tensor(1.0), atol=1e-3)
-    trial.ask(not all_in_one, "the whole table sums to one. Which axis should each sum run over?")
-    along_queries = torch.allclose(weights.sum(-2), torch.ones(B, N), atol=1e-3)
-    trial.ask(not along_queries, "the columns sum to one. Which axis holds the keys?")
-    trial.ask((total - 1).abs() < 1e-4, "the rows do not sum to one. What do you divide by?")
-    ratio = weights[..., 1:].log() - weights[..., :1].log()
-    wanted = scores[..., 1:] - scores[..., :1]
-    trial.close(
-        ratio, wanted, "the ratio of two weights is not e^(difference of scores)", tolerance=1e-3
+    trial.match(
+        weights,
+        scores.softmax(-1),
+        {
+            "the whole table sums to one. Which axis should each sum run over?": [
+                scores.flatten().softmax(0).view(B, M, N),
+                scores.flatten(1).softmax(1).view(B, M, N),
+            ],
+            "the columns sum to one. Which axis holds the keys?": [
+                scores.softmax(-2),
+                scores.softmax(0),
+            ],
+        },
+        otherwise=_what_is_no_softmax(weights),
+        tolerance=1e-4,
     )
 
     trial.stage("a square table")  # a sum without keepdim fits here, and divides the wrong axis
     square = trial.randn(N, N)
-    question = "right for other shapes, wrong for a square one: did you keep the axis of the sum?"
-    weights = trial.tensor(softmax(square), (N, N), name="the table of weights")
-    trial.ask((weights.sum(-1) - 1).abs() < 1e-4, question)
+    trial.close(
+        softmax(square),
+        square.softmax(-1),
+        "right for other shapes, wrong for a square one: did you keep the axis of the sum?",
+        tolerance=1e-4,
+    )
 
     trial.stage("large scores")
     small = trial.randn(3, N)
     weights = softmax(small + 1000)
-    trial.ask(not torch.isnan(weights).any(), "e^1000 is infinite. What may you subtract first?")
+    trial.ask(_no_nan(weights), "e^1000 is infinite. What may you subtract first?")
     trial.close(
         weights,
-        softmax(small),
+        small.softmax(-1),
         "adding 1000 to all scores changed the weights. Did you cut off large scores instead of "
         "shifting the row?",
         tolerance=1e-3,
     )
 
     trial.stage("rows of different height")
-    apart = small + torch.tensor([[-1000.0], [0.0], [1000.0]])
-    weights = softmax(apart)
-    trial.ask(
-        not torch.isnan(weights).any() and (weights.sum(-1) - 1).abs() < 1e-3,
-        "a low row was lost beside a high one. Whose maximum did you subtract?",
-    )
-    trial.close(weights, softmax(small), "each row must come out as if alone", tolerance=1e-3)
+    weights = softmax(small + torch.tensor([[-1000.0], [0.0], [1000.0]]))
+    lost = "a low row was lost beside a high one. Whose maximum did you subtract?"
+    trial.ask(_no_nan(weights), lost)
+    weights = trial.tensor(weights, (3, N), name="the table of weights")
+    low = "each row must come out as if alone" if weights[0].sum() > 0.5 else lost
+    trial.close(weights, small.softmax(-1), low, tolerance=1e-3)
 
     trial.stage("half precision")
     half = torch.tensor([[20.0, 19.0, 0.0]], dtype=torch.float16)
     weights = trial.tensor(softmax(half), (1, 3), name="the weights in half precision")
-    trial.ask((weights.float().sum(-1) - 1).abs() < 1e-2, "the row does not sum to one in fp16")
+    trial.ask((weights.sum(-1) - 1).abs() < 1e-2, "the row does not sum to one in fp16")
+
+
+def _what_is_no_softmax(weights):
+    """The question for weights (..., N) that are not the softmax of their scores."""
+    if not bool((weights > 0).all()):
+        return "some weights are not positive. Did you raise e to the scores?"
+    if not bool(((weights.sum(-1) - 1).abs() < 1e-4).all()):
+        return "the rows do not sum to one. What do you divide by?"
+    return "the ratio of two weights is not e^(difference of scores)"
+
+
+def _no_nan(value) -> bool:
+    return not (isinstance(value, torch.Tensor) and bool(value.isnan().any()))
 
 
 def _entropy(weights):
@@ -103,39 +122,46 @@ def check_temperature(trial, temperature):
 def check_scale(trial, scale):
     """Exercise "The right factor": scale(d, var_q, var_k) -> the factor for q @ k."""
 
-    def spread(d, var_q, var_k):
-        """Measured variance of the scaled scores."""
-        q = trial.randn(4000, d) * math.sqrt(var_q)
-        k = trial.randn(4000, d) * math.sqrt(var_k)
+    def variance(d, var_q, var_k):
+        """Of the scores, times the factor that the answer gives."""
         factor = trial.number(scale(d, var_q, var_k), name="the factor")
         trial.ask(factor > 0, f"the factor is {factor:.3g}; a positive one will do")
-        return (factor * (q * k).sum(-1)).var().item()
+        return factor**2 * d * var_q * var_k
 
     trial.stage("unit variances")
     d = 16 * trial.integer(3, 6)
-    got = spread(d, 1.0, 1.0)
-    if abs(math.log(got * d)) < 0.2:
-        trial.fail("the scores now have variance 1/d. Is it the variance that you must divide by?")
-    if abs(math.log(got / d**2)) < 0.2:
-        trial.fail("the scores became larger, of variance d squared. Multiply or divide?")
-    trial.ask(abs(got - 1) < 0.2, f"at d = {d} the scores have variance {got:.3g}, wanted 1")
+    got = variance(d, 1.0, 1.0)
+    trial.match(
+        got,
+        1.0,
+        {
+            "the scores became larger, of variance d squared. Multiply or divide?": float(d**2),
+            "the scores now have variance 1/d. Is it the variance that you must divide by?": 1 / d,
+        },
+        otherwise=f"at d = {d} the scores have variance {got:.3g}, wanted 1",
+        tolerance=1e-3,
+    )
 
     trial.stage("another width")
     d = trial.integer(200, 300)
-    got = spread(d, 1.0, 1.0)
-    trial.ask(abs(got - 1) < 0.2, f"at d = {d} the variance is {got:.3g}. Does d enter?")
+    got = variance(d, 1.0, 1.0)
+    trial.close(got, 1.0, f"at d = {d} the variance is {got:.3g}. Does d enter?", tolerance=1e-3)
 
     trial.stage("other variances")
     var_q, var_k = 4.0, 9.0
-    got = spread(d, var_q, var_k)
-    if abs(math.log(got / (var_q * var_k))) < 0.2:
-        trial.fail(f"with variances {var_q:.0f} and {var_k:.0f} you get {got:.3g}. Do they enter?")
-    if abs(math.log(got * var_q * var_k)) < 0.2:
-        trial.fail("variances or standard deviations? One of them you divide by is squared.")
-    trial.ask(
-        abs(got - 1) < 0.2,
-        f"the variance is {got:.3g}, wanted 1. How does the variance of one product q_c k_c follow "
-        "from the two variances: as their sum, or otherwise?",
+    got = variance(d, var_q, var_k)
+    trial.match(
+        got,
+        1.0,
+        {
+            f"with variances {var_q:.0f} and {var_k:.0f} you get {got:.3g}. Do they enter?": var_q
+            * var_k,
+            "variances or standard deviations? One of them you divide by is squared.": 1
+            / (var_q * var_k),
+        },
+        otherwise=f"the variance is {got:.3g}, wanted 1. How does the variance of one product "
+        "q_c k_c follow from the two variances: as their sum, or otherwise?",
+        tolerance=1e-3,
     )
 
 
@@ -172,8 +198,6 @@ def check_removal(trial, removal):
     trial.stage("shape")
     weights, values = trial.randn(N).softmax(-1), trial.randn(N, d_v)
     got = trial.tensor(removal(weights, values), (N,), name="the lengths")
-    trial.ask(got >= 0, "a length is negative. Did you take the norm?")
-
     trial.stage("against hiding each token in turn")
     output, want = weights @ values, torch.empty(N)
     kept_apart = torch.empty(N)  # output without the token, the others not scaled up
@@ -182,29 +206,26 @@ def check_removal(trial, removal):
         rest[j] = 0
         kept_apart[j] = (output - rest @ values).norm()
         want[j] = (output - rest @ values / rest.sum()).norm()
-
-    def like(other):
-        return torch.allclose(got, other, atol=1e-4, rtol=1e-3)
-
-    trial.ask(
-        not like(kept_apart),
-        "this is the size of what each token adds. But a hidden token's weight goes to the others: "
-        "what do they sum to without it?",
-    )
-    trial.ask(
-        not like(weights * (values - output).norm(dim=-1)),
-        "too small by a factor that is larger for large weights. By what are the others divided?",
-    )
-    trial.ask(
-        not like(weights / (1 - weights) * values.norm(dim=-1)),
-        "where does the old output enter? A token that says what the others say moves nothing.",
-    )
     mean_of_others = (values.sum(0) - values) / (N - 1)
-    trial.ask(
-        not like((output - mean_of_others).norm(dim=-1)),
-        "did you average the others with equal weights? They keep their ratios.",
+    trial.match(
+        got,
+        want,
+        {
+            "this is the size of what each token adds. But a hidden token's weight goes to the "
+            "others: what do they sum to without it?": kept_apart,
+            "too small by a factor that is larger for large weights. By what are the others "
+            "divided?": weights * (values - output).norm(dim=-1),
+            "where does the old output enter? A token that says what the others say moves "
+            "nothing.": weights / (1 - weights) * values.norm(dim=-1),
+            "did you average the others with equal weights? They keep their ratios.": (
+                output - mean_of_others
+            ).norm(dim=-1),
+        },
+        otherwise="a length is negative. Did you take the norm?"
+        if bool((got < 0).any())
+        else "not how far the output moves; try N = 2 on paper",
+        tolerance=1e-3,
     )
-    trial.close(got, want, "not how far the output moves; try N = 2 on paper", tolerance=1e-3)
 
     trial.stage("a token that agrees with the others")
     same = torch.ones(N, 1) * trial.randn(1, d_v)

@@ -4,26 +4,34 @@ import re
 
 import torch
 import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitbook.attention import scaled_dot_product_attention
 from vitcheck.trial import staged
+
+PRODUCTS = (
+    "matmul (7, 3, 5) (5, 2)",
+    "bmm    (7, 3, 5) (5, 2)",
+    "matmul (7, 3, 5) (5,)",
+    "matmul (6, 1, 3, 5) (7, 5, 2)",
+    "matmul (7, 3, 5) (6, 5, 2)",
+)
 
 
 @staged("shapes of products", ok="every shape is right, and so is every refusal.")
 def check_shapes(trial, my_shapes):
     """The answers {"matmul (7, 3, 5) (5, 2)": shape or "error", ...} against PyTorch itself."""
-    answers = my_shapes()
-    if not isinstance(answers, dict):
-        trial.fail("return a dictionary from product to shape")
-    if any(answer is ... for answer in answers.values()):
-        raise NotImplementedError
-    for product, answer in answers.items():
+    for product, answer in trial.answers(my_shapes(), PRODUCTS).items():
         trial.stage(product)
         shape = _shape_of(product)
-        if shape == "error":
-            trial.ask(answer == "error", _why_refused(product))
-        elif answer == "error":
-            trial.fail("this one is accepted; which leading axes can be broadcast?")
+        if isinstance(answer, str):
+            said = answer.strip().lower()
+            trial.ask(said == "error", f'write a tuple, or the word "error", not {answer!r}')
+            trial.ask(
+                shape == "error", "this one is accepted; which leading axes can be broadcast?"
+            )
+        elif shape == "error":
+            trial.fail(_why_refused(product))
         else:
             given = tuple(answer) if isinstance(answer, tuple | list) else answer
             rank = len(given) if isinstance(given, tuple) else "no"
@@ -58,21 +66,21 @@ def _why_refused(product: str) -> str:
 def check_bmm_scores(trial, my_scores):
     """Raw scores (B, h, N_q, N_k) from one call of torch.bmm."""
     trial.stage("shape")
-    q, k = trial.randn(2, 3, 4, 5), trial.randn(2, 3, 6, 5)
+    B, h, Nq, Nk, d = 2, 3, 4, 6, 5
+    q, k = trial.randn(B, h, Nq, d), trial.randn(B, h, Nk, d)
     with _CountProducts() as products:
-        got = trial.tensor(my_scores(q, k), (2, 3, 4, 6))
+        got = trial.tensor(my_scores(q, k), (B, h, Nq, Nk))
     trial.stage("values")
-    want = q @ k.transpose(-2, -1)
-    trial.ask(
-        not torch.allclose(got, want / 5**0.5, atol=1e-5),
-        "the exercise asks for the raw scores; did you divide by sqrt(d)?",
-    )
-    if torch.allclose(got.reshape(3, 2, 4, 6).transpose(0, 1), want, atol=1e-5):
-        trial.fail("batch and head are in each other's place; in which order did you fold them?")
-    trial.close(
+    want = q @ k.mT
+    swapped = want.transpose(0, 1).reshape(want.shape)
+    trial.match(
         got,
         want,
-        "the shape is right but tokens or heads are mixed; did you reshape where a "
+        {
+            "the exercise asks for the raw scores; did you divide by sqrt(d)?": want / d**0.5,
+            "batch and head are in each other's place; how did you fold them?": swapped,
+        },
+        otherwise="the shape is right but tokens or heads are mixed; did you reshape where a "
         "transpose was needed?",
     )
     trial.stage("one product")
@@ -81,10 +89,8 @@ def check_bmm_scores(trial, my_scores):
         f"it should be a single torch.bmm; your code called {', '.join(products.names) or 'none'}",
     )
     trial.stage("non-contiguous input")
-    turned = trial.randn(2, 4, 3, 5).transpose(1, 2)
-    trial.close(
-        my_scores(turned, k), turned @ k.transpose(-2, -1), "does it work on a transposed view?"
-    )
+    turned = trial.randn(B, Nq, h, d).transpose(1, 2)
+    trial.close(my_scores(turned, k), turned @ k.mT, "does it work on a transposed view?")
 
 
 class _CountProducts:
@@ -111,30 +117,68 @@ class _CountProducts:
         return self.mode.__exit__(*error)
 
 
-@staged("multi-query attention", ok="the output is right, and the keys were never copied per head.")
+@staged("multi-query attention", ok="the output is right, and no head got a copy of its own.")
 def check_einsum_attention(trial, attend):
-    """Multi-query attention: q (B, h, N_q, d), shared k and v (B, N_k, d) -> (B, h, N_q, d)."""
+    """Multi-query attention: q (B, h, N_q, d), shared k and v (B, N_k, d) -> (B, h, N_q, d).
+
+    No operator may give the keys or the values h times, in memory of its own.
+    """
     trial.stage("shape")
     B, h, Nq, Nk, d = 2, 3, 4, 6, 5
     q, k, v = trial.randn(B, h, Nq, d), trial.randn(B, Nk, d), trial.randn(B, Nk, d)
-    got = trial.tensor(attend(q, k, v), (B, h, Nq, d))
+    with _FindCopies(h, keys=k, values=v) as copies:
+        got = trial.tensor(attend(q, k, v), (B, h, Nq, d))
     trial.stage("values")
     want, weights = scaled_dot_product_attention(q, k[:, None], v[:, None])
-    raw = q @ k[:, None].transpose(-2, -1)
-    mistakes = {
-        "did you scale by the square root of the head dimension?": raw.softmax(-1) @ v[:, None],
-        "did you divide by d instead of its square root?": (raw / d).softmax(-1) @ v[:, None],
-        "where is the softmax?": raw / d**0.5 @ v[:, None],
-        "along which axis must the weights sum to one?": (raw / d**0.5).softmax(-2) @ v[:, None],
-        "what is averaged: the keys or the values?": weights @ k[:, None],
-    }
-    for question, mistaken in mistakes.items():
-        trial.ask(not torch.allclose(got, mistaken, atol=1e-5), question)
-    trial.close(got, want, "the output differs from F.scaled_dot_product_attention's")
+    raw, shared = q @ k[:, None].mT, v[:, None]
+    trial.match(
+        got,
+        want,
+        {
+            "did you scale by the square root of the head dimension?": raw.softmax(-1) @ shared,
+            "did you divide by d instead of its square root?": (raw / d).softmax(-1) @ shared,
+            "where is the softmax?": raw / d**0.5 @ shared,
+            "along which axis must the weights sum to one?": (raw / d**0.5).softmax(-2) @ shared,
+            "what is averaged: the keys or the values?": weights @ k[:, None],
+        },
+        otherwise="the output differs from F.scaled_dot_product_attention's",
+    )
     trial.stage("one head")
-    q = trial.randn(B, 1, Nq, d)
-    want = F.scaled_dot_product_attention(q, k[:, None], v[:, None])
-    trial.close(attend(q, k, v), want, "does it also work with a single head?")
+    single = trial.randn(B, 1, Nq, d)
+    want = F.scaled_dot_product_attention(single, k[:, None], v[:, None])
+    trial.close(attend(single, k, v), want, "does it also work with a single head?")
+    trial.stage("copies")
+    trial.ask(
+        not copies.found,
+        f"the output is right, but {' and '.join(copies.found)}. Which spelling of a product needs "
+        "no letter, and so no axis, for the head?",
+    )
+
+
+class _FindCopies(TorchDispatchMode):
+    """While active: which of some tensors an operator repeats `times` times in new memory."""
+
+    def __init__(self, times: int, **tensors):
+        super().__init__()
+        self.found = []
+        self.own = {tensor.untyped_storage().data_ptr() for tensor in tensors.values()}
+        self.repeated = {
+            name: tensor.double().flatten().repeat(times).sort().values
+            for name, tensor in tensors.items()
+        }
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        result = operator(*args, **(kwargs or {}))
+        for name, copied in self.repeated.items():
+            if (
+                isinstance(result, torch.Tensor)
+                and result.numel() == len(copied)
+                and result.untyped_storage().data_ptr() not in self.own
+                and torch.allclose(result.double().flatten().sort().values, copied)
+            ):
+                says = f"the {name} are copied for each head by {operator.__name__.split('.')[0]}"
+                self.found += [] if any(f"the {name}" in found for found in self.found) else [says]
+        return result
 
 
 @staged("strict_matmul", ok="it multiplies like matmul and refuses every silent broadcast.")

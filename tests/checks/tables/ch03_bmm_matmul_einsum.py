@@ -1,0 +1,194 @@
+"""Chapter 3: bmm, matmul, einsum and the fused kernel."""
+
+import torch
+import torch.nn.functional as F
+from case import Case, stub
+
+from vitcheck.ch03_bmm_matmul_einsum import (
+    check_bmm_scores,
+    check_einsum_attention,
+    check_shapes,
+    check_strict_matmul,
+)
+
+SHAPES = {
+    "matmul (7, 3, 5) (5, 2)": (7, 3, 2),
+    "bmm    (7, 3, 5) (5, 2)": "error",
+    "matmul (7, 3, 5) (5,)": (7, 3),
+    "matmul (6, 1, 3, 5) (7, 5, 2)": (6, 7, 3, 2),
+    "matmul (7, 3, 5) (6, 5, 2)": "error",
+}
+
+
+def said(**other):
+    """The right shapes, with other answers at the places (a to e) that are named."""
+    return lambda: {
+        product: other.get(place, answer)
+        for place, (product, answer) in zip("abcde", SHAPES.items(), strict=True)
+    }
+
+
+def scores(q, k):
+    product = torch.bmm(q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2))
+    return product.view(*q.shape[:3], k.shape[2])
+
+
+def scores_by_reshape(q, k):
+    B, h, n, d = q.shape
+    return q.reshape(-1, n, d).bmm(k.reshape(B * h, -1, d).mT).unflatten(0, (B, h))
+
+
+def reshaped_scores(q, k):  # tokens are read as channels
+    B, h, n, d = k.shape
+    return torch.bmm(q.flatten(0, 1), k.reshape(B * h, d, n)).view(*q.shape[:3], n)
+
+
+def swapped_scores(q, k):
+    B, h, n, _ = q.shape
+    q, k = q.transpose(0, 1).flatten(0, 1), k.transpose(0, 1).flatten(0, 1)
+    return torch.bmm(q, k.transpose(1, 2)).view(B, h, n, -1)
+
+
+def scores_of_a_view(q, k):
+    folded = q.view(-1, *q.shape[2:]), k.view(-1, *k.shape[2:]).transpose(1, 2)
+    return torch.bmm(*folded).view(*q.shape[:3], -1)
+
+
+def multi_query(q, k, v, scale=None, axis=-1, softmax=True):
+    raw = torch.einsum("bhqd,bkd->bhqk", q, k) / (scale or q.shape[-1] ** 0.5)
+    return torch.einsum("bhqk,bkd->bhqd", raw.softmax(axis) if softmax else raw, v)
+
+
+def heads_are_more_queries(q, k, v):
+    """No einsum, and no copy: all heads' queries stand in one list."""
+    raw = torch.bmm(q.flatten(1, 2), k.mT) / q.shape[-1] ** 0.5
+    return torch.bmm(raw.softmax(-1), v).view(*q.shape[:3], -1)
+
+
+def multi_query_by_loops(q, k, v):
+    heads = [F.scaled_dot_product_attention(one, k, v) for one in q.unbind(1)]
+    return torch.stack(heads, dim=1)
+
+
+def multi_query_in_double(q, k, v):
+    return multi_query(q.double(), k.double(), v.double()).float()
+
+
+def repeated(q, k, v):
+    k, v = (x[:, None].repeat(1, q.shape[1], 1, 1) for x in (k, v))
+    return F.scaled_dot_product_attention(q, k, v)
+
+
+def broadcast_by_matmul(q, k, v):  # matmul itself makes the copy
+    return (q @ k[:, None].mT / q.shape[-1] ** 0.5).softmax(-1) @ v[:, None]
+
+
+def stacked_values(q, k, v):
+    weights = (torch.einsum("bhqd,bkd->bhqk", q, k) / q.shape[-1] ** 0.5).softmax(-1)
+    return torch.einsum("bhqk,bhkd->bhqd", weights, torch.stack([v] * q.shape[1], dim=1))
+
+
+def repeated_with_double_keys(q, k, v):
+    return repeated(q.double(), k.double(), v.double()).float()
+
+
+def strict(a, b):
+    if a.ndim < 2 or b.ndim < 2 or a.shape[:-2] != b.shape[:-2]:
+        raise ValueError("leading axes differ")
+    return a @ b
+
+
+def strict_by_einsum(a, b):
+    if min(a.ndim, b.ndim) < 2 or a.ndim != b.ndim:
+        raise ValueError("ranks")
+    if any(one != other for one, other in zip(a.shape[:-2], b.shape[:-2], strict=True)):
+        raise ValueError("leading axes")
+    return torch.einsum("...ij,...jk->...ik", a, b)
+
+
+def strict_about_rank_only(a, b):
+    if a.ndim != b.ndim:
+        raise ValueError("ranks differ")
+    return a @ b
+
+
+CASES = [
+    Case(
+        check_shapes,
+        right=lambda: SHAPES,
+        also={
+            "lists": said(a=[7, 3, 2], c=[7, 3]),
+            "Error with a capital": said(b="Error", e="ERROR "),
+            "torch's own": said(d=torch.Size([6, 7, 3, 2])),
+        },
+        mistakes={
+            "bmm broadcasts": (said(b=(7, 3, 2)), "does not broadcast"),
+            "axis not dropped": (said(c=(7, 3, 1)), "how many are left"),
+            "refused": (said(d="error"), "is accepted"),
+            "wrong axis": (said(a=(7, 3, 5)), "survives"),
+            "not broadcast": (said(d=(6, 1, 3, 2)), "broadcast"),
+            "too generous": (said(e=(7, 3, 2)), "neither is 1"),
+            "another word": (said(e="nothing"), 'the word "error"'),
+            "no answers": (lambda: {}, "lost its answer"),
+            "one deleted": (lambda: dict(list(SHAPES.items())[:4]), "lost its answer"),
+            "another product": (lambda: SHAPES | {"bmm (2, 3) (3, 2)": "error"}, "not one of"),
+        },
+        stubs=(stub, said(c=...)),
+    ),
+    Case(
+        check_bmm_scores,
+        right=scores,
+        also={"reshape": scores_by_reshape},
+        mistakes={
+            "matmul": (lambda q, k: q @ k.transpose(-2, -1), "single torch.bmm"),
+            "einsum": (lambda q, k: torch.einsum("bhqd,bhkd->bhqk", q, k), "single torch.bmm"),
+            "scaled": (lambda q, k: scores(q, k) / q.shape[-1] ** 0.5, "raw scores"),
+            "reshaped": (reshaped_scores, "reshape where a transpose"),
+            "swapped": (swapped_scores, "in each other's place"),
+            "keys ask": (lambda q, k: scores(k, q), "expected (2, 3, 4, 6)"),
+            "a view": (scores_of_a_view, "view size is not compatible"),
+        },
+    ),
+    Case(
+        check_einsum_attention,
+        right=multi_query,
+        also={
+            "bmm": heads_are_more_queries,
+            "loops": multi_query_by_loops,
+            "float64 inside": multi_query_in_double,
+            "fused": lambda q, k, v: F.scaled_dot_product_attention(q, k[:, None], v[:, None]),
+        },
+        mistakes={
+            "no scale": (lambda q, k, v: multi_query(q, k, v, 1), "square root of the head"),
+            "scaled by d": (lambda q, k, v: multi_query(q, k, v, q.shape[-1]), "instead of its"),
+            "queries": (lambda q, k, v: multi_query(q, k, v, axis=-2), "sum to one"),
+            "no softmax": (
+                lambda q, k, v: multi_query(q, k, v, softmax=False),
+                "where is the softmax",
+            ),
+            "keys averaged": (lambda q, k, v: multi_query(q, k, k), "keys or the values"),
+            "no head axis": (
+                lambda q, k, v: F.scaled_dot_product_attention(q, k, v),
+                "your code stopped with RuntimeError",
+            ),
+            "repeat": (repeated, "the keys are copied for each head by repeat"),
+            "repeat in float64": (repeated_with_double_keys, "the keys are copied for each head"),
+            "matmul broadcasts": (
+                broadcast_by_matmul,
+                "the keys are copied for each head by clone and the values are copied",
+            ),
+            "values stacked": (stacked_values, "but the values are copied for each head by stack"),
+        },
+    ),
+    Case(
+        check_strict_matmul,
+        right=strict,
+        also={"einsum": strict_by_einsum},
+        mistakes={
+            "matmul": (torch.matmul, "an axis is missing"),
+            "ranks only": (strict_about_rank_only, "length 1"),
+            "bmm": (lambda a, b: torch.bmm(a, b), "3D"),
+            "transposed": (lambda a, b: strict(a, b).transpose(-2, -1), "shape"),
+        },
+    ),
+]
