@@ -12,8 +12,8 @@ from .exercises import called
 from .source import Book, Chapter, Finding, Item
 
 TEACHING = ("attention", "patches", "positions", "encoder", "vit", "inspection", "training")
-IN_COLAB = {"torch", "torchvision", "numpy", "matplotlib", "mpl_toolkits", "sklearn", "einops"}
-IN_COLAB |= {"safetensors", "tqdm", "IPython", "pandas", "PIL", "vitbook", "vitcheck"}
+IN_COLAB = {"torch", "torchvision", "numpy", "matplotlib", "mpl_toolkits", "scipy", "sklearn"}
+IN_COLAB |= {"einops", "safetensors", "tqdm", "IPython", "pandas", "PIL", "vitbook", "vitcheck"}
 LATER = {"timm": 9}  # package -> first chapter that may compare with it
 WIDEST = 84  # characters of code that a page shows without a scroll bar
 ALL_RECORDS = "appendix/records"  # the page that shows every record
