@@ -22,6 +22,7 @@ CHECKS = [
     content.alt_texts,
     content.remnants,
     content.outputs,
+    content.folds,
     content.ids,
     content.figures,
     content.stray_files,

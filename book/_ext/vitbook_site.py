@@ -2,8 +2,10 @@
 
 - Style sheets and scripts directly in ``_static`` serve every page; those in folders below it
   (MathJax, a live figure) load only where something asks for them.
-- The thebe script, which Jupyter Book always adds and which only throws errors here, is left out.
-- MathJax loads on pages that hold a formula, not on every page above one in the contents.
+- The thebe script, which Jupyter Book always adds and which only throws errors here, is left out,
+  and so is the script that folds boxes: ours are native (vitbook_folds.py).
+- MathJax loads on pages that hold a formula, not on every page above one in the contents; until it
+  has come, nobody sees raw LaTeX.
 - Pages that are notebooks get a link to Colab and downloads of the clean notebook and script.
 """
 
@@ -15,6 +17,15 @@ from pathlib import Path
 from sphinx.ext import mathjax
 
 HERE = Path(__file__).resolve().parent
+UNUSED = {"sphinx_thebe", "sphinx_togglebutton"}  # Jupyter Book adds them to every book
+# Until MathJax has set the formulas, or could not be loaded, book.css hides their source.
+WAIT = """
+document.documentElement.classList.add("formulas-wait");
+addEventListener("load", () => {
+  const done = () => document.documentElement.classList.remove("formulas-wait");
+  Promise.resolve(window.MathJax?.startup?.promise).then(done, done);
+});
+"""
 COLAB = "https://colab.research.google.com/github"
 
 
@@ -26,22 +37,28 @@ def prepare(app, config) -> None:
     for listeners in app.events.listeners.values():
         for listener in list(listeners):
             module = getattr(listener.handler, "__module__", "")
-            if module == "sphinx_thebe" or listener.handler is mathjax.install_mathjax:
+            if module in UNUSED or listener.handler is mathjax.install_mathjax:
                 app.disconnect(listener.id)
-    app.registry.css_files[:] = [
-        item for item in app.registry.css_files if item[0] != "sphinx-thebe.css"
-    ]
+    for files in (app.registry.css_files, app.registry.js_files):
+        files[:] = [item for item in files if not is_unused(*item)]
+
+
+def is_unused(name: str | None, attributes: dict) -> bool:
+    """A file, or a script in the page, of an extension that the book does not use."""
+    told = f"{name} {attributes.get('body', '')}"
+    return any(word in told for word in ("sphinx-thebe", "togglebutton", "let toggle"))
 
 
 def load_mathjax(app, pagename, templatename, context, doctree) -> None:
     if app.env.get_domain("math").data["has_equations"].get(pagename):
         mathjax.install_mathjax(app, pagename, templatename, context, doctree)
+        app.add_js_file(None, body=WAIT)
 
 
 def mend_body(app, pagename, templatename, context, doctree) -> None:
     """sphinx-exercise repeats an id on a page; docutils gives citations roles that do not fit."""
     if "body" in context:
-        body = re.sub(r' id="(exercise|solution)-content"', "", context["body"])
+        body = re.sub(r' id="exercise-content"', "", context["body"])
         body = re.sub(r' role="doc-biblioentry"', "", body)
         context["body"] = body.replace('<div role="list" class="citation-list">', "<div>")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tools.execute import execute
 from tools.settings import read_settings
 from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
@@ -283,7 +284,8 @@ def build_site(root, name="_build"):
 def site(tmp_path_factory):
     """A book of three pages, built with the real settings."""
     root = tmp_path_factory.mktemp("site")
-    shutil.copy(ROOT / "_config.yml", root)
+    for name in ("_config.yml", "requirements.txt"):
+        shutil.copy(ROOT / name, root)
     shutil.copy(ROOT / "pyproject.toml", root)
     for folder in ("_ext", "_static"):
         shutil.copytree(ROOT / "book" / folder, root / "book" / folder)
@@ -294,6 +296,124 @@ def site(tmp_path_factory):
     (root / "book" / "part" / "one.md").write_text(NOTEBOOK)
     assert build_site(root) == 0
     return root
+
+
+FOLDED = NOTEBOOK.replace("With a formula", "With folds") + """
+````{dropdown} Deeper: why
+Because.
+````
+
+```{code-cell} ipython3
+:tags: [hide-input, deeper]
+print("in the box")
+```
+
+```{claim} it-is-one
+:says: "It is one"
+:verdict: true
+It is.
+```
+
+```{code-cell} ipython3
+:tags: [hide-input]
+assert 1 == 1
+```
+
+```{code-cell} ipython3
+:tags: [hide-input]
+from IPython.display import HTML
+HTML('<figure><img alt="A dot" src="data:,"><figcaption>One <b>dot</b>. It is red.</figcaption></figure>')
+```
+
+```{code-cell} ipython3
+:tags: [hide-cell]
+print("all of it")
+```
+
+```{exercise-start} One
+:label: ex-one
+```
+Return 1.
+
+```{code-cell} ipython3
+print("not answered yet: my_one")
+```
+```{exercise-end}
+```
+```{solution-start} ex-one
+:label: sol-one
+:class: dropdown
+```
+It is one.
+
+```{code-cell} ipython3
+print("ok: one")
+```
+```{solution-end}
+```
+"""
+
+
+@pytest.fixture(scope="module")
+def folded(site):
+    """A page with everything that folds, executed and built."""
+    page = site / "book" / "part" / "01_folds.md"
+    page.write_text(FOLDED)
+    toc = site / "_toc.yml"
+    toc.write_text(toc.read_text() + "- file: part/01_folds\n")
+    assert execute(site, site / "_build", [page], jobs=1, timeout=60) == []
+    assert build_site(site) == 0
+    return soup(site, "part/01_folds")
+
+
+def test_a_solution_is_a_native_fold_without_a_link_in_its_title(folded):
+    (box,) = folded.select("details.solution")
+    assert box["id"] == "sol-one"
+    assert not box.has_attr("open")
+    assert box.summary.text == "Solution to Exercise 1.1 (One)"
+    assert box.summary.a is None
+    assert "ok: one" in box.text
+    assert "aria-label" not in str(folded.find_all("summary"))
+
+
+def test_a_stub_does_not_complain_on_the_site(folded):
+    exercise = folded.select_one("#ex-one")
+    assert "return" not in exercise.text.lower().replace("return 1", "")
+    assert exercise.select_one(".cell_input") is not None
+    assert exercise.select_one(".cell_output") is None
+
+
+def test_a_cell_tagged_deeper_moves_into_the_box_before_it(folded):
+    (box,) = folded.select("details.sd-dropdown")
+    assert "in the box" in box.select_one(".cell_output").text
+    assert box.select_one(".cell details summary").text == "Code of this output"
+
+
+def test_a_folded_assertion_stands_in_the_claim_before_it(folded):
+    fold = folded.select_one(".claim details")
+    assert fold.summary.text == "How this verdict is checked: “It is one”"
+    assert "assert" in fold.select_one(".cell_input").text
+
+
+def test_the_code_of_a_figure_comes_after_it_and_is_named_after_its_caption(folded):
+    cell = folded.find("figcaption").find_parent(class_="cell")
+    output, fold = cell.find_all(recursive=False)
+    assert "cell_output" in output["class"]
+    assert fold.summary.text == "Code of this figure: One dot"
+    assert fold.summary.span["class"] == ["visually-hidden"]
+
+
+def test_a_wholly_folded_cell_hides_what_it_prints(folded):
+    fold = folded.find(string=re.compile("all of it")).find_parent("details")
+    assert fold.select_one(".cell_input") is not None
+    assert fold.select_one(".cell_output") is not None
+
+
+def test_a_cell_tagged_deeper_without_a_box_fails_the_build(site, folded):
+    page = site / "book" / "part" / "01_folds.md"
+    page.write_text(FOLDED.replace("````{dropdown} Deeper: why\nBecause.\n````", "Because."))
+    assert build_site(site, "_build") != 0
+    page.write_text(FOLDED)
 
 
 def soup(root, name):

@@ -23,6 +23,7 @@ CHAPTER = """<!DOCTYPE html>
 <p id="prose">The mean is <span class="pasted-text">0.25</span>, so 100 % of it, $5, at 12:30.</p>
 <img src="../_images/plan.png" alt="A plan of two rooms">
 <p>Math: <span class="math">\\({{x}}_{i}\\)</span>, code: <code>{cite}`x` {{ y }} %s</code>.</p>
+<details><summary>Code</summary><p>1</p></details>
 <div class="claim" id="claim-sum"><p>Sums are whole.</p></div>
 <div class="cell"><div class="cell_input"><pre>assert sum(x) == 3</pre></div>
 <div class="cell_output"><figure><img src="data:image/png;base64,AA==" alt="Bars at 1 and 2">
@@ -84,6 +85,8 @@ def test_an_empty_folder_is_no_site(tmp_path):
     assert "build the book first" in str(finding)
 
 
+FOLD = "<details><summary>Code</summary><p>1</p></details>"
+LINKED_FOLD = FOLD.replace("Code", '<a href="#first">Code</a>')
 # name, file, old text, new text, words of the finding
 REPLACED = [
     ("missing alt", PAGE, ' alt="A plan of two rooms"', "", "no alt text"),
@@ -91,6 +94,10 @@ REPLACED = [
     ("alt is the path", PAGE, "A plan of two rooms", "../_images/plan.png", "file name"),
     ("alt is a file name", PAGE, "A plan of two rooms", "figure-3.svg", "file name"),
     ("unnamed drawing", PAGE, "<figcaption>", "<svg></svg><figcaption>", "aria-label"),
+    ("link in a summary", PAGE, FOLD, LINKED_FOLD, "in the way of opening"),
+    ("silent summary", PAGE, "<summary>C", '<summary aria-label="Toggle">C', "a spoken name"),
+    ("empty fold", PAGE, FOLD, "<details><summary>Code</summary></details>", "this fold is empty"),
+    ("unanswered", PAGE, "<figure>", "not answered yet: f<figure>", "cannot be answered"),
     ("foreign script", PAGE, "../_static/page.js", "https://cdn.net/a.js", "from another site"),
     ("protocol-relative script", PAGE, "../_static/page.js", "//cdn.net/a.js", "another site"),
     ("foreign style", PAGE, "../_static/style.css", "https://cdn.net/a.css", "another site"),

@@ -163,6 +163,16 @@ TRANSLATED = [
         "<details>\n<summary>Deeper: <em>why</em> $a \\lt{} b$</summary>\n\nBecause.\n\n</details>",
     ),
     (
+        "dropdown with cells, which stands open above them",
+        "```{dropdown} Deeper\nWhy.\n```\n\n```{code-cell}\n:tags: [hide-input, deeper]\n1\n```",
+        "<details open>\n<summary>Deeper</summary>\n\nWhy.\n\n</details>\n\n1",
+    ),
+    (
+        "dropdown before another cell",
+        "```{dropdown} Answer\nWhy.\n```\n\n```{code-cell}\n1\n```",
+        "<details>\n<summary>Answer</summary>\n\nWhy.\n\n</details>\n\n1",
+    ),
+    (
         "nested fences",
         "`````{dropdown} D\n````{note}\n```python\nx = {1: 2}  # {ref}`a`\n```\n````\n`````",
         "<details>\n<summary>D</summary>\n\n> **Note**\n>\n> ```python\n> x = {1: 2}  # {ref}`a`\n"

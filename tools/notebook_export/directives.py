@@ -44,9 +44,10 @@ def quote(markdown: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in lines)
 
 
-def details(summary: str, markdown: str) -> str:
+def details(summary: str, markdown: str, *, is_open: bool = False) -> str:
     """A folded block. Its summary is HTML, so the Markdown in it is rendered here."""
-    return f"<details>\n<summary>{_html(summary)}</summary>\n\n{markdown}\n\n</details>"
+    tag = "<details open>" if is_open else "<details>"
+    return f"{tag}\n<summary>{_html(summary)}</summary>\n\n{markdown}\n\n</details>"
 
 
 def fence(code: str, language: str = "") -> str:
@@ -67,7 +68,7 @@ def admonition(directive: Directive, writer: Writer) -> str:
 
 def dropdown(directive: Directive, writer: Writer) -> str:
     title = writer.text(directive.argument, directive.line)
-    return details(title, writer.blocks(directive.blocks()))
+    return details(title, writer.blocks(directive.blocks()), is_open="open" in directive.options)
 
 
 def claim(directive: Directive, writer: Writer) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 
 import jupytext
@@ -30,6 +32,7 @@ NEEDED = {
     "tqdm": "tqdm",
 }
 TAGS = {"hide-input", "hide-output", "hide-cell", "remove-input", "remove-output", "remove-cell"}
+TAGS |= {"deeper"}  # on the site it moves into the box before it
 CODE = {"code-cell"}
 GATES = {"exercise-start", "exercise-end", "solution-start", "solution-end"}
 SOLUTION = "solution"  # the tag of a Markdown cell whose code must pass; see run_notebooks.py
@@ -79,8 +82,8 @@ class Exporter:
 
     def notebook(self) -> nbformat.NotebookNode:
         """The whole notebook, with the link back and the install cell in front."""
-        for block in self.page.blocks:
-            self._top_level(block)
+        for block, following in zip_longest(self.page.blocks, self.page.blocks[1:]):
+            self._top_level(_opened(block) if _is_deeper(following) else block)
         if self._solution:
             raise PageError(self.page.path, self._solution.line, "this solution has no end")
         self._flush()
@@ -229,6 +232,17 @@ def write_script(notebook: nbformat.NotebookNode, settings: Settings) -> str:
     copy = nbformat.from_dict(notebook)
     copy.cells[1].source = bootstrap(BOOTSTRAP_SCRIPT, settings)
     return jupytext.writes(copy, fmt="py:percent")
+
+
+def _is_deeper(block: Block | None) -> bool:
+    return isinstance(block, Directive) and block.name in CODE and "deeper" in _tags(block)
+
+
+def _opened(block: Block) -> Block:
+    """A box whose cells follow it: they cannot be folded into it, so it stands open above them."""
+    if isinstance(block, Directive) and block.name == "dropdown":
+        return replace(block, options={**block.options, "open": ""})
+    return block
 
 
 def _sections(block: Text) -> list[Text]:

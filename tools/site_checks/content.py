@@ -105,6 +105,21 @@ def outputs(site: Site) -> Iterator[Finding]:
                 yield page.finding(number, "a glued value that is no number")
 
 
+def folds(site: Site) -> Iterator[Finding]:
+    """A fold opens where it is clicked, is called what it shows, and holds something."""
+    for page in site.pages.values():
+        for summary in page.soup.find_all("summary"):
+            if summary.find("a"):
+                yield page.finding(summary, "a link lies in the way of opening this fold")
+            if summary.get("aria-label"):
+                yield page.finding(summary, "a spoken name that is not the one to be seen")
+            if not summary.find_next_siblings():
+                yield page.finding(summary, "this fold is empty")
+        for output in page.soup.select(".cell_output"):
+            if output.get_text().strip().startswith("not answered yet"):
+                yield page.finding(output, "the site cannot be answered; only a notebook can")
+
+
 def ids(site: Site) -> Iterator[Finding]:
     """An id names one element."""
     for page in site.pages.values():
