@@ -1,0 +1,225 @@
+"""What people do with a page: click, tap, press Tab, arrive before the scripts have run."""
+
+import re
+
+import pytest
+from test_site import HTML, STILL, VIEWS, served
+
+CHAPTER = "attention/05_qk_merge.html"  # solutions, boxes with cells, folded figures, many formulas
+CHAPTERS = sorted(path.relative_to(HTML).as_posix() for path in HTML.glob("*/[0-9]*_*.html"))
+MATHJAX = "**/tex-mml-chtml.js*"
+
+pytestmark = [pytest.mark.site, pytest.mark.browser]
+
+
+@pytest.fixture(scope="module")
+def address():
+    if not (HTML / "index.html").is_file():
+        pytest.fail("there is no site in _build/html: run make book first", pytrace=False)
+    with served(HTML) as address:
+        yield address
+
+
+@pytest.fixture
+def open_page(browser, address):
+    """open_page(name, **context): the page and the errors that happen on it."""
+    contexts = []
+
+    def opened(name, *, route=None, wait="load", **options):
+        context = browser.new_context(**{**VIEWS["light"], "reduced_motion": "reduce", **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.errors = []
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        if route:
+            page.route(MATHJAX, route)
+        page.goto(f"{address}/{name}", wait_until=wait)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def set_formulas(page):
+    page.wait_for_function("document.querySelector('.math mjx-container')", timeout=120_000)
+    page.wait_for_function("() => MathJax.startup.promise.then(() => true)", timeout=120_000)
+
+
+SOLUTIONS = """() => [...document.querySelectorAll('.solution')].map(
+    box => box.getBoundingClientRect().height)"""
+
+
+def test_solutions_are_closed_before_any_script_has_run(open_page):
+    page = open_page(CHAPTER, java_script_enabled=False)
+    boxes = page.locator(".solution")
+    heights = [boxes.nth(i).bounding_box()["height"] for i in range(boxes.count())]
+    assert heights
+    assert max(heights) < 80
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_solution_opens_wherever_its_title_is_clicked(open_page, name):
+    page = open_page(name, route=lambda route: route.abort())
+    page.add_style_tag(content=STILL)
+    titles = page.locator(".solution > summary, .solution > .admonition-title")
+    assert titles.count() >= 3
+    place = page.url
+    for at in range(titles.count()):
+        title = titles.nth(at)
+        width = title.bounding_box()["width"]
+        for x in (20, 100, 300, width - 20):
+            before = page.evaluate(SOLUTIONS)[at]
+            title.click(position={"x": x, "y": 12})
+            assert page.evaluate(SOLUTIONS)[at] > before + 50, f"title {at} at {x} px"
+            title.click(position={"x": x, "y": 12})
+            assert page.evaluate(SOLUTIONS)[at] == pytest.approx(before, abs=2)
+    assert page.url == place
+    assert page.errors == []
+
+
+def test_every_control_of_the_header_shows_when_it_has_the_focus(open_page):
+    page = open_page(CHAPTER, route=lambda route: route.abort())
+    seen = {}
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        found = page.evaluate("""() => {
+            const here = document.activeElement, style = getComputedStyle(here);
+            if (!here.closest('.bd-header-article')) return null;
+            const name = here.getAttribute('aria-label') || here.title || here.innerText || '';
+            const outlined = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2;
+            return [name.trim() || here.className, outlined || style.boxShadow !== 'none'];
+        }""")
+        if found:
+            seen[found[0]] = found[1]
+        elif seen:
+            break
+    assert len(seen) >= 5
+    assert [name for name, shown in seen.items() if not shown] == []
+
+
+def test_tab_passes_by_formulas_which_a_screen_reader_still_reads(open_page):
+    page = open_page(CHAPTER)
+    set_formulas(page)
+    assert page.locator("mjx-container[tabindex='0']").count() == 0
+    assert page.locator("mjx-container").count() > 100
+    assert page.locator("mjx-container mjx-assistive-mml math").count() > 100
+
+
+def test_formulas_are_not_raw_while_mathjax_is_on_its_way(open_page):
+    page = open_page(CHAPTER, route=lambda route: None, wait="commit")
+    page.wait_for_selector(".math", state="attached")
+    page.wait_for_function("document.querySelectorAll('.math').length > 50")
+    colour = page.locator(".math").first.evaluate("e => getComputedStyle(e).color")
+    assert colour == "rgba(0, 0, 0, 0)"
+
+
+def test_formulas_are_readable_where_mathjax_cannot_be_loaded(open_page):
+    page = open_page(CHAPTER, route=lambda route: route.abort())
+    page.wait_for_timeout(200)
+    colour = page.locator(".math").first.evaluate("e => getComputedStyle(e).color")
+    assert colour != "rgba(0, 0, 0, 0)"
+
+
+SHIFTS = """new PerformanceObserver(list => list.getEntries().forEach(entry => {
+    window.shifted = (window.shifted || 0) + (entry.hadRecentInput ? 0 : entry.value); }))
+    .observe({type: 'layout-shift', buffered: true})"""
+
+
+def test_no_fold_makes_the_page_jump_while_it_loads(open_page):
+    phone = {"viewport": VIEWS["phone"]["viewport"], "has_touch": True, "is_mobile": True}
+    page = open_page(CHAPTER + "#exercises", route=lambda route: route.abort(), **phone)
+    page.locator(".solution").first.scroll_into_view_if_needed()
+    page.reload(wait_until="load")  # the browser comes back to the same place
+    page.evaluate(SHIFTS)
+    page.wait_for_timeout(500)
+    assert page.evaluate("window.shifted || 0") < 0.02
+
+
+def test_the_contents_of_a_phone_close_when_a_place_is_chosen(open_page):
+    page = open_page(CHAPTER, viewport=VIEWS["phone"]["viewport"], has_touch=True, is_mobile=True)
+    page.locator(".secondary-toggle").tap()
+    panel = page.locator("#pst-secondary-sidebar-modal")
+    assert panel.is_visible()
+    panel.get_by_text("Concept check").tap()
+    page.wait_for_timeout(300)
+    assert not panel.is_visible()
+    assert page.url.endswith("#concept-check")
+    heading = page.locator("#concept-check h2").bounding_box()
+    assert 0 <= heading["y"] < 400
+
+
+def test_no_tooltip_stays_in_the_way_of_a_finger(open_page):
+    shown = {}
+    for touch in (False, True):
+        page = open_page(CHAPTER, has_touch=touch, is_mobile=touch)
+        button = page.locator(".theme-switch-button:visible").first
+        button.evaluate("e => bootstrap.Tooltip.getOrCreateInstance(e).show()")
+        page.wait_for_timeout(300)
+        shown[touch] = page.locator(".tooltip").is_visible()
+    assert shown == {False: True, True: False}
+
+
+def test_the_code_of_a_figure_is_a_line_below_it_with_a_name_of_its_own(open_page):
+    page = open_page(CHAPTER, route=lambda route: route.abort())
+    folds = page.locator(".code-fold > summary")
+    told = folds.evaluate_all(
+        "all => all.map(e => [e.getAttribute('aria-label'), e.textContent, e.innerText])"
+    )
+    assert len(told) > 10
+    assert [label for label, _, _ in told if label] == []
+    figures = [text for _, text, _ in told if text.startswith("Code of this figure")]
+    assert len(set(figures)) == len(figures) > 5
+    line = page.locator(".cell:has(figure) > .code-fold").first
+    figure = page.locator(".cell:has(> .code-fold) figure").first
+    below = line.bounding_box()["y"] - figure.bounding_box()["y"] - figure.bounding_box()["height"]
+    assert 0 <= below < 60
+    line.locator("summary").click()
+    assert line.locator(".cell_input").is_visible()
+
+
+def test_a_deeper_box_holds_its_cells(open_page):
+    page = open_page(CHAPTER, route=lambda route: route.abort())
+    boxes = page.locator("details.sd-dropdown", has_text="Deeper: ")
+    assert boxes.count() == 4
+    for at in range(boxes.count()):
+        box = boxes.nth(at)
+        assert box.locator(".cell").count() >= 1
+        assert not box.locator(".cell").first.is_visible()
+        box.locator("summary").first.click()
+        assert box.locator(".cell").first.is_visible()
+
+
+def test_a_link_to_something_folded_opens_the_fold(open_page):
+    page = open_page(CHAPTER, route=lambda route: route.abort())
+    solution = page.locator("details.solution").nth(1)
+    name = solution.get_attribute("id")
+    page.evaluate("name => { location.hash = name; }", name)
+    page.wait_for_timeout(300)
+    assert solution.locator(".cell").first.is_visible()
+
+
+TYPE = """() => {
+    const style = (what, of = null) => getComputedStyle(document.querySelector(what), of);
+    return {
+        text: style('.bd-article > section > p').fontSize,
+        caption: style('.vitbook-figure figcaption').fontWeight,
+        headings: ['h1', 'h2'].map(name => style(`.bd-article ${name}`).fontWeight),
+        comment: style('.highlight .c1').color,
+    };
+}"""
+
+
+def test_the_type_is_the_books_own(open_page):
+    page = open_page("00_preview.html", color_scheme="dark", route=lambda route: route.abort())
+    assert page.evaluate(TYPE) == {
+        "text": "17px",
+        "caption": "400",
+        "headings": ["650", "650"],
+        "comment": "rgb(154, 167, 184)",
+    }
+
+
+def test_no_page_says_that_an_exercise_was_not_answered():
+    told = re.compile(r"not answered yet[:.]? ")
+    assert [path.name for path in HTML.rglob("*.html") if told.search(path.read_text("utf8"))] == []
