@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install book page serve test test-deep browser lint format notebooks colab \
+.PHONY: help install book page serve unit test test-deep browser lint format notebooks colab \
 	bundle release publish experiments experiments-verify gpu-runs bench links lock clean distclean
 
 help: ## this list
@@ -43,8 +43,11 @@ serve: book ## show the site on http://localhost:8000 (PORT=...)
 	@echo "http://localhost:$(PORT)  (stop with Ctrl-C)"
 	@$(PY) -m http.server -d _build/html --bind 127.0.0.1 $(PORT)
 
+unit: install ## the package and the learner's checks, in a minute, without book and browser
+	@$(PY) -m pytest -n 2 -m "not (deep or slow or browser or site)" tests/package tests/checks $(ARGS)
+
 test: book browser ## build the book, then run the tests (ARGS="-k word" for a choice)
-	@$(PYTEST) -m "not deep" $(ARGS)
+	@$(PYTEST) -n 2 -m "not deep" $(ARGS)
 
 test-deep: book browser ## every test, the long ones too
 	@$(PYTEST) $(ARGS)

@@ -152,6 +152,7 @@ def rows_written(out):
         return 0
 
 
+@pytest.mark.slow
 def test_a_command_killed_from_outside_goes_on_and_ends_in_the_same_weights(tmp_path):
     words = [*SMALL, "--steps", "60", "--checkpoint-every", "3", "--evaluate-every", "1"]
     whole, out = tmp_path / "whole", tmp_path / "killed"
@@ -180,6 +181,7 @@ def test_a_command_killed_from_outside_goes_on_and_ends_in_the_same_weights(tmp_
     assert tables[0] == tables[1]
 
 
+@pytest.mark.slow
 def test_torchrun_with_two_processes_makes_the_updates_of_one(tmp_path):
     words = [word for word in SMALL if word not in ("--dropout", "0.1")] + ["--steps", "6"]
     launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]

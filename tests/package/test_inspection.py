@@ -182,6 +182,7 @@ def test_a_second_forward_pass_in_one_block_raises_instead_of_overwriting():
         run_twice(model)
 
 
+@pytest.mark.slow
 def test_a_compiled_copy_that_skips_hooks_raises():
     model = tiny_vit().eval()
     compiled = torch.compile(model, backend="eager")

@@ -455,6 +455,7 @@ def killed_runs(tmp_path_factory):
     return root
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(KILLS)))
 def test_a_killed_run_ends_in_the_same_weights_and_the_same_metrics(number, killed_runs, whole_run):
     at, where = KILLS[number]
@@ -486,6 +487,7 @@ def run_until(step, folder, **options):
         run_into(folder, during_step=stop, **options)
 
 
+@pytest.mark.slow
 def test_a_run_may_be_stopped_again_and_again(tmp_path, whole_run):
     for steps in (6, 3, 7, 1, 6):  # from the checkpoints of the steps 0, 4, 4, 8, 8
         run_until(steps, tmp_path)
@@ -657,6 +659,7 @@ def two_processes(folder, kill_at=0):
     return [float(number) for number in done.stdout.split()]
 
 
+@pytest.mark.slow
 def test_two_processes_make_the_updates_of_one_even_if_one_of_them_is_killed(tmp_path):
     kill_at = DRAWN.randint(8, 24)  # a checkpoint is made every 6 steps, by process 0 alone
     print(f"killed in step {kill_at}; VITBOOK_KILL_SEED={KILL_SEED} draws this again")

@@ -47,6 +47,7 @@ def assert_same_logits(ours, theirs, image_size):
     assert_close(ours(images), expected, atol=1e-4, rtol=0)
 
 
+@pytest.mark.slow
 def test_logits_agree_with_torchvisions_vit_b_16():
     theirs, ours = all_random(torchvision.models.vit_b_16()), vit("B/16").eval()
     assert load_weights(ours, from_torchvision(theirs.state_dict())) == []

@@ -16,7 +16,7 @@ from tools.build import WATCHED_FOLDERS, digest
 ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text("utf8")
 TARGETS = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
-PROMISED = "help install book serve test test-deep lint format notebooks experiments"
+PROMISED = "help install book serve unit test test-deep lint format notebooks experiments"
 PROMISED += " bundle release publish experiments-verify bench clean distclean lock page links"
 PROMISED += " colab gpu-runs"
 
