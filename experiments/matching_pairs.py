@@ -37,6 +37,19 @@ MIXERS = {
     "uniform": lambda embed_dim, num_heads: UniformAttention(embed_dim=embed_dim),
     "none": lambda embed_dim, num_heads: NoMixing(embed_dim=embed_dim),
 }
+CUTS = {
+    "nothing": "nothing is cut",
+    "between_glyphs": "the two glyphs may not look at each other",
+    "partner_for_all": "no other patch may look at one of the glyphs",
+    "empty_to_glyphs": "patches without glyph may not look at glyphs",
+    "both": "the two glyphs may not look at each other, nor patches without glyph at glyphs",
+    "random_empty": "no other patch may look at one patch without glyph",
+}
+READ = {
+    "": "read from the mean of all tokens",
+    "_read_glyphs": "read from the mean of the glyphs' tokens",
+    "_read_empty": "read from the mean of the tokens without glyph",
+}
 
 
 def images(part: str, scale: float = 1.0) -> MatchingPairs:
@@ -108,8 +121,12 @@ def causes(model: VisionTransformer, test: MatchingPairs) -> dict[str, float]:
     return metrics
 
 
-def cuts(model: VisionTransformer, test: MatchingPairs) -> dict[str, float]:
-    """Accuracy on untouched images when, in all layers and heads, some may not look at others."""
+def cuts(model: VisionTransformer, test: MatchingPairs) -> dict[str, float | list]:
+    """Answers on untouched images when, in all layers and heads, some may not look at others.
+
+    A cut changes what is cut and all that comes after it, so the answer is read at three places:
+    from the mean of all tokens (as in training), of the glyphs' tokens, and of the empty ones.
+    """
     glyphs = test.glyph_patches(MODEL["patch_size"])  # (n, 2, N)
     first, second = glyphs.unbind(1)
     empty = ~glyphs.any(dim=1)
@@ -121,19 +138,30 @@ def cuts(model: VisionTransformer, test: MatchingPairs) -> dict[str, float]:
     def arrows(queries: Tensor, keys: Tensor) -> Tensor:
         return queries[:, :, None] & keys[:, None, :]  # (n, N, N)
 
+    between, from_empty = arrows(first, second) | arrows(second, first), arrows(empty, ~empty)
     forbidden = {
-        "between_glyphs": arrows(first, second) | arrows(second, first),
+        "nothing": torch.zeros_like(between),
+        "between_glyphs": between,
         "partner_for_all": arrows(~second, second),
-        "empty_to_glyphs": arrows(empty, ~empty),
+        "empty_to_glyphs": from_empty,
+        "both": between | from_empty,
         "random_empty": arrows(~one, one),
     }
-    metrics = {}
+    places = dict(zip(READ, (torch.ones_like(empty), ~empty, empty), strict=True))
+    same, metrics = test.labels == 1, {}
     for name, arrow in forbidden.items():
         with torch.no_grad():
             features = model.forward_features(test.images, ~arrow[:, None])  # (n, N, D)
-            logits = model.forward_head(features)  # (n, 2)
-        right = logits.argmax(dim=1) == test.labels
-        metrics[f"accuracy_cut_{name}"] = float(right.float().mean())
+            for place, read in places.items():
+                tokens = read[:, :, None] * features
+                mean = tokens.sum(dim=1, keepdim=True) / read.sum(dim=1)[:, None, None]  # (n, 1, D)
+                different, alike = model.forward_head(mean).unbind(dim=1)  # (n,) each
+                margin = alike - different
+                right = (margin > 0) == same
+                metrics[f"accuracy_cut_{name}{place}"] = float(right.float().mean())
+                metrics[f"margin_cut_{name}{place}"] = [
+                    round(float(margin[which].mean()), 4) for which in (same, ~same)
+                ]
     return metrics
 
 
@@ -198,11 +226,18 @@ EXPERIMENT = Experiment(
         "says_same_of_different_untouched": 'share of "different" test images called "same"',
         "says_same_of_different_partner_hidden": "the same, with one of the glyphs painted over",
         "says_same_of_different_other_hidden": "the same, with a patch without glyph painted over",
-        "accuracy_cut_between_glyphs": "images untouched, but in no layer and head may the two "
-        "glyphs look at each other",
-        "accuracy_cut_partner_for_all": "the same, no other patch may look at one of the glyphs",
-        "accuracy_cut_empty_to_glyphs": "the same, patches without glyph may not look at glyphs",
-        "accuracy_cut_random_empty": "the same, no other patch may look at one patch without glyph",
+        **{
+            f"accuracy_cut_{name}{place}": f"{READ[place]}: share of the test images answered "
+            f"rightly, untouched, when in all layers and heads {words}"
+            for name, words in CUTS.items()
+            for place in READ
+        },
+        **{
+            f"margin_cut_{name}{place}": f'{READ[place]}: mean logit of "same" minus that of '
+            f'"different", on "same" and on "different" test images, when {words}'
+            for name, words in CUTS.items()
+            for place in READ
+        },
         "loss": "training loss, about 100 points",
         "parameters": "numbers that are learned",
     },
