@@ -27,9 +27,9 @@ from typing import NamedTuple
 import torch
 
 from vitbook.cli import main as vitbook
+from vitbook.files import write_atomically
 from vitbook.intervals import student_interval
 from vitbook.recipes import build_model, settings_of
-from vitbook.training.checkpoints import write_atomically
 
 
 class Run(NamedTuple):

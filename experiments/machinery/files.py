@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import torch
 from safetensors.torch import save
 from torch import Tensor
 
+from vitbook.files import write_atomically
+from vitbook.weights import cast_weights
+
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write beside the target, then rename: whoever reads sees the old file or the new one."""
+    """Write a file and the folders above it; whoever reads sees the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(partial, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
+    write_atomically(path, content)
 
 
 def write_json(path: Path, content: dict) -> None:
@@ -39,13 +36,8 @@ def write_json(path: Path, content: dict) -> None:
 
 def half_precision(weights: dict[str, Tensor]) -> bytes:
     """A state dict as safetensors, floating-point entries in float16."""
-    kept = {
-        name: (value.half() if value.is_floating_point() else value).detach().cpu().contiguous()
-        for name, value in weights.items()
-    }
-    if bad := [k for k, v in kept.items() if v.is_floating_point() and not v.isfinite().all()]:
-        raise ValueError(f"weights {', '.join(bad)} do not fit into {torch.float16}")
-    return save(kept)
+    cast = cast_weights(weights, torch.float16)
+    return save({name: tensor.detach().cpu().contiguous() for name, tensor in cast.items()})
 
 
 def _dumps(value) -> str:

@@ -3,7 +3,6 @@
 import argparse
 import errno
 import json
-import math
 import os
 import sys
 from pathlib import Path
@@ -13,6 +12,8 @@ from tqdm import tqdm
 
 import vitbook
 from vitbook.data.splits import PARTS
+from vitbook.files import write_atomically
+from vitbook.intervals import wilson_interval
 from vitbook.recipes import (
     MODELS,
     RECIPES,
@@ -23,9 +24,9 @@ from vitbook.recipes import (
     train_config,
 )
 from vitbook.training import evaluate, processes, train
-from vitbook.training.checkpoints import load_weights, write_atomically
 from vitbook.training.run_folder import RunFolder
 from vitbook.vit import POOLS, POSITIONS
+from vitbook.weights import load_weights
 
 EXAMPLES = """examples:
   python -m vitbook train --out runs/digits
@@ -124,7 +125,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     settings, root, model = _trained(options)
     images, labels = load_part(settings, options.part, options.root or root)
     loss, accuracy, n = evaluate(model, images, labels)
-    low, high = _wilson(accuracy, n)
+    _, low, high = wilson_interval(round(n * accuracy), n)
     print(
         f"{settings['data']}, {options.part}: {round(n * accuracy):,} of {n:,} right, "
         f"accuracy {100 * accuracy:.2f} % (95 % interval {100 * low:.2f} to {100 * high:.2f} %), "
@@ -145,7 +146,13 @@ def _attention(options: argparse.Namespace) -> None:
 def _trained(options: argparse.Namespace):
     run = _stored(Path(options.run))
     model = build_model(run["settings"])
-    load_weights(Path(options.run) / "checkpoint.safetensors", model)
+    checkpoint = Path(options.run) / "checkpoint.safetensors"
+    if not checkpoint.is_file():
+        raise FileNotFoundError(
+            f"there is no checkpoint {checkpoint}; train first, or name another run"
+        )
+    if adapted := load_weights(model, checkpoint):
+        raise ValueError(f"checkpoint {checkpoint} is of another model: {'; '.join(adapted)}")
     model.to(_device_type(options.device)).eval()
     return run["settings"], run["root"], model
 
@@ -192,13 +199,6 @@ def _make_gpu_repeatable() -> None:
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first matrix product
     torch.use_deterministic_algorithms(True)  # a warning instead would let attention differ
-
-
-def _wilson(share: float, n: int, z: float = 1.96) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share that was counted on n images."""
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return centre - half, centre + half
 
 
 def _sentence(error: Exception, options: argparse.Namespace) -> str:

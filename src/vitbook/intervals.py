@@ -1,4 +1,4 @@
-"""The mean of a few seeds, and how far to trust it."""
+"""The mean of a few seeds or the share of some images, and how far to trust it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.special import stdtrit
 
 
 class Interval(NamedTuple):
-    """A mean over seeds and the Student t interval around it; `half` is half its width."""
+    """A mean over seeds, or a share, and the interval around it; `half` is half its width."""
 
     mean: float
     low: float
@@ -40,7 +40,23 @@ def student_interval(values, confidence: float = 0.95) -> Interval:
         raise ValueError("values must be finite, got NaN or infinity among them")
     if not isinstance(confidence, int | float) or not 0 < confidence < 1:
         raise ValueError(f"confidence must be a number between 0 and 1, got {confidence!r}")
-    mean = float(values.mean())
-    quantile = float(stdtrit(len(values) - 1, (1 + confidence) / 2))
-    half = quantile * float(values.std(ddof=1)) / math.sqrt(len(values))
+    mean, half = float(values.mean()), float(student_half(values, confidence))
     return Interval(mean, mean - half, mean + half)
+
+
+def student_half(values: np.ndarray, confidence: float = 0.95) -> np.ndarray:
+    """Half the width of Student's t interval of the mean over the first axis, of 2 or more."""
+    quantile = stdtrit(len(values) - 1, (1 + confidence) / 2)
+    return quantile * values.std(axis=0, ddof=1) / math.sqrt(len(values))
+
+
+def wilson_interval(right: int, n: int, confidence: float = 0.95) -> Interval:
+    """A share that was counted, ``right`` of ``n``, and Wilson's interval of it.
+
+    It says how far another set of as many images may lie; unlike a mean plus and minus something
+    it stays between 0 and 1.
+    """
+    from scipy.stats import binomtest  # takes half a second, which few callers need
+
+    low, high = binomtest(right, n).proportion_ci(confidence, method="wilson")
+    return Interval(right / n, float(low), float(high))

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
+from vitbook.files import CHECKPOINT, write_atomically
 from vitbook.positions import resample_positions
 
 # Their name -> ours. A name that begins with a dot is replaced anywhere, others at the start only.
@@ -83,7 +84,8 @@ def load_weights(
 
     Args:
         model: A model built by this package.
-        weights: Tensors under our names, or the path of a safetensors file that holds them.
+        weights: Tensors under our names, or the path of a safetensors file that holds them: one
+            of :func:`save_weights`, or the checkpoint of a run of ``python -m vitbook train``.
         old_grid: (rows, columns) of patches the weights were trained on. Default: what the file
             says, else a square.
 
@@ -111,7 +113,7 @@ def load_weights(
 
 
 def read_weights(path: str | os.PathLike) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read a safetensors file.
+    """Read a safetensors file; of a checkpoint only the model, without what its training needs.
 
     Args:
         path: A file whose name ends in .safetensors.
@@ -128,38 +130,57 @@ def read_weights(path: str | os.PathLike) -> tuple[dict[str, Tensor], dict[str, 
         raise FileNotFoundError(f"path must be an existing .safetensors file, got {path}")
     try:
         with safe_open(path, framework="pt") as file:
-            names = list(file.keys())
-            return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
+            metadata = file.metadata() or {}
+            start = "model." if metadata.get("format") == CHECKPOINT else ""
+            names = [name for name in file.keys() if name.startswith(start)]  # noqa: SIM118
+            return {name.removeprefix(start): file.get_tensor(name) for name in names}, metadata
     except SafetensorError as error:
         raise ValueError(f"path must be a safetensors file, {path} is none: {error}") from error
 
 
 def save_weights(
-    model: nn.Module, path: str | os.PathLike, *, metadata: Mapping[str, str] | None = None
+    model: nn.Module,
+    path: str | os.PathLike,
+    *,
+    dtype: torch.dtype | None = None,
+    metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Write a model's parameters as a safetensors file; an old file is replaced at once or not.
 
     Args:
         model: Any module. If it has patches, their grid is saved with the weights.
         path: Where to; the name has to end in .safetensors.
+        dtype: Floating type to save in, for example ``torch.float16`` for half the size; their
+            own, if not said.
         metadata: More text to save with them, words to words.
 
     Raises:
-        TypeError: Metadata that is not text.
-        ValueError: Another kind of file.
+        TypeError: Metadata that is not text, or no floating type.
+        ValueError: Another kind of file, or weights too large for the type.
     """
     path, metadata = _safetensors_path(path), dict(metadata or {})
     if not all(isinstance(word, str) for item in metadata.items() for word in item):
         raise TypeError(f"metadata must map text to text, got {metadata!r}")
     if hasattr(model, "patch_embed"):
         metadata = {"grid": "x".join(map(str, model.patch_embed.grid))} | metadata
-    tensors = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        save_file(tensors, unfinished, metadata={"format": "pt"} | metadata)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    tensors = model.state_dict() if dtype is None else cast_weights(model.state_dict(), dtype)
+    tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    write_atomically(path, save(tensors, {"format": "pt"} | metadata))
+
+
+def cast_weights(weights: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
+    """Weights in another floating type; whole numbers and booleans stay what they are.
+
+    Raises:
+        TypeError: Not a floating type.
+        ValueError: A number is too large for it, or was not finite before.
+    """
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise TypeError(f"dtype must be a floating type such as torch.float16, got {dtype!r}")
+    cast = {name: t.to(dtype) if t.is_floating_point() else t for name, t in weights.items()}
+    if bad := [name for name, t in cast.items() if not t.isfinite().all()]:
+        raise ValueError(f"weights {', '.join(bad)} do not fit into {dtype}")
+    return cast
 
 
 def _rename(
@@ -207,6 +228,8 @@ def _fit_positions(weights: dict, model: nn.Module, old_grid: tuple[int, int] | 
 
 
 def _fit_head(weights: dict, own: Mapping[str, Tensor]) -> list[str]:
+    if "head.weight" not in own:
+        return []
     old, new = (len(tensors["head.weight"]) for tensors in (weights, own))
     if old == new:
         return []

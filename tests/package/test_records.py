@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from scipy import stats
 
 from vitbook import records
-from vitbook.intervals import student_interval
+from vitbook.intervals import student_interval, wilson_interval
 from vitbook.records import list_records, load_record
 
 VIT, CNN, KNN = {"model": "vit", "depth": 2}, {"model": "cnn", "depth": 2}, {"model": "knn"}
@@ -190,3 +190,9 @@ def test_the_means_and_intervals_in_a_file_are_those_of_its_seeds(name):
         assert row["mean"] == pytest.approx(np.mean(values))
         if len(values) > 1:
             assert (row["low"], row["high"]) == pytest.approx(student_interval(values)[1:])
+
+
+def test_wilson_intervals_are_those_of_the_textbook():
+    assert wilson_interval(50, 100) == pytest.approx((0.5, 0.4038, 0.5962), abs=1e-4)
+    assert wilson_interval(20, 20) == pytest.approx((1.0, 0.8389, 1.0), abs=1e-4)
+    assert wilson_interval(0, 20) == pytest.approx((0.0, 0.0, 0.1611), abs=1e-4)

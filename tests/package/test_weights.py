@@ -1,6 +1,7 @@
 """Logits of ours, of torchvision's and of timm's models agree when they hold the same weights."""
 
 import math
+import os
 
 import pytest
 import timm
@@ -11,8 +12,10 @@ from torch import nn
 from torch.testing import assert_close
 
 from vitbook.positions import resample_positions
+from vitbook.training import RunFolder, TrainConfig, train
 from vitbook.vit import VisionTransformer, vit
 from vitbook.weights import (
+    cast_weights,
     from_timm,
     from_torchvision,
     load_weights,
@@ -132,6 +135,37 @@ def test_half_precision_files_fill_a_float_model(tmp_path):
     assert_close(fresh.head.weight, trained.head.weight, atol=1e-3, rtol=0)
 
 
+def test_weights_can_be_saved_in_another_floating_type(tmp_path):
+    trained, fresh = all_random(small()), small()
+    trained.register_buffer("steps", torch.tensor(3))
+    fresh.register_buffer("steps", torch.tensor(0))
+    save_weights(trained, tmp_path / "half.safetensors", dtype=torch.float16)
+    tensors, _ = read_weights(tmp_path / "half.safetensors")
+    assert {name: tensor.dtype for name, tensor in tensors.items()} == {
+        name: torch.int64 if name == "steps" else torch.float16 for name in tensors
+    }
+    load_weights(fresh, tmp_path / "half.safetensors")
+    assert_close(fresh.head.weight, trained.head.weight, atol=1e-3, rtol=0)
+    assert trained.head.weight.dtype == torch.float32  # the model itself stays as it is
+
+
+def test_a_checkpoint_of_training_is_read_as_a_published_file_is(tmp_path):
+    trained = small(depth=1)
+    config = TrainConfig(steps=2, batch_size=2)
+    images, labels = torch.randn(4, 3, 6, 8), torch.tensor([0, 1, 2, 0])
+    train(trained, images, labels, config, folder=RunFolder(tmp_path), progress=False)
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    assert any(name.startswith("optimizer.") for name in load_file(checkpoint))
+    tensors, metadata = read_weights(checkpoint)
+    assert list(tensors) == sorted(trained.state_dict())
+    assert metadata["format"] == "vitbook checkpoint 1"
+    fresh = all_random(small(depth=1))
+    assert load_weights(fresh, checkpoint) == []
+    assert all(torch.equal(t, trained.state_dict()[n]) for n, t in fresh.state_dict().items())
+    other = small(depth=1, num_classes=3)
+    assert load_weights(other, checkpoint)[0].startswith("head left out: it knows 5 classes")
+
+
 def test_a_model_that_is_not_contiguous_or_has_no_patches_can_be_saved(tmp_path):
     layer = nn.Linear(3, 4)
     layer.weight = nn.Parameter(torch.randn(3, 4).T)
@@ -144,11 +178,10 @@ def test_a_failed_save_leaves_the_old_file_and_no_rubbish(tmp_path, monkeypatch)
     save_weights(small(), path)
     before = path.read_bytes()
 
-    def fail(tensors, name, metadata):
-        name.write_bytes(b"half a file")
+    def fail(*names):
         raise OSError("disk full")
 
-    monkeypatch.setattr("vitbook.weights.save_file", fail)
+    monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
         save_weights(all_random(small()), path)
     assert path.read_bytes() == before
@@ -198,6 +231,18 @@ BAD_INPUT = [
         lambda tmp: save_weights(small(), tmp / "a.safetensors", metadata={"seed": 3}),
         TypeError,
         "metadata must map text to text",
+    ),
+    (
+        "dtype",
+        lambda tmp: save_weights(small(), tmp / "a.safetensors", dtype=torch.int8),
+        TypeError,
+        "dtype must be a floating type such as torch.float16, got torch.int8",
+    ),
+    (
+        "large",
+        lambda _: cast_weights({"big": torch.tensor([1e6]), "n": torch.tensor(1)}, torch.float16),
+        ValueError,
+        "weights big do not fit into torch.float16",
     ),
     ("list", lambda _: load([1]), TypeError, "a mapping or a path, got list"),
     ("missing", lambda _: load(without("head.bias")), ValueError, "head.bias is missing"),

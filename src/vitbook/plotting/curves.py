@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
+from vitbook.intervals import student_half
 from vitbook.plotting import require
 from vitbook.plotting.style import style
 
@@ -75,12 +76,7 @@ def show_curves(
 def mean_interval(values: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, ...]:
     """Lower end, mean and upper end of the mean's interval over the first axis (Student's t)."""
     mean = values.mean(axis=0)
-    n = len(values)
-    if n == 1:
-        return mean, mean, mean
-    from scipy.special import stdtrit  # comes with scikit-learn
-
-    half = stdtrit(n - 1, (1 + level) / 2) * values.std(axis=0, ddof=1) / np.sqrt(n)
+    half = student_half(values, level) if len(values) > 1 else 0.0
     return mean - half, mean, mean + half
 
 

@@ -5,7 +5,6 @@ augmentation, the dropout. That is why a run that was killed ends in the same we
 as one that was not, and why several processes make the same updates as one.
 """
 
-from vitbook.training.checkpoints import load_weights
 from vitbook.training.config import TrainConfig
 from vitbook.training.evaluation import Evaluation, evaluate
 from vitbook.training.loop import train, update
@@ -19,7 +18,6 @@ __all__ = [
     "TrainConfig",
     "epoch_order",
     "evaluate",
-    "load_weights",
     "parameter_groups",
     "train",
     "update",

@@ -1,7 +1,6 @@
 """Checkpoints: all of a run in one safetensors file that is whole at any moment. Never pickle."""
 
 import json
-import os
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -9,31 +8,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-FORMAT = "vitbook checkpoint 1"
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file so that a reader finds the old or the new one, whatever happens between.
-
-    Raises:
-        OSError: It could not be written (a full disk, say); the old file is untouched.
-    """
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-    if os.name == "posix":  # the new name has to reach the disk too
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+from vitbook.files import CHECKPOINT
 
 
 def pack(model: nn.Module, optimizer: Optimizer, notes: dict) -> bytes:
@@ -48,7 +23,7 @@ def pack(model: nn.Module, optimizer: Optimizer, notes: dict) -> bytes:
     for number, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{name}": value for name, value in state.items()}
     tensors = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
-    return save(tensors, {"format": FORMAT, "notes": json.dumps(notes)})
+    return save(tensors, {"format": CHECKPOINT, "notes": json.dumps(notes)})
 
 
 def unpack(data: bytes, path: Path) -> tuple[dict[str, Tensor], dict]:
@@ -61,17 +36,15 @@ def unpack(data: bytes, path: Path) -> tuple[dict[str, Tensor], dict]:
         raise ValueError(
             f"checkpoint {path} is damaged ({error}); delete it and train again, or restore a copy"
         ) from None
-    if metadata.get("format") != FORMAT:
+    if metadata.get("format") != CHECKPOINT:
         raise ValueError(
             f"{path} is a safetensors file but not a checkpoint of this program, which has the "
-            f"format {FORMAT!r}; its metadata says {metadata.get('format')!r}"
+            f"format {CHECKPOINT!r}; its metadata says {metadata.get('format')!r}"
         )
     return tensors, json.loads(metadata["notes"])
 
 
-def restore(
-    tensors: dict[str, Tensor], path: Path, model: nn.Module, optimizer: Optimizer | None = None
-) -> None:
+def restore(tensors: dict[str, Tensor], path: Path, model: nn.Module, optimizer: Optimizer) -> None:
     """Put a checkpoint's tensors back into a model, and the moments into its optimizer.
 
     Raises:
@@ -88,8 +61,6 @@ def restore(
                 f"needs {here}; build the model with the arguments it was trained with"
             )
     model.load_state_dict(found)
-    if optimizer is None:
-        return
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in tensors.items():
         if name.startswith("optimizer."):
@@ -97,17 +68,3 @@ def restore(
             state.setdefault(int(number), {})[key] = value
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
-
-
-def load_weights(path: str | Path, model: nn.Module) -> None:
-    """Read only the weights of a checkpoint into a model of the same shape.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is damaged, no checkpoint, or one of another model.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no checkpoint {path}; train first, or name another run")
-    tensors, _ = unpack(path.read_bytes(), path)
-    restore(tensors, path, model)

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
+from vitbook.files import write_atomically
 from vitbook.training import processes
 from vitbook.training.batches import device_of
-from vitbook.training.checkpoints import pack, restore, unpack, write_atomically
+from vitbook.training.checkpoints import pack, restore, unpack
 
 # of metrics.csv, one row for each step
 COLUMNS = ("step", "epoch", "seconds", "learning_rate", "loss", "grad_norm")
