@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
+
+from vitbook.cost import count_multiplies, count_parameters
 
 BINS = 15  # of confidence, as Guo et al. 2017
 
 
-def parameters(model: nn.Module) -> int:
-    """Numbers that are learned."""
-    return sum(p.numel() for p in model.parameters())
+parameters = count_parameters  # as the records name it
 
 
 def multiplies(model: nn.Module, images: Tensor) -> int:
-    """Multiplications in the matrix products of one image's way through a model.
-
-    One multiply-add counts as one. The fused kernel of attention is not counted on CPUs, so the
-    plain one is used.
-    """
-    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-        model(images[:1])
-    return counter.get_total_flops() // 2
+    """Multiplications of one image's way through a model."""
+    return count_multiplies(model, images[:1])
 
 
 def thin(values: list[float], points: int = 100) -> list[float]:
