@@ -17,8 +17,8 @@ from experiments.machinery.measures import (
     reliability,
     thin,
 )
+from vitbook.command.recipes import augment, build_model, load_part, settings_of, train_config
 from vitbook.data import ImageSet, load_torchvision
-from vitbook.recipes import augment, build_model, load_part, settings_of, train_config
 from vitbook.training import train
 
 # What differs from the recipes of `python -m vitbook train`. Patches of 7 rather than 4, with more

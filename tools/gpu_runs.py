@@ -26,10 +26,10 @@ from typing import NamedTuple
 
 import torch
 
-from vitbook.cli import main as vitbook
+from vitbook.command.cli import main as vitbook
+from vitbook.command.recipes import build_model, settings_of
 from vitbook.files import write_atomically
 from vitbook.intervals import student_interval
-from vitbook.recipes import build_model, settings_of
 
 
 class Run(NamedTuple):

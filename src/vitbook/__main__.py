@@ -2,7 +2,7 @@
 
 import sys
 
-from vitbook.cli import main
+from vitbook.command.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

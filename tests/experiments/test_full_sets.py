@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from experiments.machinery.experiment import load_experiment
-from vitbook import cli
-from vitbook.recipes import build_model, settings_of
+from vitbook.command import parser, train
+from vitbook.command.recipes import build_model, settings_of
 
 
 @pytest.fixture(scope="module")
@@ -21,8 +21,8 @@ def script():
 def test_the_command_asks_for_the_same_run(script, name):
     words = shlex.split(script.command(name))
     assert words[:3] == ["python", "-m", "vitbook"]
-    options = vars(cli._parser().parse_args(words[3:]))
-    given = {key: value for key, value in options.items() if key not in cli.WHERE}
+    options = vars(parser.parser().parse_args(words[3:]))
+    given = {key: value for key, value in options.items() if key not in train.WHERE}
     assert settings_of(given) == script.SETTINGS[name]
     assert script.SETTINGS[name]["learn_from"] == "fit"
 

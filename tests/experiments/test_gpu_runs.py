@@ -9,8 +9,8 @@ import pytest
 
 from tools import gpu_runs
 from tools.gpu_runs import RUNS, Run, main, parameters, summary, time_to
-from vitbook.cli import _parser
-from vitbook.recipes import settings_of, train_config
+from vitbook.command.parser import parser
+from vitbook.command.recipes import settings_of, train_config
 
 QUICK = {"embed_dim": 8, "depth": 1, "num_heads": 2, "batch_size": 32, "warmup_steps": 2}
 QUICK |= {"steps": 50, "shift": 1, "precision": "bf16"}
@@ -52,7 +52,7 @@ def test_the_plan_prints_commands_that_the_program_understands(capsys):
     assert len(commands) == 3 * 5
     for words in commands:
         assert words[:4] == ["python", "-m", "vitbook", "train"]
-        options = vars(_parser().parse_args(words[3:]))
+        options = vars(parser().parse_args(words[3:]))
         settings = settings_of({k: v for k, v in options.items() if k in ("data", "learn_from")})
         assert settings["learn_from"] == "fit"  # the test images choose nothing
         given = {**RUNS[options["data"]].settings, "seed": options["seed"]}

@@ -18,9 +18,16 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
-from vitbook.cli import main
+from vitbook.command.cli import main
+from vitbook.command.recipes import (
+    MODELS,
+    RECIPES,
+    build_model,
+    load_part,
+    settings_of,
+    train_config,
+)
 from vitbook.data import load_digits
-from vitbook.recipes import MODELS, RECIPES, build_model, load_part, settings_of, train_config
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 SMALL = ["--embed-dim", "8", "--depth", "2", "--num-heads", "2", "--dropout", "0.1", "--shift", "1"]
@@ -253,7 +260,7 @@ def test_tensorboard_files_are_written_on_demand(tmp_path, capsys):
 
 
 def test_on_a_gpu_only_repeatable_kernels_are_used(monkeypatch):
-    from vitbook.cli import _make_gpu_repeatable
+    from vitbook.command.train import _make_gpu_repeatable
 
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     before = torch.are_deterministic_algorithms_enabled()
@@ -277,6 +284,19 @@ def test_a_resumed_run_needs_no_settings_and_refuses_others(trained, tmp_path, c
     assert (trained / "metrics.csv").read_bytes() == before
     text = message(capsys, "train", "--resume", "--out", trained, "--depth", 3, "--seed", 1)
     assert "depth was 2, now 3, seed was 0, now 1" in text
+
+
+def test_a_run_of_the_time_before_architectures_is_resumed_evaluated_and_drawn(
+    trained, tmp_path, capsys
+):
+    old = tmp_path / "old"
+    shutil.copytree(trained, old)
+    run_json = json.loads((old / "run.json").read_text())
+    assert run_json["settings"].pop("architecture") == "vit"
+    (old / "run.json").write_text(json.dumps(run_json))
+    assert "right, accuracy" in output(capsys, "evaluate", old)
+    output(capsys, "attention", 7, "--run", old, "--out", tmp_path / "seven.png")
+    output(capsys, "train", "--resume", "--out", old, "--architecture", "vit")
 
 
 def test_resume_without_a_run_starts_one(tmp_path, capsys):
@@ -335,9 +355,9 @@ def test_a_damaged_data_file_is_named(
 
 
 FULL = [
-    ("vitbook.cli.write_atomically", "train"),  # run.json
+    ("vitbook.command.runs.write_atomically", "train"),  # run.json
     ("vitbook.training.run_folder.RunFolder.append", "train"),  # metrics.csv
-    ("vitbook.pictures.save_figure", "attention"),
+    ("vitbook.command.attention.save_figure", "attention"),
 ]
 
 
@@ -381,7 +401,7 @@ def test_a_stopped_command_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("vitbook.cli.train", interrupted)
+    monkeypatch.setattr("vitbook.training.train", interrupted)
     assert run("train", *SMALL, "--steps", 1, "--out", tmp_path / "a") == 130
     assert "train --resume goes on" in capsys.readouterr().err
 
@@ -499,7 +519,7 @@ def test_what_a_gpu_or_a_compiler_refuses_is_one_sentence(
     def refused(*arguments, **options):
         raise error
 
-    monkeypatch.setattr("vitbook.cli.train", refused)
+    monkeypatch.setattr("vitbook.training.train", refused)
     words = ["train", *SMALL, "--steps", 1, "--compile", "--out", tmp_path / "a"]
     assert expected in message(capsys, *words)
 
@@ -508,7 +528,7 @@ def test_an_error_of_the_program_itself_keeps_its_traceback(tmp_path, monkeypatc
     def broken(*arguments, **options):
         raise RuntimeError("shapes do not fit")
 
-    monkeypatch.setattr("vitbook.cli.train", broken)
+    monkeypatch.setattr("vitbook.training.train", broken)
     with pytest.raises(RuntimeError, match="shapes do not fit"):
         run("train", *SMALL, "--steps", 1, "--out", tmp_path / "a")
 

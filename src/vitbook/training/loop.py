@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
@@ -103,15 +103,8 @@ def train(
     require_data(images, labels)
     if evaluate_on is not None:
         require_data(*evaluate_on, "evaluate_on: ")
-    if not isinstance(config, TrainConfig):
-        raise TypeError(f"config must be a TrainConfig, got {type(config).__name__}")
-    b, rank, world = config.batch_size, processes.rank(), processes.world()
-    if b > len(images):
-        raise ValueError(f"batch_size must be at most the number of images, {len(images)}, got {b}")
-    if b % world:
-        raise ValueError(f"batch_size must be a multiple of the {world} processes, got {b}")
-    share = slice(rank * b // world, (rank + 1) * b // world)  # this process's part of a batch
-    per_epoch, total = len(images) // b, config.total_steps(len(images))
+    _require_batches(config, len(images))
+    per_epoch, total = len(images) // config.batch_size, config.total_steps(len(images))
     evaluate_every = per_epoch if evaluate_every is None else evaluate_every
     require.whole("evaluate_every", evaluate_every)
 
@@ -122,43 +115,100 @@ def train(
     save_every = (folder and folder.checkpoint_every) or per_epoch
     net = processes.replicate(model)
     net = torch.compile(net) if config.compile else net
-    began, pending = time.perf_counter() - seconds, []
     model.train()
     bar = tqdm(total=total, initial=first, disable=None if progress is None else not progress)
+    log = _Log(
+        model, total, history, seconds, bar, evaluate_on, evaluate_every, folder, save_every, report
+    )
     with torch.random.fork_rng(_gpus(model)), bar:
-        for step in range(first, total):
-            epoch, i = divmod(step, per_epoch)
-            if i == 0 or step == first:
-                order = epoch_order(len(images), config.seed, epoch)
-            x, y = batch(model, images, labels, order[i * b : (i + 1) * b])  # (b, C, H, W), (b,)
-            if augment is not None:  # of the whole batch, so that each process draws the same
-                x = augment(x, generator("augment", config.seed, step))
-            torch.manual_seed(seed_of("dropout", config.seed, step, rank))
+        for step, epoch, x, y in _batches(model, images, labels, config, augment, first):
+            torch.manual_seed(seed_of("dropout", config.seed, step, processes.rank()))
             rate = config.learning_rate * warmup_cosine(step, total, config.warmup_steps)
             for group in optimizer.param_groups:
                 group["lr"] = rate
-            loss, grad_norm = update(net, optimizer, x[share], y[share], config, loss_function)
-
-            done, seconds = step + 1, time.perf_counter() - began
-            pending.append((done, epoch + 1, seconds, rate, loss, grad_norm))
-            evaluates = evaluate_on is not None and (done % evaluate_every == 0 or done == total)
-            saves = folder is not None and (done % save_every == 0 or done == total)
-            if evaluates or saves or done == total or len(pending) == FLUSH_EVERY:
-                rows, pending = _rows(pending), []
-                if evaluates:
-                    result = evaluate_together(model, *evaluate_on)
-                    rows[-1] |= {"val_loss": result.loss, "val_accuracy": result.accuracy}
-                    if report is not None:
-                        report(rows[-1])
-                if folder is not None:
-                    folder.append(rows)
-                if saves:
-                    folder.save(done, seconds)
-                history += rows
-                bar.set_postfix_str(f"loss {rows[-1]['loss']:.3f}", refresh=False)
-            bar.update()
+            loss, grad_norm = update(net, optimizer, x, y, config, loss_function)
+            log.add(step, epoch, rate, loss, grad_norm)
     model.eval()
-    return history
+    return log.history
+
+
+def _batches(
+    model: nn.Module,
+    images: Tensor,
+    labels: Tensor,
+    config: TrainConfig,
+    augment: Callable[[Tensor, torch.Generator], Tensor] | None,
+    first: int,
+) -> Iterator[tuple[int, int, Tensor, Tensor]]:
+    """Step, epoch, images and labels of each update that is left; this process's part of them."""
+    b, rank, world = config.batch_size, processes.rank(), processes.world()
+    share = slice(rank * b // world, (rank + 1) * b // world)
+    for step in range(first, config.total_steps(len(images))):
+        epoch, i = divmod(step, len(images) // b)
+        if i == 0 or step == first:
+            order = epoch_order(len(images), config.seed, epoch)
+        x, y = batch(model, images, labels, order[i * b : (i + 1) * b])  # (b, C, H, W), (b,)
+        if augment is not None:  # of the whole batch, so that each process draws the same
+            x = augment(x, generator("augment", config.seed, step))
+        yield step, epoch, x[share], y[share]
+
+
+class _Log:
+    """What is written, and when: a row for each step, now and then an evaluation, a checkpoint."""
+
+    def __init__(
+        self,
+        model,
+        total,
+        history,
+        seconds,
+        bar,
+        evaluate_on,
+        evaluate_every,
+        folder,
+        save_every,
+        report,
+    ):
+        self.model, self.total, self.bar, self.report = model, total, bar, report
+        self.evaluate_on, self.evaluate_every = evaluate_on, evaluate_every
+        self.folder, self.save_every = folder, save_every
+        self.history, self.pending = history, []  # rows, and steps whose losses were not looked at
+        self.began = time.perf_counter() - seconds
+
+    def add(self, step: int, epoch: int, rate: float, loss: Tensor, grad_norm: Tensor) -> None:
+        """Note an update, and do what is due after it."""
+        done, seconds = step + 1, time.perf_counter() - self.began
+        self.pending.append((done, epoch + 1, seconds, rate, loss, grad_norm))
+        last = done == self.total
+        evaluates = self.evaluate_on is not None and (last or done % self.evaluate_every == 0)
+        saves = self.folder is not None and (last or done % self.save_every == 0)
+        if evaluates or saves or last or len(self.pending) == FLUSH_EVERY:
+            self._flush(evaluates)
+        if saves:
+            self.folder.save(done, seconds)
+        self.bar.update()
+
+    def _flush(self, evaluates: bool) -> None:
+        rows, self.pending = _rows(self.pending), []
+        if evaluates:
+            result = evaluate_together(self.model, *self.evaluate_on)
+            rows[-1] |= {"val_loss": result.loss, "val_accuracy": result.accuracy}
+            if self.report is not None:
+                self.report(rows[-1])
+        if self.folder is not None:
+            self.folder.append(rows)
+        self.history += rows
+        self.bar.set_postfix_str(f"loss {rows[-1]['loss']:.3f}", refresh=False)
+
+
+def _require_batches(config: TrainConfig, num_images: int) -> None:
+    if not isinstance(config, TrainConfig):
+        raise TypeError(f"config must be a TrainConfig, got {type(config).__name__}")
+    b, world = config.batch_size, processes.world()
+    if b > num_images:
+        raise ValueError(f"batch_size must be at most the number of images, {num_images}, got {b}")
+    if b % world:
+        raise ValueError(f"batch_size must be a multiple of the {world} processes, got {b}")
 
 
 def _rows(pending: list[tuple]) -> list[dict]:

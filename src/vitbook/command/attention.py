@@ -1,6 +1,6 @@
-"""What ``python -m vitbook attention`` reads and draws."""
+"""``python -m vitbook attention``: what it reads and draws."""
 
-from argparse import Namespace
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -8,16 +8,26 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from vitbook.command.recipes import SHAPES, load_part
+from vitbook.command.runs import trained_model
 from vitbook.data import STATISTICS, standardise
 from vitbook.inspection import attention_maps, attention_rollout
 from vitbook.plotting import figure_png, show_attention, show_rollout
-from vitbook.recipes import SHAPES, load_part
 from vitbook.vit import VisionTransformer
 
 FORMATS = (".png", ".pdf", ".svg")
 
 
-def read_image(options: Namespace, settings: dict, root: str | None) -> tuple[Tensor, str]:
+def attention(options: argparse.Namespace) -> None:
+    """Draw where the model of a run looks in one image."""
+    settings, root, model = trained_model(options)
+    image, name = read_image(options, settings, root)
+    figure, told = attention_figure(model, image, settings, options.query, options.rollout)
+    save_figure(figure, Path(options.out))
+    print(f"{name}: {told}; drawn into {options.out}")
+
+
+def read_image(options: argparse.Namespace, settings: dict, root: str | None) -> tuple[Tensor, str]:
     """The image that was asked for as the model takes it (C, H, W), and what to call it."""
     if options.image.isdecimal():
         number = int(options.image)

@@ -35,14 +35,21 @@ SHAPES = {
 DOWNLOADED = ("mnist", "fashion-mnist", "cifar10")
 GENERATED = {"fit": (20_000, 0), "train": (20_000, 0), "validation": (2_000, 1), "test": (2_000, 2)}
 
-MODELS = {
+ARCHITECTURES = ("vit",)
+MODELS = {  # the sizes; each architecture reads those it has
     "tiny": {"embed_dim": 64, "depth": 3, "num_heads": 4, "mlp_ratio": 2.0},
     "small": {"embed_dim": 64, "depth": 4, "num_heads": 4, "mlp_ratio": 2.0},
     "medium": {"embed_dim": 128, "depth": 6, "num_heads": 4, "mlp_ratio": 4.0},
     **{name: {**sizes, "mlp_ratio": 4.0} for name, sizes in VIT_VARIANTS.items()},
 }
 
-COMMON = {"pool": "cls", "positions": "learned", "norm_first": True, "dropout": 0.0}
+COMMON = {
+    "architecture": "vit",
+    "pool": "cls",
+    "positions": "learned",
+    "norm_first": True,
+    "dropout": 0.0,
+}
 COMMON |= {"shift": 0, "flip": False, "learn_from": "train"}
 COMMON |= {
     field.name: field.default
@@ -76,8 +83,8 @@ def settings_of(given: dict) -> dict:
     """All settings of a run, from those that were given.
 
     Args:
-        given: "data", and whatever differs from that data set's recipe: the name of a "model" or
-            arguments of :class:`~vitbook.vit.VisionTransformer`, of
+        given: "data", and whatever differs from that data set's recipe: the "architecture", the
+            name of its size as "model", or arguments of :class:`~vitbook.vit.VisionTransformer`, of
             :class:`~vitbook.training.TrainConfig` and of :func:`~vitbook.data.augmentation`.
             "learn_from" is "train", or "fit" to keep the validation images apart.
 
@@ -86,6 +93,7 @@ def settings_of(given: dict) -> dict:
     """
     data = require.one_of("data", given.get("data", "digits"), tuple(RECIPES))
     recipe = {"data": data, **COMMON, **RECIPES[data]}
+    require.one_of("architecture", given.get("architecture", "vit"), ARCHITECTURES)
     model = require.one_of("model", given.get("model", recipe["model"]), tuple(MODELS))
     sizes = MODELS[model] if "model" in given else {**MODELS[model], **recipe}
     settings = {**recipe, **sizes, **given, "model": model}

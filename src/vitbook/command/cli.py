@@ -1,0 +1,56 @@
+"""Run one command; what goes wrong is told in a sentence."""
+
+import argparse
+import errno
+import os
+import sys
+
+import torch
+
+from vitbook.command.evaluate import evaluate
+from vitbook.command.parser import parser
+from vitbook.command.train import train
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; errors become one sentence and the exit code 2."""
+    options = parser().parse_args(arguments)
+    torch.set_num_threads(options.threads)
+    try:
+        {"train": train, "evaluate": evaluate, "attention": _attention}[options.command](options)
+        return 0
+    except KeyboardInterrupt:
+        print("vitbook: stopped; train --resume goes on from the last checkpoint", file=sys.stderr)
+        return 130
+    except (ValueError, TypeError, ArithmeticError, OSError, RuntimeError) as error:
+        if options.traceback or not (explained := _sentence(error, options)):
+            raise
+        print(f"vitbook: {explained}", file=sys.stderr)
+        return 2
+
+
+def _attention(options: argparse.Namespace) -> None:
+    from vitbook.command.attention import attention  # the plotting library is read when needed
+
+    attention(options)
+
+
+def _sentence(error: Exception, options: argparse.Namespace) -> str:
+    """What to tell the user; empty for an error that only its traceback explains."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT) and "out" in options
+        if full and text == os.strerror(error.errno):
+            text = f"{options.out} could not be written: {text}; free space and run it again"
+            text += ", with --resume" if options.command == "train" else ""
+    if isinstance(error, RuntimeError):
+        compiler = type(error).__module__.startswith(("torch._dynamo", "torch._inductor"))
+        if isinstance(error, torch.OutOfMemoryError):
+            text = f"{text.split('. ')[0]}; a smaller --batch-size or --device cpu may help"
+        elif compiler and getattr(options, "compile", False):
+            text = f"torch.compile failed ({text.strip().splitlines()[0]}); leave --compile out"
+        else:
+            return ""
+    where = f"process {os.environ['RANK']}: " if "RANK" in os.environ else ""
+    return where + " ".join((text or type(error).__name__).split())

@@ -1,0 +1,21 @@
+"""``python -m vitbook evaluate``."""
+
+import argparse
+
+from vitbook import training
+from vitbook.command.recipes import load_part
+from vitbook.command.runs import trained_model
+from vitbook.intervals import wilson_interval
+
+
+def evaluate(options: argparse.Namespace) -> None:
+    """Print loss and accuracy of a run's model on one part of its data."""
+    settings, root, model = trained_model(options)
+    images, labels = load_part(settings, options.part, options.root or root)
+    loss, accuracy, n = training.evaluate(model, images, labels)
+    _, low, high = wilson_interval(round(n * accuracy), n)
+    print(
+        f"{settings['data']}, {options.part}: {round(n * accuracy):,} of {n:,} right, "
+        f"accuracy {100 * accuracy:.2f} % (95 % interval {100 * low:.2f} to {100 * high:.2f} %), "
+        f"loss {loss:.4f} nats"
+    )

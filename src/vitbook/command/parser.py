@@ -1,0 +1,157 @@
+"""What can be asked of the command."""
+
+import argparse
+
+import vitbook
+from vitbook.command.recipes import ARCHITECTURES, MODELS, RECIPES
+from vitbook.data.splits import PARTS
+from vitbook.vit import POOLS, POSITIONS
+
+EXAMPLES = """examples:
+  python -m vitbook train --out runs/digits
+  python -m vitbook train --data mnist --root data --download --out runs/mnist
+  python -m vitbook train --out runs/mnist --resume
+  python -m vitbook evaluate runs/mnist
+  python -m vitbook attention 7 --run runs/mnist --out seven.png
+  torchrun --nproc-per-node 2 -m vitbook train --out runs/digits
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """All that the command understands."""
+    whole = _Parser(
+        prog="vitbook",
+        description="Train a Vision Transformer, test it, and see where it looks.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    whole.add_argument("--version", action="version", version=f"vitbook {vitbook.__version__}")
+    commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_train(commands.add_parser("train", help="train a model, or go on with a run"))
+    _add_evaluate(commands.add_parser("evaluate", help="loss and accuracy of a trained model"))
+    _add_attention(commands.add_parser("attention", help="draw where a trained model looks"))
+    return whole
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str):
+        self.exit(2, f"vitbook: {message}; see {self.prog} --help\n")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+def _clip(text: str) -> float | None:
+    try:
+        return None if text == "none" else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'must be a number or "none", got {text!r}') from None
+
+
+def _place(text: str) -> tuple[int, int]:
+    try:
+        row, column = map(int, text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be ROW,COLUMN such as 2,3, got {text!r}") from None
+    return row, column
+
+
+def _add_common(parser: argparse.ArgumentParser, root_help: str) -> None:
+    parser.add_argument("--root", metavar="DIR", help=root_help)
+    parser.add_argument(
+        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: a GPU if any"
+    )
+    parser.add_argument(
+        "--threads",
+        type=_count,
+        default=1,
+        help="of the CPU; the last digits depend on it (default: 1)",
+    )
+    parser.add_argument("--traceback", action="store_true", help="show where an error arose")
+
+
+def _add_train(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Train a Vision Transformer. What is not said comes from the data set's recipe. The test "
+        "images are looked at after each epoch but choose nothing; choose settings with "
+        "--learn-from fit, which keeps validation images apart."
+    )
+    unset = argparse.SUPPRESS  # so that a resumed run can tell what was said from what was not
+    data = parser.add_argument_group("data")
+    data.add_argument("--data", choices=tuple(RECIPES), default=unset, help="default: digits")
+    data.add_argument("--download", action="store_true", help="fetch what --root lacks")
+    data.add_argument("--mirror", metavar="URL", help="fetch the archives from there")
+    data.add_argument(
+        "--learn-from", choices=("train", "fit"), default=unset, help="default: train"
+    )
+    data.add_argument("--shift", type=int, metavar="PIXELS", default=unset, help="random shifts")
+    data.add_argument("--flip", action=argparse.BooleanOptionalAction, default=unset)
+    _add_common(data, "folder of the downloaded data sets")
+
+    model = parser.add_argument_group("model")
+    model.add_argument("--architecture", choices=ARCHITECTURES, default=unset, help="default: vit")
+    model.add_argument(
+        "--model", choices=tuple(MODELS), default=unset, help="sizes, to be changed by what follows"
+    )
+    for name in ("--patch-size", "--embed-dim", "--depth", "--num-heads"):
+        model.add_argument(name, type=int, metavar="N", default=unset)
+    model.add_argument("--mlp-ratio", type=float, metavar="R", default=unset)
+    model.add_argument("--pool", choices=POOLS, default=unset)
+    model.add_argument("--positions", choices=POSITIONS, default=unset)
+    model.add_argument(
+        "--post-norm", action="store_const", const=False, dest="norm_first", default=unset
+    )
+    model.add_argument("--dropout", type=float, metavar="P", default=unset)
+
+    recipe = parser.add_argument_group("recipe")
+    length = recipe.add_mutually_exclusive_group()
+    length.add_argument("--epochs", type=int, metavar="N", default=unset)
+    length.add_argument("--steps", type=int, metavar="N", default=unset)
+    recipe.add_argument(
+        "--batch-size", type=int, metavar="N", default=unset, help="over all processes together"
+    )
+    recipe.add_argument("--learning-rate", type=float, metavar="R", default=unset, help="the peak")
+    recipe.add_argument("--weight-decay", type=float, metavar="R", default=unset)
+    recipe.add_argument("--warmup-steps", type=int, metavar="N", default=unset)
+    recipe.add_argument("--label-smoothing", type=float, metavar="P", default=unset)
+    recipe.add_argument("--clip-norm", type=_clip, metavar="R", default=unset, help='or "none"')
+    recipe.add_argument("--seed", type=int, metavar="N", default=unset)
+    recipe.add_argument("--precision", choices=("fp32", "bf16"), default=unset)
+    recipe.add_argument("--compile", action="store_true", default=unset, help="torch.compile")
+
+    files = parser.add_argument_group("files")
+    files.add_argument("--out", metavar="RUN", required=True, help="folder of the run")
+    files.add_argument("--resume", action="store_true", help="go on from RUN's checkpoint")
+    files.add_argument("--checkpoint-every", type=_count, metavar="STEPS", help="default: an epoch")
+    files.add_argument("--evaluate-every", type=_count, metavar="STEPS", help="default: an epoch")
+    files.add_argument("--tensorboard", action="store_true", help="event files, too")
+    files.add_argument("--no-progress", action="store_false", dest="progress", default=None)
+
+
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Print loss and accuracy of a trained model."
+    parser.add_argument("run", metavar="RUN", help="folder of the run")
+    parser.add_argument("--part", choices=PARTS, default="test", help="default: test")
+    _add_common(parser, "folder of the data sets, if not the one of the training")
+
+
+def _add_attention(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Draw how a trained model looks at one image: a panel for each layer and head, with the "
+        "weights that the class token gives to the patches; without one, the mean over all patches."
+    )
+    parser.add_argument("image", metavar="IMAGE", help="a picture file, or the number of an image")
+    parser.add_argument("--run", metavar="RUN", required=True, help="folder of the run")
+    parser.add_argument("--out", metavar="FIG", required=True, help=".png, .pdf or .svg")
+    parser.add_argument("--part", choices=PARTS, default="test", help="where IMAGE counts (test)")
+    parser.add_argument(
+        "--invert", action="store_true", help="the file shows dark strokes on white paper"
+    )
+    parser.add_argument(
+        "--query", type=_place, metavar="ROW,COLUMN", help="let this patch look, counted from 0"
+    )
+    parser.add_argument("--rollout", action="store_true", help="attention through all layers")
+    _add_common(parser, "folder of the data sets, if not the one of the training")

@@ -1,0 +1,66 @@
+"""The run that a folder holds: its settings, and the model that was trained."""
+
+import argparse
+import json
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import vitbook
+from vitbook.command.recipes import build_model, settings_of
+from vitbook.files import write_atomically
+from vitbook.weights import load_weights
+
+
+def stored_run(out: Path) -> dict:
+    """The settings of a run, and the folder of its data; an older run lacks newer settings."""
+    path = out / "run.json"
+    if not path.is_file():
+        raise ValueError(f"{out} holds no run: there is no {path}; train one with --out {out}")
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"))
+        return {"settings": settings_of(run["settings"]), "root": run["root"]}
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} is damaged ({error!r}); train again into another folder"
+        ) from None
+
+
+def write_run(out: Path, settings: dict, root: str | None) -> None:
+    """Keep what describes a run beside its weights."""
+    out.mkdir(parents=True, exist_ok=True)
+    root = None if root is None else str(Path(root).expanduser().resolve())
+    run = {"vitbook": vitbook.__version__, "settings": settings, "root": root}
+    write_atomically(out / "run.json", (json.dumps(run, indent=2) + "\n").encode())
+
+
+def same_settings(stored: dict, given: dict, out: Path) -> dict:
+    """The settings of the run that is resumed; what was said again must not differ."""
+    other = [name for name, value in given.items() if stored.get(name) != value]
+    if other:
+        differences = ", ".join(f"{n} was {stored.get(n)}, now {given[n]}" for n in other)
+        raise ValueError(f"the run in {out} was made otherwise: {differences}; leave these out")
+    return stored
+
+
+def trained_model(options: argparse.Namespace) -> tuple[dict, str | None, nn.Module]:
+    """Settings, folder of the data and model, ready to be used, of the run that was named."""
+    run = stored_run(Path(options.run))
+    model = build_model(run["settings"])
+    checkpoint = Path(options.run) / "checkpoint.safetensors"
+    if not checkpoint.is_file():
+        raise FileNotFoundError(
+            f"there is no checkpoint {checkpoint}; train first, or name another run"
+        )
+    if adapted := load_weights(model, checkpoint):
+        raise ValueError(f"checkpoint {checkpoint} is of another model: {'; '.join(adapted)}")
+    model.to(device_type(options.device)).eval()
+    return run["settings"], run["root"], model
+
+
+def device_type(name: str) -> str:
+    """ "cpu" or "cuda", from what was asked."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ValueError("torch sees no GPU (--device cuda); use --device cpu")
+    return ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name

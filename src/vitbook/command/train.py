@@ -1,0 +1,104 @@
+"""``python -m vitbook train``."""
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from vitbook import training
+from vitbook.command.recipes import augment, build_model, load_part, settings_of, train_config
+from vitbook.command.runs import device_type, same_settings, stored_run, write_run
+from vitbook.cost import count_parameters
+from vitbook.data import ImageSet
+from vitbook.training import RunFolder, processes
+
+# Options of `train` that say where and how, not what: they may change when a run is resumed.
+WHERE = ("root", "download", "mirror", "out", "resume", "checkpoint_every", "evaluate_every")
+WHERE += ("tensorboard", "progress", "device", "threads", "command", "traceback")
+
+
+def train(options: argparse.Namespace) -> None:
+    """Start a run, or go on with one; every process that `torchrun` started comes here."""
+    out = Path(options.out)
+    if device_type(options.device) == "cuda":
+        _make_gpu_repeatable()
+    with processes.process_group(device_type(options.device)) as device:
+        settings, root = _settings(options, out, device)
+        config, model = train_config(settings), build_model(settings).to(device)
+        images, labels = _learned(options, settings, root)
+        part = "test" if settings["learn_from"] == "train" else "validation"
+        evaluate_on = load_part(settings, part, root)
+        folder = RunFolder(
+            out,
+            resume=options.resume,
+            checkpoint_every=options.checkpoint_every,
+            tensorboard=options.tensorboard,
+        )
+        if processes.rank() == 0:
+            shape = " x ".join(map(str, images.shape[1:]))
+            print(
+                f"{settings['data']}: {len(images):,} images of {shape} to learn from; "
+                f"{settings['model']}: {count_parameters(model):,} parameters; "
+                f"{config.total_steps(len(images)):,} steps of {config.batch_size} images; "
+                f"{processes.world()} x {device.type}; into {out}"
+            )
+            if not (folder.checkpoint.exists() or folder.metrics.exists()):
+                write_run(out, settings, root)
+
+        def report(row: dict) -> None:
+            if processes.rank() == 0:
+                line = f"step {row['step']:>6,}  epoch {row['epoch']:>3}  {row['seconds']:7.1f} s"
+                line += f"  loss {row['loss']:.4f}  {part} loss {row['val_loss']:.4f}"
+                tqdm.write(f"{line}  {part} accuracy {100 * row['val_accuracy']:.2f} %")
+
+        training.train(
+            model,
+            images,
+            labels,
+            config,
+            augment=augment(settings),
+            evaluate_on=evaluate_on,
+            evaluate_every=options.evaluate_every,
+            folder=folder,
+            progress=options.progress,
+            report=report,
+        )
+
+
+def _settings(
+    options: argparse.Namespace, out: Path, device: torch.device
+) -> tuple[dict, str | None]:
+    """What was asked, or the settings of the run to go on with; and where its data are."""
+    given = {k: v for k, v in vars(options).items() if k not in WHERE}
+    data = None
+    if processes.rank() == 0 and options.resume and (out / "run.json").exists():
+        data = json.dumps(stored_run(out)).encode()
+    data = processes.from_first(data, device)  # only process 0 needs to see the folder
+    if data is None:
+        return settings_of(given), options.root
+    run = json.loads(data)
+    return same_settings(run["settings"], given, out), options.root or run["root"]
+
+
+def _learned(options: argparse.Namespace, settings: dict, root: str | None) -> ImageSet:
+    """The images to learn from; process 0 downloads them, the others wait for it."""
+    first = processes.rank() == 0
+    if not first:
+        processes.barrier()
+    download = {"download": options.download, "mirror": options.mirror} if first else {}
+    images = load_part(settings, settings["learn_from"], root, **download)
+    if first:
+        processes.barrier()
+    return images
+
+
+def _make_gpu_repeatable() -> None:
+    """Two runs on one GPU are equal bit for bit; the backward pass of attention is not by itself.
+
+    Source: pytorch.org, notes on reproducibility.
+    """
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first matrix product
+    torch.use_deterministic_algorithms(True)  # a warning instead would let attention differ
