@@ -544,7 +544,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch):
 
     def fsync(descriptor):
         calls.append(descriptor)
-        written = tmp_path / ".checkpoint.safetensors.tmp"
+        written = tmp_path / f".checkpoint.safetensors.{os.getpid()}.tmp"
         if written.exists() and os.path.samestat(os.fstat(descriptor), written.stat()):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         real(descriptor)
@@ -568,6 +568,13 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch):
     model, _ = run_into(tmp_path)
     whole, _ = run_into(tmp_path / "other")
     assert same_weights(model, whole)
+
+
+def test_what_a_killed_process_left_half_written_goes_when_its_run_goes_on(tmp_path):
+    trained(tmp_path)
+    (tmp_path / ".checkpoint.safetensors.123.tmp").write_bytes(b"half")
+    trained(tmp_path)
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):

@@ -74,6 +74,8 @@ class RunFolder:
                     "choose another folder"
                 )
             self.path.mkdir(parents=True, exist_ok=True)
+            for half_written in self.path.glob(".*.tmp"):  # by a process that was killed
+                half_written.unlink()
             data = self.checkpoint.read_bytes() if self.checkpoint.exists() else None
         data = processes.from_first(data, device_of(model))
         step, seconds = 0, 0.0
