@@ -33,3 +33,12 @@ addEventListener("afterprint", () => {
     delete fold.dataset.printed;
   });
 });
+
+// Tab passes by formulas, except by those too wide for the screen: arrow keys move them sideways.
+addEventListener("load", () => {
+  window.MathJax?.startup?.promise?.then(() => {
+    document.querySelectorAll("mjx-container[display=true], div.math").forEach((formula) => {
+      if (formula.scrollWidth > formula.clientWidth) formula.tabIndex = 0;
+    });
+  });
+});
