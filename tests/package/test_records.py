@@ -153,12 +153,9 @@ BAD_INPUT = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "words"), [b[1:] for b in BAD_INPUT], ids=[b[0] for b in BAD_INPUT]
-)
-def test_bad_input_is_named(toy, folder, call, error, words):
-    with pytest.raises(error, match=words):
-        call(toy, folder)
+def test_bad_input_is_named(bad_input, toy, folder, refused):
+    call, error, words = bad_input
+    refused(lambda: call(toy, folder), error, words)
 
 
 @pytest.mark.parametrize("name", list_records())
