@@ -5,6 +5,8 @@ import re
 import pytest
 from test_site import HTML, STILL, VIEWS, served
 
+from tools.book_rules.code import WIDEST
+
 CHAPTER = "attention/05_qk_merge.html"  # solutions, boxes with cells, folded figures, many formulas
 CHAPTERS = sorted(path.relative_to(HTML).as_posix() for path in HTML.glob("*/[0-9]*_*.html"))
 MATHJAX = "**/tex-mml-chtml.js*"
@@ -218,6 +220,17 @@ def test_the_type_is_the_books_own(open_page):
         "headings": ["650", "650"],
         "comment": "rgb(154, 167, 184)",
     }
+
+
+CUT_OFF = """() => [...document.querySelectorAll('div.cell_input div.highlight pre')]
+    .filter(code => code.scrollWidth > code.clientWidth + 1)
+    .map(code => code.textContent.split('\\n').reduce((a, b) => a.length > b.length ? a : b))"""
+
+
+@pytest.mark.parametrize("width", [1280, 1440])
+def test_code_as_wide_as_the_rules_allow_is_seen_whole(open_page, width):
+    page = open_page("vit/09_block.html", viewport={"width": width, "height": 900})
+    assert [line for line in page.evaluate(CUT_OFF) if len(line) <= WIDEST] == []
 
 
 def test_no_page_says_that_an_exercise_was_not_answered():
