@@ -12,7 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools.book_rules import code, exercises, prose
+from tools.book_rules import code, exercises, forms, limits, prose
 from tools.book_rules.source import Book, Finding, read_book
 from tools.pages.reader import PageError
 
@@ -25,6 +25,9 @@ RULES = [
     prose.concept_checks,
     exercises.exercises,
     exercises.claims,
+    forms.predictions,
+    forms.in_depth,
+    limits.limits,
     code.imports,
     code.named_records,
     code.first_cell,
@@ -49,13 +52,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
     options = parser.parse_args(arguments)
     try:
-        book = read_book(options.root)
+        every = check(read_book(options.root))
     except PageError as error:
         print(str(error).replace(f"{options.root}/", ""), file=sys.stderr)
         return 1
     found = [
         finding
-        for finding in check(book)
+        for finding in every
         if not options.words or any(word in str(finding.path) for word in options.words)
     ]
     for finding in sorted(found, key=lambda one: (str(one.path), one.line)):

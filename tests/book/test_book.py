@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tools.book_rules import code, exercises, prose
+from tools.book_rules import code, exercises, forms, limits, prose
 from tools.book_rules.source import read_book
 from tools.check_prose import RULES, check
 from tools.pages.reader import PageError
@@ -45,7 +45,7 @@ Text with $0.5$ and `0.7`, in section 3.2, and {glue:text}`cNUMBER_mean:.2f` at 
 
 ```{admonition} What you will be able to do
 :class: goals
-- Add. *Time: 20 minutes.*
+- Add. *{minutes}`this page`.*
 ```
 
 ```{code-cell} ipython3
@@ -59,6 +59,15 @@ torch.manual_seed(0);
 ```
 
 ## Adding
+
+(sec-NAME-sums)=
+```{predict} cNUMBER-sum
+:choices: one | two
+:answer: two
+What is 1 + 1?
++++
+Adding goes on; {in-depth}`why <depth_NUMBER_why>`.
+```
 
 ```{literalinclude} ../src/vitbook/attention.py
 :pyobject: PYOBJECT
@@ -98,8 +107,27 @@ Yes.
 {cite}`ann2020sums`.
 """
 )
+DEPTH = """# NUMBER, in depth: why sums
+
+```{in-depth} sec-NAME-sums
+Why?
+```
+
+Because.
+"""
 THIRD = EXERCISE.replace("NUMBER", "3").replace("NAME", "first")
 FIRST, SECOND = "book/01_first.md", "book/02_second.md"
+FIRST_DEPTH, SECOND_DEPTH = "book/depth_1_why.md", "book/depth_2_why.md"
+TOC = """root: index
+chapters:
+- file: 01_first
+  sections:
+  - file: depth_1_why
+- file: 02_second
+  sections:
+  - file: depth_2_why
+"""
+LIST = "tools/book_rules/still_too_long.txt"
 
 
 def chapter(number, name, pyobject):
@@ -114,11 +142,14 @@ def book(tmp_path):
     """A book of two chapters that keeps every rule."""
     files = {
         "_config.yml": "repository:\n  path_to_book: book\n",
-        "_toc.yml": "root: index\nchapters:\n- file: 01_first\n- file: 02_second\n",
+        "_toc.yml": TOC,
         "book/index.md": "# Front\n\nWords.\n",
         FIRST: chapter(1, "first", "mix"),
         SECOND: chapter(2, "second", "Heads.forward"),
-        "src/vitbook/attention.py": "def mix(x): ...\nclass Heads: ...\n",
+        FIRST_DEPTH: DEPTH.replace("NUMBER", "1").replace("NAME", "first"),
+        SECOND_DEPTH: DEPTH.replace("NUMBER", "2").replace("NAME", "second"),
+        LIST: "# Nothing is too long.\n",
+        "src/vitbook/attention.py": "def mix(x): ...\nclass Heads:\n    def forward(self): ...\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -174,7 +205,8 @@ PLANTED = {
     ],
     prose.skeleton: [
         ("no goals", FIRST, ":class: goals", ":class: tip", "class goals"),
-        ("no minutes", FIRST, "20 minutes", "short", "how many minutes"),
+        ("no minutes", FIRST, "{minutes}`this page`", "Short", "how many minutes"),
+        ("typed minutes", FIRST, "*{minutes}", "*20 minutes. {minutes}", "minutes are typed"),
         ("no summary", FIRST, "## Summary", "## The end", "found Concept check, What to read next"),
     ],
     prose.concept_checks: [
@@ -182,9 +214,9 @@ PLANTED = {
         ("empty answer", FIRST, "Two?\nYes.", "Two?\n", "a question or its answer is missing"),
     ],
     exercises.exercises: [
-        ("two exercises", FIRST, THIRD, "", "2 exercises, not 3 to 6"),
+        ("two exercises", FIRST, THIRD, "", "2 exercises, not 3 at least"),
         ("no difficulty", FIRST, "*Difficulty 1 of 3, ", "*", "begins with *Difficulty"),
-        ("no time", FIRST, "5 minutes, ", "", "begins with *Difficulty"),
+        ("no time", FIRST, "3, 5 minutes, ", "3, ", "begins with *Difficulty"),
         ("no check", FIRST, "check_sum(1)", "sum(1)", "no cell of this exercise calls a check_"),
         ("unchecked solution", FIRST, "check_sum(lambda: 1)", "sum(1)", "does not call the check"),
         ("open solution", FIRST, ":class: dropdown\n", "", "not folded"),
@@ -213,6 +245,35 @@ PLANTED = {
         ),
         ("claim without assertion", FIRST, "assert mean == 0.5", "", "settles the claim first-sum"),
         ("claim made twice", SECOND, "{claim} second-sum", "{claim} first-sum", "made already"),
+    ],
+    forms.predictions: [
+        ("asks nothing", FIRST, "What is 1 + 1?\n", "", "c1-sum asks nothing"),
+        ("explains nothing", FIRST, "+++\n", "", "does not say, below a line +++, what happened"),
+        ("no such choice", FIRST, ":answer: two", ":answer: 3", "'3' is not among: one, two"),
+        ("no answer", FIRST, ":answer: two\n", "", "'' is not among: one, two"),
+        ("one choice", FIRST, "one | two", "two | two", "needs two choices at least"),
+        ("no number", FIRST, ":choices: one | two\n:answer: two", ":number: two", "is no number"),
+        ("number and answer", FIRST, ":choices: one | two", ":number: 2", "no answer besides"),
+        ("odd id", FIRST, "} c1-sum", "} c1_sum", "lower-case words joined by hyphens"),
+        ("another chapter's id", FIRST, "} c1-sum", "} c3-sum", "c3-sum lacks c1-"),
+        ("predicted twice", SECOND, "} c2-sum", "} c1-sum", "c1-sum is made already in 01_first"),
+        ("as a box", FIRST, ":class: goals", ":class: predict", "with the directive {predict}"),
+    ],
+    forms.in_depth: [
+        ("box in a chapter", FIRST, "## Adding", "```{in-depth} sec\n```\n## Adding", "is called like"),
+        ("no box", FIRST_DEPTH, "```{in-depth} sec-first-sums\nWhy?\n```\n", "", "one {in-depth} belongs"),
+        ("another chapter", FIRST_DEPTH, "# 1, in", "# 2, in", "not list it under chapter 2"),
+        ("no such label", FIRST_DEPTH, "sec-first-sums", "sec-gone", "has no label 'sec-gone'"),
+    ],
+    limits.limits: [
+        ("many words", FIRST, "Text with", "Text with" + " more" * 2500, "words, at most 2,500"),
+        ("many words in a fold", FIRST, "One?\nYes.", "One?\n" + "Yes. " * 2500, "at most 2,500"),
+        ("much code", SECOND, "mean = 0.5", "mean = 0.5\n" * 250, "visible code, at most 250"),
+        ("many claims", FIRST, "## Adding", "```{claim} a\n```\n" * 6 + "## Adding", "7 claims, at most 6"),
+        ("many exercises", FIRST, THIRD, THIRD * 3, "5 exercises, at most 4"),
+        ("long in depth", FIRST_DEPTH, "Because.", "Because. " * 2500, "words, at most 2,500"),
+        ("short by now", LIST, "# No", "02_second: words, code\n# No", "keeps the limit of 2,500 words now"),
+        ("a page that went", LIST, "# No", "03_third: words\n# No", "there is no chapter 03_third"),
     ],
     code.named_records: [
         (
@@ -328,6 +389,34 @@ def test_a_chapter_to_come_may_be_named_by_its_role_and_one_that_is_there_plainl
     assert check(read_book(book)) == []
 
 
+def test_a_page_in_depth_is_linked_from_its_chapter(book):
+    (book / FIRST).write_text((book / FIRST).read_text().replace("depth_1_why", "depth_2_why"))
+    [finding] = forms.in_depth(read_book(book))
+    assert "01_first does not link here: {in-depth}`depth_1_why`" in str(finding)
+
+
+def test_a_page_in_depth_has_no_skeleton_and_counts_for_itself(book):
+    path = book / FIRST_DEPTH
+    path.write_text(path.read_text() + "More. " * 2400)
+    assert check(read_book(book)) == []
+
+
+def test_what_is_listed_as_too_long_may_be_so_in_that_and_in_nothing_else(book):
+    (book / LIST).write_text("01_first: words  # until it is cut\n")
+    path = book / FIRST
+    path.write_text(path.read_text().replace("Text with", "Text with" + " more" * 2500, 1))
+    assert check(read_book(book)) == []
+    path.write_text(path.read_text().replace("mean = 0.5\n", "mean = 0.5\n" * 250))
+    [finding] = check(read_book(book))
+    assert "lines of visible code, at most 250" in str(finding)
+
+
+def test_the_list_of_what_is_too_long_does_not_grow():
+    lines = (ROOT / LIST).read_text().splitlines()
+    listed = [what for line in lines if line[0] != "#" for what in line.split(",")]
+    assert len(listed) <= 40  # so many when the list was made; lower it with each that goes
+
+
 def test_the_front_page_may_import_what_comes_later(book):
     cell = "```{code-cell} ipython3\nfrom vitbook.attention import Heads\n```\n"
     (book / "book/index.md").write_text(f"{FRONT}\n# Front\n\n{cell}")
@@ -335,8 +424,9 @@ def test_the_front_page_may_import_what_comes_later(book):
 
 
 def test_the_preview_may_import_what_comes_later(book):
-    for path in (book / FIRST, book / SECOND):
-        text = path.read_text().replace("c1_", "c0_").replace("# 1. ", "# 0. ")
+    for path in (book / FIRST, book / FIRST_DEPTH, book / SECOND):
+        text = path.read_text().replace("c1_", "c0_").replace("c1-", "c0-")
+        text = text.replace("# 1. ", "# 0. ").replace("# 1, ", "# 0, ")
         path.write_text(text.replace(IMPORT, f"{IMPORT}\nfrom vitbook.attention import Heads"))
     assert check(read_book(book)) == []
 

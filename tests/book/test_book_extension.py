@@ -1,6 +1,7 @@
 """The book's Sphinx extensions: claims and their table, and what the site adds to the theme."""
 
 import io
+import json
 import re
 import shutil
 import subprocess
@@ -28,6 +29,7 @@ TITLES = {
     "ready": "Ready?",
     "part/06_places": "6. Places",
     "part/07_sharing": "7. Sharing",
+    "part/depth_06_places": "6, in depth: where places go",
 }
 INDEX = "```{toctree}\npart/two\none\n```\n\n```{claims-table}\n```\n"
 
@@ -259,6 +261,87 @@ def test_a_chapter_reference_that_is_no_number_is_a_warning(numbered):
     assert "chapter 'the next': write {chapter}`12`" in numbered.build().warnings
 
 
+PREDICTION = """```{predict} c6-half
+OPTIONSHow much?
++++
+As *much* as before.
+```
+"""
+
+
+@pytest.fixture
+def formed(tmp_path):
+    """A chapter with a page in depth below it."""
+    book = Book(tmp_path, ("sphinx_exercise", "vitbook_numbers", "vitbook_forms"))
+    book.page("index", "```{toctree}\npart/06_places\n```\n\n{minutes}`read part/06_places`\n")
+    places = "```{toctree}\ndepth_06_places\n```\n(sec-order)=\n## Order\n\nWhy? {in-depth}`depth_06_places`"
+    book.page("part/06_places", f"{places}; {{in-depth}}`so <depth_06_places>`.\n")
+    book.page("part/depth_06_places", "```{in-depth} sec-order\nWhy?\n```\n\nSo.\n")
+    return book
+
+
+def predicted(book, options=""):
+    toctree = "```{toctree}\ndepth_06_places\n```\n(sec-order)=\n## Order\n\n"
+    book.page("part/06_places", toctree + PREDICTION.replace("OPTIONS", options))
+    return book.build().html("part/06_places").select_one(".predict")
+
+
+def test_a_prediction_is_a_named_group_with_a_native_fold(formed):
+    group = predicted(formed)
+    assert formed.warnings == ""
+    assert (group["role"], group["id"]) == ("group", "predict-c6-half")
+    assert group.find(id=group["aria-labelledby"]).text == "Predict, then run"
+    fold = group.details
+    assert not fold.has_attr("open")
+    assert fold.summary.text == "What happened"
+    assert fold.em.text == "much"
+    assert "How much?" in group.text.replace(fold.text, "")
+    assert "data-choices" not in group.attrs
+
+
+def test_a_prediction_carries_what_a_script_needs(formed):
+    group = predicted(formed, ":choices: no more | *twice* & \"more\"\n:answer: no more\n")
+    assert json.loads(group["data-choices"]) == ["no more", '*twice* & "more"']
+    assert (group["data-predict"], group["data-answer"]) == ("c6-half", "no more")
+    assert [item.text.strip() for item in group.select(".predict-choices li")][0] == "no more"
+    assert group.select_one("details .predict-right").text == "no more"
+    group = predicted(formed, ":number: 0.5 +- 0.1\n")
+    assert (group["data-number"], group["data-within"]) == ("0.5", "0.1")
+
+
+def test_a_wrong_prediction_is_a_warning_with_its_place(formed):
+    assert predicted(formed, ":choices: a | b\n:answer: c\n") is None
+    line = next(line for line in formed.warnings.splitlines() if "'c' is not among: a, b" in line)
+    assert re.search(r"06_places\.md:9: WARNING", line)
+
+
+def test_chapter_and_page_in_depth_lead_to_each_other(formed):
+    page = formed.build().html("part/06_places")
+    assert formed.warnings == ""
+    links = {link.text: link["href"] for link in page.select("#order p a")}
+    assert links["in depth: where places go"] == links["so"] == "depth_06_places.html"
+    box = formed.html("part/depth_06_places").select_one(".in-depth")
+    assert box.a["href"] == "06_places.html#sec-order"
+    assert [p.text for p in box.find_all("p")] == [
+        "In depth",
+        "Why?",
+        "From Order; the chapters do without it. Read 5 minutes.",
+    ]
+
+
+def test_a_link_to_a_page_in_depth_that_is_not_there_is_a_warning(formed):
+    formed.page("part/06_places", "```{toctree}\ndepth_06_places\n```\n{in-depth}`depth_07`\n(sec-order)=\n## O\n")
+    assert "part/depth_07" in formed.build().warnings
+
+
+def test_minutes_are_counted_and_a_page_that_is_not_there_is_a_warning(formed):
+    assert formed.build().html("index").select_one(".body p").text == "5"
+    formed.page("index", "```{toctree}\npart/06_places\n```\n\n{minutes}`read gone` {minutes}`eat index`\n")
+    warnings = formed.build().warnings
+    assert "minutes 'read gone'" in warnings
+    assert "minutes 'eat index': write `this page`" in warnings
+
+
 NOTEBOOK = """---
 jupytext:
   text_representation: {extension: .md, format_name: myst}
@@ -354,6 +437,21 @@ print("ok: one")
 """
 
 
+FOLDED += """
+```{code-cell} ipython3
+from vitbook.glue import glue
+glue(c1_half=0.5)
+```
+
+```{predict} c1-half
+:number: 0.5
+How much?
++++
+Just {glue:text}`c1_half:.2f`, or $1/2$.
+```
+"""
+
+
 @pytest.fixture(scope="module")
 def folded(site):
     """A page with everything that folds, executed and built."""
@@ -393,6 +491,10 @@ def test_a_folded_assertion_stands_in_the_claim_before_it(folded):
     fold = folded.select_one(".claim details")
     assert fold.summary.text == "How this verdict is checked: “It is one”"
     assert "assert" in fold.select_one(".cell_input").text
+
+
+def test_a_prediction_is_explained_with_glued_numbers(folded):
+    assert folded.select_one(".predict details").text.split() == "What happened 0.5 Just 0.50, or \\(1/2\\).".split()
 
 
 def test_the_code_of_a_figure_comes_after_it_and_is_named_after_its_caption(folded):

@@ -38,6 +38,7 @@ ch/literature std:doc -1 ch/literature.html Literature
 sec-a std:label -1 ch/01_sums.html#sec-a Adding up
 fig-plan std:label -1 ch/01_sums.html#fig-plan The plan
 ex-sum std:label -1 ch/01_sums.html#ex-sum Exercise
+ch/depth_1_why std:doc -1 ch/depth_1_why.html 1, in depth: why
 """
 BIB = """@article{vaswani2017attention, title={A}, year={2017},
  author={Vaswani, Ashish and Shazeer, Noam and Parmar, Niki}}
@@ -75,6 +76,7 @@ def book(tmp_path):
         "pyproject.toml": PROJECT,
         "_build/html/ch/01_sums.html": BUILT,
         "_build/html/ch/literature.html": BUILT,
+        "_build/html/ch/depth_1_why.html": "<html></html>",
         "_build/jupyter_execute/ch/01_sums.glue.json": json.dumps(
             {"mean": {"data": {"text/plain": "0.12345"}}, "word": {"data": {"text/plain": "'hi'"}}}
         ),
@@ -109,6 +111,7 @@ def body(files):
 PAGE = f"{SITE}/ch/01_sums.html"
 LITERATURE = f"{SITE}/ch/literature.html"
 VASWANI = f"{LITERATURE}#cite-vaswani2017attention"
+DEEPER = f"{SITE}/ch/depth_1_why.html"
 ADDING = f"[Adding up]({PAGE}#sec-a)"
 # name, MyST, Markdown
 TRANSLATED = [
@@ -149,7 +152,30 @@ TRANSLATED = [
     ("math in a list", "- item\n\n  $$\n  a\n  $$", "- item\n\n  $$\n  a\n  $$"),
     ("label and comment", "(sec-a)=\nText\n\n% a note\n\n+++\n\nMore", "Text\n\nMore"),
     ("note", "```{note}\nMind {ref}`sec-a`.\n```", f"> **Note**\n>\n> Mind {ADDING}."),
-    ("admonition", "```{admonition} Try\n:class: predict\nWhat?\n```", "> **Try**\n>\n> What?"),
+    ("admonition", "```{admonition} Try\n:class: goals\nWhat?\n```", "> **Try**\n>\n> What?"),
+    (
+        "prediction",
+        "```{predict} c1-sum\n:choices: $1$ | {glue:text}`mean:.2f`\n:answer: $1$\nHow many?\n\n"
+        "- Or\n+++\nSee {ref}`sec-a`.\n```",
+        "> **Predict, then run**\n>\n> How many?\n>\n> - Or\n>\n> - $1$\n> - 0.12\n\n"
+        f"<details>\n<summary>What happened</summary>\n\n**$1$**\n\nSee {ADDING}.\n\n</details>",
+    ),
+    (
+        "prediction of a number",
+        "```{predict} c1-sum\n:number: 2 +- 1\nHow many?\n+++\nSo.\n```",
+        "> **Predict, then run**\n>\n> How many?\n\n"
+        "<details>\n<summary>What happened</summary>\n\n**2**\n\nSo.\n\n</details>",
+    ),
+    (
+        "page in depth",
+        "```{in-depth} sec-a\nWhy?\n```",
+        f"> **In depth**\n>\n> Why?\n>\n"
+        f"> From {ADDING}; the chapters do without it. Read 5 minutes.",
+    ),
+    ("link to a page in depth", "{in-depth}`depth_1_why`", f"[in depth: why]({DEEPER})"),
+    ("link with text", "{in-depth}`so <depth_1_why>`", f"[so]({DEEPER})"),
+    ("minutes", "{minutes}`this page`.", "Read 5 minutes."),
+    ("minutes of another page", "{minutes}`read literature` + {minutes}`do literature`", "5 + 0"),
     ("math in a quote", "```{tip}\n$$\na\n= b\n$$\n```", "> **Tip**\n>\n> $$a = b$$"),
     ("colon fence", ":::{warning}\nHot.\n:::", "> **Warning**\n>\n> Hot."),
     (
@@ -249,6 +275,9 @@ REFUSED = [
     ),
     ("unknown option", "```{literalinclude} ../../src/part.py\n:colour: red\n```", 1, "colour"),
     ("unknown verdict", '```{claim} a\n:says: "x"\n:verdict: maybe\ny\n```', 1, "maybe"),
+    ("open prediction", "```{predict} c1-a\nWhat?\n```", 1, "below a line +++"),
+    ("minutes of no page", "Text.\n{minutes}`read gone`", 2, "no page gone"),
+    ("unknown minutes", "{minutes}`sing literature`", 1, "sing"),
     ("figure without alt", "```{figure} plan.png\nCaption\n```", 1, "no alt text"),
     ("table without a head", "```{list-table}\n* - a\n```", 1, "needs :header-rows: 1"),
     ("uneven table", "```{list-table}\n:header-rows: 1\n* - a\n  - b\n* - c\n```", 1, "lengths"),

@@ -3,5 +3,7 @@
 source      the pages in reading order, flattened to headings, text, directives and cells
 prose       directives and roles, typed numbers, the skeleton of a chapter
 exercises   exercises, their solutions and checks; concept checks; claims
+forms       predictions, and pages that go deeper
+limits      the length of a chapter
 code        imports, figures, glue, and which chapter introduces which part of the package
 """

@@ -30,7 +30,7 @@ def imports(book: Book) -> Iterator[Finding]:
         )
         for name in names:
             package = name.partition(".")[0]
-            late = package in LATER and (chapter.number or 0) >= LATER[package]
+            late = package in LATER and (chapter.belongs_to or 0) >= LATER[package]
             if package not in IN_COLAB | set(sys.stdlib_module_names) and not late:
                 yield chapter.finding(cell, f"{package} is not in every reader's environment")
         whole = isinstance(node, ast.Import) or node.module == "vitbook"
@@ -53,7 +53,7 @@ def first_cell(book: Book) -> Iterator[Finding]:
     for chapter in book.chapters:
         if chapter.cells:
             code = chapter.cells[0].text
-            seed = ["torch.manual_seed("] if chapter.number is not None else []
+            seed = ["torch.manual_seed("] if chapter.belongs_to is not None else []
             for needed in ["torch.set_num_threads(1)", *seed]:
                 if "import torch" in code and needed not in code:
                     yield chapter.finding(chapter.cells[0], f"the first cell lacks {needed}")
@@ -110,8 +110,9 @@ def glue_names(book: Book) -> Iterator[Finding]:
         for name in positional + [keyword.arg for keyword in node.keywords if keyword.arg]:
             if seen.setdefault(name, chapter.name) != chapter.name:
                 yield chapter.finding(cell, f"{name} is glued in {seen[name]} already")
-            if chapter.number is not None and not name.startswith(f"c{chapter.number}_"):
-                yield chapter.finding(cell, f"the glued name {name} lacks c{chapter.number}_")
+            number = chapter.belongs_to
+            if number is not None and not name.startswith(f"c{number}_"):
+                yield chapter.finding(cell, f"the glued name {name} lacks c{number}_")
 
 
 def introduced_once(book: Book) -> Iterator[Finding]:
@@ -135,7 +136,7 @@ def introduced_once(book: Book) -> Iterator[Finding]:
     for at, chapter in enumerate(book.chapters):
         for cell in chapter.cells:
             for name in _teaching_imports(cell):
-                if chapter.number and name in included and at < included[name][0]:
+                if chapter.belongs_to and name in included and at < included[name][0]:
                     where = included[name][1].name
                     yield chapter.finding(cell, f"{name} is used before {where} introduces it")
 

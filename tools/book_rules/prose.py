@@ -13,7 +13,7 @@ from .source import Book, Chapter, Finding, Item
 
 ALLOWED_DIRECTIVES = set(DIRECTIVES) | GATES
 ALLOWED_ROLES = {"glue:text", "cite", "cite:p", "cite:t", "ref", "numref", "eq", "doc"}
-ALLOWED_ROLES |= {"chapter", "math", "sub", "sup"}
+ALLOWED_ROLES |= {"chapter", "in-depth", "minutes", "math", "sub", "sup"}
 
 NUMBER = re.compile(
     r"(?P<before>(?:[Ss]ections?|[Cc]hapters?|[Ff]igures?|[Tt]ables?|[Vv]ersions?|[Pp]arts?|arXiv:"
@@ -80,7 +80,8 @@ def chapters_to_come(book: Book) -> Iterator[Finding]:
 
 
 def skeleton(book: Book) -> Iterator[Finding]:
-    """A chapter opens with its goals, needs and minutes, and ends in the usual sections."""
+    """A chapter opens with its goals, needs and minutes, which are computed, and ends in the usual
+    sections."""
     for chapter in book.numbered:
         goals = [
             item.directive
@@ -89,8 +90,11 @@ def skeleton(book: Book) -> Iterator[Finding]:
         ]
         if len(goals) != 1:
             yield chapter.finding(None, "one admonition of class goals belongs at the beginning")
-        elif not re.search(r"\d+\s+minutes", goals[0].text):
-            yield chapter.finding(None, "the goals do not say how many minutes the chapter takes")
+        elif "{minutes}`this page`" not in goals[0].text:
+            words = "the goals do not say how many minutes the chapter takes: {minutes}`this page`"
+            yield chapter.finding(None, words)
+        elif re.search(r"\d+\s+minutes", goals[0].text):
+            yield chapter.finding(None, "the goals' minutes are typed; they are computed")
         sections = [item.text for item in chapter.items if item.level == 2]
         found = [name for name in sections if name in SKELETON]
         if found != list(SKELETON):

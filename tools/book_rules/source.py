@@ -12,11 +12,12 @@ from pathlib import Path
 from IPython.core.inputtransformer2 import TransformerManager
 from yaml import safe_load
 
+from tools.pages import depth
 from tools.pages.reader import Block, Directive, Fence, Page, PageError, Text, read_page
 from tools.settings import toc_files
 
 CONTAINERS = {"admonition", "note", "tip", "warning", "important", "dropdown", "claim", "figure"}
-CONTAINERS |= {"table", "list-table", "tab-set", "tab-item"}
+CONTAINERS |= {"table", "list-table", "tab-set", "tab-item", "predict", "in-depth"}
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,17 @@ class Chapter:
         """The chapter's number in the book; None for front matter and appendix."""
         match = re.match(r"(\d+)\. ", self.title)
         return int(match[1]) if match else None
+
+    @property
+    def depth_of(self) -> int | None:
+        """The chapter that a page called "2, in depth: ..." goes deeper into."""
+        match = depth.TITLE.match(self.title)
+        return int(match[1]) if match else None
+
+    @property
+    def belongs_to(self) -> int | None:
+        """The number of the chapter that this page is, or goes deeper into."""
+        return self.depth_of if self.number is None else self.number
 
     @property
     def cells(self) -> list[Item]:
@@ -116,14 +128,21 @@ def _flatten(blocks: list[Block]) -> Iterator[Item]:
                 continue
             yield Item("directive", block.line, block.name, directive=block)
             if block.name in CONTAINERS:
-                # what a claim says and which file a figure shows are not the book's own words
-                quoted = block.name in {"claim", "figure"}
-                words = block.options.get("alt", "") if quoted else block.argument
-                if words.strip():
+                if (words := _words(block)).strip():
                     yield Item("text", block.line, words)
                 yield from _flatten(block.blocks())
         else:
             assert isinstance(block, Fence)
+
+
+def _words(block: Directive) -> str:
+    """The words of a container's first lines. What a claim says, which file a figure shows and what
+    a prediction is called are not the book's own words."""
+    if block.name in {"claim", "figure"}:
+        return block.options.get("alt", "")
+    if block.name == "predict":
+        return " ".join(block.options.get(name, "") for name in ("choices", "number"))
+    return "" if block.name == "in-depth" else block.argument
 
 
 def _text(block: Text) -> Iterator[Item]:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Protocol
 
 from markdown_it import MarkdownIt
-from sphinx.directives.code import LiteralInclude, LiteralIncludeReader
 
+from tools.pages import depth
+from tools.pages.include import included
 from tools.pages.inline import display_math, one_line_math
-from tools.pages.reader import Block, Directive
+from tools.pages.prediction import ANSWER_TITLE, TITLE, read_prediction
+from tools.pages.reader import Block, Directive, read_blocks
 
 from .roles import PageLinks
 
@@ -78,12 +79,27 @@ def claim(directive: Directive, writer: Writer) -> str:
     return quote(f"{head} {writer.blocks(directive.blocks())}")
 
 
+def predict(directive: Directive, writer: Writer) -> str:
+    """The question, quoted; what happened, folded below it."""
+    read = read_prediction(directive.argument, directive.options, directive.body)
+    line = directive.body_line
+    question = writer.blocks(read_blocks(list(read.question), directive.path, line))
+    choices = "\n".join(f"- {writer.text(choice, directive.line)}" for choice in read.choices)
+    asked = "\n\n".join(part for part in (question, choices) if part)
+    after = read_blocks(list(read.explanation), directive.path, line + read.explanation_at)
+    explained = titled(writer.text(read.right, directive.line), writer.blocks(after))
+    return f"{quote(titled(TITLE, asked))}\n\n{details(ANSWER_TITLE, explained)}"
+
+
+def in_depth(directive: Directive, writer: Writer) -> str:
+    said = [writer.blocks(directive.blocks())]
+    said.append(writer.text(depth.origin(directive.argument), directive.line))
+    return quote(titled("In depth", "\n\n".join(part for part in said if part)))
+
+
 def literalinclude(directive: Directive, writer: Writer) -> str:
     path = (directive.path.parent / directive.argument).resolve()
-    spec = LiteralInclude.option_spec
-    options = {key: spec[key](value or None) for key, value in directive.options.items()}
-    config = SimpleNamespace(source_encoding="utf-8")
-    code, _ = LiteralIncludeReader(str(path), options, config).read()
+    code, options = included(directive)
     settings = writer.links.settings
     address, name = settings.file_url(path), path.relative_to(settings.root).as_posix()
     what = f"`{options['pyobject']}`, from" if "pyobject" in options else "From"
@@ -162,6 +178,8 @@ DIRECTIVES: dict[str, Callable[[Directive, Writer], str]] = {
     **dict.fromkeys(["admonition", *ADMONITIONS], admonition),
     "dropdown": dropdown,
     "claim": claim,
+    "predict": predict,
+    "in-depth": in_depth,
     "claims-table": on_the_site,
     "bibliography": on_the_site,
     "literalinclude": literalinclude,

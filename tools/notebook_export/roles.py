@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tools.counts import count_file
+from tools.pages import depth
 from tools.pages.inline import Inline
 from tools.settings import Settings
 
@@ -60,6 +62,11 @@ class PageLinks:
                 return markdown_link(text, *self.site.document(self._document(target)))
             case "chapter":
                 return self._chapter(content)
+            case "in-depth":
+                title, address = self.site.document(self._document(target))
+                return markdown_link(text, depth.named(title), address)
+            case "minutes":
+                return self._minutes(content)
             case "math":
                 return f"${content}$"
             case "sub" | "sup":
@@ -104,6 +111,16 @@ class PageLinks:
                 title, url = self.site.document(document)
                 return f"[{words}, {title.removeprefix(f'{number}. ')}]({url})"
         return f"{words} (not yet written)"
+
+    def _minutes(self, content: str) -> str:
+        """The minutes of this page, or one of the two numbers of another page."""
+        wanted, _, name = content.rpartition(" ") if content != "this page" else ("", "", "")
+        document = self._document(name) if name else self.document
+        path = self.settings.book / f"{document}.md"
+        if not path.is_file():
+            raise KeyError(f"minutes of {name}: there is no page {name}")
+        counts = count_file(path)
+        return str({"": counts, "read": counts.read, "do": counts.do}[wanted])
 
     def _document(self, name: str) -> str:
         """A page's name in the table of contents, from a name relative to this page."""

@@ -1,0 +1,103 @@
+"""What a page's length is counted from."""
+
+import pytest
+
+from tools.book_rules.source import read_chapter
+from tools.counts import Counts, count, count_file, main
+from tools.pages.reader import PageError
+
+PAGE = """# 1. Three words here
+
+Five words, one of them $a + b$; and {glue:text}`c1_x:.1f`, {doc}`two words <x>`, [a link](x.md).
+% typed numbers: 1.5
+
+$$
+a = b
+$$ (eq-a)
+
+```{claim} c1-a
+:says: "four words are said"
+:verdict: true
+Two more.
+```
+
+```{predict} c1-b
+Asked?
++++
+Answered.
+```
+
+```{dropdown} Deeper
+Folded.
+```
+
+```{code-cell}
+a = 1
+
+show(fig, alt="not words")
+```
+
+```{code-cell}
+:tags: [hide-input]
+hidden = 1
+show(fig)
+```
+
+```{literalinclude} part.py
+:pyobject: f
+```
+
+```{exercise-start} Sum
+:label: ex
+```
+*Difficulty 2 of 3, about 25 minutes, paper, then Colab.* Many words.
+```{code-cell}
+check(1)
+```
+```{exercise-end}
+```
+```{solution-start} ex
+```
+Words.
+```{solution-end}
+```
+"""
+PART = "def f(x):\n    return x\n\n\ndef g(x):\n    return x\n"
+
+
+@pytest.fixture
+def page(tmp_path):
+    (tmp_path / "part.py").write_text(PART)
+    path = tmp_path / "01_page.md"
+    path.write_text(PAGE)
+    return path
+
+
+def test_everything_on_a_page_is_counted_once(page):
+    assert count(read_chapter("01_page", page)) == Counts(
+        words=27, code=4, figures=2, claims=1, predictions=1, exercises=1, exercise_minutes=25
+    )
+
+
+def test_minutes_follow_from_the_counts():
+    counts = Counts(2000, 120, 6, 1, 1, 2, 38)
+    assert (counts.read, counts.do) == (25, 40)  # 10 + 12 + 3
+    assert str(counts) == "Read 25 minutes, do 40 minutes"
+    assert str(Counts(10, 0, 0, 0, 0, 0, 0)) == "Read 5 minutes"
+
+
+def test_a_missing_source_is_named_with_its_line(page):
+    page.write_text(PAGE.replace("part.py", "gone.py"))
+    line = PAGE.split("```{literalinclude}")[0].count("\n") + 1
+    with pytest.raises(PageError, match=rf"01_page\.md:{line}: {{literalinclude}}"):
+        count_file(page)
+
+
+def test_the_command_prints_a_line_for_each_page(page, capsys):
+    root = page.parent
+    (root / "_config.yml").write_text("repository:\n  path_to_book: .\n")
+    (root / "_toc.yml").write_text("root: 01_page\n")
+    assert main(["--root", str(root)]) == 0
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.split() == ["words", "code", "fig.", "claims", "pred.", "ex.", "read", "do"]
+    assert row.split() == [str(27), "4", "2", "1", "1", "1", "5", "25", "01_page"]

@@ -1,0 +1,159 @@
+"""How long the pages are: words, visible code, figures, and the minutes that they take.
+
+    python -m tools.counts                   every page of _toc.yml
+    python -m tools.counts 04_many           only pages whose name holds these words
+
+Read: what stands outside the exercises, at 200 words and 10 lines of visible code a minute, and
+half a minute for each figure. What is folded in a box counts as well: folding makes no page
+shorter. Do: the minutes that the exercises name. Both are shown to the nearest five.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from tools.book_rules.source import Book, Chapter, Item, read_book, read_chapter
+from tools.pages.include import included
+from tools.pages.inline import DROPPED_LINE, TOKEN
+from tools.pages.reader import PageError
+
+ROOT = Path(__file__).resolve().parents[1]
+WORDS_A_MINUTE = 200
+LINES_A_MINUTE = 10
+MINUTES_A_FIGURE = 0.5
+HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
+WORD = re.compile(r"\w[\w'’.,-]*")
+MINUTES = re.compile(r"^\*Difficulty[^*]*?(\d+) minutes", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What stands on one page."""
+
+    words: int
+    code: int  # visible lines that are not blank
+    figures: int
+    claims: int
+    predictions: int
+    exercises: int
+    exercise_minutes: int
+
+    @property
+    def read(self) -> int:
+        """Minutes of reading."""
+        words, code = self.words / WORDS_A_MINUTE, self.code / LINES_A_MINUTE
+        return _fives(words + code + self.figures * MINUTES_A_FIGURE)
+
+    @property
+    def do(self) -> int:
+        """Minutes of exercises."""
+        return _fives(self.exercise_minutes)
+
+    def __str__(self) -> str:
+        return f"Read {self.read} minutes" + (f", do {self.do} minutes" if self.do else "")
+
+
+def _fives(minutes: float) -> int:
+    """To the nearest five; what takes any time at all takes five."""
+    return max(5, 5 * round(minutes / 5)) if minutes else 0
+
+
+def count(chapter: Chapter) -> Counts:
+    """Count one page. Exercises and solutions take the minutes that they name, and no others."""
+    items = [item for item in chapter.items if not item.gate]
+    cells = [item for item in items if item.kind == "cell"]
+    asked = [item.text for item in chapter.items if item.gate == "exercise"]
+    return Counts(
+        words=sum(_words(item) for item in items),
+        code=sum(_lines(chapter, item) for item in items),
+        figures=sum(len(re.findall(r"\bshow\(", cell.text)) for cell in cells)
+        + len([item for item in items if item.text in {"figure", "image"}]),
+        claims=len(chapter.directives("claim")),
+        predictions=len(chapter.directives("predict")),
+        exercises=len(chapter.directives("exercise-start")),
+        exercise_minutes=sum(int(found) for text in asked for found in MINUTES.findall(text)),
+    )
+
+
+def _words(item: Item) -> int:
+    """A formula, a glued number and a citation are a word each."""
+    if item.kind == "directive":
+        said = item.directive.options.get("says", "") if item.text == "claim" else ""
+        return len(said.split())
+    if item.kind not in {"text", "heading"}:
+        return 0
+    return len(WORD.findall(TOKEN.sub(_plain, DROPPED_LINE.sub("", item.text))))
+
+
+def _plain(match: re.Match) -> str:
+    if match["role"]:
+        text = re.sub(r"\s*<[^>]*>$", "", match["content"])
+        return text if match["content"].endswith(">") else "word"
+    if match["comment"] or match["image"] or match["target"]:
+        return " "
+    return "word" if match["code"] or match["math"] or match["block"] else " "
+
+
+def _lines(chapter: Chapter, item: Item) -> int:
+    if item.kind == "cell":
+        return 0 if HIDDEN & set(_tags(item)) else _not_blank(item.text)
+    if item.kind != "directive" or item.text not in {"literalinclude", "code-block"}:
+        return 0
+    if item.text == "code-block":
+        return _not_blank(item.directive.text)
+    try:
+        return _not_blank(included(item.directive)[0])
+    except (KeyError, ValueError, OSError) as error:
+        raise PageError(chapter.page.path, item.line, f"{{{item.text}}}: {error}") from error
+
+
+def _tags(item: Item) -> list[str]:
+    tags = item.directive.options.get("tags", "")
+    return tags if isinstance(tags, list) else re.findall(r"[\w-]+", tags)
+
+
+def _not_blank(code: str) -> int:
+    return sum(bool(line.strip()) for line in code.splitlines())
+
+
+@lru_cache
+def count_file(path: Path) -> Counts:
+    """Count the page in one file."""
+    return count(read_chapter(path.stem, path))
+
+
+def table(book: Book, words: list[str]) -> str:
+    """A line for each page."""
+    lines = ["  words  code  fig.  claims  pred.  ex.  read   do"]
+    for chapter in book.chapters:
+        if not words or any(word in chapter.name for word in words):
+            n = count(chapter)
+            lines.append(
+                f"{n.words:7,}{n.code:6}{n.figures:6}{n.claims:8}{n.predictions:7}"
+                f"{n.exercises:5}{n.read:6}{n.do:5}  {chapter.name}"
+            )
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("words", nargs="*", help="pages, by a part of their name; default: all")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
+    options = parser.parse_args(arguments)
+    try:
+        print(table(read_book(options.root), options.words))
+    except PageError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

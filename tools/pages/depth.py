@@ -1,0 +1,17 @@
+"""Pages that go deeper than their chapter, called like "2, in depth: what a map says"."""
+
+from __future__ import annotations
+
+import re
+
+TITLE = re.compile(r"(\d+), in depth: ")
+
+
+def named(title: str) -> str:
+    """What a link to the page is called."""
+    return "in depth: " + TITLE.sub("", title, count=1)
+
+
+def origin(label: str) -> str:
+    """The last line of its box, in MyST."""
+    return f"From {{ref}}`{label}`; the chapters do without it. {{minutes}}`this page`."

@@ -1,0 +1,23 @@
+"""The code that a ``literalinclude`` shows."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from sphinx.directives.code import LiteralInclude, LiteralIncludeReader
+
+from .reader import Directive
+
+
+def included(directive: Directive) -> tuple[str, dict]:
+    """The code, and the directive's options as Sphinx reads them.
+
+    Raises KeyError for an option that Sphinx does not know, ValueError for an object that the file
+    does not hold, OSError for a missing file.
+    """
+    path = (directive.path.parent / directive.argument).resolve()
+    spec = LiteralInclude.option_spec
+    options = {key: spec[key](value or None) for key, value in directive.options.items()}
+    config = SimpleNamespace(source_encoding="utf-8")
+    code, _ = LiteralIncludeReader(str(path), options, config).read()
+    return code, options
