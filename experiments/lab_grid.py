@@ -6,10 +6,9 @@ from itertools import product
 
 import torch
 
-from experiments.machinery.experiment import Experiment, Outcome, logged, scaled
+from experiments.machinery.classifier import COSTS, METRICS, Classifier, costs
+from experiments.machinery.experiment import Experiment, Outcome
 from experiments.machinery.image_sets import checksums, image_set
-from experiments.machinery.measures import multiplies, parameters
-from vitbook.training import TrainConfig, evaluate, train
 from vitbook.vit import VisionTransformer
 
 SET = "fashion-mnist"
@@ -35,32 +34,24 @@ RATES = {  # (embed_dim, depth)
 }
 
 
-def fit(condition: dict, seed: int, rate: float, log=lambda loss: None, scale: float = 1.0):
-    """One model of that width, patch size and depth, trained."""
+def build(seed: int, **condition) -> VisionTransformer:
     torch.manual_seed(seed)
-    model = VisionTransformer(**MODEL, **condition)
-    small = {name: scaled(RECIPE[name], scale) for name in ("steps", "batch_size")}
-    config = TrainConfig(**{**RECIPE, **small}, learning_rate=rate, seed=seed)
-    learn = image_set(SET, "train", scale)
-    train(model, *learn, config, loss_function=logged(log), progress=False)
-    return model
+    return VisionTransformer(**MODEL, **condition)
+
+
+CLASSIFIER = Classifier(
+    build=build,
+    images=lambda part, scale: image_set(SET, part, scale),
+    recipe=RECIPE,
+    settings=lambda condition: {"learning_rate": RATES[condition["embed_dim"], condition["depth"]]},
+)
 
 
 def run(condition: dict, seed: int, log, scale: float) -> Outcome:
     """Train one model, count what it costs, test it."""
-    rate = RATES[condition["embed_dim"], condition["depth"]]
-    model = fit(condition, seed, rate, log, scale)
-    learned, test = image_set(SET, "train", scale), image_set(SET, "test", scale)
-    result = evaluate(model, *test)
-    metrics = {
-        "test_accuracy": result.accuracy,
-        "test_loss": result.loss,
-        "train_accuracy": evaluate(model, *(part[:2000] for part in learned)).accuracy,
-        "tokens": model.patch_embed.num_patches,
-        "parameters": parameters(model),
-        "multiplies": multiplies(model, test.images),
-    }
-    return Outcome(metrics)
+    model, losses = CLASSIFIER.fit(condition, seed, log, scale)
+    images, _ = image_set(SET, "test", scale)
+    return Outcome({**CLASSIFIER.measure(model, losses, scale), **costs(model, images)})
 
 
 EXPERIMENT = Experiment(
@@ -68,15 +59,8 @@ EXPERIMENT = Experiment(
     "steps on 10,000 images of Fashion-MNIST and tested on the official 10,000.",
     chosen_on="validation images that no run learns from: for each width and depth, at patch size "
     "7, the learning rate with the lowest loss out of the same three, with a seed of its own, in "
-    "runs of half the length",
-    metrics={
-        "test_accuracy": "share of the 10,000 test images answered rightly",
-        "test_loss": "mean cross-entropy on the test images, in nats",
-        "train_accuracy": "share of the first 2,000 training images answered rightly",
-        "tokens": "N, patches in an image",
-        "parameters": "numbers that are learned",
-        "multiplies": "multiplications in the matrix products for one image",
-    },
+    "runs of half the length; the code and the trials of that search were not kept",
+    metrics={**METRICS, **COSTS},
     conditions=[
         {"embed_dim": embed_dim, "patch_size": patch_size, "depth": depth}
         for embed_dim, patch_size, depth in product(WIDTHS, PATCHES, DEPTHS)
@@ -94,5 +78,5 @@ EXPERIMENT = Experiment(
         "learning_rates_tried": GRID,
     },
     replay=({"embed_dim": 32, "patch_size": 7, "depth": 2}, 0),
-    steps=lambda condition: RECIPE["steps"],
+    steps=CLASSIFIER.steps,
 )

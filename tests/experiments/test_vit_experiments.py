@@ -1,6 +1,7 @@
 """The experiments on the parts of a ViT and its recipe: what is compared is what is said."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from torch import nn
 
 from experiments.machinery.experiment import load_experiment
 from vitbook.data import STATISTICS, ImageSet, augmentation
-from vitbook.training import TrainConfig, train
+from vitbook.training import TrainConfig, train, warmup_cosine
 from vitbook.vit import VisionTransformer
 
 NAMES = ("patch_sizes", "norm_placement", "block_ablation", "pooling", "recipe", "lab_grid")
@@ -140,14 +141,14 @@ def test_the_gradient_of_each_block_is_that_of_autograd(norm):
 
 
 def recipe_losses(without: str, steps: int = 12) -> torch.Tensor:
-    torch.manual_seed(2)
-    model = VisionTransformer(**recipe.MODEL)
-    data = ImageSet(clothes(), torch.arange(12) % 10)
-    settings = {**recipe.RECIPE, **recipe.LEFT_OUT[without], "steps": steps, "batch_size": 4}
-    if without != "warmup":
-        settings["warmup_steps"] = 3
-    config = TrainConfig(**settings, learning_rate=4e-3, seed=2)
-    return torch.tensor(recipe.learn(model, data, config, without, lambda loss: None))
+    classifier = replace(
+        recipe.CLASSIFIER,
+        images=lambda part, scale: ImageSet(clothes(), torch.arange(12) % 10),
+        recipe={**recipe.RECIPE, "steps": steps, "batch_size": 4, "warmup_steps": 3},
+    )
+    condition = {"without": without}
+    _, losses = classifier.fit(condition, 2, lambda loss: None, learning_rate=4e-3)
+    return torch.tensor(losses)
 
 
 def test_the_whole_recipe_is_what_train_does():
@@ -190,15 +191,7 @@ def test_clipping_left_out_shows_where_gradients_are_large():
 
 
 def test_without_the_cosine_the_rate_stays_at_its_peak():
-    rates = []
-
-    def watch(model, optimizer, *others):
-        rates.append(optimizer.param_groups[0]["lr"])
-        return torch.zeros(()), torch.zeros(())
-
-    original, recipe.update = recipe.update, watch
-    try:
-        recipe_losses("cosine")
-    finally:
-        recipe.update = original
-    torch.testing.assert_close(rates, [4e-3 / 3, 8e-3 / 3] + [4e-3] * 10)
+    for without, schedule in (("cosine", recipe.constant), ("nothing", warmup_cosine)):
+        assert recipe.options({"without": without})["schedule"] is schedule
+    shares = [recipe.constant(step, 12, 3) for step in range(12)]
+    torch.testing.assert_close(shares, [1 / 3, 2 / 3] + [1.0] * 10)

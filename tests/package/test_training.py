@@ -130,6 +130,16 @@ def test_the_rows_show_the_schedule_of_the_recipe():
     assert [row["learning_rate"] for row in history] == pytest.approx(expected)
 
 
+def test_another_schedule_can_be_given():
+    def falls(step, total_steps, warmup_steps):
+        return 1 - step / total_steps if step >= warmup_steps else 0.5
+
+    config = tiny_config(learning_rate=3e-3)
+    history = train(tiny_model(), *tiny_data(), config, schedule=falls)
+    expected = [3e-3 * falls(step, 24, 5) for step in range(24)]
+    assert [row["learning_rate"] for row in history] == pytest.approx(expected)
+
+
 # --- the loop
 
 

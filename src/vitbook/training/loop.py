@@ -66,6 +66,7 @@ def train(
     *,
     augment: Callable[[Tensor, torch.Generator], Tensor] | None = None,
     loss_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    schedule: Callable[[int, int, int], float] = warmup_cosine,
     evaluate_on: tuple[Tensor, Tensor] | None = None,
     evaluate_every: int | None = None,
     folder: RunFolder | None = None,
@@ -82,6 +83,7 @@ def train(
         augment: (images (B, C, H, W) in float, generator) -> images; whatever is random in it
             comes from the generator.
         loss_function: (outputs, labels) -> scalar, instead of cross-entropy.
+        schedule: (step, total_steps, warmup_steps) -> the share of the peak learning rate.
         evaluate_on: Images and labels to evaluate on while training. They choose nothing.
         evaluate_every: Steps between evaluations; if not said, after each epoch. The last step is
             always evaluated.
@@ -123,7 +125,7 @@ def train(
     with torch.random.fork_rng(_gpus(model)), bar:
         for step, epoch, x, y in _batches(model, images, labels, config, augment, first):
             torch.manual_seed(seed_of("dropout", config.seed, step, processes.rank()))
-            rate = config.learning_rate * warmup_cosine(step, total, config.warmup_steps)
+            rate = config.learning_rate * schedule(step, total, config.warmup_steps)
             for group in optimizer.param_groups:
                 group["lr"] = rate
             loss, grad_norm = update(net, optimizer, x, y, config, loss_function)

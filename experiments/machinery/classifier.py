@@ -1,0 +1,114 @@
+"""Train one classifier by condition, then measure it: the run of most experiments, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from experiments.machinery.experiment import Outcome, logged, scaled
+from experiments.machinery.measures import multiplies, parameters, thin
+from vitbook.data import ImageSet
+from vitbook.training import TrainConfig, evaluate, train
+
+KNOWN = 2000  # training images that a trained model is asked about
+METRICS = {
+    "test_accuracy": "share of the test images answered correctly",
+    "test_loss": "mean cross-entropy on the test images, in nats",
+    "train_accuracy": f"share of the training images answered correctly, of the first {KNOWN:,} at "
+    "most",
+    "loss": "training loss, about 100 means over equally many steps, in nats",
+    "parameters": "numbers that are learned",
+}
+COSTS = {
+    "tokens": "N, patches in an image",
+    "multiplies": "multiplications in the matrix products for one image",
+}
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """How the models of an experiment are built, trained and measured.
+
+    Its `run` and `trial` are those of an `Experiment` and of its `Choice`. A script that does more
+    calls `fit` and `measure` from a `run` of its own.
+
+    Args:
+        build: `build(seed=..., **condition)` -> a model that is not trained yet.
+        images: `images(part, scale)` -> the images of a part; for a trial run, scale < 1, fewer.
+        recipe: arguments of `TrainConfig`, with `steps` and `batch_size`.
+        settings: further ones of a condition; those that a search has chosen come by themselves.
+        options: further arguments of `train` for a condition (`augment`, `schedule`).
+        trial_parts: what a trial learns from, and what it is judged on.
+    """
+
+    build: Callable[..., nn.Module]
+    images: Callable[[str, float], ImageSet]
+    recipe: dict
+    settings: Callable[[dict], dict] = lambda condition: {}
+    options: Callable[[dict], dict] = lambda condition: {}
+    trial_parts: tuple[str, str] = ("train", "validation")
+
+    def steps(self, condition: dict) -> int:
+        """How many updates a run of a condition makes."""
+        return {**self.recipe, **self.settings(condition)}["steps"]
+
+    def fit(
+        self,
+        condition: dict,
+        seed: int,
+        log: Callable[[float], None],
+        scale: float = 1.0,
+        *,
+        part: str = "train",
+        length: float = 1.0,
+        **chosen,
+    ) -> tuple[nn.Module, list[float]]:
+        """Train one model: it and the loss of each step. `length` is a share of the steps."""
+        model = self.build(seed=seed, **condition)
+        given = {**self.recipe, **self.settings(condition), **chosen, "seed": seed}
+        given["steps"] = scaled(given["steps"], scale * length)
+        given["batch_size"] = scaled(given["batch_size"], scale)
+        config = TrainConfig(**given)
+        history = train(
+            model,
+            *self.images(part, scale),
+            config,
+            loss_function=logged(log, config.label_smoothing),
+            progress=False,
+            **self.options(condition),
+        )
+        return model, [row["loss"] for row in history]
+
+    def measure(self, model: nn.Module, losses: list[float], scale: float = 1.0) -> dict:
+        """What `METRICS` names."""
+        result = evaluate(model, *self.images("test", scale))
+        known = (part[:KNOWN] for part in self.images("train", scale))
+        return {
+            "test_accuracy": result.accuracy,
+            "test_loss": result.loss,
+            "train_accuracy": evaluate(model, *known).accuracy,
+            "loss": thin(losses),
+            "parameters": parameters(model),
+        }
+
+    def run(self, condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+        """Train one model and test it."""
+        model, losses = self.fit(condition, seed, log, scale, **chosen)
+        return Outcome(self.measure(model, losses, scale), model.state_dict())
+
+    def trial(self, condition: dict, seed: int, log, scale: float, *, length: float, **tried):
+        """Train one model with a setting on trial, and judge it on validation images."""
+        learn_from, judge_on = self.trial_parts
+        model, _ = self.fit(condition, seed, log, scale, part=learn_from, length=length, **tried)
+        result = evaluate(model, *self.images(judge_on, scale))
+        return {"validation_loss": result.loss, "validation_accuracy": result.accuracy}
+
+
+def costs(model: nn.Module, images: Tensor) -> dict[str, int]:
+    """What `COSTS` names."""
+    return {
+        "tokens": model.patch_embed.num_patches,
+        "multiplies": multiplies(model, images),
+    }
