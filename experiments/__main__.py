@@ -30,6 +30,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--compare", type=Path, metavar="FRESH", help="set recordings in FRESH beside the records"
     )
+    parser.add_argument(
+        "--choose", action="store_true", help="only the trials that choose a setting, no record"
+    )
     parser.add_argument("--list", action="store_true", help="name the experiments")
     parser.add_argument("--workers", type=int, help="processes side by side")
     parser.add_argument("--folder", type=Path, default=RECORDED, help="where records are kept")
@@ -45,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.only is not None:
         work(
             options.names[0],
-            int(options.only),
+            json.loads(options.only),
             expected=options.expected,
             scale=options.scale,
             folder=Path(options.into),
@@ -62,16 +65,32 @@ def main(arguments: list[str] | None = None) -> int:
         return compare_all(names, options.folder, options.compare)
     names = options.names or [n for n in all_names() if not up_to_date(n, options.folder)]
     for name in names:
-        record(name, options.folder, options.workers, options.scale)
+        if options.choose:
+            choose(name, options.workers, options.scale)
+        else:
+            record(name, options.folder, options.workers, options.scale)
     if not names:
         print("every record was made by the present code; give a NAME to record one again")
     return 0
 
 
+def choose(name: str, workers: int | None, scale: float) -> None:
+    """Do the trials that are missing and print them all; the runs will use them."""
+    trials, _ = run_all(name, workers=workers, scale=scale, choose_only=True)
+    by = load_experiment(name).choose.by if trials else None
+    for trial in trials:
+        words = ", ".join(f"{key} {value}" for key, value in trial["condition"].items())
+        score = trial["metrics"][by]
+        found = "diverged" if score is None else f"{by} {score:.4f}"
+        print(f"{words}: {trial['value']:g} after {trial['steps']} steps: {found}")
+    if not trials:
+        print(f"{name} has nothing to choose")
+
+
 def record(name: str, folder: Path, workers: int | None, scale: float) -> None:
     """Run what is missing, then write the record (not for a trial run)."""
     hashes = fingerprint(script_of(name))
-    results = run_all(name, workers=workers, scale=scale)
+    trials, results = run_all(name, workers=workers, scale=scale)
     experiment = load_experiment(name)
     runs = runs_folder(name, hashes, scale)
     if scale != 1:
@@ -82,7 +101,7 @@ def record(name: str, folder: Path, workers: int | None, scale: float) -> None:
         for label, run in experiment.keep.items()
     }
     stem = script_of(name).stem
-    print(f"wrote {write_record(stem, experiment, results, hashes, weights, folder)}")
+    print(f"wrote {write_record(stem, experiment, results, hashes, weights, folder, trials)}")
     shutil.rmtree(runs)  # whoever asks for it again gets it from scratch
 
 

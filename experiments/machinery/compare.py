@@ -32,6 +32,8 @@ def compare(name: str, kept: Path, fresh: Path) -> tuple[bool, list[str]]:
     for metric in metrics:
         if metric not in TIMES:
             findings.append((metric, _largest((a.get(metric), b.get(metric)) for a, b in pairs)))
+    if first.choice or second.choice:
+        findings.append(("trials", _trials(first, second)))
     for label in {**first.weight_files, **second.weight_files}:
         a, b = (r.weights(label) if label in r.weight_files else {} for r in (first, second))
         tensors = ([w[k].tolist() if k in w else None for w in (a, b)] for k in {**a, **b})
@@ -46,6 +48,14 @@ def _by_run(record: Record) -> dict[str, dict]:
         return json.dumps([run["condition"], run["seed"]], sort_keys=True)
 
     return {key(run): run["metrics"] for run in record.runs}
+
+
+def _trials(first: Record, second: Record) -> str:
+    """The trials of two searches, in their order."""
+    if first.choice != second.choice or len(first.trials) != len(second.trials):
+        return "ANOTHER SEARCH"
+    by, pairs = first.choice["by"], zip(first.trials, second.trials, strict=True)
+    return _largest([[trial["metrics"][by] for trial in pair] for pair in pairs])
 
 
 def _largest(pairs) -> str:

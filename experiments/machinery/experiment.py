@@ -12,6 +12,8 @@ from pathlib import Path
 import torch.nn.functional as F
 from torch import Tensor
 
+from experiments.machinery.choose import Choice
+
 FOLDER = Path(__file__).resolve().parents[1]
 _TAKEN = {"metric", "confidence", "first", "second"}  # argument names of Record's methods
 
@@ -22,6 +24,26 @@ class Outcome:
 
     metrics: dict[str, float | list]
     weights: dict[str, Tensor] | None = None
+
+
+@dataclass(frozen=True)
+class MustBeat:
+    """What the whole model of an experiment has to beat; `recording` refuses a record otherwise.
+
+    Args:
+        whole: the condition with the whole model. Where only a longer training beats the other,
+            the condition with the longer training, and the page says so.
+        data: the images, as the other record names them.
+        model: of the other record.
+        record: that holds the other, under conditions {"data": ..., "model": ...}.
+        metric: measured in both; higher is better.
+    """
+
+    whole: dict
+    data: str
+    model: str = "logistic regression"
+    record: str = "baselines"
+    metric: str = "test_accuracy"
 
 
 @dataclass(frozen=True)
@@ -36,6 +58,7 @@ class Experiment:
         seeds: each condition is run with each of them.
         run: `run(condition, seed, log, scale) -> Outcome`. It calls `log(loss)` after each step,
             and multiplies its numbers of steps by `scale` (1.0 except in tests; see `scaled`).
+            What `choose` has chosen for the condition is one more argument, by its name.
         data: gives the checksum of each set that is learned from, by name; see `checksum`.
         settings: what a reader needs to know or to rebuild the model; plain values.
         once: conditions without randomness, run with the first seed only.
@@ -44,6 +67,8 @@ class Experiment:
         keep: weights to store: name -> (condition, seed).
         steps: how many steps a condition takes, for the progress bar; without it runs are counted.
         workers: processes side by side; 1 for experiments that measure time.
+        choose: the search for a setting that the runs of `conditions` (not `once`) use.
+        must_beat: another record's model; a record that does not beat it is not written.
     """
 
     what: str
@@ -51,7 +76,7 @@ class Experiment:
     metrics: dict[str, str]
     conditions: Sequence[dict]
     seeds: Sequence[int]
-    run: Callable[[dict, int, Callable[[float], None], float], Outcome]
+    run: Callable[..., Outcome]
     data: Callable[[], dict[str, str]] = dict
     settings: dict = field(default_factory=dict)
     once: Sequence[dict] = ()
@@ -59,6 +84,8 @@ class Experiment:
     keep: dict[str, tuple[dict, int]] = field(default_factory=dict)
     steps: Callable[[dict], int] | None = None
     workers: int = 2
+    choose: Choice | None = None
+    must_beat: MustBeat | None = None
 
     def __post_init__(self):
         for condition in (*self.conditions, *self.once):
@@ -67,12 +94,30 @@ class Experiment:
         for condition, seed in (*self.keep.values(), *([self.replay] if self.replay else [])):
             if (condition, seed) not in self.runs:
                 raise ValueError(f"there is no run of {condition} with seed {seed}")
+        if self.choose and self.choose.seed in self.seeds:
+            raise ValueError(f"choose needs a seed of its own, {self.choose.seed} is one of a run")
+        if self.choose and (not self.replay or self.replay[0] in self.once):
+            raise ValueError("an experiment that chooses needs a run of its conditions to replay")
+        if self.must_beat and self.must_beat.whole not in self.conditions:
+            raise ValueError(f"must_beat: there is no condition {self.must_beat.whole}")
 
     @property
     def runs(self) -> list[tuple[dict, int]]:
         """All (condition, seed), seed by seed, so that early results cover every condition."""
         seeded = [(condition, seed) for seed in self.seeds for condition in self.conditions]
         return [(condition, self.seeds[0]) for condition in self.once] + seeded
+
+    @property
+    def plan(self) -> dict | None:
+        """The search in plain values; None where nothing is chosen."""
+        return self.choose and self.choose.plan(self.conditions)
+
+    def chosen_for(self, condition: dict, winners: list[dict]) -> dict:
+        """The chosen setting of a condition as arguments for `run`; {} where nothing was chosen."""
+        if not self.choose or condition in self.once:
+            return {}
+        (value,) = (w["value"] for w in winners if w["condition"] == self.choose.arm(condition))
+        return {self.choose.setting: value}
 
 
 def checksum(*tensors: Tensor) -> str:

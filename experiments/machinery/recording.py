@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+from experiments.machinery.beats import require_beaten
+from experiments.machinery.choose import decide
 from experiments.machinery.experiment import Experiment
 from experiments.machinery.files import write_bytes, write_json
 from vitbook.intervals import student_interval
@@ -26,8 +29,26 @@ def write_record(
     hashes: dict[str, str],
     weights: dict[str, bytes],
     folder: Path,
+    trials: Sequence[dict] = (),
 ) -> Path:
-    """Write the weights, then the JSON that names them; return the JSON's path."""
+    """Write the weights, then the JSON that names them; return the JSON's path.
+
+    Raises:
+        ValueError: the record is refused, because of what `must_beat`, `choose` or the size of the
+            weights asks for. Nothing is written then.
+    """
+    data, plan = experiment.data(), experiment.plan
+    if must := experiment.must_beat:
+        whole = [r["metrics"][must.metric] for r in results if r["condition"] == must.whole]
+        require_beaten(must, whole, data)
+    choice = plan and {**plan, "winners": decide(plan, trials)}
+    if choice:
+        for result in results:
+            expected = experiment.chosen_for(result["condition"], choice["winners"])
+            if result["settings"] != expected:
+                raise ValueError(
+                    f"{result['condition']} ran with {result['settings']}, not with {expected}"
+                )
     total = sum(map(len, weights.values()))
     if total > MAX_WEIGHTS:
         raise ValueError(f"the weights take {total} bytes, more than {MAX_WEIGHTS}: keep fewer")
@@ -38,8 +59,8 @@ def write_record(
         write_bytes(folder / file, content)
         sha256 = hashlib.sha256(content).hexdigest()
         entries[label] = {"file": file, "sha256": sha256, "condition": condition, "seed": seed}
-    machines = _distinct(result["machine"] for result in results)
-    versions = _distinct(result["versions"] for result in results)
+    machines = _distinct(result["machine"] for result in [*results, *trials])
+    versions = _distinct(result["versions"] for result in [*results, *trials])
     if len(versions) > 1:
         raise ValueError(
             f"the runs used different library versions: {versions}; delete their folder"
@@ -55,13 +76,21 @@ def write_record(
         "runs": [{k: result[k] for k in ("condition", "seed", "metrics")} for result in results],
         "machines": machines,
         "versions": versions[0],
-        "data": experiment.data(),
-        "wall_seconds": round(sum(result["metrics"]["seconds"] for result in results), 1),
+        "data": data,
+        "wall_seconds": round(sum(r["metrics"]["seconds"] for r in [*results, *trials]), 1),
         "date": time.strftime("%Y-%m-%d"),
         "weight_files": entries,
         "replay": _replay(experiment, results),
         "hashes": hashes,
     }
+    if choice:
+        keys = ("condition", "seed", "length", "value", "steps", "metrics")
+        kept = [{key: trial[key] for key in keys} for trial in trials]
+        record |= {"choice": choice, "trials": kept}
+        arm = experiment.choose.arm(experiment.replay[0])
+        trial = next(trial for trial in trials if trial["condition"] == arm)
+        replayed = ("condition", "seed", "length", "value", "losses")
+        record["replay"] |= {"trial": {key: trial[key] for key in replayed}}
     path = folder / f"{name}.json"
     write_json(path, record)
     return path
@@ -84,10 +113,12 @@ def summary(experiment: Experiment, results: list[dict]) -> list[dict]:
     return rows
 
 
-def restamp(path: Path, hashes: dict[str, str]) -> None:
-    """Write new hashes into a record whose replay gave the same losses."""
+def restamp(path: Path, hashes: dict[str, str], experiment: Experiment) -> None:
+    """Write new hashes into a record whose replay gave the same losses, and the script's words."""
     record = json.loads(path.read_text(encoding="utf-8"))
-    write_json(path, {**record, "hashes": hashes})
+    metrics = {name: experiment.metrics.get(name, was) for name, was in record["metrics"].items()}
+    words = {"what": experiment.what, "chosen_on": experiment.chosen_on, "metrics": metrics}
+    write_json(path, {**record, **words, "hashes": hashes})
 
 
 def _replay(experiment: Experiment, results: list[dict]) -> dict | None:

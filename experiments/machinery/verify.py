@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from experiments.machinery.choose import decide
 from experiments.machinery.experiment import load_experiment, script_of
 from experiments.machinery.fingerprint import fingerprint
 from experiments.machinery.recording import restamp
-from experiments.machinery.worker import first_losses
+from experiments.machinery.worker import first_losses, first_losses_of_trial
 from vitbook.data import DataError
 
 # Processors differ in how they round. The same 20 steps with AVX-512, AVX2 and SSE kernels stayed
@@ -32,20 +33,32 @@ def verify(name: str, folder: Path, *, stamp: bool = True) -> tuple[bool, str]:
     """
     path = folder / f"{name}.json"
     record = json.loads(path.read_text(encoding="utf-8"))
+    choice, replay = record.get("choice"), record["replay"]
+    try:
+        if choice and decide(choice, record["trials"]) != choice["winners"]:
+            return False, "REFUSED: the stored choice is not what its trials say"
+    except ValueError as error:
+        return False, f"REFUSED: {error}"
     hashes = fingerprint(script_of(name))
     if hashes == record["hashes"]:
         return True, "holds: the code is unchanged"
     old = record["hashes"]
     changed = [f for f in {**old, **hashes} if old.get(f) != hashes.get(f)]
     because = f"changed: {', '.join(changed)}"
-    if record["replay"] is None:
+    if replay is None:
         return False, f"STALE: {because}; it measures time and cannot be replayed"
     torch.set_num_threads(1)
     experiment = load_experiment(name)
-    if experiment.replay != (record["replay"]["condition"], record["replay"]["seed"]):
+    if experiment.replay != (replay["condition"], replay["seed"]):
         return False, f"STALE: {because}; the run to replay is another one now"
+    winners = choice["winners"] if choice else []
+    if experiment.plan != (choice and {k: v for k, v in choice.items() if k != "winners"}):
+        return False, f"STALE: {because}; the search is another one now"
     try:
-        now, then = first_losses(experiment), record["replay"]["losses"]
+        now, then = first_losses(experiment, winners), replay["losses"]
+        if choice:
+            now += first_losses_of_trial(experiment, replay["trial"])
+            then = then + replay["trial"]["losses"]
     except DataError as error:
         return False, f"NOT VERIFIED: {because}; the replay lacks its data: {error}"
     if len(now) != len(then) or not np.allclose(now, then, rtol=TOLERANCE, atol=0):
@@ -59,7 +72,7 @@ def verify(name: str, folder: Path, *, stamp: bool = True) -> tuple[bool, str]:
         )
         return False, f"STALE: {because}; the replayed losses differ from step {step + 1} on"
     if stamp:
-        restamp(path, hashes)
+        restamp(path, hashes, experiment)
     return True, f"holds: {because}; {len(now)} replayed losses are equal" + (
         ", stamped anew" if stamp else ""
     )

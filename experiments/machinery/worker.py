@@ -1,12 +1,14 @@
-"""One run (a condition and a seed) in a process of its own, with one thread."""
+"""One run, or one trial before the runs, in a process of its own, with one thread."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import platform
 import threading
 import time
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -24,8 +26,8 @@ class Enough(Exception):  # noqa: N818
     """The replayed steps are done."""
 
 
-def work(name: str, index: int, *, expected: str, scale: float, folder: Path, parent: int) -> None:
-    """Do run number `index` of an experiment and leave its result in `folder`.
+def work(name: str, job: dict, *, expected: str, scale: float, folder: Path, parent: int) -> None:
+    """Do a run or a trial of an experiment (`runner.Job`) and leave its result in `folder`.
 
     Prints one line with the number of steps done, twice a second, for the progress bar.
     """
@@ -34,7 +36,7 @@ def work(name: str, index: int, *, expected: str, scale: float, folder: Path, pa
     experiment = load_experiment(name)
     if digest(fingerprint(script_of(name))) != expected:
         raise SystemExit("the script or vitbook changed while the experiment was running")
-    condition, seed = experiment.runs[index]
+    condition, seed, settings = job["condition"], job["seed"], job["settings"]
     losses, shown = [], time.monotonic()
     steps = 0
 
@@ -49,29 +51,57 @@ def work(name: str, index: int, *, expected: str, scale: float, folder: Path, pa
 
     start, start_cpu = time.perf_counter(), time.process_time()
     try:
-        outcome = experiment.run(condition, seed, log, scale)
+        if job["length"] is None:
+            outcome = experiment.run(condition, seed, log, scale, **settings)
+            check_outcome(experiment, outcome)
+            metrics = outcome.metrics
+        else:
+            metrics = tried(experiment, job, log, scale)
     except DataError as error:
         raise SystemExit(str(error)) from None
     times = {
         "seconds": round(time.perf_counter() - start, 2),
         "cpu_seconds": round(time.process_time() - start_cpu, 2),
     }
-    check_outcome(experiment, outcome)
-    if (condition, seed) in experiment.keep.values():
-        write_bytes(folder / f"{index}.safetensors", half_precision(outcome.weights))
+    if job["length"] is None and (condition, seed) in experiment.keep.values():
+        write_bytes(folder / f"{job['file']}.safetensors", half_precision(outcome.weights))
     result = {
         "condition": condition,
         "seed": seed,
-        "metrics": {**outcome.metrics, **times},
+        "settings": settings,
+        "steps": steps,
+        "metrics": {**metrics, **times},
         "losses": losses,
         "machine": machine(),
         "versions": versions(),
     }
-    write_json(folder / f"{index}.json", result)
+    write_json(folder / f"{job['file']}.json", result)
 
 
-def first_losses(experiment: Experiment) -> list[float]:
+def tried(experiment: Experiment, job: dict, log, scale: float) -> dict[str, float | None]:
+    """What a trial measures; None for the number that decides where training diverged."""
+    choice, given = experiment.choose, (job["condition"], job["seed"], log, scale)
+    try:
+        metrics = choice.trial(*given, length=job["length"], **job["settings"])
+    except ArithmeticError:
+        return {choice.by: None}
+    return metrics if math.isfinite(metrics[choice.by]) else {choice.by: None}
+
+
+def first_losses(experiment: Experiment, winners: Sequence[dict] = ()) -> list[float]:
     """The losses of the first steps of the run that the experiment names for replay."""
+    condition, seed = experiment.replay
+    settings = experiment.chosen_for(condition, winners)
+    return _first(lambda log: experiment.run(condition, seed, log, 1.0, **settings))
+
+
+def first_losses_of_trial(experiment: Experiment, trial: dict) -> list[float]:
+    """The losses of the first steps of a trial that the record keeps for replay."""
+    job = {**trial, "settings": {experiment.choose.setting: trial["value"]}}
+    return _first(lambda log: tried(experiment, job, log, 1.0))
+
+
+def _first(run: Callable) -> list[float]:
     losses = []
 
     def log(loss: float) -> None:
@@ -80,7 +110,7 @@ def first_losses(experiment: Experiment) -> list[float]:
             raise Enough
 
     with contextlib.suppress(Enough):
-        experiment.run(*experiment.replay, log, 1.0)
+        run(log)
     return losses
 
 

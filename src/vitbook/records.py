@@ -21,6 +21,7 @@ from vitbook.intervals import Interval, student_interval
 
 FOLDER = Path(str(files("vitbook"))) / "recorded"
 FORMAT = 1
+_OPTIONAL = {"folder", "choice", "trials"}  # not in every file
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,9 @@ class Record:
     `name`, `what` (one sentence) and `chosen_on` (which data chose the settings) are strings;
     `settings` holds what was set (a model's arguments, the recipe); `machines`, `versions`, `data`
     (SHA-256 of what was learned from), `wall_seconds` and `date` say how it was made; `metrics`
-    explains each measured number. `runs` has one entry for each condition and seed.
+    explains each measured number. `runs` has one entry for each condition and seed. Where a setting
+    was searched for, `choice` says how (the grid, what decided, each arm's winner) and `trials` has
+    one entry for each value that was tried.
     """
 
     name: str
@@ -46,6 +49,8 @@ class Record:
     date: str
     weight_files: dict[str, dict]
     folder: Path = field(repr=False)
+    choice: dict = field(default_factory=dict)
+    trials: list[dict] = field(default_factory=list)
 
     @property
     def conditions(self) -> list[dict]:
@@ -171,7 +176,8 @@ def load_record(name: str, folder: Path | None = None) -> Record:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{path} is not a record in format {FORMAT}")
     try:
-        fields = {key: content[key] for key in Record.__dataclass_fields__ if key != "folder"}
+        fields = {key: content[key] for key in Record.__dataclass_fields__ if key not in _OPTIONAL}
     except KeyError as missing:
         raise ValueError(f"{path} lacks the entry {missing}; record it again") from None
-    return Record(**fields, folder=folder)
+    chosen = {key: content[key] for key in ("choice", "trials") if key in content}
+    return Record(**fields, folder=folder, **chosen)

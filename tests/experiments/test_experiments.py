@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,13 @@ import torch
 
 from experiments.machinery import fingerprint as fingerprints
 from experiments.machinery import verify as verifying
+from experiments.machinery.choose import decide, search
 from experiments.machinery.experiment import Experiment, Outcome, all_names, load_experiment
 from experiments.machinery.files import half_precision, write_json
 from experiments.machinery.fingerprint import fingerprint
 from experiments.machinery.recording import write_record
 from experiments.machinery.verify import verify
+from experiments.machinery.worker import tried
 from vitbook.patches import patchify
 from vitbook.records import load_record
 
@@ -331,26 +334,33 @@ def test_every_experiment_runs_shrunken_and_fills_a_record(name, tmp_path, small
     torch.set_num_threads(1)
     experiment = load_experiment(name)
     conditions = [*experiment.once, *experiment.conditions]
+    seed, plain = experiment.seeds[0], {"machine": {"device": "test"}, "versions": {}}
+
+    def shrunken_trials(wanted):
+        done = []
+        for one in wanted:
+            losses, job = [], {**one, "settings": {experiment.choose.setting: one["value"]}}
+            metrics = {**tried(experiment, job, losses.append, SHRUNKEN), "seconds": 0.0}
+            kept = {"metrics": metrics, "losses": losses, "steps": len(losses)}
+            done.append({**one, **plain, **kept})
+        return done
+
+    trials = search(experiment.plan, shrunken_trials) if experiment.choose else []
+    winners = decide(experiment.plan, trials) if experiment.choose else []
     results = []
     for condition in conditions:
-        losses = []
-        outcome = experiment.run(condition, experiment.seeds[0], losses.append, SHRUNKEN)
+        losses, settings = [], experiment.chosen_for(condition, winners)
+        outcome = experiment.run(condition, seed, losses.append, SHRUNKEN, **settings)
         assert outcome.metrics.keys() <= experiment.metrics.keys()
-        if (condition, experiment.seeds[0]) in experiment.keep.values():
+        if (condition, seed) in experiment.keep.values():
             assert half_precision(outcome.weights)
         if experiment.replay and experiment.replay[0] == condition:
             assert len(losses) >= 2
-        results.append(
-            {
-                "condition": condition,
-                "seed": experiment.seeds[0],
-                "metrics": {**outcome.metrics, "seconds": 0.0},
-                "losses": losses,
-                "machine": {"device": "test"},
-                "versions": {},
-            }
-        )
-    write_record(name, experiment, results, {}, {}, tmp_path)
+        metrics = {**outcome.metrics, "seconds": 0.0}
+        one = {"condition": condition, "seed": seed, "settings": settings, "metrics": metrics}
+        results.append({**one, **plain, "losses": losses})
+    # Whether it beats what it has to beat, a shrunken run does not tell.
+    write_record(name, replace(experiment, must_beat=None), results, {}, {}, tmp_path, trials)
     record = load_record(name, tmp_path)
     assert record.conditions == conditions
     measured = {metric for run in record.runs for metric in run["metrics"]}
