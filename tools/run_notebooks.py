@@ -74,6 +74,7 @@ def run_notebook(
     whole = nbformat.from_dict({**notebook, "cells": cells})
     manager = kernel_manager(python, scratch)
     client = Client(whole, km=manager, kernel_name="standin", timeout=CELL_SECONDS)
+    client.owns_km = True  # so that the kernel ends with its notebook
     try:
         client.execute(cwd=tempfile.mkdtemp(dir=scratch), env=env)
     except (nbclient.exceptions.CellControlSignal, nbclient.exceptions.DeadKernelError) as error:
