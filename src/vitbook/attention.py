@@ -33,7 +33,7 @@ def scaled_dot_product_attention(
         TypeError: A tensor is not floating-point, or the mask is not boolean.
         ValueError: The shapes do not fit together.
 
-    Source: Vaswani et al. 2017, equation 1. Introduced in chapters 1 and 2.
+    Source: Vaswani et al. 2017, equation 1.
     """
     _require_qkv(q, k, v, mask)
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., N_q, N_k)
@@ -55,7 +55,7 @@ def causal_mask(n: int, *, device: torch.device | str | None = None) -> Tensor:
     Returns:
         Boolean (n, n), True on and below the diagonal.
 
-    Source: Vaswani et al. 2017, section 3.2.3. Introduced in chapter 1.
+    Source: Vaswani et al. 2017, section 3.2.3.
     """
     n = require.whole("n", n)
     return torch.ones(n, n, dtype=torch.bool, device=device).tril()
@@ -74,8 +74,6 @@ def padding_mask(lengths: Tensor, n: int) -> Tensor:
     Raises:
         TypeError: The lengths are not whole numbers.
         ValueError: They are not of shape (B,) or lie outside 0 ... n.
-
-    Introduced in chapter 1.
     """
     n = require.whole("n", n)
     lengths = torch.as_tensor(lengths)
@@ -99,7 +97,7 @@ class MultiHeadSelfAttention(nn.Module):
         rotary: Optional module that turns (B, h, N, d) into the same shape; applied to queries
             and keys, between projection and scores.
 
-    Source: Vaswani et al. 2017, section 3.2.2. Introduced in chapter 4.
+    Source: Vaswani et al. 2017, section 3.2.2.
     """
 
     def __init__(
@@ -154,8 +152,7 @@ class MultiHeadCrossAttention(nn.Module):
         qkv_bias: Whether the projections to queries, keys and values have biases.
         dropout: Share of attention weights dropped while training.
 
-    Source: Vaswani et al. 2017, section 3.2.3 (encoder-decoder attention). The idea is in
-    chapter 1, the heads in chapter 4.
+    Source: Vaswani et al. 2017, section 3.2.3 (encoder-decoder attention).
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """What an attention layer is compared with: layers that mix tokens without looking, or not at all.
 
-Each fits `EncoderBlock(attn=...)` and has the value and output projections of attention, so
+Each fits ``EncoderBlock(attn=...)`` and has the value and output projections of attention, so
 that only the choice of whom to listen to is missing.
 """
 

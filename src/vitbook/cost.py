@@ -37,7 +37,7 @@ def count_multiplies(call: Callable, *inputs) -> int:
             numbers; the module there too) nothing is computed, so that a large model costs nothing.
 
     Returns:
-        How many, for these inputs: the whole batch, the forward pass only.
+        The number for these inputs, of the whole batch, in the forward pass only.
 
     Raises:
         TypeError: It cannot be called.

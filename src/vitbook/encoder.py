@@ -1,4 +1,4 @@
-"""The residual block and its stack, pre- or post-norm. Introduced in chapter 9."""
+"""The residual block and its stack, pre- or post-norm."""
 
 from collections.abc import Iterable
 

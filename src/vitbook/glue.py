@@ -1,4 +1,4 @@
-"""Numbers that prose takes from a run: `glue` stores one where the book's builder reads it."""
+"""Numbers that prose takes from a run: ``glue`` stores one where the book's builder reads it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ _NOTHING = object()
 def glue(name=_NOTHING, value=_NOTHING, /, **values) -> None:
     """Keep values under names that the text of the same page can quote.
 
-    `glue("c2_entropy", entropy)` or `glue(c2_entropy=entropy)` in a cell, then
-    `` {glue:text}`c2_entropy:.2f` `` in the prose. Nothing is shown: neither in the page nor in
-    JupyterLab or Colab, and outside a notebook (a script, plain Python) nothing happens at all.
+    ``glue("c2_entropy", entropy)`` or ``glue(c2_entropy=entropy)`` in a cell, then
+    the role ``glue:text`` with ``c2_entropy:.2f`` in the prose. Nothing is shown: neither in the
+    page nor in JupyterLab or Colab, and outside a notebook (a script, plain Python) nothing happens
+    at all.
 
     Args:
         name: what the text calls the value: lower-case letters, digits and underscores, unique in
-            the whole book, so begin it with the chapter ("c2_").
+            the whole book, so begin it with the chapter: ``c2_``.
         value: a number, a string, or a tensor or array that holds exactly one number.
         **values: the same as keywords, several at once.
 
@@ -53,7 +54,7 @@ def _require_name(name) -> str:
 
 
 def _plain(name: str, value):
-    """The Python number or string inside `value`."""
+    """The Python number or string inside ``value``."""
     if not isinstance(value, str | Number) or hasattr(value, "item"):
         shape = tuple(getattr(value, "shape", ()))
         if not hasattr(value, "item") or math.prod(shape) != 1:

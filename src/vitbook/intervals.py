@@ -10,7 +10,7 @@ from scipy.special import stdtrit
 
 
 class Interval(NamedTuple):
-    """A mean over seeds, or a share, and the interval around it; `half` is half its width."""
+    """A mean over seeds, or a share, and the interval around it."""
 
     mean: float
     low: float
@@ -18,6 +18,7 @@ class Interval(NamedTuple):
 
     @property
     def half(self) -> float:
+        """Half the width of the interval."""
         return (self.high - self.low) / 2
 
 

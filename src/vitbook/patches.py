@@ -1,4 +1,4 @@
-"""From an image to a sequence of patches, and back. Introduced in chapter 8."""
+"""From an image to a sequence of patches, and back."""
 
 import torch
 from einops import rearrange
@@ -48,7 +48,7 @@ def unpatchify(
         patches: (B, N, C * P * P).
         patch_size: P, in pixels.
         image_size: Height and width in pixels; one number means a square.
-        channels: C.
+        channels: C, the number of channels.
 
     Returns:
         Images (B, C, H, W).
@@ -87,7 +87,7 @@ class PatchEmbedding(nn.Module):
     Args:
         image_size: Height and width in pixels; one number means a square.
         patch_size: P, in pixels; must divide both.
-        in_channels: C.
+        in_channels: C, the number of channels.
         embed_dim: D, the width of a token.
 
     Source: Dosovitskiy et al. 2021, equation 1.

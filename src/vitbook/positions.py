@@ -1,4 +1,4 @@
-"""Where a token is: fixed tables, learned tables, rotations. Introduced in chapter 6."""
+"""Where a token is: fixed tables, learned tables, rotations."""
 
 import torch
 import torch.nn.functional as F
@@ -123,7 +123,7 @@ class LearnedPositions(nn.Module):
 
     Args:
         num_tokens: N, the class token included where there is one.
-        embed_dim: D.
+        embed_dim: D, the width of a token.
         std: Standard deviation of the table at the start. ViT takes 0.02, which has to grow for
             thousands of steps; 0.5 is about the size of the sin-cos tables and helps short runs.
 

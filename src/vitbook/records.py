@@ -1,7 +1,7 @@
 """Recorded experiments: what took longer than a page may take, with its seeds and its machine.
 
-The files lie in `vitbook/recorded`, one JSON for each experiment and its weights beside it; the
-scripts that write them are in the repository's `experiments` folder.
+The files lie in ``vitbook/recorded``, one JSON for each experiment and its weights beside it; the
+scripts that write them are in the repository's ``experiments`` folder.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _OPTIONAL = {"folder", "choice", "trials"}  # not in every file
 class Record:
     """One recorded experiment.
 
-    `name`, `what` (one sentence) and `chosen_on` (which data chose the settings) are strings;
-    `settings` holds what was set (a model's arguments, the recipe); `machines`, `versions`, `data`
-    (SHA-256 of what was learned from), `wall_seconds` and `date` say how it was made; `metrics`
-    explains each measured number. `runs` has one entry for each condition and seed. Where a setting
-    was searched for, `choice` says how (the grid, what decided, each arm's winner) and `trials` has
-    one entry for each value that was tried.
+    ``name``, ``what`` (one sentence) and ``chosen_on`` (which data chose the settings) are
+    strings; ``settings`` holds what was set (a model's arguments, the recipe); ``machines``,
+    ``versions``, ``data`` (SHA-256 of what was learned from), ``wall_seconds`` and ``date`` say how
+    it was made; ``metrics`` explains each measured number. ``runs`` has one entry for each
+    condition and seed. Where a setting was searched for, ``choice`` says how (the grid, what
+    decided, each arm's winner) and ``trials`` has one entry for each value that was tried.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Record:
         """What was measured under one condition, in the order of the seeds.
 
         Args:
-            metric: a key of `metrics`.
+            metric: a key of ``metrics``.
             **condition: as many of the condition's entries as single it out.
 
         Returns:
@@ -98,7 +98,7 @@ class Record:
     def difference(
         self, metric: str, first: dict, second: dict, *, confidence: float = 0.95
     ) -> Interval:
-        """Mean of `first` minus `second`, paired by seed, with its Student t interval.
+        """Mean of ``first`` minus ``second``, paired by seed, with its Student t interval.
 
         Raises:
             ValueError: also when the two were not run with the same seeds.
@@ -115,7 +115,7 @@ class Record:
         """A trained model's state dict, in float32 (stored in float16).
 
         Args:
-            name: a key of `weight_files`; not needed when there is only one.
+            name: a key of ``weight_files``; not needed when there is only one.
         """
         if name is None and len(self.weight_files) == 1:
             (name,) = self.weight_files
@@ -155,7 +155,7 @@ def load_record(name: str, folder: Path | None = None) -> Record:
     """Read a recorded experiment.
 
     Args:
-        name: one of `list_records()`.
+        name: one of ``list_records()``.
         folder: where to look; the installed package's own records by default.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The Vision Transformer classifier and its named sizes. Introduced in chapter 10."""
+"""The Vision Transformer classifier and its named sizes."""
 
 import math
 from collections.abc import Callable
@@ -19,7 +19,9 @@ from vitbook.positions import (
     sincos_2d,
 )
 
+# What the logits are read from: the class token, or the mean of the patches.
 POOLS = ("cls", "mean")
+# How a model is told where its tokens are.
 POSITIONS = ("learned", "sincos_1d", "sincos_2d", "rotary", "none")
 
 # Ti and S: Touvron et al. 2021 (DeiT), table 1. B, L and H: Dosovitskiy et al. 2021, table 1.
@@ -38,7 +40,7 @@ class VisionTransformer(nn.Module):
     Args:
         image_size: Height and width in pixels; one number means a square.
         patch_size: P, in pixels; must divide both.
-        in_channels: C.
+        in_channels: C, the number of channels.
         num_classes: How many logits come out.
         embed_dim: D, the width of a token.
         depth: L, the number of blocks.

@@ -1,4 +1,4 @@
-"""Weights in and out: safetensors files, and the names of torchvision and timm. Chapter 10.
+"""Weights in and out: safetensors files, and the names of torchvision and timm.
 
 Only safetensors is read and written: a pickle (.pt, .pth, .bin) can run code when it is opened.
 """
@@ -32,6 +32,7 @@ TORCHVISION_NAMES = {
     ".mlp.linear_1.": ".mlp.fc1.",  # the two names used before torchvision 0.12
     ".mlp.linear_2.": ".mlp.fc2.",
 }
+# The same for timm.
 TIMM_NAMES = {
     "pos_embed": "positions.table",
     "blocks.": "encoder.blocks.",

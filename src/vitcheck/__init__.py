@@ -1,6 +1,6 @@
 """What checks a learner's answer: the engine, and one module for each page, named like the page.
 
-It ships in the same wheel as `vitbook` and imports it; `vitbook` knows nothing of it.
+It ships in the same wheel as ``vitbook`` and imports it; ``vitbook`` knows nothing of it.
 """
 
 from vitcheck.trial import CheckFailed

@@ -1,7 +1,7 @@
 """How a check speaks: stages in order, and at the first one that fails a question, not an answer.
 
-A check is a function decorated with `staged`. It receives a `Trial` and then the learner's answers,
-draws its inputs from the trial, and asks about one property after the other.
+A check is a function decorated with ``staged``. It receives a ``Trial`` and then the learner's
+answers, draws its inputs from the trial, and asks about one property after the other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _calls: Counter[str] = Counter()
 
 
 class CheckFailed(AssertionError):  # noqa: N818  a learner reads this name: it says what happened
-    """An answer did not pass. `stage` says where, `question` what to think about."""
+    """An answer did not pass. ``stage`` says where, ``question`` what to think about."""
 
     def __init__(self, what: str, stage: str, question: str):
         self.what, self.stage, self.question = what, stage, question
@@ -47,7 +47,7 @@ class Trial:
         self.generator = torch.Generator().manual_seed(seed)
 
     def stage(self, name: str) -> None:
-        """Begin the stage `name`; failures from here on are reported under it."""
+        """Begin the stage ``name``; failures from here on are reported under it."""
         self.current = name
 
     def integer(self, low: int, high: int) -> int:
@@ -63,12 +63,12 @@ class Trial:
         raise CheckFailed(self.what, self.current, question)
 
     def ask(self, condition, question: str) -> None:
-        """Stop with `question` unless the condition (a bool, or a tensor of them) holds."""
+        """Stop with ``question`` unless the condition (a bool, or a tensor of them) holds."""
         if not bool(torch.as_tensor(condition).all()):
             self.fail(question)
 
     def tensor(self, value, shape: tuple[int, ...], *, dtype=None, name="the result") -> Tensor:
-        """Stop unless `value` is a finite tensor of that shape (and dtype); return it.
+        """Stop unless ``value`` is a finite tensor of that shape (and dtype); return it.
 
         Without a dtype any floating-point type will do, and what is returned is float32: a check
         computes with it as with its own inputs.
@@ -87,7 +87,7 @@ class Trial:
         return value if dtype else value.float()
 
     def number(self, value, *, name="the result") -> float:
-        """Stop unless `value` is one finite number; return it as a float."""
+        """Stop unless ``value`` is one finite number; return it as a float."""
         if value is None or value is ...:
             raise _Unanswered
         numeric = isinstance(value, int | float) or hasattr(value, "__float__")
@@ -97,7 +97,7 @@ class Trial:
         return float(value)
 
     def close(self, got, want, question: str, *, tolerance: float = 1e-5, name="the result"):
-        """Stop with `question` unless `got` agrees with `want`, a tensor or a number.
+        """Stop with ``question`` unless ``got`` agrees with ``want``, a tensor or a number.
 
         The tolerance is absolute and relative at once. Shape and type are looked at first.
         """
@@ -113,7 +113,7 @@ class Trial:
         tolerance: float = 1e-5,
         name="the result",
     ) -> None:
-        """Accept `got` where it agrees with `want`; else name the first mistake that gives it too.
+        """Accept ``got`` where it agrees with ``want``; else name the first mistake that fits.
 
         The right answer is looked at first: nobody who has it can be accused of a mistake that
         happens to give the same.
@@ -141,9 +141,9 @@ class Trial:
         self.fail(otherwise)
 
     def answers(self, given, questions) -> dict:
-        """Stop unless `given` is a dictionary with an answer to each of `questions`; return it.
+        """Stop unless ``given`` is a dictionary with an answer to each of ``questions``; return it.
 
-        A `...` among the answers ends the check as unanswered.
+        A ``...`` among the answers ends the check as unanswered.
         """
         if not isinstance(given, dict):
             self.fail(f"return a dictionary from question to answer, not {_kind(given)}")
@@ -158,7 +158,7 @@ class Trial:
         return given
 
     def pair(self, value, name="the result") -> tuple:
-        """Stop unless `value` is a tuple of two; return it."""
+        """Stop unless ``value`` is a tuple of two; return it."""
         if (
             value is None
             or value is ...
@@ -170,7 +170,7 @@ class Trial:
         return tuple(value)
 
     def call(self, function, *args, **kwargs):
-        """Call the learner's function; a stub's None or `...` ends the check as unanswered.
+        """Call the learner's function; a stub's None or ``...`` ends the check as unanswered.
 
         Also stops when the function changes one of its input tensors in place.
         """
@@ -185,11 +185,12 @@ class Trial:
 
 
 def staged(what: str, *, ok: str):
-    """Turn a function `(trial, *answers)` into a check `(*answers)` that a learner calls.
+    """Turn a function ``(trial, *answers)`` into a check ``(*answers)`` that a learner calls.
 
-    A right answer prints one line, "ok: " and `ok`; a stub (None, `...`, `NotImplementedError`)
-    prints "not answered yet"; a mistake raises `CheckFailed` with the stage and a question; an
-    exception in the learner's code raises `CheckFailed` from it, with the learner's own traceback.
+    A right answer prints one line, "ok: " and ``ok``; a stub (None, ``...``, or a
+    ``NotImplementedError``) prints "not answered yet"; a mistake raises ``CheckFailed`` with the
+    stage and a question; an exception in the learner's code raises ``CheckFailed`` from it, with
+    the learner's own traceback.
 
     Args:
         what: the thing that is checked, as the exercise calls it ("causal_mask").
@@ -237,7 +238,7 @@ def staged(what: str, *, ok: str):
 
 
 def _guarded(trial: Trial, answer):
-    """A plain function, called through `Trial.call`; anything else as it is."""
+    """A plain function, called through ``Trial.call``; anything else as it is."""
     if isinstance(answer, types.FunctionType | types.MethodType | functools.partial):
         return functools.partial(trial.call, answer)
     return answer

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .exercises import called
+from .introductions import imported, included_sources
 from .source import Book, Chapter, Finding, Item
 
 TEACHING = ("attention", "patches", "positions", "encoder", "vit", "inspection", "training")
@@ -122,21 +123,19 @@ def introduced_once(book: Book) -> Iterator[Finding]:
     matter and chapter 0, the preview, may import everything.
     """
     included: dict[str, tuple[int, Chapter]] = {}  # name -> where its source is shown
-    for at, chapter in enumerate(book.chapters):
-        for item in chapter.directives("literalinclude"):
-            module = Path(item.directive.argument)
-            name = item.directive.options.get("pyobject", "")
-            if not name or chapter.number == 0 or not _is_teaching(module):
-                continue
-            first = included.setdefault(name, (at, chapter))[1]
-            if first is not chapter:
-                yield chapter.finding(item, f"{name} was introduced in {first.name} already")
+    for at, chapter, item, module, name in included_sources(book):
+        if chapter.number == 0 or module not in TEACHING:
+            continue
+        first = included.setdefault(name, (at, chapter))[1]
+        if first is not chapter:
+            yield chapter.finding(item, f"{name} was introduced in {first.name} already")
     for name in list(included):  # the first method shown introduces its class
         included.setdefault(name.partition(".")[0], included[name])
     for at, chapter in enumerate(book.chapters):
         for cell in chapter.cells:
-            for name in _teaching_imports(cell):
-                if chapter.belongs_to and name in included and at < included[name][0]:
+            for module, name in imported(cell):
+                known = chapter.belongs_to and module in TEACHING and name in included
+                if known and at < included[name][0]:
                     where = included[name][1].name
                     yield chapter.finding(cell, f"{name} is used before {where} introduces it")
 
@@ -169,19 +168,6 @@ def _module_files(package: Path, module: str) -> list[Path]:
     """The file that says what the module offers, if the module is there."""
     places = package / f"{module}.py", package / module / "__init__.py"
     return [path for path in places if path.is_file()]
-
-
-def _is_teaching(path: Path) -> bool:
-    parts = path.with_suffix("").parts
-    return "vitbook" in parts and parts[parts.index("vitbook") + 1] in TEACHING
-
-
-def _teaching_imports(cell: Item) -> Iterator[str]:
-    for node in ast.walk(cell.tree):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            package, _, module = node.module.partition(".")
-            if package == "vitbook" and module.partition(".")[0] in TEACHING:
-                yield from (alias.name for alias in node.names)
 
 
 def _nodes(book: Book, *types: type) -> Iterator[tuple[Chapter, Item, ast.AST]]:

@@ -15,13 +15,13 @@ from vitbook.cost import count_parameters
 from vitbook.data import ImageSet
 from vitbook.training import RunFolder, processes
 
-# Options of `train` that say where and how, not what: they may change when a run is resumed.
+# Options of ``train`` that say where and how, not what: they may change when a run is resumed.
 WHERE = ("root", "download", "mirror", "out", "resume", "checkpoint_every", "evaluate_every")
 WHERE += ("tensorboard", "progress", "device", "threads", "command", "traceback")
 
 
 def train(options: argparse.Namespace) -> None:
-    """Start a run, or go on with one; every process that `torchrun` started comes here."""
+    """Start a run, or go on with one; every process that ``torchrun`` started comes here."""
     out = Path(options.out)
     if device_type(options.device) == "cuda":
         _make_gpu_repeatable()

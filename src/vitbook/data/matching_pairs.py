@@ -14,10 +14,11 @@ IMAGE_SIZE, CELL = 32, 8  # glyphs stand inside the cells of a 4 x 4 grid
 class MatchingPairs(NamedTuple):
     """What ``matching_pairs`` returns.
 
-    images: (n, 1, 32, 32) float in [0, 1].
-    labels: int64 (n,); 1 = the two glyphs are the same.
-    kinds: int64 (n, 2), which glyphs they are.
-    boxes: int64 (n, 2, 4): top, left, bottom, right of both glyphs, the last two exclusive.
+    Args:
+        images: (n, 1, 32, 32) float in [0, 1].
+        labels: int64 (n,); 1 = the two glyphs are the same.
+        kinds: int64 (n, 2), which glyphs they are.
+        boxes: int64 (n, 2, 4): top, left, bottom, right of both glyphs, the last two exclusive.
     """
 
     images: Tensor

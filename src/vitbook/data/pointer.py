@@ -14,10 +14,11 @@ CELL = 8
 class Pointer(NamedTuple):
     """What ``pointer`` returns; S = 8 * cells_per_side.
 
-    images: (n, 1, S, S) float in [0, 1].
-    labels: int64 (n,), the kind of the glyph that is pointed at, 0 ... num_classes - 1.
-    targets: int64 (n,), the cell that is pointed at, 1 ... cells_per_side ** 2 - 1.
-    kinds: int64 (n, cells), the glyph in each cell; cell 0 holds the pointer.
+    Args:
+        images: (n, 1, S, S) float in [0, 1].
+        labels: int64 (n,), the kind of the glyph that is pointed at, 0 ... num_classes - 1.
+        targets: int64 (n,), the cell that is pointed at, 1 ... cells_per_side ** 2 - 1.
+        kinds: int64 (n, cells), the glyph in each cell; cell 0 holds the pointer.
     """
 
     images: Tensor

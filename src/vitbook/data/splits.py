@@ -14,8 +14,9 @@ PARTS = ("train", "fit", "validation", "test")
 class ImageSet(NamedTuple):
     """Images with their labels; unpacks as ``images, labels = load_digits("train")``.
 
-    images: (n, C, H, W), float in [0, 1] or uint8 in 0 ... 255.
-    labels: Class numbers, int64 (n,).
+    Args:
+        images: (n, C, H, W), float in [0, 1] or uint8 in 0 ... 255.
+        labels: Class numbers, int64 (n,).
     """
 
     images: Tensor

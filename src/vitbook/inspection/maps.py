@@ -24,7 +24,7 @@ def attention_rollout(maps: Tensor) -> Tensor:
         TypeError: ``maps`` is no floating-point tensor.
         ValueError: ``maps`` has other axes, no layer or head, or values that are no weights.
 
-    Source: Abnar & Zuidema 2020, section 3, "Attention rollout". Introduced in chapter 12.
+    Source: Abnar & Zuidema 2020, section 3, "Attention rollout".
     """
     _, B, _, N, _ = require_maps(maps).shape
     identity = torch.eye(N, dtype=maps.dtype, device=maps.device)
@@ -60,7 +60,7 @@ def mean_attention_distance(
         TypeError: ``maps`` is no floating-point tensor, or another argument no whole number.
         ValueError: The number of tokens is not that of grid and prefix.
 
-    Source: Dosovitskiy et al. 2021, section 4.5 and figure 7 (right). Introduced in chapter 12.
+    Source: Dosovitskiy et al. 2021, section 4.5 and figure 7 (right).
     """
     grid = require_tokens_fit(maps, grid, num_prefix)
     height, width = require.pair("patch_size", patch_size)
@@ -90,8 +90,6 @@ def class_token_attention(maps: Tensor, grid: int | tuple[int, int], num_prefix:
         TypeError: ``maps`` is no floating-point tensor, or another argument no whole number.
         ValueError: There is no prefix token, or the number of tokens is not that of grid and
             prefix.
-
-    Introduced in chapter 12.
     """
     require.whole("num_prefix", num_prefix, at_least=1)
     grid = require_tokens_fit(maps, grid, num_prefix)

@@ -24,15 +24,13 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
         model: Any module. It is called by you, once, inside the block.
 
     Yields:
-        A dict, filled while the model runs: layer name -> weights (B, h, N, N), detached, in the
+        A dict, filled while the model runs, layer name -> weights (B, h, N, N), detached, in the
         order in which the layers ran.
 
     Raises:
         TypeError: ``model`` is no module.
         ValueError: ``model`` has no layer with ``attention_weights``.
         RuntimeError: Nothing was recorded, or a layer ran twice.
-
-    Introduced in chapter 12.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
@@ -84,15 +82,13 @@ def attention_maps(model: nn.Module, images: Tensor) -> Tensor:
         images: What the model takes, for a ViT (B, C, H, W).
 
     Returns:
-        The weights (L, B, h, N, N); ``maps[l, b, i, q]`` is the row of query q: how much it takes
+        The weights (L, B, h, N, N); ``maps[l, b, i, q]`` is the row of query q, how much it takes
         from each token.
 
     Raises:
         TypeError: ``images`` is no tensor.
         ValueError: The layers' maps differ in shape, so that they cannot be stacked.
         RuntimeError: Some layer did not run.
-
-    Introduced in chapter 12.
     """
     if not isinstance(images, Tensor):
         raise TypeError(f"images must be a torch.Tensor, got {type(images).__name__}")

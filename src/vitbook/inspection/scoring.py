@@ -27,8 +27,6 @@ def attention_hits(maps: Tensor, sources: Tensor, targets: Tensor, num_prefix: i
     Raises:
         TypeError: ``maps`` is no floating-point tensor, ``sources`` or ``targets`` not boolean.
         ValueError: The shapes do not fit, an image has no source or no target, or a patch is both.
-
-    Introduced in chapter 12.
     """
     require_maps(maps)
     require.whole("num_prefix", num_prefix, at_least=0)

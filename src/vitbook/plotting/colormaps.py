@@ -45,7 +45,9 @@ def _even(stops: tuple[str, ...], n: int = 256) -> np.ndarray:
     return _srgb(np.stack([lightness, *rest], axis=-1)).round(6)
 
 
+# For what is never negative, such as attention: from the colour of paper to dark brown.
 ATTENTION = ListedColormap(_even(_ATTENTION), name="vitbook_attention")
+# For what may be negative, such as scores: blue below zero, orange above.
 SIGNED = ListedColormap(
     np.concatenate([_even(_NEGATIVE, 128)[::-1], _even(_ATTENTION, 128)]), name="vitbook_signed"
 )

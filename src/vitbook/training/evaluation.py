@@ -33,8 +33,6 @@ def evaluate(
 
     Returns:
         Evaluation(loss, accuracy, count).
-
-    Introduced in chapter 11.
     """
     require.whole("batch_size", batch_size)
     require_data(images, labels)

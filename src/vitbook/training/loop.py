@@ -41,8 +41,6 @@ def update(
 
     Returns:
         The loss and the norm of the gradient before clipping, both ().
-
-    Introduced in chapter 11.
     """
     with torch.autocast(images.device.type, torch.bfloat16, enabled=config.precision == "bf16"):
         logits = model(images)  # (B, K)
@@ -99,8 +97,6 @@ def train(
         TypeError, ValueError: An argument is not what it has to be, or a checkpoint does not fit.
         ArithmeticError: The loss is no longer finite.
         OSError: The folder cannot be written; the last checkpoint stays whole.
-
-    Introduced in chapter 11.
     """
     require_data(images, labels)
     if evaluate_on is not None:

@@ -31,8 +31,6 @@ class RunFolder:
             is refused.
         checkpoint_every: Steps between checkpoints; once an epoch, if not said.
         tensorboard: Write event files into the folder too; needs the package tensorboard.
-
-    Introduced in chapter 11.
     """
 
     def __init__(

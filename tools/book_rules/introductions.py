@@ -1,0 +1,62 @@
+"""Which chapter introduces which part of the package: worked out from the pages, never typed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from .source import Book, Chapter, Item
+
+
+@dataclass(frozen=True)
+class Introduction:
+    """Where the book first brings a name of the package."""
+
+    at: int  # the page's place in the table of contents
+    chapter: Chapter
+    shown: bool  # is its source on the page, or is it only imported?
+
+    @property
+    def number(self) -> int | None:
+        return self.chapter.belongs_to
+
+    @property
+    def verb(self) -> str:
+        return "Introduced in" if self.shown else "First used in"
+
+
+def introductions(book: Book) -> dict[tuple[str, str], Introduction]:
+    """(module below the package, name) -> where it is introduced: where its source is shown, else
+    where it is first imported. Chapter 0, the preview, introduces nothing."""
+    found: dict[tuple[str, str], Introduction] = {}
+    for at, chapter, _, part, name in included_sources(book):
+        if chapter.belongs_to:
+            found.setdefault((part, name), Introduction(at, chapter, True))
+            # the first method that is shown introduces its class
+            found.setdefault((part, name.partition(".")[0]), Introduction(at, chapter, True))
+    for at, chapter in enumerate(book.chapters):
+        for cell in chapter.cells if chapter.belongs_to else []:
+            for part, name in imported(cell):
+                found.setdefault((part, name), Introduction(at, chapter, False))
+    return found
+
+
+def included_sources(book: Book) -> Iterator[tuple[int, Chapter, Item, str, str]]:
+    """(place, chapter, item, module, name) of each piece of the package whose source is shown."""
+    for at, chapter in enumerate(book.chapters):
+        for item in chapter.directives("literalinclude"):
+            parts = Path(item.directive.argument).with_suffix("").parts
+            name = item.directive.options.get("pyobject", "")
+            if name and "vitbook" in parts:
+                yield at, chapter, item, parts[parts.index("vitbook") + 1], name
+
+
+def imported(cell: Item) -> Iterator[tuple[str, str]]:
+    """(module below the package, name) of what a cell imports from it."""
+    for node in ast.walk(cell.tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            package, _, module = node.module.partition(".")
+            if package == "vitbook" and module:
+                yield from ((module.partition(".")[0], alias.name) for alias in node.names)
