@@ -204,6 +204,20 @@ def test_a_search_that_was_stopped_goes_on_and_the_runs_use_what_it_chose(toy, t
     assert record.values("size", target="none") == [0.0]
 
 
+def test_the_search_alone_prints_every_trial_and_writes_nothing(toy, monkeypatch, capsys):
+    def found(name, **options):
+        assert options["choose_only"]
+        return trials_of(load_experiment(name)), []
+
+    monkeypatch.setattr("experiments.__main__.run_all", found)
+    assert main([str(toy), "--choose", "--folder", str(toy.parent)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 6
+    assert said[0] == "target 5.0: 1 after 20 steps: loss 16.0500"
+    assert said[3] == "target 5.0: 8 after 20 steps: diverged"
+    assert not list(toy.parent.glob("*.json"))
+
+
 def results_of(experiment: Experiment, winners: list[dict]) -> list[dict]:
     results = []
     for condition, seed in experiment.runs:
