@@ -38,6 +38,33 @@ TIMM_NAMES = {
     "blocks.": "encoder.blocks.",
     "norm.": "encoder.norm.",
 }
+TIMM_MIXER_NAMES = {
+    "stem.": "patch_embed.",
+    "blocks.": "encoder.blocks.",
+    "norm.": "encoder.norm.",
+    ".mlp_tokens.": ".attn.mlp.",
+    ".mlp_channels.": ".mlp.",
+}
+TIMM_CONV_MIXER_NAMES = {
+    "stem.0.": "patch_embed.proj.",
+    "stem.2.": "patch_embed.norm.",
+    "blocks.": "encoder.blocks.",
+    ".0.fn.0.": ".depthwise.",
+    ".0.fn.2.": ".norm1.",
+    ".1.weight": ".pointwise.weight",
+    ".1.bias": ".pointwise.bias",
+    ".3.weight": ".norm2.weight",
+    ".3.bias": ".norm2.bias",
+    ".3.running": ".norm2.running",
+    ".3.num": ".norm2.num",
+}
+# A name that only this architecture has -> its names.
+TORCHVISION = {"encoder.pos_embedding": TORCHVISION_NAMES}
+TIMM = {
+    "pos_embed": TIMM_NAMES,
+    "blocks.0.mlp_tokens.fc1.weight": TIMM_MIXER_NAMES,
+    "blocks.0.0.fn.0.weight": TIMM_CONV_MIXER_NAMES,
+}
 
 
 def from_torchvision(state_dict: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -53,11 +80,11 @@ def from_torchvision(state_dict: Mapping[str, Tensor]) -> dict[str, Tensor]:
         TypeError: Not a mapping.
         ValueError: Not the weights of a Vision Transformer of torchvision.
     """
-    return _rename(state_dict, TORCHVISION_NAMES, "torchvision", "encoder.pos_embedding")
+    return _rename(state_dict, TORCHVISION, "torchvision's VisionTransformer")
 
 
 def from_timm(state_dict: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Rename the weights of timm's ``vit_small_patch16_224`` and its kin to ours.
+    """Rename the weights of timm's ViTs, MLP-Mixers and ConvMixers to ours.
 
     Args:
         state_dict: As ``timm.create_model("vit_small_patch16_224").state_dict()`` gives it.
@@ -67,9 +94,9 @@ def from_timm(state_dict: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
     Raises:
         TypeError: Not a mapping.
-        ValueError: Not the weights of a Vision Transformer of timm.
+        ValueError: Not the weights of one of these models of timm.
     """
-    return _rename(state_dict, TIMM_NAMES, "timm", "pos_embed")
+    return _rename(state_dict, TIMM, "timm's VisionTransformer, MlpMixer or ConvMixer")
 
 
 def load_weights(
@@ -107,6 +134,7 @@ def load_weights(
         raise TypeError(f"weights must be a mapping or a path, got {type(weights).__name__}")
     weights, own = dict(weights), model.state_dict()
     _require_names(weights, own)
+    _require_same_grid(weights, own)
     notes = _fit_positions(weights, model, old_grid) + _fit_head(weights, own)
     _require_tensors(weights, own)
     model.load_state_dict(weights)
@@ -185,15 +213,15 @@ def cast_weights(weights: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str,
 
 
 def _rename(
-    state_dict: Mapping[str, Tensor], names: dict[str, str], origin: str, sign: str
+    state_dict: Mapping[str, Tensor], architectures: dict[str, dict[str, str]], models: str
 ) -> dict[str, Tensor]:
     if not isinstance(state_dict, Mapping):
         raise TypeError(f"state_dict must be a mapping, got {type(state_dict).__name__}")
-    if sign not in state_dict:
-        first = ", ".join(list(state_dict)[:3])
+    names = next((names for sign, names in architectures.items() if sign in state_dict), None)
+    if names is None:
+        first, signs = ", ".join(list(state_dict)[:3]), " or ".join(map(repr, architectures))
         raise ValueError(
-            f"state_dict must be that of {origin}'s VisionTransformer and hold {sign!r}, "
-            f"got the names {first} ..."
+            f"state_dict must be that of {models} and hold {signs}, got the names {first} ..."
         )
     renamed = {}
     for name, tensor in state_dict.items():
@@ -242,6 +270,20 @@ def _require_names(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> 
     missing = [f"{name} is missing" for name in own if name not in weights]
     unknown = [f"{name} is unknown to the model" for name in weights if name not in own]
     _refuse(missing + unknown)
+
+
+def _require_same_grid(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
+    """Positions can be resampled; the token mixing of a Mixer, (S, N), cannot."""
+    for name, tensor in weights.items():
+        if not name.endswith(".attn.mlp.fc1.weight") or tensor.ndim != 2:
+            continue
+        theirs, ours = tensor.shape[1], own[name].shape[1]
+        if theirs != ours:
+            raise ValueError(
+                f"weights must fit the model: {name} mixes N = {theirs} tokens, the model has "
+                f"{ours}: token mixing is tied to its number of patches; build the model for the "
+                "images of these weights, or train one for this size"
+            )
 
 
 def _require_tensors(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:

@@ -1,0 +1,167 @@
+"""MLP-Mixer: tokens are mixed by an MLP across the patches, with weights for each position."""
+
+from torch import Tensor, nn
+
+from vitbook import require
+from vitbook.classifier import TokenClassifier
+from vitbook.encoder import MLP, EncoderBlock
+from vitbook.patches import PatchEmbedding
+
+# Tolstikhin et al. 2021, table 1. Their D_S and D_C are token_dim and mlp_ratio * embed_dim.
+MIXER_VARIANTS = {
+    "S": {"embed_dim": 512, "depth": 8, "token_dim": 256, "mlp_ratio": 4.0},
+    "B": {"embed_dim": 768, "depth": 12, "token_dim": 384, "mlp_ratio": 4.0},
+    "L": {"embed_dim": 1024, "depth": 24, "token_dim": 512, "mlp_ratio": 4.0},
+    "H": {"embed_dim": 1280, "depth": 32, "token_dim": 640, "mlp_ratio": 4.0},
+}
+
+
+class TokenMixing(nn.Module):
+    """One MLP along the tokens, the same for every channel; it fits ``EncoderBlock(attn=...)``.
+
+    Its weights are indexed by position: they know where a patch stands, and they are as many as
+    there are patches. So there is no other N, and no mask.
+
+    Args:
+        num_tokens: N.
+        token_dim: Hidden width of the MLP, D_S in the paper.
+        dropout: Share of the hidden values dropped while training.
+
+    Source: Tolstikhin et al. 2021, equation 1, first line.
+    """
+
+    def __init__(self, *, num_tokens: int, token_dim: int, dropout: float = 0.0):
+        super().__init__()
+        self.num_tokens = require.whole("num_tokens", num_tokens)
+        token_dim = require.whole("token_dim", token_dim)
+        self.mlp = MLP(embed_dim=num_tokens, hidden_dim=token_dim, dropout=dropout)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Tokens (B, N, D) -> tokens (B, N, D)."""
+        if mask is not None:
+            raise ValueError("mask must be None: token mixing has one fixed weight for each place")
+        require.floats("x", x, "(B, N, D)")
+        if x.shape[1] != self.num_tokens:
+            raise ValueError(
+                f"x must hold N = {self.num_tokens} tokens, got {x.shape[1]}: {tied_to_its_grid()}"
+            )
+        return self.mlp(x.transpose(1, 2)).transpose(1, 2)  # (B, D, N) inside
+
+
+def tied_to_its_grid() -> str:
+    """Why a Mixer takes one number of patches only, and what helps."""
+    return (
+        "token mixing is tied to its number of patches; scale the images to the size the model "
+        "was built for, or build and train one for this size"
+    )
+
+
+def require_grid(images: Tensor, patch_embed: nn.Module) -> None:
+    """Refuse images of another height or width than the token mixing behind was built for."""
+    require.floats("images", images, "(B, C, H, W)")
+    if images.shape[2:] != patch_embed.image_size:
+        (H, W), (rows, cols) = patch_embed.image_size, patch_embed.grid
+        raise ValueError(
+            f"images must be {H} high and {W} wide, that is N = {rows} * {cols} patches, "
+            f"got {tuple(images.shape)}: {tied_to_its_grid()}"
+        )
+
+
+class MlpMixer(TokenClassifier):
+    """The classifier of the paper: patches, blocks of two MLPs, a norm, the mean, a linear layer.
+
+    There are no positions to add: the token mixing has a weight for each.
+
+    Args:
+        image_size: Height and width in pixels; one number means a square.
+        patch_size: P, in pixels; must divide both.
+        in_channels: C.
+        num_classes: How many logits come out.
+        embed_dim: D, the width of a token.
+        depth: L, the number of blocks.
+        token_dim: Hidden width of the MLP along the tokens; by default D / 2, as in the paper.
+        mlp_ratio: Hidden width of the MLP along the channels over D.
+        dropout: Share dropped before the first block, within both MLPs and at the end of each
+            branch.
+
+    Raises:
+        TypeError, ValueError: An argument is not what it has to be; the message names it.
+
+    Source: Tolstikhin et al. 2021, section 2.
+    """
+
+    def __init__(
+        self,
+        *,
+        image_size: int | tuple[int, int],
+        patch_size: int,
+        in_channels: int,
+        num_classes: int,
+        embed_dim: int,
+        depth: int,
+        token_dim: int | None = None,
+        mlp_ratio: float = 4.0,
+        dropout: float = 0.0,
+    ):
+        patch_embed = PatchEmbedding(
+            image_size=image_size,
+            patch_size=patch_size,
+            in_channels=in_channels,
+            embed_dim=embed_dim,
+        )
+        N, S = (
+            patch_embed.num_patches,
+            default_token_dim(embed_dim) if token_dim is None else token_dim,
+        )
+        blocks = (
+            EncoderBlock(
+                embed_dim=embed_dim,
+                attn=TokenMixing(num_tokens=N, token_dim=S, dropout=dropout),
+                mlp_ratio=mlp_ratio,
+                dropout=dropout,
+            )
+            for _ in range(require.whole("depth", depth))
+        )
+        super().__init__(
+            patch_embed=patch_embed,
+            blocks=blocks,
+            norm=nn.LayerNorm(embed_dim, eps=1e-6),
+            embed_dim=embed_dim,
+            num_classes=num_classes,
+            dropout=dropout,
+        )
+
+    def embed(self, images: Tensor) -> Tensor:
+        """Images (B, C, H, W) of the one size -> tokens before the first block (B, N, D)."""
+        require_grid(images, self.patch_embed)
+        return super().embed(images)
+
+
+def default_token_dim(embed_dim: int) -> int:
+    """The width of the token mixing that goes with a width of the tokens in the paper: D / 2."""
+    return max(1, require.whole("embed_dim", embed_dim) // 2)
+
+
+def mlp_mixer(
+    name: str, *, image_size: int | tuple[int, int] = 224, num_classes: int = 1000, **options
+) -> MlpMixer:
+    """Build an MLP-Mixer of a published size, with random weights.
+
+    Args:
+        name: Variant and patch size, for example "S/16" or "B/32"; see ``MIXER_VARIANTS``.
+        image_size: Height and width in pixels; one number means a square.
+        num_classes: How many logits come out.
+        options: Further arguments of :class:`MlpMixer`; they overrule the variant's.
+
+    Returns:
+        The :class:`MlpMixer`; images have 3 channels unless ``in_channels`` says else.
+
+    Raises:
+        ValueError: No such variant, or no patch size in the name.
+    """
+    variant, _, patch_size = name.partition("/") if isinstance(name, str) else ("", "", "")
+    if variant not in MIXER_VARIANTS or not patch_size.isdecimal():
+        known = ", ".join(MIXER_VARIANTS)
+        raise ValueError(f'name must be one of {known} and a patch size ("S/16"), got {name!r}')
+    sizes = {"patch_size": int(patch_size), "in_channels": 3} | MIXER_VARIANTS[variant]
+    return MlpMixer(image_size=image_size, num_classes=num_classes, **(sizes | options))
