@@ -1,0 +1,134 @@
+"""ConvMixer: tokens are mixed with their neighbours on the grid, by convolutions."""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vitbook import require
+from vitbook.classifier import TokenClassifier
+from vitbook.stems import GridNorm, NormedPatchEmbedding
+
+# Trockman and Kolter 2022, table 1; the last one is from the appendix. The weights that timm offers
+# for 768/32 were trained with ReLU: they load, but this model has GELU, as the paper's equations.
+CONV_MIXER_VARIANTS = {
+    "1536/20": {"embed_dim": 1536, "depth": 20, "kernel_size": 9, "patch_size": 7},
+    "768/32": {"embed_dim": 768, "depth": 32, "kernel_size": 7, "patch_size": 7},
+    "1024/20": {"embed_dim": 1024, "depth": 20, "kernel_size": 9, "patch_size": 14},
+}
+
+
+class ConvMixerBlock(nn.Module):
+    """Mix each channel over the neighbourhood of a token, then mix the channels of each token.
+
+    Called as ``block(x, mask)`` like an ``EncoderBlock``, with tokens, which it lays out on their
+    grid; no weight depends on the size of the grid. Only the first half is an addition to the
+    residual stream. The BatchNorms follow the mode of the model: while training they take mean and
+    variance over all tokens of the batch, in evaluation mode the running ones.
+
+    Args:
+        embed_dim: D, the width of a token.
+        grid: (rows, columns) of the tokens.
+        kernel_size: k, side of the neighbourhood in tokens; an odd number. Beyond the edge of the
+            grid there are zeros.
+
+    Source: Trockman and Kolter 2022, equations 2 and 3.
+    """
+
+    def __init__(self, *, embed_dim: int, grid: tuple[int, int], kernel_size: int):
+        super().__init__()
+        D, self.grid = require.whole("embed_dim", embed_dim), require.pair("grid", grid)
+        k = require.whole("kernel_size", kernel_size)
+        if k % 2 == 0:
+            raise ValueError(f"kernel_size must be odd, so that it has a middle, got {k}")
+        self.depthwise = nn.Conv2d(D, D, kernel_size=k, padding=k // 2, groups=D)
+        self.norm1 = GridNorm(D)
+        self.pointwise = nn.Conv2d(D, D, kernel_size=1)
+        self.norm2 = GridNorm(D)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Tokens (B, N, D) -> tokens (B, N, D)."""
+        if mask is not None:
+            raise ValueError("mask must be None: a convolution has one fixed weight per neighbour")
+        require.tokens("x", x, self.pointwise.in_channels)
+        rows, cols = self.grid
+        if x.shape[1] != rows * cols:
+            raise ValueError(
+                f"x must hold the N = {rows} * {cols} tokens of the grid, got {x.shape[1]}; the "
+                "weights fit any grid: build the block for this one and load them"
+            )
+        x = x.transpose(1, 2).unflatten(2, self.grid)  # (B, D, rows, columns)
+        x = x + self.norm1(F.gelu(self.depthwise(x)))
+        x = self.norm2(F.gelu(self.pointwise(x)))
+        return x.flatten(2).transpose(1, 2)  # (B, N, D)
+
+
+class ConvMixer(TokenClassifier):
+    """The classifier of the paper: patches, blocks of two convolutions, the mean, a linear layer.
+
+    Its weights do not depend on the size of the images: build the model for another size and load
+    them.
+
+    Args:
+        image_size: Height and width in pixels; one number means a square.
+        patch_size: P, in pixels; must divide both.
+        in_channels: C.
+        num_classes: How many logits come out.
+        embed_dim: D, the width of a token.
+        depth: L, the number of blocks.
+        kernel_size: k, side of the neighbourhood in tokens; an odd number.
+
+    Raises:
+        TypeError, ValueError: An argument is not what it has to be; the message names it.
+
+    Source: Trockman and Kolter 2022, section 2.
+    """
+
+    def __init__(
+        self,
+        *,
+        image_size: int | tuple[int, int],
+        patch_size: int,
+        in_channels: int,
+        num_classes: int,
+        embed_dim: int,
+        depth: int,
+        kernel_size: int,
+    ):
+        patch_embed = NormedPatchEmbedding(
+            image_size=image_size,
+            patch_size=patch_size,
+            in_channels=in_channels,
+            embed_dim=embed_dim,
+        )
+        blocks = (
+            ConvMixerBlock(embed_dim=embed_dim, grid=patch_embed.grid, kernel_size=kernel_size)
+            for _ in range(require.whole("depth", depth))
+        )
+        super().__init__(
+            patch_embed=patch_embed,
+            blocks=blocks,
+            norm=nn.Identity(),  # the last block ends with a norm
+            embed_dim=embed_dim,
+            num_classes=num_classes,
+        )
+
+
+def conv_mixer(
+    name: str, *, image_size: int | tuple[int, int] = 224, num_classes: int = 1000, **options
+) -> ConvMixer:
+    """Build a ConvMixer of a published size, with random weights.
+
+    Args:
+        name: D/L, for example "768/32"; see ``CONV_MIXER_VARIANTS`` for kernel and patch size.
+        image_size: Height and width in pixels; one number means a square.
+        num_classes: How many logits come out.
+        options: Further arguments of :class:`ConvMixer`; they overrule the variant's.
+
+    Returns:
+        The :class:`ConvMixer`; images have 3 channels unless ``in_channels`` says else.
+
+    Raises:
+        ValueError: No such variant.
+    """
+    sizes = {"in_channels": 3}
+    sizes |= CONV_MIXER_VARIANTS[require.one_of("name", name, tuple(CONV_MIXER_VARIANTS))]
+    return ConvMixer(image_size=image_size, num_classes=num_classes, **(sizes | options))

@@ -1,0 +1,341 @@
+"""Images of 3 channels, 8 high and 12 wide, patch size 2: 4 x 6 patches, N = 24; D = 10, k = 3."""
+
+import copy
+import math
+
+import pytest
+import timm
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.testing import assert_close
+
+from vitbook.attention import causal_mask
+from vitbook.conv_mixer import CONV_MIXER_VARIANTS, ConvMixer, ConvMixerBlock, conv_mixer
+from vitbook.cost import count_multiplies, count_parameters
+from vitbook.inspection import attention_maps
+from vitbook.patches import PatchEmbedding
+from vitbook.stems import ConvStem, NormedPatchEmbedding
+from vitbook.training import RunFolder, TrainConfig, evaluate, train
+from vitbook.weights import from_timm, load_weights, save_weights
+
+B, C, HEIGHT, WIDTH, P, D, K, L, CLASSES = 5, 3, 8, 12, 2, 10, 3, 2, 7
+GRID, N = (4, 6), 24
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def all_random(module: nn.Module) -> nn.Module:
+    """Nothing at zero or one, the running means and variances included."""
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    for name, buffer in module.named_buffers():
+        if "running" in name:
+            nn.init.uniform_(buffer, 0.5, 1.5)
+    return module
+
+
+def model(**kwargs):
+    sizes = {"image_size": (HEIGHT, WIDTH), "patch_size": P, "in_channels": C}
+    sizes |= {"num_classes": CLASSES, "embed_dim": D, "depth": L, "kernel_size": K}
+    return ConvMixer(**(sizes | kwargs))
+
+
+def block(kernel_size=K):
+    return all_random(ConvMixerBlock(embed_dim=D, grid=GRID, kernel_size=kernel_size)).eval()
+
+
+def stem(**kwargs):
+    sizes = {"image_size": (HEIGHT, WIDTH), "patch_size": 4, "in_channels": C, "embed_dim": D}
+    return ConvStem(**(sizes | kwargs))
+
+
+def images(batch=B):
+    return torch.randn(batch, C, HEIGHT, WIDTH)
+
+
+# the block
+
+
+@pytest.mark.parametrize("kernel_size", [1, 3, 5])
+def test_the_first_half_is_a_sum_over_the_neighbours_of_each_token(kernel_size):
+    layer, x = block(kernel_size), torch.randn(B, N, D)
+    cols, reach = GRID[1], kernel_size // 2
+    mixed = torch.zeros(B, N, D) + layer.depthwise.bias
+    for token in range(N):
+        for other in range(N):
+            down, right = other // cols - token // cols, other % cols - token % cols
+            if max(abs(down), abs(right)) <= reach:
+                weight = layer.depthwise.weight[:, 0, down + reach, right + reach]  # (D,)
+                mixed[:, token] += weight * x[:, other]
+    summed = x + normed(F.gelu(mixed), layer.norm1)
+    pointwise = summed @ layer.pointwise.weight[:, :, 0, 0].T + layer.pointwise.bias
+    assert_close(layer(x), normed(F.gelu(pointwise), layer.norm2), atol=1e-4, rtol=1e-4)
+
+
+def normed(x, norm):
+    centred = (x - norm.running_mean) / (norm.running_var + norm.eps).sqrt()
+    return centred * norm.weight + norm.bias
+
+
+def test_a_stack_of_m_blocks_sees_1_plus_m_times_k_minus_1_tokens():
+    grid, depth = (9, 11), 3
+    blocks = nn.Sequential(
+        *(ConvMixerBlock(embed_dim=D, grid=grid, kernel_size=K) for _ in range(depth))
+    )
+    x, cols = torch.randn(1, 99, D, requires_grad=True), grid[1]
+    all_random(blocks).eval()(x)[0, 4 * cols + 5].sum().backward()  # the token in the middle
+    seen = x.grad[0].abs().sum(dim=-1).view(grid) > 0
+    side = 1 + depth * (K - 1)
+    assert seen.sum() == side**2
+    assert seen[4 - side // 2 : 5 + side // 2, 5 - side // 2 : 6 + side // 2].all()
+
+
+# the model
+
+
+def test_logits_agree_with_timms_convmixer():
+    theirs = timm.models.ConvMixer(D, 4, kernel_size=K, patch_size=P, num_classes=CLASSES)
+    theirs, ours = all_random(theirs).eval(), model(depth=4).eval()
+    assert load_weights(ours, from_timm(theirs.state_dict())) == []
+    x = images()
+    assert theirs(x).std() > 0.1
+    assert_close(ours(x), theirs(x), atol=1e-4, rtol=0)
+    maps = theirs.forward_features(x)  # (B, D, rows, columns)
+    assert_close(ours.forward_features(x), maps.flatten(2).mT, atol=1e-4, rtol=0)
+    theirs.train(), ours.train()
+    assert_close(ours(x), theirs(x), atol=1e-4, rtol=0)  # mean and variance of this batch
+    again = from_timm(theirs.state_dict())
+    for name, tensor in ours.state_dict().items():  # what was learned about it, too
+        assert_close(tensor, again[name], atol=1e-4, rtol=1e-4)
+
+
+# as timm's code has them; in millions those of Trockman and Kolter 2022, table 1 and appendix
+PUBLISHED = {"1536/20": 51.6, "768/32": 21.1, "1024/20": 24.4}
+TIMMS = {
+    "1536/20": "convmixer_1536_20",
+    "768/32": "convmixer_768_32",
+    "1024/20": "convmixer_1024_20_ks9_p14",
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_variants_have_the_published_number_of_parameters(name):
+    with torch.device("meta"):
+        ours, theirs = conv_mixer(name), timm.create_model(TIMMS[name])
+    if name == "768/32":  # published with ReLU, which has no parameters either
+        assert isinstance(theirs.stem[1], nn.ReLU)
+    assert count_parameters(ours) == count_parameters(theirs)
+    assert count_parameters(ours) / 1e6 == pytest.approx(PUBLISHED[name], abs=0.06)
+
+
+def test_every_variant_is_compared():
+    assert set(CONV_MIXER_VARIANTS) == set(PUBLISHED)
+
+
+def test_options_overrule_the_variant():
+    net = conv_mixer("768/32", image_size=(14, 21), num_classes=4, in_channels=1, depth=1)
+    assert net.patch_embed.grid == (2, 3)
+    assert (len(net.encoder.blocks), net.head.out_features) == (1, 4)
+
+
+def test_the_cost_is_that_of_the_formula():
+    embedding, head = N * C * P * P * D, D * CLASSES
+    per_block = N * D * K * K + N * D * D  # multiplications with the zeros beyond the edge count
+    net, x = model(), images()
+    expected = B * (embedding + L * per_block + head)
+    assert count_multiplies(net.eval(), x) == expected
+    weights = C * P * P * D + L * (D * K * K + D * D) + D * CLASSES
+    biases = D + L * 2 * D + CLASSES
+    norms = 2 * D + L * 2 * 2 * D
+    assert count_parameters(net) == weights + biases + norms
+
+
+def test_forward_is_features_then_head():
+    net, x = model().eval(), images()
+    features = net.forward_features(x)
+    assert features.shape == (B, N, D)
+    expected = net.patch_embed(x)
+    for layer in net.encoder.blocks:
+        expected = layer(expected)
+    assert_close(features, expected)
+    assert_close(net.forward_head(features), net.head(features.sum(dim=1) / N))
+    assert_close(net(x), net.forward_head(features))
+    assert net(x).shape == (B, CLASSES)
+
+
+def test_in_evaluation_mode_images_in_a_batch_do_not_see_each_other():
+    net, x = all_random(model()), images()
+    alone = torch.cat([net.eval()(x[i : i + 1]) for i in range(B)])
+    assert_close(net(x), alone, atol=1e-5, rtol=1e-5)
+    together = net.train()(x)
+    assert (together - alone).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("make", [model, stem], ids=["conv-mixer", "stem"])
+def test_the_gradient_of_one_image_is_that_of_the_image_in_a_batch(make):
+    net, x = all_random(make()).eval(), images(2)
+    grads = []
+    for batch in (x, x[:1]):
+        batch = batch.clone().requires_grad_()
+        out = net(batch) if make is stem else net.forward_features(batch)
+        out[0, 1].sum().backward()
+        grads.append(batch.grad[0])
+    assert grads[0].abs().max() > 1e-3
+    assert_close(grads[1], grads[0], atol=1e-6, rtol=1e-4)
+
+
+def test_a_conv_mixer_learns_one_batch_and_is_measured_in_evaluation_mode():
+    net, x, labels = model(), images(8), torch.arange(8) % CLASSES
+    config = TrainConfig(steps=60, batch_size=8, learning_rate=1e-2, warmup_steps=5)
+    history = train(net, x, labels, config, evaluate_on=(x, labels), progress=False)
+    assert history[0]["loss"] > 1.2
+    assert history[-1]["val_accuracy"] == 1
+    assert not net.training
+    state = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    measured = evaluate(net.train(), x, labels)
+    assert measured.loss == pytest.approx(history[-1]["val_loss"], abs=1e-6)
+    assert measured == evaluate(net, x, labels, batch_size=3)._replace(loss=measured.loss)
+    assert net.training
+    assert all(torch.equal(tensor, state[name]) for name, tensor in net.state_dict().items())
+
+
+def test_a_resumed_run_goes_on_with_the_running_means(tmp_path):
+    x, labels = images(6), torch.arange(6) % CLASSES
+    config = TrainConfig(steps=4, batch_size=3, learning_rate=1e-2, warmup_steps=0)
+
+    def stop(row):
+        raise KeyboardInterrupt
+
+    start = model()
+    whole, halves, fresh = (copy.deepcopy(start) for _ in range(3))
+    train(whole, x, labels, config, progress=False)
+    folder = RunFolder(tmp_path, checkpoint_every=1)
+    with pytest.raises(KeyboardInterrupt):
+        train(
+            halves, x, labels, config,
+            evaluate_on=(x, labels), evaluate_every=3, folder=folder, report=stop, progress=False,
+        )  # fmt: skip
+    folder = RunFolder(tmp_path, resume=True, checkpoint_every=1)
+    train(fresh, x, labels, config, folder=folder, progress=False)
+    for name, tensor in whole.state_dict().items():
+        assert torch.equal(fresh.state_dict()[name], tensor), name
+
+
+def test_saved_weights_hold_the_running_means_and_fit_another_image_size(tmp_path):
+    trained, larger, x = all_random(model()), model(image_size=(10, 16)), images()
+    save_weights(trained, tmp_path / "model.safetensors")
+    fresh = model().eval()
+    assert load_weights(fresh, tmp_path / "model.safetensors") == []
+    assert torch.equal(fresh(x), trained.eval()(x))
+    assert load_weights(larger, tmp_path / "model.safetensors") == []
+    assert larger.eval()(torch.randn(B, C, 10, 16)).shape == (B, CLASSES)
+
+
+def test_empty_batches_and_non_contiguous_images_work_in_evaluation_mode():
+    net = model().eval()
+    assert net(images(0)).shape == (0, CLASSES)
+    assert model(image_size=P).eval()(images()[..., :P, :P]).shape == (B, CLASSES)
+    x = torch.randn(B, WIDTH, HEIGHT, C).permute(0, 3, 2, 1)
+    assert_close(net(x), net(x.contiguous()), atol=1e-5, rtol=1e-5)
+
+
+# the stems
+
+
+def test_conv_mixers_stem_is_patches_gelu_and_a_norm_over_batch_and_tokens():
+    net = NormedPatchEmbedding(image_size=(HEIGHT, WIDTH), patch_size=P, in_channels=C, embed_dim=D)
+    x = images()
+    plain = F.gelu(PatchEmbedding.forward(net, x))
+    expected = (plain - plain.mean((0, 1))) / (plain.var((0, 1), correction=0) + 1e-5).sqrt()
+    assert_close(net(x), expected, atol=1e-5, rtol=1e-5)
+    assert_close(net.norm.running_mean, 0.1 * plain.mean((0, 1)))
+
+
+def test_the_convolutional_stem_has_the_grid_of_its_patch_size_and_overlaps():
+    net, x = stem().eval(), images()
+    assert (net.grid, net.num_patches) == ((2, 3), 6)
+    before = net(x)
+    assert before.shape == (B, 6, D)
+    x[:, :, 3, 3] += 1  # the last pixel of the first patch is seen by its neighbours, too
+    changed = (net(x) - before).abs().amax(dim=(0, 2)) > 1e-6
+    assert changed.nonzero().flatten().tolist() == [0, 1, 3, 4]
+
+
+def test_the_convolutional_stem_has_the_channels_of_the_paper():
+    with torch.device("meta"):
+        net = stem(image_size=224, patch_size=16, embed_dim=192)
+    convs = [m for m in net.modules() if isinstance(m, nn.Conv2d)]
+    assert [conv.out_channels for conv in convs] == [24, 48, 96, 192, 192]
+    assert [conv.stride for conv in convs] == [(2, 2)] * 4 + [(1, 1)]
+
+
+def test_the_cost_of_the_convolutional_stem_is_that_of_the_formula():
+    first = 4 * 6 * C * (D // 2) * 9
+    second, last = 2 * 3 * (D // 2) * D * 9, 2 * 3 * D * D
+    assert count_multiplies(stem().eval(), images()) == B * (first + second + last)
+
+
+x = torch.randn(B, N, D)
+
+BAD_INPUT = [
+    ("even", lambda: block(4), ValueError, "kernel_size must be odd, so that it has a middle, got"),
+    ("kernel", lambda: model(kernel_size=0), ValueError, "kernel_size must be at least 1, got 0"),
+    ("kernel-half", lambda: model(kernel_size=2.5), TypeError, "kernel_size must be a whole"),
+    (
+        "another-n",
+        lambda: block()(x[:, :20]),
+        ValueError,
+        "x must hold the N = 4 * 6 tokens of the grid, got 20; the weights fit any grid",
+    ),
+    ("axes", lambda: block()(x[0]), ValueError, "(B, N, D), got the shape (24, 10)"),
+    ("block-width", lambda: block()(x[..., :6]), ValueError, "the width embed_dim = 10, got 6"),
+    ("mask", lambda: block()(x, causal_mask(N)), ValueError, "mask must be None: a convolution"),
+    (
+        "grid",
+        lambda: ConvMixerBlock(embed_dim=D, grid=(0, 3), kernel_size=K),
+        ValueError,
+        "grid[0] must be at least 1, got 0",
+    ),
+    ("images-size", lambda: model()(images().mT), ValueError, "(B, 3, 8, 12), got (5, 3, 12, 8)"),
+    ("images-axes", lambda: model()(images()[0]), ValueError, "images must have the axes"),
+    ("images-bytes", lambda: model()(images().byte()), TypeError, "images must hold floating-po"),
+    ("image", lambda: model(image_size=(7, 8)), ValueError, "height 7 and width 8, got 2"),
+    ("width", lambda: model(embed_dim=-16), ValueError, "embed_dim must be at least 1, got -16"),
+    ("depth", lambda: model(depth=0), ValueError, "depth must be at least 1, got 0"),
+    ("classes", lambda: model(num_classes=10.0), TypeError, "num_classes must be a whole"),
+    ("features", lambda: model().forward_head(torch.zeros(B, D)), ValueError, "axes (B, N, D)"),
+    (
+        "variant",
+        lambda: conv_mixer("768/33"),
+        ValueError,
+        "name must be one of '1536/20', '768/32', '1024/20'; got '768/33'",
+    ),
+    ("variant-number", lambda: conv_mixer(768), ValueError, "got 768"),
+    (
+        "maps",
+        lambda: attention_maps(model(), images()),
+        ValueError,
+        "(ConvMixer) has no layer with",
+    ),
+    ("stem-power", lambda: stem(patch_size=3, image_size=12), ValueError, "power of two for a con"),
+    ("stem-one", lambda: stem(patch_size=1), ValueError, "patch_size must be at least 2, got 1"),
+    ("stem-size", lambda: stem(image_size=(8, 10)), ValueError, "height 8 and width 10, got 4"),
+    ("stem-width", lambda: stem(embed_dim=9), ValueError, "divisible by patch_size / 2 = 2, got 9"),
+    ("stem-images", lambda: stem()(images().mT), ValueError, "(B, 3, 8, 12), got (5, 3, 12, 8)"),
+    ("stem-nan", lambda: stem(embed_dim=math.nan), TypeError, "embed_dim must be a whole number"),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [row[1:] for row in BAD_INPUT],
+    ids=[row[0] for row in BAD_INPUT],
+)
+def test_bad_input_is_named(call, kind, words):
+    with pytest.raises(kind) as refusal:
+        call()
+    assert words in str(refusal.value)
