@@ -18,7 +18,9 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
+from vitbook.command.architectures import ARCHITECTURES
 from vitbook.command.cli import main
+from vitbook.command.parser import parser
 from vitbook.command.recipes import (
     MODELS,
     RECIPES,
@@ -299,6 +301,50 @@ def test_a_run_of_the_time_before_architectures_is_resumed_evaluated_and_drawn(
     output(capsys, "train", "--resume", "--out", old, "--architecture", "vit")
 
 
+RELATIVES = {
+    "mlp-mixer": ["--token-dim", "6", "--mlp-ratio", "1.5"],
+    "conv-mixer": ["--kernel-size", "3"],
+    "hybrid": ["--layers", "mixer,attention*2", "--num-heads", "2", "--stem", "normed"],
+}
+BRIEF = ["--embed-dim", "8", "--batch-size", "16", "--no-progress", "--steps", "2"]
+
+
+@pytest.mark.parametrize("architecture", RELATIVES)
+def test_every_architecture_is_trained_resumed_and_evaluated(architecture, tmp_path, capsys):
+    out = tmp_path / "run"
+    command = ["train", "--architecture", architecture, *BRIEF, *RELATIVES[architecture]]
+    assert "digits: 1,438 images" in output(capsys, *command, "--out", out)
+    settings = json.loads((out / "run.json").read_text())["settings"]
+    assert settings["architecture"] == architecture
+    assert "pool" not in settings
+    assert settings_of(settings) == settings
+    before = weights(out)
+    output(capsys, *command, "--resume", "--out", out)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in weights(out).items())
+    assert "of 359 right, accuracy" in output(capsys, "evaluate", out)
+    drawing = ["attention", 7, "--run", out, "--out", tmp_path / "seven.png"]
+    if architecture == "hybrid":
+        assert "attention of the mean of all patches" in output(capsys, *drawing)
+        text = message(capsys, *drawing, "--rollout")
+        assert "--rollout must be left out: 2 of the model's 3 layers attend" in text
+    else:
+        assert "has no layer with a method attention_weights" in message(capsys, *drawing)
+
+
+def test_an_architecture_is_built_with_its_own_settings_and_the_sizes_of_the_model():
+    net = build_model(settings_of({"architecture": "mlp-mixer", "model": "small"}))
+    assert (len(net.encoder.blocks), net.head.in_features) == (4, 64)
+    assert net.encoder.blocks[0].attn.mlp.fc1.out_features == 32
+    net = build_model(settings_of({"architecture": "hybrid", "layers": ["conv", "none"]}))
+    assert (net.layers, len(net.positions.table)) == (("conv", "none"), 16)
+    assert "layers" not in settings_of({})
+
+
+def test_layers_are_counted_out_on_the_command_line():
+    words = ["train", "--out", "x", "--layers", "mixer*2, attention,none*1"]
+    assert parser().parse_args(words).layers == ["mixer", "mixer", "attention", "none"]
+
+
 def test_resume_without_a_run_starts_one(tmp_path, capsys):
     output(capsys, "train", *SMALL, "--steps", 1, "--resume", "--out", tmp_path / "new")
     assert (tmp_path / "new" / "checkpoint.safetensors").exists()
@@ -434,6 +480,12 @@ PARSED = [
     (["train", "--out", "x", "--threads", "two"], "whole number of at least 1, got 'two'"),
     (["train", "--out", "x", "--clip-norm", "1,0"], "must be a number or \"none\", got '1,0'"),
     (
+        ["train", "--out", "x", "--layers", "mixer*0"],
+        "must be words of attention, mixer, conv, uniform, none, such as",
+    ),
+    (["train", "--out", "x", "--layers", "mlp"], "got 'mlp'"),
+    (["train", "--out", "x", "--architecture", "resnet"], "invalid choice: 'resnet'"),
+    (
         ["attention", "3", "--run", "x", "--out", "y.png", "--query", "3"],
         "must be ROW,COLUMN such as 2,3, got '3'",
     ),
@@ -466,6 +518,21 @@ BAD_INPUT = [
     ),
     ("patch", ["train", "--patch-size", 3, *SMALL_OUT], "patch_size"),
     ("heads", ["train", *SMALL_OUT, "--num-heads", 3], "num_heads must divide"),
+    (
+        "other-settings",
+        ["train", "--architecture", "mlp-mixer", "--kernel-size", 3, "--out", "{tmp}/a"],
+        "kernel_size must be left out, the architecture mlp-mixer has none (of conv-mixer, hybrid)",
+    ),
+    (
+        "depth-of-layers",
+        ["train", "--architecture", "hybrid", "--depth", 3, "--out", "{tmp}/a"],
+        "(of vit, mlp-mixer, conv-mixer); name its layers instead (layers, --layers)",
+    ),
+    (
+        "kernel",
+        ["train", "--architecture", "conv-mixer", "--kernel-size", 4, "--out", "{tmp}/a"],
+        "kernel_size must be odd",
+    ),
     ("epochs", ["train", "--epochs", 0, "--out", "{tmp}/a"], "epochs must be at least 1, got 0"),
     ("batch", ["train", *SMALL_OUT, "--batch-size", 2000], "batch_size must be at most"),
     ("rate", ["train", *SMALL_OUT, "--learning-rate", -1], "learning_rate must be finite and"),
@@ -544,8 +611,10 @@ def test_a_missing_gpu_is_named(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.parametrize("data", RECIPES)
 @pytest.mark.parametrize("model", MODELS)
-def test_every_model_fits_every_data_set(data, model):
-    settings = settings_of({"data": data, "model": model, "depth": 1})
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_model_fits_every_data_set(data, model, architecture):
+    short = {"layers": ["mixer", "attention"]} if architecture == "hybrid" else {"depth": 1}
+    settings = settings_of({"data": data, "model": model, "architecture": architecture, **short})
     with torch.device("meta"):
         assert build_model(settings).head.out_features in (2, 4, 10)
     train_config(settings)

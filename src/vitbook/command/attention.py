@@ -6,14 +6,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from torch import Tensor
+from torch import Tensor, nn
 
 from vitbook.command.recipes import SHAPES, load_part
 from vitbook.command.runs import trained_model
 from vitbook.data import STATISTICS, standardise
 from vitbook.inspection import attention_maps, attention_rollout
 from vitbook.plotting import figure_png, show_attention, show_rollout
-from vitbook.vit import VisionTransformer
 
 FORMATS = (".png", ".pdf", ".svg")
 
@@ -63,7 +62,7 @@ def read_picture(path: Path, settings: dict, *, invert: bool = False) -> Tensor:
 
 
 def attention_figure(
-    model: VisionTransformer,
+    model: nn.Module,
     image: Tensor,
     settings: dict,
     query: tuple[int, int] | None = None,
@@ -89,6 +88,11 @@ def attention_figure(
     mean, std = STATISTICS.get(settings["data"], ((0.0,), (1.0,)))
     mean, std = (torch.tensor(s)[:, None, None] for s in (mean, std))
     pixels = (image.cpu() * std + mean).clamp(0, 1)
+    if rollout and len(maps) < len(model.encoder.blocks):
+        raise ValueError(
+            f"--rollout must be left out: {len(maps)} of the model's {len(model.encoder.blocks)} "
+            "layers attend, what the others mix would be missing"
+        )
     if rollout:
         shares = [view(attention_rollout(maps[: layer + 1]))[0] for layer in range(len(maps))]
         figure = show_rollout(pixels, torch.stack(shares))

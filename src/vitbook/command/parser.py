@@ -3,14 +3,18 @@
 import argparse
 
 import vitbook
-from vitbook.command.recipes import ARCHITECTURES, MODELS, RECIPES
+from vitbook.command.architectures import ARCHITECTURES
+from vitbook.command.recipes import MODELS, RECIPES
 from vitbook.data.splits import PARTS
+from vitbook.hybrid import LAYERS, STEMS
 from vitbook.vit import POOLS, POSITIONS
 
 EXAMPLES = """examples:
   python -m vitbook train --out runs/digits
   python -m vitbook train --data mnist --root data --download --out runs/mnist
   python -m vitbook train --out runs/mnist --resume
+  python -m vitbook train --architecture mlp-mixer --out runs/mixer
+  python -m vitbook train --architecture hybrid --layers "mixer*2,attention" --out runs/hybrid
   python -m vitbook evaluate runs/mnist
   python -m vitbook attention 7 --run runs/mnist --out seven.png
   torchrun --nproc-per-node 2 -m vitbook train --out runs/digits
@@ -21,7 +25,7 @@ def parser() -> argparse.ArgumentParser:
     """All that the command understands."""
     whole = _Parser(
         prog="vitbook",
-        description="Train a Vision Transformer, test it, and see where it looks.",
+        description="Train a Vision Transformer or a relative, test it, and see where it looks.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -59,6 +63,19 @@ def _place(text: str) -> tuple[int, int]:
     return row, column
 
 
+def _layers(text: str) -> list[str]:
+    words = []
+    for part in text.split(","):
+        kind, _, count = part.strip().partition("*")
+        if kind not in LAYERS or not (count or "1").isdecimal() or count == "0":
+            known = ", ".join(LAYERS)
+            raise argparse.ArgumentTypeError(
+                f'must be words of {known}, such as "mixer*3,attention", got {text!r}'
+            )
+        words += [kind] * int(count or 1)
+    return words
+
+
 def _add_common(parser: argparse.ArgumentParser, root_help: str) -> None:
     parser.add_argument("--root", metavar="DIR", help=root_help)
     parser.add_argument(
@@ -75,9 +92,9 @@ def _add_common(parser: argparse.ArgumentParser, root_help: str) -> None:
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Train a Vision Transformer. What is not said comes from the data set's recipe. The test "
-        "images are looked at after each epoch but choose nothing; choose settings with "
-        "--learn-from fit, which keeps validation images apart."
+        "Train a Vision Transformer or a relative. What is not said comes from the data set's "
+        "recipe. The test images are looked at after each epoch but choose nothing; choose "
+        "settings with --learn-from fit, which keeps validation images apart."
     )
     unset = argparse.SUPPRESS  # so that a resumed run can tell what was said from what was not
     data = parser.add_argument_group("data")
@@ -92,13 +109,29 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     _add_common(data, "folder of the downloaded data sets")
 
     model = parser.add_argument_group("model")
-    model.add_argument("--architecture", choices=ARCHITECTURES, default=unset, help="default: vit")
+    model.add_argument(
+        "--architecture", choices=tuple(ARCHITECTURES), default=unset, help="default: vit"
+    )
     model.add_argument(
         "--model", choices=tuple(MODELS), default=unset, help="sizes, to be changed by what follows"
     )
     for name in ("--patch-size", "--embed-dim", "--depth", "--num-heads"):
         model.add_argument(name, type=int, metavar="N", default=unset)
     model.add_argument("--mlp-ratio", type=float, metavar="R", default=unset)
+    model.add_argument(
+        "--layers",
+        type=_layers,
+        metavar="WORDS",
+        default=unset,
+        help=f'of a hybrid, such as "mixer*3,attention"; of {", ".join(LAYERS)}',
+    )
+    model.add_argument("--stem", choices=tuple(STEMS), default=unset, help="of a hybrid")
+    model.add_argument(
+        "--token-dim", type=int, metavar="N", default=unset, help="of a Mixer (default: D / 2)"
+    )
+    model.add_argument(
+        "--kernel-size", type=int, metavar="N", default=unset, help="of a ConvMixer (default: 5)"
+    )
     model.add_argument("--pool", choices=POOLS, default=unset)
     model.add_argument("--positions", choices=POSITIONS, default=unset)
     model.add_argument(

@@ -8,8 +8,10 @@ import dataclasses
 import os
 
 import torch
+from torch import nn
 
 from vitbook import require
+from vitbook.command.architectures import DEFAULTS, build, only_its_own
 from vitbook.data import (
     STATISTICS,
     ImageSet,
@@ -22,7 +24,7 @@ from vitbook.data import (
 )
 from vitbook.data.splits import PARTS
 from vitbook.training import TrainConfig
-from vitbook.vit import VIT_VARIANTS, VisionTransformer
+from vitbook.vit import VIT_VARIANTS
 
 SHAPES = {
     "digits": {"image_size": 8, "in_channels": 1, "num_classes": 10},
@@ -35,7 +37,6 @@ SHAPES = {
 DOWNLOADED = ("mnist", "fashion-mnist", "cifar10")
 GENERATED = {"fit": (20_000, 0), "train": (20_000, 0), "validation": (2_000, 1), "test": (2_000, 2)}
 
-ARCHITECTURES = ("vit",)
 MODELS = {  # the sizes; each architecture reads those it has
     "tiny": {"embed_dim": 64, "depth": 3, "num_heads": 4, "mlp_ratio": 2.0},
     "small": {"embed_dim": 64, "depth": 4, "num_heads": 4, "mlp_ratio": 2.0},
@@ -49,6 +50,7 @@ COMMON = {
     "positions": "learned",
     "norm_first": True,
     "dropout": 0.0,
+    **DEFAULTS,
 }
 COMMON |= {"shift": 0, "flip": False, "learn_from": "train"}
 COMMON |= {
@@ -84,23 +86,25 @@ def settings_of(given: dict) -> dict:
 
     Args:
         given: "data", and whatever differs from that data set's recipe: the "architecture", the
-            name of its size as "model", or arguments of :class:`~vitbook.vit.VisionTransformer`, of
+            name of its size as "model", or arguments of that architecture, of
             :class:`~vitbook.training.TrainConfig` and of :func:`~vitbook.data.augmentation`.
             "learn_from" is "train", or "fit" to keep the validation images apart.
 
     Returns:
-        A dict of plain values, complete.
+        A dict of plain values, complete, without what only other architectures have.
+
+    Raises:
+        ValueError: A word that is not known, or an argument of another architecture.
     """
     data = require.one_of("data", given.get("data", "digits"), tuple(RECIPES))
     recipe = {"data": data, **COMMON, **RECIPES[data]}
-    require.one_of("architecture", given.get("architecture", "vit"), ARCHITECTURES)
     model = require.one_of("model", given.get("model", recipe["model"]), tuple(MODELS))
     sizes = MODELS[model] if "model" in given else {**MODELS[model], **recipe}
     settings = {**recipe, **sizes, **given, "model": model}
     require.one_of("learn_from", settings["learn_from"], ("train", "fit"))
     if "steps" in given and "epochs" not in given:
         del settings["epochs"]
-    return settings
+    return only_its_own(settings, given)
 
 
 def load_part(
@@ -140,15 +144,11 @@ def load_part(
     return ImageSet(standardise(images, *STATISTICS[data]), labels)
 
 
-def build_model(settings: dict) -> VisionTransformer:
+def build_model(settings: dict) -> nn.Module:
     """The model of a run with the weights its seed draws."""
-    names = ("patch_size", "embed_dim", "depth", "num_heads", "mlp_ratio", "pool", "positions")
-    names += ("norm_first", "dropout")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings["seed"])
-        return VisionTransformer(
-            **SHAPES[settings["data"]], **{name: settings[name] for name in names}
-        )
+        return build(settings, SHAPES[settings["data"]])
 
 
 def train_config(settings: dict) -> TrainConfig:
