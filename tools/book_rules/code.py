@@ -13,6 +13,7 @@ from .introductions import imported, included_sources
 from .source import Book, Chapter, Finding, Item
 
 TEACHING = ("attention", "patches", "positions", "encoder", "vit", "inspection", "training")
+TEACHING += ("mlp_mixer", "conv_mixer", "hybrid")
 IN_COLAB = {"torch", "torchvision", "numpy", "matplotlib", "mpl_toolkits", "scipy", "sklearn"}
 IN_COLAB |= {"einops", "safetensors", "tqdm", "IPython", "pandas", "PIL", "vitbook", "vitcheck"}
 LATER = {"timm": 9}  # package -> first chapter that may compare with it
