@@ -55,8 +55,10 @@ test-deep: book browser ## every test, the long ones too
 browser: install
 	@$(PY) -m tools.browser --install
 
-lint: install ## ruff, and the book's rules for its sources
-	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m tools.check_prose
+lint: install ## ruff, types (mypy), scripts (oxlint), and the book's rules for its sources
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check .
+	@$(PY) -m mypy && $(VENV)/bin/oxlint
+	@$(PY) -m tools.check_prose
 
 format: install ## let ruff put the code in order
 	@$(PY) -m ruff check --fix . && $(PY) -m ruff format .

@@ -1,5 +1,7 @@
 """ConvMixer: tokens are mixed with their neighbours on the grid, by convolutions."""
 
+from typing import Any
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -70,7 +72,7 @@ class ConvMixer(TokenClassifier):
     Args:
         image_size: Height and width in pixels; one number means a square.
         patch_size: P, in pixels; must divide both.
-        in_channels: C.
+        in_channels: C, the number of channels.
         num_classes: How many logits come out.
         embed_dim: D, the width of a token.
         depth: L, the number of blocks.
@@ -113,7 +115,7 @@ class ConvMixer(TokenClassifier):
 
 
 def conv_mixer(
-    name: str, *, image_size: int | tuple[int, int] = 224, num_classes: int = 1000, **options
+    name: str, *, image_size: int | tuple[int, int] = 224, num_classes: int = 1000, **options: Any
 ) -> ConvMixer:
     """Build a ConvMixer of a published size, with random weights.
 

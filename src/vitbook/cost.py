@@ -1,6 +1,7 @@
 """What a model costs: the numbers it holds and the multiplications it makes, counted in one way."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -24,7 +25,7 @@ def count_parameters(*modules: nn.Module) -> int:
 
 
 @torch.no_grad()
-def count_multiplies(call: Callable, *inputs) -> int:
+def count_multiplies(call: Callable[..., Any], *inputs: Any) -> int:
     """Multiplications in the matrix products and convolutions of a call.
 
     A multiplication and the addition after it are one multiply-add and count as one; that is two

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from numbers import Number
+from typing import Any
 
 _PREFIX = "application/papermill.record/"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _NOTHING = object()
 
 
-def glue(name=_NOTHING, value=_NOTHING, /, **values) -> None:
+def glue(name: Any = _NOTHING, value: Any = _NOTHING, /, **values: Any) -> None:
     """Keep values under names that the text of the same page can quote.
 
     ``glue("c2_entropy", entropy)`` or ``glue(c2_entropy=entropy)`` in a cell, then
@@ -42,7 +43,7 @@ def glue(name=_NOTHING, value=_NOTHING, /, **values) -> None:
         _publish(key, item)
 
 
-def _require_name(name) -> str:
+def _require_name(name: Any) -> str:
     if not isinstance(name, str):
         raise TypeError(f"name must be a string, got {type(name).__name__}")
     if not _NAME.fullmatch(name):
@@ -53,7 +54,7 @@ def _require_name(name) -> str:
     return name
 
 
-def _plain(name: str, value):
+def _plain(name: str, value: Any) -> int | float | str:
     """The Python number or string inside ``value``."""
     if not isinstance(value, str | Number) or hasattr(value, "item"):
         shape = tuple(getattr(value, "shape", ()))
@@ -70,7 +71,7 @@ def _plain(name: str, value):
     return value
 
 
-def _publish(name: str, value) -> None:
+def _publish(name: str, value: int | float | str) -> None:
     try:
         from IPython import get_ipython
     except ImportError:

@@ -1,6 +1,7 @@
 """Hybrids: a stack whose every layer is chosen, and the controls as layers among them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -34,7 +35,7 @@ class Hybrid(TokenClassifier):
     Args:
         image_size: Height and width in pixels; one number means a square.
         patch_size: P, in pixels; must divide both.
-        in_channels: C.
+        in_channels: C, the number of channels.
         num_classes: How many logits come out.
         embed_dim: D, the width of a token.
         layers: One word for each layer, in their order; see ``LAYERS``.
@@ -75,7 +76,7 @@ class Hybrid(TokenClassifier):
     ):
         layers = _require_layers(layers)
         require.one_of("positions", positions, HYBRID_POSITIONS)
-        patch_embed = STEMS[require.one_of("stem", stem, tuple(STEMS))](
+        patch_embed: Any = STEMS[require.one_of("stem", stem, tuple(STEMS))](
             image_size=image_size,
             patch_size=patch_size,
             in_channels=in_channels,
@@ -83,8 +84,9 @@ class Hybrid(TokenClassifier):
         )
         grid, N = patch_embed.grid, patch_embed.num_patches
         S = default_token_dim(embed_dim) if token_dim is None else token_dim
+        heads: Any = num_heads  # a layer that needs them refuses None
         mixing = {
-            "attention": lambda: MultiHeadSelfAttention(embed_dim=embed_dim, num_heads=num_heads),
+            "attention": lambda: MultiHeadSelfAttention(embed_dim=embed_dim, num_heads=heads),
             "mixer": lambda: TokenMixing(num_tokens=N, token_dim=S, dropout=dropout),
             "uniform": lambda: UniformAttention(embed_dim=embed_dim),
             "none": lambda: NoMixing(embed_dim=embed_dim),

@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 
@@ -22,7 +23,7 @@ class Interval(NamedTuple):
         return (self.high - self.low) / 2
 
 
-def student_interval(values, confidence: float = 0.95) -> Interval:
+def student_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
     """Mean of a few independent values and its Student t interval.
 
     Args:

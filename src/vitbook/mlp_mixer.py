@@ -1,5 +1,7 @@
 """MLP-Mixer: tokens are mixed by an MLP across the patches, with weights for each position."""
 
+from typing import Any
+
 from torch import Tensor, nn
 
 from vitbook import require
@@ -23,7 +25,7 @@ class TokenMixing(nn.Module):
     there are patches. So there is no other N, and no mask.
 
     Args:
-        num_tokens: N.
+        num_tokens: N, the number of tokens.
         token_dim: Hidden width of the MLP, D_S in the paper.
         dropout: Share of the hidden values dropped while training.
 
@@ -56,7 +58,7 @@ def tied_to_its_grid() -> str:
     )
 
 
-def require_grid(images: Tensor, patch_embed: nn.Module) -> None:
+def require_grid(images: Tensor, patch_embed: Any) -> None:
     """Refuse images of another height or width than the token mixing behind was built for."""
     require.floats("images", images, "(B, C, H, W)")
     if images.shape[2:] != patch_embed.image_size:
@@ -75,7 +77,7 @@ class MlpMixer(TokenClassifier):
     Args:
         image_size: Height and width in pixels; one number means a square.
         patch_size: P, in pixels; must divide both.
-        in_channels: C.
+        in_channels: C, the number of channels.
         num_classes: How many logits come out.
         embed_dim: D, the width of a token.
         depth: L, the number of blocks.
@@ -143,7 +145,7 @@ def default_token_dim(embed_dim: int) -> int:
 
 
 def mlp_mixer(
-    name: str, *, image_size: int | tuple[int, int] = 224, num_classes: int = 1000, **options
+    name: str, *, image_size: int | tuple[int, int] = 224, num_classes: int = 1000, **options: Any
 ) -> MlpMixer:
     """Build an MLP-Mixer of a published size, with random weights.
 

@@ -123,7 +123,7 @@ class PatchEmbedding(nn.Module):
         return x.flatten(2).transpose(1, 2)  # (B, N, D)
 
 
-def _patch_grid(image_size: tuple[int, int], patch_size: int) -> tuple[int, int]:
+def _patch_grid(image_size: tuple[int, ...], patch_size: int) -> tuple[int, int]:
     P = require.whole("patch_size", patch_size)
     H, W = image_size
     if H % P or W % P:

@@ -149,6 +149,8 @@ class FixedPositions(nn.Module):
         num_prefix: How many tokens stand before the patches.
     """
 
+    table: Tensor
+
     def __init__(self, table: Tensor, *, num_prefix: int = 0):
         super().__init__()
         require.floats("table", table, "(N, D)")
@@ -176,6 +178,9 @@ class RotaryPositions(nn.Module):
 
     Source: Su et al. 2021 (RoFormer), section 3.2; for grids Heo et al. 2024.
     """
+
+    cos: Tensor
+    sin: Tensor
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -71,7 +72,7 @@ class Record:
         """Where it ran, in words."""
         return "; ".join(machine["device"] for machine in self.machines)
 
-    def values(self, metric: str, **condition) -> np.ndarray:
+    def values(self, metric: str, **condition: Any) -> np.ndarray:
         """What was measured under one condition, in the order of the seeds.
 
         Args:
@@ -86,12 +87,12 @@ class Record:
         """
         return np.array([value for _, value in self._by_seed(metric, condition)], dtype=float)
 
-    def mean(self, metric: str, **condition) -> float | np.ndarray:
+    def mean(self, metric: str, **condition: Any) -> float | np.ndarray:
         """Mean over the seeds of one condition; of curves, point by point."""
         mean = self.values(metric, **condition).mean(axis=0)
         return float(mean) if mean.ndim == 0 else mean
 
-    def interval(self, metric: str, *, confidence: float = 0.95, **condition) -> Interval:
+    def interval(self, metric: str, *, confidence: float = 0.95, **condition: Any) -> Interval:
         """Mean over the seeds of one condition with its Student t interval."""
         return student_interval(self.values(metric, **condition), confidence)
 
@@ -129,7 +130,7 @@ class Record:
         loaded = load_file(path)
         return {k: v.float() if v.dtype == torch.float16 else v for k, v in loaded.items()}
 
-    def _by_seed(self, metric: str, condition: dict) -> list[tuple[int, float | list]]:
+    def _by_seed(self, metric: str, condition: dict) -> list[tuple[int, Any]]:
         if metric not in self.metrics:
             known = ", ".join(map(repr, self.metrics))
             raise ValueError(f"metric must be one of {known}, got {metric!r}")

@@ -5,12 +5,14 @@ Each function returns the accepted value, so that a constructor reads as a list 
 
 import math
 import operator
+from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 
-def whole(name: str, value, at_least: int = 1) -> int:
+def whole(name: str, value: Any, at_least: int = 1) -> int:
     """A whole number not below ``at_least``."""
     try:
         number = operator.index(value)
@@ -23,7 +25,7 @@ def whole(name: str, value, at_least: int = 1) -> int:
     return number
 
 
-def real(name: str, value, *, above: float = -math.inf) -> float:
+def real(name: str, value: Any, *, above: float = -math.inf) -> float:
     """A finite number greater than ``above``."""
     if isinstance(value, (bool, str, Tensor)) or not hasattr(value, "__float__"):
         raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__})")
@@ -33,7 +35,7 @@ def real(name: str, value, *, above: float = -math.inf) -> float:
     return float(value)
 
 
-def fraction(name: str, value) -> float:
+def fraction(name: str, value: Any) -> float:
     """A probability that leaves something over: 0 <= value < 1."""
     if isinstance(value, (bool, str, Tensor)) or not hasattr(value, "__float__"):
         raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__})")
@@ -42,14 +44,14 @@ def fraction(name: str, value) -> float:
     return float(value)
 
 
-def truth(name: str, value) -> bool:
+def truth(name: str, value: Any) -> bool:
     """True or False, and nothing that only looks like it."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, got {value!r} ({type(value).__name__})")
     return value
 
 
-def one_of(name: str, value, choices) -> str:
+def one_of(name: str, value: Any, choices: Iterable[object]) -> str:
     """One word of a list."""
     if value not in choices:
         words = ", ".join(repr(choice) for choice in choices)
@@ -57,14 +59,14 @@ def one_of(name: str, value, choices) -> str:
     return value
 
 
-def module(name: str, value) -> nn.Module:
+def module(name: str, value: Any) -> nn.Module:
     """A module that was built, not its class."""
     if not isinstance(value, nn.Module):
         raise TypeError(f"{name} must be a torch.nn.Module, got {value!r} ({type(value).__name__})")
     return value
 
 
-def pair(name: str, value) -> tuple[int, int]:
+def pair(name: str, value: Any) -> tuple[int, int]:
     """A size as (rows, columns); one whole number means a square."""
     if not isinstance(value, (tuple, list)):
         side = whole(name, value)
@@ -74,7 +76,7 @@ def pair(name: str, value) -> tuple[int, int]:
     return whole(f"{name}[0]", value[0]), whole(f"{name}[1]", value[1])
 
 
-def floats(name: str, value, axes: str) -> Tensor:
+def floats(name: str, value: Any, axes: str) -> Tensor:
     """A floating-point tensor with the named axes, for example "(B, N, D)" or "(..., N, d)"."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} must be a torch.Tensor {axes}, got {type(value).__name__}")
@@ -86,7 +88,7 @@ def floats(name: str, value, axes: str) -> Tensor:
     return value
 
 
-def tokens(name: str, value, embed_dim: int) -> Tensor:
+def tokens(name: str, value: Any, embed_dim: int) -> Tensor:
     """Tokens (B, N, D) of the width the layer was built for."""
     floats(name, value, "(B, N, D)")
     if value.shape[-1] != embed_dim:
@@ -96,7 +98,7 @@ def tokens(name: str, value, embed_dim: int) -> Tensor:
     return value
 
 
-def mask(value, axes: str, shape: tuple[int, ...]) -> Tensor | None:
+def mask(value: Any, axes: str, shape: tuple[int, ...]) -> Tensor | None:
     """No mask, or a boolean one that broadcasts to ``shape`` without making it larger."""
     if value is None:
         return None

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -157,7 +158,7 @@ def vit(
     *,
     image_size: int | tuple[int, int] = 224,
     num_classes: int = 1000,
-    **options,
+    **options: Any,
 ) -> VisionTransformer:
     """Build a Vision Transformer of a published size, with random weights.
 
@@ -182,7 +183,7 @@ def vit(
 
 
 def _position_layer(
-    positions: str, grid: tuple[int, int], num_prefix: int, embed_dim: int, **table
+    positions: str, grid: tuple[int, int], num_prefix: int, embed_dim: int, **table: Any
 ) -> nn.Module:
     num_patches = grid[0] * grid[1]
     if positions == "learned":

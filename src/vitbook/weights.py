@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -129,7 +130,8 @@ def load_weights(
     if isinstance(weights, (str, os.PathLike)):
         weights, metadata = read_weights(weights)
         if old_grid is None and "grid" in metadata:
-            old_grid = tuple(int(n) for n in metadata["grid"].split("x"))
+            rows, columns = map(int, metadata["grid"].split("x"))
+            old_grid = rows, columns
     if not isinstance(weights, Mapping):
         raise TypeError(f"weights must be a mapping or a path, got {type(weights).__name__}")
     weights, own = dict(weights), model.state_dict()
@@ -191,7 +193,8 @@ def save_weights(
     if not all(isinstance(word, str) for item in metadata.items() for word in item):
         raise TypeError(f"metadata must map text to text, got {metadata!r}")
     if hasattr(model, "patch_embed"):
-        metadata = {"grid": "x".join(map(str, model.patch_embed.grid))} | metadata
+        patches: Any = model.patch_embed
+        metadata = {"grid": "x".join(map(str, patches.grid))} | metadata
     tensors = model.state_dict() if dtype is None else cast_weights(model.state_dict(), dtype)
     tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     write_atomically(path, save(tensors, {"format": "pt"} | metadata))
@@ -234,7 +237,7 @@ def _rename(
     return renamed
 
 
-def _fit_positions(weights: dict, model: nn.Module, old_grid: tuple[int, int] | None) -> list[str]:
+def _fit_positions(weights: dict, model: Any, old_grid: tuple[int, int] | None) -> list[str]:
     table = weights.get("positions.table")
     if table is None:
         return []

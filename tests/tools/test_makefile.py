@@ -73,6 +73,15 @@ def test_ci_runs_the_readmes_test_command_and_nothing_else():
     assert re.findall(r"^exec (make \w+)", script.read_text(), re.MULTILINE) == ["make test"]
 
 
+def test_a_hook_before_a_commit_is_a_part_of_make_lint_and_downloads_nothing():
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf8"))
+    assert {repository["repo"] for repository in config["repos"]} == {"local"}
+    lint = re.search(r"^lint:.*\n((?:\t.+\n)+)", MAKEFILE, re.MULTILINE)[1]
+    for hook in config["repos"][0]["hooks"]:
+        command = re.match(r"\.venv/bin/python (-m [\w.]+(?: (?:check|format))?)", hook["entry"])[1]
+        assert f"$(PY) {command}" in lint, hook["id"]
+
+
 def workflow_steps():
     for path in sorted((ROOT / ".github" / "workflows").glob("*.yml")):
         workflow = yaml.safe_load(path.read_text("utf8"))

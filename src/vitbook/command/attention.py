@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -73,9 +74,11 @@ def attention_figure(
     with torch.inference_mode():
         answer = model(images).softmax(dim=-1)[0]
     maps = attention_maps(model, images).cpu()  # (L, 1, h, N, N)
-    (rows, columns), prefix = model.patch_embed.grid, model.num_prefix
+    parts: Any = model  # of every architecture
+    (rows, columns), prefix = parts.patch_embed.grid, parts.num_prefix
     if query is not None and not (0 <= query[0] < rows and 0 <= query[1] < columns):
         raise ValueError(f"--query must lie in the grid of {rows} x {columns}, got {query}")
+    token: int | None
     if query is not None:
         token, who = prefix + query[0] * columns + query[1], f"the patch at {query[0]},{query[1]}"
     else:
@@ -86,11 +89,11 @@ def attention_figure(
         return row[..., prefix:].unflatten(-1, (rows, columns))
 
     mean, std = STATISTICS.get(settings["data"], ((0.0,), (1.0,)))
-    mean, std = (torch.tensor(s)[:, None, None] for s in (mean, std))
-    pixels = (image.cpu() * std + mean).clamp(0, 1)
-    if rollout and len(maps) < len(model.encoder.blocks):
+    offset, scale = (torch.tensor(s)[:, None, None] for s in (mean, std))
+    pixels = (image.cpu() * scale + offset).clamp(0, 1)
+    if rollout and len(maps) < len(parts.encoder.blocks):
         raise ValueError(
-            f"--rollout must be left out: {len(maps)} of the model's {len(model.encoder.blocks)} "
+            f"--rollout must be left out: {len(maps)} of the model's {len(parts.encoder.blocks)} "
             "layers attend, what the others mix would be missing"
         )
     if rollout:

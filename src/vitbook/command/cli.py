@@ -41,7 +41,7 @@ def _sentence(error: Exception, options: argparse.Namespace) -> str:
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         full = error.errno in (errno.ENOSPC, errno.EDQUOT) and "out" in options
-        if full and text == os.strerror(error.errno):
+        if full and text == os.strerror(error.errno or 0):
             text = f"{options.out} could not be written: {text}; free space and run it again"
             text += ", with --resume" if options.command == "train" else ""
     if isinstance(error, RuntimeError):

@@ -1,6 +1,7 @@
 """What can be asked of the command."""
 
 import argparse
+from typing import NoReturn
 
 import vitbook
 from vitbook.command.architectures import ARCHITECTURES
@@ -38,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
-    def error(self, message: str):
+    def error(self, message: str) -> NoReturn:
         self.exit(2, f"vitbook: {message}; see {self.prog} --help\n")
 
 
@@ -76,7 +77,7 @@ def _layers(text: str) -> list[str]:
     return words
 
 
-def _add_common(parser: argparse.ArgumentParser, root_help: str) -> None:
+def _add_common(parser: argparse.ArgumentParser | argparse._ArgumentGroup, root_help: str) -> None:
     parser.add_argument("--root", metavar="DIR", help=root_help)
     parser.add_argument(
         "--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: a GPU if any"

@@ -6,9 +6,11 @@ weights, so that the run can be resumed, evaluated and looked at without repeati
 
 import dataclasses
 import os
+from collections.abc import Callable
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from vitbook import require
 from vitbook.command.architectures import DEFAULTS, build, only_its_own
@@ -44,7 +46,7 @@ MODELS = {  # the sizes; each architecture reads those it has
     **{name: {**sizes, "mlp_ratio": 4.0} for name, sizes in VIT_VARIANTS.items()},
 }
 
-COMMON = {
+COMMON: dict[str, Any] = {
     "architecture": "vit",
     "pool": "cls",
     "positions": "learned",
@@ -157,7 +159,7 @@ def train_config(settings: dict) -> TrainConfig:
     return TrainConfig(**{name: value for name, value in settings.items() if name in names})
 
 
-def augment(settings: dict):
+def augment(settings: dict) -> Callable[[Tensor, torch.Generator], Tensor] | None:
     """The augmentation of a run, or None; black comes in where the images have a background."""
     mean, std = STATISTICS.get(settings["data"], ((0.0,), (1.0,)))
     fill = 0.0 if SHAPES[settings["data"]]["in_channels"] == 3 else -mean[0] / std[0]

@@ -16,7 +16,15 @@ from vitbook.data import ImageSet
 from vitbook.training import RunFolder, processes
 
 # Options of ``train`` that say where and how, not what: they may change when a run is resumed.
-WHERE = ("root", "download", "mirror", "out", "resume", "checkpoint_every", "evaluate_every")
+WHERE: tuple[str, ...] = (
+    "root",
+    "download",
+    "mirror",
+    "out",
+    "resume",
+    "checkpoint_every",
+    "evaluate_every",
+)
 WHERE += ("tensorboard", "progress", "device", "threads", "command", "traceback")
 
 

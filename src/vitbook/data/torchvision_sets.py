@@ -6,6 +6,7 @@ import os
 import socket
 import zlib
 from pathlib import Path
+from typing import Any
 from urllib.error import URLError
 
 import torch
@@ -84,7 +85,7 @@ def load_torchvision(
     return whole if part == "test" else part_of_training(whole, part, 0.1, seed=1)
 
 
-def _at_mirror(dataset: type, mirror: str | None) -> type:
+def _at_mirror(dataset: type[Any], mirror: str | None) -> type[Any]:
     """The torchvision class, or one of the same name that downloads from somewhere else."""
     if mirror is None:
         return dataset
@@ -96,7 +97,7 @@ def _at_mirror(dataset: type, mirror: str | None) -> type:
     return type(dataset.__name__, (dataset,), {"url": mirror + dataset.filename})
 
 
-def _fetch(dataset: type, root: Path, folder: Path, name: str) -> None:
+def _fetch(dataset: type[Any], root: Path, folder: Path, name: str) -> None:
     """Let torchvision download; damaged unpacked files go first, else it would keep them."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(SECONDS_WITHOUT_ANSWER)
@@ -123,7 +124,7 @@ def _fetch(dataset: type, root: Path, folder: Path, name: str) -> None:
         socket.setdefaulttimeout(before)
 
 
-def _unreachable(dataset: type, folder: Path, name: str, error: Exception) -> DataError:
+def _unreachable(dataset: type[Any], folder: Path, name: str, error: Exception) -> DataError:
     addresses = getattr(dataset, "mirrors", None) or [dataset.url]
     reason = " ".join(str(error).split())
     return DataError(
@@ -132,7 +133,7 @@ def _unreachable(dataset: type, folder: Path, name: str, error: Exception) -> Da
     )
 
 
-def _mnist_problem(dataset: type, root: Path, folder: Path) -> str | None:
+def _mnist_problem(dataset: type[Any], root: Path, folder: Path) -> str | None:
     """What is wrong with the first file that is not as it should be."""
     for archive, md5 in dataset.resources:
         archive, raw = folder / archive, folder / Path(archive).stem
@@ -145,7 +146,7 @@ def _mnist_problem(dataset: type, root: Path, folder: Path) -> str | None:
     return None
 
 
-def _cifar_problem(dataset: type, root: Path, folder: Path) -> str | None:
+def _cifar_problem(dataset: type[Any], root: Path, folder: Path) -> str | None:
     archive = root / dataset.filename
     if not folder.exists() and archive.exists():
         return _archive_problem(archive, dataset.tgz_md5)

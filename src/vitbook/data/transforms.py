@@ -29,17 +29,19 @@ def standardise(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> 
     """
     if not isinstance(images, Tensor) or images.ndim != 4:
         raise ValueError("images must be a tensor with the axes (n, C, H, W)")
-    mean, std = (torch.as_tensor(s, dtype=torch.float32, device=images.device) for s in (mean, std))
-    for name, value in (("mean", mean), ("std", std)):
+    offset, divisor = (
+        torch.as_tensor(s, dtype=torch.float32, device=images.device) for s in (mean, std)
+    )
+    for name, value in (("mean", offset), ("std", divisor)):
         if value.shape != images.shape[1:2]:
             raise ValueError(
                 f"{name} must have one number for each of the {images.shape[1]} channels, "
                 f"got the shape {tuple(value.shape)}"
             )
-    if not (std > 0).all():
-        raise ValueError(f"std must be positive, got {std.tolist()}")
+    if not (divisor > 0).all():
+        raise ValueError(f"std must be positive, got {divisor.tolist()}")
     scale = 1.0 if images.is_floating_point() else 255.0
-    return (images / scale - mean[:, None, None]) / std[:, None, None]
+    return (images / scale - offset[:, None, None]) / divisor[:, None, None]
 
 
 def random_shift(

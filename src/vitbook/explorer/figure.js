@@ -191,7 +191,7 @@
     });
     var pickers = { layer: radios("Layer", "", spans(layerNames), "layer"), head: radios("Head", "", spans(headNames), "head") };
     var controls = el("div", {
-      class: "controls", onkeydown: function (event) { if (/^Arrow/.test(event.key)) event.stopPropagation(); } // else the page turns
+      class: "controls", onkeydown: function (event) { if (event.key.startsWith("Arrow")) event.stopPropagation(); } // else the page turns
     });
     if (data.labels.length > 1) controls.append(radios("Image", "images", imageChips, "image"));
     controls.append(pickers.layer, pickers.head, el("details", {}, el("summary", {}, "How to use this figure"),

@@ -192,7 +192,9 @@ def _pixels(images: Tensor, invert: bool) -> np.ndarray:
     return values.mul(255).round().byte().permute(0, 2, 3, 1).numpy()
 
 
-def _start(layer, head, query, L: int, h: int, N: int) -> dict:
+def _start(
+    layer: int | None, head: int | str, query: int | None, L: int, h: int, N: int
+) -> dict[str, int]:
     start = {"layer": L - 1 if layer is None else require.whole("layer", layer, at_least=0)}
     if start["layer"] >= L:
         raise ValueError(f"layer must be below {L}, the number of layers, got {layer}")

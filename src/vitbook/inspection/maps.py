@@ -112,7 +112,9 @@ def require_maps(maps: Tensor) -> Tensor:
     return maps
 
 
-def require_tokens_fit(maps: Tensor, grid, num_prefix: int) -> tuple[int, int]:
+def require_tokens_fit(
+    maps: Tensor, grid: int | tuple[int, int], num_prefix: int
+) -> tuple[int, int]:
     N = require_maps(maps).shape[-1]
     rows, columns = require.pair("grid", grid)
     require.whole("num_prefix", num_prefix, at_least=0)

@@ -6,9 +6,11 @@ very inputs the layer saw.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 
 @contextmanager
@@ -58,8 +60,8 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
         )
 
 
-def _watch(name: str, layer: nn.Module, maps: dict[str, Tensor]):
-    def hook(layer, args, kwargs, output):
+def _watch(name: str, layer: nn.Module, maps: dict[str, Tensor]) -> RemovableHandle:
+    def hook(layer: Any, args: tuple, kwargs: dict, output: Any) -> None:
         if name in maps:
             raise RuntimeError(
                 f"layer {name!r} ran twice inside one record_attention block; "

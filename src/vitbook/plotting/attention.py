@@ -1,8 +1,12 @@
 """Pictures of attention: over the image, as a matrix, layer by layer, by distance."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from vitbook.plotting import require
 from vitbook.plotting.colormaps import ATTENTION, SIGNED, oklab
@@ -14,11 +18,11 @@ OVERLAY_TOP = 0.55  # how far up the scale an overlay goes, so that dark pixels 
 
 @style()
 def show_attention(
-    image,
-    maps,
+    image: ArrayLike,
+    maps: ArrayLike,
     *,
-    row_labels=None,
-    column_labels=None,
+    row_labels: Sequence[object] | None = None,
+    column_labels: Sequence[object] | None = None,
     shared_scale: bool = False,
     invert: bool | None = None,
     width: float = 6.5,
@@ -59,7 +63,12 @@ def show_attention(
 
 @style()
 def show_rollout(
-    image, rollouts, *, labels=None, invert: bool | None = None, width: float = 6.5
+    image: ArrayLike,
+    rollouts: ArrayLike,
+    *,
+    labels: Sequence[object] | None = None,
+    invert: bool | None = None,
+    width: float = 6.5,
 ) -> Figure:
     """The image, and next to it what has flowed into one token after each layer.
 
@@ -93,10 +102,10 @@ def show_rollout(
 
 @style()
 def show_attention_matrix(
-    weights,
+    weights: ArrayLike,
     *,
-    query_labels=None,
-    key_labels=None,
+    query_labels: Sequence[object] | None = None,
+    key_labels: Sequence[object] | None = None,
     values: bool | None = None,
     title: str | None = None,
     width: float | None = None,
@@ -123,7 +132,7 @@ def show_attention_matrix(
     ax = fig.subplots()
     top = np.abs(weights).max() or 1.0
     signed = weights.min() < 0
-    scale = (
+    scale: dict[str, Any] = (
         {"cmap": SIGNED, "vmin": -top, "vmax": top}
         if signed
         else {"cmap": ATTENTION, "vmin": 0, "vmax": top}
@@ -157,7 +166,7 @@ def show_attention_matrix(
 
 @style()
 def show_attention_distance(
-    distances, *, image_size: int | None = None, width: float = 6.0
+    distances: ArrayLike, *, image_size: int | None = None, width: float = 6.0
 ) -> Figure:
     """How far each head looks, layer by layer: one dot for each head, a line through the means.
 
@@ -195,7 +204,9 @@ def show_attention_distance(
     return fig
 
 
-def draw_overlay(ax: Axes, pixels: np.ndarray, weights: np.ndarray, top: float, invert) -> None:
+def draw_overlay(
+    ax: Axes, pixels: np.ndarray, weights: np.ndarray, top: float, invert: bool | None
+) -> None:
     """One panel: the weights as coloured patches, the image as ink on top of them."""
     bare(ax)
     H, W = pixels.shape[:2]
@@ -215,14 +226,14 @@ def _inverted(pixels: np.ndarray, invert: bool | None) -> bool:
     return pixels.ndim == 2 if invert is None else bool(invert)
 
 
-def _weights(name: str, value, axes: str) -> np.ndarray:
+def _weights(name: str, value: ArrayLike, axes: str) -> np.ndarray:
     value = require.array(name, value, axes)
     if value.min() < 0:
         raise ValueError(f"{name} must not be negative, got {value.min():g}")
     return value
 
 
-def _name_axis(axis, name: str, labels, count: int) -> None:
+def _name_axis(axis: Any, name: str, labels: Sequence[object] | None, count: int) -> None:
     if labels is not None:
         labels = require.labels(name, labels, count, "")
         axis.set_ticks(range(count), labels)

@@ -1,11 +1,14 @@
 """Curves over steps or sizes, with the spread over seeds."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.typing import ColorType
+from numpy.typing import ArrayLike
 
 from vitbook.intervals import student_half
 from vitbook.plotting import require
@@ -17,8 +20,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 @style()
 def show_curves(
-    curves: Mapping[str, object],
-    x=None,
+    curves: Mapping[str, ArrayLike],
+    x: ArrayLike | None = None,
     *,
     xlabel: str,
     ylabel: str,
@@ -48,7 +51,7 @@ def show_curves(
         raise ValueError(f"level must lie between 0 and 1, got {level}")
     fig = Figure(figsize=(width, 3.6))
     ax = fig.subplots()
-    ends = []
+    ends: list[tuple[float, float, str, ColorType]] = []
     for i, (name, values) in enumerate(curves.items()):
         values = np.atleast_2d(
             require.array(f"curves[{name!r}]", values, "(seeds, points)", "(points,)")
@@ -80,9 +83,9 @@ def mean_interval(values: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, 
     return mean - half, mean, mean + half
 
 
-def label_ends(ax: Axes, ends: list[tuple[float, float, str, str]]) -> None:
+def label_ends(ax: Axes, ends: list[tuple[float, float, str, ColorType]]) -> None:
     """Write each name (x, y, name, colour) right of its curve, moved apart where they collide."""
-    fig = ax.figure
+    fig: Any = ax.figure
     fig.draw_without_rendering()  # limits and layout are known only now
     x_right = ax.transData.transform([(x, y) for x, y, _, _ in ends])[:, 0].max()
     heights = [ax.transData.transform((x, y))[1] for x, y, _, _ in ends]
@@ -93,7 +96,7 @@ def label_ends(ax: Axes, ends: list[tuple[float, float, str, str]]) -> None:
         ax.annotate(
             name,
             (x, y),
-            xytext=offset,
+            xytext=(offset[0], offset[1]),
             textcoords="offset points",
             color=0.72 * np.array(to_rgb(color)),  # dark enough to read as text
             va="center",
@@ -105,7 +108,9 @@ def label_ends(ax: Axes, ends: list[tuple[float, float, str, str]]) -> None:
 def spread(wanted: list[float], gap: float) -> np.ndarray:
     """Places at least ``gap`` apart, in the same order, each as near to the wanted as can be."""
     order = np.argsort(wanted, kind="stable")
-    blocks = []  # members that touch each other: (their indices, place of the first)
+    blocks: list[
+        tuple[list[int], float]
+    ] = []  # members that touch each other: (their indices, place of the first)
     for i in order:
         members, start = [i], float(wanted[i])
         while blocks and blocks[-1][1] + gap * len(blocks[-1][0]) > start:

@@ -1,15 +1,25 @@
 """Pictures of images and of their patches."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from vitbook.plotting import require
 from vitbook.plotting.style import INK, bare, style
 
 
 @style()
-def show_images(images, titles=None, *, columns: int | None = None, width: float = 6.0) -> Figure:
+def show_images(
+    images: ArrayLike,
+    titles: Sequence[str] | None = None,
+    *,
+    columns: int | None = None,
+    width: float = 6.0,
+) -> Figure:
     """Images side by side.
 
     Args:
@@ -38,7 +48,13 @@ def show_images(images, titles=None, *, columns: int | None = None, width: float
 
 
 @style()
-def show_patches(image, patch_size, *, numbers: bool | None = None, width: float = 6.0) -> Figure:
+def show_patches(
+    image: ArrayLike,
+    patch_size: int | tuple[int, int],
+    *,
+    numbers: bool | None = None,
+    width: float = 6.0,
+) -> Figure:
     """An image with its patch borders, and the patches pulled apart in reading order.
 
     Args:
@@ -91,7 +107,7 @@ def _readable(patch: np.ndarray) -> dict:
     }
 
 
-def _one_by_one(images) -> list:
+def _one_by_one(images: Any) -> list:
     if hasattr(images, "ndim") and images.ndim not in (3, 4):
         raise ValueError(f"images must have the axes (n, H, W) or (n, C, H, W), got {images.shape}")
     images = list(images)

@@ -2,6 +2,7 @@
 
 import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from vitbook.plotting import require
 from vitbook.plotting.colormaps import ATTENTION
@@ -9,7 +10,9 @@ from vitbook.plotting.style import style
 
 
 @style()
-def show_position_similarity(table, grid, *, num_prefix: int = 0, width: float = 5.0) -> Figure:
+def show_position_similarity(
+    table: ArrayLike, grid: int | tuple[int, int], *, num_prefix: int = 0, width: float = 5.0
+) -> Figure:
     """How alike the position vectors are: one small map for each position, laid out as the grid.
 
     Args:
@@ -45,8 +48,10 @@ def show_position_similarity(table, grid, *, num_prefix: int = 0, width: float =
     own = np.arange(rows) * (rows + 2), np.arange(columns) * (columns + 2)
     x, y = np.meshgrid(own[1], own[0])
     ax.plot(x, y, "o", color="white", markersize=max(1.0, 18 / max(rows, columns)) * 0.8, mew=0)
-    ax.set_xticks(np.arange(columns) * (columns + 1) + (columns - 1) / 2, range(1, columns + 1))
-    ax.set_yticks(np.arange(rows) * (rows + 1) + (rows - 1) / 2, range(1, rows + 1))
+    ax.set_xticks(
+        np.arange(columns) * (columns + 1) + (columns - 1) / 2, [str(i + 1) for i in range(columns)]
+    )
+    ax.set_yticks(np.arange(rows) * (rows + 1) + (rows - 1) / 2, [str(i + 1) for i in range(rows)])
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     ax.set(xlabel="column of the patch", ylabel="row of the patch")

@@ -1,9 +1,11 @@
 """Accept NumPy arrays, CPU or GPU tensors and nested lists; refuse what cannot be drawn."""
 
+from typing import Any
+
 import numpy as np
 
 
-def array(name: str, value, *axes: str) -> np.ndarray:
+def array(name: str, value: Any, *axes: str) -> np.ndarray:
     """``value`` as a finite float array with one of the given axes, for example "(L, h, H, W)"."""
     if hasattr(value, "detach"):  # a tensor, without importing torch
         value = value.detach().cpu()
@@ -24,7 +26,7 @@ def array(name: str, value, *axes: str) -> np.ndarray:
     return result
 
 
-def image(name: str, value) -> np.ndarray:
+def image(name: str, value: Any) -> np.ndarray:
     """One image as (H, W) or (H, W, 3) from 0 to 1.
 
     Channels may come first, as in PyTorch, or last. Values outside 0 ... 1 (a normalised image)
@@ -43,7 +45,7 @@ def image(name: str, value) -> np.ndarray:
     return pixels
 
 
-def labels(name: str, value, count: int, default: str) -> list[str]:
+def labels(name: str, value: Any, count: int, default: str) -> list[str]:
     """``count`` labels; without a value the default word and a number that starts at 1."""
     if value is None:
         return [f"{default} {i + 1}" for i in range(count)]
@@ -53,7 +55,7 @@ def labels(name: str, value, count: int, default: str) -> list[str]:
     return value
 
 
-def whole(name: str, value, at_least: int = 1) -> int:
+def whole(name: str, value: Any, at_least: int = 1) -> int:
     """A whole number not below ``at_least``."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be a whole number, got {value!r} ({type(value).__name__})")
@@ -62,7 +64,7 @@ def whole(name: str, value, at_least: int = 1) -> int:
     return int(value)
 
 
-def pair(name: str, value) -> tuple[int, int]:
+def pair(name: str, value: Any) -> tuple[int, int]:
     """(rows, columns), or one whole number for a square."""
     if isinstance(value, (tuple, list)):
         if len(value) != 2:

@@ -1,6 +1,8 @@
 """One look for every figure: white ground, colour-blind safe colours, large type."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import matplotlib
 from cycler import cycler
@@ -21,7 +23,7 @@ COLORS = {
 INK = "#1b2330"  # text and axes
 FAINT = "#c9ced8"  # grid lines and frames
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "figure.figsize": (6.0, 3.4),
     "figure.facecolor": "white",
     "figure.constrained_layout.use": True,
@@ -54,13 +56,13 @@ STYLE = {
 }
 
 
-def use_style():
+def use_style() -> None:
     """Give every later figure of this session the style of the book."""
     matplotlib.rcParams.update(STYLE)
 
 
 @contextmanager
-def style():
+def style() -> Iterator[None]:
     """The style of the book inside a ``with`` block, the caller's own style after it."""
     with matplotlib.rc_context(STYLE):
         yield

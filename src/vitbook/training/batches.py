@@ -4,7 +4,9 @@ import torch
 from torch import Tensor, nn
 
 
-def batch(model: nn.Module, images: Tensor, labels: Tensor, index) -> tuple[Tensor, Tensor]:
+def batch(
+    model: nn.Module, images: Tensor, labels: Tensor, index: Tensor | slice
+) -> tuple[Tensor, Tensor]:
     """Some images in float and their labels, on the device of the model."""
     device = device_of(model)
     x, y = images[index].to(device), labels[index].to(device)

@@ -38,7 +38,7 @@ class TrainConfig:
     precision: str = "fp32"
     compile: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if (self.epochs is None) == (self.steps is None):
             raise ValueError(
                 f"give either epochs or steps, got epochs={self.epochs} and steps={self.steps}"
@@ -61,4 +61,4 @@ class TrainConfig:
 
     def total_steps(self, num_images: int) -> int:
         """How many updates the run makes with that many images."""
-        return self.steps or self.epochs * (num_images // self.batch_size)
+        return self.steps or (self.epochs or 0) * (num_images // self.batch_size)

@@ -16,7 +16,7 @@ class Evaluation(NamedTuple):
 
     loss: float
     accuracy: float
-    count: int
+    count: int  # type: ignore[assignment]  # tuples count too, but who counts in these three?
 
 
 @torch.no_grad()

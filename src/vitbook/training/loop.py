@@ -22,7 +22,7 @@ FLUSH_EVERY = 50  # steps between looks at the losses: each look waits for an ac
 
 
 def update(
-    model: nn.Module,
+    model: Callable[[Tensor], Tensor],
     optimizer: torch.optim.Optimizer,
     images: Tensor,
     labels: Tensor,
@@ -107,11 +107,12 @@ def train(
     require.whole("evaluate_every", evaluate_every)
 
     optimizer = torch.optim.AdamW(parameter_groups(model, config.weight_decay), betas=config.betas)
-    history, first, seconds = [], 0, 0.0
+    history: list[dict] = []
+    first, seconds = 0, 0.0
     if folder is not None:
         history, first, seconds = folder.start(model, optimizer, config, images, labels)
     save_every = (folder and folder.checkpoint_every) or per_epoch
-    net = processes.replicate(model)
+    net: Callable[[Tensor], Tensor] = processes.replicate(model)
     net = torch.compile(net) if config.compile else net
     model.train()
     bar = tqdm(total=total, initial=first, disable=None if progress is None else not progress)
@@ -156,21 +157,22 @@ class _Log:
 
     def __init__(
         self,
-        model,
-        total,
-        history,
-        seconds,
-        bar,
-        evaluate_on,
-        evaluate_every,
-        folder,
-        save_every,
-        report,
+        model: nn.Module,
+        total: int,
+        history: list[dict],
+        seconds: float,
+        bar: tqdm,
+        evaluate_on: tuple[Tensor, Tensor] | None,
+        evaluate_every: int,
+        folder: RunFolder | None,
+        save_every: int,
+        report: Callable[[dict], None] | None,
     ):
         self.model, self.total, self.bar, self.report = model, total, bar, report
         self.evaluate_on, self.evaluate_every = evaluate_on, evaluate_every
         self.folder, self.save_every = folder, save_every
-        self.history, self.pending = history, []  # rows, and steps whose losses were not looked at
+        self.history = history
+        self.pending: list[tuple] = []  # steps whose losses were not looked at
         self.began = time.perf_counter() - seconds
 
     def add(self, step: int, epoch: int, rate: float, loss: Tensor, grad_norm: Tensor) -> None:
@@ -182,13 +184,13 @@ class _Log:
         saves = self.folder is not None and (last or done % self.save_every == 0)
         if evaluates or saves or last or len(self.pending) == FLUSH_EVERY:
             self._flush(evaluates)
-        if saves:
+        if saves and self.folder is not None:
             self.folder.save(done, seconds)
         self.bar.update()
 
     def _flush(self, evaluates: bool) -> None:
         rows, self.pending = _rows(self.pending), []
-        if evaluates:
+        if evaluates and self.evaluate_on is not None:
             result = evaluate_together(self.model, *self.evaluate_on)
             rows[-1] |= {"val_loss": result.loss, "val_accuracy": result.accuracy}
             if self.report is not None:
@@ -212,10 +214,10 @@ def _require_batches(config: TrainConfig, num_images: int) -> None:
 def _rows(pending: list[tuple]) -> list[dict]:
     """One dict for each step; losses are averaged over the processes."""
     losses, norms = (torch.stack([entry[i] for entry in pending]).double() for i in (4, 5))
-    losses = (processes.total(losses) / processes.world()).tolist()
+    means = (processes.total(losses) / processes.world()).tolist()
     rows = []
     for (step, epoch, seconds, rate, _, _), loss, norm in zip(
-        pending, losses, norms.tolist(), strict=True
+        pending, means, norms.tolist(), strict=True
     ):
         if not math.isfinite(loss) or not math.isfinite(norm):
             raise ArithmeticError(

@@ -74,7 +74,7 @@ def from_first(data: bytes | None, device: torch.device) -> bytes | None:
     dist.broadcast(size, src=0)
     if size.item() < 0:
         return None
-    if rank() == 0:
+    if data is not None and rank() == 0:
         buffer = torch.frombuffer(bytearray(data), dtype=torch.uint8).to(device)
     else:
         buffer = torch.empty(int(size), dtype=torch.uint8, device=device)

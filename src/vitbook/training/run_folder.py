@@ -7,6 +7,7 @@ import os
 import zlib
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,9 +17,10 @@ from vitbook.files import write_atomically
 from vitbook.training import processes
 from vitbook.training.batches import device_of
 from vitbook.training.checkpoints import pack, restore, unpack
+from vitbook.training.config import TrainConfig
 
 # of metrics.csv, one row for each step
-COLUMNS = ("step", "epoch", "seconds", "learning_rate", "loss", "grad_norm")
+COLUMNS: tuple[str, ...] = ("step", "epoch", "seconds", "learning_rate", "loss", "grad_norm")
 COLUMNS += ("val_loss", "val_accuracy")
 
 
@@ -53,7 +55,12 @@ class RunFolder:
         )
 
     def start(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, config, images, labels
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        config: TrainConfig,
+        images: Tensor,
+        labels: Tensor,
     ) -> tuple[list[dict], int, float]:
         """Open the folder and, when resuming, put model and optimizer where the run stood.
 
@@ -126,7 +133,7 @@ class RunFolder:
 
     def _read(self, step: int) -> list[dict]:
         """The rows of the steps that the checkpoint has seen."""
-        rows = []
+        rows: list[dict] = []
         if step and self.metrics.exists():
             with open(self.metrics, newline="", encoding="utf-8") as file:
                 for row in csv.DictReader(file):
@@ -160,7 +167,7 @@ def _print(images: Tensor, labels: Tensor) -> dict:
     """What tells one data set from another."""
     crc = 0
     for tensor in (images, labels):
-        crc = zlib.crc32(tensor.detach().cpu().contiguous().numpy(), crc)
+        crc = zlib.crc32(tensor.detach().cpu().contiguous().numpy().data, crc)
     return {"shape": list(images.shape), "crc32": f"{crc:08x}"}
 
 
@@ -168,7 +175,7 @@ def _number(name: str, text: str) -> int | float | None:
     return None if text == "" else int(text) if name in ("step", "epoch") else float(text)
 
 
-def _summary_writer(path: Path, step: int):
+def _summary_writer(path: Path, step: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

@@ -36,13 +36,14 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     A parameter decays if its name ends in "weight" and it has at least two axes. Parameters that
     are not trained (``requires_grad`` is False) are in neither group.
     """
-    decayed, others = [], []
+    decayed: list[nn.Parameter] = []
+    others: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             is_matrix = name.endswith("weight") and parameter.ndim >= 2
             (decayed if is_matrix else others).append(parameter)
     if not decayed and not others:
         raise ValueError(f"model ({type(model).__name__}) has no parameter that can be trained")
-    groups = [{"params": decayed, "weight_decay": weight_decay}]
+    groups: list[dict] = [{"params": decayed, "weight_decay": weight_decay}]
     groups.append({"params": others, "weight_decay": 0.0})
     return [group for group in groups if group["params"]]
