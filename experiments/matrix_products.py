@@ -1,9 +1,12 @@
-"""What chapter 3 shows: three spellings of one product timed, and the memory of fused attention.
+"""What chapter 3 shows: three spellings of one product timed, fused attention's memory and time.
 
-Times are ratios to `torch.bmm`, taken in turn within one process. Memory is the peak that one
-attention call adds to a process of its own (Linux: VmHWM, after a reset). About 2 minutes.
+Times are ratios, taken in turn within one process; what is counted is the time of its only thread,
+so that other programs do not enter. Memory is the peak that one attention call adds to a process of
+its own (Linux: VmHWM, after a reset); a copy of known size, measured in the same way, shows what
+the measurement can see. About 3 minutes.
 """
 
+import multiprocessing
 import statistics
 import time
 from pathlib import Path
@@ -11,13 +14,14 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from experiments.machinery.experiment import Experiment, Outcome, checksum
+from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
 from vitbook.attention import scaled_dot_product_attention
 
 SHAPES = ["1x4x8", "8x16x16", "16x64x32", "32x196x64"]  # B, N, d
 LENGTHS = [512, 1024, 2048, 4096]
-HEADS, HEAD_DIM = 2, 16
-ROUNDS = 60
+HEADS, HEAD_DIM = 4, 64
+CAUSAL_LENGTH = 2048
+ROUNDS = {"spellings": 30, "causal": 4}
 
 SPELLINGS = {
     "matmul": lambda q, k: q @ k.transpose(1, 2),
@@ -26,6 +30,13 @@ SPELLINGS = {
 WAYS = {
     "explicit": lambda q, k, v: scaled_dot_product_attention(q, k, v)[0],
     "fused": F.scaled_dot_product_attention,
+    "copy": lambda q, k, v: v.clone(),  # as large as the output: the control
+}
+MASKS = {
+    "none": lambda q, k, v, mask: F.scaled_dot_product_attention(q, k, v),
+    "unmasked_again": lambda q, k, v, mask: F.scaled_dot_product_attention(q, k, v),
+    "is_causal": lambda q, k, v, mask: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+    "given_mask": lambda q, k, v, mask: F.scaled_dot_product_attention(q, k, v, mask),
 }
 
 
@@ -33,42 +44,61 @@ def by_bmm(q, k):
     return torch.bmm(q, k.transpose(1, 2))
 
 
-def seconds(call, q, k, repeats):
-    start = time.perf_counter()
+def seconds(call, given, repeats=1):
+    start = time.thread_time()
     for _ in range(repeats):
-        call(q, k)
-    return time.perf_counter() - start
+        call(*given)
+    return time.thread_time() - start
 
 
-def ratios_to_bmm(shape, seed, rounds):
-    """Median over the rounds of time(spelling) / time(bmm); each round times all in turn."""
+def ratios(calls, given, rounds, repeats=1):
+    """Median over the rounds of time / time of the first; each round times all, to and fro."""
+    first, *others = calls
+    found = {name: [] for name in others}
+    for number in range(rounds):
+        order = list(calls)[:: 1 if number % 2 else -1]
+        took = {name: seconds(calls[name], given, repeats) for name in order}
+        for name in others:
+            found[name].append(took[name] / took[first])
+    return {name: statistics.median(values) for name, values in found.items()}
+
+
+def spelled(shape, seed, rounds):
     generator = torch.Generator().manual_seed(seed)
     size = [int(number) for number in shape.split("x")]
     q, k = torch.randn(*size, generator=generator), torch.randn(*size, generator=generator)
-    repeats = max(3, round(5e-3 / (seconds(by_bmm, q, k, 20) / 20)))  # about 5 ms a measurement
-    calls = {"bmm": by_bmm, **SPELLINGS}
-    ratios = {name: [] for name in SPELLINGS}
-    for number in range(rounds):
-        order = list(calls)[:: 1 if number % 2 else -1]
-        took = {name: seconds(calls[name], q, k, repeats) for name in order}
-        for name in SPELLINGS:
-            ratios[name].append(took[name] / took["bmm"])
-    return {f"{name}_to_bmm": statistics.median(values) for name, values in ratios.items()}
+    repeats = max(3, round(5e-3 / (seconds(by_bmm, (q, k), 20) / 20)))  # about 5 ms a measurement
+    return ratios({"bmm": by_bmm, **SPELLINGS}, (q, k), rounds, repeats)
 
 
-def peak_mib(way, seed):
-    """MiB that one attention call adds to this process at its peak, for each length."""
+def masked(seed, rounds, tokens):
+    torch.manual_seed(seed)
+    given = [torch.randn(1, HEADS, tokens, HEAD_DIM) for _ in range(3)]
+    given.append(torch.ones(tokens, tokens, dtype=torch.bool).tril())
+    return ratios(MASKS, given, rounds)
+
+
+def peak_mib(way, seed, tokens):
+    """MiB that one call adds at its peak to a process where nothing of this size ran before."""
+    receive, send = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(
+        target=_peak, args=(way, seed, tokens, send)
+    )
+    child.start()
+    peak = receive.recv()
+    child.join()
+    return peak
+
+
+def _peak(way, seed, tokens, send):
     torch.manual_seed(seed)
     call = WAYS[way]
     call(*(torch.randn(1, HEADS, 8, HEAD_DIM) for _ in range(3)))  # load what is loaded once
-    peaks = []
-    for tokens in LENGTHS:
-        q, k, v = (torch.randn(1, HEADS, tokens, HEAD_DIM) for _ in range(3))
-        Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
-        before = status_kib("VmRSS")
-        call(q, k, v)
-        peaks.append(max(status_kib("VmHWM") - before, 4) / 1024)  # one page is the least to see
-    return peaks
+    q, k, v = (torch.randn(1, HEADS, tokens, HEAD_DIM) for _ in range(3))
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    before = status_kib("VmRSS")
+    call(q, k, v)
+    send.send((status_kib("VmHWM") - before) / 1024)
 
 
 def status_kib(entry):
@@ -77,24 +107,45 @@ def status_kib(entry):
 
 
 def run(condition, seed, log, scale):
-    if "shape" in condition:
-        return Outcome(ratios_to_bmm(condition["shape"], seed, max(3, round(ROUNDS * scale))))
-    return Outcome({"peak_mib": peak_mib(condition["way"], seed)})
+    if condition["measured"] == "memory":
+        peaks = {way: [peak_mib(way, seed, scaled(n, scale)) for n in LENGTHS] for way in WAYS}
+        return Outcome({f"peak_{way}": values for way, values in peaks.items()})
+    found = [spelled(shape, seed, scaled(ROUNDS["spellings"], scale)) for shape in SHAPES]
+    masks = masked(seed, scaled(ROUNDS["causal"], scale), scaled(CAUSAL_LENGTH, scale))
+    times = {f"{name}_to_bmm": [ratios[name] for ratios in found] for name in SPELLINGS}
+    return Outcome(times | {f"{mask}_to_unmasked": ratio for mask, ratio in masks.items()})
 
 
 EXPERIMENT = Experiment(
-    what="The time of matmul and einsum as a multiple of bmm's, and the peak memory of explicit "
-    "and fused attention.",
-    chosen_on="Nothing was chosen; every shape that was measured is shown.",
+    what="The time of matmul and einsum as a multiple of bmm's, the peak memory of explicit and "
+    "fused attention, and the time of fused attention with a causal mask.",
+    chosen_on="Nothing was chosen; every size that was measured is shown.",
     metrics={
-        "matmul_to_bmm": "time of matmul over the time of bmm, median of interleaved rounds",
-        "einsum_to_bmm": "time of einsum over the time of bmm, median of interleaved rounds",
-        "peak_mib": "peak memory that one attention call adds to its process, MiB, by length",
+        "matmul_to_bmm": "time of matmul over the time of bmm, median of interleaved rounds, "
+        "by shape",
+        "einsum_to_bmm": "time of einsum over the time of bmm, median of interleaved rounds, "
+        "by shape",
+        "is_causal_to_unmasked": "time of fused attention with is_causal=True over its time "
+        "without a mask, median of interleaved rounds",
+        "given_mask_to_unmasked": "the same with the causal mask given as a tensor",
+        "unmasked_again_to_unmasked": "the same without a mask in both, which shows the noise",
+        "peak_explicit": "peak memory that one explicit attention call adds to a process of its "
+        "own, MiB, by length",
+        "peak_fused": "the same for the fused call",
+        "peak_copy": "the same for a copy of the values, whose bytes are those of the output: "
+        "it shows what this measurement can see",
     },
-    conditions=[{"shape": s} for s in SHAPES] + [{"way": way} for way in WAYS],
+    conditions=[{"measured": "time"}, {"measured": "memory"}],
     seeds=range(5),
     run=run,
     data=lambda: {"none": checksum(torch.tensor(SHAPES and LENGTHS))},
-    settings={"lengths": LENGTHS, "heads": HEADS, "head_dim": HEAD_DIM, "rounds": ROUNDS},
+    settings={
+        "shapes": SHAPES,
+        "lengths": LENGTHS,
+        "heads": HEADS,
+        "head_dim": HEAD_DIM,
+        "causal_length": CAUSAL_LENGTH,
+        "rounds": ROUNDS,
+    },
     workers=1,
 )
