@@ -60,9 +60,7 @@ class Page:
     def texts(self, *, skip: tuple[str, ...] = ()) -> Iterator[tuple[Tag, str]]:
         """(parent, text) of each text node a reader sees, outside the elements in `skip`."""
         hidden = {"script", "style", "template", "noscript", "head"} | set(skip)
-        for text in (self.soup.body or self.soup).find_all(string=True):
-            if text.strip() and not any(parent.name in hidden for parent in text.parents):
-                yield text.parent, str(text)
+        return visible_texts(self.soup.body or self.soup, hidden)
 
     def finding(self, element: Tag | str, message: str) -> Finding:
         return Finding(self.name, element if isinstance(element, str) else show(element), message)
@@ -84,6 +82,16 @@ class Site:
             for name in names
             if name.parts[0] != "_static"
         }
+
+
+def visible_texts(tag: Tag, hidden: set[str]) -> Iterator[tuple[Tag, str]]:
+    """(parent, text) of each text below `tag`; elements named in `hidden` are not entered."""
+    for child in tag.children:
+        if not isinstance(child, Tag):
+            if child.strip():
+                yield tag, str(child)
+        elif child.name not in hidden:
+            yield from visible_texts(child, hidden)
 
 
 def show(tag: Tag) -> str:

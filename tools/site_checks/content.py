@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from bs4 import Tag
+
 from tools.site import Finding, Page, Site, shorten
 
 REMNANTS = {
@@ -59,10 +61,9 @@ def remnants(site: Site) -> Iterator[Finding]:
     """Nothing of the source's syntax is left in the text."""
     for page in site.pages.values():
         for parent, text in page.texts(skip=("pre", "code", "kbd")):
-            if parent.find_parent(class_="math") or "math" in parent.get("class", []):
-                continue
             for what, pattern in (REMNANTS | PLACEHOLDERS).items():
-                if found := pattern.search(text):
+                found = pattern.search(text)
+                if found and not in_formula(parent):
                     yield page.finding(
                         parent, f"{what} is left: {shorten(text[found.start() :].strip())!r}"
                     )
@@ -79,11 +80,16 @@ def remnants(site: Site) -> Iterator[Finding]:
         yield from _attributes(page)
 
 
+def in_formula(element: Tag) -> bool:
+    """Is this text part of a formula, whose source MathJax will read?"""
+    return "math" in element.get("class", []) or bool(element.find_parent(class_="math"))
+
+
 def _attributes(page: Page) -> Iterator[Finding]:
     for element in page.soup.find_all(True):
         for name in ("alt", "title", "aria-label", "href", "src", "content"):
-            value = element.get(name) or ""
-            if value.startswith("data:"):
+            value = element.get(name)
+            if not value or value.startswith("data:"):
                 continue
             for what, pattern in PLACEHOLDERS.items():
                 if pattern.search(value):
