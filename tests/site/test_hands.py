@@ -223,6 +223,7 @@ def test_the_type_is_the_books_own(open_page):
 
 
 CUT_OFF = """() => [...document.querySelectorAll('div.cell_input div.highlight pre')]
+    .filter(code => !code.closest('details, .admonition'))  // boxes are narrower
     .filter(code => code.scrollWidth > code.clientWidth + 1)
     .map(code => code.textContent.split('\\n').reduce((a, b) => a.length > b.length ? a : b))"""
 
