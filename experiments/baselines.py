@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
 from experiments.machinery.image_sets import checksums, image_set, root
 from experiments.machinery.measures import parameters
-from vitbook.data import STATISTICS, ImageSet, load_digits, load_torchvision, standardise
+from vitbook.data import STATISTICS, ImageSet, load_digits, load_torchvision, normalize
 from vitbook.training import TrainConfig, evaluate, train
 
 # The images of `norm_placement` and `digits`; of `patch_sizes`, `block_ablation`, `pooling`,
@@ -17,9 +17,9 @@ WHOLE = ("mnist", "fashion-mnist", "cifar10")
 SMALL = "10,000 of fashion-mnist"
 SETS = ("digits", SMALL, *WHOLE)
 PARTS = {  # to learn from and to choose on in the trials; then to learn from, and to test on
-    "digits": ("fit", "validation", "train", "test"),
+    "digits": ("train", "validation", "trainval", "test"),
     SMALL: ("train", "validation", "train", "test"),
-    **dict.fromkeys(WHOLE, ("fit", "validation", "fit", "test")),
+    **dict.fromkeys(WHOLE, ("train", "validation", "train", "test")),
 }
 EPOCHS = {"digits": 50, SMALL: 20, **dict.fromkeys(WHOLE, 5)}
 RATES, FURTHER = (1e-3, 3e-3, 1e-2), 3.0  # where the least or the largest is best: further that way
@@ -30,13 +30,13 @@ MOVED = ("digits", SMALL)  # their test images are also mirrored, and shifted by
 
 
 def images_of(name: str, part: str, scale: float = 1.0) -> ImageSet:
-    """Standardised images (n, C, H, W) and labels (n,), as the other experiments take them."""
+    """Normalised images (n, C, H, W) and labels (n,), as the other experiments take them."""
     if name == SMALL:
         return image_set("fashion-mnist", part, scale)
     load = load_digits if name == "digits" else lambda part: load_torchvision(name, root(), part)
     images, labels = load(part)
     kept = scaled(len(labels), scale)  # all, but for a trial
-    return ImageSet(standardise(images[:kept], *STATISTICS[name]), labels[:kept])
+    return ImageSet(normalize(images[:kept], *STATISTICS[name]), labels[:kept])
 
 
 def logistic_regression(
@@ -124,11 +124,11 @@ def run(condition: dict, seed: int, log, scale: float) -> Outcome:
 
 def data() -> dict[str, str]:
     """Checksums under the names, and of the tensors, that the other records have."""
-    digits = {f"digits, {part}": checksum(*load_digits(part)) for part in ("train", "test")}
+    digits = {f"digits, {part}": checksum(*load_digits(part)) for part in ("trainval", "test")}
     whole = {
         f"{name} whole, {part}": checksum(*load_torchvision(name, root(), part))
         for name in WHOLE
-        for part in ("fit", "validation", "test")
+        for part in ("train", "validation", "test")
     }
     return {**digits, **checksums("fashion-mnist"), **whole}
 
@@ -162,7 +162,7 @@ EXPERIMENT = Experiment(
         "epochs": EPOCHS,
         "batch_size": BATCH,
         "model": "one linear layer that starts from zero; the loop and the AdamW of the ViTs",
-        "distance": "Euclidean, on standardised pixels",
+        "distance": "Euclidean, on normalised pixels",
     },
     replay=({"data": "digits", "model": "logistic regression"}, 0),
 )

@@ -43,9 +43,9 @@ def nearest_neighbours() -> Outcome:
         model = KNeighborsClassifier(k).fit(learn.images.flatten(1), learn.labels)
         return float(model.score(answer.images.flatten(1), answer.labels))
 
-    fit, validation = load_digits("fit"), load_digits("validation")
-    k = max(NEIGHBOURS, key=lambda k: accuracy(k, fit, validation))
-    metrics = {"test_accuracy": accuracy(k, load_digits("train"), load_digits("test"))}
+    learned, validation = load_digits("train"), load_digits("validation")
+    k = max(NEIGHBOURS, key=lambda k: accuracy(k, learned, validation))
+    metrics = {"test_accuracy": accuracy(k, load_digits("trainval"), load_digits("test"))}
     return Outcome({**metrics, "neighbours": k})
 
 
@@ -58,7 +58,7 @@ CLASSIFIER = Classifier(
     build=build,
     images=lambda part, scale: load_digits(part),  # few enough for a trial run, too
     recipe=RECIPE,
-    trial_parts=("fit", "validation"),
+    learn_from="trainval",
 )
 
 
@@ -80,7 +80,7 @@ EXPERIMENT = Experiment(
     conditions=[{"model": "vit"}, {"model": "cnn"}],
     seeds=range(5),
     run=run,
-    data=lambda: {f"digits, {part}": checksum(*load_digits(part)) for part in ("train", "test")},
+    data=lambda: {f"digits, {part}": checksum(*load_digits(part)) for part in ("trainval", "test")},
     settings={"model": MODEL, "training": RECIPE, "neighbours": NEIGHBOURS},
     replay=({"model": "vit"}, 0),
     keep={"vit": ({"model": "vit"}, 0)},

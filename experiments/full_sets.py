@@ -37,14 +37,15 @@ GIVEN = {
     },
 }
 SETTINGS = {
-    name: settings_of({"data": name, "learn_from": "fit", **given}) for name, given in GIVEN.items()
+    name: settings_of({"data": name, "learn_from": "train", **given})
+    for name, given in GIVEN.items()
 }
-PARTS = ("fit", "validation", "test")
+PARTS = ("train", "validation", "test")
 
 
 def command(name: str) -> str:
     """The line that trains the same model; `python -m vitbook evaluate` then tests it."""
-    words = [f"python -m vitbook train --data {name} --learn-from fit"]
+    words = [f"python -m vitbook train --data {name} --learn-from train"]
     for option, value in GIVEN[name].items():
         option = option.replace("_", "-")
         words.append(f"--{option}" if value is True else f"--{option} {value}")
@@ -52,24 +53,24 @@ def command(name: str) -> str:
 
 
 def images_of(name: str, part: str, scale: float = 1.0) -> ImageSet:
-    """One part of a data set, standardised; for a trial only its first images."""
+    """One part of a data set, normalised; for a trial only its first images."""
     images, labels = load_part(SETTINGS[name], part, root())
     kept = scaled(len(labels), scale)
     return ImageSet(images[:kept], labels[:kept])
 
 
 def trained(settings: dict, log, scale: float = 1.0):
-    """A model after training on the fit part, and the rows of its training."""
+    """A model that learned from nine tenths of the training images, and its rows."""
     name = settings["data"]
-    fit, validation = images_of(name, "fit"), images_of(name, "validation", scale)
+    learned, validation = images_of(name, "train"), images_of(name, "validation", scale)
     config = train_config(settings)
-    steps = scaled(config.total_steps(len(fit.labels)), scale)
+    steps = scaled(config.total_steps(len(learned.labels)), scale)
     if scale < 1:
         config = replace(config, batch_size=scaled(config.batch_size, scale))
     model = build_model(settings)
     history = train(
         model,
-        *fit,
+        *learned,
         replace(config, epochs=None, steps=steps),
         augment=augment(settings),
         loss_function=logged(log, config.label_smoothing),

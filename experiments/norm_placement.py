@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
-from vitbook.data import STATISTICS, ImageSet, load_digits, standardise
+from vitbook.data import STATISTICS, ImageSet, load_digits, normalize
 from vitbook.vit import VisionTransformer
 
 MODEL = {
@@ -41,7 +41,7 @@ RATES = {  # chosen with the warm-up; without it everything else stays
 def digits(part: str, scale: float = 1.0) -> ImageSet:
     images, labels = load_digits(part)
     kept = scaled(len(labels), scale)  # all, but for a trial
-    return ImageSet(standardise(images[:kept], *STATISTICS["digits"]), labels[:kept])
+    return ImageSet(normalize(images[:kept], *STATISTICS["digits"]), labels[:kept])
 
 
 def build(norm: str, depth: int, seed: int) -> VisionTransformer:
@@ -64,6 +64,7 @@ CLASSIFIER = Classifier(
     build=lambda norm, depth, warmup, seed: build(norm, depth, seed),
     images=digits,
     recipe=RECIPE,
+    learn_from="trainval",
     settings=lambda condition: {
         "learning_rate": RATES[condition["norm"], condition["depth"]],
         "warmup_steps": WARMUP if condition["warmup"] else 0,
@@ -73,7 +74,7 @@ CLASSIFIER = Classifier(
 
 def run(condition: dict, seed: int, log, scale: float) -> Outcome:
     """Train one model and test it; look at its gradients before and after."""
-    learned = digits("train", scale)
+    learned = digits("trainval", scale)
     before = gradient_by_layer(build(condition["norm"], condition["depth"], seed), *learned)
     model, losses = CLASSIFIER.fit(condition, seed, log, scale)
     metrics = {
@@ -103,7 +104,7 @@ EXPERIMENT = Experiment(
     ],
     seeds=range(5),
     run=run,
-    data=lambda: {f"digits, {part}": checksum(*load_digits(part)) for part in ("train", "test")},
+    data=lambda: {f"digits, {part}": checksum(*load_digits(part)) for part in ("trainval", "test")},
     settings={
         "model": MODEL,
         "training": {**RECIPE, "warmup_steps": WARMUP},

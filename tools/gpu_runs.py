@@ -4,7 +4,7 @@
     make gpu-runs ARGS=--plan                      only print the commands and the models' sizes
     python -m tools.gpu_runs mnist --seeds 3 4     a part; what is done is not done again
 
-Each run learns from nine tenths of the training images ("fit"). What is looked at on the way, the
+Each run learns from nine tenths of the training images ("train"). What is looked at on the way, the
 time to an accuracy too, is looked at on the tenth that is left out ("validation"). The test images
 are looked at once, when a run has ended, and choose nothing. A run that was stopped goes on from
 its last checkpoint, and each seed's result is kept as soon as it is there.
@@ -59,7 +59,7 @@ def parameters(name: str) -> int:
 
 def command(name: str, seed: int, options: argparse.Namespace) -> list[str]:
     """What trains the model of one run, without ``python -m vitbook``."""
-    words = ["train", "--data", name, "--root", options.root, "--download", "--learn-from", "fit"]
+    words = ["train", "--data", name, "--root", options.root, "--download", "--learn-from", "train"]
     for setting, value in {**RUNS[name].settings, "seed": seed}.items():
         words.append(f"--{setting.replace('_', '-')}")
         words += [] if value is True else [str(value)]

@@ -40,7 +40,8 @@ class Classifier:
         recipe: arguments of `TrainConfig`, with `steps` and `batch_size`.
         settings: further ones of a condition; those that a search has chosen come by themselves.
         options: further arguments of `train` for a condition (`augment`, `schedule`).
-        trial_parts: what a trial learns from, and what it is judged on.
+        learn_from: the part that a run learns from. A trial learns from "train" and is judged on
+            "validation".
     """
 
     build: Callable[..., nn.Module]
@@ -48,7 +49,7 @@ class Classifier:
     recipe: dict
     settings: Callable[[dict], dict] = lambda condition: {}
     options: Callable[[dict], dict] = lambda condition: {}
-    trial_parts: tuple[str, str] = ("train", "validation")
+    learn_from: str = "train"
 
     def steps(self, condition: dict) -> int:
         """How many updates a run of a condition makes."""
@@ -61,11 +62,14 @@ class Classifier:
         log: Callable[[float], None],
         scale: float = 1.0,
         *,
-        part: str = "train",
+        part: str | None = None,
         length: float = 1.0,
         **chosen,
     ) -> tuple[nn.Module, list[float]]:
-        """Train one model: it and the loss of each step. `length` is a share of the steps."""
+        """Train one model: it and the loss of each step. `length` is a share of the steps.
+
+        `part` is what it learns from, if not what a run learns from.
+        """
         model = self.build(seed=seed, **condition)
         given = {**self.recipe, **self.settings(condition), **chosen, "seed": seed}
         given["steps"] = scaled(given["steps"], scale * length)
@@ -73,7 +77,7 @@ class Classifier:
         config = TrainConfig(**given)
         history = train(
             model,
-            *self.images(part, scale),
+            *self.images(part or self.learn_from, scale),
             config,
             loss_function=logged(log, config.label_smoothing),
             progress=False,
@@ -84,7 +88,7 @@ class Classifier:
     def measure(self, model: nn.Module, losses: list[float], scale: float = 1.0) -> dict:
         """What `METRICS` names."""
         result = evaluate(model, *self.images("test", scale))
-        known = (part[:KNOWN] for part in self.images("train", scale))
+        known = (part[:KNOWN] for part in self.images(self.learn_from, scale))
         return {
             "test_accuracy": result.accuracy,
             "test_loss": result.loss,
@@ -100,9 +104,8 @@ class Classifier:
 
     def trial(self, condition: dict, seed: int, log, scale: float, *, length: float, **tried):
         """Train one model with a setting on trial, and judge it on validation images."""
-        learn_from, judge_on = self.trial_parts
-        model, _ = self.fit(condition, seed, log, scale, part=learn_from, length=length, **tried)
-        result = evaluate(model, *self.images(judge_on, scale))
+        model, _ = self.fit(condition, seed, log, scale, part="train", length=length, **tried)
+        result = evaluate(model, *self.images("validation", scale))
         return {"validation_loss": result.loss, "validation_accuracy": result.accuracy}
 
 

@@ -12,12 +12,11 @@ from pathlib import Path
 import torch
 
 from experiments.machinery.experiment import FOLDER, checksum, scaled
-from vitbook.data import STATISTICS, DataError, ImageSet, load_torchvision, standardise
+from vitbook.data import STATISTICS, DataError, ImageSet, load_torchvision, normalize
 
 NAMES = ("mnist", "fashion-mnist")
 PARTS = ("train", "validation", "test")
 PER_CLASS = {"train": 1000, "validation": 500}
-SOURCE = {"train": "fit", "validation": "validation", "test": "test"}  # load_torchvision's parts
 SEED = 0
 
 
@@ -27,7 +26,7 @@ def root() -> Path:
 
 
 def image_set(name: str, part: str, scale: float = 1.0) -> ImageSet:
-    """Standardised images (n, 1, 28, 28) and labels (n,).
+    """Normalised images (n, 1, 28, 28) and labels (n,).
 
     "train" has 1,000 images of each class and "validation" 500 of each, both out of the official
     60,000, without an image in common; "test" are the official 10,000.
@@ -43,7 +42,7 @@ def image_set(name: str, part: str, scale: float = 1.0) -> ImageSet:
     if name not in NAMES or part not in PARTS:
         raise ValueError(f"there are {NAMES} with {PARTS}, not {name!r} with {part!r}")
     try:
-        images, labels = load_torchvision(name, root(), SOURCE[part])
+        images, labels = load_torchvision(name, root(), part)
     except DataError as error:
         raise DataError(
             f"this experiment needs the images of {name}: fetch them with `python -m "
@@ -54,7 +53,7 @@ def image_set(name: str, part: str, scale: float = 1.0) -> ImageSet:
         index = torch.arange(scaled(len(labels), scale))
     else:
         index = chosen(labels, scaled(PER_CLASS[part], scale))
-    return ImageSet(standardise(images[index], *STATISTICS[name]), labels[index])
+    return ImageSet(normalize(images[index], *STATISTICS[name]), labels[index])
 
 
 def chosen(labels: torch.Tensor, per_class: int) -> torch.Tensor:

@@ -24,7 +24,7 @@ def test_the_command_asks_for_the_same_run(script, name):
     options = vars(parser.parser().parse_args(words[3:]))
     given = {key: value for key, value in options.items() if key not in train.WHERE}
     assert settings_of(given) == script.SETTINGS[name]
-    assert script.SETTINGS[name]["learn_from"] == "fit"
+    assert script.SETTINGS[name]["learn_from"] == "train"
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_the_plan_prints_commands_that_the_program_understands(capsys):
         assert words[:4] == ["python", "-m", "vitbook", "train"]
         options = vars(parser().parse_args(words[3:]))
         settings = settings_of({k: v for k, v in options.items() if k in ("data", "learn_from")})
-        assert settings["learn_from"] == "fit"  # the test images choose nothing
+        assert settings["learn_from"] == "train"  # the test images choose nothing
         given = {**RUNS[options["data"]].settings, "seed": options["seed"]}
         assert {name: options[name] for name in given} == given
         assert train_config({**settings, **given}).precision == "bf16"

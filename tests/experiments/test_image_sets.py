@@ -110,7 +110,7 @@ def test_without_the_variable_the_folder_is_that_of_the_repository(monkeypatch):
 
 BAD_INPUT = [
     ("name", lambda: image_set("cifar10", "train"), "not 'cifar10' with 'train'"),
-    ("part", lambda: image_set("mnist", "fit"), "not 'mnist' with 'fit'"),
+    ("part", lambda: image_set("mnist", "trainval"), "not 'mnist' with 'trainval'"),
     ("few", lambda: chosen(torch.tensor([3, 3, 5]), 2), "class 5 has 1 images, 2 are needed"),
 ]
 

@@ -29,6 +29,7 @@ from vitbook.command.recipes import (
     settings_of,
     train_config,
 )
+from vitbook.command.runs import stored_run
 from vitbook.data import load_digits
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
@@ -87,7 +88,7 @@ def test_training_says_what_it_does_and_how_it_goes(tmp_path, capsys):
 
 
 def test_settings_are_chosen_on_validation_images_that_were_not_learned_from(tmp_path, capsys):
-    words = ["--learn-from", "fit", "--steps", 1, "--out", tmp_path / "a"]
+    words = ["--learn-from", "train", "--steps", 1, "--out", tmp_path / "a"]
     text = output(capsys, "train", *SMALL, *words)
     assert "1,151 images" in text
     assert "validation accuracy" in text
@@ -299,6 +300,26 @@ def test_a_run_of_the_time_before_architectures_is_resumed_evaluated_and_drawn(
     assert "right, accuracy" in output(capsys, "evaluate", old)
     output(capsys, "attention", 7, "--run", old, "--out", tmp_path / "seven.png")
     output(capsys, "train", "--resume", "--out", old, "--architecture", "vit")
+
+
+@pytest.mark.parametrize(("word", "part"), [("fit", "train"), ("train", "trainval"), (None, None)])
+def test_a_run_from_before_the_parts_were_renamed_learns_from_the_same_images(
+    word, part, tmp_path, capsys
+):
+    out = tmp_path / "run"
+    part = part or "trainval"  # the default, then and now
+    output(capsys, "train", *SMALL, "--steps", 1, "--learn-from", part, "--out", out)
+    run_json = json.loads((out / "run.json").read_text())
+    assert run_json.pop("format") == 2
+    run_json["settings"]["learn_from"] = word
+    if word is None:
+        del run_json["settings"]["learn_from"]
+    (out / "run.json").write_text(json.dumps(run_json))
+    assert stored_run(out)["settings"]["learn_from"] == part
+    output(capsys, "train", "--resume", "--out", out, "--learn-from", part)  # the same images
+    other = {"train": "trainval", "trainval": "train"}[part]
+    text = message(capsys, "train", "--resume", "--out", out, "--learn-from", other)
+    assert f"learn_from was {part}, now {other}" in text
 
 
 RELATIVES = {

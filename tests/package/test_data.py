@@ -10,10 +10,10 @@ from vitbook.data import (
     augmentation,
     load_digits,
     matching_pairs,
+    normalize,
     pointer,
     random_flip,
     random_shift,
-    standardise,
     stratified_split,
 )
 from vitbook.data.glyphs import covered_patches, glyphs
@@ -34,9 +34,9 @@ def generator(seed=0):
 
 
 DIGITS = [
-    ("train", 1438, "09311844"),
+    ("trainval", 1438, "09311844"),
     ("test", 359, "b7dc09d5"),
-    ("fit", 1151, "7d9946cb"),
+    ("train", 1151, "7d9946cb"),
     ("validation", 287, "040f75af"),
 ]
 
@@ -50,7 +50,7 @@ def test_digits_are_divided_in_the_same_way_forever(part, count, expected):
 
 
 def test_digits_lie_between_0_and_1_and_use_the_whole_range():
-    images, labels = load_digits("train")
+    images, labels = load_digits("trainval")
     assert images.dtype == torch.float32
     assert labels.dtype == torch.int64
     assert images.min() == 0
@@ -62,14 +62,14 @@ def test_no_digit_is_on_two_sides():
     rows = {
         part: {image.numpy().tobytes() for image in load_digits(part).images} for part, *_ in DIGITS
     }
-    assert not rows["train"] & rows["test"]
-    assert not rows["fit"] & rows["validation"]
-    assert rows["fit"] | rows["validation"] == rows["train"]
+    assert not rows["trainval"] & rows["test"]
+    assert not rows["train"] & rows["validation"]
+    assert rows["train"] | rows["validation"] == rows["trainval"]
 
 
 def test_each_class_gives_the_same_share_to_the_test_part():
-    train, test = load_digits("train").labels.bincount(), load_digits("test").labels.bincount()
-    assert (test / (train + test) - 0.2).abs().max() < 0.003
+    learned, test = (load_digits(part).labels.bincount() for part in ("trainval", "test"))
+    assert (test / (learned + test) - 0.2).abs().max() < 0.003
 
 
 # --- splits
@@ -230,21 +230,21 @@ def test_what_a_shift_brings_in_has_the_value_of_fill():
 
 
 @pytest.mark.parametrize("name", ["digits", "cifar10"])
-def test_standardised_channels_have_mean_0_and_deviation_1(name):
+def test_normalised_channels_have_mean_0_and_deviation_1(name):
     mean, std = STATISTICS[name]
     images = load_digits().images if name == "digits" else torch.rand(50, 3, 9, 7)
     if name == "cifar10":
         mean, std = images.mean((0, 2, 3)), images.transpose(0, 1).flatten(1).std(dim=1)
-    out = standardise(images, mean, std)
+    out = normalize(images, mean, std)
     assert out.mean((0, 2, 3)).abs().max() < 1e-3
     assert (out.transpose(0, 1).flatten(1).std(dim=1) - 1).abs().max() < 1e-3
 
 
-def test_uint8_images_are_standardised_as_shares_of_255():
+def test_uint8_images_are_normalised_as_shares_of_255():
     images = torch.randint(256, (4, 3, 5, 6), generator=generator()).byte()
     mean, std = STATISTICS["cifar10"]
-    expected = standardise(images.float() / 255, mean, std)
-    torch.testing.assert_close(standardise(images, mean, std), expected)
+    expected = normalize(images.float() / 255, mean, std)
+    torch.testing.assert_close(normalize(images, mean, std), expected)
 
 
 def test_a_flip_mirrors_about_half_of_the_images_and_no_rows():

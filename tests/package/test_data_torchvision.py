@@ -117,11 +117,12 @@ def test_a_server_serves_as_a_mirror_and_the_next_load_needs_none(name, tmp_path
 @pytest.mark.parametrize("name", ["mnist", "cifar10"])
 def test_a_tenth_of_each_training_class_validates(name, tmp_path, server):
     whole = fetched(name, tmp_path, server)
-    fit, validation = (load_torchvision(name, tmp_path, part) for part in ("fit", "validation"))
+    train, validation = (load_torchvision(name, tmp_path, p) for p in ("train", "validation"))
     assert validation.labels.bincount().tolist() == [1] * 4
-    assert len(fit.labels) == TRAIN - 4
+    assert len(train.labels) == TRAIN - 4
     rows = {image.numpy().tobytes() for image in whole.images}
-    assert {image.numpy().tobytes() for image in torch.cat([fit.images, validation.images])} == rows
+    both = torch.cat([train.images, validation.images])
+    assert {image.numpy().tobytes() for image in both} == rows
 
 
 def test_archives_alone_are_enough(tmp_path, mirror, server):

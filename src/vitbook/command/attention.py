@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from vitbook.command.recipes import SHAPES, load_part
 from vitbook.command.runs import trained_model
-from vitbook.data import STATISTICS, standardise
+from vitbook.data import STATISTICS, normalize
 from vitbook.inspection import attention_maps, attention_rollout
 from vitbook.plotting import figure_png, show_attention, show_rollout
 
@@ -59,7 +59,7 @@ def read_picture(path: Path, settings: dict, *, invert: bool = False) -> Tensor:
     pixels = torch.tensor(np.asarray(picture), dtype=torch.float32).reshape(*size, -1) / 255
     pixels = (1 - pixels if invert else pixels).permute(2, 0, 1)  # (C, S, S)
     statistics = STATISTICS.get(settings["data"])
-    return pixels if statistics is None else standardise(pixels[None], *statistics)[0]
+    return pixels if statistics is None else normalize(pixels[None], *statistics)[0]
 
 
 def attention_figure(

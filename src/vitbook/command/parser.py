@@ -95,7 +95,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Train a Vision Transformer or a relative. What is not said comes from the data set's "
         "recipe. The test images are looked at after each epoch but choose nothing; choose "
-        "settings with --learn-from fit, which keeps validation images apart."
+        "settings with --learn-from train, which keeps validation images apart."
     )
     unset = argparse.SUPPRESS  # so that a resumed run can tell what was said from what was not
     data = parser.add_argument_group("data")
@@ -103,7 +103,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     data.add_argument("--download", action="store_true", help="fetch what --root lacks")
     data.add_argument("--mirror", metavar="URL", help="fetch the archives from there")
     data.add_argument(
-        "--learn-from", choices=("train", "fit"), default=unset, help="default: train"
+        "--learn-from", choices=("trainval", "train"), default=unset, help="default: trainval"
     )
     data.add_argument("--shift", type=int, metavar="PIXELS", default=unset, help="random shifts")
     data.add_argument("--flip", action=argparse.BooleanOptionalAction, default=unset)

@@ -21,8 +21,8 @@ from vitbook.data import (
     load_digits,
     load_torchvision,
     matching_pairs,
+    normalize,
     pointer,
-    standardise,
 )
 from vitbook.data.splits import PARTS
 from vitbook.training import TrainConfig
@@ -37,7 +37,9 @@ SHAPES = {
     "cifar10": {"image_size": 32, "in_channels": 3, "num_classes": 10},
 }
 DOWNLOADED = ("mnist", "fashion-mnist", "cifar10")
-GENERATED = {"fit": (20_000, 0), "train": (20_000, 0), "validation": (2_000, 1), "test": (2_000, 2)}
+# How many images, and the seed that draws them; whoever learns from "trainval" learns from "train".
+GENERATED = {"train": (20_000, 0), "validation": (2_000, 1), "test": (2_000, 2)}
+GENERATED["trainval"] = GENERATED["train"]
 
 MODELS = {  # the sizes; each architecture reads those it has
     "tiny": {"embed_dim": 64, "depth": 3, "num_heads": 4, "mlp_ratio": 2.0},
@@ -54,7 +56,7 @@ COMMON: dict[str, Any] = {
     "dropout": 0.0,
     **DEFAULTS,
 }
-COMMON |= {"shift": 0, "flip": False, "learn_from": "train"}
+COMMON |= {"shift": 0, "flip": False, "learn_from": "trainval"}
 COMMON |= {
     field.name: field.default
     for field in dataclasses.fields(TrainConfig)
@@ -90,7 +92,7 @@ def settings_of(given: dict) -> dict:
         given: "data", and whatever differs from that data set's recipe: the "architecture", the
             name of its size as "model", or arguments of that architecture, of
             :class:`~vitbook.training.TrainConfig` and of :func:`~vitbook.data.augmentation`.
-            "learn_from" is "train", or "fit" to keep the validation images apart.
+            "learn_from" is "trainval", or "train" to keep the validation images apart.
 
     Returns:
         A dict of plain values, complete, without what only other architectures have.
@@ -103,7 +105,7 @@ def settings_of(given: dict) -> dict:
     model = require.one_of("model", given.get("model", recipe["model"]), tuple(MODELS))
     sizes = MODELS[model] if "model" in given else {**MODELS[model], **recipe}
     settings = {**recipe, **sizes, **given, "model": model}
-    require.one_of("learn_from", settings["learn_from"], ("train", "fit"))
+    require.one_of("learn_from", settings["learn_from"], ("trainval", "train"))
     if "steps" in given and "epochs" not in given:
         del settings["epochs"]
     return only_its_own(settings, given)
@@ -121,12 +123,12 @@ def load_part(
 
     Args:
         settings: Of the run.
-        part: "train", "fit", "validation" or "test".
+        part: "train", "validation", "trainval" or "test".
         root, download, mirror: As for :func:`~vitbook.data.load_torchvision`; not used by data
             that is always there.
 
     Returns:
-        Float images, standardised where they are photographs or scans, and labels.
+        Float images, normalised where they are photographs or scans, and labels.
     """
     require.one_of("part", part, PARTS)
     data = settings["data"]
@@ -143,7 +145,7 @@ def load_part(
         )
     else:
         images, labels = load_torchvision(data, root, part, download=download, mirror=mirror)
-    return ImageSet(standardise(images, *STATISTICS[data]), labels)
+    return ImageSet(normalize(images, *STATISTICS[data]), labels)
 
 
 def build_model(settings: dict) -> nn.Module:

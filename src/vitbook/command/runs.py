@@ -14,13 +14,17 @@ from vitbook.weights import load_weights
 
 
 def stored_run(out: Path) -> dict:
-    """The settings of a run, and the folder of its data; an older run lacks newer settings."""
+    """The settings of a run, and the folder of its data; an older run is read in today's words."""
     path = out / "run.json"
     if not path.is_file():
         raise ValueError(f"{out} holds no run: there is no {path}; train one with --out {out}")
     try:
         run = json.loads(path.read_text(encoding="utf-8"))
-        return {"settings": settings_of(run["settings"]), "root": run["root"]}
+        settings = run["settings"]
+        if "format" not in run:  # before format 2 the parts had other names
+            part = settings.get("learn_from", "train")
+            settings["learn_from"] = {"train": "trainval", "fit": "train"}[part]
+        return {"settings": settings_of(settings), "root": run["root"]}
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise ValueError(
             f"{path} is damaged ({error!r}); train again into another folder"
@@ -31,7 +35,7 @@ def write_run(out: Path, settings: dict, root: str | None) -> None:
     """Keep what describes a run beside its weights."""
     out.mkdir(parents=True, exist_ok=True)
     root = None if root is None else str(Path(root).expanduser().resolve())
-    run = {"vitbook": vitbook.__version__, "settings": settings, "root": root}
+    run = {"vitbook": vitbook.__version__, "format": 2, "settings": settings, "root": root}
     write_atomically(out / "run.json", (json.dumps(run, indent=2) + "\n").encode())
 
 

@@ -37,7 +37,7 @@ def train(options: argparse.Namespace) -> None:
         settings, root = _settings(options, out, device)
         config, model = train_config(settings), build_model(settings).to(device)
         images, labels = _learned(options, settings, root)
-        part = "test" if settings["learn_from"] == "train" else "validation"
+        part = "test" if settings["learn_from"] == "trainval" else "validation"
         evaluate_on = load_part(settings, part, root)
         folder = RunFolder(
             out,

@@ -8,9 +8,9 @@ from vitbook.data.torchvision_sets import DataError, load_torchvision
 from vitbook.data.transforms import (
     STATISTICS,
     augmentation,
+    normalize,
     random_flip,
     random_shift,
-    standardise,
 )
 
 __all__ = [
@@ -23,9 +23,9 @@ __all__ = [
     "load_digits",
     "load_torchvision",
     "matching_pairs",
+    "normalize",
     "pointer",
     "random_flip",
     "random_shift",
-    "standardise",
     "stratified_split",
 ]

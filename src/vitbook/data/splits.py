@@ -8,11 +8,11 @@ from torch import Tensor
 
 from vitbook import require
 
-PARTS = ("train", "fit", "validation", "test")
+PARTS = ("train", "validation", "trainval", "test")
 
 
 class ImageSet(NamedTuple):
-    """Images with their labels; unpacks as ``images, labels = load_digits("train")``.
+    """Images with their labels; unpacks as ``images, labels = load_digits("test")``.
 
     Args:
         images: (n, C, H, W), float in [0, 1] or uint8 in 0 ... 255.
@@ -51,8 +51,8 @@ def stratified_split(labels: Tensor, share: float, seed: int) -> tuple[Tensor, T
 
 
 def part_of_training(training: ImageSet, part: str, share: float, seed: int) -> ImageSet:
-    """The whole training set ("train"), or one side of its division ("fit" or "validation")."""
-    if part == "train":
+    """The whole training set ("trainval"), or a side of its division ("train", "validation")."""
+    if part == "trainval":
         return training
     index = stratified_split(training.labels, share, seed)[part == "validation"]
     return ImageSet(training.images[index], training.labels[index])

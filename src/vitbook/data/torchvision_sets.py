@@ -25,7 +25,7 @@ class DataError(OSError):
 def load_torchvision(
     name: str,
     root: str | os.PathLike,
-    part: str = "train",
+    part: str = "trainval",
     *,
     download: bool = False,
     mirror: str | None = None,
@@ -33,14 +33,14 @@ def load_torchvision(
     """One part of MNIST, Fashion-MNIST or CIFAR-10, whole in memory.
 
     The files lie in ``root`` as torchvision puts them there (``MNIST/raw``, ``FashionMNIST/raw``,
-    ``cifar-10-batches-py``) and are checked at each load. "test" are the official test images;
-    "validation" is a tenth of each class of the training images, always the same, and "fit" the
-    rest of them.
+    ``cifar-10-batches-py``) and are checked at each load. "test" are the official test images,
+    "trainval" the official training images; "validation" is a tenth of each class of these, always
+    the same, and "train" the rest of them.
 
     Args:
         name: "mnist", "fashion-mnist" or "cifar10".
         root: Folder of the data sets.
-        part: "train", "test", "fit" or "validation".
+        part: "train", "validation", "trainval" or "test".
         download: Whether to fetch what is missing or damaged; the folder is made if need be.
         mirror: Address of a folder that holds the same archives, instead of the official ones.
 

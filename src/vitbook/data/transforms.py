@@ -17,7 +17,7 @@ STATISTICS = {
 }
 
 
-def standardise(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
+def normalize(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
     """Shift and scale each channel: (x - mean) / std. A small ViT learns much faster from this.
 
     Args:
@@ -53,7 +53,7 @@ def random_shift(
         images: (B, C, H, W).
         generator: Where the shifts come from, on the CPU whatever device the images are on.
         pixels: The largest shift in each direction (padding, then a random crop).
-        fill: The value of the padding; black is no longer 0 in standardised images.
+        fill: The value of the padding; black is no longer 0 in normalised images.
 
     Returns:
         (B, C, H, W).
