@@ -13,7 +13,8 @@ from case import in_float64
 import vitcheck
 from vitcheck import CheckFailed
 
-MODULES = [m.name for m in pkgutil.iter_modules(vitcheck.__path__) if m.name != "trial"]
+ENGINE = {"trial", "cases", "checker", "values"}
+MODULES = [m.name for m in pkgutil.iter_modules(vitcheck.__path__) if m.name not in ENGINE]
 TABLES = {
     m.name: importlib.import_module(f"tables.{m.name}")
     for m in pkgutil.iter_modules(tables.__path__)

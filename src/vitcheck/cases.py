@@ -1,0 +1,348 @@
+"""Questions as data: what a function is called with, what it should give, what mistakes give.
+
+Public checks of an assignment and its grader read the same format. No code that solves a question
+is needed to check it, so none is handed out; no code that checks runs where an answer runs.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import json
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from vitcheck.values import Other, decode, difference, encode, fresh, in_words
+
+__all__ = [
+    "Assignment",
+    "Case",
+    "CaseError",
+    "Make",
+    "Mistake",
+    "Question",
+    "Verdict",
+    "compare",
+    "decode",
+    "encode",
+    "is_unanswered",
+    "read_cases",
+    "run_case",
+    "write_cases",
+]
+FORMAT = 1
+UNANSWERED = "not answered yet"
+_JSON, _TENSORS = "cases.json", "cases.safetensors"
+
+
+class CaseError(Exception):
+    """An answer cannot be called as the question says; the message is for who wrote it."""
+
+
+@dataclass(frozen=True)
+class Make:
+    """Build the answer's class and load these weights into it."""
+
+    name: str
+    kwargs: dict
+    weights: dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """What a known mistake gives, and the question to whoever made it."""
+
+    question: str
+    gives: Any
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call and its result.
+
+    ``name`` is the function, or with ``make`` the method, that is called with ``args`` and
+    ``kwargs``; with ``is_value`` it is a variable whose value is the answer.
+    """
+
+    id: str
+    stage: str
+    name: str
+    want: Any
+    points: float
+    public: bool = False
+    is_value: bool = False
+    make: Make | None = None
+    args: tuple = ()
+    kwargs: dict = field(default_factory=dict)
+    rtol: float = 1e-4
+    atol: float = 1e-5
+    mistakes: tuple[Mistake, ...] = ()
+    otherwise: str = "the numbers differ"
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question with its cases. A ``manual`` one is read by a person, who has the ``rubric``."""
+
+    id: str
+    title: str
+    points: float
+    minutes: int
+    difficulty: int
+    objective: str
+    defines: tuple[str, ...] = ()
+    manual: bool = False
+    rubric: str | None = None
+    cases: tuple[Case, ...] = ()
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """All questions of one drawn variant, for the release it was made with."""
+
+    assignment: str
+    variant: str
+    release: str
+    questions: tuple[Question, ...]
+
+    def __getitem__(self, question: str) -> Question:
+        for found in self.questions:
+            if found.id == question:
+                return found
+        known = ", ".join(q.id for q in self.questions)
+        raise KeyError(f"there is no question {question!r}; there are {known}")
+
+    def only(self, wanted: Callable[[Case], bool]) -> Assignment:
+        """The same with those cases only, such as ``lambda case: case.public``."""
+        questions = (
+            replace(q, cases=tuple(c for c in q.cases if wanted(c))) for q in self.questions
+        )
+        return replace(self, questions=tuple(questions))
+
+    def without_answers(self) -> Assignment:
+        """The same without results, mistakes and rubrics: what may lie where answers run."""
+        blank = {"want": None, "mistakes": (), "otherwise": ""}
+        questions = (
+            replace(q, rubric=None, cases=tuple(replace(c, **blank) for c in q.cases))
+            for q in self.questions
+        )
+        return replace(self, questions=tuple(questions))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a result is right, and if not a sentence or question about it."""
+
+    ok: bool
+    message: str = ""
+
+
+def write_cases(path: Path | io.BytesIO, assignment: Assignment) -> None:
+    """Write a zip with ``cases.json`` and ``cases.safetensors``; equal cases give equal bytes.
+
+    Raises:
+        ValueError: A case holds what is no value.
+    """
+    words, tensors = to_parts(assignment)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in ((_JSON, words), (_TENSORS, tensors)):
+            member = zipfile.ZipInfo(name)  # with a fixed date
+            archive.writestr(member, data, zipfile.ZIP_DEFLATED)
+
+
+def to_parts(assignment: Assignment) -> tuple[bytes, bytes]:
+    """The two files, for whoever puts them elsewhere."""
+    tensors: dict[str, Tensor] = {}
+    data = {
+        "format": FORMAT,
+        **{key: getattr(assignment, key) for key in ("assignment", "variant", "release")},
+        "questions": [_question_out(question, tensors) for question in assignment.questions],
+    }
+    return json.dumps(data, indent=1, allow_nan=False).encode(), save(tensors)
+
+
+def read_cases(source: Path | str | io.BytesIO) -> Assignment:
+    """Read what :func:`write_cases` wrote, from a zip, a folder, or an open file.
+
+    Raises:
+        ValueError: It is not there, damaged, or of another format.
+    """
+    what = str(source) if isinstance(source, Path | str) else "the data of the checks"
+    try:
+        if isinstance(source, Path | str) and Path(source).is_dir():
+            parts = [(Path(source) / name).read_bytes() for name in (_JSON, _TENSORS)]
+        else:
+            with zipfile.ZipFile(source) as archive:
+                parts = [archive.read(name) for name in (_JSON, _TENSORS)]
+        return from_parts(*parts)
+    except FileNotFoundError:
+        raise ValueError(f"{what} is not there") from None
+    except (OSError, KeyError, zipfile.BadZipFile, TypeError, SafetensorError) as error:
+        raise ValueError(f"{what} is damaged: {error}") from error
+
+
+def from_parts(words: bytes, tensors: bytes) -> Assignment:
+    """The other way from :func:`to_parts`. Raises ValueError, KeyError or TypeError if damaged."""
+    data, loaded = json.loads(words), load(tensors)
+    if data.get("format") != FORMAT:
+        raise ValueError(f"these cases have the format {data.get('format')!r}, not {FORMAT}")
+    return Assignment(
+        data["assignment"],
+        data["variant"],
+        data["release"],
+        tuple(_question_in(question, loaded) for question in data["questions"]),
+    )
+
+
+def to_text(assignment: Assignment) -> str:
+    """The zip as one line of letters, for a notebook's cell."""
+    file = io.BytesIO()
+    write_cases(file, assignment)
+    return base64.b85encode(file.getvalue()).decode()
+
+
+def from_text(text: str) -> Assignment:
+    """The other way from :func:`to_text`. Raises ValueError when the text was changed."""
+    try:
+        return read_cases(io.BytesIO(base64.b85decode("".join(text.split()))))
+    except (ValueError, binascii.Error) as error:
+        raise ValueError(f"the data of the checks were changed: {error}") from error
+
+
+def run_case(namespace: Mapping[str, Any], case: Case) -> Any:
+    """Call the answer as the case says, with copies of its inputs; gives what it returned.
+
+    Args:
+        namespace: Where the answer's names are.
+        case: The call; its result is not looked at.
+
+    Raises:
+        CaseError: The name is missing or cannot be called so, the weights do not fit, or an input
+            was changed in place. Whatever the answer itself raises is passed on.
+    """
+    found = _look_up(namespace, case.make.name if case.make else case.name)
+    if case.is_value:
+        return found
+    if case.make:
+        found = _built(found, case.make)
+        if not hasattr(found, case.name):
+            raise CaseError(f"{case.make.name} has no method {case.name}")
+        found = getattr(found, case.name)
+    if not callable(found):
+        raise CaseError(f"{case.name} should be a function, it is {in_words(found)}")
+    args, kwargs = fresh(case.args), fresh(case.kwargs)
+    result = found(*args, **kwargs)
+    inputs = [(args, case.args), (kwargs, case.kwargs)]
+    if any(_changed(now, before) for now, before in inputs):
+        raise CaseError("an input was changed in place; whoever called you still needs it")
+    return result
+
+
+def compare(got: Any, case: Case) -> Verdict:
+    """Accept the right result; else name the first mistake that fits, then a wrong shape or type.
+
+    ``got`` is what :func:`run_case` gave, or what came back from ``encode`` and ``decode``.
+    """
+    if is_unanswered(got):
+        return Verdict(False, UNANSWERED)
+    wrong = difference(got, case.want, case.rtol, case.atol)
+    if wrong is None:
+        return Verdict(True)
+    for mistake in case.mistakes:
+        if difference(got, mistake.gives, case.rtol, case.atol) is None:
+            return Verdict(False, mistake.question)
+    return Verdict(False, wrong or case.otherwise)
+
+
+def is_unanswered(got: Any) -> bool:
+    """Is this what a stub returns?"""
+    if isinstance(got, tuple | list) and any(item is ... for item in got):
+        return True
+    return got is None or got is ... or (isinstance(got, Other) and got.words == "...")
+
+
+def _look_up(namespace: Mapping[str, Any], name: str) -> Any:
+    if name not in namespace:
+        raise CaseError(
+            f"there is no {name}; was its cell run, and is the name as the question says?"
+        )
+    return namespace[name]
+
+
+def _built(found: Any, make: Make) -> Any:
+    if not callable(found):
+        raise CaseError(f"{make.name} should be a class, it is {in_words(found)}")
+    made = found(**fresh(make.kwargs))
+    if make.weights:
+        if not hasattr(made, "state_dict"):
+            raise CaseError(f"{make.name} should be a torch.nn.Module")
+        have = {name: tuple(weight.shape) for name, weight in made.state_dict().items()}
+        need = {name: tuple(weight.shape) for name, weight in make.weights.items()}
+        if have != need:
+            raise CaseError(f"{make.name} should have the parameters {need}, it has {have}")
+        made.load_state_dict(make.weights)
+    return made.eval() if hasattr(made, "eval") else made
+
+
+def _changed(now: Any, before: Any) -> bool:
+    if isinstance(before, tuple | list):
+        return len(now) != len(before) or any(map(_changed, now, before))
+    if isinstance(before, dict):
+        return set(now) != set(before) or any(_changed(now[name], before[name]) for name in before)
+    if isinstance(before, Tensor):
+        return difference(now, before, 0, 0) is not None
+    return False
+
+
+def _question_out(question: Question, tensors: dict[str, Tensor]) -> dict:
+    plain = {key: value for key, value in vars(question).items() if key != "cases"}
+    return {**plain, "cases": [_case_out(case, tensors) for case in question.cases]}
+
+
+def _case_out(case: Case, tensors: dict[str, Tensor]) -> dict:
+    def out(value: Any, part: str) -> Any:
+        return encode(value, tensors, f"{case.id}.{part}")
+
+    data = dict(vars(case))
+    make = case.make
+    return data | {
+        "make": make and {"name": make.name} | {k: out(vars(make)[k], f"make.{k}") for k in _MADE},
+        "args": out(list(case.args), "args"),
+        "kwargs": out(case.kwargs, "kwargs"),
+        "want": out(case.want, "want"),
+        "mistakes": [
+            {"question": mistake.question, "gives": out(mistake.gives, f"mistake.{i}")}
+            for i, mistake in enumerate(case.mistakes)
+        ],
+    }
+
+
+_MADE = ("kwargs", "weights")
+
+
+def _question_in(data: dict, tensors: dict[str, Tensor]) -> Question:
+    cases = tuple(_case_in(case, tensors) for case in data["cases"])
+    return Question(**{**data, "defines": tuple(data["defines"]), "cases": cases})
+
+
+def _case_in(data: dict, tensors: dict[str, Tensor]) -> Case:
+    make = data["make"]
+    parts = {
+        "make": make and Make(make["name"], *(decode(make[key], tensors) for key in _MADE)),
+        "args": tuple(decode(data["args"], tensors)),
+        "kwargs": decode(data["kwargs"], tensors),
+        "want": decode(data["want"], tensors),
+        "mistakes": tuple(
+            Mistake(mistake["question"], decode(mistake["gives"], tensors))
+            for mistake in data["mistakes"]
+        ),
+    }
+    return Case(**{**data, **parts})

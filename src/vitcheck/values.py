@@ -1,0 +1,251 @@
+"""Values as plain data: what goes into a function and what came out of it, without pickle.
+
+A value is a number, a string, a truth value, ``None``, a list of values, or an object with one key:
+``{"tensor": key}``, ``{"tuple": [...]}``, ``{"dict": {...}}``, ``{"float": "nan"}``,
+``{"module": ...}`` (a layer that is given to a function), ``{"other": "a generator"}``. The tensors
+themselves stand beside it under their keys, as in a safetensors file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+DEPTH, ITEMS = 12, 10_000  # of lists within lists; nothing that is asked for comes near
+PACKAGES = ("vitbook.", "torch.nn.")  # where a layer may come from
+
+
+@dataclass(frozen=True)
+class Other:
+    """What is no value, in words: "a generator"."""
+
+    words: str
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer to be built: the path of its class, its arguments, its weights."""
+
+    path: str
+    kwargs: dict = field(default_factory=dict)
+    weights: dict[str, Tensor] = field(default_factory=dict)
+
+    def build(self) -> nn.Module:
+        """The layer itself, in evaluation mode.
+
+        Raises:
+            ValueError: The path leads to no layer of vitbook or torch.nn.
+        """
+        module, _, name = self.path.rpartition(".")
+        if not f"{module}.".startswith(PACKAGES):
+            raise ValueError(f"a layer must come from vitbook or torch.nn, got {self.path}")
+        found = getattr(importlib.import_module(module), name, None)
+        if not (isinstance(found, type) and issubclass(found, nn.Module)):
+            raise ValueError(f"{self.path} is no layer")
+        layer = found(**self.kwargs)
+        layer.load_state_dict(self.weights)
+        return layer.eval()
+
+
+def encode(value: Any, tensors: dict[str, Tensor], key: str, *, strict: bool = True) -> Any:
+    """Turn a value into JSON; its tensors go into ``tensors`` under keys that begin with ``key``.
+
+    Args:
+        value: What a function got or gave.
+        tensors: Receives the tensors.
+        key: Where this value stands ("q1-2.args").
+        strict: Refuse what is no value. Otherwise it becomes ``{"other": "what it is"}``.
+
+    Raises:
+        ValueError: Too deep, too many items, or (strict) no value.
+    """
+    return _Encoder(tensors, key, strict).encode(value, key, 0)
+
+
+class _Encoder:
+    def __init__(self, tensors: dict[str, Tensor], key: str, strict: bool):
+        self.tensors, self.key, self.strict, self.items = tensors, key, strict, 0
+
+    def encode(self, value: Any, key: str, depth: int) -> Any:
+        self.items += 1
+        if depth > DEPTH or self.items > ITEMS:
+            raise ValueError(f"{self.key} is too large to be written down")
+        if value is None or isinstance(value, bool | str):
+            return value
+        if isinstance(value, int | np.integer):
+            return int(value)
+        if isinstance(value, float | np.floating):
+            value = float(value)
+            return value if math.isfinite(value) else {"float": str(value)}
+        if isinstance(value, np.bool_):
+            return bool(value)
+        if isinstance(value, Tensor) and _plain(value):
+            self.tensors[key] = value.detach().cpu().clone().contiguous()
+            return {"tensor": key}
+        if isinstance(value, list | tuple):
+            items = [self.encode(v, f"{key}.{i}", depth + 1) for i, v in enumerate(value)]
+            return {"tuple": items} if isinstance(value, tuple) else items
+        if isinstance(value, dict) and all(isinstance(name, str) for name in value):
+            items = {n: self.encode(v, f"{key}.{n}", depth + 1) for n, v in value.items()}
+            return {"dict": items}
+        if isinstance(value, Layer):
+            for name, weight in value.weights.items():
+                self.tensors[f"{key}.{name}"] = weight.detach().clone().contiguous()
+            names = {"weights": key, "names": list(value.weights)}
+            return {"module": value.path, "kwargs": value.kwargs, **names}
+        if self.strict:
+            raise ValueError(f"{key} holds {in_words(value)}, which is no value")
+        return {"other": value.words if isinstance(value, Other) else in_words(value)}
+
+
+def decode(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """The value that :func:`encode` wrote. Nothing in it runs: a layer stays a :class:`Layer`.
+
+    Raises:
+        ValueError: It is not what ``encode`` writes, or a tensor is missing.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list):
+        return [decode(item, tensors) for item in value]
+    try:
+        match value:
+            case {"tensor": key}:
+                return tensors[key]
+            case {"tuple": list(items)}:
+                return tuple(decode(item, tensors) for item in items)
+            case {"dict": dict(items)}:
+                return {name: decode(item, tensors) for name, item in items.items()}
+            case {"float": str(words)}:
+                return float(words)
+            case {"other": str(words)}:
+                return Other(words)
+            case {"module": str(path), "kwargs": dict(kwargs), "weights": str(key)}:
+                weights = {name: tensors[f"{key}.{name}"] for name in value.get("names", [])}
+                return Layer(path, kwargs, weights)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"the tensor {error} is missing") from None
+    raise ValueError(f"this is no value: {str(value)[:80]}")
+
+
+def fresh(value: Any) -> Any:
+    """A copy that a function may change; a :class:`Layer` becomes the layer itself."""
+    if isinstance(value, Tensor):
+        return value.clone()
+    if isinstance(value, list | tuple):
+        return type(value)(fresh(item) for item in value)
+    if isinstance(value, dict):
+        return {name: fresh(item) for name, item in value.items()}
+    return value.build() if isinstance(value, Layer) else value
+
+
+def difference(got: Any, want: Any, rtol: float, atol: float, name: str = "the result"):
+    """None where both agree, "" where only numbers differ, else what is wrong with shape or type.
+
+    Any floating type will do, a list for a tuple, and a tensor or array of one number for a number.
+    """
+    if isinstance(want, Tensor):
+        return _tensor_difference(got, want, rtol, atol, name)
+    if isinstance(want, bool | int | float):
+        return _number_difference(got, want, rtol, atol, name)
+    if isinstance(want, str):
+        same = isinstance(got, str) and got.strip().lower() == want.strip().lower()
+        return None if same else "" if isinstance(got, str) else _kinds(got, "a string", name)
+    if isinstance(want, list | tuple):
+        if isinstance(got, Tensor) and all(isinstance(item, bool | int | float) for item in want):
+            got = got.tolist()
+        if not isinstance(got, list | tuple) or len(got) != len(want):
+            return _kinds(got, f"{len(want)} values in a list or tuple", name)
+        pairs = [(f"entry {i} of {name}", g, w) for i, (g, w) in enumerate(zip(got, want))]  # noqa: B905
+    elif isinstance(want, dict):
+        if not isinstance(got, dict) or set(got) != set(want):
+            return _kinds(got, f"a dictionary with the keys {', '.join(want)}", name)
+        pairs = [(f"{name}[{key!r}]", got[key], want[key]) for key in want]
+    else:
+        return None if got is want else _kinds(got, in_words(want), name)
+    found = [difference(g, w, rtol, atol, part) for part, g, w in pairs]
+    wrong = [words for words in found if words is not None]
+    return max(wrong, key=bool) if wrong else None  # a wrong shape before a wrong number
+
+
+def in_words(value: Any) -> str:
+    """What a value is, for a message: "a tensor of shape (2, 3)"."""
+    if value is ...:
+        return "..."
+    if isinstance(value, Other):
+        return value.words
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    if isinstance(value, np.ndarray):
+        return f"a numpy array of shape {value.shape}"
+    if isinstance(value, list | tuple | dict):
+        return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, bool | int | float | str):
+        return f"{type(value).__name__} {value!r}"[:80]
+    return "None" if value is None else f"a value of the type {type(value).__name__}"
+
+
+def _plain(value: Tensor) -> bool:
+    kind = value.layout is torch.strided and not value.is_quantized and not value.is_complex()
+    return kind and value.device.type in ("cpu", "cuda", "mps")
+
+
+def _kinds(got: Any, expected: str, name: str) -> str:
+    return f"{name} should be {expected}, got {in_words(got)}"
+
+
+def _number_difference(got: Any, want: bool | int | float, rtol: float, atol: float, name: str):
+    if isinstance(got, Tensor) and got.numel() == 1:
+        got = got.item()
+    if isinstance(want, bool):
+        return (
+            (None if got == want else "")
+            if isinstance(got, bool)
+            else _kinds(got, "True or False", name)
+        )
+    if isinstance(got, bool) or not isinstance(got, int | float):
+        return _kinds(got, "one number", name)
+    if isinstance(want, int):
+        return None if got == want else ""
+    if math.isnan(got) and not math.isnan(want):
+        return f"{name} is NaN; where does it come from?"
+    close = torch.isclose(
+        torch.tensor(float(got), dtype=torch.float64),
+        torch.tensor(want, dtype=torch.float64),
+        rtol=rtol,
+        atol=atol,
+        equal_nan=True,
+    )
+    return None if close else ""
+
+
+def _tensor_difference(got: Any, want: Tensor, rtol: float, atol: float, name: str):
+    shape = tuple(want.shape)
+    if not isinstance(got, Tensor):
+        if want.ndim == 0 and isinstance(got, int | float):
+            got = torch.tensor(got)
+        else:
+            return _kinds(got, f"a tensor of shape {shape}", name)
+    if tuple(got.shape) != shape:
+        return f"{name} has the shape {tuple(got.shape)}, expected {shape}"
+    if _family(got) != _family(want):
+        return f"{name} has the type {got.dtype}, expected {_family(want)}"
+    if not want.is_floating_point():
+        return None if torch.equal(got.long(), want.long()) else ""
+    for kind, words in ((torch.isnan, "NaN"), (torch.isinf, "infinite numbers")):
+        if bool(kind(got).any()) and not bool(kind(want).any()):
+            return f"{name} holds {words}; where do they come from?"
+    agree = torch.allclose(got.double(), want.double(), rtol=rtol, atol=atol, equal_nan=True)
+    return None if agree else ""
+
+
+def _family(value: Tensor) -> str:
+    if value.dtype is torch.bool:
+        return "torch.bool"
+    return "floating-point numbers" if value.is_floating_point() else "whole numbers"

@@ -1,0 +1,256 @@
+"""Questions as data: what is written is read again, and results are compared as a person would."""
+
+import io
+import math
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from vitcheck import Checker
+from vitcheck.cases import (
+    Assignment,
+    Case,
+    CaseError,
+    Make,
+    Mistake,
+    Question,
+    compare,
+    from_text,
+    read_cases,
+    run_case,
+    to_text,
+    write_cases,
+)
+from vitcheck.values import Layer, Other, decode, difference, encode
+
+X = torch.arange(6.0).reshape(2, 3)
+
+
+def assignment(*cases, **options):
+    about = {"id": "q1", "title": "T", "points": 2, "minutes": 5, "difficulty": 1, "objective": "O"}
+    question = Question(**(about | options), defines=("double",), cases=cases)
+    return Assignment("a9-test", "k3f9", "0.1.0", (question,))
+
+
+def doubled(**options):
+    mistakes = (Mistake("did you add instead?", X + 2), Mistake("turned?", 2 * X.T))
+    case = {"id": "q1-1", "stage": "values", "name": "double", "want": 2 * X, "points": 2}
+    return Case(**(case | {"args": (X,), "mistakes": mistakes, "otherwise": "twice?"} | options))
+
+
+VALUES = [
+    *(None, True, 3, 0.5, "word", math.inf, -math.inf, X, X.bool(), X.long(), X.bfloat16()),
+    *([1, [2.0, X]], (1, (X, "a")), {"a": X, "b": {"c": [None]}}, Other("a generator")),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=str)
+def test_a_value_comes_back_as_it_went_out(value):
+    tensors = {}
+    found = decode(encode(value, tensors, "here", strict=False), tensors)
+    if isinstance(value, Other | str | None):
+        assert found == value
+    else:
+        assert difference(found, value, 0, 0) is None
+        assert type(found) is type(value)
+
+
+def test_nan_is_a_value_and_a_tensor_with_a_gradient_is_its_numbers():
+    tensors = {}
+    assert math.isnan(decode(encode(math.nan, tensors, "n"), tensors))
+    written = encode(X.clone().requires_grad_(), tensors, "x")
+    assert not decode(written, tensors).requires_grad
+
+
+@pytest.mark.parametrize("value", [..., object(), np.ones(3), {1: 2}, X.to_sparse(), 1j])
+def test_what_is_no_value_is_refused_or_named(value):
+    with pytest.raises(ValueError, match="is no value"):
+        encode(value, {}, "here")
+    assert set(encode(value, {}, "here", strict=False)) == {"other"}
+
+
+def test_what_is_endless_is_refused():
+    endless = []
+    endless.append(endless)
+    for value in (endless, [0] * 20_000):
+        with pytest.raises(ValueError, match="too large"):
+            encode(value, {}, "here", strict=False)
+
+
+DAMAGED = [{"tensor": "x"}, {"tensor": []}, {"code": "1"}, {"tuple": 3}, {}]
+
+
+@pytest.mark.parametrize("value", DAMAGED, ids=str)
+def test_damaged_values_are_refused(value):
+    with pytest.raises(ValueError, match=r"missing|no value"):
+        decode(value, {})
+
+
+def test_a_layer_is_built_from_the_course_or_from_torch_and_from_nowhere_else():
+    source = nn.Linear(3, 2)
+    layer = Layer("torch.nn.Linear", {"in_features": 3, "out_features": 2}, source.state_dict())
+    tensors = {}
+    found = decode(encode(layer, tensors, "l"), tensors)
+    torch.testing.assert_close(found.build()(X), source(X))
+    for path in ("os.system", "torch.load", "torch.nn.functional.relu", "vitbookish.MLP"):
+        with pytest.raises(ValueError, match=r"no layer|must come from"):
+            Layer(path).build()
+
+
+def test_cases_come_back_from_file_folder_and_text(tmp_path):
+    made = Make("Twice", {"width": 3}, {"w": X})
+    whole = assignment(doubled(), doubled(id="q1-2", public=True, make=made, name="forward"))
+    path = tmp_path / "cases.zip"
+    write_cases(path, whole)
+    zipfile.ZipFile(path).extractall(tmp_path / "folder")
+    for found in (read_cases(path), read_cases(tmp_path / "folder"), from_text(to_text(whole))):
+        assert repr(found) == repr(whole)
+    again = io.BytesIO()
+    write_cases(again, read_cases(path))
+    assert again.getvalue() == path.read_bytes()
+
+
+def test_what_lies_where_answers_run_holds_no_answers():
+    whole = assignment(doubled(otherwise="seven"), rubric="three")
+    bare = whole.without_answers()
+    assert bare["q1"].rubric is None
+    assert bare["q1"].cases[0].want is None
+    assert bare["q1"].cases[0].mistakes == ()
+    torch.testing.assert_close(bare["q1"].cases[0].args[0], X)
+    assert "seven" not in to_text(bare)
+
+
+@pytest.mark.parametrize("data", [b"", b"PK", b"no zip at all"])
+def test_a_damaged_file_is_named(tmp_path, data):
+    path = tmp_path / "cases.zip"
+    with pytest.raises(ValueError, match="is not there"):
+        read_cases(path)
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"cases\.zip is damaged"):
+        read_cases(path)
+
+
+RIGHT = {
+    "float64": 2 * X.double(),
+    "float16": (2 * X).half(),
+    "with a gradient": (2 * X).requires_grad_(),
+    "a little off": 2 * X + 1e-6,
+    "not contiguous": (2 * X.T).contiguous().T,
+}
+WRONG = {
+    "added": (X + 2, "did you add instead"),
+    "turned": (2 * X.T, "turned?"),
+    "half": (X / 2, "twice?"),
+    "shape": (X[0], "has the shape (3,), expected (2, 3)"),
+    "list": ((2 * X).tolist(), "should be a tensor of shape (2, 3), got a list of 2"),
+    "whole": ((2 * X).long(), "has the type torch.int64, expected floating-point numbers"),
+    "nan": (2 * X * math.nan, "holds NaN"),
+    "inf": (2 * X + math.inf, "holds infinite numbers"),
+    "none": (None, "not answered yet"),
+    "stub": (..., "not answered yet"),
+    "stub from afar": (Other("..."), "not answered yet"),
+    "generator": (Other("a generator"), "got a generator"),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_right_tensor_is_accepted(name):
+    assert compare(RIGHT[name], doubled()).ok
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_tensor_is_named(name):
+    got, words = WRONG[name]
+    verdict = compare(got, doubled())
+    assert not verdict.ok
+    assert words in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "right"),
+    [
+        *((12, 12, True), (12.0, 12, True), (torch.tensor(12), 12, True), (12.4, 12, False)),
+        *((True, 1, False), (1, True, False), (True, True, True), (torch.tensor(True), True, True)),
+        *((0.50001, 0.5, True), (0.51, 0.5, False), (math.nan, 0.5, False), ("0.5", 0.5, False)),
+        *((" Keys ", "keys", True), ("values", "keys", False), (None, "keys", False)),
+        *(([1, 2], (1, 2), True), ((1, 2, 3), (1, 2), False), (torch.tensor([1, 2]), [1, 2], True)),
+        *(({"a": X}, {"a": X}, True), ({"b": X}, {"a": X}, False), (X, {"a": X}, False)),
+        *((0.5, torch.tensor(0.5), True), (X - math.inf, X - math.inf, True)),
+    ],
+)
+def test_numbers_words_and_collections_are_compared_as_a_person_would(got, want, right):
+    assert compare(got, doubled(want=want, mistakes=())).ok is right
+
+
+def test_a_call_gets_copies_and_may_not_change_them():
+    assert run_case({"double": lambda x: 2 * x}, doubled()).sum() == 30
+    with pytest.raises(CaseError, match="changed in place"):
+        run_case({"double": lambda x: x.mul_(2)}, doubled())
+    assert run_case({"double": lambda x: x.sum()}, doubled()) == 15
+
+
+class Twice(nn.Module):
+    def __init__(self, *, width):
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(width))
+        self.drop = nn.Dropout(0.9)
+
+    def forward(self, x):
+        return self.drop(x * self.w)
+
+
+def test_a_class_is_built_gets_its_weights_and_is_not_training():
+    two = Make("Twice", {"width": 3}, {"w": torch.full((3,), 2.0)})
+    case = doubled(make=two, name="forward")
+    assert compare(run_case({"Twice": Twice}, case), case).ok
+    other = doubled(make=Make("Twice", {"width": 3}, {"v": X}), name="forward")
+    with pytest.raises(CaseError, match="should have the parameters"):
+        run_case({"Twice": Twice}, other)
+    with pytest.raises(CaseError, match="no method backward"):
+        run_case({"Twice": Twice}, doubled(make=two, name="backward"))
+
+
+def test_missing_names_are_named_and_a_value_is_looked_up():
+    with pytest.raises(CaseError, match="there is no double"):
+        run_case({}, doubled())
+    with pytest.raises(CaseError, match="should be a function"):
+        run_case({"double": 3}, doubled())
+    assert run_case({"count": 3}, doubled(name="count", is_value=True)) == 3
+
+
+SAYS = {
+    "right": (lambda x: x + x, "ok: q1 passes 1 public check"),
+    "stub": (lambda x: ..., "q1, not answered yet"),
+    "mistake": (lambda x: x + 2, "q1, values: did you add instead?"),
+    "breaks": (lambda x: x / X.T, "your code stopped with"),
+    "in place": (lambda x: x.mul_(2), "changed in place"),
+}
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_the_checker_says_it_in_the_notebook(name, capsys):
+    answer, words = SAYS[name]
+    names = {"double": answer, "check": Checker("a9-test", to_text(assignment(doubled())))}
+    exec("check('q1')\ncheck.all()", names)  # finds the names of who calls it
+    out = capsys.readouterr().out
+    assert words in out
+    assert f"q1: {int(name == 'right')} of 1 public checks pass" in out
+    assert "vitcheck" not in out  # its own frames are left out
+
+
+def test_the_checker_refuses_what_is_not_its_own():
+    with pytest.raises(ValueError, match="checks of a9-test, not a1-attention"):
+        Checker("a1-attention", to_text(assignment(doubled())))
+    with pytest.raises(ValueError, match="were changed"):
+        Checker("a9-test", to_text(assignment(doubled()))[:-40])
+    with pytest.raises(KeyError, match="no question 'q7'; there are q1"):
+        Checker("a9-test", to_text(assignment(doubled())))("q7")
+
+
+def test_a_question_for_a_person_is_not_checked(capsys):
+    check = Checker("a9-test", to_text(assignment(manual=True, rubric="two reasons")))
+    check("q1", {})
+    assert "read by a person" in capsys.readouterr().out
