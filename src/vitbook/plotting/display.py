@@ -25,7 +25,7 @@ def show(fig: Figure, alt: str, caption: str | None = None) -> None:
         fig: A matplotlib Figure. It is closed, so that the notebook does not draw it again.
         alt: What the picture shows, in words, for readers who do not see it. Plain text.
         caption: What stands under the picture, or None. Plain text (no HTML, no Markdown), with
-            simple maths between dollar signs: ``$W_Q$``, ``$\\sqrt{d}$``; see ``plotting.caption``.
+            simple maths between dollar signs: ``$W_Q$``, ``$e^{-α}$``; see ``plotting.caption``.
 
     Raises:
         TypeError: ``fig`` is no Figure, or ``alt`` or ``caption`` is no string.
