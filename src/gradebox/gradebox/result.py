@@ -49,6 +49,7 @@ class QuestionResult:
     message: str = ""
     manual: bool = False
     cases: list[CaseResult] = field(default_factory=list)
+    answer: str = ""  # what stands in the answer's cell, for the person who marks or compares
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,30 @@
+"""Exports of learning platforms: what their file names say about a student.
+
+folder       STUDENT.ipynb, or a folder for each student with one notebook or several
+canvas       Canvas, "Download Submissions": doejane_LATE_4711_815_answer.ipynb
+moodle       Moodle, "Download all submissions": Jane Doe_4711_assignsubmission_file_/answer.ipynb
+gradescope   Gradescope, "Export Submissions": submission_815/ and submission_metadata.yml
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gradebox.collect import Handed
+from gradebox.platforms import canvas, folder, gradescope, moodle
+from gradebox.sources import Entry
+
+READERS: dict[str, Callable[[list[Entry]], list[Handed]]] = {
+    "folder": folder.read,
+    "canvas": canvas.read,
+    "moodle": moodle.read,
+    "gradescope": gradescope.read,
+}
+
+
+def recognise(entries: list[Entry]) -> str:
+    """Which platform wrote these names."""
+    for name, platform in (("gradescope", gradescope), ("moodle", moodle), ("canvas", canvas)):
+        if platform.wrote(entries):
+            return name
+    return "folder"

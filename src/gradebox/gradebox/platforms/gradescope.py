@@ -1,0 +1,91 @@
+"""Gradescope, "Export Submissions": submission_815/ folders and submission_metadata.yml.
+
+The metadata are YAML as Ruby writes it: keys begin with a colon, and objects may carry tags of Ruby
+classes. They are read as plain data; no tag ever makes an object.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import UTC, date, datetime
+
+import yaml
+
+from gradebox.collect import Handed
+from gradebox.sources import Entry, InputError, NotReadableError
+
+METADATA = "submission_metadata.yml"
+
+
+class _Plain(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+    """Safe loading, with unknown tags read as what they are written on."""
+
+
+def _untagged(loader: yaml.Loader, _: str, node: yaml.Node) -> object:
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node)
+    if isinstance(node, yaml.SequenceNode):
+        return loader.construct_sequence(node)
+    return loader.construct_scalar(node)
+
+
+_Plain.add_multi_constructor("!", _untagged)
+
+
+def wrote(entries: list[Entry]) -> bool:
+    """Are there metadata?"""
+    return any(entry.path.name == METADATA for entry in entries)
+
+
+def read(entries: list[Entry]) -> list[Handed]:
+    """A group's submission counts for each of its members."""
+    where = min(
+        (entry for entry in entries if entry.path.name == METADATA),
+        key=lambda entry: len(entry.path.parts),
+    )
+    files: dict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        if entry.path.is_relative_to(where.path.parent) and entry is not where:
+            files[entry.path.relative_to(where.path.parent).parts[0]].append(entry)
+    found = []
+    for folder, about in _metadata(where).items():
+        about = about if isinstance(about, dict) else {}
+        for person in _people(about, folder):
+            name, email, id = (str(person.get(key) or "") for key in (":name", ":email", ":sid"))
+            student = id or email or name or folder
+            when = _time(about.get(":created_at"))
+            key = when or datetime.min.replace(tzinfo=UTC)
+            found.append(
+                Handed(student, tuple(files[folder]), (key, folder), name, email, submitted=when)
+            )
+    return found
+
+
+def _metadata(entry: Entry) -> dict[str, object]:
+    try:
+        read = yaml.load(entry.read(), _Plain)
+    except (yaml.YAMLError, NotReadableError, ValueError, RecursionError) as error:
+        raise InputError(f"{METADATA} of the Gradescope export cannot be read") from error
+    if not isinstance(read, dict):
+        raise InputError(f"{METADATA} of the Gradescope export lists no submissions")
+    return {str(folder): about for folder, about in read.items()}
+
+
+def _people(about: dict, folder: str) -> list[dict]:
+    people = about.get(":submitters")
+    people = [one for one in people if isinstance(one, dict)] if isinstance(people, list) else []
+    return people or [{":name": folder}]
+
+
+def _time(value: object) -> datetime | None:
+    """Gradescope writes times in UTC; a time without a zone is one of those."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip().replace(" UTC", "+00:00"))
+        except ValueError:
+            return None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return None
+    if not isinstance(value, datetime):
+        return None
+    return value if value.tzinfo else value.replace(tzinfo=UTC)

@@ -1,0 +1,150 @@
+"""What was handed in, as a list of entries: a folder or a zip file, read with the same care.
+
+Nothing is unpacked. An entry has a name to look at and a function that returns its bytes, up to a
+limit; its name is never used as a path. So a name with ``../`` leads nowhere, a link is not
+followed, and an archive that would unpack to gigabytes is cut off.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+MOST_BYTES = 20 * 2**20  # of one notebook; with pictures in its outputs it has one or two million
+MOST_ENTRIES = 200_000  # of one archive
+NOISE = {"__MACOSX", ".ipynb_checkpoints", ".DS_Store", "Thumbs.db", "desktop.ini"}
+
+
+class InputError(Exception):
+    """Something the instructor gave cannot be used; the text is one sentence that says what."""
+
+
+class NotReadableError(Exception):
+    """One file of one student cannot be read; the text says why."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file inside a folder or an archive."""
+
+    path: PurePosixPath  # as it is called there
+    read: Callable[[], bytes]  # raises NotReadableError
+
+    @property
+    def suffix(self) -> str:
+        return self.path.suffix.lower()
+
+
+def open_source(path: Path) -> list[Entry]:
+    """The files in a folder or a zip file, by name.
+
+    Raises:
+        InputError: It does not exist, or is neither.
+    """
+    if path.is_dir():
+        found = list(_in_folder(path))
+    elif path.is_file():
+        try:
+            found = in_zip(path)
+        except NotReadableError as error:
+            raise InputError(f"{path} is neither a folder nor a zip file ({error})") from error
+        found = _without_wrapper(found)
+    else:
+        raise InputError(f"there is no folder or zip file {path}")
+    return sorted(found, key=lambda entry: str(entry.path))
+
+
+def _named(name: str) -> PurePosixPath:
+    """A name that can be printed and written: no half characters, no control characters."""
+    text = name.replace("\\", "/").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return PurePosixPath("".join(c if c.isprintable() else "?" for c in text))
+
+
+def _in_folder(root: Path) -> Iterator[Entry]:
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if name not in NOISE)
+        for name in files + [name for name in folders if Path(folder, name).is_symlink()]:
+            path = Path(folder, name)
+            if name not in NOISE and not name.startswith("."):
+                yield Entry(_named(path.relative_to(root).as_posix()), _reader(path))
+
+
+def _reader(path: Path) -> Callable[[], bytes]:
+    def read() -> bytes:
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        try:
+            if path.is_symlink():
+                raise NotReadableError("this is a link to another file; links are not followed")
+            with open(os.open(path, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise NotReadableError("this is no ordinary file")
+                return _limited(file)
+        except OSError as error:
+            raise NotReadableError(f"cannot be read: {error.strerror}") from error
+
+    return read
+
+
+def in_zip(archive: Path | bytes) -> list[Entry]:
+    """The files inside a zip file.
+
+    Raises:
+        NotReadableError: It is broken, or holds too many files.
+    """
+    try:
+        opened = zipfile.ZipFile(io.BytesIO(archive) if isinstance(archive, bytes) else archive)
+        members = opened.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise NotReadableError("broken, or no zip file") from error
+    if len(members) > MOST_ENTRIES:
+        raise NotReadableError(f"{len(members)} files in one archive")
+    found = []
+    for member in members:
+        path = _named(member.filename)
+        if not path.name or member.is_dir() or NOISE & set(path.parts):
+            continue
+        if path.name.startswith(".") and path.name != "..":
+            continue
+        found.append(Entry(path, _member_reader(opened, member)))
+    return found
+
+
+def _member_reader(opened: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], bytes]:
+    def read() -> bytes:
+        parts = PurePosixPath(member.filename.replace("\\", "/")).parts
+        if ".." in parts or member.filename.startswith(("/", "\\")) or ":" in parts[0]:
+            raise NotReadableError("its name leads out of the archive")
+        if stat.S_ISLNK(member.external_attr >> 16):
+            raise NotReadableError("this is a link to another file; links are not followed")
+        if member.flag_bits & 1:
+            raise NotReadableError("the archive is locked with a password")
+        try:
+            with opened.open(member) as file:
+                return _limited(file)
+        except NotReadableError:
+            raise
+        except Exception as error:  # broken archives raise nearly anything: zlib, struct, EOF
+            raise NotReadableError("the archive is broken") from error
+
+    return read
+
+
+def _limited(file) -> bytes:
+    """All bytes, counted as they come: the size that an archive states may be a lie."""
+    data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise NotReadableError(f"larger than {MOST_BYTES // 2**20} MB")
+    return data
+
+
+def _without_wrapper(entries: list[Entry]) -> list[Entry]:
+    """A zipped folder often holds that folder, and nothing beside it: take it off."""
+    tops = {entry.path.parts[0] for entry in entries if entry.path.parts}
+    if len(tops) != 1 or any(len(entry.path.parts) < 2 for entry in entries):
+        return entries
+    return [Entry(PurePosixPath(*entry.path.parts[1:]), entry.read) for entry in entries]

@@ -1,0 +1,237 @@
+"""Exports of all platforms, and everything odd that may lie in them. All fixtures are synthetic."""
+
+import io
+import os
+import stat
+import zipfile
+
+import pytest
+from classroom import notebook
+from gradebox.collect import collect
+from gradebox.sources import InputError, NotReadableError
+
+from gradebox import sources
+
+NOTEBOOK = notebook()
+
+
+def zipped(path, members):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as opened:
+        for name, data in members.items():
+            opened.writestr(name, data)
+    return path
+
+
+def problem(found):
+    try:
+        found.read()
+    except NotReadableError as error:
+        return str(error)
+    return ""
+
+
+def by_student(found):
+    return {(one.student, one.attempt): one for one in found}
+
+
+def test_a_plain_folder_has_a_notebook_or_a_folder_for_each_student(tmp_path):
+    (tmp_path / "ada.ipynb").write_bytes(NOTEBOOK)
+    (tmp_path / "roster.csv").write_text("id\nada\n")
+    for name in ("first.ipynb", "second.ipynb", "notes.pdf"):
+        (tmp_path / "bob" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "bob" / name).write_bytes(NOTEBOOK)
+    found = by_student(collect(tmp_path))
+    assert set(found) == {("ada", 1), ("bob", 1), ("bob", 2)}
+    assert found["bob", 2].file == "second.ipynb"
+    assert found["ada", 1].read() == NOTEBOOK
+
+
+def test_a_zipped_folder_is_read_without_its_wrapper(tmp_path):
+    path = zipped(tmp_path / "all.zip", {"hw/ada.ipynb": NOTEBOOK, "hw/bob.ipynb": NOTEBOOK})
+    assert [one.student for one in collect(path)] == ["ada", "bob"]
+
+
+def test_canvas_names_say_who_and_whether_late(tmp_path):
+    path = zipped(
+        tmp_path / "submissions.zip",
+        {
+            "doejane_4711_900_answer.ipynb": NOTEBOOK,
+            "doejane_4711_950_answer-1.ipynb": NOTEBOOK,
+            "rayvandermeer_LATE_4712_901_my_answer_2.ipynb": NOTEBOOK,
+            "oneill_4713_902_answer.pdf": b"%PDF",
+            "typed_4714_text.html": b"<p>",
+        },
+    )
+    found = by_student(collect(path))
+    assert set(found) == {("4711", 1), ("4711", 2), ("4712", 1), ("4713", 1), ("4714", 1)}
+    assert found["4711", 2].file.endswith("answer-1.ipynb")  # the greater attachment is later
+    assert found["4712", 1].late
+    assert not found["4711", 1].late
+    assert found["4712", 1].name == "rayvandermeer"
+    assert "no notebook (.ipynb) was handed in, but: oneill" in problem(found["4713", 1])
+    assert "no notebook" in problem(found["4714", 1])
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_moodle_with_folders_and_without(tmp_path, flat):
+    between = "" if flat else "/"
+    path = zipped(
+        tmp_path / "moodle.zip",
+        {
+            f"Jane Doe_815_assignsubmission_file_{between}answer.ipynb": NOTEBOOK,
+            f"Jane Doe_815_assignsubmission_onlinetext_{between}onlinetext.html": b"<p>",
+            f"Ann_Lee_816_assignsubmission_file_{between}answer.py": b"x = 1",
+        },
+    )
+    found = by_student(collect(path))
+    assert set(found) == {("815", 1), ("816", 1)}
+    assert found["815", 1].name == "Jane Doe"
+    assert found["815", 1].read() == NOTEBOOK
+    assert "answer.py" in problem(found["816", 1])
+
+
+METADATA = """---
+submission_1:
+  :submitters:
+  - :name: Jane Doe
+    :sid: '1001'
+    :email: jane@example.edu
+  - :name: Bob Ray
+    :sid: '1002'
+    :email: bob@example.edu
+  :created_at: 2026-03-01 22:59:30.123000000 Z
+  :score: 0.0
+submission_2:
+  :submitters:
+  - :name: Ann Lee
+    :sid:
+    :email: ann@example.edu
+  :created_at: !ruby/object:ActiveSupport::TimeWithZone
+    utc: 2026-03-02 01:00:00 Z
+submission_3:
+  :submitters: []
+"""
+
+
+def test_gradescope_metadata_name_the_students_of_a_group_and_the_time(tmp_path):
+    path = zipped(
+        tmp_path / "export.zip",
+        {
+            "assignment_7_export/submission_metadata.yml": METADATA,
+            "assignment_7_export/submission_1/answer.ipynb": NOTEBOOK,
+            "assignment_7_export/submission_2/answer.ipynb": NOTEBOOK,
+            "assignment_7_export/submission_3/readme.txt": b"",
+        },
+    )
+    found = by_student(collect(path))
+    assert set(found) == {("1001", 1), ("1002", 1), ("ann@example.edu", 1), ("submission_3", 1)}
+    assert found["1002", 1].submitted.isoformat() == "2026-03-01T22:59:30.123000+00:00"
+    assert found["ann@example.edu", 1].submitted is None  # a tag is never turned into an object
+    assert "readme.txt" in problem(found["submission_3", 1])
+
+
+def test_names_that_lead_out_of_an_archive_lead_nowhere(tmp_path):
+    path = zipped(
+        tmp_path / "evil.zip",
+        {"../../ada.ipynb": NOTEBOOK, "/etc/bob.ipynb": NOTEBOOK, "cy.ipynb": NOTEBOOK},
+    )
+    before = sorted(tmp_path.rglob("*"))
+    found = collect(path)
+    assert [problem(one) for one in found].count("its name leads out of the archive") == 2
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_links_are_not_followed(tmp_path):
+    (tmp_path / "secret.ipynb").write_bytes(b"the instructor's solution")
+    folder = tmp_path / "in"
+    (folder / "bob").mkdir(parents=True)
+    (folder / "ada.ipynb").symlink_to(tmp_path / "secret.ipynb")
+    (folder / "bob/x.ipynb").symlink_to(tmp_path / "secret.ipynb")
+    (folder / "cy").symlink_to(tmp_path)
+    os.mkfifo(folder / "dan.ipynb")
+    link = zipfile.ZipInfo("eve.ipynb")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    zipped(folder / "eve.zip", {link: b"../secret.ipynb"})
+    found = {one.student: problem(one) for one in collect(folder)}
+    for student in ("ada", "bob", "cy", "eve"):
+        assert "link" in found[student] or "no notebook" in found[student], found
+    assert found["dan"] == "this is no ordinary file"
+
+
+def test_a_zip_bomb_is_cut_off(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "MOST_BYTES", 100_000)
+    inner = zipped(tmp_path / "inner.zip", {"answer.ipynb": b"0" * 5_000_000})
+    (tmp_path / "in").mkdir()
+    zipped(tmp_path / "in/ada.zip", {"answer.ipynb": b"0" * 5_000_000})
+    zipped(tmp_path / "in/bob.zip", {"deeper.zip": inner.read_bytes()})
+    assert inner.stat().st_size < 10_000
+    found = {one.student: problem(one) for one in collect(tmp_path / "in")}
+    assert found["ada"].startswith("larger than")
+    assert "no notebook" in found["bob"]  # archives inside archives are not opened
+
+
+def test_a_size_that_lies_does_not_help(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "MOST_BYTES", 100_000)
+    data = bytearray(zipped(tmp_path / "x.zip", {"a.ipynb": b"0" * 5_000_000}).read_bytes())
+    at = data.rindex(b"PK\x01\x02") + 24
+    data[at : at + 4] = (100).to_bytes(4, "little")
+    (tmp_path / "x.zip").write_bytes(data)
+    (one,) = collect(tmp_path / "x.zip")
+    assert problem(one)
+
+
+@pytest.mark.parametrize("damage", ["cut", "noise", "locked", "empty"])
+def test_a_broken_archive_of_one_student_is_only_a_problem_of_that_student(tmp_path, damage):
+    (tmp_path / "bob.ipynb").write_bytes(NOTEBOOK)
+    path = zipped(tmp_path / "ada.zip", {"answer.ipynb": NOTEBOOK * 50})
+    data = bytearray(path.read_bytes())
+    if damage == "cut":
+        data = data[: len(data) // 2]
+    if damage == "noise":
+        data[40:200] = os.urandom(160)
+    if damage == "locked":
+        data[data.index(b"PK\x03\x04") + 6] |= 1
+        data[data.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(b"" if damage == "empty" else data)
+    found = {one.student: problem(one) for one in collect(tmp_path)}
+    assert found["bob"] == ""
+    assert found["ada"]
+
+
+def test_several_notebooks_in_a_students_archive_are_named(tmp_path):
+    zipped(tmp_path / "ada.zip", {"a.ipynb": NOTEBOOK, "b.ipynb": NOTEBOOK})
+    zipped(tmp_path / "bob.zip", {"a.ipynb": NOTEBOOK, "__MACOSX/._a.ipynb": b"x", ".x.ipynb": b""})
+    found = {one.student: problem(one) for one in collect(tmp_path)}
+    assert "several notebooks" in found["ada"]
+    assert found["bob"] == ""
+
+
+def test_names_that_are_no_text_are_made_readable(tmp_path):
+    (tmp_path / os.fsdecode(b"caf\xe9\x1b[31m.ipynb")).write_bytes(NOTEBOOK)
+    (one,) = collect(tmp_path)
+    one.student.encode()  # no half characters
+    assert one.student.isprintable()
+    assert one.read() == NOTEBOOK
+
+
+def test_an_archive_in_memory_is_never_unpacked_to_disk(tmp_path):
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as opened:
+        opened.writestr("answer.ipynb", NOTEBOOK)
+    assert sources.in_zip(data.getvalue())[0].read() == NOTEBOOK
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda path: None, "there is no folder or zip file"),
+        (lambda path: path.write_text("hello"), "neither a folder nor a zip file"),
+        (lambda path: path.mkdir(), "holds no submissions"),
+        (lambda path: zipped(path, {"x/submission_metadata.yml": "[1, 2"}), "cannot be read"),
+        (lambda path: zipped(path, {"submission_metadata.yml": "- 1"}), "lists no submissions"),
+    ],
+)
+def test_what_is_no_export_is_refused_in_a_sentence(tmp_path, make, says):
+    make(tmp_path / "in")
+    with pytest.raises(InputError, match=says):
+        collect(tmp_path / "in")

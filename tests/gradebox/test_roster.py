@@ -1,0 +1,133 @@
+"""Who is who, and what lateness costs."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from gradebox.people import Matcher, person, read_table
+from gradebox.roster import LatePolicy, Student, read_late, read_roster
+from gradebox.sources import InputError
+
+DUE = datetime(2026, 3, 1, 22, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def roster(tmp_path, text, **options):
+    path = tmp_path / "class.csv"
+    path.write_text(text, encoding="utf-8", **options)
+    return path
+
+
+def test_a_roster_has_numbers_names_addresses_and_extensions(tmp_path):
+    path = roster(
+        tmp_path,
+        "ID;Name;E-mail;Extension\n7;Åsa Öberg;asa@example.edu;2026-03-03\n8;Bo Li;;\n\n",
+        newline="\r\n",
+    )
+    asa, bo = read_roster(path)
+    assert (asa.person.id, asa.person.name) == ("7", "Åsa Öberg")
+    assert asa.extension.hour == 23
+    assert asa.extension.tzinfo
+    assert bo.extension is None
+    assert ("email", "asa@example.edu") in asa.person.keys
+
+
+def test_a_canvas_gradebook_is_a_roster_without_its_rows_of_points(tmp_path):
+    path = roster(
+        tmp_path,
+        "Student,ID,SIS User ID,SIS Login ID,Section,HW 1 (5)\n    Points Possible,,,,,10\n"
+        '"Doe, Jane",4711,U1,jdoe,A,\n"Student, Test",99,,,A,\n',
+    )
+    (jane,) = read_roster(path)
+    assert {("id", "4711"), ("id", "u1"), ("id", "jdoe"), ("name", "janedoe")} <= jane.person.keys
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        person("4711"),
+        person("jane@example.edu"),
+        person("x", "Jane Doe"),
+        person("x", "Doe, Jane"),
+        person("x", "doejane"),
+        person("x", "JANE DOE"),
+        person("Jane_Doe"),
+    ],
+)
+def test_a_student_is_found_by_number_address_or_name(wanted):
+    people = [person("1", "Bob Ray"), person("4711", "Doe, Jané", "Jane@Example.edu")]
+    assert Matcher(people).find(wanted) == 1
+
+
+def test_nobody_is_guessed():
+    people = [person("1", "Jane Doe"), person("2", "Jane Doe"), person("3", "Bob Ray")]
+    assert Matcher(people).find(person("9", "Jane Doe")) is None  # two have this name
+    assert Matcher(people).find(person("1", "Bob Ray")) is None  # another platform's number 1
+    assert Matcher(people).find(person("9", "Nobody")) is None
+
+
+@pytest.mark.parametrize(
+    ("after", "grace", "days", "lost"),
+    [
+        (-HOUR, 0, 0, 0),
+        (HOUR, 0, 1, 10),
+        (HOUR, 90, 0, 0),
+        (25 * HOUR, 0, 2, 20),
+        (timedelta(days=30), 0, 30, 50),
+    ],
+)
+def test_each_day_that_began_costs_up_to_the_cap(after, grace, days, lost):
+    policy = read_late("10 per day, at most 50", DUE.isoformat(), grace)
+    assert policy.days(DUE + after, False, None) == days
+    assert policy.lost(days) == lost
+
+
+def test_an_extension_moves_the_due_date_and_an_unknown_time_counts_as_one_day():
+    policy = LatePolicy(DUE, 10, 50)
+    extended = Student(person("1"), extension=DUE + 48 * HOUR)
+    assert policy.days(DUE + 47 * HOUR, True, extended) == 0
+    assert policy.days(DUE + 49 * HOUR, True, extended) == 1
+    assert policy.days(None, True, None) == 1
+    assert policy.days(None, True, extended) == 0  # the platform's mark knows no extension
+    assert policy.days(None, False, None) == 0
+
+
+@pytest.mark.parametrize(
+    "words", ["10 per day", "10%/day", "10 % per day, at most 50 %", "5 a day"]
+)
+def test_a_policy_is_written_in_words(words):
+    assert read_late(words, "2026-03-01").percent in {5, 10}
+
+
+@pytest.mark.parametrize(
+    ("words", "due", "says"),
+    [
+        ("much", "2026-03-01", "--late is written like"),
+        ("200 per day", "2026-03-01", "at most 100"),
+        ("10 per day", "tomorrow", "--due is written like 2026-03-01"),
+    ],
+)
+def test_a_policy_that_cannot_be_read_is_refused(words, due, says):
+    with pytest.raises(InputError, match=says):
+        read_late(words, due)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is empty"),
+        ("colour,shape\nred,round\n", "names no student"),
+        ("id,name\n7,Ann\n7,Bob\n", "lines 2 and 3 are both '7'"),
+        ("id,extension\n7,soon\n", "line 2: extension is written like"),
+    ],
+)
+def test_a_roster_that_cannot_be_used_is_refused_in_a_sentence(tmp_path, text, says):
+    with pytest.raises(InputError, match=says):
+        read_roster(roster(tmp_path, text))
+
+
+def test_a_file_that_is_no_text_or_not_there_is_refused(tmp_path):
+    (tmp_path / "x.csv").write_bytes(b"id,name\n1,Caf\xe9\n")
+    with pytest.raises(InputError, match="save the roster as CSV"):
+        read_table(tmp_path / "x.csv", "roster")
+    with pytest.raises(InputError, match="there is no roster"):
+        read_table(tmp_path / "y.csv", "roster")
