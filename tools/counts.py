@@ -127,6 +127,12 @@ def count_file(path: Path) -> Counts:
     return count(read_chapter(path.stem, path))
 
 
+def hours(paths: list[Path]) -> str:
+    """Reading and exercises of several pages together, to the nearest half hour."""
+    counted = [count_file(path) for path in paths]
+    return f"{max(1, round(sum(one.read + one.do for one in counted) / 30)) / 2:g}"
+
+
 def table(book: Book, words: list[str]) -> str:
     """A line for each page."""
     lines = ["  words  code  fig.  claims  pred.  ex.  read   do"]

@@ -21,7 +21,8 @@ stands at the top of a page called "2, in depth: ...". It links back to the labe
 question. The chapter links to the page with ``{in-depth}`depth_02_reading` ``.
 
 ``{minutes}`this page` `` becomes "Read 35 minutes, do 40 minutes", as tools/counts.py counts them;
-``{minutes}`read 02_maps` `` and ``{minutes}`do 02_maps` `` are the numbers alone, of another page.
+``{minutes}`read 02_maps` `` and ``{minutes}`do 02_maps` `` are the numbers alone, of another page;
+``{minutes}`hours 02_maps 03_bmm` `` are reading and exercises of several pages together.
 
 What is wrong is a warning, so the build fails.
 """
@@ -38,7 +39,7 @@ from sphinx.util import docname_join, logging
 from sphinx.util.docutils import ReferenceRole, SphinxDirective, SphinxRole
 from vitbook_folds import folded
 
-from tools.counts import count_file
+from tools.counts import count_file, hours
 from tools.pages import depth
 from tools.pages.prediction import ANSWER_TITLE, TITLE, Prediction, read_prediction
 
@@ -152,19 +153,22 @@ def resolve(app, env, node, content) -> nodes.Node | None:
 
 class MinutesRole(SphinxRole):
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-        wanted, _, name = self.text.rpartition(" ") if self.text != "this page" else ("", "", "")
-        document = docname_join(self.env.docname, name) if name else self.env.docname
+        wanted, *names = self.text.split() if self.text != "this page" else ("",)
+        documents = [docname_join(self.env.docname, name) for name in names]
+        paths = [Path(self.env.doc2path(one)) for one in documents or [self.env.docname]]
         try:
-            if wanted not in {"", "read", "do"}:
-                raise ValueError("write `this page`, `read PAGE` or `do PAGE`")
-            path = Path(self.env.doc2path(document))
-            self.env.note_dependency(str(path))
-            counts = count_file(path)
+            if wanted not in {"", "read", "do", "hours"} or (wanted != "hours" and len(paths) > 1):
+                raise ValueError("write `this page`, `read PAGE`, `do PAGE` or `hours PAGE PAGE`")
+            for path in paths:
+                self.env.note_dependency(str(path))
+            counts = count_file(paths[0])
+            known = {"": counts, "read": counts.read, "do": counts.do}
+            said = hours(paths) if wanted == "hours" else known[wanted]
         except (OSError, ValueError) as error:
             words = f"minutes {self.text!r}: {error}"
             logger.warning(words, location=self.get_location(), type="vitbook")
             return [nodes.Text(self.text)], []
-        return [nodes.Text(str(getattr(counts, wanted) if wanted else counts))], []
+        return [nodes.Text(str(said))], []
 
 
 def setup(app):

@@ -340,6 +340,8 @@ def test_minutes_are_counted_and_a_page_that_is_not_there_is_a_warning(formed):
     warnings = formed.build().warnings
     assert "minutes 'read gone'" in warnings
     assert "minutes 'eat index': write `this page`" in warnings
+    formed.page("index", "```{toctree}\npart/06_places\n```\n\n{minutes}`hours part/06_places index`\n")
+    assert formed.build().html("index").select_one(".body p").text == "0.5"
 
 
 NOTEBOOK = """---

@@ -3,7 +3,7 @@
 import pytest
 
 from tools.book_rules.source import read_chapter
-from tools.counts import Counts, count, count_file, main
+from tools.counts import Counts, count, count_file, hours, main
 from tools.pages.reader import PageError
 
 PAGE = """# 1. Three words here
@@ -84,6 +84,12 @@ def test_minutes_follow_from_the_counts():
     assert (counts.read, counts.do) == (25, 40)  # 10 + 12 + 3
     assert str(counts) == "Read 25 minutes, do 40 minutes"
     assert str(Counts(10, 0, 0, 0, 0, 0, 0)) == "Read 5 minutes"
+
+
+def test_the_hours_of_several_pages_are_their_reading_and_their_exercises(page):
+    assert count_file(page).read + count_file(page).do == 30
+    assert hours([page]) == "0.5"
+    assert hours([page] * 4) == "2"
 
 
 def test_a_missing_source_is_named_with_its_line(page):

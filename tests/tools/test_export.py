@@ -176,6 +176,7 @@ TRANSLATED = [
     ("link with text", "{in-depth}`so <depth_1_why>`", f"[so]({DEEPER})"),
     ("minutes", "{minutes}`this page`.", "Read 5 minutes."),
     ("minutes of another page", "{minutes}`read literature` + {minutes}`do literature`", "5 + 0"),
+    ("hours of some pages", "{minutes}`hours literature literature`", "0.5"),
     ("math in a quote", "```{tip}\n$$\na\n= b\n$$\n```", "> **Tip**\n>\n> $$a = b$$"),
     ("colon fence", ":::{warning}\nHot.\n:::", "> **Warning**\n>\n> Hot."),
     (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tools.counts import count_file
+from tools.counts import count_file, hours
 from tools.pages import depth
 from tools.pages.inline import Inline
 from tools.settings import Settings
@@ -113,13 +113,16 @@ class PageLinks:
         return f"{words} (not yet written)"
 
     def _minutes(self, content: str) -> str:
-        """The minutes of this page, or one of the two numbers of another page."""
-        wanted, _, name = content.rpartition(" ") if content != "this page" else ("", "", "")
-        document = self._document(name) if name else self.document
-        path = self.settings.book / f"{document}.md"
-        if not path.is_file():
-            raise KeyError(f"minutes of {name}: there is no page {name}")
-        counts = count_file(path)
+        """The minutes of this page, one of the two numbers of another page, or hours of several."""
+        wanted, *names = content.split() if content != "this page" else ("",)
+        documents = [self._document(name) for name in names] or [self.document]
+        paths = [self.settings.book / f"{document}.md" for document in documents]
+        for name, path in zip(names, paths, strict=False):
+            if not path.is_file():
+                raise KeyError(f"minutes of {name}: there is no page {name}")
+        if wanted == "hours":
+            return hours(paths)
+        counts = count_file(paths[0])
         return str({"": counts, "read": counts.read, "do": counts.do}[wanted])
 
     def _document(self, name: str) -> str:
