@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 TORCH ?=
 PORT ?= 8000
 
-PYTEST = VITBOOK_REQUIRE_BROWSER=1 VITBOOK_CHROMIUM="$$($(PY) -m tools.browser)" $(PY) -m pytest
+PYTEST = VITBOOK_REQUIRE_BROWSER=1 VITBOOK_REQUIRE_SANDBOX=1 VITBOOK_CHROMIUM="$$($(PY) -m tools.browser)" $(PY) -m pytest
 
 DATA ?= data
 
@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install book page serve unit test test-deep browser lint format notebooks colab \
+.PHONY: help install book page serve unit test test-deep browser sandbox lint format notebooks colab \
 	bundle release publish experiments experiments-verify gpu-runs bench links lock clean distclean
 
 help: ## this list
@@ -46,14 +46,17 @@ serve: book ## show the site on http://localhost:8000 (PORT=...)
 unit: install ## the package and the learner's checks, in a minute, without book and browser
 	@$(PY) -m pytest -n 2 -m "not (deep or slow or browser or site)" tests/package tests/checks $(ARGS)
 
-test: book browser ## build the book, then run the tests (ARGS="-k word" for a choice)
+test: book browser sandbox ## build the book, then run the tests (ARGS="-k word" for a choice)
 	@$(PYTEST) -n 2 -m "not deep" $(ARGS)
 
-test-deep: book browser ## every test, the long ones too
+test-deep: book browser sandbox ## every test, the long ones too
 	@$(PYTEST) $(ARGS)
 
 browser: install
 	@$(PY) -m tools.browser --install
+
+sandbox: install
+	@$(PY) -m tools.sandbox --install
 
 lint: install ## ruff, types (mypy), scripts (oxlint), and the book's rules for its sources
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check .

@@ -23,6 +23,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+GRADER = Path("src/gradebox")  # a distribution of its own
 OLDEST = (3, 11)
 DISK = {"default": 7, "cpu": 3}  # GB that the environment takes
 # In the lock only because torch from the registry is built with CUDA on Linux.
@@ -49,7 +50,7 @@ def split_for_cpu(lock: str) -> tuple[list[str], str]:
 def wanted(root: Path, torch: str) -> dict:
     """What the stamp says when the environment is as it should be."""
     digest = hashlib.sha256()
-    for name in ("requirements.txt", "pyproject.toml"):
+    for name in ("requirements.txt", "pyproject.toml", GRADER / "pyproject.toml"):
         digest.update((root / name).read_bytes())
     return {"digest": digest.hexdigest(), "torch": torch, "root": str(root)}
 
@@ -149,7 +150,7 @@ def has_ensurepip() -> bool:
 
 
 def install(root: Path, venv: Path, torch: str, pip: list[str], run=run_briefly) -> None:
-    """Fill the environment from the lock, and put this checkout's package into it."""
+    """Fill the environment from the lock, and put this checkout's packages into it."""
     lock = (root / "requirements.txt").read_text("utf8")
     python, uv = str(venv / "bin/python"), str(venv / "bin/uv")
     with tempfile.TemporaryDirectory() as folder:
@@ -166,7 +167,8 @@ def install(root: Path, venv: Path, torch: str, pip: list[str], run=run_briefly)
             run(*into, "--no-deps", "--require-hashes", "-r", str(without_cuda))
         else:
             run(*into, "--require-hashes", "-r", str(root / "requirements.txt"))
-        run(*into, "--no-deps", "--no-build-isolation", "-e", str(root))
+        ours = ["-e", str(root), "-e", str(root / GRADER)]
+        run(*into, "--no-deps", "--no-build-isolation", *ours)
 
 
 def ensure(root: Path, venv: Path, torch: str | None, verbose: bool = False) -> bool:

@@ -150,7 +150,9 @@ def test_the_cpu_install_keeps_all_hashes_but_torchs_and_drops_cuda():
 def checkout(tmp_path, monkeypatch):
     """A checkout whose installs only leave a trace."""
     (tmp_path / "requirements.txt").write_text(LOCK)
-    (tmp_path / "pyproject.toml").write_text("[project]\n")
+    for folder in (tmp_path, tmp_path / environment.GRADER):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "pyproject.toml").write_text("[project]\n")
     calls = []
 
     def pip_of(venv, reuse):
@@ -182,7 +184,10 @@ def test_a_second_install_has_nothing_to_do(checkout):
     assert ensure(checkout) == (False, [])
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "pyproject.toml"])
+NEEDED = ["requirements.txt", "pyproject.toml", "src/gradebox/pyproject.toml"]
+
+
+@pytest.mark.parametrize("name", NEEDED)
 def test_an_edit_of_what_is_needed_installs_into_the_same_environment(checkout, name):
     ensure(checkout)
     with (checkout[0] / name).open("a") as file:

@@ -1,0 +1,170 @@
+"""What the worker gives up before it runs a line of a student's: its rights, its size, its time.
+
+Called from inside, once, on Linux. What it takes away cannot be taken back by the process.
+`libseccomp` is the C library of that name, which Debian, Ubuntu and Fedora always have.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+import resource
+import signal
+
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000
+NOT_EQUAL, EQUAL, MASKED = 1, 4, 7  # libseccomp's comparisons
+CLONE_THREAD = 0x00010000
+PDEATHSIG, NO_NEW_PRIVS = 1, 38  # prctl
+# What a process that marks answers never needs, and what it could do harm with.
+REFUSED = {
+    "start another process": "fork vfork execve execveat",
+    "signal, trace, read or slow one": """ptrace process_vm_readv process_vm_writev
+        process_madvise kcmp tkill pidfd_open pidfd_send_signal pidfd_getfd rt_sigqueueinfo
+        rt_tgsigqueueinfo setpriority sched_setaffinity sched_setscheduler sched_setparam
+        sched_setattr ioprio_set""",
+    "speak to one, here or elsewhere": """socket socketpair io_uring_setup io_uring_enter
+        io_uring_register msgget semget shmget mq_open inotify_init inotify_init1 fanotify_init""",
+    "hold memory that no limit counts": "memfd_create memfd_secret",
+    "change what belongs to a file": """chmod fchmod fchmodat fchmodat2 chown fchown lchown
+        fchownat utime utimes utimensat futimesat setxattr lsetxattr fsetxattr setxattrat
+        removexattr lremovexattr fremovexattr removexattrat""",
+    "change the machine": """mount umount2 pivot_root chroot unshare setns move_mount open_tree
+        fsopen fsmount fsconfig fspick mount_setattr open_by_handle_at name_to_handle_at
+        init_module finit_module delete_module kexec_load kexec_file_load quotactl quotactl_fd
+        acct swapon swapoff reboot syslog sethostname setdomainname settimeofday clock_settime
+        adjtimex clock_adjtime iopl ioperm modify_ldt personality""",
+    "go deep into the kernel": "bpf userfaultfd perf_event_open add_key keyctl request_key",
+}
+
+
+class Comparison(ctypes.Structure):
+    """libseccomp's ``struct scmp_arg_cmp``."""
+
+    _fields_ = (
+        ("arg", ctypes.c_uint),
+        ("op", ctypes.c_int),
+        ("a", ctypes.c_uint64),
+        ("b", ctypes.c_uint64),
+    )
+
+
+def confine(spec: dict) -> None:
+    """Give up what ``spec`` says: ``uid`` (or None), ``readable`` paths for Landlock (or None),
+    ``seccomp``, ``memory_mb`` above what is in use, ``cpu_s``.
+
+    Raises:
+        OSError: the kernel or libseccomp refuses; no student's code may run then.
+    """
+    if spec["uid"] is not None:
+        os.setgroups([])
+        os.setresgid(spec["uid"], spec["uid"], spec["uid"])
+        os.setresuid(spec["uid"], spec["uid"], spec["uid"])
+    libc = ctypes.CDLL(None, use_errno=True)
+    for option, value in ((PDEATHSIG, signal.SIGKILL), (NO_NEW_PRIVS, 1)):
+        _check(libc.prctl(option, int(value), 0, 0, 0), "prctl")
+    if spec["readable"] is not None:
+        read_only(libc, spec["readable"])
+    limit(spec["memory_mb"], spec["cpu_s"], own_user=spec["uid"] is not None)
+    if spec["seccomp"]:
+        refuse_system_calls()
+
+
+def limit(memory_mb: int, cpu_s: int, own_user: bool) -> None:
+    """Memory, processor time, files, and where the user is nobody else's the number of threads."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    caps = {
+        resource.RLIMIT_AS: address_space() + memory_mb * 2**20,
+        resource.RLIMIT_CPU: int(used.ru_utime + used.ru_stime) + 1 + cpu_s,
+        resource.RLIMIT_FSIZE: 16 * 2**20,
+        resource.RLIMIT_NOFILE: 64,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_MEMLOCK: 0,
+        resource.RLIMIT_MSGQUEUE: 0,
+    }
+    if own_user:
+        caps[resource.RLIMIT_NPROC] = 64
+    for what, cap in caps.items():
+        resource.setrlimit(what, (cap, cap))
+
+
+def address_space() -> int:
+    """Bytes of address space in use, found without /proc: the limit at which a page more fails."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    low, high = 0, 2**47
+    while high - low > 2**20:
+        middle = (low + high) // 2
+        resource.setrlimit(resource.RLIMIT_AS, (middle, hard))
+        try:
+            mmap.mmap(-1, mmap.PAGESIZE).close()
+            high = middle
+        except (OSError, MemoryError):
+            low = middle
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    return high
+
+
+def refuse_system_calls() -> None:
+    """A seccomp filter: whatever REFUSED names fails with EPERM, from now on, in every thread."""
+    lib = ctypes.CDLL("libseccomp.so.2")
+    lib.seccomp_init.restype = ctypes.c_void_p
+    context = ctypes.c_void_p(lib.seccomp_init(ctypes.c_uint32(ALLOW)))
+    me = os.getpid()
+
+    def refuse(name: str, *comparisons: Comparison, code: int = errno.EPERM) -> None:
+        number = lib.seccomp_syscall_resolve_name(name.encode())
+        if number == -1:
+            return  # this libseccomp does not know it
+        array = (Comparison * max(1, len(comparisons)))(*comparisons)
+        action = ctypes.c_uint32(REFUSE | code)
+        done = lib.seccomp_rule_add_array(context, action, number, len(comparisons), array)
+        if done not in (0, -errno.EDOM):  # EDOM: not on this architecture
+            raise OSError(-done, f"seccomp refuses the rule for {name}")
+
+    for name in " ".join(REFUSED.values()).split():
+        refuse(name)
+    refuse("clone3", code=errno.ENOSYS)  # the C library then takes clone, whose flags can be seen
+    refuse("clone", Comparison(0, MASKED, CLONE_THREAD, 0))  # threads, but no processes
+    refuse("kill", Comparison(0, NOT_EQUAL, me))
+    refuse("tgkill", Comparison(0, NOT_EQUAL, me))
+    refuse("prlimit64", Comparison(0, NOT_EQUAL, 0))
+    refuse("prctl", Comparison(0, EQUAL, PDEATHSIG))
+    done = lib.seccomp_load(context)
+    if done:
+        raise OSError(-done, "seccomp cannot be loaded")
+
+
+def read_only(libc: ctypes.CDLL, readable: list[str]) -> None:
+    """Landlock: from now on only ``readable`` files and folders can be opened, for reading."""
+    create, add, restrict = 444, 445, 446  # the same numbers on every architecture
+    version = libc.syscall(create, None, ctypes.c_size_t(0), 1)
+    _check(version, "Landlock")
+    files = (1 << (13 if version < 2 else 14 if version < 3 else 15 if version < 5 else 16)) - 1
+    handled = (ctypes.c_uint64 * 3)(files, 3, 3)  # files; TCP; abstract sockets and signals
+    size = 8 if version < 4 else 16 if version < 6 else 24
+    ruleset = libc.syscall(create, handled, ctypes.c_size_t(size), 0)
+    _check(ruleset, "Landlock")
+    for path in readable:
+        if os.path.exists(path):
+            _readable(libc, add, ruleset, path)
+    _check(libc.syscall(restrict, ruleset, 0), "Landlock")
+    os.close(ruleset)
+
+
+def _readable(libc: ctypes.CDLL, add: int, ruleset: int, path: str) -> None:
+    class Beneath(ctypes.Structure):
+        _pack_ = 1
+        _fields_ = (("access", ctypes.c_uint64), ("folder", ctypes.c_int32))
+
+    read_file, read_folder = 4, 8
+    handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    rule = Beneath(read_file | (read_folder if os.path.isdir(path) else 0), handle)
+    _check(libc.syscall(add, ruleset, 1, ctypes.byref(rule), 0), f"Landlock: {path}")
+    os.close(handle)
+
+
+def _check(result: int, what: str) -> None:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{what}: {os.strerror(code)}")

@@ -1,0 +1,78 @@
+"""A student's cells as statements that can be run one by one.
+
+It happens in the sandbox, because a hostile source can bring Python's own parser down.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import re
+
+CELL_MAGIC_OF_PYTHON = re.compile(r"^\s*%%(time|timeit|capture|prun)\b")
+# "%pip", "!ls", "?name", "name?" and "files = !ls": notebook syntax, no Python
+MAGIC = re.compile(r"^(\s*)(?:[%!?].*|[\w.\[\]]+\?{1,2}\s*)$")
+CAPTURE = re.compile(r"^(\s*[\w, ]+=\s*)[%!].*$")
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+
+
+def parse(source: str) -> ast.Module:
+    """The syntax tree of a cell, notebook syntax left out.
+
+    Raises:
+        SyntaxError: it is not Python without that either.
+    """
+    try:
+        return ast.parse(source)
+    except SyntaxError:
+        return ast.parse(without_magics(source))
+
+
+def without_magics(source: str) -> str:
+    """The cell with notebook syntax replaced by ``pass``; empty when all of it is no Python."""
+    lines = source.splitlines()
+    first = next((i for i, line in enumerate(lines) if line.strip()), 0)
+    if lines and lines[first].lstrip().startswith("%%"):
+        if not CELL_MAGIC_OF_PYTHON.match(lines[first]):
+            return ""
+        lines[first] = ""
+    lines = [CAPTURE.sub(r"\1None", line) for line in lines]
+    return "\n".join(MAGIC.sub(r"\1pass", line) for line in lines)
+
+
+def future_flags(tree: ast.Module) -> int:
+    """Compiler flags of ``from __future__ import ...``: they hold for every statement after it."""
+    names = [
+        alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        for alias in node.names
+    ]
+    return sum(getattr(__future__, name).compiler_flag for name in set(names))
+
+
+def defined(node: ast.stmt) -> set[str]:
+    """Names that one statement gives a value to."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name}
+    stored = (
+        n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    )
+    return set(stored)
+
+
+def only_definitions(tree: ast.Module, taken: set[str]) -> list[ast.stmt]:
+    """Functions, classes, imports and constants; nothing that computes, no name in ``taken``."""
+    kept = [node for node in tree.body if isinstance(node, DEFINITIONS) or is_constant(node)]
+    return [node for node in kept if not defined(node) & taken]
+
+
+def is_constant(node: ast.stmt) -> bool:
+    """``EPS = 1e-6``: a name that gets a literal."""
+    if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+        return False
+    try:
+        ast.literal_eval(node.value)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return True

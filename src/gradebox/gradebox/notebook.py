@@ -1,0 +1,168 @@
+"""A notebook that anybody may have written: which cells are answers, and to what.
+
+Only JSON is read here. Whether a cell is Python finds out who runs it, in the sandbox.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from gradebox.package import Package
+
+MOST_BYTES = 30_000_000  # a notebook full of pictures has 10 MB
+MOST_CELLS = 2_000
+MOST_SOURCE = 200_000  # characters of one cell
+
+
+class NotebookError(Exception):
+    """A submission that cannot be marked: the result's status, a sentence for the student."""
+
+    def __init__(self, status: str, detail: str):
+        super().__init__(detail)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A code cell; ``question`` is None for those that answer nothing."""
+
+    source: str
+    question: str | None
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The code cells of a notebook in their order, the texts of its "explain" questions, and in
+    words what had to be guessed."""
+
+    cells: list[Cell]
+    texts: dict[str, str]
+    notes: list[str]
+
+
+def read_answers(path: Path, package: Package) -> Answers:
+    """Find the answers in a notebook.
+
+    Raises:
+        NotebookError: it is no notebook, or one of another assignment or variant, or without a
+            single answer.
+    """
+    notebook = as_notebook(read_bytes(path))
+    notes = check_names(notebook, package)
+    code, texts = [], {}
+    for kind, source, metadata in cells_of(notebook):
+        question = question_of(source, metadata, package)
+        if kind == "code":
+            code.append(Cell(source, question))
+        elif kind == "markdown" and question is not None:
+            texts[question] = "\n\n".join(filter(None, [texts.get(question), source]))
+    if not texts and not any(cell.question for cell in code):
+        raise NotebookError("no-answers", "None of the questions' cells is in this notebook.")
+    return Answers(code, texts, notes)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The file itself: no link to another, no device, no pipe, and not more than can be held."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | os.O_NONBLOCK)
+    except OSError:
+        raise unreadable("This is a link or cannot be opened.") from None
+    with os.fdopen(handle, "rb") as file:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            raise unreadable("This is no file.")
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise unreadable(
+            f"The notebook is larger than {MOST_BYTES // 10**6} MB; clear its outputs."
+        )
+    return data
+
+
+def as_notebook(data: bytes) -> dict:
+    """JSON with a list of cells, in format 3 or 4."""
+    try:
+        notebook = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        raise unreadable("This is no notebook: it is not written as JSON.") from None
+    if not isinstance(notebook, dict):
+        raise unreadable("This is no notebook: it holds no cells.")
+    sheets = notebook.get("worksheets")  # format 3
+    if "cells" not in notebook and isinstance(sheets, list):
+        sheets = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)]
+        notebook["cells"] = [cell for cells in sheets if isinstance(cells, list) for cell in cells]
+    if not isinstance(notebook.get("cells"), list) or not notebook["cells"]:
+        raise unreadable("This is no notebook: it holds no cells.")
+    if len(notebook["cells"]) > MOST_CELLS:
+        raise unreadable(f"The notebook has more than {MOST_CELLS} cells.")
+    return notebook
+
+
+def check_names(notebook: dict, package: Package) -> list[str]:
+    """Is it the assignment and the variant of the package? Notes what it does not say."""
+    about = as_dict(as_dict(notebook.get("metadata")).get("vitbook"))
+    assignment, variant = about.get("assignment"), about.get("variant")
+    if assignment not in (None, package.cases.assignment):
+        raise NotebookError(
+            "wrong-assignment",
+            f"This notebook is of the assignment {brief(assignment)}, "
+            f"not of {package.cases.assignment}.",
+        )
+    if variant not in (None, package.cases.variant):
+        raise NotebookError(
+            "wrong-variant",
+            f"This notebook is of the variant {brief(variant)}; "
+            f"this class has {package.cases.variant}.",
+        )
+    lost = [name for name, said in (("assignment", assignment), ("variant", variant)) if not said]
+    return [f"the notebook does not say its {' and its '.join(lost)}"] if lost else []
+
+
+def cells_of(notebook: dict) -> list[tuple[str, str, dict]]:
+    """Kind, source and metadata of every cell that has them."""
+    found = []
+    for cell in notebook["cells"]:
+        source = as_dict(cell).get("source", as_dict(cell).get("input", ""))
+        if isinstance(source, list) and all(isinstance(line, str) for line in source):
+            source = "".join(source)
+        if isinstance(source, str) and len(source) <= MOST_SOURCE:
+            found.append((cell.get("cell_type"), source, as_dict(cell.get("metadata"))))
+    return found
+
+
+def question_of(source: str, metadata: dict, package: Package) -> str | None:
+    """Which question a cell answers: by its metadata, else by its tag, else by its first line."""
+    known = [question.id for question in package.questions]
+    said = as_dict(metadata.get("vitbook")).get("question")
+    if isinstance(said, str) and said in known:
+        return said
+    tags = metadata.get("tags")
+    for question in known:
+        if isinstance(tags, list) and {question, package.tags.get(question, question)} & {
+            tag for tag in tags if isinstance(tag, str)
+        }:
+            return question
+    first = next((line for line in source.splitlines() if line.strip()), "")
+    if match := re.match(r"\s*#+\s*Question\s+(\w{1,20})\b", first, re.IGNORECASE):
+        for question in (match[1].lower(), f"q{match[1].lower()}"):
+            if question in known:
+                return question
+    return None
+
+
+def unreadable(detail: str) -> NotebookError:
+    return NotebookError("unreadable", detail)
+
+
+def as_dict(value: object) -> dict:
+    return value if isinstance(value, dict) else {}
+
+
+def brief(value: object) -> str:
+    """A name from the notebook, short enough to be shown."""
+    return "".join(c for c in str(value)[:40] if c.isprintable())

@@ -1,0 +1,47 @@
+"""What an instructor marks with: the zip that ``make assignment`` writes for the grader."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from vitcheck.cases import Assignment, Question, read_cases
+
+
+@dataclass(frozen=True)
+class Package:
+    """One variant of one assignment, hidden cases too. As a whole it never enters a sandbox."""
+
+    cases: Assignment
+    set_up: list[str]  # sources of the given cells that every answer needs
+    reference: dict[str, str]  # question -> source of its solution, for the questions after it
+    tags: dict[str, str]  # question -> tag of its cell
+    digest: str
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        return self.cases.questions
+
+
+def load_package(path: Path) -> Package:
+    """Read a package.
+
+    Raises:
+        ValueError: it is not there, damaged, or not a package.
+    """
+    try:
+        data = Path(path).read_bytes()
+        with zipfile.ZipFile(path) as archive:
+            about = json.loads(archive.read("package.json"))
+        cases = read_cases(path)
+        set_up, reference = about["setup"], about["reference"]
+        tags = about.get("cells") or {}
+    except (OSError, KeyError, TypeError, zipfile.BadZipFile, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is no assignment's package ({error})") from None
+    if (about["assignment"], about["variant"]) != (cases.assignment, cases.variant):
+        raise ValueError(f"{path}: its two files are of different assignments; make it anew")
+    set_up = [set_up] if isinstance(set_up, str) else list(set_up)
+    return Package(cases, set_up, dict(reference), dict(tags), hashlib.sha256(data).hexdigest())

@@ -1,0 +1,212 @@
+"""Where a student's code may run: in bubblewrap, or where that is forbidden behind Landlock.
+
+| | bubblewrap | landlock | unsafe |
+|---|---|---|---|
+| files: only Python and its packages can be read | yes | yes, but names can be guessed | no |
+| files: nothing can be written | but 32 MB in memory | yes | no |
+| network | there is none | no socket can be made | no |
+| other processes: none started, seen or signalled | they do not exist | yes, by seccomp | no |
+| a user of its own | yes | when the grader is root, else the grader's | no |
+| memory, processor time, open files, file size | yes | yes | yes |
+
+Both need the C library libseccomp. Neither guards against a hole in the kernel.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+NAMES = ("bubblewrap", "landlock", "unsafe")
+BOOT = """
+import json, sys
+spec = json.loads(sys.argv[1])
+sys.path += spec["path"]
+from gradebox.inside import worker
+worker.main(spec)
+"""
+TRIAL = """
+import json, sys
+spec = json.loads(sys.argv[1])
+sys.path += spec["path"]
+from gradebox.inside.confine import confine
+confine(spec["confine"])
+print("confined")
+"""
+ENVIRONMENT = {
+    **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS")},
+    **{"HOME": "/tmp", "USER": "student", "MPLBACKEND": "agg", "LANG": "C.UTF-8"},
+    "MPLCONFIGDIR": "/tmp",
+}
+DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
+PROCESSOR = ("/proc/cpuinfo", "/sys/devices/system/cpu")  # which instructions torch may use
+TEMPORARY = 32 * 2**20  # bytes under /tmp
+HELP = """No sandbox works here, and students' code does not run outside of one.
+  bubblewrap: {bubblewrap}
+  landlock: {landlock}
+On Debian or Ubuntu: sudo apt install bubblewrap libseccomp2. In a container without user
+namespaces Landlock needs Linux 5.13 and libseccomp. --unsafe runs it unguarded: whoever wrote a
+submission can then read and change whatever you can."""
+
+
+class NoSandboxError(RuntimeError):
+    """Nothing here confines a process; the message says why and what would help."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a submission may use. Seconds are by the clock but for ``cpu_s``."""
+
+    call_s: float = 5.0  # one call of an answer
+    cell_s: float = 10.0  # one cell
+    start_s: float = 90.0  # Python, torch and the given set-up
+    total_s: float = 300.0  # the whole submission, after the first start
+    cpu_s: int = 120  # of the processor, for one worker
+    memory_mb: int = 2048  # beyond what torch itself takes
+    lost_calls: int = 3  # after so many of one question its other calls are given up
+    reply_mb: int = 32  # one result
+    restarts: int = 40  # workers that a submission may use up
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """One way to start a confined Python."""
+
+    name: str
+
+    def command(self, limits: Limits, boot: str = BOOT) -> list[str]:
+        """The command that starts ``boot`` inside, with what it has to give up as its argument."""
+        uid = 2**30 + secrets.randbelow(2**29) if os.geteuid() == 0 else None
+        confine = {
+            "uid": None if self.name == "unsafe" else uid,
+            "readable": [*readable(), *PROCESSOR] if self.name == "landlock" else None,
+            "seccomp": self.name != "unsafe",
+            "memory_mb": limits.memory_mb,
+            "cpu_s": limits.cpu_s,
+        }
+        linux = sys.platform == "linux"
+        spec = {"path": packages_path(), "confine": confine if linux else None}
+        python = [os.path.realpath(sys.executable), "-I", "-S", "-B", "-c", boot, json.dumps(spec)]
+        return bubblewrap(python, uid is None) if self.name == "bubblewrap" else python
+
+    def start(self, limits: Limits, boot: str = BOOT) -> subprocess.Popen:
+        """A confined Python with three pipes, in a session of its own."""
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        return subprocess.Popen(
+            self.command(limits, boot), **pipes, env=ENVIRONMENT, cwd="/", start_new_session=True
+        )
+
+    def complaint(self) -> str | None:
+        """Why it does not work here, or None; a Python is started in it to see."""
+        if sys.platform != "linux":
+            return "works on Linux only"
+        if self.name == "bubblewrap" and shutil.which("bwrap") is None:
+            return "the program bwrap is not installed"
+        try:
+            with self.start(Limits(), TRIAL) as process:
+                said, errors = process.communicate(timeout=30)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"it does not start ({error})"
+        if process.returncode == 0 and said.strip() == b"confined":
+            return None
+        lines = errors.decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"it ends with {process.returncode}"
+
+
+@functools.cache
+def find_sandbox(name: str = "auto") -> Sandbox:
+    """The sandbox of that name, or the first that works here.
+
+    Raises:
+        ValueError: there is no such name.
+        NoSandboxError: it does not work here; "unsafe" has to be asked for by name.
+    """
+    if name not in ("auto", *NAMES):
+        raise ValueError(f"a sandbox is one of auto, {', '.join(NAMES)}; got {name!r}")
+    if name == "unsafe":
+        return Sandbox(name)
+    reasons = {"bubblewrap": "not asked for", "landlock": "not asked for"}
+    for candidate in reasons if name == "auto" else [name]:
+        reasons[candidate] = Sandbox(candidate).complaint()
+        if reasons[candidate] is None:
+            return Sandbox(candidate)
+    raise NoSandboxError(HELP.format(**reasons))
+
+
+def bubblewrap(command: list[str], own_namespace: bool) -> list[str]:
+    """``command`` inside bubblewrap. As root without a user namespace: there, "nobody" would be
+    the machine's root in disguise and could write to kernel settings; the worker changes its user
+    itself instead, before it runs anything."""
+    words = ["bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
+    words += ["--unshare-cgroup-try", "--new-session", "--die-with-parent"]
+    if own_namespace:
+        words += ["--unshare-user", "--uid", "65534", "--gid", "65534"]
+    else:
+        words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    bound = readable()
+    for folder in parents([*bound, *PROCESSOR]):  # bwrap itself would make them unreadable
+        words += ["--perms", "0755", "--dir", folder]
+    for path in bound:
+        if os.path.islink(path):
+            words += ["--symlink", os.readlink(path), path]
+        else:
+            words += ["--ro-bind", path, path]
+    for path in PROCESSOR:
+        words += ["--ro-bind-try", path, path]
+    for path in DEVICES:
+        words += ["--dev-bind", path, path]
+    if has_size():
+        words += ["--size", str(TEMPORARY), "--perms", "1777", "--tmpfs", "/tmp"]
+    return [*words, "--remount-ro", "/", "--chdir", "/", "--", *command]
+
+
+@functools.cache
+def has_size() -> bool:
+    """Before 0.7 bubblewrap cannot limit a folder in memory; then there is none."""
+    said = subprocess.run(["bwrap", "--help"], capture_output=True, text=True)
+    return "--size BYTES" in said.stdout + said.stderr
+
+
+@functools.cache
+def readable() -> tuple[str, ...]:
+    """Python, its packages and the system's libraries: all that a worker needs to see."""
+    python = Path(sys.executable).resolve()
+    wanted = ["/usr/lib", "/usr/lib64", "/lib", "/lib64", "/etc/ld.so.cache", str(python)]
+    wanted += [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
+    wanted += [str(path) for path in (python.parents[1] / "lib").glob("libpython*")]
+    wanted += packages_path(folders=False)
+    kept: list[str] = []
+    for path in sorted({path for path in wanted if os.path.lexists(path)}):
+        if not any(path.startswith(f"{folder}/") for folder in kept):
+            kept.append(path)
+    return tuple(kept)
+
+
+@functools.cache
+def packages_path(folders: bool = True) -> list[str]:
+    """The folders in which Python finds torch, vitcheck and this package; not ``folders``: what to
+    show of them, which for packages that lie in a checkout is only the packages."""
+    sites = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    found = [path for path in sites if os.path.isdir(path)]
+    for name in ("torch", "vitbook", "vitcheck", "gradebox"):
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None:
+            raise NoSandboxError(f"the package {name} is not installed")
+        package = Path(spec.origin).parent
+        if str(package.parent) not in found:
+            found.append(str(package.parent if folders else package))
+    return found
+
+
+def parents(paths: list[str]) -> list[str]:
+    """All folders above ``paths``, from the top down."""
+    return sorted({str(folder) for path in paths for folder in Path(path).parents} - {"/"})

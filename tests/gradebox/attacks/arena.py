@@ -1,0 +1,181 @@
+"""Where an attack meets a grader: the files it is told of, a server it may call, an innocent
+submission beside it, and somebody who watches."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import tiny
+from gradebox.marking import mark
+from gradebox.package import load_package
+from gradebox.result import Result
+from gradebox.sandbox import Limits, Sandbox
+
+from attacks.table import SECRET, Attack, Outcome
+
+NAME = "attacker"  # what its processes call themselves, for who watches
+# tight, so that what is endless ends soon and what is huge need not be very huge
+LIMITS = Limits(call_s=2, cell_s=3, lost_calls=1, memory_mb=512)
+PLAIN = Path(__file__).parents[1] / "plain_grader.py"
+
+
+class Arena:
+    """A folder with the grader's data and two submissions, made anew for every round."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.round = folder, 0
+        self.package_path = tiny.package(folder / "tiny.gradebox.zip", SECRET)
+        self.package = load_package(self.package_path)
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.server.setblocking(False)
+        self.plain_grader: subprocess.Popen | None = None
+
+    def close(self) -> None:
+        self.server.close()
+        if self.plain_grader:
+            self.plain_grader.communicate()
+
+    def prepare(self, attack: Attack) -> None:
+        """Fresh notebooks of the attacker and of somebody innocent."""
+        self.round += 1
+        here = self.folder / str(self.round)
+        here.mkdir()
+        self.me, self.other, self.marker = here / "me.ipynb", here / "other.ipynb", here / "marker"
+        innocent = [*tiny.answers(), tiny.cell(SECRET, "q4", "markdown")]
+        tiny.write(self.other, tiny.notebook(innocent))
+        self.before = self.other.read_bytes()
+        if attack.link_to:
+            self.me.symlink_to(self.other)
+            return
+        cells = [tiny.cell(self.filled(text), name) for name, text in attack.cells.items()]
+        tiny.write(self.me, tiny.notebook(cells))
+
+    def filled(self, source: str) -> str:
+        port = self.server.getsockname()[1]
+        for name, value in {
+            "me": self.me,
+            "other": self.other,
+            "marker": self.marker,
+            "package": self.package_path,
+            "port": port,
+            "name": NAME,
+        }.items():
+            source = source.replace("{" + name + "}", str(value))
+        return source
+
+    def plain(self, attack: Attack) -> Outcome:
+        """Graded by the plain grader, the innocent submission after the attacker's."""
+        self.prepare(attack)
+        if self.plain_grader is None:
+            self.plain_grader = subprocess.Popen(
+                [sys.executable, str(PLAIN), f"--token={SECRET}"],
+                env={**os.environ, "GRADER_TOKEN": SECRET},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        log = self.me.with_suffix(".out")
+        request = {
+            "submissions": [str(self.me), str(self.other)],
+            "package": str(self.package_path),
+            "log": str(log),
+            "seconds": 4,
+        }
+        with watching() as seen:
+            self.plain_grader.stdin.write(json.dumps(request) + "\n")
+            self.plain_grader.stdin.flush()
+            lines = json.loads(self.plain_grader.stdout.readline())
+        mine = [line for line in lines if line["submission"] == str(self.me)]
+        other = [line["points"] for line in lines if line["submission"] == str(self.other)]
+        feedback = " ".join(words for line in mine for words in line["feedback"])
+        return self.outcome(
+            points=max([line["points"] for line in mine], default=0),
+            other=max(other, default=None),
+            feedback=feedback,
+            output=log.stat().st_size + len(feedback),
+            seen=seen,
+        )
+
+    def ours(self, attack: Attack, sandbox: Sandbox, beside: bool) -> tuple[Outcome, Result]:
+        """Marked by gradebox; ``beside``: an innocent submission is marked at the same time, else
+        it is taken for marked when its file is as it was."""
+        self.prepare(attack)
+        others: list[float] = []
+
+        def innocent() -> None:
+            others.append(mark(self.other, self.package, sandbox=sandbox).points)
+
+        thread = threading.Thread(target=innocent)
+        with watching() as seen:
+            if beside:
+                thread.start()
+            result = mark(self.me, self.package, LIMITS, sandbox)
+            if beside:
+                thread.join()
+        same = self.other.read_bytes() == self.before and not self.other.is_symlink()
+        outcome = self.outcome(
+            points=result.points,
+            other=(others[0] if beside else 10) if same else 0,
+            feedback=read_by_the_student(result),
+            output=len(result.to_json()),
+            seen=seen,
+        )
+        return outcome, result
+
+    def outcome(self, points, other, feedback, output, seen) -> Outcome:
+        try:
+            self.server.accept()[0].close()
+            connected = True
+        except BlockingIOError:
+            connected = False
+        written = self.marker.exists()
+        return Outcome(points, other, feedback, written, connected, *seen, output / 2**20)
+
+
+def read_by_the_student(result: Result) -> str:
+    """Every word of a result that a feedback page may show."""
+    words = [result.detail]
+    for question in result.questions:
+        words.append(question.message)
+        words += [case.message or "" for case in question.cases]
+    return " ".join(words)
+
+
+@contextmanager
+def watching():
+    """Counts the processes that bear the attacker's name, and their memory, until the end of the
+    block; what it saw stands in the list it gives: most at once, most MB."""
+    seen, stop = [0, 0.0], threading.Event()
+
+    def watch() -> None:
+        while not stop.is_set():
+            sizes = [size for name, size in processes() if name == NAME]
+            seen[:] = max(seen[0], len(sizes)), max(seen[1], sum(sizes))
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        stop.set()
+        thread.join()
+
+
+def processes():
+    """Name and memory in MB (pages of its own) of every process of this machine."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            name = (folder / "comm").read_text().strip()
+            if name == NAME:
+                yield name, int((folder / "statm").read_text().split()[1]) * 4096 / 2**20
+        except OSError:
+            continue

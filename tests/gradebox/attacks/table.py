@@ -1,0 +1,429 @@
+"""Attacks of a student who wants points, wants to know, or wants to do harm.
+
+Each is the answer's cell of question 1 (or what `cells` says) and reaches its goal with a plain
+grader. `{...}` is filled in: `marker`, a file that must not appear; `package`, the grader's data;
+`other`, somebody else's notebook; `me`, the attacker's own; `port`, of a server on this machine;
+`name`, what its processes call themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+SECRET = "SECRET-8b1f"  # stands where no student may read
+ZEROS = "def windowed_mean(x, width):\n    return torch.zeros(1)\n"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an attack did, whoever marked it."""
+
+    points: float  # of the attacker
+    other: float | None  # of the submission that was marked after or beside it; None: never
+    feedback: str  # what the attacker reads
+    written: bool  # the marker appeared, or somebody else's work changed
+    connected: bool  # the server was called
+    processes: int  # at once
+    memory_mb: float  # at most, all its processes together
+    output_mb: float  # what the grader had to keep
+
+
+def gains(outcome: Outcome) -> bool:
+    """Points for zeros."""
+    return outcome.points > 0
+
+
+def learns(outcome: Outcome) -> bool:
+    """It reads what no student may read."""
+    return SECRET in outcome.feedback
+
+
+def disturbs(outcome: Outcome) -> bool:
+    """Another submission loses points, or is never marked."""
+    return outcome.other != 10
+
+
+def writes(outcome: Outcome) -> bool:
+    return outcome.written
+
+
+def connects(outcome: Outcome) -> bool:
+    return outcome.connected
+
+
+def multiplies(outcome: Outcome) -> bool:
+    return outcome.processes > 5
+
+
+def swells(outcome: Outcome) -> bool:
+    return outcome.memory_mb > 1500
+
+
+def floods(outcome: Outcome) -> bool:
+    return outcome.output_mb > 20
+
+
+@dataclass(frozen=True)
+class Attack:
+    """``cells`` are the answers by question; ``succeeds`` says whether it reached its goal."""
+
+    succeeds: Callable[[Outcome], bool]
+    cells: dict[str, str]
+    link_to: str | None = None  # the submission is a link to this instead of a notebook
+
+
+def q1(succeeds: Callable[[Outcome], bool], source: str) -> Attack:
+    return Attack(succeeds, {"q1": source})
+
+
+def leave_behind(source: str) -> Attack:
+    """Something that stays after the attacker's own notebook is done."""
+    return Attack(disturbs, {"q3": source})
+
+
+ATTACKS = {
+    # --- points -------------------------------------------------------------------------------
+    "torch.allclose patched": q1(gains, ZEROS + "torch.allclose = lambda *a, **k: True"),
+    "vitcheck patched": Attack(
+        gains,
+        {
+            "q2": """
+import vitcheck.cases, vitcheck.values
+class Smooth(nn.Linear):
+    def __init__(self, dim, width):
+        super().__init__(dim, dim)
+    def load_state_dict(self, weights):
+        pass
+vitcheck.cases.compare = lambda got, case: vitcheck.cases.Verdict(True)
+vitcheck.values.difference = vitcheck.cases.difference = lambda *a, **k: None
+"""
+        },
+    ),
+    "asserts stripped": q1(
+        gains,
+        ZEROS
+        + """
+import builtins
+real = builtins.compile
+def without(source, filename, mode, *a, **k):
+    return real(source, filename, mode, optimize=1)
+builtins.compile = without
+""",
+    ),
+    "tensor subclass": q1(
+        gains,
+        """
+class Yes(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        if function is torch.allclose:
+            return True
+        return super().__torch_function__(function, types, args, kwargs or {})
+def windowed_mean(x, width):
+    return torch.zeros(x.shape[0] - width + 1, 3).as_subclass(Yes)
+""",
+    ),
+    "equal to everything": Attack(
+        gains,
+        {
+            "q3": """
+class Any(int):
+    def __eq__(self, other):
+        return True
+    __hash__ = None
+    def __int__(self):
+        return Any(5)
+count = Any(5)
+"""
+        },
+    ),
+    "the caller's names": q1(
+        gains,
+        """
+import gc, sys
+def windowed_mean(x, width):
+    frame = sys._getframe(1)
+    while frame:
+        for names in (frame.f_locals, frame.f_globals):
+            if torch.is_tensor(names.get("want")):
+                return names["want"]
+            if getattr(names.get("case"), "want", None) is not None:
+                return names["case"].want
+        frame = frame.f_back
+    for found in gc.get_objects():
+        if type(found).__name__ == "Case" and torch.is_tensor(found.want):
+            return found.want
+    return torch.zeros(1)
+""",
+    ),
+    "the grader's scores": q1(
+        gains,
+        ZEROS
+        + """
+import sys
+frame = sys._getframe()
+while frame:
+    scores = frame.f_locals.get("scores")
+    if isinstance(scores, dict):
+        scores["bonus"] = 10
+    frame = frame.f_back
+""",
+    ),
+    "settrace": q1(
+        gains,
+        ZEROS
+        + """
+import sys
+def tracer(frame, event, value):
+    names = frame.f_globals
+    if "want" in names and "result" in names:
+        names["want"] = names["result"]
+    for name in ("verdict", "answer", "found", "right"):
+        if name in frame.f_locals:
+            frame.f_locals[name] = True
+    return tracer
+sys.settrace(tracer)
+""",
+    ),
+    "forged report": q1(
+        gains,
+        ZEROS
+        + """
+import json, os
+line = json.dumps({"submission": "{me}", "points": 10, "feedback": []}) + "\\n"
+for number in range(64):
+    try:
+        os.write(number, line.encode())
+    except OSError:
+        pass
+""",
+    ),
+    "forged frame, with the right number": q1(
+        gains,
+        """
+import json, os, struct, sys
+def send(number):
+    body = dict(number=number, ok=True, passed=True, points=10, result=[1], value=None)
+    text = json.dumps(body).encode()
+    for handle in range(64):
+        try:
+            os.write(handle, struct.pack(">II", len(text), 0) + text)
+            line = dict(submission="{me}", points=10, feedback=[])
+            os.write(handle, b"\\n" + json.dumps(line).encode() + b"\\n")
+        except OSError:
+            pass
+def windowed_mean(x, width):
+    frame = sys._getframe(1)
+    while frame:
+        request = frame.f_locals.get("request")
+        if isinstance(request, dict) and "number" in request:
+            send(request["number"])
+            send(request["number"])
+        frame = frame.f_back
+    send("")
+    return torch.zeros(1)
+""",
+    ),
+    "logged results": q1(
+        gains,
+        ZEROS
+        + """
+import pathlib, pickle
+pathlib.Path("{me}").with_suffix(".log").write_bytes(pickle.dumps({"q1-1": 10}))
+""",
+    ),
+    "atexit": q1(
+        gains,
+        ZEROS
+        + """
+import atexit, json, os
+def last():
+    for number in range(64):
+        try:
+            line = dict(submission="{me}", points=10, feedback=[])
+            os.write(number, json.dumps(line).encode() + b"\\n")
+        except OSError:
+            pass
+atexit.register(last)
+""",
+    ),
+    "handed in as a link to another's work": Attack(gains, {}, link_to="other"),
+    # --- knowledge ----------------------------------------------------------------------------
+    "hidden tests read": q1(
+        learns,
+        """
+import zipfile
+def windowed_mean(x, width):
+    raise ValueError(zipfile.ZipFile("{package}").read("cases.json").decode()[-300:])
+""",
+    ),
+    "another's work read": q1(
+        learns,
+        """
+def windowed_mean(x, width):
+    text = open("{other}").read()
+    raise ValueError(text[text.find("SECRET"):][:100])
+""",
+    ),
+    "environment variables": q1(
+        learns,
+        """
+import os
+def windowed_mean(x, width):
+    raise ValueError(str(os.environ.get("GRADER_TOKEN")))
+""",
+    ),
+    "other processes' command lines": q1(
+        learns,
+        """
+import glob
+def windowed_mean(x, width):
+    lines = []
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            lines.append(open(path).read())
+        except OSError:
+            pass
+    raise ValueError(str([line for line in lines if "SEC" + "RET" in line])[-250:])
+""",
+    ),
+    "hidden inputs through messages": q1(
+        learns,
+        """
+import builtins
+builtins.seen = getattr(builtins, "seen", [])
+def windowed_mean(x, width):
+    seen.append(len(x))
+    raise ValueError("SEC" + "RET-8b1f" if 9 in seen else str(seen))
+""",
+    ),
+    "the right answer through messages": Attack(
+        learns,
+        {
+            "q1": ZEROS,
+            "q2": """
+def Smooth(dim, width):
+    given = windowed_mean.__code__.co_filename == "<given>"
+    raise ValueError("SEC" + "RET-8b1f" if given else "own")
+""",
+        },
+    ),
+    "expected results through messages": q1(
+        learns,
+        """
+import gc, sys
+def windowed_mean(x, width):
+    wants = [f.f_globals.get("want") for f in (sys._getframe(), sys._getframe(1))]
+    wants += [getattr(o, "want", None) for o in gc.get_objects() if type(o).__name__ == "Case"]
+    found = any(torch.is_tensor(want) for want in wants)
+    raise ValueError("SEC" + "RET-8b1f" if found else "nothing")
+""",
+    ),
+    # --- harm ---------------------------------------------------------------------------------
+    "endless loop": q1(disturbs, "def windowed_mean(x, width):\n    while True:\n        pass"),
+    "exit": q1(disturbs, "def windowed_mean(x, width):\n    raise SystemExit(0)"),
+    "os._exit": q1(disturbs, "import os\ndef windowed_mean(x, width):\n    os._exit(0)"),
+    "signal to all": q1(
+        disturbs, "import os\ndef windowed_mean(x, width):\n    os.kill(0, 9)\n    os.kill(-1, 9)"
+    ),
+    "alarm": leave_behind("import signal\nsignal.setitimer(signal.ITIMER_REAL, 0.001)"),
+    "null pointer": q1(
+        disturbs, "import ctypes\ndef windowed_mean(x, width):\n    ctypes.string_at(0)"
+    ),
+    "a patch that stays": leave_behind("torch.stack = lambda *a, **k: torch.zeros(1)"),
+    "a thread that stays": leave_behind(
+        """
+import threading
+def spoil():
+    while True:
+        torch.allclose = lambda *a, **k: False
+threading.Thread(target=spoil, daemon=True).start()
+"""
+    ),
+    "another's work overwritten": q1(
+        disturbs,
+        ZEROS + "open('{other}', 'w').write('{\"cells\": []}')",
+    ),
+    "another's work replaced by a link": q1(
+        disturbs,
+        ZEROS + "import os\nos.remove('{other}')\nos.symlink('/dev/null', '{other}')",
+    ),
+    "writing outside": q1(writes, ZEROS + "open('{marker}', 'w').write('x')"),
+    "pickle": q1(
+        writes,
+        """
+import pathlib, pickle
+class Bomb:
+    def __reduce__(self):
+        return open, ("{marker}", "w")
+try:
+    pathlib.Path("{me}").with_suffix(".log").write_bytes(pickle.dumps(Bomb()))
+except OSError:
+    pass
+def windowed_mean(x, width):
+    return Bomb()
+""",
+    ),
+    "settings of the kernel": q1(
+        writes,
+        ZEROS
+        + """
+path = "/proc/sys/kernel/core_pattern"
+before = open(path).read()
+open(path, "w").write(before)
+open("{marker}", "w").write("x")
+""",
+    ),
+    "network": q1(
+        connects,
+        """
+import socket
+def windowed_mean(x, width):
+    socket.create_connection(("127.0.0.1", {port}), timeout=1).sendall(b"hello")
+""",
+    ),
+    "fork bomb": q1(
+        multiplies,
+        """
+import ctypes, os, time
+def windowed_mean(x, width):
+    ctypes.CDLL(None).prctl(15, b"{name}", 0, 0, 0)
+    for _ in range(12):
+        if os.fork() == 0:
+            time.sleep(1)
+            os._exit(0)
+    time.sleep(0.5)
+""",
+    ),
+    "another program": q1(
+        writes,
+        """
+import subprocess, sys
+def windowed_mean(x, width):
+    subprocess.run(["/bin/sh", "-c", "echo x > '{marker}'"])
+    return torch.zeros(1)
+""",
+    ),
+    "memory bomb": q1(
+        swells,
+        """
+import ctypes, mmap, time
+def windowed_mean(x, width):
+    ctypes.CDLL(None).prctl(15, b"{name}", 0, 0, 0)
+    kept = []
+    for part in range(15):
+        kept.append(mmap.mmap(-1, 100 * 2**20))
+        for page in range(0, 100 * 2**20, 4096):
+            kept[-1][page] = 1
+    time.sleep(0.3)
+""",
+    ),
+    "huge output": q1(
+        floods,
+        "def windowed_mean(x, width):\n    for _ in range(30):\n        print('x' * 2**20)",
+    ),
+    "huge message": q1(
+        floods, "def windowed_mean(x, width):\n    raise ValueError('x' * 8 * 2**20)"
+    ),
+}
