@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from gradebox.notebook import Answers, Cell, NotebookError, read_answers
@@ -21,6 +22,7 @@ from gradebox.sandbox import Limits, Sandbox, find_sandbox
 from gradebox.session import Answer, BrokenError, LostError, Session, SpentError
 from vitcheck.cases import Case, Question, Verdict, compare
 
+LONGEST_ANSWER = 20_000  # characters
 PASSED = "passed"
 ONLY_ALONE = "right with your own earlier answers, but not with the correct ones"
 NOT_DEFINED = "your notebook does not define {}"
@@ -54,13 +56,22 @@ def mark(
         **names(package),
         status="ok",
         points=sum(question.points or 0 for question in found),
-        questions=found,
+        questions=with_answers(found, answers),
         notes=answers.notes,
         seconds=round(time.monotonic() - began, 3),
         memory_mb=round(session.peak_mb, 1),
         restarts=session.starts - 1,
         sandbox=sandbox.name,
     )
+
+
+def with_answers(found: list[QuestionResult], answers: Answers) -> list[QuestionResult]:
+    """Each question with what stands in its cells: people read it, and it is compared."""
+    own: dict[str, list[str]] = {}
+    for cell in answers.cells:
+        own.setdefault(cell.question, []).append(cell.source)
+    written = {**{id: "\n\n".join(sources) for id, sources in own.items()}, **answers.texts}
+    return [replace(one, answer=written.get(one.id, "")[:LONGEST_ANSWER]) for one in found]
 
 
 def names(package: Package) -> dict:

@@ -1,0 +1,225 @@
+"""From results to grades: which attempt counts, what lateness costs, what a person gave."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from gradebox.assignment import Assignment
+from gradebox.collect import Found
+from gradebox.people import Matcher, Person, person
+from gradebox.result import QuestionResult, Result
+from gradebox.roster import LatePolicy, Student
+
+NOT_MARKED = "not-marked"  # the machine failed: another run tries again
+MISSING = "missing"
+# What became of a submission, in words for everybody.
+STATUS = {
+    "ok": "marked",
+    "unreadable": "the notebook cannot be read",
+    "wrong-assignment": "the notebook belongs to another assignment",
+    "wrong-variant": "the notebook belongs to another variant of this assignment",
+    "no-answers": "no question's cell was found in the notebook",
+    NOT_MARKED: "not marked yet",
+    MISSING: "nothing was handed in",
+}
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One notebook of a student and what came of it."""
+
+    found: Found
+    notebook: str  # its key in the store; "" where it could not be read
+    result: Result | None  # nothing where the machine failed
+    problem: str = ""
+
+    @property
+    def status(self) -> str:
+        if self.problem:
+            return "unreadable"
+        return self.result.status if self.result else NOT_MARKED
+
+    @property
+    def points(self) -> float:
+        return self.result.points if self.result and self.status == "ok" else 0.0
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """What a person gave for an answer."""
+
+    points: float
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Grade:
+    """A student's marks."""
+
+    person: Person
+    attempts: tuple[Attempt, ...]
+    chosen: Attempt | None
+    listed: bool = True  # in the roster, or there is none
+    submitted: datetime | None = None
+    days_late: int = 0
+    lost_percent: float = 0.0
+    notes: tuple[str, ...] = ()
+    by_hand: Mapping[str, ByHand] = field(default_factory=dict)
+
+    @property
+    def status(self) -> str:
+        return self.chosen.status if self.chosen else MISSING
+
+    @property
+    def questions(self) -> list[QuestionResult]:
+        marked = self.chosen and self.status == "ok"
+        return list(self.chosen.result.questions) if marked else []
+
+    def points(self, question: QuestionResult) -> float | None:
+        """The points for one question; nothing while a person has to mark it."""
+        if question.manual:
+            given = self.by_hand.get(question.id)
+            return given.points if given else None
+        return question.points or 0.0
+
+    @property
+    def open(self) -> list[str]:
+        """Questions that a person still has to mark."""
+        return [one.id for one in self.questions if self.points(one) is None]
+
+    @property
+    def earned(self) -> float:
+        """Points so far, before lateness."""
+        return sum(self.points(one) or 0.0 for one in self.questions)
+
+    @property
+    def total(self) -> float | None:
+        """The final points; nothing while something is open. A notebook that could not be marked
+        has no points, not even 0: what becomes of it is for the instructor to decide."""
+        if self.open or self.status != "ok":
+            return None
+        return rounded(self.earned * (1 - self.lost_percent / 100))
+
+
+def rounded(points: float) -> float:
+    """To a hundredth, with whole numbers whole."""
+    points = round(points + 1e-9, 2)
+    return int(points) if points == int(points) else points
+
+
+def decide(
+    attempts: Iterable[Attempt], roster: list[Student] | None, late: LatePolicy, keep: str
+) -> list[Grade]:
+    """A grade for each student of the roster, and for each who handed in and is not in it.
+
+    Args:
+        attempts: All attempts of all students.
+        roster: The class; nothing if there is no list.
+        late: What lateness costs.
+        keep: "last" or "best": which attempt counts.
+    """
+    students: dict[int | str, list[Attempt]] = defaultdict(list)
+    matcher = Matcher([one.person for one in roster or []])
+    for attempt in attempts:
+        at = matcher.find(person(attempt.found.student, attempt.found.name, attempt.found.email))
+        students[attempt.found.student if at is None else at].append(attempt)
+    grades = []
+    for at, student in enumerate(roster or []):
+        grades.append(_grade(student.person, students.pop(at, []), student, late, keep))
+    for key in sorted(students, key=str):
+        found = students[key][0].found
+        clash = any(found.student == student.person.id for student in roster or [])
+        id = f"{found.student} ({found.name})" if clash else found.student
+        who = person(id, found.name, found.email)
+        grade = _grade(who, students[key], None, late, keep)
+        if roster is not None:
+            notes = (*grade.notes, "not in the roster")
+            grade = replace(grade, listed=False, notes=notes)
+        grades.append(grade)
+    return grades
+
+
+def _grade(
+    who: Person, attempts: list[Attempt], student: Student | None, late: LatePolicy, keep: str
+) -> Grade:
+    if not attempts:
+        return Grade(who, (), None)
+    typed = student.submitted if student else None
+
+    def days(attempt: Attempt) -> int:
+        return late.days(typed or attempt.found.submitted, attempt.found.late, student)
+
+    readable = [one for one in attempts if not one.problem] or attempts
+    chosen = readable[-1]
+    if keep == "best":
+        chosen = max(
+            readable,
+            key=lambda one: (one.points * (1 - late.lost(days(one)) / 100), one.found.attempt),
+        )
+    submitted = typed or chosen.found.submitted
+    notes = []
+    if chosen.found.late and not submitted:
+        notes.append(
+            "late, by an unknown time: counted as one day"
+            if not (student and student.extension)
+            else "late by the platform's mark, with an extension: check by hand"
+        )
+    if len(attempts) > 1:
+        notes.append(f"{keep} of {len(attempts)} attempts")
+    return Grade(
+        who,
+        tuple(attempts),
+        chosen,
+        submitted=submitted,
+        days_late=days(chosen),
+        lost_percent=late.lost(days(chosen)),
+        notes=tuple(notes),
+    )
+
+
+def grades_csv(assignment: Assignment, grades: Iterable[Grade]) -> bytes:
+    """One row for each student."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    ids = [question.id for question in assignment.questions]
+    about = ["student", "name", "email", "status", "attempt", "submitted", "days late"]
+    writer.writerow([*about, "per cent lost", *ids, "points", "total", "out of", "notes"])
+    for grade in grades:
+        points = {one.id: grade.points(one) for one in grade.questions}
+        notes = [*grade.notes, *([f"open: {', '.join(grade.open)}"] if grade.open else [])]
+        if grade.chosen and grade.status != "ok":
+            notes.append(why(grade.chosen))
+        writer.writerow(
+            [
+                harmless(grade.person.id),
+                harmless(grade.person.name),
+                harmless(grade.person.email),
+                grade.status,
+                grade.chosen.found.attempt if grade.chosen else "",
+                grade.submitted.isoformat(timespec="seconds") if grade.submitted else "",
+                grade.days_late or "",
+                f"{grade.lost_percent:g}" if grade.lost_percent else "",
+                *("" if points.get(id) is None else rounded(points[id]) for id in ids),
+                rounded(grade.earned) if grade.questions else "",
+                "" if grade.total is None else grade.total,
+                rounded(assignment.points),
+                harmless("; ".join(notes)),
+            ]
+        )
+    return text.getvalue().encode()
+
+
+def why(attempt: Attempt) -> str:
+    """Why an attempt has no marks, in a sentence."""
+    return attempt.problem or (attempt.result.detail if attempt.result else "") or "try again"
+
+
+def harmless(text: str) -> str:
+    """A cell that no spreadsheet takes for a formula."""
+    text = " ".join(text.split())
+    return f"'{text}" if text[:1] in {"=", "+", "-", "@"} else text

@@ -1,0 +1,68 @@
+"""The templates for a cluster: their syntax, and the shards that they ask for."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from gradebox.cli import _shard, parser
+
+import gradebox
+
+TEMPLATES = Path(gradebox.__file__).parent / "templates"
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A PATH on which `gradebox` prints its arguments."""
+    (tmp_path / "gradebox").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "gradebox").chmod(0o755)
+    return f"{tmp_path}:{os.environ['PATH']}"
+
+
+def shards(said):
+    """The shards that the commands ask for; an option that gradebox has not would end the test."""
+    return [_shard(parser().parse_args(arguments).shard) for arguments in said]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_tasks_of_a_slurm_array_are_all_shards(path, first):
+    script = TEMPLATES / "slurm.sh"
+    subprocess.run(["bash", "-n", script], check=True)
+    said = []
+    for task in range(first, first + 3):
+        about = {"SLURM_ARRAY_TASK_ID": task, "SLURM_ARRAY_TASK_COUNT": 3}
+        about |= {"SLURM_ARRAY_TASK_MIN": first, "SLURM_CPUS_PER_TASK": 4}
+        environment = {"PATH": path, **{key: str(value) for key, value in about.items()}}
+        command = ["bash", script, "a b.zip", "package.zip", "out"]
+        run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        said.append(run.stdout.splitlines())
+    assert shards(said) == [(1, 3), (2, 3), (3, 3)]
+    assert said[0][:3] == ["a b.zip", "--assignment", "package.zip"]
+    assert said[0][said[0].index("--jobs") + 1] == "4"
+
+
+def test_without_its_arguments_the_script_asks_for_them(path):
+    run = subprocess.run(
+        ["bash", TEMPLATES / "slurm.sh"], env={"PATH": path}, capture_output=True, text=True
+    )
+    assert run.returncode != 0
+    assert "which folder or export?" in run.stderr
+
+
+def test_the_pods_of_a_kubernetes_job_are_all_shards(path):
+    job = yaml.safe_load((TEMPLATES / "kubernetes.yaml").read_text())
+    assert (job["kind"], job["spec"]["completionMode"]) == ("Job", "Indexed")
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    given = {one["name"]: one["value"] for one in container["env"]}
+    assert given["SHARDS"] == str(job["spec"]["completions"])
+    said = []
+    for index in range(8):
+        environment = {"PATH": path, "JOB_COMPLETION_INDEX": str(index), **given}
+        command = [*container["command"], *container["args"]]
+        run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        said.append(run.stdout.splitlines())
+    assert shards(said) == [(number, 8) for number in range(1, 9)]
+    mounted = container["volumeMounts"][0]["mountPath"]
+    assert all(word.startswith(mounted) for word in said[0] if word.startswith("/"))

@@ -1,0 +1,120 @@
+"""The page for a student: nothing hidden, nothing that runs, and readable by everybody."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from classroom import SECRET, fake_mark, make_package, notebook
+from gradebox.assignment import read_assignment
+from gradebox.collect import Found
+from gradebox.feedback import page
+from gradebox.grades import Attempt, ByHand, Grade
+from gradebox.people import person
+from gradebox.result import QuestionResult, Result
+
+EVIL = (
+    "<script>alert(1)</script><img src=x onerror=alert(2)>\"'--><svg/onload=alert(3)>\u202e\x1b[2J"
+)
+
+
+def made(tmp_path, data, who="Ada", attempts=1, **more):
+    path = tmp_path / "x.ipynb"
+    path.write_bytes(data)
+    package = make_package(tmp_path / "package.zip")
+    result = fake_mark(path, package)
+    found = Found(who, lambda: data, name=who, file=who, attempt=attempts)
+    attempt = Attempt(found, "key", result)
+    return read_assignment(package), Grade(person(who, who), (attempt,) * attempts, attempt, **more)
+
+
+class Tags(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attributes]
+
+
+def test_nothing_that_a_student_wrote_becomes_part_of_the_page(tmp_path):
+    assignment, grade = made(tmp_path, notebook(q1=EVIL, q2=EVIL), who=EVIL)
+    text = page(assignment, grade)
+    found = Tags(text)
+    assert "&lt;script&gt;" in text
+    assert not {"script", "img", "svg", "iframe", "a href=javascript"} & set(found.tags)
+    assert not [name for name in found.attributes if name.startswith("on")]
+    assert "\u202e" not in text
+    assert "\x1b" not in text
+    assert "default-src 'none'" in text  # and a policy, should one of these ever fail
+
+
+def test_problems_that_name_a_students_file_are_escaped_too(tmp_path):
+    assignment, grade = made(tmp_path, notebook())
+    attempt = Attempt(grade.chosen.found, "", None, problem=f"no notebook, but: {EVIL}")
+    text = page(assignment, Grade(grade.person, (attempt,), attempt))
+    assert "script" not in Tags(text).tags
+    assert "cannot be read" in text
+
+
+def test_hidden_tests_are_only_counted(tmp_path):
+    assignment, grade = made(tmp_path, notebook(q1="nothing"))
+    text = page(assignment, grade)
+    assert SECRET not in text
+    assert "Hidden tests: 0 of 1 passed." in text
+    assert "Hidden tests: 1 of 1 passed." in text
+    assert "got nothing" in text
+
+
+def test_a_comment_by_hand_and_lateness_are_said(tmp_path):
+    assignment, grade = made(
+        tmp_path,
+        notebook(),
+        attempts=2,
+        days_late=2,
+        lost_percent=20.0,
+        by_hand={"q3": ByHand(4.0, "Well said")},
+    )
+    text = page(assignment, grade)
+    assert "27.2 of 35 points" in text
+    assert "Well said" in text
+    assert "by 2 days that began: 20 per cent" in text
+    assert "Attempt 2 of 2 counts" in text
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ("unreadable", "cannot be read"),
+        ("wrong-variant", "another variant"),
+        ("no-answers", "cell"),
+    ],
+)
+def test_a_notebook_that_was_not_marked_says_why_in_plain_words(tmp_path, status, words):
+    assignment, grade = made(tmp_path, notebook())
+    result = Result("a", "v", status, 0.0, 30.0, detail="A sentence for you.")
+    attempt = Attempt(grade.chosen.found, "key", result)
+    text = page(assignment, Grade(grade.person, (attempt,), attempt))
+    assert words in text
+    assert "A sentence for you." in text
+
+
+def test_nothing_handed_in_is_a_page_too(tmp_path):
+    assignment, _ = made(tmp_path, notebook())
+    assert "Nothing was handed in." in page(assignment, Grade(person("ada"), (), None))
+
+
+def test_a_page_stands_alone_and_follows_the_readers_colours(tmp_path):
+    assignment, grade = made(tmp_path, notebook())
+    text = page(assignment, grade)
+    assert '<html lang="en">' in text
+    assert "color-scheme: light dark" in text
+    assert not re.search(r"(https?:)?//|src=|@import|url\(", text.replace("<!doctype", ""))
+
+
+def test_a_very_long_message_is_cut(tmp_path):
+    assignment, grade = made(tmp_path, notebook())
+    question = QuestionResult("q1", "t", 0.0, 10.0, message="x")
+    assert question
+    assert len(page(assignment, grade)) < 20_000

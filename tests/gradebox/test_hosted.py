@@ -1,0 +1,62 @@
+"""What goes to Gradescope and what comes back: points, words, and no hidden test. Nothing here was
+run on Gradescope itself."""
+
+import json
+import subprocess
+import zipfile
+
+from classroom import MUTANT, SECRET, fake_mark, make_package, notebook
+from gradebox.assignment import read_assignment
+
+from gradebox import cli, hosted
+
+
+def made(tmp_path, data):
+    path = tmp_path / "x.ipynb"
+    path.write_bytes(data)
+    package = make_package(tmp_path / "package.zip")
+    return hosted.results(read_assignment(package), fake_mark(path, package))
+
+
+def test_gradescope_gets_the_points_of_each_question_and_no_hidden_test(tmp_path):
+    found = made(tmp_path, notebook(q2=MUTANT + "<script>"))
+    assert [(one["score"], one["max_score"]) for one in found["tests"]] == [(10, 10.0), (10, 20.0)]
+    assert "Hidden tests: 0 of 1 passed." in found["tests"][1]["output"]
+    assert SECRET not in json.dumps(found)
+    assert "Marked by a person, later: Task q3." in found["output"]
+
+
+def test_what_a_student_wrote_is_escaped(tmp_path):
+    found = made(tmp_path, notebook(q1="<script>alert(1)</script>"))
+    assert "&lt;script&gt;" in found["tests"][0]["output"]
+    assert "<script" not in json.dumps(found)
+
+
+def test_what_is_no_notebook_has_no_points_and_a_reason(tmp_path):
+    found = made(tmp_path, b"{")
+    assert found["score"] == 0
+    assert "the notebook cannot be read. This file is no notebook." in found["output"]
+
+
+def test_the_zip_holds_the_grader_the_package_and_scripts_that_start(tmp_path, capsys):
+    package = make_package(tmp_path / "package.zip")
+    path = tmp_path / "autograder.zip"
+    assert cli.main(["--gradescope-zip", str(path), "--assignment", str(package)]) == 0
+    assert "keep it private" in capsys.readouterr().out
+    with zipfile.ZipFile(path) as opened:
+        names = set(opened.namelist())
+        opened.extractall(tmp_path / "source")
+        assert opened.getinfo("run_autograder").external_attr >> 16 & 0o111
+    wanted = {"setup.sh", "requirements.txt", "package.gradebox.zip", "packages/gradebox/cli.py"}
+    assert wanted <= names
+    assert not [name for name in names if "/recorded/" in name or "__pycache__" in name]
+    for script in ("setup.sh", "run_autograder"):
+        subprocess.run(["bash", "-n", tmp_path / "source" / script], check=True)
+    assert "torch==" in (tmp_path / "source/requirements.txt").read_text()
+    assert "+" not in (tmp_path / "source/requirements.txt").read_text()
+
+
+def test_without_a_package_there_is_no_zip(tmp_path, capsys):
+    assert cli.main(["--gradescope-zip", str(tmp_path / "x.zip")]) == 2
+    assert not (tmp_path / "x.zip").exists()
+    assert "needs --assignment" in capsys.readouterr().err

@@ -1,0 +1,104 @@
+"""Questions that a person marks: the sheet, and the totals that follow from it."""
+
+import pytest
+from classroom import fake_marker, make_package, notebook
+from gradebox.people import read_table
+from test_run import rows
+
+from gradebox import cli
+
+
+@pytest.fixture
+def room(tmp_path):
+    make_package(tmp_path / "package.zip")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/ada.ipynb").write_bytes(notebook(q3='Because\nof softmax; it "sums" to 1.'))
+    (tmp_path / "in/bob.ipynb").write_bytes(notebook(q3="No idea"))
+    return tmp_path
+
+
+def grade(room, *more):
+    arguments = [str(room / "in"), "--assignment", str(room / "package.zip")]
+    return cli.main([*arguments, "--out", str(room / "out"), *map(str, more)], marker=fake_marker)
+
+
+def write(room, change, **options):
+    path = room / "out/manual.csv"
+    table = read_table(path, "sheet")
+    lines = [dict(zip(table.header, row, strict=False)) for row in table.rows]
+    for line in lines:
+        change(line)
+    header = [*table.header, *[key for key in lines[0] if key not in table.header]]
+    import csv
+
+    with open(path, "w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.DictWriter(file, header, **options)
+        writer.writeheader()
+        writer.writerows(lines)
+
+
+def test_points_by_hand_go_into_the_total_and_the_page(room):
+    assert grade(room) == 0
+    sheet = (room / "out/manual.csv").read_text("utf-8-sig")
+    assert "5: says why; 2: says what" in sheet
+    assert "Because\nof softmax" in sheet
+    assert rows(room)["ada"]["total"] == ""
+    assert "open: q3" in rows(room)["ada"]["notes"]
+
+    def give(line):
+        if line["student"] == "ada":
+            line |= {"points": "4,5", "comment": "Good <b>reason</b>", "my notes": "check"}
+
+    write(room, give, delimiter=";", restval="")
+    assert grade(room) == 0
+    assert rows(room)["ada"]["total"] == "34.5"
+    assert rows(room)["bob"]["total"] == ""
+    page = (room / "out/feedback/ada.html").read_text()
+    assert "4.5 of 5 points" in page
+    assert "Good &lt;b&gt;reason" in page
+    assert "Marked by hand." in page
+    assert "not marked yet" in (room / "out/feedback/bob.html").read_text()
+
+
+def test_what_was_typed_survives_and_another_answer_waits_anew(room):
+    assert grade(room) == 0
+    write(room, lambda line: line.update({"points": "3", "mine": "x"}), delimiter=";")
+    before = (room / "out/manual.csv").read_bytes()
+    assert grade(room) == 0
+    assert (room / "out/manual.csv").read_bytes() == before
+    (room / "in/bob.ipynb").write_bytes(notebook(q3="Now I know"))
+    assert grade(room) == 0
+    table = read_table(room / "out/manual.csv", "sheet")
+    assert table.delimiter == ";"
+    assert table.header[-1] == "mine"
+    assert len(table.rows) == 3
+    assert rows(room)["ada"]["total"] == "33"
+    assert rows(room)["bob"]["total"] == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"points": "many"}, "points must be a number, got 'many'"),
+        ({"points": "6"}, "q3 has at most 5 points, got 6"),
+        ({"points": "-1"}, "q3 has at most 5 points"),
+        ({"points": "nan"}, "at most 5 points"),
+        ({"points": "1", "question": "q9"}, "no question 'q9'"),
+    ],
+)
+def test_points_that_cannot_be_are_refused_with_their_line(room, capsys, change, says):
+    assert grade(room) == 0
+    grades = (room / "out/grades.csv").read_bytes()
+    write(room, lambda line: line.update(change))
+    assert grade(room) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert "manual.csv, line 2" in said
+    assert (room / "out/grades.csv").read_bytes() == grades
+
+
+def test_a_sheet_without_a_column_is_refused(room, capsys):
+    assert grade(room) == 0
+    (room / "out/manual.csv").write_text("student,points\nada,3\n")
+    assert grade(room) == 2
+    assert "has lost its column" in capsys.readouterr().err

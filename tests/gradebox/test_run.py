@@ -1,0 +1,301 @@
+"""The command from end to end, with a marking that only looks at the text."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from classroom import (
+    MUTANT,
+    RIGHT,
+    SECRET,
+    fake_marker,
+    make_package,
+    notebook,
+    roster_csv,
+    write_class,
+)
+
+from gradebox import cli
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture
+def room(tmp_path, monkeypatch):
+    """A folder with a package, an empty folder of submissions, and a log of what was marked."""
+    make_package(tmp_path / "package.zip")
+    (tmp_path / "in").mkdir()
+    monkeypatch.setenv("GRADEBOX_FAKE_LOG", str(tmp_path / "log"))
+    return tmp_path
+
+
+def grade(room, *more, source="in", package="package.zip"):
+    arguments = [str(room / source), "--assignment", str(room / package)]
+    return cli.main([*arguments, "--out", str(room / "out"), *map(str, more)], marker=fake_marker)
+
+
+def rows(room):
+    with open(room / "out/grades.csv", encoding="utf-8", newline="") as file:
+        return {row["student"]: row for row in csv.DictReader(file)}
+
+
+def marked(room):
+    return (room / "log").read_text().splitlines() if (room / "log").exists() else []
+
+
+def files(folder):
+    return {
+        path.relative_to(folder): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "work" not in path.parts
+    }
+
+
+def test_a_hundred_students_of_all_kinds_get_what_they_earned(room, capsys):
+    kinds = write_class(room / "in", 100)
+    names = [*kinds, "absent"]
+    roster = roster_csv(room / "class.csv", names)
+    assert grade(room, "--jobs", 2, "--roster", roster) == 0
+    found = rows(room)
+    assert len(found) == 101
+    assert found["absent"]["status"] == "missing"
+    wanted = {"right": "30", "blank": "0", "mutant": "15", "copied": "30", "mixed": "20"}
+    for name, kind in kinds.items():
+        row = found[name]
+        if kind in wanted:
+            assert (row["status"], row["points"], row["total"]) == ("ok", wanted[kind], "")
+        else:  # no points, not even 0
+            status = {"broken": "unreadable", "other": "wrong-assignment"}[kind]
+            assert (row["status"], row["points"], row["total"]) == (status, "", "")
+    copies = sum(kind == "copied" for kind in kinds.values())
+    assert len(marked(room)) == 100 - copies + 1  # equal notebooks are marked once
+    assert len(list((room / "out/students").glob("*.json"))) == 101
+    assert len(list((room / "out/feedback").glob("*.html"))) == 101
+    said = capsys.readouterr().out
+    assert "101 students" in said
+    assert "answers without points by hand" in said
+
+
+def test_started_again_it_marks_nothing_and_writes_the_same(room):
+    write_class(room / "in", 21)
+    assert grade(room) == 0
+    first, calls = files(room / "out"), len(marked(room))
+    assert grade(room, "--jobs", 3) == 0
+    assert files(room / "out") == first
+    assert len(marked(room)) == calls
+
+
+def test_killed_in_the_middle_it_goes_on_where_it_was(room):
+    write_class(room / "in", 40)
+    assert (
+        cli.main(
+            [
+                str(room / "in"),
+                "--assignment",
+                str(room / "package.zip"),
+                "--out",
+                str(room / "calm"),
+            ],
+            marker=fake_marker,
+        )
+        == 0
+    )
+    (room / "log").unlink()
+    code = "import sys; from gradebox import cli; from classroom import fake_marker;"
+    code += "sys.exit(cli.main(sys.argv[1:], marker=fake_marker))"
+    path = os.pathsep.join([str(HERE), str(HERE.parents[1] / "src/gradebox"), *sys.path])
+    command = [sys.executable, "-c", code, str(room / "in"), "--jobs", "2"]
+    command += ["--assignment", str(room / "package.zip"), "--out", str(room / "out")]
+    environment = {**os.environ, "PYTHONPATH": path, "GRADEBOX_FAKE_SECONDS": "0.1"}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 60
+        while len(marked(room)) < 10 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+    before = marked(room)
+    stored = {path.name.split("-")[0] for path in (room / "out/work/marks").glob("*.json")}
+    assert 10 <= len(before) < 35
+    assert len(stored) >= 8
+    assert not (room / "out/grades.csv").exists()
+    assert grade(room) == 0
+    repeated = {line.split()[0] for line in marked(room)[len(before) :]} & stored
+    assert not repeated
+    assert files(room / "out") == files(room / "calm")
+
+
+def test_shards_together_are_the_whole(room, capsys):
+    write_class(room / "in", 20)
+    for number in (1, 2, 3):
+        assert grade(room, "--shard", f"{number}/3") == 0
+        assert not (room / "out/grades.csv").exists()
+    calls = marked(room)
+    assert grade(room) == 0
+    assert marked(room) == calls
+    assert len(rows(room)) == 20
+    assert "shard 3 of 3 is done" in capsys.readouterr().out
+
+
+def test_one_question_is_marked_anew_with_a_mended_package(room):
+    write_class(room / "in", 14)
+    assert grade(room) == 0
+    before, calls = rows(room), len(marked(room))
+    make_package(room / "package.zip", edition=2)  # forgives what was wrong in q2
+    assert grade(room, "--question", "q2") == 0
+    after = rows(room)
+    ours = marked(room)[calls:]
+    assert {line.split()[1] for line in ours} == {"q2", "all"}  # "all": what had no marks before
+    mutant = next(name for name, row in before.items() if row["q2"] == "10" and row["q1"] == "5")
+    assert (after[mutant]["q1"], after[mutant]["q2"]) == ("5", "20")
+    calls = len(marked(room))
+    assert grade(room, "--question", "q2") == 0
+    assert len(marked(room)) == calls
+    about = json.loads((room / f"out/students/{mutant}.json").read_text())
+    assert "marked anew: q2" in about["result"]["notes"]
+
+
+def test_a_changed_limit_marks_anew_and_again_does_so_by_force(room):
+    (room / "in/ada.ipynb").write_bytes(notebook())
+    for more in ([], ["--seconds", "7"], ["--again"]):
+        assert grade(room, *more) == 0
+    assert len(marked(room)) == 3
+
+
+def test_what_the_machine_cannot_do_is_tried_again_next_time(room, capsys):
+    (room / "in/ada.ipynb").write_bytes(notebook(q1="# machine fails"))
+    (room / "in/bob.ipynb").write_bytes(notebook())
+    assert grade(room) == 1
+    assert "no space left on device" in capsys.readouterr().out
+    found = rows(room)
+    assert found["ada"]["status"] == "not-marked"
+    assert found["ada"]["total"] == ""
+    assert found["bob"]["points"] == "30"
+    assert grade(room) == 1
+    assert len(marked(room)) == 3
+
+
+def test_last_or_best_of_several_attempts_counts(room):
+    (room / "in/ada").mkdir()
+    good, bad = notebook(q1=RIGHT, q2=RIGHT), notebook(q1=MUTANT, q2=MUTANT)
+    for name, data in (("1.ipynb", bad), ("2.ipynb", good), ("3.ipynb", bad)):
+        (room / "in/ada" / name).write_bytes(data)
+    assert grade(room) == 0
+    assert (rows(room)["ada"]["attempt"], rows(room)["ada"]["points"]) == ("3", "15")
+    assert grade(room, "--keep", "best") == 0
+    assert (rows(room)["ada"]["attempt"], rows(room)["ada"]["points"]) == ("2", "30")
+
+
+def test_lateness_costs_what_was_said_and_an_extension_nothing(room):
+    for name in ("ada", "bob", "cy"):
+        (room / "in" / f"{name}.ipynb").write_bytes(notebook(q3=name))
+    roster = room / "class.csv"
+    roster.write_text(
+        "id,extension,submitted\nada,,2026-03-01T23:00Z\nbob,,2026-03-04T12:00Z\n"
+        "cy,2026-03-05T00:00Z,2026-03-04T12:00Z\n"
+    )
+    sheet = room / "out/manual.csv"
+    assert grade(room) == 0
+    sheet.write_text(sheet.read_text("utf-8-sig").replace(",q3,5,,", ",q3,5,5,"), "utf-8")
+    late = ["--due", "2026-03-02T00:00Z", "--late", "10 per day, at most 25", "--roster", roster]
+    assert grade(room, *late) == 0
+    found = rows(room)
+    assert [found[name]["total"] for name in ("ada", "bob", "cy")] == ["35", "26.25", "35"]
+    assert [found[name]["days late"] for name in ("ada", "bob", "cy")] == ["", "3", ""]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--jobs", "0"], "--jobs must be at least 1"),
+        (["--shard", "0/4"], "--shard is written I/N"),
+        (["--shard", "5/4"], "--shard is written I/N"),
+        (["--shard", "1/2", "--similarity"], "leave --shard out"),
+        (["--question", "q9"], "there is no question 'q9'"),
+        (["--roster", "nowhere.csv"], "there is no roster"),
+        (["--late", "10 per day"], "--late needs --due"),
+        (["--late", "a lot", "--due", "2026-03-01"], "--late is written like"),
+        (["--fill", "nowhere.csv"], "there is no gradebook"),
+        (["--seconds", "-1"], "must be greater than 0"),
+    ],
+)
+def test_a_wrong_option_is_one_sentence_and_nothing_is_written(room, capsys, more, says):
+    (room / "in/ada.ipynb").write_bytes(notebook())
+    assert grade(room, *more) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1
+    assert "Traceback" not in said
+    assert not (room / "out").exists()
+    assert not marked(room)
+
+
+@pytest.mark.parametrize(
+    ("source", "package", "says"),
+    [
+        ("nowhere", "package.zip", "there is no folder or zip file"),
+        ("in", "nowhere.zip", "there is no package"),
+        ("in", "in", "there is no package"),
+        ("in", "class.csv", "is no package of `make assignment`"),
+        ("empty", "package.zip", "holds no submissions"),
+    ],
+)
+def test_a_wrong_file_is_one_sentence_and_nothing_is_written(room, capsys, source, package, says):
+    (room / "in/ada.ipynb").write_bytes(notebook())
+    (room / "empty").mkdir()
+    roster_csv(room / "class.csv", ["ada"])
+    assert grade(room, source=source, package=package) == 2
+    assert says in capsys.readouterr().err
+    assert not (room / "out").exists()
+
+
+def test_results_among_the_submissions_are_refused(room, capsys):
+    (room / "in/ada.ipynb").write_bytes(notebook())
+    arguments = [str(room / "in"), "--assignment", str(room / "package.zip")]
+    assert cli.main([*arguments, "--out", str(room / "in/out")], marker=fake_marker) == 2
+    assert "lies inside the submissions" in capsys.readouterr().err
+
+
+def test_a_stranger_with_the_number_of_another_does_not_take_that_place(room):
+    for name, text in (("7", "ada"), ("Bob Ray_7_assignsubmission_file_x", "bob")):
+        (room / "in" / f"{name}.ipynb").write_bytes(notebook(q3=text))
+    (room / "class.csv").write_text("id,name\n7,Ada Li\n9,Bob Ray\n")
+    assert grade(room, "--roster", room / "class.csv", "--platform", "moodle") == 0
+    found = rows(room)
+    assert found["7"]["status"] == "missing"
+    assert found["9"]["status"] == "missing"
+    assert found["7 (Bob Ray)"]["notes"].startswith("not in the roster")
+
+
+def test_a_table_holds_no_formula_of_a_student(room):
+    (room / "in/=HYPERLINK(1).ipynb").write_bytes(notebook(q3="=1+1"))
+    assert grade(room) == 0
+    assert next(iter(rows(room))).startswith("'=")
+    assert ",'=1+1," in (room / "out/manual.csv").read_text("utf-8-sig")
+
+
+def test_a_student_can_be_forgotten(room, capsys):
+    (room / "in/ada.ipynb").write_bytes(notebook())
+    (room / "in/bob.ipynb").write_bytes(notebook())
+    (room / "in/cy.ipynb").write_bytes(notebook(q1=MUTANT))
+    assert grade(room) == 0
+    out = ["--out", str(room / "out")]
+    assert cli.main(["--forget", "ada", *out]) == 0  # bob handed in the same bytes
+    assert len(list((room / "out/work/submissions").iterdir())) == 2
+    assert cli.main(["--forget", "cy", *out]) == 0
+    assert len(list((room / "out/work/submissions").iterdir())) == 1
+    left = {path.stem for path in (room / "out/feedback").iterdir()}
+    assert left == {"bob"}
+    assert cli.main(["--forget", "zoe", *out]) == 2
+
+
+def test_no_page_for_a_student_holds_a_hidden_test(room):
+    write_class(room / "in", 14)
+    assert grade(room) == 0
+    assert any(SECRET in path.read_text() for path in (room / "out/students").iterdir())
+    for path in (room / "out/feedback").iterdir():
+        assert SECRET not in path.read_text(), path
