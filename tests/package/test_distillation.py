@@ -1,0 +1,123 @@
+"""The loss against worked numbers; a teacher that hears what the student hears, and stays fixed."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.testing import assert_close
+
+from vitbook.data import augmentation
+from vitbook.distillation import WithTeacher, distillation_loss
+from vitbook.training import TrainConfig, evaluate, train
+
+B, K = 4, 3
+
+
+def logits():
+    return torch.randn(B, K), torch.randn(B, K), torch.tensor([0, 2, 1, 2])
+
+
+def net(dropout=0.0):
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(12, 8), nn.BatchNorm1d(8), nn.Dropout(dropout), nn.Linear(8, K)
+    )
+
+
+def test_the_loss_of_one_image_worked_out_by_hand():
+    # T = 2: the student says (1/2, 1/2), the teacher (1/3, 2/3); hard: label 0, p = 1/2
+    student, teacher = torch.zeros(1, 2), torch.tensor([[0.0, 2 * math.log(2)]])
+    soft = 1 / 3 * math.log(2 / 3) + 2 / 3 * math.log(4 / 3)
+    loss = distillation_loss(student, teacher, torch.tensor([0]), share=0.25, temperature=2.0)
+    assert loss.item() == pytest.approx(0.75 * math.log(2) + 0.25 * 4 * soft, rel=1e-5)
+
+
+def test_a_share_of_zero_is_cross_entropy_and_a_share_of_one_does_not_see_the_labels():
+    student, teacher, labels = logits()
+    assert_close(
+        distillation_loss(student, teacher, labels, share=0), F.cross_entropy(student, labels)
+    )
+    other = labels.roll(1)
+    assert_close(
+        distillation_loss(student, teacher, labels, share=1.0),
+        distillation_loss(student, teacher, other, share=1.0),
+    )
+
+
+def test_a_student_who_says_what_the_teacher_says_pays_nothing_for_it():
+    student, _, labels = logits()
+    loss = distillation_loss(student, student + 3, labels, share=1.0, temperature=5.0)
+    assert abs(loss.item()) < 1e-6
+
+
+def test_the_gradient_goes_to_the_student_only():
+    student, teacher, labels = logits()
+    student.requires_grad_(), teacher.requires_grad_()
+    distillation_loss(student, teacher, labels).backward()
+    assert student.grad.abs().sum() > 0
+    assert teacher.grad is None
+
+
+def test_the_squared_temperature_keeps_the_size_of_the_gradient():
+    student, teacher, labels = (0.01 * torch.randn(B, K), 0.01 * torch.randn(B, K), None)
+    labels = torch.zeros(B, dtype=torch.long)
+    sizes = []
+    for temperature in (1.0, 10.0):
+        x = student.clone().requires_grad_()
+        distillation_loss(x, teacher, labels, share=1.0, temperature=temperature).backward()
+        sizes.append(x.grad.norm())
+    assert_close(sizes[0], sizes[1], rtol=0.05, atol=0)
+
+
+def test_while_training_both_answer_the_same_images_and_only_the_student_moves():
+    torch.manual_seed(0)
+    student, teacher, images = net(), net(dropout=0.5), torch.randn(6, 3, 2, 2)
+    before = {name: tensor.clone() for name, tensor in teacher.state_dict().items()}
+    pair = WithTeacher(student, teacher).train()
+    assert student.training
+    assert not teacher.training
+    ours, told = pair(images)
+    assert_close(told, teacher(images))
+    assert not told.requires_grad
+    assert ours.requires_grad
+    labels = torch.tensor([0, 1, 2, 0, 1, 2])
+    first = student[1].weight.clone()
+    train(
+        pair,
+        images,
+        labels,
+        TrainConfig(steps=5, batch_size=3, warmup_steps=0),
+        augment=augmentation(flip=True),
+        loss_function=lambda both, labels: distillation_loss(*both, labels),
+        progress=False,
+    )
+    assert not torch.equal(student[1].weight, first)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in teacher.state_dict().items())
+    assert not pair.training
+    assert_close(pair(images), student(images))
+    assert evaluate(pair, images, labels).count == 6
+
+
+BAD_INPUT = [
+    ("shape", lambda: call(teacher=torch.zeros(B, K + 1)), ValueError, "the student's shape (4, 3"),
+    ("rank", lambda: call(student=torch.zeros(K)), ValueError, "student must have the axes (B, K)"),
+    ("whole", lambda: call(teacher=torch.zeros(B, K).long()), TypeError, "teacher must hold"),
+    ("list", lambda: call(student=[[1.0]]), TypeError, "student must be a torch.Tensor"),
+    ("share", lambda: call(share=1.5), ValueError, "share must be at least 0 and at most 1"),
+    ("minus", lambda: call(share=-0.1), ValueError, "share must be at least 0 and at most 1"),
+    ("cold", lambda: call(temperature=0), ValueError, "temperature must be finite and greater"),
+    ("class", lambda: WithTeacher(net(), nn.Linear), TypeError, "teacher must be a torch.nn.Mod"),
+    ("none", lambda: WithTeacher(None, net()), TypeError, "student must be a torch.nn.Module"),
+]
+
+
+def call(**changed):
+    student, teacher, labels = logits()
+    given = {"student": student, "teacher": teacher, "labels": labels} | changed
+    return distillation_loss(**given)
+
+
+def test_bad_input_is_named(bad_input, refused):
+    call, error, words = bad_input
+    refused(call, error, words)

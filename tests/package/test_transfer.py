@@ -1,0 +1,248 @@
+"""What was learned on other images fits the new ones, and nothing else about it changes."""
+
+import pytest
+import timm
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from torch.testing import assert_close
+
+from vitbook.data import normalize
+from vitbook.positions import resample_positions
+from vitbook.stems import ConvStem
+from vitbook.transfer import BIAS, KERNEL, adapt, adapt_channels, fold_normalization, head_inputs
+from vitbook.vit import VisionTransformer, vit
+from vitbook.weights import from_timm, save_weights
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+def small(**kwargs):
+    sizes = {"image_size": (6, 8), "patch_size": 2, "in_channels": 3, "num_classes": 5}
+    sizes |= {"embed_dim": 12, "depth": 2, "num_heads": 3}
+    return VisionTransformer(**(sizes | kwargs)).eval()
+
+
+def all_random(model: nn.Module) -> nn.Module:
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    return model
+
+
+def state(**kwargs):
+    return all_random(small(**kwargs)).state_dict()
+
+
+def with_stem(in_channels=3):
+    model = small(image_size=8, in_channels=in_channels)
+    sizes = {"image_size": 8, "patch_size": 2, "embed_dim": 12}
+    model.patch_embed = ConvStem(in_channels=in_channels, **sizes)
+    return model.eval()
+
+
+def test_a_summed_kernel_sees_a_grey_image_as_three_copies_were_seen():
+    colour, grey = all_random(small()), small(in_channels=1)
+    grey.load_state_dict(adapt_channels(colour.state_dict(), 1))
+    images = torch.randn(2, 1, 6, 8)
+    assert_close(grey(images), colour(images.expand(-1, 3, -1, -1)))
+
+
+def test_a_shared_out_kernel_sees_the_mean_of_the_channels():
+    grey, colour = all_random(small(in_channels=1)), small(in_channels=4)
+    colour.load_state_dict(adapt_channels(grey.state_dict(), 4))
+    images = torch.randn(2, 4, 6, 8)
+    assert_close(colour(images), grey(images.mean(dim=1, keepdim=True)))
+
+
+def test_there_and_back_again_is_the_kernel_of_before():
+    weights = state(in_channels=1)
+    assert_close(adapt_channels(adapt_channels(weights, 3), 1)[KERNEL], weights[KERNEL])
+
+
+def test_a_convolutional_stem_is_summed_at_its_first_kernel():
+    colour, grey = all_random(with_stem()), with_stem(in_channels=1)
+    assert adapt(grey, colour.state_dict(), new_head=False) == [
+        "patch kernel summed: from 3 channels to 1"
+    ]
+    images = torch.randn(2, 1, 8, 8)
+    assert_close(grey(images), colour(images.expand(-1, 3, -1, -1)))
+
+
+def test_as_many_channels_as_before_change_nothing():
+    weights = state()
+    adapted = adapt_channels(weights, 3)
+    assert adapted.keys() == weights.keys()
+    assert all(adapted[name] is weights[name] for name in weights)
+
+
+def test_folded_statistics_take_raw_pixels():
+    normalized, raw = all_random(small()), small()
+    raw.load_state_dict(fold_normalization(normalized.state_dict(), MEAN, STD))
+    images = torch.rand(2, 3, 6, 8)
+    assert_close(raw(images), normalized(normalize(images, MEAN, STD)), atol=1e-4, rtol=1e-4)
+
+
+def test_statistics_of_each_channel_have_to_be_folded_before_the_kernel_is_summed():
+    colour, grey = all_random(small()), small(in_channels=1)
+    images = torch.rand(2, 1, 6, 8)
+    expected = colour(normalize(images.expand(-1, 3, -1, -1), MEAN, STD))
+    grey.load_state_dict(adapt_channels(fold_normalization(colour.state_dict(), MEAN, STD), 1))
+    assert_close(grey(images), expected, atol=1e-4, rtol=1e-4)
+    grey.load_state_dict(adapt_channels(colour.state_dict(), 1))  # averaged instead
+    short_cut = grey.patch_embed(normalize(images, [sum(MEAN) / 3], [sum(STD) / 3]))
+    tokens = colour.patch_embed(normalize(images.expand(-1, 3, -1, -1), MEAN, STD))
+    assert (short_cut - tokens).abs().max() > 1e-2
+
+
+def test_the_weights_that_are_given_stay_as_they_are():
+    weights = state()
+    before = {name: tensor.clone() for name, tensor in weights.items()}
+    adapt_channels(weights, 1)
+    fold_normalization(weights, MEAN, STD)
+    adapt(small(in_channels=1, num_classes=7), weights, old_grid=(3, 4))
+    assert weights.keys() == before.keys()
+    assert all(torch.equal(weights[name], before[name]) for name in before)
+
+
+def test_everything_is_adapted_at_once_and_said():
+    weights, model = state(), small(image_size=(8, 10), in_channels=1, num_classes=7)
+    head = model.head.weight.clone()
+    notes = adapt(model, weights, old_grid=(3, 4))
+    assert notes == [
+        "patch kernel summed: from 3 channels to 1",
+        "head drawn anew: 7 classes",
+        "positions resampled from 3 x 4 to 4 x 5 patches",
+    ]
+    assert torch.equal(model.head.weight, head)
+    expected = resample_positions(weights["positions.table"], (3, 4), (4, 5), 1)
+    assert_close(model.positions.table, expected)
+    name = "encoder.blocks.1.mlp.fc2.weight"
+    assert torch.equal(model.state_dict()[name], weights[name])
+
+
+def test_a_head_for_as_many_classes_is_new_unless_it_is_to_be_kept():
+    trained, fresh, other = all_random(small()), small(), small()
+    own = fresh.head.weight.clone()
+    assert adapt(fresh, trained.state_dict(), old_grid=(3, 4)) == ["head drawn anew: 5 classes"]
+    assert torch.equal(fresh.head.weight, own)
+    assert adapt(other, trained.state_dict(), old_grid=(3, 4), new_head=False) == []
+    images = torch.randn(2, 3, 6, 8)
+    assert_close(other(images), trained(images))
+
+
+def test_a_file_says_which_grid_it_was_trained_on(tmp_path):
+    trained, model = all_random(small()), small(image_size=(8, 6))
+    save_weights(trained, tmp_path / "model.safetensors")
+    notes = adapt(model, tmp_path / "model.safetensors")
+    assert notes[-1] == "positions resampled from 3 x 4 to 4 x 3 patches"
+
+
+def test_a_vit_s_as_timm_saves_it_starts_a_model_of_another_size_for_grey_images(tmp_path):
+    theirs = all_random(timm.create_model("vit_small_patch16_224"))
+    save_file(theirs.state_dict(), tmp_path / "timm.safetensors")
+    from vitbook.weights import read_weights
+
+    weights = from_timm(read_weights(tmp_path / "timm.safetensors")[0])
+    model = vit("S/16", image_size=(96, 128), in_channels=1, num_classes=3)
+    assert adapt(model, weights) == [
+        "patch kernel summed: from 3 channels to 1",
+        "head drawn anew: 3 classes",
+        "positions resampled from 14 x 14 to 6 x 8 patches",
+    ]
+    theirs.set_input_size(img_size=(96, 128))
+    images = torch.randn(2, 1, 96, 128)
+    with torch.no_grad():
+        expected = theirs.eval().forward_features(images.expand(-1, 3, -1, -1))
+        assert_close(model.eval().forward_features(images), expected, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("pool", ["cls", "mean"])
+def test_the_head_of_its_inputs_is_the_model(pool):
+    model, images = all_random(small(pool=pool)), torch.randn(5, 3, 6, 8)
+    model.train()
+    features = head_inputs(model, images, batch_size=2)
+    assert features.shape == (5, 12)
+    assert not features.requires_grad
+    assert model.training
+    assert not model.head._forward_pre_hooks
+    assert_close(model.head(features), model.eval()(images))
+
+
+def test_after_an_error_the_model_is_as_before():
+    model = small().train()
+    with pytest.raises(ValueError, match="images must have the shape"):
+        head_inputs(model, torch.randn(2, 3, 8, 8))
+    assert model.training
+    assert not model.head._forward_pre_hooks
+
+
+BAD_INPUT = [
+    ("list", lambda: adapt(small(), [1]), TypeError, "weights must be a mapping, got list"),
+    ("file", lambda: adapt(small(), "none.safetensors"), FileNotFoundError, "existing"),
+    ("pickle", lambda: adapt(small(), "vit.pth"), ValueError, "a pickle can run code"),
+    ("empty", lambda: adapt_channels({}, 1), ValueError, "weights must hold a kernel (D, C, P, P)"),
+    (
+        "stem",
+        lambda: fold_normalization(with_stem().state_dict(), MEAN, STD),
+        ValueError,
+        "no convolutional stem",
+    ),
+    (
+        "stem into patches",
+        lambda: adapt(small(image_size=8), with_stem().state_dict()),
+        ValueError,
+        "patch_embed.layers.0.weight is unknown to the model",
+    ),
+    ("four", lambda: adapt_channels(state(), 4), ValueError, "3 as in the weights, or 1, got 4"),
+    ("none", lambda: adapt_channels(state(), 0), ValueError, "in_channels must be at least 1"),
+    ("half", lambda: adapt_channels(state(), 1.5), TypeError, "in_channels must be a whole"),
+    (
+        "one mean",
+        lambda: fold_normalization(state(), [0.5], STD),
+        ValueError,
+        "mean must have one number for each of the 3 channels",
+    ),
+    (
+        "nan",
+        lambda: fold_normalization(state(), [0.5, 0.5, float("nan")], STD),
+        ValueError,
+        "mean must have one number",
+    ),
+    (
+        "std",
+        lambda: fold_normalization(state(), MEAN, [1.0, 0.0, 1.0]),
+        ValueError,
+        "std must be positive",
+    ),
+    (
+        "bias",
+        lambda: fold_normalization({k: v for k, v in state().items() if k != BIAS}, MEAN, STD),
+        ValueError,
+        "must hold patch_embed.proj.weight and patch_embed.proj.bias",
+    ),
+    ("width", lambda: adapt(small(embed_dim=24), state()), ValueError, "the model needs"),
+    ("head", lambda: adapt(small(), state(), new_head=1), TypeError, "new_head must be True"),
+    (
+        "rank",
+        lambda: head_inputs(small(), torch.randn(3, 6, 8)),
+        ValueError,
+        "images must have the axes",
+    ),
+    (
+        "headless",
+        lambda: head_inputs(nn.Identity(), torch.randn(1, 3, 6, 8)),
+        ValueError,
+        "model must have a linear layer called head",
+    ),
+    (
+        "batch",
+        lambda: head_inputs(small(), torch.randn(1, 3, 6, 8), batch_size=0),
+        ValueError,
+        "batch_size must be at least 1",
+    ),
+]
+
+
+def test_bad_input_is_named(bad_input, refused):
+    call, error, words = bad_input
+    refused(call, error, words)
