@@ -233,6 +233,8 @@ def run_case(namespace: Mapping[str, Any], case: Case) -> Any:
         return found
     if case.make:
         found = _built(found, case.make)
+        if found is None:
+            return None
         if not hasattr(found, case.name):
             raise CaseError(f"{case.make.name} has no method {case.name}")
         found = getattr(found, case.name)
@@ -278,6 +280,7 @@ def _look_up(namespace: Mapping[str, Any], name: str) -> Any:
 
 
 def _built(found: Any, make: Make) -> Any:
+    """The object with its weights; None from a stub, which has no parameters yet."""
     if not callable(found):
         raise CaseError(f"{make.name} should be a class, it is {in_words(found)}")
     made = found(**fresh(make.kwargs))
@@ -286,6 +289,8 @@ def _built(found: Any, make: Make) -> Any:
             raise CaseError(f"{make.name} should be a torch.nn.Module")
         have = {name: tuple(weight.shape) for name, weight in made.state_dict().items()}
         need = {name: tuple(weight.shape) for name, weight in make.weights.items()}
+        if not have:
+            return None
         if have != need:
             raise CaseError(f"{make.name} should have the parameters {need}, it has {have}")
         made.load_state_dict(make.weights)

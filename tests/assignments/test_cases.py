@@ -209,6 +209,7 @@ def test_a_class_is_built_gets_its_weights_and_is_not_training():
     other = doubled(make=Make("Twice", {"width": 3}, {"v": X}), name="forward")
     with pytest.raises(CaseError, match="should have the parameters"):
         run_case({"Twice": Twice}, other)
+    assert run_case({"Twice": lambda width: nn.Module()}, case) is None  # a stub
     with pytest.raises(CaseError, match="no method backward"):
         run_case({"Twice": Twice}, doubled(make=two, name="backward"))
 

@@ -1,0 +1,250 @@
+"""Every assignment, proven, and what is made from it."""
+
+import json
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tools.assignment.draw import Draw
+from tools.assignment.foreign import nbgrader_notebook, otter_notebook
+from tools.assignment.master import read_master, read_name, stub_of, without_marks
+from tools.assignment.notebooks import answer_source, solution_notebook, student_notebook
+from tools.assignment.page import pages, public_master
+from tools.assignment.prove import draw_assignment
+from tools.assignment.similar import code_of_page, corpus, likest
+from tools.assignment.verify import keys, table
+from tools.assignment.write import write_all
+from tools.settings import read_settings
+from vitcheck.cases import from_parts, to_text
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = read_settings(ROOT)
+MOST_ALIKE = 0.5
+
+
+def sources(notebook):
+    return "\n".join(cell.source for cell in notebook.cells)
+
+
+def run(notebook):
+    """Run the code cells as a kernel would, but for the one that installs; gives the names."""
+    names = {"__name__": "__main__"}
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and "%pip" not in cell.source:
+            exec(compile(cell.source, cell.id, "exec"), names)
+    return names
+
+
+def test_an_assignment_is_an_evening_of_questions_of_all_kinds(drawn):
+    master = drawn.master
+    assert 60 <= master.minutes <= 120
+    assert 6 <= len(master.questions) <= 10
+    assert master.points == 100
+    assert {question.difficulty for question in master.questions} == {1, 2, 3}
+    assert 1 <= sum(question.manual for question in master.questions) <= 2
+    assert [question.name for question in master.questions] == [
+        f"q{number}" for number in range(1, len(master.questions) + 1)
+    ]
+
+
+def test_the_proof_has_a_line_for_every_answer(drawn):
+    who = [row.who for row in drawn.rows]
+    asked = [question for question in drawn.master.questions if not question.manual]
+    assert who.count("solution") == who.count("blank") == len(asked)
+    assert sum(name.startswith("mutant") for name in who) >= 8
+    assert all(len(question.mutants) >= 3 for question in asked)
+    assert all(question.alternatives for question in asked)
+    assert "blank" in table(drawn)
+
+
+def test_the_same_secret_draws_the_same_and_another_secret_something_else(master_path):
+    _, ours, theirs = keys(2)
+    first, again, other = (
+        draw_assignment(master_path, key, "0.1.0") for key in (ours, ours, theirs)
+    )
+    assert to_text(again.cases) == to_text(first.cases)
+    assert other.cases.variant != first.cases.variant
+    one, two = inputs(first.cases), inputs(other.cases)
+    assert len(one & two) < len(one) / 2
+
+
+def test_the_students_notebook_holds_neither_answers_nor_hidden_cases(drawn):
+    notebook = student_notebook(drawn, SETTINGS)
+    names = run(notebook)
+    text = sources(notebook)
+    for question in drawn.master.questions:
+        assert longest_line(question) not in text
+        shown = names["check"].cases[question.name]
+        assert all(case.public for case in shown.cases)
+        assert shown.rubric is None
+    assert notebook.metadata.vitbook == {
+        "assignment": drawn.master.name,
+        "variant": drawn.cases.variant,
+        "release": "0.1.0",
+    }
+    assert SETTINGS.wheel_url in text
+
+
+def inputs(cases):
+    return {str(case.args) for question in cases.questions for case in question.cases}
+
+
+def longest_line(question):
+    """The longest line of the solution that is not given."""
+    given = [] if question.manual else stub_of(question.solution).splitlines()
+    lines = set(without_marks(question.solution).splitlines()) - set(given)
+    return max(lines, key=len).strip()
+
+
+def test_answers_are_found_by_tag_by_metadata_and_by_their_first_line(drawn):
+    notebook = student_notebook(drawn, SETTINGS)
+    for number, question in enumerate(drawn.master.questions, 1):
+        [cell] = [c for c in notebook.cells if question.name in c.metadata.get("tags", [])]
+        assert cell.metadata.vitbook == {"question": question.name}
+        kind = "markdown" if question.manual else "code"
+        assert cell.cell_type == kind
+        assert cell.source == answer_source(question, solved=False)
+        code, words = f"# Question {number}: ", f"**Your answer to question {number}**"
+        assert cell.source.startswith(words if question.manual else code)
+
+
+def test_the_blank_notebook_runs_through_and_passes_nothing(drawn, capsys):
+    run(student_notebook(drawn, SETTINGS))
+    out = capsys.readouterr().out
+    assert not re.search(r"^ok", out, re.M)
+    assert len(re.findall(r"^q\d+: 0 of \d public", out, re.M)) == out.count(" public checks pass")
+
+
+def test_with_the_solutions_pasted_in_the_students_notebook_passes_everything(drawn, capsys):
+    notebook = student_notebook(drawn, SETTINGS)
+    for question in drawn.master.questions:
+        [cell] = [c for c in notebook.cells if question.name in c.metadata.get("tags", [])]
+        cell.source = answer_source(question, solved=True)
+    run(notebook)
+    counts = re.findall(r"^q\d+: (\d+) of (\d+) public", capsys.readouterr().out, re.M)
+    assert counts
+    assert all(passed == of for passed, of in counts)
+
+
+def test_the_solution_notebook_passes_hidden_checks_too(drawn, capsys):
+    run(solution_notebook(drawn, SETTINGS))
+    out = capsys.readouterr().out
+    asked = [question for question in drawn.master.questions if not question.manual]
+    for question in asked:
+        n = len(question.tests)
+        assert f"{question.name}: {n} of {n} public checks pass" in out
+
+
+def test_no_answer_is_in_the_book_or_in_the_package(drawn, places):
+    for question in drawn.master.questions:
+        if question.manual:
+            continue
+        for code in (without_marks(question.solution), *question.alternatives.values()):
+            found = likest(code, places)
+            assert found.share < MOST_ALIKE, f"{question.name}: {found}"
+
+
+@pytest.fixture(scope="module")
+def places():
+    return corpus(ROOT)
+
+
+def test_a_copied_answer_is_found_whatever_its_names(places):
+    copied = (ROOT / "src/vitbook/positions.py").read_text()
+    code = copied[copied.index("def rotate_pairs") : copied.index("def resample_positions")]
+    code = re.sub(r'""".*?"""', '"""Other words."""', code, flags=re.S)
+    code = re.sub(r"\b(a|b|turned|rotate_pairs)\b", r"my_\1", code)
+    found = likest(code, places)
+    assert found.share > 0.9
+    assert "rotate_pairs" in found.where
+
+
+def test_a_copied_cell_of_a_page_is_found(places):
+    page = (ROOT / "book/attention/01_weighted_average.md").read_text()
+    code = max(
+        (code for code in code_of_page(page) if "def " in code and "..." not in code), key=len
+    )
+    found = likest(code.replace("weights", "shares"), places)
+    assert found.share > 0.9
+    assert "01_weighted_average.md" in found.where
+
+
+def test_everything_is_written_into_one_folder(drawn, tmp_path):
+    folder = write_all(drawn, SETTINGS, tmp_path)
+    names = {path.name.removeprefix(drawn.name) for path in folder.iterdir()}
+    assert names >= {".ipynb", ".solutions.ipynb", ".otter.ipynb", ".nbgrader.ipynb"}
+    assert names >= {".gradebox.zip", ".rubrics.md", "README.txt"}
+    assert "NOT TAMPER-PROOF" in (folder / "README.txt").read_text()
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    write_all(drawn, SETTINGS, tmp_path)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert [path.name for path in tmp_path.iterdir()] == [drawn.name]
+
+
+def test_the_package_has_what_the_grader_needs(drawn, tmp_path):
+    folder = write_all(drawn, SETTINGS, tmp_path)
+    with zipfile.ZipFile(folder / f"{drawn.name}.gradebox.zip") as archive:
+        about = json.loads(archive.read("package.json"))
+        cases = from_parts(archive.read("cases.json"), archive.read("cases.safetensors"))
+    assert to_text(cases) == to_text(drawn.cases)
+    assert sum(question["points"] for question in about["questions"]) == about["points"] == 100
+    for question in drawn.master.questions:
+        assert about["cells"][question.name]["id"] == f"answer-{question.name}"
+        assert (question.name in about["reference"]) is not question.manual
+        assert about["stubs"][question.name].startswith(about["cells"][question.name]["first_line"])
+
+
+def test_otters_notebook_has_its_marks_in_order_and_its_tests_pass(drawn):
+    notebook = otter_notebook(drawn)
+    raw = [c.source.partition("\n")[0] for c in notebook.cells if c.cell_type == "raw"]
+    assert raw[0] == "# ASSIGNMENT CONFIG"
+    kinds = ("QUESTION", "SOLUTION", "TESTS")
+    assert set(raw[1:]) == {f"# {edge} {kind}" for edge in ("BEGIN", "END") for kind in kinds}
+    names, last = {}, None
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            continue
+        if cell.source.startswith('""" # BEGIN TEST CONFIG'):
+            last = cell.source.rpartition("\n")[2]
+            assert eval(last, names) == "right"
+        else:
+            exec(cell.source, names)
+    assert last is not None
+
+
+def test_nbgraders_notebook_has_points_locks_and_hidden_tests(drawn):
+    notebook = nbgrader_notebook(drawn)
+    about = [c.metadata.nbgrader for c in notebook.cells if "nbgrader" in c.metadata]
+    assert sum(cell.get("points", 0) for cell in about) == 100
+    assert len({cell.grade_id for cell in about}) == len(about)
+    text = sources(notebook)
+    assert text.count("### BEGIN SOLUTION") == text.count("### END SOLUTION") > 5
+    assert text.count("### BEGIN HIDDEN TESTS") == text.count("### END HIDDEN TESTS") > 5
+    names = {}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            exec(cell.source, names)
+
+
+@pytest.mark.deep
+def test_many_draws_hold_and_differ(master_path):
+    found = [draw_assignment(master_path, key, "0.1.0") for key in keys(25)]
+    assert len({drawn.cases.variant for drawn in found}) == 26
+    assert len({str(drawn.master.questions) for drawn in found}) > 20
+
+
+def test_a_master_reads_the_same_at_each_reading(master_path):
+    first, second = (read_master(master_path, Draw(b"12345678")) for _ in range(2))
+    assert first == second
+
+
+def test_the_pages_of_the_book_are_those_of_the_masters():
+    for path, text in pages(ROOT).items():
+        assert path.read_text() == text, "run: python -m tools.assignment.page"
+
+
+def test_page_and_notebook_show_the_same_variant(public, master_path):
+    if public.master.name == read_name(master_path):
+        assert public_master(master_path) == public.master

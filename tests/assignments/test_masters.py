@@ -1,0 +1,247 @@
+"""A master with a flaw, a bad key, a wrong number: each is refused with words that help."""
+
+from pathlib import Path
+
+import pytest
+
+from tools.assignment import verify
+from tools.assignment.__main__ import find_master, main
+from tools.assignment.draw import PUBLIC, Secret, read_key, write_key
+from tools.assignment.master import MasterError, stub_of, without_marks
+from tools.assignment.prove import ProofError, draw_assignment
+
+ROOT = Path(__file__).resolve().parents[2]
+MASTER = '''---
+kernelspec: {display_name: Python 3, language: python, name: python3}
+---
+
+```{raw-cell}
+# ASSIGNMENT CONFIG
+name: a9-small
+title: Small
+chapters: [1]
+```
+
+```{raw-cell}
+# BEGIN VARIANT
+```
+
+```{code-cell}
+factor = draw.choice([3, 4])
+```
+
+```{raw-cell}
+# END VARIANT
+```
+
+Introduction.
+
+```{code-cell}
+import torch
+```
+
+```{raw-cell}
+# BEGIN QUESTION
+name: q1
+title: Times
+points: 4
+minutes: 5
+difficulty: 1
+objective: Multiply.
+defines: [times]
+```
+
+Multiply by {{ factor }}.
+
+```{raw-cell}
+# BEGIN SOLUTION
+```
+
+```{code-cell}
+def times(x):
+    return x * {{ factor }}  # SOLUTION
+```
+
+```{raw-cell}
+# END SOLUTION
+```
+
+```{raw-cell}
+# BEGIN TESTS
+```
+
+```{code-cell}
+""" # BEGIN TEST CONFIG
+name: small
+points: 1
+""" # END TEST CONFIG
+times(draw.randn(3))
+```
+
+```{code-cell}
+""" # BEGIN TEST CONFIG
+name: large
+points: 3
+hidden: true
+""" # END TEST CONFIG
+times(draw.randn(30))
+```
+
+```{raw-cell}
+# END TESTS
+```
+
+```{raw-cell}
+# MUTANTS
+MANY
+```
+
+```{raw-cell}
+# ALTERNATIVES
+- name: added
+  code: |
+    def times(x):
+        return sum([x] * {{ factor }})
+```
+
+```{raw-cell}
+# END QUESTION
+```
+'''
+MUTANTS = "\n".join(
+    f"- {{asks: 'is it {n}?', change: 'x * {{{{ factor }}}}', to: 'x * {n}'}}" for n in range(5, 13)
+)
+MASTER = MASTER.replace("MANY", MUTANTS)
+
+
+def drawn_from(tmp_path, text, key=PUBLIC):
+    path = tmp_path / "a9_small.md"
+    path.write_text(text)
+    return draw_assignment(path, key, "0.1.0")
+
+
+def test_the_small_master_holds(tmp_path):
+    drawn = drawn_from(tmp_path, MASTER)
+    assert drawn.name == "a9-small-public"
+    assert drawn.cases["q1"].cases[0].mistakes[0].question == "is it 5?"
+    assert {row.points for row in drawn.rows if row.who.startswith("mutant")} == {0}
+
+
+LARGE = "times(draw.randn(30))"
+FLAWS = {
+    "no config": ("# ASSIGNMENT CONFIG", "# CONFIG", "no raw cell '# ASSIGNMENT CONFIG'"),
+    "no title": ("title: Small\n", "", "has no title"),
+    "no minutes": ("minutes: 5\n", "", "q1 lacks minutes"),
+    "unknown key": ("minutes: 5", "minutes: 5\nmood: good", "without a meaning: mood"),
+    "unknown name": ("by {{ factor }}", "by {{ fcator }}", "{{ fcator }} cannot be filled in"),
+    "bad variant": ("draw.choice([3, 4])", "draw.chioce([3])", "cannot be drawn"),
+    "no end": ("# END TESTS", "# THE END", "'# END TESTS' is missing"),
+    "unknown raw cell": ("# MUTANTS", "# MUTATIONS", "means nothing here: '# MUTATIONS'"),
+    "points": ("points: 4", "points: 5", "is worth 5, its tests 4"),
+    "no hidden test": ("hidden: true\n", "", "no hidden test"),
+    "no public test": ("points: 1\n", "points: 1\nhidden: true\n", "no public case"),
+    "defines nothing": ("defines: [times]\n", "", "defines nothing"),
+    "test without a call": (LARGE, "x = 3", "the last line of a test is the call"),
+    "test with two calls": (LARGE, "times(1)\ntimes(2)", "not 2"),
+    "test that stops": (LARGE, "times(1 / 0)", "ZeroDivisionError"),
+    "solution that stops": ("def times(x):\n", "1 / 0\ndef times(x):\n", "stops"),
+    "no solution given away": ("  # SOLUTION", "", "the blank answer gets 4 of 4"),
+    "tame mutant": ("to: 'x * 5'", "to: 'x * {{ factor }} * 1.0'", "the mutant: is it 5?"),
+    "mutant of nothing": ("change: 'x * {{ factor }}'", "change: 'y'", "0 times"),
+    "wrong alternative": ("sum([x] * {{ factor }})", "x * 2", "added fails q1-1, q1-2"),
+    "a name that is no number": ("name: q1", "name: first", "names like q1"),
+    "no YAML": ("name: q1", "name: [q1", "no YAML"),
+    "stray cell": ("# END QUESTION\n```", "# END QUESTION\n```\n\nMore.", "to no question"),
+}
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_a_flaw_is_named(tmp_path, flaw):
+    old, new, words = FLAWS[flaw]
+    assert MASTER.count(old) >= 1
+    with pytest.raises((MasterError, ProofError)) as found:
+        drawn_from(tmp_path, MASTER.replace(old, new, 1))
+    assert words in str(found.value)
+
+
+def test_a_case_that_no_mutant_fails_is_named(tmp_path):
+    text = MASTER.replace("times(draw.randn(30))", "times(torch.zeros(2))")
+    with pytest.raises(ProofError, match=r"q1-2 \(large\): no mutant fails it"):
+        drawn_from(tmp_path, text)
+
+
+def test_the_proofs_of_the_course_ask_for_eight_mutants(tmp_path, capsys):
+    path = tmp_path / "mine.md"
+    path.write_text(MASTER)
+    assert verify.main([str(path), "--draws", "0"]) == 0
+    assert "q1  0/4  mutant: is it 5?  fails q1-1 q1-2" in capsys.readouterr().out
+    path.write_text(MASTER.replace(MUTANTS.splitlines()[-1], ""))
+    assert verify.main([str(path), "--draws", "0"]) == 1
+    assert "at least 8 mutants" in capsys.readouterr().err
+
+
+def test_solution_and_stub_follow_otters_rules():
+    lines = ["def f(x):", "    a = x  # SOLUTION", "    b = 1 # SOLUTION NO PROMPT"]
+    lines += ["    # BEGIN SOLUTION", "    c = 2", "    # END SOLUTION", "    return a  # SOLUTION"]
+    source = "\n".join(lines)
+    assert stub_of(source) == "def f(x):\n    a = ...\n    ...\n    ..."
+    assert without_marks(source) == "def f(x):\n    a = x\n    b = 1\n    c = 2\n    return a"
+
+
+def test_a_key_is_private_new_and_long(tmp_path):
+    path = tmp_path / "course.key"
+    write_key(path)
+    assert path.stat().st_mode & 0o077 == 0
+    assert len(read_key(path)) == 64
+    with pytest.raises(ValueError, match="there already"):
+        write_key(path)
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_key(tmp_path / "none.key")
+    path.write_text("secret2026\n")
+    with pytest.raises(ValueError, match="could be guessed"):
+        read_key(path)
+
+
+def test_a_variants_name_says_nothing_about_inputs_and_differs_by_assignment():
+    one, two = Secret(b"a" * 40, "a1"), Secret(b"a" * 40, "a2")
+    assert one.variant != two.variant
+    assert len(one.variant) == 4
+    assert Secret(PUBLIC, "a1").variant == "public"
+    assert (one.draw("q1-1").randn(4) != one.draw("q1-2").randn(4)).any()
+    assert (one.draw("q1-1").randn(4) == one.draw("q1-1").randn(4)).all()
+
+
+ASKED = {
+    "no such number": (["77"], "there is no assignment A=77"),
+    "nothing": ([], "which assignment? A=1"),
+    "no such master": (["--master", "nowhere.md"], "is no file"),
+    "no such key": (["1", "--key-file", "nowhere.key"], "KEY_FILE=nowhere.key cannot be read"),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_the_command_says_what_is_wrong(asked, tmp_path, capsys):
+    arguments, words = ASKED[asked]
+    assert main([*arguments, "--out", str(tmp_path / "out")]) == 1
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_flawed_master_writes_nothing(tmp_path, capsys):
+    path = tmp_path / "mine.md"
+    path.write_text(MASTER.replace("points: 4", "points: 5"))
+    assert main(["--master", str(path), "--out", str(tmp_path / "out")]) == 1
+    assert "worth 5" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_private_master_is_drawn_from_anywhere(tmp_path, capsys):
+    path, key = tmp_path / "mine.md", tmp_path / "course.key"
+    path.write_text(MASTER)
+    assert main(["--new-key", str(key)]) == 0
+    out = tmp_path / "out"
+    assert main(["--master", str(path), "--key-file", str(key), "--out", str(out)]) == 0
+    [folder] = out.iterdir()
+    assert folder.name.startswith("a9-small-")
+    assert "8 mutants are caught" in capsys.readouterr().out
+    assert find_master(ROOT, "1", None).name == "a1_attention.md"

@@ -1,0 +1,54 @@
+"""The package for the grader: points, cells, given code, reference answers and all cases."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+from tools.assignment.master import without_marks
+from tools.assignment.notebooks import answer_source, cell_id, first_line
+from tools.assignment.prove import Drawn
+from vitcheck.cases import to_parts
+
+FORMAT = 1
+
+
+def package_of(drawn: Drawn) -> dict:
+    """What ``package.json`` holds; tensors and cases stand beside it."""
+    master, cases = drawn.master, drawn.cases
+    asked = [q for q in master.questions if not q.manual]
+    keep = ("id", "title", "points", "minutes", "difficulty", "objective")
+    keep += ("defines", "manual", "rubric")
+    return {
+        "format": FORMAT,
+        "assignment": cases.assignment,
+        "name": master.title,
+        "variant": cases.variant,
+        "release": cases.release,
+        "minutes": master.minutes,
+        "points": master.points,
+        "questions": [{key: getattr(q, key) for key in keep} for q in cases.questions],
+        "setup": list(master.setup),
+        "reference": {q.name: without_marks(q.solution).strip() for q in asked},
+        "stubs": {q.name: answer_source(q, solved=False) for q in master.questions},
+        "cells": {
+            q.name: {
+                "id": cell_id(q),
+                "tag": q.name,
+                "first_line": first_line(q),
+                "kind": "markdown" if q.manual else "code",
+            }
+            for q in master.questions
+        },
+    }
+
+
+def write_package(drawn: Drawn, path: Path) -> None:
+    """Write the ``.gradebox.zip``; the same draw gives the same bytes."""
+    words, tensors = to_parts(drawn.cases)
+    about = json.dumps(package_of(drawn), indent=1).encode()
+    members = {"package.json": about, "cases.json": words, "cases.safetensors": tensors}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)

@@ -1,0 +1,22 @@
+"""The public variant of an assignment as the files that the site offers, without solutions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tools.assignment.draw import PUBLIC
+from tools.assignment.notebooks import student_notebook
+from tools.assignment.prove import draw_assignment
+from tools.notebook_export.notebook import write_notebook, write_script
+from tools.settings import Settings
+
+
+def student_files(path: Path, settings: Settings) -> dict[str, str]:
+    """File name -> content: the notebook and the same as a script."""
+    drawn = draw_assignment(path, PUBLIC, settings.version)
+    notebook = student_notebook(drawn, settings)
+    name = drawn.master.name
+    return {
+        f"{name}.ipynb": write_notebook(notebook),
+        f"{name}.py": write_script(notebook, settings),
+    }
