@@ -37,6 +37,11 @@ def bubblewrap():
     return working("bubblewrap")
 
 
+@pytest.fixture(scope="session")
+def landlock():
+    return working("landlock")
+
+
 def working(name: str) -> Sandbox:
     """The sandbox of that name; skips, or fails where it is required, when it does not work."""
     if name == "bubblewrap" and in_chroot():

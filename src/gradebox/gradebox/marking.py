@@ -17,9 +17,10 @@ from pathlib import Path
 
 from gradebox.notebook import Answers, Cell, NotebookError, read_answers
 from gradebox.package import Package
+from gradebox.process import BrokenError, LostError, SpentError
 from gradebox.result import CaseResult, QuestionResult, Result
 from gradebox.sandbox import Limits, Sandbox, find_sandbox
-from gradebox.session import Answer, BrokenError, LostError, Session, SpentError
+from gradebox.session import Answer, Session
 from vitcheck.cases import Case, Question, Verdict, compare
 
 LONGEST_ANSWER = 20_000  # characters

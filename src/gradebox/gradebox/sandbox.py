@@ -1,15 +1,16 @@
 """Where a student's code may run: in bubblewrap, or where that is forbidden behind Landlock.
 
-| | bubblewrap | landlock | unsafe |
+| a worker ... | bubblewrap | landlock | unsafe |
 |---|---|---|---|
-| files: only Python and its packages can be read | yes | yes, but names can be guessed | no |
-| files: nothing can be written | but 32 MB in memory | yes | no |
-| network | there is none | no socket can be made | no |
-| other processes: none started, seen or signalled | they do not exist | yes, by seccomp | no |
-| a user of its own | yes | when the grader is root, else the grader's | no |
-| memory, processor time, open files, file size | yes | yes | yes |
+| reads no file but Python and its packages | there are no others | yes, but can guess names | no |
+| writes, makes, changes or removes no file | yes | yes | no |
+| has no network | there is none | it can make no socket | no |
+| starts, sees, signals no other process | yes | yes | no |
+| is a user of its own | as root | as root | no |
+| has limits: memory, processor, open files | yes | yes | yes |
 
-Both need the C library libseccomp. Neither guards against a hole in the kernel.
+Where the grader is not root, the worker is the grader's own user, in bubblewrap inside a user
+namespace. Both need the C library libseccomp. Neither guards against a hole in the kernel.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ import sys
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 NAMES = ("bubblewrap", "landlock", "unsafe")
 BOOT = """
 import json, sys
-spec = json.loads(sys.argv[1])
-sys.path += spec["path"]
-from gradebox.inside import worker
-worker.main(spec)
+sys.path += json.loads(sys.argv[1])["path"]
+from gradebox.inside import nursery
+nursery.main()
 """
 TRIAL = """
 import json, sys
@@ -49,7 +50,6 @@ ENVIRONMENT = {
 }
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 PROCESSOR = ("/proc/cpuinfo", "/sys/devices/system/cpu")  # which instructions torch may use
-TEMPORARY = 32 * 2**20  # bytes under /tmp
 HELP = """No sandbox works here, and students' code does not run outside of one.
   bubblewrap: {bubblewrap}
   landlock: {landlock}
@@ -83,26 +83,27 @@ class Sandbox:
 
     name: str
 
-    def command(self, limits: Limits, boot: str = BOOT) -> list[str]:
-        """The command that starts ``boot`` inside, with what it has to give up as its argument."""
-        uid = 2**30 + secrets.randbelow(2**29) if os.geteuid() == 0 else None
-        confine = {
-            "uid": None if self.name == "unsafe" else uid,
+    def confinement(self, limits: Limits) -> dict | None:
+        """What one worker has to give up."""
+        if sys.platform != "linux":
+            return None
+        own_user = os.geteuid() == 0 and self.name != "unsafe"
+        return {
+            "uid": 2**30 + secrets.randbelow(2**29) if own_user else None,
             "readable": [*readable(), *PROCESSOR] if self.name == "landlock" else None,
             "seccomp": self.name != "unsafe",
             "memory_mb": limits.memory_mb,
             "cpu_s": limits.cpu_s,
         }
-        linux = sys.platform == "linux"
-        spec = {"path": packages_path(), "confine": confine if linux else None}
-        python = [os.path.realpath(sys.executable), "-I", "-S", "-B", "-c", boot, json.dumps(spec)]
-        return bubblewrap(python, uid is None) if self.name == "bubblewrap" else python
 
-    def start(self, limits: Limits, boot: str = BOOT) -> subprocess.Popen:
-        """A confined Python with three pipes, in a session of its own."""
-        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    def start(self, boot: str, **streams: Any) -> subprocess.Popen:
+        """A Python in the sandbox that runs ``boot``, in a session of its own."""
+        spec = {"path": packages_path(), "confine": self.confinement(Limits())}
+        command = [os.path.realpath(sys.executable), "-I", "-S", "-B", "-c", boot, json.dumps(spec)]
+        if self.name == "bubblewrap":
+            command = bubblewrap(command)
         return subprocess.Popen(
-            self.command(limits, boot), **pipes, env=ENVIRONMENT, cwd="/", start_new_session=True
+            command, **streams, env=ENVIRONMENT, cwd="/", start_new_session=True
         )
 
     def complaint(self) -> str | None:
@@ -112,7 +113,8 @@ class Sandbox:
         if self.name == "bubblewrap" and shutil.which("bwrap") is None:
             return "the program bwrap is not installed"
         try:
-            with self.start(Limits(), TRIAL) as process:
+            pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+            with self.start(TRIAL, **pipes) as process:
                 said, errors = process.communicate(timeout=30)
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"it does not start ({error})"
@@ -142,16 +144,17 @@ def find_sandbox(name: str = "auto") -> Sandbox:
     raise NoSandboxError(HELP.format(**reasons))
 
 
-def bubblewrap(command: list[str], own_namespace: bool) -> list[str]:
+def bubblewrap(command: list[str]) -> list[str]:
     """``command`` inside bubblewrap. As root without a user namespace: there, "nobody" would be
-    the machine's root in disguise and could write to kernel settings; the worker changes its user
+    the machine's root in disguise and could write to kernel settings; each worker changes its user
     itself instead, before it runs anything."""
     words = ["bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
-    words += ["--unshare-cgroup-try", "--new-session", "--die-with-parent"]
-    if own_namespace:
-        words += ["--unshare-user", "--uid", "65534", "--gid", "65534"]
+    words += ["--unshare-cgroup-try", "--new-session"]
+    if os.geteuid() == 0:
+        for right in ("CAP_SETUID", "CAP_SETGID", "CAP_KILL"):
+            words += ["--cap-add", right]
     else:
-        words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+        words += ["--unshare-user", "--uid", "65534", "--gid", "65534"]
     bound = readable()
     for folder in parents([*bound, *PROCESSOR]):  # bwrap itself would make them unreadable
         words += ["--perms", "0755", "--dir", folder]
@@ -164,16 +167,8 @@ def bubblewrap(command: list[str], own_namespace: bool) -> list[str]:
         words += ["--ro-bind-try", path, path]
     for path in DEVICES:
         words += ["--dev-bind", path, path]
-    if has_size():
-        words += ["--size", str(TEMPORARY), "--perms", "1777", "--tmpfs", "/tmp"]
+    words += ["--tmpfs", "/tmp"]  # for the given set-up; workers cannot write there either
     return [*words, "--remount-ro", "/", "--chdir", "/", "--", *command]
-
-
-@functools.cache
-def has_size() -> bool:
-    """Before 0.7 bubblewrap cannot limit a folder in memory; then there is none."""
-    said = subprocess.run(["bwrap", "--help"], capture_output=True, text=True)
-    return "--size BYTES" in said.stdout + said.stderr
 
 
 @functools.cache

@@ -19,7 +19,7 @@ from gradebox.package import load_package
 from gradebox.result import Result
 from gradebox.sandbox import Limits, Sandbox
 
-from attacks.table import SECRET, Attack, Outcome
+from attacks.table import SECRET, Attack, Outcome, multiplies, swells
 
 NAME = "attacker"  # what its processes call themselves, for who watches
 # tight, so that what is endless ends soon and what is huge need not be very huge
@@ -87,9 +87,9 @@ class Arena:
             "submissions": [str(self.me), str(self.other)],
             "package": str(self.package_path),
             "log": str(log),
-            "seconds": 4,
+            "seconds": 5 if attack.endless else 60,
         }
-        with watching() as seen:
+        with watching(attack.succeeds in (multiplies, swells)) as seen:
             self.plain_grader.stdin.write(json.dumps(request) + "\n")
             self.plain_grader.stdin.flush()
             lines = json.loads(self.plain_grader.stdout.readline())
@@ -114,7 +114,7 @@ class Arena:
             others.append(mark(self.other, self.package, sandbox=sandbox).points)
 
         thread = threading.Thread(target=innocent)
-        with watching() as seen:
+        with watching(attack.succeeds in (multiplies, swells)) as seen:
             if beside:
                 thread.start()
             result = mark(self.me, self.package, LIMITS, sandbox)
@@ -150,7 +150,7 @@ def read_by_the_student(result: Result) -> str:
 
 
 @contextmanager
-def watching():
+def watching(needed: bool):
     """Counts the processes that bear the attacker's name, and their memory, until the end of the
     block; what it saw stands in the list it gives: most at once, most MB."""
     seen, stop = [0, 0.0], threading.Event()
@@ -161,6 +161,9 @@ def watching():
             seen[:] = max(seen[0], len(sizes)), max(seen[1], sum(sizes))
             time.sleep(0.05)
 
+    if not needed:
+        yield seen
+        return
     thread = threading.Thread(target=watch)
     thread.start()
     try:

@@ -71,6 +71,7 @@ class Attack:
     succeeds: Callable[[Outcome], bool]
     cells: dict[str, str]
     link_to: str | None = None  # the submission is a link to this instead of a notebook
+    endless: bool = False  # a plain grader need not be waited for
 
 
 def q1(succeeds: Callable[[Outcome], bool], source: str) -> Attack:
@@ -321,11 +322,15 @@ def windowed_mean(x, width):
 """,
     ),
     # --- harm ---------------------------------------------------------------------------------
-    "endless loop": q1(disturbs, "def windowed_mean(x, width):\n    while True:\n        pass"),
+    "endless loop": Attack(
+        disturbs,
+        {"q1": "def windowed_mean(x, width):\n    while True:\n        pass"},
+        endless=True,
+    ),
     "exit": q1(disturbs, "def windowed_mean(x, width):\n    raise SystemExit(0)"),
     "os._exit": q1(disturbs, "import os\ndef windowed_mean(x, width):\n    os._exit(0)"),
-    "signal to all": q1(
-        disturbs, "import os\ndef windowed_mean(x, width):\n    os.kill(0, 9)\n    os.kill(-1, 9)"
+    "signal to its group": q1(
+        disturbs, "import os\ndef windowed_mean(x, width):\n    os.kill(0, 9)"
     ),
     "alarm": leave_behind("import signal\nsignal.setitimer(signal.ITIMER_REAL, 0.001)"),
     "null pointer": q1(
@@ -408,14 +413,10 @@ def windowed_mean(x, width):
     "memory bomb": q1(
         swells,
         """
-import ctypes, mmap, time
+import ctypes, time
 def windowed_mean(x, width):
     ctypes.CDLL(None).prctl(15, b"{name}", 0, 0, 0)
-    kept = []
-    for part in range(15):
-        kept.append(mmap.mmap(-1, 100 * 2**20))
-        for page in range(0, 100 * 2**20, 4096):
-            kept[-1][page] = 1
+    kept = [b"x" * (100 * 2**20) for _ in range(15)]
     time.sleep(0.3)
 """,
     ),

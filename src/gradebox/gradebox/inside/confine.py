@@ -1,4 +1,4 @@
-"""What the worker gives up before it runs a line of a student's: its rights, its size, its time.
+"""What a worker gives up before it runs a line of a student's: its rights, its size, its time.
 
 Called from inside, once, on Linux. What it takes away cannot be taken back by the process.
 `libseccomp` is the C library of that name, which Debian, Ubuntu and Fedora always have.
@@ -26,6 +26,8 @@ REFUSED = {
         sched_setattr ioprio_set""",
     "speak to one, here or elsewhere": """socket socketpair io_uring_setup io_uring_enter
         io_uring_register msgget semget shmget mq_open inotify_init inotify_init1 fanotify_init""",
+    "make, change or remove a file": """creat mkdir mkdirat mknod mknodat symlink symlinkat link
+        linkat rename renameat renameat2 unlink unlinkat rmdir truncate""",
     "hold memory that no limit counts": "memfd_create memfd_secret",
     "change what belongs to a file": """chmod fchmod fchmodat fchmodat2 chown fchown lchown
         fchownat utime utimes utimensat futimesat setxattr lsetxattr fsetxattr setxattrat
@@ -126,6 +128,10 @@ def refuse_system_calls() -> None:
         refuse(name)
     refuse("clone3", code=errno.ENOSYS)  # the C library then takes clone, whose flags can be seen
     refuse("clone", Comparison(0, MASKED, CLONE_THREAD, 0))  # threads, but no processes
+    for name, flags in (("open", 1), ("openat", 2)):  # for reading only
+        for flag in (os.O_WRONLY, os.O_RDWR, os.O_CREAT):
+            refuse(name, Comparison(flags, MASKED, flag, flag))
+    refuse("openat2", code=errno.ENOSYS)  # its flags cannot be seen
     refuse("kill", Comparison(0, NOT_EQUAL, me))
     refuse("tgkill", Comparison(0, NOT_EQUAL, me))
     refuse("prlimit64", Comparison(0, NOT_EQUAL, 0))

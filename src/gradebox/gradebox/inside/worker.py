@@ -10,30 +10,22 @@ from __future__ import annotations
 
 import ast
 import os
-import resource
 import sys
 import types
 
 import torch
 
 from gradebox.inside import source, wire
-from gradebox.inside.confine import confine
 from vitcheck.cases import CaseError, from_parts, run_case
 
 TEXT = 300  # characters of an error
 
 
 class Pipe:
-    """The two ends of the grader's pipes, away from the numbers that print and input use."""
+    """The two ends of the grader's pipes."""
 
-    def __init__(self) -> None:
-        self.requests, self.replies = os.dup(0), os.dup(1)
-        self.nothing = os.open(os.devnull, os.O_RDWR)
-        os.dup2(self.nothing, 0)
-        os.dup2(self.nothing, 1)
-
-    def silence_errors(self) -> None:
-        os.dup2(self.nothing, 2)
+    def __init__(self, requests: int, replies: int) -> None:
+        self.requests, self.replies = requests, replies
 
     def read(self) -> tuple[dict, bytes]:
         text, blob = wire.PREFIX.unpack(self._exactly(wire.PREFIX.size))
@@ -138,26 +130,17 @@ def answer(notebook: Notebook, request: dict, blob: bytes) -> dict:
 
 
 def reply(number: str, found: dict) -> bytes:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    head = {"number": number, "peak_kb": peak}
     if "result" not in found:
-        return wire.pack({**head, **found})
+        return wire.pack({"number": number, **found})
     try:
-        return wire.pack_value(head, found["result"][0])
+        return wire.pack_value({"number": number}, found["result"][0])
     except BaseException as error:
-        return wire.pack({**head, "error": in_words(error)})
+        return wire.pack({"number": number, "error": in_words(error)})
 
 
-def main(spec: dict) -> None:
-    """Give up all rights, say so, then answer until the grader closes the pipe."""
-    torch.set_num_threads(1)
-    pipe, notebook = Pipe(), Notebook()
-    set_up, _ = pipe.read()
-    notebook.set_up(set_up["sources"])
-    if spec["confine"]:
-        confine(spec["confine"])
-    pipe.silence_errors()
-    pipe.write(reply(set_up["number"], {}))
+def work(requests: int, replies: int, notebook: Notebook) -> None:
+    """Answer until the grader closes its end of the pipe."""
+    pipe = Pipe(requests, replies)
     while True:
         request, blob = pipe.read()
         pipe.write(reply(request["number"], answer(notebook, request, blob)))

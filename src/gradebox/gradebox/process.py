@@ -1,0 +1,183 @@
+"""The processes in a sandbox, seen from outside: a nursery for each set-up, a worker for each
+submission. Whatever a worker sends was written by anybody."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import secrets
+import selectors
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+
+from gradebox.inside import wire
+from gradebox.inside.nursery import GoneError, hear, say
+from gradebox.sandbox import BOOT, Limits, Sandbox
+
+
+class LostError(Exception):
+    """A request has no answer; the message says why, in words that a student may read."""
+
+
+class SpentError(LostError):
+    """The submission has used up its time or its restarts; no request is answered any more."""
+
+
+class BrokenError(RuntimeError):
+    """The worker does not start, or the package's own code fails: no submission's fault."""
+
+
+class Nursery:
+    """The process that bears workers for one set-up, and the socket that leads to it."""
+
+    def __init__(self, sandbox: Sandbox, set_up: list[str], seconds: float):
+        self.sandbox, self.lock = sandbox, threading.Lock()
+        self.control, theirs = socket.socketpair()
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the nursery)
+        with theirs:
+            streams = {"stdin": theirs, "stdout": subprocess.DEVNULL, "stderr": self.errors}
+            self.process = sandbox.start(BOOT, **streams)
+        self.control.settimeout(seconds)
+        try:
+            say(self.control, {"sources": set_up})
+            said, _ = hear(self.control)
+        except (OSError, GoneError):
+            said = {"error": self.last_words()}
+        if "error" in said:
+            self.close()
+            raise BrokenError(f"the given set-up does not run: {said['error']}")
+
+    def bear(self, limits: Limits) -> tuple[int, int, int]:
+        """A confined worker: its number, and our ends of its two pipes."""
+        theirs, requests = os.pipe()
+        replies, ours = os.pipe()
+        message = {"do": "birth", "confine": self.sandbox.confinement(limits)}
+        try:
+            return self.speak(message, [theirs, ours])["pid"], requests, replies
+        except BrokenError:
+            os.close(requests)
+            os.close(replies)
+            raise
+        finally:
+            os.close(theirs)
+            os.close(ours)
+
+    def speak(self, message: dict, handles: Sequence[int] = ()) -> dict:
+        """Say something and hear the answer, one thread at a time."""
+        with self.lock:
+            try:
+                say(self.control, message, handles)
+                return hear(self.control)[0]
+            except (OSError, GoneError):
+                words = self.last_words()
+                self.close()
+                raise BrokenError(f"the sandbox ended: {words}") from None
+
+    def works(self) -> bool:
+        return self.process.poll() is None
+
+    def close(self) -> None:
+        self.control.close()
+        self.process.kill()
+        self.process.wait()
+        self.errors.close()
+
+    def last_words(self) -> str:
+        self.errors.seek(0)
+        said = self.errors.read(100_000).decode(errors="replace").strip()
+        return said.splitlines()[-1][:300] if said else "without a word"
+
+
+_nurseries: dict[tuple, Nursery] = {}
+_lock = threading.Lock()
+
+
+def nursery_for(sandbox: Sandbox, set_up: list[str], seconds: float) -> Nursery:
+    """The nursery of this process for that set-up; begun when it is first asked for."""
+    key = (os.getpid(), sandbox, tuple(set_up))
+    with _lock:
+        if key not in _nurseries or not _nurseries[key].works():
+            _nurseries[key] = Nursery(sandbox, set_up, seconds)
+        return _nurseries[key]
+
+
+@atexit.register
+def close_nurseries() -> None:
+    """End what this process has begun."""
+    for (pid, *_), found in _nurseries.items():
+        if pid == os.getpid():
+            found.close()
+
+
+class Worker:
+    """One confined process. Any failure ends it; :meth:`ask` then raises LostError."""
+
+    def __init__(self, nursery: Nursery, limits: Limits):
+        self.limits, self.nursery, self.memory_mb = limits, nursery, 0.0
+        self.pid, self.requests, self.replies = nursery.bear(limits)
+        for pipe in (self.requests, self.replies):
+            os.set_blocking(pipe, False)
+        try:
+            self.ask({"do": "fresh"}, b"", time.monotonic() + limits.start_s)
+        except LostError as lost:
+            raise BrokenError(f"a worker could not be confined: {lost}") from None
+
+    def ask(self, request: dict, blob: bytes, deadline: float) -> tuple[dict, bytes]:
+        """Send a request and read its reply before ``deadline``.
+
+        Raises:
+            LostError: too late, too large, not the reply to this request, or the process ended.
+        """
+        number = secrets.token_hex(8)
+        try:
+            self._write(wire.pack({**request, "number": number}, blob), deadline)
+            prefix = self._read(wire.PREFIX.size, deadline)
+            text, size = wire.sizes(prefix, self.limits.reply_mb * 2**20)
+            reply = wire.header(self._read(text, deadline))
+            if reply.get("number") != number:
+                raise wire.WireError("a reply that answers another request")
+            return reply, self._read(size, deadline)
+        except wire.WireError as error:
+            self.end()
+            raise LostError(str(error)) from None
+        except OSError:  # its end of a pipe is closed
+            self.end()
+            raise LostError("it ended the process") from None
+        except LostError:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """Kill whatever is left of it."""
+        if self.pid is not None:
+            os.close(self.requests)
+            os.close(self.replies)
+            pid, self.pid = self.pid, None
+            self.memory_mb = self.nursery.speak({"do": "bury", "pid": pid})["memory_kb"] / 1024
+
+    def _write(self, frame: bytes, deadline: float) -> None:
+        rest, pipe = memoryview(frame), self.requests
+        while rest:
+            self._wait(pipe, selectors.EVENT_WRITE, deadline)
+            rest = rest[os.write(pipe, rest[:65536]) :]
+
+    def _read(self, size: int, deadline: float) -> bytes:
+        parts, pipe = [], self.replies
+        while size:
+            self._wait(pipe, selectors.EVENT_READ, deadline)
+            part = os.read(pipe, min(size, 2**20))
+            if not part:
+                raise LostError("it ended the process")
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def _wait(self, pipe: int, event: int, deadline: float) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(pipe, event)
+            if not selector.select(max(0.0, deadline - time.monotonic())):
+                raise LostError("it did not end in time")

@@ -1,0 +1,59 @@
+"""Every attack reaches its goal with a plain grader, and nothing here.
+
+`PYTHONPATH=tests/gradebox python -m attacks` prints the table.
+"""
+
+import os
+
+import pytest
+from attacks.arena import Arena
+from attacks.table import ATTACKS, SECRET, Attack, disturbs
+from tiny import SOLUTIONS
+
+
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory):
+    found = Arena(tmp_path_factory.mktemp("arena"))
+    yield found
+    found.close()
+
+
+def needs_root(name):
+    if name == "settings of the kernel" and not os.access("/proc/sys/kernel/core_pattern", os.W_OK):
+        pytest.skip("only root can change the kernel's settings")
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_the_attack_succeeds_with_a_plain_grader(arena, name):
+    needs_root(name)
+    outcome = arena.plain(ATTACKS[name])
+    assert ATTACKS[name].succeeds(outcome), outcome
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_the_attack_gains_nothing_in_bubblewrap(arena, bubblewrap, monkeypatch, name):
+    gains_nothing(arena, bubblewrap, monkeypatch, name)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", ATTACKS)
+def test_the_attack_gains_nothing_behind_landlock(arena, landlock, monkeypatch, name):
+    gains_nothing(arena, landlock, monkeypatch, name)
+
+
+def gains_nothing(arena, sandbox, monkeypatch, name):
+    monkeypatch.setenv("GRADER_TOKEN", SECRET)
+    outcome, result = arena.ours(ATTACKS[name], sandbox, beside=True)
+    assert not ATTACKS[name].succeeds(outcome), (outcome, result)
+    assert (outcome.points, outcome.other) == (0, 10), (outcome, result)
+    assert not outcome.written
+    assert SECRET not in outcome.feedback
+    assert result.status == ("unreadable" if ATTACKS[name].link_to else "ok")
+
+
+def test_the_questions_that_an_attack_leaves_alone_keep_their_points(arena, bubblewrap):
+    crash = ATTACKS["os._exit"].cells["q1"]
+    attack = Attack(disturbs, {**SOLUTIONS, "q1": crash})
+    outcome, result = arena.ours(attack, bubblewrap, beside=True)
+    assert [question.points for question in result.questions] == [0, 6, 1, None]
+    assert outcome.other == 10
