@@ -44,7 +44,7 @@ def package(path: Path, rubric: str = "names the window") -> Path:
         "variant": "v1",
         "setup": [SET_UP],
         "reference": SOLUTIONS,
-        "cells": {question: question for question in SOLUTIONS},
+        "cells": {question: {"tag": question} for question in SOLUTIONS},
     }
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("package.json", json.dumps(about))

@@ -38,10 +38,10 @@ def load_package(path: Path) -> Package:
             about = json.loads(archive.read("package.json"))
         cases = read_cases(path)
         set_up, reference = about["setup"], about["reference"]
-        tags = about.get("cells") or {}
+        tags = {name: cell["tag"] for name, cell in (about.get("cells") or {}).items()}
     except (OSError, KeyError, TypeError, zipfile.BadZipFile, json.JSONDecodeError) as error:
         raise ValueError(f"{path} is no assignment's package ({error})") from None
     if (about["assignment"], about["variant"]) != (cases.assignment, cases.variant):
         raise ValueError(f"{path}: its two files are of different assignments; make it anew")
     set_up = [set_up] if isinstance(set_up, str) else list(set_up)
-    return Package(cases, set_up, dict(reference), dict(tags), hashlib.sha256(data).hexdigest())
+    return Package(cases, set_up, dict(reference), tags, hashlib.sha256(data).hexdigest())
