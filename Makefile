@@ -22,7 +22,8 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help install book page serve unit test test-deep browser sandbox lint format notebooks colab \
-	bundle release publish experiments experiments-verify gpu-runs bench links lock clean distclean
+	bundle assignment verify-assignments quiz release publish experiments experiments-verify gpu-runs \
+	bench links lock clean distclean
 
 help: ## this list
 	@echo "Attention, Patch by Patch. The two commands: make book, make test."
@@ -71,6 +72,15 @@ notebooks: book ## run all notebooks of this build in a stand-in for Colab
 
 bundle: book ## one zip with all notebooks and the package, for places without network
 	@$(PY) -m tools.bundle
+
+assignment: install ## draw, prove and write an assignment: make assignment A=1 KEY_FILE=course.key (or MASTER=path)
+	@$(PY) -m tools.assignment $(A) $(if $(MASTER),--master "$(MASTER)") $(if $(KEY_FILE),--key-file "$(KEY_FILE)")
+
+verify-assignments: install ## prove every assignment: solutions, mutants, other right answers (ARGS="--draws 20")
+	@$(PY) -m tools.assignment.verify $(ARGS)
+
+quiz: book ## the book's predictions and concept checks as a practice quiz for Moodle and Canvas
+	@$(PY) -m tools.quiz
 
 colab: ## inside Colab's own image: run published notebooks as a reader does (NOTEBOOKS=folder)
 	@python3 -m tools.colab_image $(NOTEBOOKS)

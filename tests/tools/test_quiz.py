@@ -1,0 +1,81 @@
+"""The practice bank, from a small site: what is asked, what is right, what both systems read."""
+
+import io
+import zipfile
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from tools.quiz import items, moodle, qti, write
+from tools.settings import read_settings
+from tools.site import Site
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = read_settings(ROOT)
+PAGE = """<html><body><h1>4. Heads<a class="headerlink">#</a></h1>
+<div class="predict" data-predict="c4-two" data-answer="the same"
+  data-choices='["one half", "the same"]'>
+<p class="predict-title">Predict, then run</p><p>How many <em>numbers</em> \\(h\\)?</p>
+<ul class="predict-choices"><li><p>one half</p></li><li><p>the same</p></li></ul>
+<details><summary>What happened</summary><div class="predict-explained"><p>See
+<a class="reference" href="../notation.html#h">notation</a>.</p></div></details></div>
+<div class="predict" data-predict="c4-number" data-number="0.5" data-within="0.1">
+<p class="predict-title">x</p><p>How large?</p>
+<details><div class="predict-explained"><p>Half.</p></div></details></div>
+<div class="predict" data-predict="c4-picture"><p>What is shown?</p><img src="a.png">
+<details><div class="predict-explained"><p>A.</p></div></details></div>
+<section id="concept-check"><h2>Concept check</h2>
+<details><summary><span class="sd-summary-text">1. Why &lt; two?</span><svg></svg></summary>
+<div class="sd-summary-content"><p>Because.</p></div></details></section></body></html>"""
+
+
+@pytest.fixture
+def site(tmp_path):
+    path = tmp_path / "html" / "attention" / "04_heads.html"
+    path.parent.mkdir(parents=True)
+    path.write_text(PAGE)
+    return Site(tmp_path / "html", ROOT)
+
+
+def test_questions_are_taken_from_the_pages_but_for_those_that_need_a_picture(site):
+    choice, number, words = items(site, SETTINGS)
+    assert (choice.choices, choice.answer) == (("one half", "the same"), "the same")
+    assert choice.question == "<p>How many <em>numbers</em> \\(h\\)?</p>"
+    link = f"{SETTINGS.release_url}notation.html#h"
+    assert choice.explanation == f'<p>See <a href="{link}">notation</a>.</p>'
+    assert (number.number, number.within) == ("0.5", "0.1")
+    assert (words.question, words.explanation) == ("<p>1. Why &lt; two?</p>", "<p>Because.</p>")
+    assert words.page == "4. Heads"
+
+
+def test_moodle_gets_the_right_answer_with_all_points(site):
+    quiz = Xml.fromstring(moodle(list(items(site, SETTINGS))))
+    kinds = [question.get("type") for question in quiz]
+    assert kinds == ["category", "multichoice", "numerical", "essay"]
+    right = [a.findtext("text") for a in quiz.iter("answer") if a.get("fraction") == "100"]
+    assert right == ["the same", "0.5"]
+    assert "answers are public" in quiz[0].findtext("category/text")
+
+
+def test_canvas_gets_the_right_answer_too(site):
+    root = Xml.fromstring(qti(list(items(site, SETTINGS))))
+    space = {"q": "http://www.imsglobal.org/xsd/ims_qtiasiv1p2"}
+    found = root.findall(".//q:item", space)
+    assert len(found) == 3
+    assert found[0].findtext(".//q:varequal", namespaces=space) == "1"
+    edges = [found[1].findtext(f".//q:{edge}", namespaces=space) for edge in ("vargte", "varlte")]
+    assert edges == ["0.4", "0.6"]
+    assert found[2].find(".//q:setvar", space) is None
+
+
+def test_both_files_are_written_and_a_site_without_questions_is_refused(site, tmp_path):
+    _, (xml, archive) = write(SETTINGS, site, tmp_path / "quiz")
+    Xml.fromstring(xml.read_bytes())
+    with zipfile.ZipFile(io.BytesIO(archive.read_bytes())) as opened:
+        assert set(opened.namelist()) == {"imsmanifest.xml", "practice.xml"}
+        for name in opened.namelist():
+            Xml.fromstring(opened.read(name))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="run make book first"):
+        write(SETTINGS, Site(tmp_path / "empty", ROOT), tmp_path / "quiz")
