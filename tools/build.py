@@ -25,7 +25,7 @@ from tools.site import Site
 
 ROOT = Path(__file__).resolve().parents[1]
 WATCHED = ["_config.yml", "_toc.yml", "requirements.txt", "pyproject.toml", "README.md"]
-WATCHED_FOLDERS = ["book", "src", "tools"]
+WATCHED_FOLDERS = ["assignments", "book", "src", "tools"]
 IGNORED = {"__pycache__", ".ipynb_checkpoints"}
 
 

@@ -3,7 +3,8 @@
     python -m tools.export_notebooks            into _build/html/notebooks, for the site
 
 Each page becomes a notebook and a Python script, and the package's wheel of this very build lies
-beside them: what is read, run and installed is one build. Nothing of it is committed.
+beside them: what is read, run and installed is one build. Nothing of it is committed. The public
+variants of the assignments, without solutions, lie there too.
 
 How a solution is treated: an exercise's stub is a code cell, its solution a folded Markdown cell
 (tag "solution") that holds the code as text. So "Run all" runs the learner's own answer, and
@@ -48,6 +49,16 @@ def export(settings: Settings, site: Site) -> dict[str, str]:
     return files
 
 
+def assignments(settings: Settings) -> dict[str, str]:
+    """File name -> content, for the public variant of each assignment."""
+    masters = sorted((settings.root / "assignments").glob("a*.md"))
+    if not masters:
+        return {}
+    from tools.assignment.public import student_files  # imports torch, which pages do not need
+
+    return {name: text for path in masters for name, text in student_files(path, settings).items()}
+
+
 def _references(settings: Settings, targets: Targets, pages: dict) -> References:
     for name in pages:
         if "```{bibliography}" in settings.source(name).read_text(encoding="utf-8"):
@@ -72,7 +83,7 @@ def write(settings: Settings, site: Site) -> None:
         ValueError: a page holds what a notebook cannot show, or a target is missing.
     """
     try:
-        files = export(settings, site)
+        files = export(settings, site) | assignments(settings)
     except (PageError, KeyError) as error:
         message = str(error.args[0]).replace(f"{settings.root}/", "")
         raise ValueError(message) from error

@@ -6,7 +6,8 @@
   and so is the script that folds boxes: ours are native (vitbook_folds.py).
 - MathJax loads on pages that hold a formula, not on every page above one in the contents; until it
   has come, nobody sees raw LaTeX.
-- Pages that are notebooks get a link to Colab and downloads of the clean notebook and script.
+- Pages that are notebooks get a link to Colab and downloads of the clean notebook and script; so do
+  pages whose front matter names a notebook that is made elsewhere (``notebook: a1-attention``).
 """
 
 from __future__ import annotations
@@ -70,10 +71,11 @@ def filename(item) -> str:
 def add_buttons(app, pagename, templatename, context, doctree) -> None:
     """Colab and downloads, on pages that are notebooks."""
     metadata = app.env.metadata.get(pagename, {})
-    if doctree is None or "kernelspec" not in metadata or "header_buttons" not in context:
+    own = pagename.split("/")[-1] if "kernelspec" in metadata else None
+    stem = metadata.get("notebook", own)
+    if doctree is None or stem is None or "header_buttons" not in context:
         return
     repository = "/".join(app.config.html_theme_options["repository_url"].split("/")[-2:])
-    stem = pagename.split("/")[-1]
     release = f"{COLAB}/{repository}/blob/gh-pages/v{app.config.release}"
     colab = f"{release}/notebooks/{stem}.ipynb"
     local = context["pathto"](f"notebooks/{stem}", resource=1)
@@ -83,13 +85,13 @@ def add_buttons(app, pagename, templatename, context, doctree) -> None:
             "url": colab,
             "text": "Colab",
             "icon": "fas fa-play",
-            "tooltip": "Open this chapter as a notebook in Google Colab",
+            "tooltip": "Open this page as a notebook in Google Colab",
             "label": "colab-button",
         },
         {
             "type": "group",
             "icon": "fas fa-download",
-            "tooltip": "Download this chapter",
+            "tooltip": "Download this page",
             "label": "download-buttons",
             "buttons": [
                 {
