@@ -126,6 +126,15 @@ def test_notebooks_as_students_hand_them_in(marked, name):
     assert points(result) == {**expected, "q4": None}
 
 
+def test_the_question_in_words_is_not_taken_for_its_answer(marked):
+    asked = cell("## Question 4: explain\nWhat does a window forget?", kind="markdown")
+    for metadata in ("q4", None):  # an answer that has lost its metadata is found as well
+        mine = cell("**Your answer to question 4**\n\nThe rest.", metadata, "markdown")
+        result = marked([*answers(), asked, mine])
+        assert result.questions[3].answer == mine["source"]
+        assert "windowed_mean" in result.questions[0].answer
+
+
 def test_one_question_can_be_marked_again(marked):
     result = marked(questions=["q2"])
     assert points(result) == {**ALL, "q1": 0, "q3": 0}

@@ -108,7 +108,7 @@ def _table(grade: Grade, titles: dict[str, str]) -> list[str]:
     for one in grade.questions:
         title = clean(titles.get(one.id, one.title))
         lines.append(
-            f'<tr><th scope="row"><a href="#{anchor(one)}">{title}</a></th>'
+            f'<tr><th scope="row"><a href="#{anchor(one)}">{clean(one.id)}: {title}</a></th>'
             f'<td class="number">{_points(grade, one)}</td></tr>'
         )
     return [*lines, "</tbody></table>"]
@@ -127,7 +127,9 @@ def anchor(one: QuestionResult) -> str:
 
 def _question(grade: Grade, one: QuestionResult, title: str) -> list[str]:
     lines = [f'<section aria-labelledby="{anchor(one)}">']
-    lines.append(f'<h2 id="{anchor(one)}">{clean(title)}: {_points(grade, one)}</h2>')
+    lines.append(
+        f'<h2 id="{anchor(one)}">{clean(one.id)}: {clean(title)}, {_points(grade, one)}</h2>'
+    )
     if one.manual:
         given = grade.by_hand.get(one.id)
         lines.append("<p>Marked by hand.</p>" if given else "<p>A person marks this one.</p>")

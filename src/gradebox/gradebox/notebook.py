@@ -17,6 +17,9 @@ from gradebox.package import Package
 MOST_BYTES = 30_000_000  # a notebook full of pictures has 10 MB
 MOST_CELLS = 2_000
 MOST_SOURCE = 200_000  # characters of one cell
+# How an answer begins, should its metadata be lost. In Markdown "## Question 4" is the question.
+FIRST_OF_CODE = re.compile(r"\s*#+\s*Question\s+(\w{1,20})\b", re.IGNORECASE)
+FIRST_OF_TEXT = re.compile(r"\W*Your answer to question\s+(\w{1,20})\b", re.IGNORECASE)
 
 
 class NotebookError(Exception):
@@ -56,7 +59,8 @@ def read_answers(path: Path, package: Package) -> Answers:
     notes = check_names(notebook, package)
     code, texts = [], {}
     for kind, source, metadata in cells_of(notebook):
-        question = question_of(source, metadata, package)
+        first = FIRST_OF_TEXT if kind == "markdown" else FIRST_OF_CODE
+        question = question_of(source, metadata, package, first)
         if kind == "code":
             code.append(Cell(source, question))
         elif kind == "markdown" and question is not None:
@@ -135,7 +139,9 @@ def cells_of(notebook: dict) -> list[tuple[str, str, dict]]:
     return found
 
 
-def question_of(source: str, metadata: dict, package: Package) -> str | None:
+def question_of(
+    source: str, metadata: dict, package: Package, first_line: re.Pattern
+) -> str | None:
     """Which question a cell answers: by its metadata, else by its tag, else by its first line."""
     known = [question.id for question in package.questions]
     said = as_dict(metadata.get("vitbook")).get("question")
@@ -148,7 +154,7 @@ def question_of(source: str, metadata: dict, package: Package) -> str | None:
         }:
             return question
     first = next((line for line in source.splitlines() if line.strip()), "")
-    if match := re.match(r"\s*#+\s*Question\s+(\w{1,20})\b", first, re.IGNORECASE):
+    if match := first_line.match(first):
         for question in (match[1].lower(), f"q{match[1].lower()}"):
             if question in known:
                 return question
