@@ -149,9 +149,10 @@ def judge(answer: Answer, case: Case) -> Verdict:
     if answer.error is not None:
         return Verdict(False, answer.error)
     try:
-        return compare(answer.value, case)
+        verdict = compare(answer.value, case)
     except Exception as error:  # a value so odd that comparing it fails
         return Verdict(False, f"the result cannot be compared ({type(error).__name__})")
+    return Verdict(verdict.ok, verdict.message[:600])
 
 
 def first_run(

@@ -76,10 +76,10 @@ def read_bytes(path: Path) -> bytes:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | os.O_NONBLOCK)
     except OSError:
         raise unreadable("This is a link or cannot be opened.") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise unreadable("This is no file.")
     with os.fdopen(handle, "rb") as file:
-        about = os.fstat(handle)
-        if not stat.S_ISREG(about.st_mode):
-            raise unreadable("This is no file.")
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise unreadable(
@@ -131,7 +131,8 @@ def cells_of(notebook: dict) -> list[tuple[str, str, dict]]:
     """Kind, source and metadata of every cell that has them."""
     found = []
     for cell in notebook["cells"]:
-        source = as_dict(cell).get("source", as_dict(cell).get("input", ""))
+        cell = as_dict(cell)
+        source = cell.get("source", cell.get("input", ""))
         if isinstance(source, list) and all(isinstance(line, str) for line in source):
             source = "".join(source)
         if isinstance(source, str) and len(source) <= MOST_SOURCE:

@@ -68,7 +68,7 @@ class Limits:
 
     call_s: float = 5.0  # one call of an answer
     cell_s: float = 10.0  # one cell
-    start_s: float = 90.0  # Python, torch and the given set-up
+    start_s: float = 300.0  # Python, torch and the given set-up: once for all submissions
     total_s: float = 300.0  # the whole submission, after the first start
     cpu_s: int = 120  # of the processor, for one worker
     memory_mb: int = 2048  # beyond what torch itself takes
@@ -90,7 +90,7 @@ class Sandbox:
         own_user = os.geteuid() == 0 and self.name != "unsafe"
         return {
             "uid": 2**30 + secrets.randbelow(2**29) if own_user else None,
-            "readable": [*readable(), *PROCESSOR] if self.name == "landlock" else None,
+            "readable": [*readable(), *PROCESSOR, *DEVICES] if self.name == "landlock" else None,
             "seccomp": self.name != "unsafe",
             "memory_mb": limits.memory_mb,
             "cpu_s": limits.cpu_s,
@@ -156,7 +156,9 @@ def bubblewrap(command: list[str]) -> list[str]:
     else:
         words += ["--unshare-user", "--uid", "65534", "--gid", "65534"]
     bound = readable()
-    for folder in parents([*bound, *PROCESSOR]):  # bwrap itself would make them unreadable
+    for folder in parents(
+        [*bound, *PROCESSOR, *DEVICES]
+    ):  # bwrap itself would make them unreadable
         words += ["--perms", "0755", "--dir", folder]
     for path in bound:
         if os.path.islink(path):

@@ -106,8 +106,8 @@ class Session:
             if self.starts > self.limits.restarts:
                 raise SpentError("the submission ended too many processes")
             nursery = nursery_for(self.sandbox, self.set_up, self.limits.start_s)
-            self.deadline = self.deadline or time.monotonic() + self.limits.total_s
             self.worker = Worker(nursery, self.limits)
+            self.deadline = self.deadline or time.monotonic() + self.limits.total_s
             self.starts += 1
             try:
                 for step in self.steps:

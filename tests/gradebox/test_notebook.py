@@ -1,0 +1,164 @@
+"""Reading a notebook that anybody may have written: a status and a sentence, never a crash."""
+
+import json
+import os
+
+import pytest
+from gradebox.notebook import NotebookError, read_answers
+from tiny import EXPLAIN, SOLUTIONS, answers, cell, notebook, write
+
+from gradebox import notebook as reading
+
+
+@pytest.fixture
+def read(tmp_path, package):
+    def run(contents):
+        path = tmp_path / "submission.ipynb"
+        if isinstance(contents, bytes):
+            path.write_bytes(contents)
+        else:
+            write(path, contents)
+        return read_answers(path, package)
+
+    return run
+
+
+def with_cells(cells, **about):
+    return {**notebook(), "cells": cells, **about}
+
+
+DEEP = 100_000
+UNREADABLE = {
+    "empty": "",
+    "no JSON": "PK\x03\x04 a zip",
+    "half a notebook": json.dumps(notebook())[:-40],
+    "a list": [],
+    "a number": "7",
+    "a number of many digits": "9" * 10_000,
+    "nested": "[" * DEEP + "]" * DEEP,
+    "nested cells": '{"cells":' + "[" * DEEP + "]" * DEEP + "}",
+    "no cells": {"nbformat": 4, "metadata": {}},
+    "cells that are no list": with_cells({"a": 1}),
+    "no cell at all": with_cells([]),
+    "too many cells": with_cells([cell("x")] * 2001),
+    "another encoding": json.dumps(notebook()).encode("utf-16"),
+    "not text": b"\xff\xfe\x00" * 10,
+    "worksheets of nothing": {"nbformat": 3, "worksheets": [None, 3, {"cells": 7}]},
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_what_is_no_notebook_is_unreadable(read, name):
+    with pytest.raises(NotebookError) as caught:
+        read(UNREADABLE[name])
+    assert caught.value.status == "unreadable"
+    assert str(caught.value).endswith(".")
+
+
+def test_a_file_that_is_too_large_is_not_even_parsed(read, monkeypatch):
+    monkeypatch.setattr(reading, "MOST_BYTES", 1000)
+    with pytest.raises(NotebookError, match="larger than"):
+        read(with_cells([cell("x" * 2000)]))
+
+
+def test_links_folders_and_pipes_are_refused(tmp_path, package):
+    real = write(tmp_path / "real.ipynb", notebook())
+    (tmp_path / "link.ipynb").symlink_to(real)
+    (tmp_path / "folder.ipynb").mkdir()
+    os.mkfifo(tmp_path / "pipe.ipynb")
+    for name in ("link", "folder", "pipe", "missing"):
+        with pytest.raises(NotebookError) as caught:
+            read_answers(tmp_path / f"{name}.ipynb", package)
+        assert caught.value.status == "unreadable"
+
+
+@pytest.mark.parametrize(
+    ("about", "status"),
+    [
+        ({"assignment": "other"}, "wrong-assignment"),
+        ({"assignment": ["tiny"]}, "wrong-assignment"),
+        ({"variant": "v2"}, "wrong-variant"),
+        ({"variant": {"deep": []}}, "wrong-variant"),
+    ],
+)
+def test_another_assignment_or_variant_is_said_so(read, about, status):
+    with pytest.raises(NotebookError) as caught:
+        read(notebook(**about))
+    assert caught.value.status == status
+
+
+def test_a_notebook_without_an_answer_is_said_so(read):
+    with pytest.raises(NotebookError) as caught:
+        read(with_cells([cell("import torch"), cell("# hello", kind="markdown")]))
+    assert caught.value.status == "no-answers"
+
+
+def found(answers):
+    return [cell.question for cell in answers.cells]
+
+
+ODD = {
+    "as handed out": (notebook(), [None, "q1", "q2", "q3"]),
+    "no metadata at all": (
+        {"cells": [{"cell_type": "code", "source": SOLUTIONS["q2"]}]},
+        ["q2"],
+    ),
+    "metadata that are no object": (
+        {
+            **with_cells([{"cell_type": "code", "source": SOLUTIONS["q1"], "metadata": 3}]),
+            "metadata": 7,
+        },
+        ["q1"],
+    ),
+    "only tags": (
+        with_cells([{"cell_type": "code", "metadata": {"tags": ["x", 3, "q3"]}, "source": "a"}]),
+        ["q3"],
+    ),
+    "tags that are no list": (
+        with_cells([{"cell_type": "code", "metadata": {"tags": "q3"}, "source": SOLUTIONS["q1"]}]),
+        ["q1"],
+    ),
+    "an unknown question": (with_cells([cell("x", "q99"), cell("y", "q1")]), [None, "q1"]),
+    "format 3": (
+        {
+            "nbformat": 3,
+            "metadata": notebook()["metadata"],
+            "worksheets": [
+                {"cells": [{"cell_type": "code", "input": SOLUTIONS["q1"].split("\n")}]}
+            ],
+        },
+        ["q1"],
+    ),
+    "lines": (
+        with_cells([{"cell_type": "code", "source": SOLUTIONS["q1"].splitlines(keepends=True)}]),
+        ["q1"],
+    ),
+    "cells that are no objects": (with_cells([None, 3, "x", [], cell("y", "q1")]), ["q1"]),
+    "sources that are no text": (
+        with_cells([{"cell_type": "code", "source": 3}, {"cell_type": "code"}, cell("y", "q1")]),
+        [None, "q1"],
+    ),
+    "a byte order mark": (
+        b"\xef\xbb\xbf" + json.dumps(notebook()).encode(),
+        [None, "q1", "q2", "q3"],
+    ),
+    "a copied cell": (with_cells([*answers()[:1], *answers()[:1]]), ["q1", "q1"]),
+    "first line in another case": (with_cells([cell("\n#  question 2 : x")]), ["q2"]),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_notebooks_are_read(read, name):
+    contents, expected = ODD[name]
+    assert found(read(contents)) == expected
+
+
+def test_what_the_notebook_does_not_say_is_noted(read):
+    contents = notebook()
+    del contents["metadata"]["vitbook"]["variant"]
+    assert read(contents).notes == ["the notebook does not say its variant"]
+
+
+def test_the_texts_of_explain_questions_are_kept(read):
+    contents = with_cells([*answers(), cell(EXPLAIN, "q4", "markdown")])
+    assert read(contents).texts == {"q4": EXPLAIN}

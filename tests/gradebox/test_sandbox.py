@@ -1,0 +1,253 @@
+"""What student's code can and cannot do in each sandbox."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from gradebox.process import LostError
+from gradebox.sandbox import Limits, NoSandboxError, Sandbox, find_sandbox
+from gradebox.session import Session
+
+from gradebox import sandbox as sandboxes
+from tools import sandbox as tool
+from vitcheck.cases import Case
+
+SET_UP = ["import torch\nimport matplotlib.pyplot as plt"]
+FOUND = Case("found", "value", "found", None, 1, is_value=True)
+
+
+@pytest.fixture
+def session(sandbox):
+    with Session(sandbox, Limits(memory_mb=512), SET_UP) as found:
+        yield found
+
+
+def look(session, source):
+    """Run a cell, and give what it left under `found`, or its error."""
+    error = session.cell(source, whole=True, taken=[])
+    return error or session.call(FOUND).value
+
+
+REFUSED = {
+    "a file of the grader": "open({here!r})",
+    "a folder of the grader": "os.listdir({folder!r})",
+    "who has an account": "open('/etc/passwd')",
+    "processes": "open('/proc/1/cmdline')",
+    "a file of its own": "open('/tmp/x', 'w')",
+    "a folder": "os.mkdir('/tmp/x')",
+    "a link": "os.symlink('/', '/tmp/x')",
+    "a package changed": "open(torch.__file__, 'r+')",
+    "a process": "os.fork()",
+    "a program": "os.execv({python!r}, ['python'])",
+    "a socket": "__import__('socket').socket()",
+    "a pair of sockets": "__import__('socket').socketpair()",
+    "a signal to the nursery": "os.kill(os.getppid(), 9)",
+    "a signal to all": "os.kill(-1, 9)",
+    "priority": "os.setpriority(os.PRIO_PROCESS, 0, -5)",
+    "another user": "os.setuid(0)",
+    "another root": "os.chroot('/tmp')",
+    "rights of a file": "os.chmod(torch.__file__, 0o777)",
+    "more memory": "resource.setrlimit(resource.RLIMIT_AS, (-1, -1))",
+    "memory nobody counts": "os.memfd_create('x')",
+    "a great deal of memory": "[b'x' * 2**28 for _ in range(4)]",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(session, name):
+    source = REFUSED[name].format(
+        here=__file__, folder=os.path.dirname(__file__), python=os.path.realpath(sys.executable)
+    )
+    said = look(session, f"import os, resource\nfound = {source}")
+    refusals = ("PermissionError", "FileNotFoundError", "OSError", "MemoryError", "ValueError")
+    assert any(refusal in str(said) for refusal in refusals), said
+    assert look(session, "found = 3") == 3  # and the worker is still there
+
+
+ALLOWED = {
+    "threads": """
+import threading
+found = []
+thread = threading.Thread(target=lambda: found.append(1))
+thread.start()
+thread.join()
+""",
+    "gradients": """
+w = torch.ones(3, requires_grad=True)
+(w * w).sum().backward()
+found = w.grad.tolist()
+""",
+    "a figure": "fig, ax = plt.subplots()\nax.plot([1, 2])\nfig.canvas.draw()\nfound = 1",
+    "vitbook": "import vitbook.encoder, einops, numpy\nfound = 1",
+    "printing": "import sys\nprint('x', file=sys.stderr)\nsys.stdout.flush()\nfound = 1",
+    "random numbers": "found = len(open('/dev/urandom', 'rb').read(4))",
+}
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_what_an_answer_may_do(session, name):
+    said = look(session, ALLOWED[name])
+    assert not isinstance(said, str), said
+
+
+def test_nothing_of_the_grader_is_in_a_worker(session):
+    said = look(session, "import os, sys\nfound = [str(sys.argv), str(dict(os.environ))]")
+    assert "TOKEN" not in str(said)
+    assert "zip" not in str(said)
+    source = """
+import os
+found = []
+for number in range(256):
+    try:
+        os.fstat(number)
+        found.append(number)
+    except OSError:
+        pass
+"""
+    assert len(look(session, source)) == 5  # nothing three times, and its own two pipes
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give each worker a user of its own")
+def test_as_root_each_worker_is_a_user_of_its_own(sandbox):
+    users = set()
+    for _ in range(2):
+        with Session(sandbox, Limits(), SET_UP) as session:
+            users.add(look(session, "import os\nfound = os.getuid()"))
+    assert len(users) == 2
+    assert min(users) >= 2**30
+
+
+def test_workers_cannot_reach_each_other(sandbox):
+    with Session(sandbox, Limits(), SET_UP) as first, Session(sandbox, Limits(), SET_UP) as second:
+        assert look(first, "found = 1") == 1
+        source = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+found = []
+for pid in range(os.getpid() - 30, os.getpid() + 30):
+    if pid > 1 and pid != os.getpid():
+        for call in (lambda: os.kill(pid, 9), lambda: os.pidfd_open(pid)):
+            try:
+                call()
+                found.append(pid)
+            except OSError:
+                pass
+        if libc.ptrace(16, pid, 0, 0) == 0:
+            found.append(pid)
+"""
+        assert look(second, source) == []
+        assert look(first, "found = 2") == 2
+
+
+def test_a_lost_worker_costs_one_request_and_its_successor_stands_where_it_stood(bubblewrap):
+    with Session(bubblewrap, Limits(call_s=2, cell_s=2), SET_UP) as session:
+        session.cell("kept = 5", whole=True, taken=[])
+        for source in ("import os\nos._exit(0)", "while True: pass"):
+            with pytest.raises(LostError):
+                session.cell(source, whole=True, taken=[])
+        assert look(session, "found = kept + 1") == 6
+        assert session.starts == 3
+        session.fresh()
+        assert "NameError" in look(session, "found = kept")
+
+
+def test_a_submission_has_so_much_time_and_so_many_processes(bubblewrap):
+    with Session(bubblewrap, Limits(restarts=1), SET_UP) as session:
+        for _ in range(2):
+            with pytest.raises(LostError, match="ended the process"):
+                session.cell("import os\nos._exit(0)", whole=True, taken=[])
+        with pytest.raises(LostError, match="too many processes"):
+            session.cell("x = 1", whole=True, taken=[])
+    with Session(bubblewrap, Limits(total_s=2), SET_UP) as session:
+        session.fresh()
+        time.sleep(2.1)
+        with pytest.raises(LostError, match="too long"):
+            session.fresh()
+
+
+GRADER = """
+from gradebox.process import nursery_for
+from gradebox.sandbox import Limits, Sandbox
+from gradebox.session import Session
+session = Session(Sandbox({name!r}), Limits(cell_s=600), ["import torch"])
+session.fresh()
+print(nursery_for(session.sandbox, session.set_up, 1).process.pid, flush=True)
+session.cell("while True: pass", whole=True, taken=[])
+"""
+
+
+@pytest.mark.slow
+def test_when_the_grader_is_killed_nothing_goes_on(sandbox):
+    command = [sys.executable, "-c", GRADER.format(name=sandbox.name)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as grader:
+        nursery = int(grader.stdout.readline())
+        family = {nursery, *descendants(nursery)}
+        grader.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while any(alive(pid) for pid in family) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not [pid for pid in family if alive(pid)]
+    assert len(family) >= 2
+
+
+def descendants(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            children = [int(child) for child in file.read().split()]
+    except OSError:
+        return []
+    return [found for child in children for found in (child, *descendants(child))]
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_without_a_sandbox_it_refuses_and_says_what_would_help(monkeypatch):
+    find_sandbox.cache_clear()
+    monkeypatch.setattr(Sandbox, "complaint", lambda self: f"no {self.name}")
+    with pytest.raises(NoSandboxError) as caught:
+        find_sandbox()
+    for words in ("no bubblewrap", "no landlock", "apt install bubblewrap", "--unsafe"):
+        assert words in str(caught.value)
+    assert find_sandbox("unsafe").name == "unsafe"
+    with pytest.raises(ValueError, match="one of auto"):
+        find_sandbox("docker")
+    find_sandbox.cache_clear()
+
+
+def test_where_the_first_does_not_work_the_second_is_taken(monkeypatch):
+    find_sandbox.cache_clear()
+    found = {"bubblewrap": "not here", "landlock": None}
+    monkeypatch.setattr(Sandbox, "complaint", lambda self: found[self.name])
+    assert find_sandbox().name == "landlock"
+    find_sandbox.cache_clear()
+
+
+def test_a_missing_program_is_the_complaint(monkeypatch):
+    monkeypatch.setattr(sandboxes.shutil, "which", lambda name: None)
+    assert "bwrap is not installed" in Sandbox("bubblewrap").complaint()
+
+
+@pytest.mark.parametrize("chroot", [True, False])
+def test_a_chroot_is_told_by_its_root_folder(monkeypatch, chroot):
+    monkeypatch.setattr(os.path, "samefile", lambda a, b: not chroot)
+    assert tool.in_chroot() == chroot
+
+
+def test_the_tool_installs_what_is_missing_and_else_says_how(monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(tool, "in_chroot", lambda: False)
+    monkeypatch.setattr(Sandbox, "complaint", lambda self: "bwrap is not installed")
+    monkeypatch.setattr("tools.environment.apt_install", lambda *names: asked.extend(names))
+    monkeypatch.setattr(sys, "argv", ["sandbox", "--install"])
+    with pytest.raises(SystemExit, match="apt install bubblewrap"):
+        tool.main()
+    assert asked == ["bubblewrap", "libseccomp2"]

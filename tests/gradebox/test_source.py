@@ -1,0 +1,54 @@
+"""Cells as statements: notebook syntax left out, definitions told from what computes."""
+
+import ast
+
+import pytest
+from gradebox.inside.source import only_definitions, parse
+
+MAGICS = [
+    ("%matplotlib inline\nx = 1", "pass\nx = 1"),
+    ("!pip install einops\nx = 1", "pass\nx = 1"),
+    ("if True:\n    !ls\n    x = 1", "if True:\n    pass\n    x = 1"),
+    ("files = !ls\nx = 1", "files = None\nx = 1"),
+    ("%%time\nx = 1", "x = 1"),
+    ("%%bash\nrm -rf /", ""),
+    ("%%writefile a.py\nx = (", ""),
+    ("torch.stack?\nx = 1", "pass\nx = 1"),
+    ("??x\ny = 1", "pass\ny = 1"),
+    ("x = 7\ny = (x\n     % 4)", "x = 7\ny = x % 4"),
+    ('x = """\n!not a command\n"""', 'x = "\\n!not a command\\n"'),
+]
+
+
+@pytest.mark.parametrize(("source", "expected"), MAGICS)
+def test_notebook_syntax_is_left_out(source, expected):
+    assert ast.unparse(parse(source)) == ast.unparse(ast.parse(expected))
+
+
+def test_what_is_no_python_either_way_is_an_error():
+    with pytest.raises(SyntaxError):
+        parse("def f(:\n    pass")
+
+
+def test_only_definitions_are_taken_from_a_cell_that_computes():
+    source = """
+import torch
+from math import pi
+EPS = 1e-6
+model = train()
+for step in range(10**9): pass
+def helper(x): return x
+class Layer: pass
+helper(3)
+SIZES: tuple = (1, 2)
+answer = 3
+"""
+    kept = only_definitions(parse(source), {"answer"})
+    assert [ast.unparse(node).split("\n")[0] for node in kept] == [
+        "import torch",
+        "from math import pi",
+        "EPS = 1e-06",
+        "def helper(x):",
+        "class Layer:",
+        "SIZES: tuple = (1, 2)",
+    ]

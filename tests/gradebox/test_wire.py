@@ -1,0 +1,105 @@
+"""What crosses from the sandbox becomes data or a WireError, whoever wrote it."""
+
+import json
+import struct
+
+import pytest
+import torch
+from gradebox.inside import wire
+from gradebox.inside.wire import WireError
+from gradebox.marking import judge
+from gradebox.session import Answer
+
+from vitcheck.cases import Case
+from vitcheck.values import Other
+
+
+def crossed(value):
+    frame = wire.pack_value({"number": "n"}, value)
+    text, blob = wire.sizes(frame[:8], 2**20)
+    header = wire.header(frame[8 : 8 + text])
+    assert header["number"] == "n"
+    assert len(frame) == 8 + text + blob
+    return wire.unpack_value(header["value"], frame[8 + text :])
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, 3, 2.5, "text", [1, [2]], (1, "a"), {"a": (1,)}, float("inf")]
+)
+def test_plain_values_cross(value):
+    assert crossed(value) == value
+
+
+def test_tensors_cross_with_their_type_and_shape():
+    tensors = [
+        torch.randn(2, 3),
+        torch.tensor(4),
+        torch.zeros(0, 5),
+        torch.randn(3, 4).T,
+        torch.tensor([True, False]),
+        torch.randn(3).bfloat16(),
+        torch.nn.Parameter(torch.ones(2)),
+    ]
+    for tensor, got in zip(tensors, crossed(tensors), strict=True):
+        assert got.dtype == tensor.dtype
+        assert torch.equal(got, tensor)
+
+
+def test_what_is_no_value_crosses_in_words():
+    assert isinstance(crossed(print), Other)
+    assert isinstance(crossed([torch.nn.Linear(2, 2)])[0], Other)
+
+
+def test_lengths_are_refused_before_anything_is_read():
+    for lengths in [(2**31, 0), (10, 2**20 + 1)]:
+        with pytest.raises(WireError, match="too large"):
+            wire.sizes(struct.pack(">II", *lengths), 2**20)
+
+
+HEADERS = [b"", b"[]", b"7", b"{", b"\xff", b"[" * 100_000, b'{"a":' * 50_000, b"9" * 10_000]
+
+
+@pytest.mark.parametrize("text", HEADERS, ids=range(len(HEADERS)))
+def test_a_header_is_a_json_object(text):
+    with pytest.raises(WireError):
+        wire.header(text)
+
+
+SAFE = wire.pack_value({}, torch.ones(2, 2))
+BLOB = SAFE[8 + struct.unpack(">I", SAFE[:4])[0] :]
+DEEP = json.loads("[" * 900 + "]" * 900)
+HOSTILE = [
+    ({"tensor": "value"}, b""),
+    ({"tensor": "other"}, BLOB),
+    ({"tensor": ["value"]}, BLOB),
+    ({"tensor": "value"}, BLOB[:-1]),
+    ({"tensor": "value"}, BLOB + b"x"),
+    ({"tensor": "value"}, b"\xff" * 40),
+    ({"tensor": "value"}, struct.pack("<Q", 2**60) + BLOB),
+    ({"tensor": "value", "tuple": []}, b""),
+    ({"tuple": 3}, b""),
+    ({"dict": []}, b""),
+    ({"float": "no number"}, b""),
+    ({"module": "torch.nn.Linear", "kwargs": {}, "weights": "value", "names": []}, b""),
+    ([{"module": "os.system", "kwargs": {"x": 1}, "weights": "", "names": []}], b""),
+    ({"unknown": 1}, b""),
+    ({}, b""),
+]
+
+
+@pytest.mark.parametrize(("plain", "blob"), HOSTILE, ids=range(len(HOSTILE)))
+def test_what_no_worker_writes_is_refused(plain, blob):
+    with pytest.raises(WireError):
+        wire.unpack_value(plain, blob)
+
+
+ODD = [10**400, "x" * 10**6, DEEP, Other("x" * 10**6), [1] * 10**5, float("nan"), {"a": DEEP}]
+
+
+@pytest.mark.parametrize("value", ODD, ids=range(len(ODD)))
+@pytest.mark.parametrize("want", [1, 0.5, True, "text", [1, 2], {"a": 1}, torch.ones(2)], ids=str)
+def test_odd_results_are_wrong_and_never_break_the_grader(value, want):
+    case = Case("id", "stage", "name", want, 1)
+    verdict = judge(Answer(value), case)
+    assert not verdict.ok
+    assert len(verdict.message) < 1000
