@@ -14,17 +14,19 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools.site import Finding, Site
+from tools.site import Finding, Page, Site
 from tools.site_checks import addresses, claims, content, weight
 
 ROOT = Path(__file__).resolve().parents[1]
-CHECKS = [
+OF_A_PAGE = [
     content.alt_texts,
     content.remnants,
     content.outputs,
     content.folds,
     content.ids,
     content.figures,
+]
+OF_THE_SITE = [
     content.stray_files,
     addresses.third_party,
     addresses.missing_resources,
@@ -44,7 +46,13 @@ def check_pages(site: Site) -> list[Finding]:
     """The same, of a site whose pages are read already."""
     if not site.pages:
         return [Finding(str(site.html), "site", "there is no page here: build the book first")]
-    return [finding for one in CHECKS for finding in one(site)]
+    found = [page.finding(*told) for page in site.pages.values() for told in page.fact(defects)]
+    return found + [finding for one in OF_THE_SITE for finding in one(site)]
+
+
+def defects(page: Page) -> list[tuple[str, str]]:
+    """(element, message) of all that is wrong with a page in itself."""
+    return [(found.element, found.message) for one in OF_A_PAGE for found in one(page)]
 
 
 def main(arguments: list[str] | None = None) -> int:

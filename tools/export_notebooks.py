@@ -63,7 +63,7 @@ def _references(settings: Settings, targets: Targets, pages: dict) -> References
     for name in pages:
         if "```{bibliography}" in settings.source(name).read_text(encoding="utf-8"):
             _, url = targets.document(name)
-            page = targets.page(url.removeprefix(settings.release_url)).soup
+            page = targets.page(url.removeprefix(settings.release_url))
             return References(list(settings.bib_files), page, url)
     return References(list(settings.bib_files), None, settings.release_url)
 

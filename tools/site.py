@@ -1,13 +1,25 @@
-"""The built site as parsed pages."""
+"""The built site as pages, and what is known of each: read from its HTML once, then remembered.
+
+Reading the HTML of a page and looking through it takes most of a build's time after Sphinx, and
+an edit changes one page. So what a page's HTML says (its *facts*: ids, addresses, defects) is
+kept in a file between builds, under a hash of the page's bytes and of the code that looks at it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import bs4
 from bs4 import BeautifulSoup, Tag
+
+HERE = Path(__file__).resolve().parent
+LOOKS = [HERE / "site.py", HERE / "check_site.py", *sorted((HERE / "site_checks").glob("*.py"))]
 
 
 @dataclass(frozen=True)
@@ -22,25 +34,78 @@ class Finding:
         return f"{self.page}: {self.element}: {self.message}"
 
 
+class Memory:
+    """Facts of pages from the last time; without a file they are forgotten with the process.
+
+    Args:
+        file: where they are kept.
+        code: what reads facts; when a byte of it changes, nothing is known any more.
+    """
+
+    def __init__(self, file: Path | None = None, code: list[Path] = LOOKS) -> None:
+        self.file, self.used = file, {}
+        whole = hashlib.sha256(f"{sys.version} {bs4.__version__}".encode())
+        for path in code:
+            whole.update(path.name.encode() + b"\0" + path.read_bytes())
+        self.code = whole.digest()
+        try:
+            self.known = json.loads(file.read_text("utf8")) if file and file.is_file() else {}
+        except ValueError:  # half written: then everything is looked at again
+            self.known = {}
+
+    def of(self, name: str, content: bytes) -> dict:
+        """The facts of a page with this name and this content, to be read and added to."""
+        key = hashlib.sha256(b"\0".join([self.code, name.encode(), content])).hexdigest()
+        return self.used.setdefault(key, self.known.get(key, {}))
+
+    def save(self) -> None:
+        """Keep the facts of the pages that are there now."""
+        if self.file:
+            self.file.write_text(json.dumps(self.used), encoding="utf-8")
+
+
 @dataclass(eq=False)
 class Page:
     """One HTML file; `name` is its path inside the site. It is read once."""
 
     name: str
     path: Path
+    memory: Memory
+
+    @cached_property
+    def content(self) -> bytes:
+        return self.path.read_bytes()
 
     @cached_property
     def soup(self) -> BeautifulSoup:
-        return BeautifulSoup(self.path.read_text(encoding="utf-8"), "html.parser")
+        return BeautifulSoup(self.content.decode("utf-8"), "html.parser")
 
     @cached_property
-    def by_id(self) -> dict[str, Tag]:
-        return {element["id"]: element for element in self.soup.find_all(id=True)}
+    def facts(self) -> dict:
+        return self.memory.of(self.name, self.content)
+
+    def fact(self, find: Callable[[Page], list | dict | bool]):
+        """What `find` says of this page. It looks at nothing but the page, and its answer can be
+        written as JSON."""
+        name = f"{find.__module__}.{find.__qualname__}"
+        if name not in self.facts:
+            self.facts[name] = find(self)
+        return self.facts[name]
 
     @cached_property
     def anchors(self) -> set[str]:
-        names = {tag["name"] for tag in self.soup.find_all("a", attrs={"name": True})}
-        return set(self.by_id) | names | {"", "top"}
+        """What a link to this page may name."""
+        return {*self.fact(_anchors), "", "top"}
+
+    @property
+    def numbers(self) -> dict[str, str]:
+        """Id -> the number that a caption or an exercise in it has ("Fig. 2", "Exercise 6.1")."""
+        return self.fact(_numbers)
+
+    @property
+    def equations(self) -> dict[str, str]:
+        """Id -> the number of an equation, as printed: "(3)"."""
+        return self.fact(_equations)
 
     @cached_property
     def title(self) -> str:
@@ -72,16 +137,41 @@ class Site:
     Args:
         html: the folder, `_build/html`.
         root: the repository, which launch buttons and source links point into.
+        memory: what is known of the pages already; by default nothing.
     """
 
-    def __init__(self, html: Path, root: Path) -> None:
+    def __init__(self, html: Path, root: Path, memory: Memory | None = None) -> None:
         self.html, self.root = html.resolve(), root.resolve()
+        self.memory = memory or Memory()
         names = (path.relative_to(self.html) for path in sorted(self.html.rglob("*.html")))
         self.pages = {
-            name.as_posix(): Page(name.as_posix(), self.html / name)
+            name.as_posix(): Page(name.as_posix(), self.html / name, self.memory)
             for name in names
             if name.parts[0] != "_static"
         }
+
+
+def _anchors(page: Page) -> list[str]:
+    named = [tag["name"] for tag in page.soup.find_all("a", attrs={"name": True})]
+    return named + [tag["id"] for tag in page.soup.find_all(id=True)]
+
+
+def _numbers(page: Page) -> dict[str, str]:
+    return _within(page, "caption-number", "")
+
+
+def _equations(page: Page) -> dict[str, str]:
+    return _within(page, "eqno", "#")
+
+
+def _within(page: Page, class_: str, sign: str) -> dict[str, str]:
+    """Id of each element -> text of the first element of the class that stands in it."""
+    found: dict[str, str] = {}
+    for tag in page.soup.find_all(class_=class_):
+        for above in tag.parents:
+            if above.get("id"):
+                found.setdefault(above["id"], tag.get_text().strip().rstrip(sign).strip())
+    return found
 
 
 def visible_texts(tag: Tag, hidden: set[str]) -> Iterator[tuple[Tag, str]]:

@@ -1,11 +1,13 @@
 """The site check: each defect is planted in a clean little site, and must be caught by name."""
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
 
-from tools.check_site import check, main
-from tools.site import Site
+from tools.check_site import OF_A_PAGE, check, check_pages, defects, main
+from tools.site import LOOKS, Memory, Site
 from tools.site_checks.weight import weights
 
 REPOSITORY = "https://github.com/somebody/book"
@@ -272,3 +274,64 @@ def test_the_command_prints_one_line_for_each_finding_and_fails(site, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert lines[0].startswith(f'{PAGE}: <img src="../_images/plan.png">: no alt text')
+
+
+def remembered(site):
+    """What a check finds that keeps its memory between runs, and how many facts it knew."""
+    memory = Memory(site.parent / "facts.json")
+    found = [str(finding) for finding in check_pages(Site(site, site.parents[1], memory))]
+    memory.save()
+    return found, len(memory.known.keys() & memory.used.keys())
+
+
+def test_pages_that_stayed_are_not_read_again_and_a_check_finds_the_same(site):
+    assert remembered(site) == ([], 0)
+    assert remembered(site) == ([], 2)
+    pages = Site(site, site.parents[1], Memory(site.parent / "facts.json"))
+    assert check_pages(pages) == []
+    assert not any("soup" in vars(page) for page in pages.pages.values())
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "words"), [row[1:] for row in REPLACED], ids=[row[0] for row in REPLACED]
+)
+def test_a_defect_that_comes_later_is_found_each_time(site, file, old, new, words):
+    assert remembered(site) == ([], 0)
+    (site / file).write_text((site / file).read_text().replace(old, new, 1))
+    planted = findings(site)
+    assert remembered(site)[0] == planted
+    assert remembered(site)[0] == planted
+    assert any(words in line for line in planted)
+
+
+def test_a_changed_rule_looks_at_every_page_again(site, tmp_path):
+    rule = tmp_path / "rule.py"
+    rule.write_text("old")
+    memory = Memory(tmp_path / "facts.json", code=[rule])
+    check_pages(Site(site, site.parents[1], memory))
+    memory.save()
+    content = (site / PAGE).read_bytes()
+    assert Memory(tmp_path / "facts.json", code=[rule]).of(PAGE, content) != {}
+    rule.write_text("new")
+    assert Memory(tmp_path / "facts.json", code=[rule]).of(PAGE, content) == {}
+
+
+def test_the_memory_knows_all_code_that_looks_at_a_page():
+    rules = {sys.modules[one.__module__].__file__ for one in [*OF_A_PAGE, defects, Site]}
+    assert {Path(name) for name in rules} <= set(LOOKS)
+
+
+def test_a_memory_that_was_half_written_is_none(site):
+    (site.parent / "facts.json").write_text('{"a": ')
+    assert remembered(site) == ([], 0)
+
+
+def test_a_file_that_goes_is_missed_by_pages_that_stayed(site):
+    remembered(site)
+    (site / "_images" / "plan.png").unlink()
+    (site / "notebooks" / "01_first.ipynb").unlink()
+    (site.parents[1] / "src" / "part.py").unlink()
+    found, known = remembered(site)
+    assert known == 2
+    for words in ("loads ../_images/plan.png, which", "01_first.ipynb does not", "no src/part.py"):
+        assert any(words in line for line in found), found

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bs4 import BeautifulSoup
 from docutils.nodes import make_id
 from pybtex.database import Entry, parse_file
+
+from tools.site import Page
 
 
 class References:
@@ -19,12 +20,12 @@ class References:
         url: that page's address.
     """
 
-    def __init__(self, files: list[Path], page: BeautifulSoup | None, url: str) -> None:
+    def __init__(self, files: list[Path], page: Page | None, url: str) -> None:
         self.entries = {
             key: entry for path in files for key, entry in parse_file(str(path)).entries.items()
         }
         self.url = url
-        self._anchors = {item["id"] for item in page.select("[id^=cite-]")} if page else set()
+        self._anchors = page.anchors if page else set()
 
     def cite(self, keys: str, *, textual: bool = False) -> str:
         """Markdown for one {cite} role. Raises KeyError for a key that no file has."""

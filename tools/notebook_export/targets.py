@@ -6,7 +6,6 @@ import json
 import posixpath
 from functools import cached_property
 
-from bs4 import Tag
 from docutils.nodes import make_id
 from myst_nb.core.variables import format_plain_text
 from sphinx.util.inventory import InventoryFile
@@ -31,10 +30,6 @@ class Targets:
         if uri not in self.site.pages:
             raise KeyError(f"the built site has no {uri}: build the book first")
         return self.site.pages[uri]
-
-    def element(self, uri: str, anchor: str) -> Tag | None:
-        """The element with that id on a page."""
-        return self.page(uri).by_id.get(anchor)
 
     @cached_property
     def _inventory(self) -> dict[tuple[str, str], tuple[str, str]]:
@@ -73,10 +68,9 @@ class Targets:
         """Number, as printed, and address of a labelled equation: ("(3)", ...)."""
         anchor = f"equation-{make_id(label)}"
         for (role, _), (uri, _) in self._inventory.items():
-            element = self.element(uri, anchor) if role == "std:doc" else None
-            number = element.find(class_="eqno") if element else None
+            number = self.page(uri).equations.get(anchor) if role == "std:doc" else None
             if number:
-                return number.get_text().rstrip("#").strip(), f"{self.base_url}{uri}#{anchor}"
+                return number, f"{self.base_url}{uri}#{anchor}"
         raise KeyError(f"no built page has an equation labelled {label}")
 
     def glued(self, document: str, name: str, spec: str) -> str:
@@ -94,6 +88,4 @@ class Targets:
 
     def _number(self, uri: str) -> str:
         page, _, anchor = uri.partition("#")
-        element = self.element(page, anchor) if anchor else None
-        number = element.find(class_="caption-number") if element else None
-        return number.get_text().strip() if number else ""
+        return self.page(page).numbers.get(anchor, "") if anchor else ""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from bs4 import Tag
 
 from tools.settings import read_settings
-from tools.site import Finding, Page, Site, shorten
+from tools.site import Finding, Page, Site, shorten, show
 
 NOT_LOADED = {
     "canonical",
@@ -43,10 +42,18 @@ CSS_ADDRESS = re.compile(r"url\(\s*['\"]?([^'\")]+)['\"]?\s*\)|@import\s+['\"]([
 COLAB = "https://colab.research.google.com/"
 
 
-@cache
-def loaded(page: Page) -> list[tuple[Tag, str]]:
+def loaded(page: Page) -> list[tuple[str, str]]:
     """(element, address) of everything a browser fetches when it opens the page."""
-    return list(_loaded(page))
+    return [(show(element), address) for element, address in _loaded(page)]
+
+
+def linked(page: Page) -> list[tuple[str, str]]:
+    """(element, address) of each link."""
+    return [(show(link), link["href"]) for link in page.soup.find_all("a", href=True)]
+
+
+def has_cells(page: Page) -> bool:
+    return bool(page.cells)
 
 
 def _loaded(page: Page) -> Iterator[tuple[Tag, str]]:
@@ -98,7 +105,7 @@ def third_party(site: Site) -> Iterator[Finding]:
     """A page loads nothing from anybody else, neither itself nor through its style sheets."""
     seen: set[Path] = set()
     for page in site.pages.values():
-        for element, address in loaded(page):
+        for element, address in page.fact(loaded):
             if is_external(address):
                 yield page.finding(element, f"loads {shorten(address)} from another site")
                 continue
@@ -118,7 +125,7 @@ def _style_sheet(site: Site, path: Path) -> Iterator[Finding]:
 def missing_resources(site: Site) -> Iterator[Finding]:
     """Every local script, style sheet and picture exists."""
     for page in site.pages.values():
-        for element, address in loaded(page):
+        for element, address in page.fact(loaded):
             path = local_path(site, page.name, address)
             if path is not None and not path.is_file():
                 yield page.finding(element, f"loads {shorten(address)}, which does not exist")
@@ -127,8 +134,7 @@ def missing_resources(site: Site) -> Iterator[Finding]:
 def links(site: Site) -> Iterator[Finding]:
     """Every link inside the site leads to a file, and to an anchor where it names one."""
     for page in site.pages.values():
-        for element in page.soup.find_all("a", href=True):
-            address = element["href"]
+        for element, address in page.fact(linked):
             if address.startswith("#"):
                 path, anchor = page.path, unquote(address[1:])
             else:
@@ -156,8 +162,8 @@ def repository_links(site: Site) -> Iterator[Finding]:
     source = re.compile(rf"{at}/(.+)")
     for page in site.pages.values():
         launched = False
-        for element in page.soup.find_all("a", href=True):
-            address = unquote(element["href"].partition("#")[0])
+        for element, href in page.fact(linked):
+            address = unquote(href.partition("#")[0])
             launched |= address.startswith(COLAB)
             name = address.removeprefix(colab)
             if address.startswith(COLAB) and not re.fullmatch(r"[\w-]+\.ipynb", name):
@@ -166,5 +172,5 @@ def repository_links(site: Site) -> Iterator[Finding]:
                 yield page.finding(element, f"notebooks/{name} does not exist")
             elif (match := source.match(address)) and not (site.root / match[1]).exists():
                 yield page.finding(element, f"the repository has no {match[1]}")
-        if page.cells and not launched:
+        if not launched and page.fact(has_cells):
             yield page.finding("page", "has cells but no Colab link")

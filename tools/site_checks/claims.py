@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from bs4 import Tag
 
-from tools.site import Finding, Page, Site
+from tools.site import Finding, Page, Site, show
 
 ASSERTION = re.compile(r"\bassert\b|\bassert_\w+\(")
 
@@ -17,30 +17,42 @@ def claims(site: Site) -> Iterator[Finding]:
     """Every row links to a claim on a page, and the next cell there holds an assertion."""
     linked: set[tuple[str, str]] = set()
     for page in site.pages.values():
-        for row in page.soup.select("table.claims-table tbody tr"):
-            link = row.find("a", href=True)
-            if link is None:
+        for row, address in page.fact(rows):
+            if not address:
                 yield page.finding(row, "a claim without a link to the cell that settles it")
                 continue
-            name, _, anchor = link["href"].partition("#")
+            name, _, anchor = address.partition("#")
             target = posixpath.normpath(posixpath.join(posixpath.dirname(page.name), name))
             target = target if name else page.name
             linked.add((target, anchor))
-            yield from _settled(page, row, site.pages.get(target), anchor)
+            there = site.pages[target].fact(boxes) if target in site.pages else {}
+            if anchor not in there:
+                yield page.finding(row, "this claim's link leads nowhere")
+            elif not there[anchor][1]:
+                yield page.finding(row, "the next cell after this claim holds no assertion")
     for page in site.pages.values():
-        for box in page.soup.select("div.claim[id]"):
-            if linked and (page.name, box["id"]) not in linked:
+        for anchor, (box, _) in page.fact(boxes).items():
+            if linked and (page.name, anchor) not in linked:
                 yield page.finding(box, "this claim is in no table of claims")
 
 
-def _settled(page: Page, row: Tag, target: Page | None, anchor: str) -> Iterator[Finding]:
-    box = target.by_id.get(anchor) if target else None
-    if box is None:
-        yield page.finding(row, "this claim's link leads nowhere")
-        return
+def rows(page: Page) -> list[tuple[str, str]]:
+    """(row, the address that it links to) of the tables of claims."""
+    found = page.soup.select("table.claims-table tbody tr")
+    links = [row.find("a", href=True) or {"href": ""} for row in found]
+    return [(show(row), link["href"]) for row, link in zip(found, links, strict=True)]
+
+
+def boxes(page: Page) -> dict[str, tuple[str, bool]]:
+    """Id -> (element, is it settled?) of the claims on a page."""
+    found = page.soup.select("div.claim[id]")
+    return {box["id"]: (show(box), settled(box)) for box in found}
+
+
+def settled(box: Tag) -> bool:
+    """Does the next cell after a claim hold an assertion?"""
     following = box.find_next(
         lambda tag: tag.name == "div" and {"cell", "claim"} & set(tag.get("class", []))
     )
     source = following.select_one(".cell_input") if following else None
-    if source is None or not ASSERTION.search(source.get_text()):
-        yield page.finding(row, "the next cell after this claim holds no assertion")
+    return bool(source and ASSERTION.search(source.get_text()))

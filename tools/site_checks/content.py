@@ -34,50 +34,46 @@ STRAY_ENDINGS = (".pyc", ".pickle", ".orig", ".rej", ".swp", "~")
 FIGURES = "div.cell_output figure, div.cell_output img"
 
 
-def alt_texts(site: Site) -> Iterator[Finding]:
+def alt_texts(page: Page) -> Iterator[Finding]:
     """Every picture says what it shows."""
-    for page in site.pages.values():
-        for image in page.soup.find_all("img"):
-            alt, source = (image.get("alt") or "").strip(), image.get("src") or ""
-            name = PurePosixPath(source.partition("?")[0])
-            if not alt:
-                yield page.finding(image, "no alt text")
-            elif alt in {source, name.name, name.stem} or re.search(
-                r"\.(png|svg|jpe?g|gif|webp)$", alt
-            ):
-                yield page.finding(image, "the alt text is a file name")
-        for drawing in page.soup.select(".cell_output svg"):
-            hidden = drawing.get("aria-hidden") == "true" or drawing.find_parent(
-                attrs={"aria-hidden": "true"}
-            )
-            named = (
-                drawing.get("aria-label") or drawing.get("aria-labelledby") or drawing.find("title")
-            )
-            if not hidden and not named:
-                yield page.finding(drawing, "a drawing without a name (aria-label)")
+    for image in page.soup.find_all("img"):
+        alt, source = (image.get("alt") or "").strip(), image.get("src") or ""
+        name = PurePosixPath(source.partition("?")[0])
+        if not alt:
+            yield page.finding(image, "no alt text")
+        elif alt in {source, name.name, name.stem} or re.search(
+            r"\.(png|svg|jpe?g|gif|webp)$", alt
+        ):
+            yield page.finding(image, "the alt text is a file name")
+    for drawing in page.soup.select(".cell_output svg"):
+        hidden = drawing.get("aria-hidden") == "true" or drawing.find_parent(
+            attrs={"aria-hidden": "true"}
+        )
+        named = drawing.get("aria-label") or drawing.get("aria-labelledby") or drawing.find("title")
+        if not hidden and not named:
+            yield page.finding(drawing, "a drawing without a name (aria-label)")
 
 
-def remnants(site: Site) -> Iterator[Finding]:
+def remnants(page: Page) -> Iterator[Finding]:
     """Nothing of the source's syntax is left in the text."""
-    for page in site.pages.values():
-        for parent, text in page.texts(skip=("pre", "code", "kbd")):
-            for what, pattern in (REMNANTS | PLACEHOLDERS).items():
-                found = pattern.search(text)
-                if found and not in_formula(parent):
-                    yield page.finding(
-                        parent, f"{what} is left: {shorten(text[found.start() :].strip())!r}"
-                    )
-        for block in page.soup.find_all("pre"):
-            if re.search(r"(```|:::)\{", block.get_text()) and not block.find_parent(
-                class_="cell_output"
-            ):
-                yield page.finding(block, "a directive that was read as plain code")
-        for element in page.soup.select(".problematic, .system-message"):
-            yield page.finding(element, "Sphinx could not make sense of this")
-        for element in page.soup.select(".xref"):
-            if not element.find_parent("a"):
-                yield page.finding(element, "a reference that leads nowhere")
-        yield from _attributes(page)
+    for parent, text in page.texts(skip=("pre", "code", "kbd")):
+        for what, pattern in (REMNANTS | PLACEHOLDERS).items():
+            found = pattern.search(text)
+            if found and not in_formula(parent):
+                yield page.finding(
+                    parent, f"{what} is left: {shorten(text[found.start() :].strip())!r}"
+                )
+    for block in page.soup.find_all("pre"):
+        if re.search(r"(```|:::)\{", block.get_text()) and not block.find_parent(
+            class_="cell_output"
+        ):
+            yield page.finding(block, "a directive that was read as plain code")
+    for element in page.soup.select(".problematic, .system-message"):
+        yield page.finding(element, "Sphinx could not make sense of this")
+    for element in page.soup.select(".xref"):
+        if not element.find_parent("a"):
+            yield page.finding(element, "a reference that leads nowhere")
+    yield from _attributes(page)
 
 
 def in_formula(element: Tag) -> bool:
@@ -96,51 +92,47 @@ def _attributes(page: Page) -> Iterator[Finding]:
                     yield page.finding(element, f"{what} is left in {name}: {shorten(value)!r}")
 
 
-def outputs(site: Site) -> Iterator[Finding]:
+def outputs(page: Page) -> Iterator[Finding]:
     """No error, no warning, no path of the building machine, no empty number."""
-    for page in site.pages.values():
-        for output in page.soup.select(".cell_output"):
-            text = output.get_text()
-            if output.select(".stderr, .traceback") or ERRORS.search(text):
-                yield page.finding(output, "an error or warning in an output")
-        for parent, text in page.texts():
-            if MACHINE_PATH.search(text):
-                yield page.finding(parent, "a path of the machine that built the site")
-        for number in page.soup.select(".pasted-text"):
-            if number.get_text().strip().strip("'").lower() in {"nan", "inf", "-inf", "none", ""}:
-                yield page.finding(number, "a glued value that is no number")
+    for output in page.soup.select(".cell_output"):
+        text = output.get_text()
+        if output.select(".stderr, .traceback") or ERRORS.search(text):
+            yield page.finding(output, "an error or warning in an output")
+    for parent, text in page.texts():
+        if MACHINE_PATH.search(text):
+            yield page.finding(parent, "a path of the machine that built the site")
+    for number in page.soup.select(".pasted-text"):
+        if number.get_text().strip().strip("'").lower() in {"nan", "inf", "-inf", "none", ""}:
+            yield page.finding(number, "a glued value that is no number")
 
 
-def folds(site: Site) -> Iterator[Finding]:
+def folds(page: Page) -> Iterator[Finding]:
     """A fold opens where it is clicked, is called what it shows, and holds something."""
-    for page in site.pages.values():
-        for summary in page.soup.find_all("summary"):
-            if summary.find("a"):
-                yield page.finding(summary, "a link lies in the way of opening this fold")
-            if summary.get("aria-label"):
-                yield page.finding(summary, "a spoken name that is not the one to be seen")
-            if not summary.find_next_siblings():
-                yield page.finding(summary, "this fold is empty")
-        for output in page.soup.select(".cell_output"):
-            if output.get_text().strip().startswith("not answered yet"):
-                yield page.finding(output, "the site cannot be answered; only a notebook can")
+    for summary in page.soup.find_all("summary"):
+        if summary.find("a"):
+            yield page.finding(summary, "a link lies in the way of opening this fold")
+        if summary.get("aria-label"):
+            yield page.finding(summary, "a spoken name that is not the one to be seen")
+        if not summary.find_next_siblings():
+            yield page.finding(summary, "this fold is empty")
+    for output in page.soup.select(".cell_output"):
+        if output.get_text().strip().startswith("not answered yet"):
+            yield page.finding(output, "the site cannot be answered; only a notebook can")
 
 
-def ids(site: Site) -> Iterator[Finding]:
+def ids(page: Page) -> Iterator[Finding]:
     """An id names one element."""
-    for page in site.pages.values():
-        counted = Counter(element["id"] for element in page.soup.find_all(id=True))
-        for name, count in counted.items():
-            if count > 1:
-                yield page.finding(f'id="{name}"', f"used {count} times")
+    counted = Counter(element["id"] for element in page.soup.find_all(id=True))
+    for name, count in counted.items():
+        if count > 1:
+            yield page.finding(f'id="{name}"', f"used {count} times")
 
 
-def figures(site: Site) -> Iterator[Finding]:
+def figures(page: Page) -> Iterator[Finding]:
     """A chapter has at least two figures that needed its run."""
-    for page in site.pages.values():
-        outermost = [tag for tag in page.soup.select(FIGURES) if not tag.find_parent("figure")]
-        if page.is_chapter and len(outermost) < 2:
-            yield page.finding("chapter", f"{len(outermost)} figures from its cells, 2 are due")
+    outermost = [tag for tag in page.soup.select(FIGURES) if not tag.find_parent("figure")]
+    if page.is_chapter and len(outermost) < 2:
+        yield page.finding("chapter", f"{len(outermost)} figures from its cells, 2 are due")
 
 
 def stray_files(site: Site) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ def resources(site: Site, page: Page) -> set[Path]:
     Which declared fonts a page needs only a browser knows: tests/site/test_site.py counts them.
     """
     files = {page.path}
-    for _, address in loaded(page):
+    for _, address in page.fact(loaded):
         path = local_path(site, page.name, address)
         if path is not None and path.is_file():
             files.add(path)
