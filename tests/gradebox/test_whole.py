@@ -77,12 +77,12 @@ def test_the_autograder_of_gradescope_gives_the_same_points(room):
     assert "notes.txt" in json.loads(results.read_text())["output"]
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_killed_while_students_code_runs_it_leaves_no_process_and_goes_on(room):
     endless = tiny.answers(q1="import time\ntime.sleep(60)")
     tiny.write(room / "in/zz.ipynb", tiny.notebook(endless))
     process = gradebox(room, "--jobs", "1", wait=False)
-    marks, deadline = room / "out/work/marks", time.monotonic() + 120
+    marks, deadline = room / "out/work/marks", time.monotonic() + 300
     while len(list(marks.glob("*.json"))) < 3 and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(1.0)  # the fourth has begun
@@ -92,7 +92,9 @@ def test_killed_while_students_code_runs_it_leaves_no_process_and_goes_on(room):
     done = {path: path.stat().st_mtime_ns for path in marks.glob("*.json")}
     assert len(done) == 3
     assert inside
-    time.sleep(1.0)
+    deadline = time.monotonic() + 30
+    while any(map(alive, inside)) and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert not [pid for pid in inside if alive(pid)]
     assert "marked already: 3 of 4" in gradebox(room, "--seconds", "5")
     assert all(path.stat().st_mtime_ns == when for path, when in done.items())

@@ -1,0 +1,75 @@
+"""The instructor's guide does what it says: its master is made and marked, its commands exist."""
+
+import json
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from classroom import make_package
+
+from gradebox import cli
+from tools.assignment.draw import write_key
+from tools.assignment.prove import draw_assignment
+from tools.assignment.write import write_all
+from tools.settings import read_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = (ROOT / "book/classroom/instructors.md").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The folder that the example, copied as the guide says, gives."""
+    room = tmp_path_factory.mktemp("own")
+    assert "`assignments/example.md`" in GUIDE
+    shutil.copy(ROOT / "assignments/example.md", room / "my_master.md")
+    write_key(room / "course.key")
+    drawn = draw_assignment(room / "my_master.md", (room / "course.key").read_bytes(), "0.1.0")
+    return write_all(drawn, read_settings(ROOT), room / "out")
+
+
+def test_the_guides_own_master_becomes_all_the_files_that_the_guide_names(made):
+    names = {path.name.removeprefix(made.name) for path in made.iterdir()}
+    told = set(re.findall(r"`NAME(\.[\w.]+)`", GUIDE))
+    assert {".ipynb", ".gradebox.zip", ".solutions.ipynb", ".rubrics.md"} <= told
+    assert told <= names
+
+
+def test_its_solution_gets_all_points_and_the_blank_notebook_none(made, tmp_path, bubblewrap):
+    (tmp_path / "in").mkdir()
+    for name, kind in (("solution", ".solutions"), ("blank", "")):
+        data = (made / f"{made.name}{kind}.ipynb").read_bytes()
+        (tmp_path / f"in/{name}.ipynb").write_bytes(data)
+    package = made / f"{made.name}.gradebox.zip"
+    command = [str(tmp_path / "in"), "--assignment", str(package), "--out", str(tmp_path / "out")]
+    assert cli.main(command) == 0
+    found = {
+        path.stem: json.loads(path.read_text()) for path in (tmp_path / "out/students").iterdir()
+    }
+    assert {name: about["total"] for name, about in found.items()} == {"solution": 10, "blank": 0}
+
+
+def test_every_command_of_the_guide_has_only_options_that_there_are(tmp_path):
+    commands = re.findall(r"^\.venv/bin/gradebox ((?:.*\\\n)*.*)$", GUIDE, re.MULTILINE)
+    assert len(commands) >= 3
+    for command in commands:
+        cli.parser().parse_args(shlex.split(command.replace("\\\n", " ")))
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", GUIDE))
+    known = {name for action in cli.parser()._actions for name in action.option_strings}
+    assert {"--roster", "--late", "--keep", "--question", "--shard", "--unsafe"} <= options
+    assert options - known == {"--new-key"}
+
+
+def test_every_target_of_make_in_the_guide_is_there():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"(?:`|^)make ([a-z-]+)", GUIDE, re.MULTILINE)) <= targets
+
+
+def test_lateness_in_the_guide_can_be_read(tmp_path, capsys):
+    (words,) = re.findall(r"`(--due [^`]*--late [^`]*)`", GUIDE)
+    make_package(tmp_path / "package.zip")
+    command = [str(tmp_path), "--assignment", str(tmp_path / "package.zip"), *shlex.split(words)]
+    assert cli.main([*command, "--out", str(tmp_path / "in/out"), "--jobs", "0"]) == 2
+    assert "--jobs" in capsys.readouterr().err  # and not --late
