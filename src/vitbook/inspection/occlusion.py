@@ -1,0 +1,120 @@
+"""Test a map: what does the answer lose when a patch is replaced, and what foretells it?"""
+
+import torch
+from torch import Tensor, nn
+
+from vitbook import require
+
+
+def occlusion(
+    model: nn.Module, images: Tensor, patch_size: int, paint: Tensor | None = None
+) -> Tensor:
+    """Replace one patch at a time, and see what the model's own answer loses.
+
+    Args:
+        model: Images (B, C, H, W) -> logits (B, K). It stays in the mode it is in.
+        images: (B, C, H, W); what the model answers to them is the answer that is followed.
+        patch_size: P in pixels; must divide H and W.
+        paint: Images (B, C, H, W) from which the new patch is taken, at the same place; by
+            default each image's own mean colour.
+
+    Returns:
+        By how many nats the log-probability of the answer falls, (B, rows, columns). Negative
+        where the answer becomes surer.
+
+    Raises:
+        TypeError, ValueError: An argument is not what it has to be; the message names it.
+
+    Source: Zeiler & Fergus 2014, section 4.2.
+    """
+    B = len(require.floats("images", images, "(B, C, H, W)"))
+    rows, columns = _grid(images, patch_size)
+    paint = _paint(images, paint)
+    drops = torch.empty(B, rows, columns)
+    with torch.no_grad():
+        before, answers = model(images).log_softmax(dim=-1).max(dim=-1)  # (B,), (B,)
+        for row in range(rows):
+            for column in range(columns):
+                down = slice(row * patch_size, (row + 1) * patch_size)
+                right = slice(column * patch_size, (column + 1) * patch_size)
+                changed = images.clone()
+                changed[:, :, down, right] = paint[:, :, down, right]
+                after = model(changed).log_softmax(dim=-1)  # (B, K)
+                drops[:, row, column] = before - after.gather(1, answers[:, None])[:, 0]
+    return drops
+
+
+def gradient_drop(
+    model: nn.Module, images: Tensor, patch_size: int, paint: Tensor | None = None
+) -> Tensor:
+    """What :func:`occlusion` would find in a linear model: one backward pass, all patches.
+
+    The gradient of the answer's log-probability, times the change of each pixel, is added up over
+    the patch.
+
+    Args:
+        model, images, patch_size, paint: As for :func:`occlusion`.
+
+    Returns:
+        The foretold drops in nats (B, rows, columns).
+
+    Raises:
+        TypeError, ValueError: An argument is not what it has to be; the message names it.
+    """
+    require.floats("images", images, "(B, C, H, W)")
+    rows, columns = _grid(images, patch_size)
+    paint = _paint(images, paint)
+    x = images.detach().clone().requires_grad_()
+    best = model(x).log_softmax(dim=-1).amax(dim=-1).sum()
+    (gradient,) = torch.autograd.grad(best, x)
+    by_pixel = (gradient * (images - paint)).sum(dim=1)  # (B, H, W)
+    tiles = by_pixel.unflatten(2, (columns, patch_size)).unflatten(1, (rows, patch_size))
+    return tiles.sum(dim=(2, 4))  # from (B, rows, P, columns, P)
+
+
+def rank_correlation(x: Tensor, y: Tensor) -> Tensor:
+    """Spearman's rank correlation over the last axis; equal values share their mean rank.
+
+    Args:
+        x, y: Numbers (..., n), of shapes that broadcast.
+
+    Returns:
+        (...), from -1 to 1: 1 where both put the n in the same order. nan where all are equal.
+
+    Raises:
+        ValueError: The last axes differ, or hold fewer than two numbers.
+    """
+    if not x.ndim or not y.ndim or x.shape[-1] != y.shape[-1] or x.shape[-1] < 2:
+        raise ValueError(
+            f"x and y must have the same last axis, of two numbers or more, got the shapes "
+            f"{tuple(x.shape)} and {tuple(y.shape)}"
+        )
+    a, b = (r - r.mean(dim=-1, keepdim=True) for r in (_ranks(x), _ranks(y)))
+    return (a * b).sum(dim=-1) / (a.norm(dim=-1) * b.norm(dim=-1))
+
+
+def _ranks(x: Tensor) -> Tensor:
+    """How many are below, plus half of those that are equal."""
+    below = (x[..., :, None] > x[..., None, :]).sum(dim=-1)
+    equal = (x[..., :, None] == x[..., None, :]).sum(dim=-1)
+    return below.double() + 0.5 * equal.double()
+
+
+def _grid(images: Tensor, patch_size: int) -> tuple[int, int]:
+    """Rows and columns of patches."""
+    H, W = images.shape[2:]
+    size = require.whole("patch_size", patch_size)
+    if H % size or W % size:
+        raise ValueError(f"patch_size must divide the image of {H} x {W} pixels, got {size}")
+    return H // size, W // size
+
+
+def _paint(images: Tensor, paint: Tensor | None) -> Tensor:
+    """What replaces a patch, as large as the images."""
+    if paint is None:
+        return images.mean(dim=(2, 3), keepdim=True).expand_as(images)
+    if require.floats("paint", paint, "(B, C, H, W)").shape != images.shape:
+        raise ValueError(
+            f"paint must have the shape of images, {tuple(images.shape)}, got {tuple(paint.shape)}"
+        )
+    return paint

@@ -1,0 +1,119 @@
+"""Occlusion, its first-order forecast, and rank correlation: held against hands and loops.
+
+B = 2, C = 3, images of 4 x 6 pixels, P = 2, so a grid of 2 x 3 patches.
+"""
+
+import torch
+from scipy.stats import spearmanr
+from torch import nn
+from torch.testing import assert_close
+
+from vitbook.inspection.occlusion import gradient_drop, occlusion, rank_correlation
+
+B, C, H, W, P, K = 2, 3, 4, 6, 2, 5
+
+
+def images(seed=0):
+    return torch.randn(B, C, H, W, generator=torch.Generator().manual_seed(seed))
+
+
+class Reads(nn.Module):
+    """Logits linear in the pixels; those whose weights are zero do not count."""
+
+    def __init__(self):
+        super().__init__()
+        random = torch.Generator().manual_seed(1)
+        self.weight = nn.Parameter(torch.randn(K, C, H, W, generator=random))
+
+    def forward(self, x):
+        return torch.einsum("bchw,kchw->bk", x, self.weight)
+
+
+def test_occlusion_is_what_a_loop_over_patches_finds():
+    model, x, paint = Reads(), images(), images(7)
+    got = occlusion(model, x, P, paint)
+    assert got.shape == (B, H // P, W // P)
+    for b in range(B):
+        before = model(x[b : b + 1]).log_softmax(-1)[0]
+        answer = int(before.argmax())
+        for row in range(2):
+            for column in range(3):
+                changed = x[b : b + 1].clone()
+                for c in range(C):
+                    for i in range(P):
+                        for j in range(P):
+                            at = (c, P * row + i, P * column + j)
+                            changed[(0, *at)] = paint[(b, *at)]
+                after = model(changed).log_softmax(-1)[0, answer]
+                assert_close(got[b, row, column], before[answer] - after)
+
+
+def test_a_patch_that_is_not_read_loses_nothing_and_the_default_paint_is_the_mean_colour():
+    model, x = Reads(), images()
+    with torch.no_grad():
+        model.weight[:, :, 2:, 2:4] = 0
+    got = occlusion(model, x, P)
+    assert (got[:, 1, 1] == 0).all()
+    assert (got[:, 0].abs() > 1e-4).all()
+    mean = x.mean(dim=(2, 3), keepdim=True).expand_as(x)
+    assert_close(got, occlusion(model, x, P, mean))
+
+
+def test_painting_a_patch_with_itself_changes_nothing_and_the_images_stay():
+    x = images()
+    before = x.clone()
+    assert (occlusion(Reads(), x, P, x) == 0).all()
+    assert torch.equal(x, before)
+
+
+def test_the_forecast_of_a_small_change_is_what_occlusion_finds():
+    model, x = Reads().double(), images().double()
+    paint = x + 1e-5 * images(3)
+    found, foretold = occlusion(model, x, P, paint), gradient_drop(model, x, P, paint)
+    assert found.abs().max() > 1e-6
+    assert_close(foretold.float() * 1e5, found * 1e5, atol=1e-3, rtol=1e-2)
+
+
+def test_the_forecast_leaves_gradients_and_modes_alone():
+    model, x = Reads().train(), images().requires_grad_()
+    gradient_drop(model, x, P)
+    occlusion(model, x, P)
+    assert model.weight.grad is None
+    assert x.grad is None
+    assert model.training
+
+
+def test_rank_correlation_is_scipys_with_and_without_ties():
+    random = torch.Generator().manual_seed(0)
+    x, y = torch.randn(3, 4, 9, generator=random), torch.randn(3, 4, 9, generator=random)
+    x[0, 0, 3:6] = x[0, 0, 0]
+    got = rank_correlation(x, y)
+    assert got.shape == (3, 4)
+    for i in range(3):
+        for j in range(4):
+            assert_close(float(got[i, j]), float(spearmanr(x[i, j], y[i, j]).statistic))
+
+
+def test_rank_correlation_sees_order_only():
+    x = torch.tensor([0.1, 5.0, 2.0, 9.0])
+    assert_close(float(rank_correlation(x, x.exp())), 1.0)
+    assert_close(float(rank_correlation(x, -x)), -1.0)
+    assert rank_correlation(x, torch.ones(4)).isnan()
+
+
+X = images()
+BAD_INPUT = [
+    ("not an image", lambda: occlusion(Reads(), X[0], P), ValueError, "(B, C, H, W)"),
+    ("list", lambda: occlusion(Reads(), [1.0], P), TypeError, "images must be"),
+    ("patch", lambda: occlusion(Reads(), X, 4), ValueError, "patch_size must divide"),
+    ("patch zero", lambda: occlusion(Reads(), X, 0), ValueError, "patch_size must be at least 1"),
+    ("paint", lambda: occlusion(Reads(), X, P, X[:1]), ValueError, "paint must have the shape"),
+    ("forecast patch", lambda: gradient_drop(Reads(), X, 5), ValueError, "patch_size must divide"),
+    ("forecast paint", lambda: gradient_drop(Reads(), X, P, X[0]), ValueError, "paint must have"),
+    ("ranks", lambda: rank_correlation(X[0, 0, 0], X[0, 0, 0, 1:]), ValueError, "same last axis"),
+    ("one", lambda: rank_correlation(X[..., :1], X[..., :1]), ValueError, "two numbers or more"),
+]
+
+
+def test_bad_input_is_named(bad_input, refused):
+    refused(*bad_input)
