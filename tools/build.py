@@ -21,7 +21,8 @@ from types import SimpleNamespace
 from tools import check_site, export_notebooks
 from tools.execute import cell_timeout, execute
 from tools.settings import read_settings
-from tools.site import Site
+from tools.site import Memory, Site
+from tools.sphinx_once import worked_out_once
 
 ROOT = Path(__file__).resolve().parents[1]
 WATCHED = ["_config.yml", "_toc.yml", "requirements.txt", "pyproject.toml", "README.md"]
@@ -48,23 +49,24 @@ def sphinx(root: Path, build: Path, toc: Path, strict: bool) -> int:
     from myst_nb.core.execute import cache
 
     cache.single_nb_execution = only_empty
-    result = build_sphinx(
-        sourcedir=root / "book",
-        outputdir=build / "html",
-        noconfig=True,
-        path_config=root / "_config.yml",
-        confoverrides={
-            "external_toc_path": toc.as_posix(),
-            "latex_individualpages": False,
-            "nitpicky": True,
-            "release": read_settings(root).version,
-        },
-        freshenv=True,
-        force_all=True,
-        warningiserror=strict,
-        keep_going=True,
-        quiet=True,
-    )
+    with worked_out_once(build / "colours.json"):
+        result = build_sphinx(
+            sourcedir=root / "book",
+            outputdir=build / "html",
+            noconfig=True,
+            path_config=root / "_config.yml",
+            confoverrides={
+                "external_toc_path": toc.as_posix(),
+                "latex_individualpages": False,
+                "nitpicky": True,
+                "release": read_settings(root).version,
+            },
+            freshenv=True,
+            force_all=True,
+            warningiserror=strict,
+            keep_going=True,
+            quiet=True,
+        )
     return result if isinstance(result, int) else 1
 
 
@@ -105,12 +107,15 @@ def main() -> int:
     if sphinx(ROOT, build, ROOT / "_toc.yml", strict=True):
         raise SystemExit("make book: warnings or errors (above); the site is not finished.")
     (build / "html" / ".nojekyll").touch()  # so that GitHub Pages serves _static as well
-    site = Site(build / "html", ROOT)  # read once, for the notebooks and for the check
+    memory = Memory(build / "site-facts.json")
+    site = Site(build / "html", ROOT, memory)  # read once, for the notebooks and for the check
     try:
         export_notebooks.write(read_settings(ROOT), site)
     except ValueError as error:
         raise SystemExit(f"make book: {error}; the site is not finished.") from None
-    if check_site.report(site):
+    defects = check_site.report(site)
+    memory.save()
+    if defects:
         raise SystemExit("make book: the site has defects (above); it is not finished.")
     stamp.write_text(json.dumps({"inputs": inputs}))
     print(f"Built in {time.monotonic() - started:.0f} s.")

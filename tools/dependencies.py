@@ -84,6 +84,15 @@ def imports(tree: ast.AST, package: list[str] | None = None) -> set[str]:
     return names
 
 
+def cell_tree(source: str) -> ast.Module:
+    """The syntax tree of a cell. What is no Python by itself has IPython's magics taken out, which
+    is slow: a page is read by half a dozen tools."""
+    try:
+        return ast.parse(source)
+    except SyntaxError:
+        return ast.parse(TransformerManager().transform_cell(source))
+
+
 def loaded_records(tree: ast.AST) -> set[str] | None:
     """The names of the records that a tree loads; None when one is worked out at run time."""
     names: set[str] = set()
@@ -200,8 +209,7 @@ def chapter_digest(notebook, folder: Path, sources: Sources) -> str:
     chapter that they name, the lock file and the Python version. Prose is not in it.
     """
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    code = "\n\n".join(TransformerManager().transform_cell(cell.source) for cell in cells)
-    tree = ast.parse(code)
+    tree = ast.Module([line for cell in cells for line in cell_tree(cell.source).body], [])
     strings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     beside = sorted(folder / text for text in strings if is_file_beside(folder, text))
     whole = hashlib.sha256()

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from IPython.core.inputtransformer2 import TransformerManager
 from yaml import safe_load
 
+from tools.dependencies import cell_tree
 from tools.pages import depth
 from tools.pages.reader import Block, Directive, Fence, Page, PageError, Text, read_page
 from tools.settings import toc_files
@@ -44,7 +44,7 @@ class Item:
     @cached_property
     def tree(self) -> ast.Module:
         """The syntax tree of a cell, with IPython's magics taken out."""
-        return ast.parse(TransformerManager().transform_cell(self.text))
+        return cell_tree(self.text)
 
 
 @dataclass
