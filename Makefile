@@ -44,8 +44,8 @@ serve: book ## show the site on http://localhost:8000 (PORT=...)
 	@echo "http://localhost:$(PORT)  (stop with Ctrl-C)"
 	@$(PY) -m http.server -d _build/html --bind 127.0.0.1 $(PORT)
 
-unit: install ## the package and the learner's checks, in a minute, without book and browser
-	@$(PY) -m pytest -n 2 -m "not (deep or slow or browser or site)" tests/package tests/checks $(ARGS)
+unit: install ## the package and the learner's checks, in a minute on one core, without the book
+	@$(PY) -m pytest -m "not (deep or slow or browser or site)" tests/package tests/checks $(ARGS)
 
 test: book browser sandbox ## build the book, then run the tests (ARGS="-k word" for a choice)
 	@$(PYTEST) -n 2 -m "not deep" $(ARGS)

@@ -8,6 +8,7 @@ import hashlib
 import os
 import pickle
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -17,6 +18,17 @@ from tools.browser import FLAGS, driver_complaint, find_chromium
 # A shell ignores Ctrl-C in what it starts in the background, and processes inherit that: the tests
 # that stop a process with Ctrl-C would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish():
+    """For a GPU that is not there, torch.manual_seed would keep the stack trace of each call, three
+    times: that takes longer than many a test."""
+    if "torch" in sys.modules:
+        import torch
+
+        for device in (torch.cuda, torch.xpu, torch.mtia):
+            if not device.is_available():
+                device.manual_seed_all = lambda seed: None
 
 
 @pytest.fixture

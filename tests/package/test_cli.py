@@ -204,6 +204,7 @@ def test_torchrun_with_two_processes_makes_the_updates_of_one(tmp_path):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_bf16_and_compile_are_switches_that_reach_the_run(tmp_path, capsys, monkeypatch):
     words = [word for word in SMALL if word not in ("--dropout", "0.1")] + ["--steps", "3"]
     real, compiled = torch.compile, []

@@ -52,6 +52,7 @@ def test_logits_agree_with_torchvisions_vit_b_16():
     assert_same_logits(ours, theirs, 224)
 
 
+@pytest.mark.slow
 def test_logits_agree_with_timms_vit_small_patch16_224():
     theirs, ours = all_random(timm.create_model("vit_small_patch16_224")), vit("S/16").eval()
     assert load_weights(ours, from_timm(theirs.state_dict())) == []
