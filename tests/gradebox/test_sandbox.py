@@ -236,10 +236,13 @@ def test_a_missing_program_is_the_complaint(monkeypatch):
     assert "bwrap is not installed" in Sandbox("bubblewrap").complaint()
 
 
-@pytest.mark.parametrize("chroot", [True, False])
-def test_a_chroot_is_told_by_its_root_folder(monkeypatch, chroot):
-    monkeypatch.setattr(os.path, "samefile", lambda a, b: not chroot)
-    assert tool.in_chroot() == chroot
+def test_a_chroot_is_told_by_its_root_folder(tmp_path):
+    mounts = tmp_path / "mountinfo"
+    assert tool.in_chroot(mounts)  # no /proc
+    mounts.write_text("36 35 98:0 /d /work rw - ext4 /dev/a rw\n")
+    assert tool.in_chroot(mounts)
+    mounts.write_text("36 35 98:0 / / rw - ext4 /dev/a rw\n36 35 98:0 /d /work rw - ext4 a rw\n")
+    assert not tool.in_chroot(mounts)
 
 
 def test_the_tool_installs_what_is_missing_and_else_says_how(monkeypatch, capsys):
