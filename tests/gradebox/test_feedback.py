@@ -4,6 +4,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from classroom import SECRET, fake_mark, make_package, notebook
 from gradebox.assignment import read_assignment
 from gradebox.collect import Found
@@ -118,3 +119,21 @@ def test_a_very_long_message_is_cut(tmp_path):
     question = QuestionResult("q1", "t", 0.0, 10.0, message="x")
     assert question
     assert len(page(assignment, grade)) < 20_000
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_read_the_page_and_nothing_in_it_runs(tmp_path, browser, scheme):
+    assignment, grade = made(tmp_path, notebook(q1=EVIL, q2="nothing"), who=EVIL)
+    (tmp_path / "page.html").write_text(page(assignment, grade), encoding="utf-8")
+    view = browser.new_page(
+        viewport={"width": 390, "height": 800}, color_scheme=scheme, bypass_csp=True
+    )
+    said = []
+    view.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    view.goto((tmp_path / "page.html").as_uri())
+    results = Axe().run(view)
+    assert results.violations_count == 0, results.generate_report()
+    assert view.evaluate("document.documentElement.scrollWidth") <= 390
+    assert not said
+    view.close()

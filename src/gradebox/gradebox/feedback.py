@@ -24,10 +24,13 @@ PAGE = """<!doctype html>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>{title}</title>
 <style>
-:root {{ color-scheme: light dark; --line: #8a8f98 }}
-:root {{ --quiet: #4f5662; --bad: #9c2b12; --good: #1b6238 }}
+:root {{ color-scheme: light dark; --line: #8a8f98; --page: #ffffff; --ink: #1b1f24 }}
+:root {{ --quiet: #4f5662; --bad: #9c2b12; --good: #1b6238; --link: #0b4f9e }}
 @media (prefers-color-scheme: dark) {{
-:root {{ --quiet: #b4bac4; --bad: #ffab91; --good: #8fd6a8 }} }}
+:root {{ --page: #15181c; --ink: #e8eaed }}
+:root {{ --quiet: #b4bac4; --bad: #ffab91; --good: #8fd6a8; --link: #9cc4ff }} }}
+html {{ background: var(--page); color: var(--ink) }}
+a {{ color: var(--link) }}
 body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 46rem; margin: 0 auto; padding: 1rem }}
 h1 {{ font-size: 1.5rem; margin-bottom: 0 }}
 h2 {{ font-size: 1.15rem; margin: 2rem 0 .25rem }}
