@@ -14,10 +14,12 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from statistics import median, quantiles
+from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
@@ -55,14 +57,14 @@ def installed() -> list[str]:
     return [library for library in PEERS if importlib.util.find_spec(library)]
 
 
-def build(library: str, size: str):
+def build(library: str, size: str) -> Any:
     path, words, more = PEERS[library]
     module, _, name = path.rpartition(".")
     arguments = dict(zip(words, SIZES[size], strict=True)) | more(*SIZES[size][3::2])
     return getattr(importlib.import_module(module), name)(**arguments)
 
 
-def prepare(library: str, size: str, mode: str):
+def prepare(library: str, size: str, mode: str) -> Callable[[], Any]:
     """A function without arguments that runs one forward pass or one training step."""
     import torch
     from torch.nn.functional import cross_entropy
@@ -78,7 +80,7 @@ def prepare(library: str, size: str, mode: str):
         return torch.inference_mode()(lambda: model(images))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
 
-    def step():
+    def step() -> None:
         optimizer.zero_grad()
         cross_entropy(model(images), labels).backward()
         optimizer.step()
@@ -106,7 +108,7 @@ def take_turns(size: str, mode: str, rounds: int) -> dict[str, list[float]]:
     """Milliseconds of every round for each library."""
     runs = {library: prepare(library, size, mode) for library in installed()}
     repeats = 5 if size == "tiny" else 1
-    times = {library: [] for library in runs}
+    times: dict[str, list[float]] = {library: [] for library in runs}
     for turn in range(-2, rounds):  # two rounds to warm up
         first = turn % len(runs)
         for library in list(runs)[first:] + list(runs)[:first]:
@@ -131,7 +133,7 @@ def main() -> None:
     cases = [(size, mode) for size in SIZES for mode in MODES]
     # all of them before torch is imported here: a child begins with the peak of its parent
     memory = {case: {name: peak_memory(name, *case) for name in installed()} for case in cases}
-    rows = []
+    rows: list[list[Any]] = []
     print(f"{'model':7}{'':14}{'library':13}{'ms':>9}{'ratio':>8}   {'two thirds':12}{'+MiB':>9}")
     for size, mode in cases:
         times = take_turns(size, mode, options.rounds)

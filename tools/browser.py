@@ -69,10 +69,10 @@ def is_snap(path: Path) -> bool:
 
 def playwrights_own() -> str | None:
     """A Chromium that playwright installed; found without starting playwright."""
-    folder = os.environ.get("PLAYWRIGHT_BROWSERS_PATH")
+    named = os.environ.get("PLAYWRIGHT_BROWSERS_PATH")
     mac = sys.platform == "darwin"
     caches = Path.home() / ("Library/Caches" if mac else ".cache") / "ms-playwright"
-    folder = Path(folder) if folder and folder != "0" else caches
+    folder = Path(named) if named and named != "0" else caches
     program = "chrome-mac*/*.app/Contents/MacOS/*" if mac else "chrome-linux*/chrome"
     found = sorted(folder.glob(f"chromium-*/{program}"))
     return str(found[-1]) if found else None

@@ -17,6 +17,9 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
+
+from nbformat import NotebookNode
 
 from tools import check_site, export_notebooks
 from tools.execute import cell_timeout, execute
@@ -70,7 +73,7 @@ def sphinx(root: Path, build: Path, toc: Path, strict: bool) -> int:
     return result if isinstance(result, int) else 1
 
 
-def only_empty(notebook, **options):
+def only_empty(notebook: NotebookNode, **options: Any) -> SimpleNamespace:
     """Stands in for myst-nb's own executor, which knows nothing of our rules for kernels: what
     has code must be in the cache by now."""
     if any(cell.cell_type == "code" and cell.source.strip() for cell in notebook.cells):

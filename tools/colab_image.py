@@ -27,8 +27,8 @@ def main() -> int:
     }
     if not notebooks:
         raise SystemExit(f"No notebooks in {folder}.")
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        scratch = Path(folder)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
+        scratch = Path(temporary)
         env = child_environment(python, scratch)
         reports = [install_as_a_reader_would(notebooks, python, scratch, env)]
         if reports == [None]:

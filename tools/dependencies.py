@@ -13,8 +13,10 @@ import json
 import platform
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
+from nbformat import NotebookNode
 
 FORMAT = "2"  # raise it when the executor itself changes what a page would show
 RECORDS = "recorded"  # the folder of a package that holds its records
@@ -100,7 +102,7 @@ def loaded_records(tree: ast.AST) -> set[str] | None:
         if isinstance(node, ast.Call) and called_name(node) == "load_record" and node.args:
             if not isinstance(node.args[0], ast.Constant):
                 return None
-            names.add(node.args[0].value)
+            names.add(str(node.args[0].value))
     return names
 
 
@@ -128,7 +130,7 @@ def _code_hash(text: str) -> str:
     return hashlib.sha256(repr(meaning(_parsed(text))).encode()).hexdigest()
 
 
-def meaning(node):
+def meaning(node: Any) -> Any:
     """A syntax tree as nested tuples: no positions, no docstrings, no empty fields.
 
     Empty fields are left out because each Python version adds some of its own.
@@ -202,7 +204,7 @@ def belongs(path: Path, records: set[str]) -> bool:
     return any(path.stem == name or path.name.startswith(f"{name}-") for name in records)
 
 
-def chapter_digest(notebook, folder: Path, sources: Sources) -> str:
+def chapter_digest(notebook: NotebookNode, folder: Path, sources: Sources) -> str:
     """The digest of one chapter; `folder` is where its cells run.
 
     It covers the code cells, the modules they reach, the records they load, files beside the
@@ -210,7 +212,8 @@ def chapter_digest(notebook, folder: Path, sources: Sources) -> str:
     """
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     tree = ast.Module([line for cell in cells for line in cell_tree(cell.source).body], [])
-    strings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    strings = {value for value in constants if isinstance(value, str)}
     beside = sorted(folder / text for text in strings if is_file_beside(folder, text))
     whole = hashlib.sha256()
     for part in (FORMAT, platform.python_version()):
@@ -223,9 +226,7 @@ def chapter_digest(notebook, folder: Path, sources: Sources) -> str:
     return whole.hexdigest()
 
 
-def is_file_beside(folder: Path, text) -> bool:
-    """Does this constant of a cell name a file that lies in the chapter's folder or below?"""
-    if not isinstance(text, str):
-        return False
+def is_file_beside(folder: Path, text: str) -> bool:
+    """Does this string of a cell name a file that lies in the chapter's folder or below?"""
     fits = 0 < len(text) < 200 and not {"\n", "\0"} & set(text) and not Path(text).is_absolute()
     return fits and ".." not in Path(text).parts and (folder / text).is_file()

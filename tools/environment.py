@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -84,6 +85,7 @@ def run_briefly(*command: str) -> None:
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
+        assert process.stdout is not None
         for line in process.stdout:
             said.append(line)
             if not line.startswith((" + ", " - ", " ~ ", " Downloaded ")):
@@ -149,7 +151,9 @@ def has_ensurepip() -> bool:
     return importlib.util.find_spec("ensurepip") is not None
 
 
-def install(root: Path, venv: Path, torch: str, pip: list[str], run=run_briefly) -> None:
+def install(
+    root: Path, venv: Path, torch: str, pip: list[str], run: Callable[..., None] = run_briefly
+) -> None:
     """Fill the environment from the lock, and put this checkout's packages into it."""
     lock = (root / "requirements.txt").read_text("utf8")
     python, uv = str(venv / "bin/python"), str(venv / "bin/uv")

@@ -20,14 +20,17 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import nbclient
 import yaml
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
+from nbformat import NotebookNode
 from tqdm import tqdm
 
 from tools.chapters import Chapter, Store, find_chapters
@@ -55,7 +58,8 @@ class Progress:
 
     def __init__(self, chapters: list[Chapter], verbose: bool):
         self.started, self.verbose = time.monotonic(), verbose
-        self.lock, self.running = threading.Lock(), []
+        self.lock = threading.Lock()
+        self.running: list[str] = []
         cells = sum(len(chapter.cells) for chapter in chapters)
         often = 0.5 if sys.stdout.isatty() else 30
         self.bar = tqdm(
@@ -73,7 +77,7 @@ class Progress:
     def end(self, chapter: Chapter) -> None:
         self._running(self.running.remove, chapter.name.rpartition("/")[2])
 
-    def _running(self, change, name: str) -> None:
+    def _running(self, change: Callable[[str], None], name: str) -> None:
         with self.lock:
             change(name)
             self.bar.set_description(", ".join(sorted(self.running)), refresh=False)
@@ -91,7 +95,7 @@ class Progress:
 class Client(nbclient.NotebookClient):
     """Runs one chapter: reports each cell, and takes anything written to stderr as a failure."""
 
-    def __init__(self, chapter: Chapter, progress: Progress, sockets: Path, **options):
+    def __init__(self, chapter: Chapter, progress: Progress, sockets: Path, **options: Any):
         manager = AsyncKernelManager(
             kernel_name="python3",
             kernel_spec_manager=KernelSpecManager(kernel_dirs=[]),  # this very Python, no other
@@ -103,7 +107,9 @@ class Client(nbclient.NotebookClient):
         self.shutdown_kernel = "immediate"
         self.chapter, self.progress, self.done = chapter, progress, 0
 
-    async def async_execute_cell(self, cell, cell_index, **options):
+    async def async_execute_cell(
+        self, cell: NotebookNode, cell_index: int, *arguments: Any, **options: Any
+    ) -> NotebookNode:
         if cell.cell_type != "code" or not cell.source.strip():
             return cell
         self.done += 1
@@ -112,7 +118,7 @@ class Client(nbclient.NotebookClient):
         where = f"{label} (line {line})"
         start = time.monotonic()
         try:
-            await super().async_execute_cell(cell, cell_index, **options)
+            await super().async_execute_cell(cell, cell_index, *arguments, **options)
         except nbclient.exceptions.CellExecutionError as error:
             lines = [line for output in cell.outputs for line in output.get("traceback", [])]
             text = "\n".join(lines) or f"{error.ename}: {error.evalue}"
@@ -182,7 +188,7 @@ def build_font_cache(environment: dict[str, str]) -> None:
 
 
 @contextmanager
-def sockets_folder():
+def sockets_folder() -> Iterator[Path]:
     """A folder with a short name (socket paths are limited to about 100 characters)."""
     before = os.environ.get("JUPYTER_RUNTIME_DIR")
     with tempfile.TemporaryDirectory(prefix="book-", ignore_cleanup_errors=True) as folder:
@@ -250,8 +256,13 @@ def execute(
 
 
 def run_all(
-    stale, store: Store, progress: Progress, environment: dict[str, str], jobs: int, timeout: int
-):
+    stale: list[Chapter],
+    store: Store,
+    progress: Progress,
+    environment: dict[str, str],
+    jobs: int,
+    timeout: int,
+) -> list[str]:
     """Run chapters side by side, and keep each as it ends. Returns the reports of failures."""
     finished: queue.Queue = queue.Queue()
 

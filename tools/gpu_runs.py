@@ -22,7 +22,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -39,7 +39,7 @@ class Run(NamedTuple):
     settings: dict
 
 
-COMMON = {"embed_dim": 128, "num_heads": 4, "mlp_ratio": 2.0, "dropout": 0.1}
+COMMON: dict[str, Any] = {"embed_dim": 128, "num_heads": 4, "mlp_ratio": 2.0, "dropout": 0.1}
 COMMON |= {"batch_size": 256, "learning_rate": 1e-3, "label_smoothing": 0.1, "precision": "bf16"}
 GREY = {**COMMON, "patch_size": 4, "depth": 6, "shift": 2, "warmup_steps": 600, "epochs": 30}
 COLOUR = {**COMMON, "patch_size": 2, "depth": 7, "pool": "mean", "shift": 4, "flip": True}
@@ -86,7 +86,9 @@ def result_of(name: str, seed: int, options: argparse.Namespace) -> dict:
         ):
             sys.exit(code)
     print(told.getvalue(), flush=True)
-    right, count = re.search(r"([\d,]+) of ([\d,]+) right", told.getvalue()).groups()
+    found = re.search(r"([\d,]+) of ([\d,]+) right", told.getvalue())
+    assert found is not None
+    right, count = found.groups()
     result = {
         "settings": asked,
         "parameters": parameters(name),

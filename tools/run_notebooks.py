@@ -30,6 +30,7 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import nbclient
 import nbformat
@@ -61,9 +62,11 @@ class Client(nbclient.NotebookClient):
 
     at = 0
 
-    async def async_execute_cell(self, cell, cell_index, **options):
+    async def async_execute_cell(
+        self, cell: nbformat.NotebookNode, cell_index: int, *arguments: Any, **options: Any
+    ) -> nbformat.NotebookNode:
         self.at = cell_index
-        return await super().async_execute_cell(cell, cell_index, **options)
+        return await super().async_execute_cell(cell, cell_index, *arguments, **options)
 
 
 def run_notebook(
@@ -135,7 +138,7 @@ def install_as_a_reader_would(
 class Quiet(SimpleHTTPRequestHandler):
     """Serves files without a line on the screen for each."""
 
-    def log_message(self, *arguments) -> None:
+    def log_message(self, *arguments: Any) -> None:
         pass
 
 

@@ -129,7 +129,7 @@ class Assignment:
 
     def without_answers(self) -> Assignment:
         """The same without results, mistakes and rubrics: what may lie where answers run."""
-        blank = {"want": None, "mistakes": (), "otherwise": ""}
+        blank: dict[str, Any] = {"want": None, "mistakes": (), "otherwise": ""}
         questions = (
             replace(q, rubric=None, cases=tuple(replace(c, **blank) for c in q.cases))
             for q in self.questions

@@ -4,11 +4,11 @@ import re
 
 import torch
 
-from vitcheck.trial import staged
+from vitcheck.trial import Trial, staged
 
 
 @staged("number of tokens", ok="every count is right, class tokens included.")
-def check_token_count(trial, my_counts):
+def check_token_count(trial: Trial, my_counts):
     """The answers {"32 x 48, patch 8": count, ...} for ViTs with a class token."""
     images = ("8 x 8, patch 2", "224 x 224, patch 16", "32 x 48, patch 8", "224 x 224, patch 32")
     for image, answer in trial.answers(my_counts(), images).items():
@@ -28,7 +28,7 @@ def check_token_count(trial, my_counts):
 
 
 @staged("strongest patch", ok="it finds the patch, and the class token itself does not count.")
-def check_strongest_patch(trial, strongest):
+def check_strongest_patch(trial: Trial, strongest):
     """(row, column) of the patch that the class token looks at most."""
     rows, columns = 3, 5
     N = rows * columns
@@ -37,8 +37,8 @@ def check_strongest_patch(trial, strongest):
         weights[0, 0] = 2.0  # the class token looks at itself most
         weights[0, 1 + patch] = weights[1 + (patch + 3) % N, 0] = 1.5
         trial.stage("a pair")
-        answer = trial.pair(strongest(weights.clone(), columns))
-        answer = torch.tensor([int(trial.number(value)) for value in answer])
+        pair = trial.pair(strongest(weights.clone(), columns))
+        answer = torch.tensor([int(trial.number(value)) for value in pair])
         to_patches, from_patches = weights[0, 1:].argmax(), weights[1:, 0].argmax()
         trial.stage("which patch")
         trial.match(
@@ -67,7 +67,7 @@ def place(patch, columns):
 
 
 @staged("hide_patch", ok="that patch is gone, everything else is as it was.")
-def check_hide_patch(trial, hide):
+def check_hide_patch(trial: Trial, hide):
     """Images (B, C, H, W) with one patch filled with the image's mean."""
     P, rows, columns = 4, 2, 3
     images = trial.randn(2, 3, rows * P, columns * P)
@@ -107,7 +107,7 @@ def check_hide_patch(trial, hide):
 
 
 @staged("rollout", ok="shares are right and sum to one.")
-def check_rollout(trial, rollout):
+def check_rollout(trial: Trial, rollout):
     """Rollout of maps (L, h, N, N), heads averaged, half residual, later layers from the left."""
     L, h, N = 3, 2, 5
     maps = trial.randn(L, h, N, N).mul(2).softmax(-1)

@@ -5,11 +5,11 @@ import math
 import torch
 
 from vitbook.attention import causal_mask, scaled_dot_product_attention
-from vitcheck.trial import staged
+from vitcheck.trial import Trial, staged
 
 
 @staged("weights by hand", ok="the weights sum to one, and the output is their average.")
-def check_weights_by_hand(trial, weights, output):
+def check_weights_by_hand(trial: Trial, weights, output):
     """Scores 0, ln 2, ln 5; values [8, 0], [0, 8], [4, 4]. Answers to two decimals pass."""
     trial.stage("weights")
     weights = torch.as_tensor(weights, dtype=torch.float64)
@@ -60,7 +60,7 @@ def first_failing(*properties):
 
 
 @staged("cross-attention", ok="the tokens ask, the context answers, and each row sums to one.")
-def check_cross_attention(trial, cross_attention):
+def check_cross_attention(trial: Trial, cross_attention):
     """cross_attention(x, context, w_q, w_k, w_v) -> output (N_q, d_v), weights (N_q, N_k)."""
     # no two of the numbers that somebody could scale by are equal: D, d, d * d, N_q, N_k
     n_q, n_k, width, d, d_v = 4, trial.integer(6, 8), 5, 3, 2
@@ -129,7 +129,7 @@ def check_cross_attention(trial, cross_attention):
 
 
 @staged("window mask", ok="each token sees itself and the few before it, nothing else.")
-def check_window_mask(trial, window_mask):
+def check_window_mask(trial: Trial, window_mask):
     """window_mask(n, width) -> (n, n) bool, True = may attend."""
     n, width = trial.integer(7, 10), trial.integer(3, 4)
     distance = torch.arange(n)[:, None] - torch.arange(n)
@@ -186,7 +186,7 @@ def check_window_mask(trial, window_mask):
 
 
 @staged("masked weights", ok="forbidden keys weigh nothing and nobody feels their scores.")
-def check_masked_weights(trial, masked_weights):
+def check_masked_weights(trial: Trial, masked_weights):
     """masked_weights(scores (..., N_q, N_k), mask) -> weights; True = may attend."""
     scores = trial.randn(2, 4, 6)
     mask = torch.rand(2, 4, 6, generator=trial.generator) > 0.4
@@ -250,7 +250,7 @@ def check_masked_weights(trial, masked_weights):
 
 
 @staged("leak detector", ok="it finds every leak, and accuses nobody who is innocent.")
-def check_leak_detector(trial, leak_detector):
+def check_leak_detector(trial: Trial, leak_detector):
     """leak_detector(layer, tokens (N, D)) -> True if an output depends on a later token."""
     n, width = trial.integer(6, 8), 4
     w_q, w_k = trial.randn(2, width, width).double()

@@ -6,11 +6,11 @@ import math
 
 import torch
 
-from vitcheck.trial import staged
+from vitcheck.trial import Trial, staged
 
 
 @staged("my_softmax", ok="positive, sums to one in every row, and no score is too large for it")
-def check_stable_softmax(trial, softmax):
+def check_stable_softmax(trial: Trial, softmax):
     """Exercise "A softmax that survives": softmax(scores (..., N)) -> weights (..., N)."""
     B, M, N = 2, trial.integer(3, 5), trial.integer(6, 9)
     trial.stage("small scores")
@@ -86,7 +86,7 @@ def _entropy(weights):
 
 
 @staged("my_temperature", ok="the softmax at this temperature has the entropy that was asked for")
-def check_temperature(trial, temperature):
+def check_temperature(trial: Trial, temperature):
     """Exercise "A temperature to order": temperature(scores (N,), target in nats) -> number."""
     for case in range(4):
         N = trial.integer(4, 12)
@@ -119,7 +119,7 @@ def check_temperature(trial, temperature):
 
 
 @staged("my_scale", ok="scores of variance 1, at every width and every variance of q and k")
-def check_scale(trial, scale):
+def check_scale(trial: Trial, scale):
     """Exercise "The right factor": scale(d, var_q, var_k) -> the factor for q @ k."""
 
     def variance(d, var_q, var_k):
@@ -166,7 +166,7 @@ def check_scale(trial, scale):
 
 
 @staged("my_tokens", ok="a symmetric map that is not uniform: every row has the same sum to share")
-def check_symmetric_map(trial, tokens):
+def check_symmetric_map(trial: Trial, tokens):
     """Exercise "A map that is symmetric": tokens(n) -> x (n, d), for n from 4 on."""
     for n in (4, trial.integer(5, 7), 12):
         trial.stage(f"n = {n}")
@@ -192,7 +192,7 @@ def check_symmetric_map(trial, tokens):
 
 
 @staged("my_removal", ok="the effect of hiding a token, from weights and values alone")
-def check_removal(trial, removal):
+def check_removal(trial: Trial, removal):
     """Exercise "What would move": removal(weights (N,), values (N, d_v)) -> lengths (N,)."""
     N, d_v = trial.integer(5, 8), 3
     trial.stage("shape")

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitbook.attention import scaled_dot_product_attention
-from vitcheck.trial import staged
+from vitcheck.trial import Trial, staged
 
 PRODUCTS = (
     "matmul (7, 3, 5) (5, 2)",
@@ -19,7 +19,7 @@ PRODUCTS = (
 
 
 @staged("shapes of products", ok="every shape is right, and so is every refusal.")
-def check_shapes(trial, my_shapes):
+def check_shapes(trial: Trial, my_shapes):
     """The answers {"matmul (7, 3, 5) (5, 2)": shape or "error", ...} against PyTorch itself."""
     for product, answer in trial.answers(my_shapes(), PRODUCTS).items():
         trial.stage(product)
@@ -63,7 +63,7 @@ def _why_refused(product: str) -> str:
 
 
 @staged("scores with bmm", ok="the scores are right, from a single bmm.")
-def check_bmm_scores(trial, my_scores):
+def check_bmm_scores(trial: Trial, my_scores):
     """Raw scores (B, h, N_q, N_k) from one call of torch.bmm."""
     trial.stage("shape")
     B, h, Nq, Nk, d = 2, 3, 4, 6, 5
@@ -118,7 +118,7 @@ class _CountProducts:
 
 
 @staged("multi-query attention", ok="the output is right, and no head got a copy of its own.")
-def check_einsum_attention(trial, attend):
+def check_einsum_attention(trial: Trial, attend):
     """Multi-query attention: q (B, h, N_q, d), shared k and v (B, N_k, d) -> (B, h, N_q, d).
 
     No operator may give the keys or the values h times, in memory of its own.
@@ -160,7 +160,7 @@ class _FindCopies(TorchDispatchMode):
 
     def __init__(self, times: int, **tensors):
         super().__init__()
-        self.found = []
+        self.found: list[str] = []
         self.own = {tensor.untyped_storage().data_ptr() for tensor in tensors.values()}
         self.repeated = {
             name: tensor.double().flatten().repeat(times).sort().values
@@ -182,7 +182,7 @@ class _FindCopies(TorchDispatchMode):
 
 
 @staged("strict_matmul", ok="it multiplies like matmul and refuses every silent broadcast.")
-def check_strict_matmul(trial, multiply):
+def check_strict_matmul(trial: Trial, multiply):
     """Like matmul on equal leading axes; ValueError wherever matmul would broadcast."""
     for left, right in [((3, 4), (4, 5)), ((2, 3, 4), (2, 4, 5)), ((2, 6, 3, 4), (2, 6, 4, 5))]:
         trial.stage(f"{left} times {right}")

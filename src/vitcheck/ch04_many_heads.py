@@ -6,11 +6,11 @@ import math
 import torch
 
 from vitbook.attention import MultiHeadSelfAttention, scaled_dot_product_attention
-from vitcheck.trial import staged
+from vitcheck.trial import Trial, staged
 
 
 @staged("split into heads", ok="each head holds its own columns of every token.")
-def check_split_heads(trial, split_heads):
+def check_split_heads(trial: Trial, split_heads):
     """split_heads(x, num_heads): tokens (B, N, D) -> (B, h, N, d)."""
 
     def own_columns(x, h):
@@ -48,7 +48,7 @@ def check_split_heads(trial, split_heads):
 
 
 @staged("counting weights", ok="the number of heads changes who owns the weights, not how many.")
-def check_counts(trial, my_counts):
+def check_counts(trial: Trial, my_counts):
     """The answers {"...": count} for D = 768, with 12 and with 24 heads."""
     D, h = 768, 12
     d = D // h
@@ -94,7 +94,7 @@ def check_counts(trial, my_counts):
 
 
 @staged("without one head", ok="the head is silent, and the layer is as it was.")
-def check_without_head(trial, without_head):
+def check_without_head(trial: Trial, without_head):
     """without_head(layer, x, head): the layer's output as if that head contributed nothing."""
     B, N, h, d = 2, 5, 3, 4
     layer = MultiHeadSelfAttention(embed_dim=h * d, num_heads=h)
@@ -159,7 +159,7 @@ def check_without_head(trial, without_head):
 
 
 @staged("repacked weights", ok="all queries, then all keys, then all values.")
-def check_repack(trial, repack):
+def check_repack(trial: Trial, repack):
     """repack(weight, num_heads): rows (head, q/k/v, d) -> rows (q/k/v, head, d), (3 D, D)."""
     h, d = 4, 2
     D = h * d
@@ -191,7 +191,7 @@ def check_repack(trial, repack):
 
 
 @staged("a head that shifts", ok="every token looks exactly `step` places away.")
-def check_shift_head(trial, shift_head):
+def check_shift_head(trial: Trial, shift_head):
     """shift_head(step): W_Q and W_K (3, 2); tokens are (1, n, n * n), n = 0 ... N - 1."""
     N = 8
     n = torch.arange(N, dtype=torch.float64)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vitcheck.trial import staged
+from vitcheck.trial import Trial, staged
 
 
 @staged("my_parameters", ok="both counts, for any width, number and size of heads")
-def check_parameters(trial, parameters):
+def check_parameters(trial: Trial, parameters):
     """Exercise "Count before you merge": parameters(D, h, d) -> (separate, merged)."""
     for D, h, d in ((6, 1, 4), (768, 12, 64), (40 + trial.integer(1, 9), 3, trial.integer(5, 20))):
         trial.stage(f"D = {D}, h = {h}, d = {d}")
@@ -45,7 +45,7 @@ def check_parameters(trial, parameters):
 
 
 @staged("my_split", ok="two factors of width d, and no pair of that width comes nearer to M")
-def check_split(trial, split):
+def check_split(trial: Trial, split):
     """Exercise "Undo the merge": split(M (D, D), d) -> W_Q, W_K, each (D, d)."""
 
     def product(M: Tensor, d: int) -> Tensor:
@@ -92,7 +92,7 @@ def check_split(trial, split):
 
 
 @staged("my_multiplies", ok="the three counts; you can now say who wins at any size")
-def check_multiplies(trial, multiplies):
+def check_multiplies(trial: Trial, multiplies):
     """Exercise "Three ways to count": multiplies(N, D, d) -> dict of three counts."""
     sizes = [(5, 7, 3), (7, 5, 11), (9, 6, 6), tuple(trial.integer(20, 90) for _ in range(3))]
     for N, D, d in sizes:
@@ -135,7 +135,7 @@ def check_multiplies(trial, multiplies):
 
 
 @staged("my_merge", ok="one matrix and one vector do the work of two matrices and two biases")
-def check_merge_biases(trial, merge):
+def check_merge_biases(trial: Trial, merge):
     """Exercise "Merge the biases too": merge(W_Q, b_Q, W_K, b_K) -> M (D, D), u (D,).
 
     Both are unique: softmax(x M x^T + x u) is to be right for all tokens x.
@@ -205,7 +205,7 @@ def check_merge_biases(trial, merge):
 
 
 @staged("my_rebase", ok="no W_Q any more, and every head computes what it did")
-def check_identity_queries(trial, rebase):
+def check_identity_queries(trial: Trial, rebase):
     """Exercise "A layer without W_Q": rebase(E, W_Q, W_K, W_V) -> E, W_K, W_V of the new layer.
 
     Any layer with the same scores and values will do; how it is usually made only helps to say

@@ -4,7 +4,7 @@ import torch
 
 from vitbook.attention import causal_mask, scaled_dot_product_attention
 from vitbook.positions import sincos_1d
-from vitcheck.trial import staged
+from vitcheck.trial import Trial, staged
 
 WORDS = ("invariant", "equivariant", "neither")
 N, D = 6, 4
@@ -49,7 +49,7 @@ _LAYERS = {  # what is asked -> (the layer, the question for a wrong answer)
 
 
 @staged("who sees order", ok="every layer behaves as you say; each was tried on shuffled tokens.")
-def check_who_sees_order(trial, my_answers):
+def check_who_sees_order(trial: Trial, my_answers):
     """{layer: "invariant", "equivariant" or "neither"}, each tried on shuffled tokens."""
     x = trial.randn(N, D)
     for name, answer in trial.answers(my_answers(), _LAYERS).items():
@@ -73,7 +73,7 @@ def _behaviour(layer, x) -> str:
 
 
 @staged("shift matrix", ok="one matrix moves every position by k, and changes no length.")
-def check_shift_matrix(trial, my_shift):
+def check_shift_matrix(trial: Trial, my_shift):
     """my_shift(k, dim) -> R (dim, dim) with sincos_1d(...)[t] @ R = sincos_1d(...)[t + k]."""
     k, dim = trial.integer(2, 5), 8
     eye = torch.eye(dim, dtype=torch.float64)
@@ -168,7 +168,7 @@ _ORDER_LAYERS = {  # name -> (layer, what it is, the question when it fooled the
 
 
 @staged("permutation test", ok="no layer fooled it, not even those that follow some orders.")
-def check_permutation_test(trial, my_test):
+def check_permutation_test(trial: Trial, my_test):
     """my_test(layer, x) -> "invariant", "equivariant" or "neither", for x (N, D)."""
     for name, (layer, kind, question) in _ORDER_LAYERS.items():
         trial.stage(name)
@@ -179,7 +179,7 @@ def check_permutation_test(trial, my_test):
 
 
 @staged("rotary by position", ok="lengths stay, and only the distance is left in the products.")
-def check_turn(trial, my_turn):
+def check_turn(trial: Trial, my_turn):
     """my_turn(x, positions): x (B, N, d), real positions (N,) -> x with its pairs turned."""
     B, n, d = 2, 5, 8
     x, positions = trial.randn(B, n, d), trial.randn(n) * 20
@@ -236,7 +236,7 @@ def _turned(x, angles):
 
 
 @staged("back in order", ok="each patch got its own vector back.")
-def check_unshuffle(trial, my_unshuffle):
+def check_unshuffle(trial: Trial, my_unshuffle):
     """my_unshuffle(table, order): token i carried patch order[i] -> the table by patch."""
     n, dim = 7, 3
     table = trial.randn(n, dim)

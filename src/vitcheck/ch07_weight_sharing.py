@@ -8,11 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitcheck.trial import staged
+from vitcheck.trial import Trial, staged
 
 
 @staged("my_counts", ok="batches of an epoch and updates of a training, left-overs included")
-def check_counts(trial, counts):
+def check_counts(trial: Trial, counts):
     """Exercise "How many updates?": counts(samples, batch_size, epochs, accumulate) -> a pair."""
 
     def look(stage, case, mistakes):
@@ -111,7 +111,7 @@ def _gradient(model, x, y):
 
 
 @staged("my_accumulate", ok="one batch at a time, and the gradient of all samples together")
-def check_accumulate(trial, accumulate):
+def check_accumulate(trial: Trial, accumulate):
     """Exercise "Batches of unequal size": accumulate(model, batches) -> list of gradients."""
 
     def flat(grads):
@@ -191,7 +191,7 @@ class _ToMean(nn.Module):
 
 
 @staged("my_influence", ok="row i says which tokens move output i, for any layer")
-def check_influence(trial, influence):
+def check_influence(trial: Trial, influence):
     """Exercise "Who moves whom?": influence(layer, x (1, N, D)) -> boolean (N, N)."""
     N, D = trial.integer(4, 6), 3
     x = trial.randn(1, N, D)
@@ -234,7 +234,7 @@ def check_influence(trial, influence):
 
 
 @staged("my_ffn_share", ok="the FFN's share of the multiplies, for any N, D and mlp_ratio")
-def check_ffn_share(trial, share):
+def check_ffn_share(trial: Trial, share):
     """Exercise "The FFN's share": share(N, D, mlp_ratio) -> between 0 and 1."""
     D = 16 * trial.integer(4, 12)
     trial.stage("three times as many tokens as the width, mlp_ratio 4")
@@ -276,7 +276,7 @@ def check_ffn_share(trial, share):
 
 
 @staged("my_feature", ok="the same for every shift of the image, and still not blind")
-def check_invariant_feature(trial, feature):
+def check_invariant_feature(trial: Trial, feature):
     """Exercise "Shift as you like": feature(image (H, W), kernels (K, 3, 3)) -> (K,)."""
     H, W, K = trial.integer(7, 8), trial.integer(9, 11), 4
     image, kernels = trial.randn(H, W), trial.randn(K, 3, 3)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 
 from vitbook.patches import patchify
-from vitcheck.trial import staged
+from vitcheck.trial import Trial, staged
 
 
 @staged("patch counts", ok="tokens, numbers in a patch, and parameters, whatever the sizes.")
-def check_counts(trial, my_counts):
+def check_counts(trial: Trial, my_counts):
     """my_counts(H, W, C, P, D) -> (tokens, numbers in a patch, parameters of the embedding)."""
     for name, (H, W, C, P, D) in {
         "a square image": (224, 224, 3, 16, 192),
@@ -67,7 +67,7 @@ def check_counts(trial, my_counts):
 
 
 @staged("patchify", ok="the same patches in the same order, from any image that P divides.")
-def check_patchify(trial, my_patchify):
+def check_patchify(trial: Trial, my_patchify):
     """my_patchify(images, P): (B, C, H, W) -> (B, N, C * P * P), row by row like a page."""
     B, C, rows, cols, P = 2, 3, 2, 5, 4
     N, width = rows * cols, C * P * P
@@ -141,7 +141,7 @@ def check_patchify(trial, my_patchify):
 
 
 @staged("kernel", ok="the convolution computes what the other library's linear layer computes.")
-def check_kernel(trial, my_kernel):
+def check_kernel(trial: Trial, my_kernel):
     """my_kernel(weight, C, P): weight (D, P * P * C), channels last -> kernel (D, C, P, P)."""
     D, C, P = 5, 3, 4
     weight = trial.randn(D, P * P * C)
@@ -175,7 +175,7 @@ def check_kernel(trial, my_kernel):
 
 
 @staged("grey embedding", ok="one channel in, and the tokens that three normalised copies give.")
-def check_grey(trial, my_grey):
+def check_grey(trial: Trial, my_grey):
     """my_grey(weight, bias, mean, std) -> (weight (D, 1, P, P), bias (D,)) for raw grey images."""
     D, P = 5, 4
     weight, bias = trial.randn(D, 3, P, P), trial.randn(D)
@@ -224,7 +224,7 @@ def check_grey(trial, my_grey):
 
 
 @staged("fit", ok="every pixel is kept where it was, and P divides the result.")
-def check_fit(trial, my_fit):
+def check_fit(trial: Trial, my_fit):
     """my_fit(image, P): (C, H, W) -> zeros added below and at the right until P divides."""
     C, P = 3, 8
     for name, (H, W) in {

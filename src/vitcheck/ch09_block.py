@@ -5,11 +5,11 @@ import math
 import torch
 import torch.nn.functional as F
 
-from vitcheck.trial import staged
+from vitcheck.trial import Trial, staged
 
 
 @staged("the MLP", ok="widened, one nonlinearity, and brought back, each token on its own.")
-def check_mlp(trial, mlp):
+def check_mlp(trial: Trial, mlp):
     """mlp(x, W1, b1, W2, b2): tokens (B, N, D), weights stored as nn.Linear does -> (B, N, D)."""
     B, N, D, hidden = 2, 5, 3, 7
     x = trial.randn(B, N, D)
@@ -74,7 +74,7 @@ def _works(mlp, want, *inputs) -> bool:
 
 
 @staged("layer norm", ok="each token by its own mean and variance, and eps where it belongs.")
-def check_layer_norm(trial, layer_norm):
+def check_layer_norm(trial: Trial, layer_norm):
     """layer_norm(x, gain, bias, eps): tokens (B, N, D), gain and bias (D,) -> (B, N, D)."""
     B, N, D = 3, 4, 5
     x, gain, bias = 2 * trial.randn(B, N, D) + 1, trial.randn(D), trial.randn(D)
@@ -147,7 +147,7 @@ def check_layer_norm(trial, layer_norm):
 
 
 @staged("a pre-norm block", ok="two branches, each reads a normed copy, and the stream stays raw.")
-def check_block(trial, block):
+def check_block(trial: Trial, block):
     """block(x, norm1, attn, norm2, mlp): tokens (B, N, D) and four maps -> (B, N, D)."""
     B, N, D = 2, 4, 6
     x = 2 * trial.randn(B, N, D)
@@ -211,7 +211,7 @@ def check_block(trial, block):
 
 
 @staged("the account", ok="parameters and multiplications, to the last one.")
-def check_account(trial, account):
+def check_account(trial: Trial, account):
     """account(N, D, hidden): the (parameters, multiplications) of one block with biases."""
     for D in (6, 10):
         N, hidden = trial.integer(11, 17), 3 * D + 1
@@ -266,7 +266,7 @@ def check_account(trial, account):
 
 
 @staged("drop path", ok="whole branches are dropped, sample by sample, and the mean is kept.")
-def check_drop_path(trial, drop_path):
+def check_drop_path(trial: Trial, drop_path):
     """drop_path(branch, rate): a branch's output (B, N, D) while training -> (B, N, D)."""
     B, N, D = 2000, 3, 4
     rate = 0.25

@@ -2,17 +2,18 @@
 
 import itertools
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from vitbook.vit import VisionTransformer
-from vitcheck.trial import staged
+from vitcheck.trial import Trial, staged
 
 
 @staged("read-out", ok="one vector an image, from the token or from the patches alone.")
-def check_readout(trial, my_readout):
+def check_readout(trial: Trial, my_readout):
     """my_readout(features, pool): (B, N + 1, D), class token first; "cls" or "mean" -> (B, D)."""
     B, N, D = 2, 6, 5
     features = trial.randn(B, N + 1, D)
@@ -48,7 +49,7 @@ def check_readout(trial, my_readout):
 
 
 @staged("positions in line", ok="every patch has its own row, and the class token has none.")
-def check_in_line(trial, my_tokens):
+def check_in_line(trial: Trial, my_tokens):
     """my_tokens(cls, patches, table): (1, 1, D), (B, N, D), (N, D) -> (B, N + 1, D)."""
     B, N, D = 2, 6, 5
     cls, patches, table = trial.randn(1, 1, D), trial.randn(B, N, D), trial.randn(N, D)
@@ -84,7 +85,7 @@ def check_in_line(trial, my_tokens):
 
 
 @staged("parameters", ok="your count is that of the package, on three models.")
-def check_vit_parameters(trial, my_count):
+def check_vit_parameters(trial: Trial, my_count):
     """my_count(image_size, patch_size, in_channels, num_classes, embed_dim, depth) -> number."""
     for image_size, P, C, K, heads in ((28, 7, 1, 10, 2), (32, 4, 3, 7, 4), (48, 8, 3, 100, 8)):
         D, L = 8 * trial.integer(3, 9), trial.integer(2, 5)
@@ -102,7 +103,7 @@ def check_vit_parameters(trial, my_count):
         biases = sum(p.numel() for name, p in model.named_parameters() if name.endswith("bias"))
         trial.stage(f"images of {image_size}, D = {D}, L = {L}")
         got = trial.number(my_count(image_size, P, C, K, D, L))
-        missing = {
+        missing: dict[str, Any] = {
             "K numbers are missing: has the head a bias?": K,
             "D numbers are missing: the class token, its row of the table, or a bias?": D,
             "2 D are missing: the last norm, or the class token and its row?": 2 * D,
@@ -136,8 +137,8 @@ def check_vit_parameters(trial, my_count):
 
 
 @staged("q, k and v in one", ok="one matrix does what the three did.")
-def check_merge_qkv(trial, my_merge):
-    """my_merge(q, k, v): three nn.Linear(D, D) -> weight (3 D, D) and bias (3 D,) of `qkv`."""
+def check_merge_qkv(trial: Trial, my_merge):
+    """my_merge(q, k, v): three nn.Linear(D, D) -> weight (3 D, D) and bias (3 D,) of ``qkv``."""
     D = 12
     layers = {name: nn.Linear(D, D) for name in "qkv"}
     with torch.no_grad():
@@ -199,7 +200,7 @@ def check_merge_qkv(trial, my_merge):
 
 
 @staged("two losses", ok="you know a healthy first loss, and the floor of a doubled softmax.")
-def check_losses(trial, my_losses):
+def check_losses(trial: Trial, my_losses):
     """my_losses(K) -> (loss of equal logits, least loss when softmax is applied twice)."""
     for K in (10, 2, trial.integer(20, 1000)):
         start, floor = trial.pair(my_losses(K))

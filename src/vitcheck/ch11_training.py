@@ -6,11 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitcheck.trial import staged
+from vitcheck.trial import Trial, staged
 
 
 @staged("my_schedule", ok="up, along, and down to almost nothing, at every step")
-def check_schedule(trial, schedule):
+def check_schedule(trial: Trial, schedule):
     """Exercise "Up, along, down": schedule(step, total, warmup, cooldown) -> share of the peak."""
     warmup, cooldown = trial.integer(5, 9), trial.integer(12, 18)
     total = warmup + cooldown + trial.integer(20, 30)
@@ -92,7 +92,7 @@ class _Small(nn.Module):
 
 
 @staged("my_decayed", ok="matrices and kernels decay; biases, norms, positions, class token do not")
-def check_decayed(trial, decayed):
+def check_decayed(trial: Trial, decayed):
     """Exercise "What decays?": decayed(model) -> the names of the parameters that decay."""
     model = _Small()
     trial.stage("names")
@@ -116,7 +116,7 @@ def check_decayed(trial, decayed):
 
 
 @staged("my_loss", ok="a share of the target for every class, and the mean over the batch")
-def check_smoothed_loss(trial, loss):
+def check_smoothed_loss(trial: Trial, loss):
     """Exercise "Smoothed labels": loss(logits, labels, share) -> the mean smoothed loss."""
     B, K, share = 5, 7, 0.2
     logits = 2 * trial.randn(B, K)
@@ -170,7 +170,7 @@ def check_smoothed_loss(trial, loss):
 
 
 @staged("my_error", ok="distances weighted by how many answers a bin holds")
-def check_calibration_error(trial, error):
+def check_calibration_error(trial: Trial, error):
     """Exercise "How honest?": error(probabilities, labels, bins) -> the calibration error."""
 
     def match(given, labels, bins, want, mistakes, otherwise):
@@ -264,7 +264,7 @@ class _Watched(torch.optim.SGD):
 
 
 @staged("my_fit", ok="every image once an epoch, with its label; fresh gradients; two modes")
-def check_training_loop(trial, fit):
+def check_training_loop(trial: Trial, fit):
     """Exercise "Mend the loop": fit(model, optimizer, images, labels, test, epochs) -> accuracy.
 
     `test` is a pair (images, labels); what is returned is the accuracy on it after the last epoch.
@@ -332,7 +332,7 @@ def _within(x, test_images):
     return any(torch.equal(x[-1], image) for image in test_images)
 
 
-def _ask_gradients(trial, learned, places, labels, taken):
+def _ask_gradients(trial: Trial, learned, places, labels, taken):
     """Compare what was in .grad at each update with what should have been, and with mistakes."""
 
     def gradient(step, loss):

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from vitcheck.trial import staged
+from vitcheck.trial import Trial, staged
 
 SHAPES = {
     "x @ w": (lambda x, w: x @ w, "which axis is summed away, and what takes its place?"),
@@ -24,7 +24,7 @@ SHAPES = {
 
 
 @staged("shapes", ok="every shape is right.")
-def check_shapes(trial, shapes):
+def check_shapes(trial: Trial, shapes):
     """shapes maps an expression in x (2, 5, 3) and w (3, 4) to the shape of its result."""
     x, w = trial.randn(2, 5, 3), trial.randn(3, 4)
     for expression, given in trial.answers(shapes, SHAPES).items():
@@ -37,7 +37,7 @@ def check_shapes(trial, shapes):
 
 
 @staged("softmax", ok="rows that sum to one, along the last axis, and no overflow.")
-def check_softmax(trial, softmax):
+def check_softmax(trial: Trial, softmax):
     """softmax(scores) along the last axis, from exp and sum, for any number of axes."""
     trial.stage("shape")
     scores = trial.randn(3, 4)
@@ -76,7 +76,7 @@ def check_softmax(trial, softmax):
 
 
 @staged("linear layer", ok="the layer computes x @ W + b; its weight is stored as (out, in).")
-def check_linear(trial, make_linear):
+def check_linear(trial: Trial, make_linear):
     """make_linear(W (in, out), b (out,)) -> nn.Linear that maps x to x @ W + b."""
     for size, shape in (("rectangular", (3, 5)), ("square", (4, 4))):
         trial.stage(f"{size} matrix")

@@ -11,7 +11,9 @@ import inspect
 import types
 import zlib
 from collections import Counter
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -58,16 +60,23 @@ class Trial:
         """Normal numbers of that shape, others at each run."""
         return torch.randn(*shape, generator=self.generator)
 
-    def fail(self, question: str) -> None:
+    def fail(self, question: str) -> NoReturn:
         """Stop here with a question or a hint."""
         raise CheckFailed(self.what, self.current, question)
 
-    def ask(self, condition, question: str) -> None:
+    def ask(self, condition: bool | Tensor, question: str) -> None:
         """Stop with ``question`` unless the condition (a bool, or a tensor of them) holds."""
         if not bool(torch.as_tensor(condition).all()):
             self.fail(question)
 
-    def tensor(self, value, shape: tuple[int, ...], *, dtype=None, name="the result") -> Tensor:
+    def tensor(
+        self,
+        value: Any,
+        shape: tuple[int, ...],
+        *,
+        dtype: torch.dtype | None = None,
+        name: str = "the result",
+    ) -> Tensor:
         """Stop unless ``value`` is a finite tensor of that shape (and dtype); return it.
 
         Without a dtype any floating-point type will do, and what is returned is float32: a check
@@ -86,7 +95,7 @@ class Trial:
             self.fail(f"{name} holds {kind}; where do they come from?")
         return value if dtype else value.float()
 
-    def number(self, value, *, name="the result") -> float:
+    def number(self, value: Any, *, name: str = "the result") -> float:
         """Stop unless ``value`` is one finite number; return it as a float."""
         if value is None or value is ...:
             raise _Unanswered
@@ -96,7 +105,15 @@ class Trial:
         self.ask(torch.isfinite(torch.tensor(float(value))), f"{name} is {float(value)}")
         return float(value)
 
-    def close(self, got, want, question: str, *, tolerance: float = 1e-5, name="the result"):
+    def close(
+        self,
+        got: Any,
+        want: Tensor | float,
+        question: str,
+        *,
+        tolerance: float = 1e-5,
+        name: str = "the result",
+    ) -> None:
         """Stop with ``question`` unless ``got`` agrees with ``want``, a tensor or a number.
 
         The tolerance is absolute and relative at once. Shape and type are looked at first.
@@ -105,13 +122,13 @@ class Trial:
 
     def match(
         self,
-        got,
-        want,
-        mistakes: dict,
+        got: Any,
+        want: Tensor | float,
+        mistakes: dict[str, Any],
         *,
         otherwise: str,
         tolerance: float = 1e-5,
-        name="the result",
+        name: str = "the result",
     ) -> None:
         """Accept ``got`` where it agrees with ``want``; else name the first mistake that fits.
 
@@ -140,7 +157,7 @@ class Trial:
                 self.fail(question)
         self.fail(otherwise)
 
-    def answers(self, given, questions) -> dict:
+    def answers(self, given: Any, questions: Collection[str]) -> dict[str, Any]:
         """Stop unless ``given`` is a dictionary with an answer to each of ``questions``; return it.
 
         A ``...`` among the answers ends the check as unanswered.
@@ -157,7 +174,7 @@ class Trial:
                 self.fail(f"{question!r} is not one of the questions; was one of them changed?")
         return given
 
-    def pair(self, value, name="the result") -> tuple:
+    def pair(self, value: Any, name: str = "the result") -> tuple[Any, Any]:
         """Stop unless ``value`` is a tuple of two; return it."""
         if (
             value is None
@@ -167,9 +184,9 @@ class Trial:
             raise _Unanswered
         if not isinstance(value, tuple | list) or len(value) != 2:
             self.fail(f"{name} should be a pair (two values), got {_kind(value)}")
-        return tuple(value)
+        return value[0], value[1]
 
-    def call(self, function, *args, **kwargs):
+    def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call the learner's function; a stub's None or ``...`` ends the check as unanswered.
 
         Also stops when the function changes one of its input tensors in place.
@@ -184,7 +201,7 @@ class Trial:
         return result
 
 
-def staged(what: str, *, ok: str):
+def staged(what: str, *, ok: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Turn a function ``(trial, *answers)`` into a check ``(*answers)`` that a learner calls.
 
     A right answer prints one line, "ok: " and ``ok``; a stub (None, ``...``, or a
@@ -197,9 +214,9 @@ def staged(what: str, *, ok: str):
         ok: what is now known to hold, in a few words.
     """
 
-    def decorate(check):
+    def decorate(check: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(check)
-        def run(*answers, **options):
+        def run(*answers: Any, **options: Any) -> None:
             __tracebackhide__ = True
             bound.bind(*answers, **options)  # too few answers: Python's own message
             _calls[check.__qualname__] += 1
@@ -231,20 +248,20 @@ def staged(what: str, *, ok: str):
         del run.__wrapped__
         _trial, *others = inspect.signature(check).parameters.values()
         bound = inspect.Signature(others)
-        run.__signature__ = bound
+        run.__signature__ = bound  # type: ignore[attr-defined]
         return run
 
     return decorate
 
 
-def _guarded(trial: Trial, answer):
+def _guarded(trial: Trial, answer: Any) -> Any:
     """A plain function, called through ``Trial.call``; anything else as it is."""
     if isinstance(answer, types.FunctionType | types.MethodType | functools.partial):
         return functools.partial(trial.call, answer)
     return answer
 
 
-def _broken(trial: Trial, error: Exception, check) -> CheckFailed:
+def _broken(trial: Trial, error: Exception, check: Callable[..., None]) -> CheckFailed:
     """The sentence for an exception; its traceback begins at the learner's first frame."""
     where = error.__traceback__
     while where and (
@@ -260,14 +277,14 @@ def _broken(trial: Trial, error: Exception, check) -> CheckFailed:
     return failure
 
 
-def _agree(got: Tensor, want, tolerance: float) -> bool:
+def _agree(got: Tensor, want: Any, tolerance: float) -> bool:
     want = torch.as_tensor(want, dtype=torch.float64)
     if got.shape != want.shape:
         return False
     return torch.allclose(got.double(), want, rtol=tolerance, atol=tolerance)
 
 
-def _kind(value) -> str:
+def _kind(value: Any) -> str:
     if isinstance(value, tuple | list):
         return f"a {type(value).__name__} of {len(value)}"
     if isinstance(value, Tensor):

@@ -92,8 +92,8 @@ class _Encoder:
             items = [self.encode(v, f"{key}.{i}", depth + 1) for i, v in enumerate(value)]
             return {"tuple": items} if isinstance(value, tuple) else items
         if isinstance(value, dict) and all(isinstance(name, str) for name in value):
-            items = {n: self.encode(v, f"{key}.{n}", depth + 1) for n, v in value.items()}
-            return {"dict": items}
+            named = {n: self.encode(v, f"{key}.{n}", depth + 1) for n, v in value.items()}
+            return {"dict": named}
         if isinstance(value, Layer):
             for name, weight in value.weights.items():
                 self.tensors[f"{key}.{name}"] = weight.detach().clone().contiguous()
@@ -145,7 +145,9 @@ def fresh(value: Any) -> Any:
     return value.build() if isinstance(value, Layer) else value
 
 
-def difference(got: Any, want: Any, rtol: float, atol: float, name: str = "the result"):
+def difference(
+    got: Any, want: Any, rtol: float, atol: float, name: str = "the result"
+) -> str | None:
     """None where both agree, "" where only numbers differ, else what is wrong with shape or type.
 
     Any floating type will do, a list for a tuple, and a tensor or array of one number for a number.
@@ -200,7 +202,9 @@ def _kinds(got: Any, expected: str, name: str) -> str:
     return f"{name} should be {expected}, got {in_words(got)}"
 
 
-def _number_difference(got: Any, want: bool | int | float, rtol: float, atol: float, name: str):
+def _number_difference(
+    got: Any, want: bool | int | float, rtol: float, atol: float, name: str
+) -> str | None:
     if isinstance(got, Tensor) and got.numel() == 1:
         got = got.item()
     if isinstance(want, bool):
@@ -225,7 +229,7 @@ def _number_difference(got: Any, want: bool | int | float, rtol: float, atol: fl
     return None if close else ""
 
 
-def _tensor_difference(got: Any, want: Tensor, rtol: float, atol: float, name: str):
+def _tensor_difference(got: Any, want: Tensor, rtol: float, atol: float, name: str) -> str | None:
     shape = tuple(want.shape)
     if not isinstance(got, Tensor):
         if want.ndim == 0 and isinstance(got, int | float):

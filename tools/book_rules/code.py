@@ -7,13 +7,14 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from .exercises import called
 from .introductions import imported, included_sources
 from .source import Book, Chapter, Finding, Item
 
-TEACHING = ("attention", "patches", "positions", "encoder", "vit", "inspection", "training")
-TEACHING += ("mlp_mixer", "conv_mixer", "hybrid")
+TEACHING = {"attention", "patches", "positions", "encoder", "vit", "inspection", "training"}
+TEACHING |= {"mlp_mixer", "conv_mixer", "hybrid"}
 IN_COLAB = {"torch", "torchvision", "numpy", "matplotlib", "mpl_toolkits", "scipy", "sklearn"}
 IN_COLAB |= {"einops", "safetensors", "tqdm", "IPython", "pandas", "PIL", "vitbook", "vitcheck"}
 LATER = {"timm": 9}  # package -> first chapter that may compare with it
@@ -108,7 +109,7 @@ def glue_names(book: Book) -> Iterator[Finding]:
     for chapter, cell, node in _nodes(book, ast.Call):
         if called(node) != "glue":
             continue
-        positional = [a.value for a in node.args[:1] if isinstance(a, ast.Constant)]
+        positional = [str(a.value) for a in node.args[:1] if isinstance(a, ast.Constant)]
         for name in positional + [keyword.arg for keyword in node.keywords if keyword.arg]:
             if seen.setdefault(name, chapter.name) != chapter.name:
                 yield chapter.finding(cell, f"{name} is glued in {seen[name]} already")
@@ -171,7 +172,8 @@ def _module_files(package: Path, module: str) -> list[Path]:
     return [path for path in places if path.is_file()]
 
 
-def _nodes(book: Book, *types: type) -> Iterator[tuple[Chapter, Item, ast.AST]]:
+def _nodes(book: Book, *types: type[ast.AST]) -> Iterator[tuple[Chapter, Item, Any]]:
+    """Every node of these types, with its page and its cell."""
     for chapter in book.chapters:
         for cell in chapter.cells:
             for node in ast.walk(cell.tree):

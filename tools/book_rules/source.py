@@ -38,8 +38,14 @@ class Item:
     line: int
     text: str  # the heading, the text, the directive's name, or the cell's code
     level: int = 0  # of a heading
-    directive: Directive | None = None
+    block: Directive | None = None  # what a directive or a cell was read from
     gate: str = ""  # "exercise" or "solution" between their gates
+
+    @property
+    def directive(self) -> Directive:
+        """What a directive or a cell was read from; headings and text have none."""
+        assert self.block is not None
+        return self.block
 
     @cached_property
     def tree(self) -> ast.Module:
@@ -124,9 +130,9 @@ def _flatten(blocks: list[Block]) -> Iterator[Item]:
             yield from _text(block)
         elif isinstance(block, Directive):
             if block.name == "code-cell":
-                yield Item("cell", block.line, block.text, directive=block)
+                yield Item("cell", block.line, block.text, block=block)
                 continue
-            yield Item("directive", block.line, block.name, directive=block)
+            yield Item("directive", block.line, block.name, block=block)
             if block.name in CONTAINERS:
                 if (words := _words(block)).strip():
                     yield Item("text", block.line, words)
@@ -166,6 +172,6 @@ def _gated(items: Iterator[Item]) -> Iterator[Item]:
     for item in items:
         if item.kind == "directive" and item.text in {"exercise-start", "solution-start"}:
             gate = item.text.removesuffix("-start")
-        yield Item(item.kind, item.line, item.text, item.level, item.directive, gate)
+        yield Item(item.kind, item.line, item.text, item.level, item.block, gate)
         if item.kind == "directive" and item.text in {"exercise-end", "solution-end"}:
             gate = ""

@@ -129,10 +129,9 @@ class Exporter:
         return "\n".join(" " * block.indent * bool(line) + line for line in markdown.splitlines())
 
     def _top_level(self, block: Block) -> None:
-        name = block.name if isinstance(block, Directive) else ""
-        if name in CODE:
+        if isinstance(block, Directive) and block.name in CODE:
             self._code(block)
-        elif name in GATES:
+        elif isinstance(block, Directive) and block.name in GATES:
             self._gate(block)
         elif isinstance(block, Text):
             for part in _sections(block):

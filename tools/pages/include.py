@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 from sphinx.directives.code import LiteralInclude, LiteralIncludeReader
 
@@ -16,8 +17,8 @@ def included(directive: Directive) -> tuple[str, dict]:
     does not hold, OSError for a missing file.
     """
     path = (directive.path.parent / directive.argument).resolve()
-    spec = LiteralInclude.option_spec
+    spec: Any = LiteralInclude.option_spec
     options = {key: spec[key](value or None) for key, value in directive.options.items()}
-    config = SimpleNamespace(source_encoding="utf-8")
+    config: Any = SimpleNamespace(source_encoding="utf-8")
     code, _ = LiteralIncludeReader(str(path), options, config).read()
     return code, options

@@ -66,7 +66,8 @@ def read_prediction(id_: str, options: Mapping[str, str], body: Sequence[str]) -
         raise ValueError(f"the prediction {id_} does not say, below a line +++, what happened")
     given = {key: (options.get(key) or "").strip() for key in ("choices", "answer", "number")}
     if given["number"]:
-        return Prediction(id_, question, explanation, **_number(id_, given))
+        number, within = _number(id_, given)
+        return Prediction(id_, question, explanation, number=number, within=within)
     choices = tuple(c.strip() for c in given["choices"].split("|") if c.strip())
     if given["choices"] and len(set(choices)) < max(2, len(choices)):
         raise ValueError(f"the prediction {id_} needs two choices at least, all different")
@@ -76,10 +77,10 @@ def read_prediction(id_: str, options: Mapping[str, str], body: Sequence[str]) -
     return Prediction(id_, question, explanation, choices, given["answer"])
 
 
-def _number(id_: str, given: dict[str, str]) -> dict[str, str]:
+def _number(id_: str, given: dict[str, str]) -> tuple[str, str]:
     if given["choices"] or given["answer"]:
         raise ValueError(f"the prediction {id_} asks for a number: no choices, no answer besides")
     match = NUMBER.fullmatch(given["number"])
     if match is None:
         raise ValueError(f"the prediction {id_}: {given['number']!r} is no number like 0.5 +- 0.1")
-    return {"number": match["number"], "within": match["within"] or "0"}
+    return match["number"], match["within"] or "0"

@@ -81,7 +81,8 @@ class Page:
 def read_page(path: Path) -> Page:
     """Read one MyST file. Raises PageError for an open fence or front matter."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    metadata, start = {}, 0
+    metadata: dict = {}
+    start = 0
     if lines and lines[0] == "---":
         if "---" not in lines[1:]:
             raise PageError(path, 1, "the front matter is never closed")

@@ -135,13 +135,9 @@ def links(site: Site) -> Iterator[Finding]:
     """Every link inside the site leads to a file, and to an anchor where it names one."""
     for page in site.pages.values():
         for element, address in page.fact(linked):
-            if address.startswith("#"):
-                path, anchor = page.path, unquote(address[1:])
-            else:
-                path, anchor = (
-                    local_path(site, page.name, address),
-                    unquote(urlsplit(address).fragment),
-                )
+            here = address.startswith("#")
+            path = page.path if here else local_path(site, page.name, address)
+            anchor = unquote(urlsplit(address).fragment)
             if path is None:
                 continue
             if path.is_dir():
