@@ -1,4 +1,4 @@
-"""Measure what building and reading the book costs; print one table (`make bench`).
+"""Measure what building and reading the book costs; print one table (``make bench``).
 
     python -m tools.bench_book
 
@@ -22,7 +22,7 @@ BUDGETS = {"cold build": 300, "nothing changed": 10, "one chapter's prose change
 
 
 def build() -> float:
-    """Seconds that one `make book` takes once the environment stands."""
+    """Seconds that one ``make book`` takes once the environment stands."""
     started = time.perf_counter()
     subprocess.run([sys.executable, "-m", "tools.build"], cwd=ROOT, check=True)
     return time.perf_counter() - started

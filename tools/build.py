@@ -47,7 +47,7 @@ def digest(root: Path, names: list[str], folders: list[str]) -> str:
 
 
 def sphinx(root: Path, build: Path, toc: Path, strict: bool) -> int:
-    """Render the pages of `toc` into ``build/html``; with `strict` a warning is a failure."""
+    """Render the pages of ``toc`` into ``build/html``; with ``strict`` a warning is a failure."""
     from jupyter_book.sphinx import build_sphinx
     from myst_nb.core.execute import cache
 

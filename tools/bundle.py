@@ -29,10 +29,10 @@ The pages, with all figures and results: {site}
 
 
 def bundle(settings: Settings, folder: Path, target: Path) -> Path:
-    """Write the zip of the built notebooks in `folder`; returns its path.
+    """Write the zip of the built notebooks in ``folder``; returns its path.
 
     Raises:
-        ValueError: `folder` lacks the notebooks or this version's wheel.
+        ValueError: ``folder`` lacks the notebooks or this version's wheel.
     """
     files = sorted([*folder.glob("*.ipynb"), *folder.glob(settings.wheel)])
     if settings.wheel not in {path.name for path in files} or len(files) < 2:

@@ -38,7 +38,7 @@ OF_THE_SITE = [
 
 
 def check(html: Path, root: Path = ROOT) -> list[Finding]:
-    """All findings in the site at `html`, whose sources are the repository at `root`."""
+    """All findings in the site at ``html``, whose sources are the repository at ``root``."""
     return check_pages(Site(html, root))
 
 

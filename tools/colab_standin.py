@@ -1,6 +1,6 @@
 """An environment that stands in for Colab: Colab's packages, and nothing of this project.
 
-It lives in `.venv-colab`, pinned by requirements.txt and made anew when that file changes.
+It lives in ``.venv-colab``, pinned by requirements.txt and made anew when that file changes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DROPPED = ("PYTHON", "JUPYTER", "IPYTHON", "VIRTUAL_ENV", "CONDA", "VITBOOK", "M
 
 
 def make_environment(root: Path) -> Path:
-    """Create or reuse `.venv-colab`, without vitbook. Returns its Python."""
+    """Create or reuse ``.venv-colab``, without vitbook. Returns its Python."""
     folder = root / ".venv-colab"
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     stamp = folder / "made-from.txt"
@@ -50,8 +50,8 @@ def child_environment(python: Path, scratch: Path) -> dict[str, str]:
     """The variables of a notebook's process: one thread, no user settings.
 
     Args:
-        python: the stand-in's Python.
-        scratch: a temporary folder for configuration files.
+        python: The stand-in's Python.
+        scratch: A temporary folder for configuration files.
     """
     kept = {key: text for key, text in os.environ.items() if not key.startswith(DROPPED)}
     return kept | {

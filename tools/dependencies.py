@@ -1,6 +1,6 @@
 """What outputs depend on: the modules that code reaches, and a hash of what each of them means.
 
-One closure for two users: a chapter is executed again when its digest changes (`chapter_digest`),
+One closure for two users: a chapter is executed again when its digest changes (``chapter_digest``),
 and a record is stale when its fingerprint does (experiments/machinery/fingerprint.py). Both go by
 meaning: comments, layout and docstrings of a module do not count, nor blanks in a record.
 """
@@ -27,7 +27,7 @@ class Packages:
     """First-party packages, and which of their modules a piece of code reaches.
 
     Args:
-        folders: the packages' folders; each is imported under its folder's name.
+        folders: The packages' folders; each is imported under its folder's name.
     """
 
     def __init__(self, folders: list[Path]):
@@ -40,7 +40,7 @@ class Packages:
         return path.relative_to(folder.parent).as_posix()
 
     def files_of(self, module: str) -> list[Path]:
-        """The files that importing `module` runs: the ``__init__`` of each package, and itself."""
+        """The files that importing ``module`` runs: each package's ``__init__``, and itself."""
         first, *rest = module.split(".")
         if first not in self.folders:
             return []
@@ -71,9 +71,9 @@ class Packages:
 
 
 def imports(tree: ast.AST, package: list[str] | None = None) -> set[str]:
-    """The modules that a tree names; relative ones seen from inside `package`.
+    """The modules that a tree names; relative ones seen from inside ``package``.
 
-    Of ``from a import b`` both ``a`` and ``a.b``: `b` may be a module.
+    Of ``from a import b`` both ``a`` and ``a.b``: ``b`` may be a module.
     """
     names: set[str] = set()
     for node in ast.walk(tree):
@@ -205,7 +205,7 @@ def belongs(path: Path, records: set[str]) -> bool:
 
 
 def chapter_digest(notebook: NotebookNode, folder: Path, sources: Sources) -> str:
-    """The digest of one chapter; `folder` is where its cells run.
+    """The digest of one chapter; ``folder`` is where its cells run.
 
     It covers the code cells, the modules they reach, the records they load, files beside the
     chapter that they name, the lock file and the Python version. Prose is not in it.

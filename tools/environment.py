@@ -127,7 +127,7 @@ def apt_install(*packages: str) -> bool:
 
 
 def pip_of(venv: Path, reuse: bool) -> list[str]:
-    """Make an empty virtual environment, or `reuse` the one there is. Returns the command that
+    """Make an empty virtual environment, or ``reuse`` the one there is. Returns the command that
     runs a pip for it."""
     python = str(venv / "bin/python")
     if reuse and works(python, "-m", "pip", "--version"):
@@ -178,7 +178,7 @@ def install(
 def ensure(root: Path, venv: Path, torch: str | None, verbose: bool = False) -> bool:
     """Make the environment unless it is as wanted; says whether there was anything to do.
 
-    Without a word on `torch`, what is there stays: the CPU build is chosen once.
+    Without a word on ``torch``, what is there stays: the CPU build is chosen once.
     """
     stamp = found(venv)
     torch = torch or stamp.get("torch", "default")

@@ -52,8 +52,8 @@ class Progress:
     """One bar over the cells that are run, with the chapters in work; or a line for each cell.
 
     Args:
-        chapters: those that will be run.
-        verbose: lines instead of the bar.
+        chapters: Those that will be run.
+        verbose: Lines instead of the bar.
     """
 
     def __init__(self, chapters: list[Chapter], verbose: bool):

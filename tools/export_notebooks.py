@@ -69,7 +69,7 @@ def _references(settings: Settings, targets: Targets, pages: dict) -> References
 
 
 def build_wheel(root: Path, folder: Path) -> None:
-    """Put the package's wheel into `folder`; the same sources give the same bytes."""
+    """Put the package's wheel into ``folder``; the same sources give the same bytes."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     if done.returncode:
@@ -77,10 +77,10 @@ def build_wheel(root: Path, folder: Path) -> None:
 
 
 def write(settings: Settings, site: Site) -> None:
-    """Fill the site's folder `notebooks`: every notebook, every script, and the package.
+    """Fill the site's folder ``notebooks``: every notebook, every script, and the package.
 
     Raises:
-        ValueError: a page holds what a notebook cannot show, or a target is missing.
+        ValueError: A page holds what a notebook cannot show, or a target is missing.
     """
     try:
         files = export(settings, site) | assignments(settings)

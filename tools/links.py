@@ -3,7 +3,7 @@
     python -m tools.links     the site in _build/html; fails when an address is gone
 
 Only a clear "not found" counts (404, 410, an unknown host). A server that refuses robots or is
-busy is reported and does not fail. It needs the network, so it runs weekly and not in `make test`.
+busy is reported and does not fail. It needs the network, so it runs weekly, not in ``make test``.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def tree_of(root: Path, folder: Path) -> str:
-    """Write all files of `folder` into the repository's store; the name of their tree."""
+    """Write all files of ``folder`` into the repository's store; the name of their tree."""
     with tempfile.TemporaryDirectory() as scratch:
         index = {**os.environ, "GIT_INDEX_FILE": str(Path(scratch) / "index")}
         place = ["git", f"--git-dir={git(root, 'rev-parse', '--absolute-git-dir')}"]
@@ -45,10 +45,10 @@ def published(root: Path, remote: str) -> str | None:
 
 
 def publish(root: Path, site: Path, tag: str, remote: str) -> str:
-    """Push `site` as the release `tag`. Returns the new commit.
+    """Push ``site`` as the release ``tag``. Returns the new commit.
 
     Raises:
-        ValueError: there is no site, its commit does not carry the tag, the release is published
+        ValueError: There is no site, its commit does not carry the tag, the release is published
             already, or git could not do its part.
     """
     if not (site / "index.html").is_file():

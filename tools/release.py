@@ -36,7 +36,7 @@ def check(root: Path, version: str) -> None:
     """Refuse what cannot be released.
 
     Raises:
-        ValueError: what is wrong, and what would be right.
+        ValueError: What is wrong, and what would be right.
     """
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise ValueError(f"a version has three numbers, like 0.2.0; got {version!r}")

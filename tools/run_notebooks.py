@@ -1,12 +1,12 @@
 """Prove the exported notebooks: run all of them where only their own first cell installed anything.
 
-They and the package are taken from `_build/html`, served on this machine under the address of the
+They and the package are taken from ``_build/html``, served on this machine under the address of the
 release, as the published branch would be.
 
     python -m tools.run_notebooks                 all notebooks and scripts
     python -m tools.run_notebooks 00_preview      only those
 
-In a stand-in for Colab (tools/colab_standin.py) the install cell runs once, and `pip freeze` must
+In a stand-in for Colab (tools/colab_standin.py) the install cell runs once, and ``pip freeze`` must
 then show our package more and nothing else. Each notebook runs in a kernel of its own, then the
 solutions it prints, then the same notebook as a Python script. Any error fails. What passed is not
 run again until a notebook, the package or the lock file changes (--force runs everything).
@@ -144,7 +144,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Serve `folder` on this machine; gives its address, with a trailing slash."""
+    """Serve ``folder`` on this machine; gives its address, with a trailing slash."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
@@ -152,7 +152,7 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def led_to(address: str, notebooks: dict, settings: Settings) -> dict:
-    """The notebooks with an install cell that asks `address` instead of the published release."""
+    """The notebooks with an install cell that asks ``address`` instead of the published release."""
     copies = {name: nbformat.from_dict(notebook) for name, notebook in notebooks.items()}
     for copy in copies.values():
         copy.cells[1].source = copy.cells[1].source.replace(settings.release_url, address)
@@ -163,10 +163,10 @@ def prove(root: Path, names: list[str], kinds: list[str], force: bool = False) -
     """Run what has changed since it last passed. Returns the reports of failures.
 
     Args:
-        root: the repository; its site is built.
-        names: notebooks by name; none means all.
+        root: The repository; its site is built.
+        names: Notebooks by name; none means all.
         kinds: "ipynb", "py", or both.
-        force: also run what passed before.
+        force: Also run what passed before.
     """
     settings = read_settings(root)
     site = root / "_build" / "html"

@@ -63,7 +63,11 @@ class Settings:
         return "main" if ".dev" in self.version else self.tag
 
     def source(self, document: str) -> Path:
-        """The Markdown file of a page. Raises FileNotFoundError where there is none."""
+        """The Markdown file of a page.
+
+        Raises:
+            FileNotFoundError: There is none.
+        """
         path = self.book / f"{document}.md"
         if not path.is_file():
             raise FileNotFoundError(f"_toc.yml lists {document}, but there is no {path.name}")
@@ -79,10 +83,11 @@ class Settings:
 
 
 def read_settings(root: Path) -> Settings:
-    """Read `_config.yml` and `_toc.yml` of the book at `root`.
+    """Read ``_config.yml`` and ``_toc.yml`` of the book at ``root``.
 
-    The repository's address is `url` under `repository:`. The site's address is `html: baseurl:`;
-    without it, the GitHub Pages address of the repository. The version stands in pyproject.toml.
+    The repository's address is ``url`` under ``repository:``. The site's address is
+    ``html: baseurl:``; without it, the GitHub Pages address of the repository. The version stands
+    in pyproject.toml.
     """
     root = root.resolve()
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))

@@ -66,7 +66,7 @@ class Memory:
 
 @dataclass(eq=False)
 class Page:
-    """One HTML file; `name` is its path inside the site. It is read once."""
+    """One HTML file; ``name`` is its path inside the site. It is read once."""
 
     name: str
     path: Path
@@ -123,7 +123,7 @@ class Page:
         return bool(self.cells) and number.isdigit()
 
     def texts(self, *, skip: tuple[str, ...] = ()) -> Iterator[tuple[Tag, str]]:
-        """(parent, text) of each text node a reader sees, outside the elements in `skip`."""
+        """(parent, text) of each text node a reader sees, outside the elements in ``skip``."""
         hidden = {"script", "style", "template", "noscript", "head"} | set(skip)
         return visible_texts(self.soup.body or self.soup, hidden)
 
@@ -175,7 +175,7 @@ def _within(page: Page, class_: str, sign: str) -> dict[str, str]:
 
 
 def visible_texts(tag: Tag, hidden: set[str]) -> Iterator[tuple[Tag, str]]:
-    """(parent, text) of each text below `tag`; elements named in `hidden` are not entered."""
+    """(parent, text) of each text below ``tag``; elements named in ``hidden`` are not entered."""
     for child in tag.children:
         if not isinstance(child, Tag):
             if child.strip():

@@ -190,7 +190,11 @@ def read_cases(source: Path | str | io.BytesIO) -> Assignment:
 
 
 def from_parts(words: bytes, tensors: bytes) -> Assignment:
-    """The other way from :func:`to_parts`. Raises ValueError, KeyError or TypeError if damaged."""
+    """The other way from :func:`to_parts`.
+
+    Raises:
+        ValueError, KeyError, TypeError: They are damaged.
+    """
     data, loaded = json.loads(words), load(tensors)
     if data.get("format") != FORMAT:
         raise ValueError(f"these cases have the format {data.get('format')!r}, not {FORMAT}")
@@ -210,7 +214,11 @@ def to_text(assignment: Assignment) -> str:
 
 
 def from_text(text: str) -> Assignment:
-    """The other way from :func:`to_text`. Raises ValueError when the text was changed."""
+    """The other way from :func:`to_text`.
+
+    Raises:
+        ValueError: The text was changed.
+    """
     try:
         return read_cases(io.BytesIO(base64.b85decode("".join(text.split()))))
     except (ValueError, binascii.Error) as error:

@@ -156,7 +156,7 @@ def check_einsum_attention(trial: Trial, attend):
 
 
 class _FindCopies(TorchDispatchMode):
-    """While active: which of some tensors an operator repeats `times` times in new memory."""
+    """While active: which of some tensors an operator repeats ``times`` times in new memory."""
 
     def __init__(self, times: int, **tensors):
         super().__init__()

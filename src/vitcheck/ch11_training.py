@@ -267,7 +267,7 @@ class _Watched(torch.optim.SGD):
 def check_training_loop(trial: Trial, fit):
     """Exercise "Mend the loop": fit(model, optimizer, images, labels, test, epochs) -> accuracy.
 
-    `test` is a pair (images, labels); what is returned is the accuracy on it after the last epoch.
+    ``test`` is a pair (images, labels); the accuracy on it after the last epoch is returned.
     """
     n, epochs = 24, 6
     labels = torch.randint(3, (n,), generator=trial.generator)

@@ -39,8 +39,8 @@ class Trial:
     """One run of one check: the present stage, inputs drawn for this run, and the questions.
 
     Args:
-        what: the thing that is checked, as the exercise calls it.
-        seed: decides the inputs.
+        what: The thing that is checked, as the exercise calls it.
+        seed: Decides the inputs.
     """
 
     def __init__(self, what: str, seed: int):
@@ -136,13 +136,13 @@ class Trial:
         happens to give the same.
 
         Args:
-            got: the learner's answer, a tensor or a number.
-            want: the right one, of the same kind.
-            mistakes: question -> what the mistake gives (or a list of such values, where several
+            got: The learner's answer, a tensor or a number.
+            want: The right one, of the same kind.
+            mistakes: Question -> what the mistake gives (or a list of such values, where several
                 slips deserve the same question). A mistake of another shape never fits.
-            otherwise: the question for all other wrong answers.
-            tolerance: absolute and relative at once, for the right answer and the mistakes alike.
-            name: what the messages about shape and type call the answer.
+            otherwise: The question for all other wrong answers.
+            tolerance: Absolute and relative at once, for the right answer and the mistakes alike.
+            name: What the messages about shape and type call the answer.
         """
         if isinstance(want, Tensor):
             exact = None if want.is_floating_point() else want.dtype
@@ -210,8 +210,8 @@ def staged(what: str, *, ok: str) -> Callable[[Callable[..., None]], Callable[..
     the learner's own traceback.
 
     Args:
-        what: the thing that is checked, as the exercise calls it ("causal_mask").
-        ok: what is now known to hold, in a few words.
+        what: The thing that is checked, as the exercise calls it ("causal_mask").
+        ok: What is now known to hold, in a few words.
     """
 
     def decorate(check: Callable[..., None]) -> Callable[..., None]:

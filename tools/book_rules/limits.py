@@ -16,7 +16,7 @@ STILL = "tools/book_rules/still_too_long.txt"
 def limits(book: Book) -> Iterator[Finding]:
     """A chapter, like a page that goes deeper, keeps the limits.
 
-    What does not do so yet is listed in `STILL`. The list only becomes shorter: what it names and
+    What does not do so yet is listed in ``STILL``. The list only becomes shorter: what it names and
     what keeps the limit by now has to be taken out.
     """
     path = book.root / STILL

@@ -47,7 +47,7 @@ def typed_numbers(book: Book) -> Iterator[Finding]:
     """A decimal number or a percentage in prose comes from a cell, through glue.
 
     Numbers that no cell could compute are listed on the page that needs them, in a comment:
-    `% typed numbers: 28.4, 41.8 %`.
+    ``% typed numbers: 28.4, 41.8 %``.
     """
     for chapter in book.chapters:
         texts = [item for item in chapter.items if item.kind in {"text", "heading"}]
@@ -130,10 +130,10 @@ def _blank(match: re.Match) -> str:
 
 
 def _chapter_blank(match: re.Match) -> str:
-    """Links keep their words: `chapter 12 <page>` is typed as well."""
+    """Links keep their words: ``chapter 12 <page>`` is typed as well."""
     return _blank(match) if match["name"] in {None, "chapter"} else match["content"]
 
 
 def _line(item: Item, text: str, at: int) -> int:
-    """The line of the place `at` in `text`, which has as many lines as the item."""
+    """The line of the place ``at`` in ``text``, which has as many lines as the item."""
     return item.line + text.count("\n", 0, at)

@@ -106,7 +106,7 @@ class Book:
 
 
 def read_book(root: Path) -> Book:
-    """Read every page that `_toc.yml` lists."""
+    """Read every page that ``_toc.yml`` lists."""
     folder = root / safe_load((root / "_config.yml").read_text())["repository"]["path_to_book"]
     names = toc_files(safe_load((root / "_toc.yml").read_text()))
     return Book(root, [read_chapter(name, folder / f"{name}.md") for name in names])

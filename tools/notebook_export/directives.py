@@ -1,6 +1,6 @@
 """What each directive becomes: plain Markdown that Colab, JupyterLab and GitHub all show.
 
-Every function takes the directive and the `Writer` that turns what is nested in it into Markdown.
+Every function takes the directive and the ``Writer`` that turns what is nested in it into Markdown.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def table(directive: Directive, writer: Writer) -> str:
 
 
 def list_table(directive: Directive, writer: Writer) -> str:
-    """Rows are `* - cell`, further cells `  - cell`, longer cells are indented below them."""
+    """Rows are ``* - cell``, further cells ``  - cell``, longer cells are indented below them."""
     rows: list[list[str]] = []
     for line in directive.text.splitlines():
         if match := re.match(r"^(?P<row>[*-]\s+)?(?P<lead>\s*)-(?:\s+(?P<cell>.*))?$", line):

@@ -69,8 +69,8 @@ if missing:
 class Exporter:
     """Writes the cells of one page.
 
-    Top-level directives are either cells (`code-cell`), gates around cells (exercises and
-    solutions) or plain Markdown; `blocks` and `text` serve the directives that nest others.
+    Top-level directives are either cells (``code-cell``), gates around cells (exercises and
+    solutions) or plain Markdown; ``blocks`` and ``text`` serve the directives that nest others.
     """
 
     def __init__(self, page: Page, links: PageLinks) -> None:

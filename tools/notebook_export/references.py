@@ -1,4 +1,4 @@
-"""Author-year citations, as `references.bib` has them."""
+"""Author-year citations, as ``references.bib`` has them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class References:
     """The entries of the book's .bib files.
 
     Args:
-        files: the .bib files.
-        page: the built page that lists them, or None where the book has none.
-        url: that page's address.
+        files: The .bib files.
+        page: The built page that lists them, or None where the book has none.
+        url: That page's address.
     """
 
     def __init__(self, files: list[Path], page: Page | None, url: str) -> None:
@@ -28,7 +28,11 @@ class References:
         self._anchors = page.anchors if page else set()
 
     def cite(self, keys: str, *, textual: bool = False) -> str:
-        """Markdown for one {cite} role. Raises KeyError for a key that no file has."""
+        """Markdown for one {cite} role.
+
+        Raises:
+            KeyError: No file has such a key.
+        """
         cited = []
         for key in (key.strip() for key in keys.split(",")):
             if key not in self.entries:

@@ -18,10 +18,10 @@ class PageLinks:
     """Resolves the inline syntax of one page against the built site.
 
     Args:
-        settings: the book's settings.
-        site: what the built site knows.
-        references: the book's literature.
-        document: the page's name in the table of contents.
+        settings: The book's settings.
+        site: What the built site knows.
+        references: The book's literature.
+        document: The page's name in the table of contents.
     """
 
     def __init__(
@@ -41,7 +41,11 @@ class PageLinks:
         )
 
     def role(self, name: str, content: str) -> str:
-        """Markdown for one role. Raises KeyError for a role that is not known here."""
+        """Markdown for one role.
+
+        Raises:
+            KeyError: The role is not known here.
+        """
         text, target = split_target(content)
         match name:
             case "glue:text":
@@ -140,7 +144,7 @@ class PageLinks:
 
 
 def split_target(content: str) -> tuple[str, str]:
-    """("text", "target") of `text <target>`; an empty text where there is only a target."""
+    """("text", "target") of ``text <target>``; an empty text where there is only a target."""
     if content.endswith(">") and " <" in content:
         text, _, target = content[:-1].rpartition(" <")
         return text, target
@@ -152,7 +156,7 @@ def markdown_link(text: str, title: str, url: str) -> str:
 
 
 def _numbered(text: str, number: str) -> str:
-    """Fill the number into an explicit text such as `Figure %s` or `Figure {number}`."""
+    """Fill the number into an explicit text such as ``Figure %s`` or ``Figure {number}``."""
     bare = number.rpartition(" ")[2]
     return text.replace("%s", bare).replace("{number}", bare)
 

@@ -17,8 +17,8 @@ class Targets:
     """What the notebooks point at: the pages of the built site, and the values their runs glued.
 
     Args:
-        site: the built site.
-        base_url: the address it will have, with a trailing slash.
+        site: The built site.
+        base_url: The address it will have, with a trailing slash.
     """
 
     def __init__(self, site: Site, base_url: str) -> None:
@@ -26,7 +26,7 @@ class Targets:
         self.executed = site.html.parent / "jupyter_execute"
 
     def page(self, uri: str) -> Page:
-        """The page behind an address such as `book/index.html`."""
+        """The page behind an address such as ``book/index.html``."""
         if uri not in self.site.pages:
             raise KeyError(f"the built site has no {uri}: build the book first")
         return self.site.pages[uri]
@@ -74,7 +74,7 @@ class Targets:
         raise KeyError(f"no built page has an equation labelled {label}")
 
     def glued(self, document: str, name: str, spec: str) -> str:
-        """A value glued by the run of `document`, formatted as the page shows it."""
+        """A value glued by the run of ``document``, formatted as the page shows it."""
         path = self.executed / f"{document}.glue.json"
         values = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         if name not in values:

@@ -13,8 +13,10 @@ from .reader import Directive
 def included(directive: Directive) -> tuple[str, dict]:
     """The code, and the directive's options as Sphinx reads them.
 
-    Raises KeyError for an option that Sphinx does not know, ValueError for an object that the file
-    does not hold, OSError for a missing file.
+    Raises:
+        KeyError: Sphinx does not know an option.
+        ValueError: The file does not hold the object.
+        OSError: The file is missing.
     """
     path = (directive.path.parent / directive.argument).resolve()
     spec: Any = LiteralInclude.option_spec

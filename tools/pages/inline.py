@@ -1,7 +1,7 @@
 """Roles, links and math inside a stretch of Markdown text.
 
 One scanner finds what matters in order, so that a role inside a code span, or a dollar inside
-code, is left alone. What each piece becomes is decided by the `Inline` object that is passed in.
+code, is left alone. What each piece becomes is decided by the ``Inline`` object that is passed in.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Inline:
 
 
 def translate(text: str, inline: Inline, path: Path, line: int) -> str:
-    """Return `text` with its MyST syntax as plain Markdown; labels and comments are dropped."""
+    """Return ``text`` with its MyST syntax as plain Markdown; labels and comments are dropped."""
 
     def replace(match: re.Match) -> str:
         try:
@@ -101,14 +101,14 @@ def _piece(match: re.Match, inline: Inline) -> str:
 
 
 def display_math(tex: str, number: str = "") -> str:
-    """Block math for a notebook, on lines of its own; `number` is the book's, such as "(3)"."""
+    """Block math for a notebook, on lines of its own; ``number`` is the book's, such as "(3)"."""
     tex = re.sub(r"(?<!\\)%.*", "", tex).strip("\n")
     tag = rf" \tag{{{number.strip('()')}}}" if number else ""
     return f"$$\n{tex.strip()}{tag}\n$$"
 
 
 def one_line_math(markdown: str) -> str:
-    """Join block math into single lines: inside a quote, the `>` marks would enter the formula."""
+    """Join block math into single lines: in a quote, the ``>`` marks would enter the formula."""
     return re.sub(
         r"\$\$\n(.+?)\n[ ]*\$\$",
         lambda match: "$$" + " ".join(match[1].split()) + "$$",

@@ -27,7 +27,7 @@ NUMBER = re.compile(r"(?P<number>-?\d+(\.\d+)?)(\s*\+-\s*(?P<within>\d+(\.\d+)?)
 
 @dataclass(frozen=True)
 class Prediction:
-    """One prediction. `answer` is empty where any words will do."""
+    """One prediction. ``answer`` is empty where any words will do."""
 
     id: str
     question: tuple[str, ...]  # lines
@@ -53,7 +53,11 @@ class Prediction:
 
 
 def read_prediction(id_: str, options: Mapping[str, str], body: Sequence[str]) -> Prediction:
-    """Read the parts of a prediction. Raises ValueError with what is wrong."""
+    """Read the parts of a prediction.
+
+    Raises:
+        ValueError: Something is wrong; the message says what.
+    """
     id_ = id_.strip()
     if not ID.fullmatch(id_):
         raise ValueError(f"the prediction's id {id_!r} is not lower-case words joined by hyphens")

@@ -26,7 +26,7 @@ class PageError(ValueError):
 
 @dataclass(frozen=True)
 class Text:
-    """Markdown without fences. `line` is its first line in the file, counted from 1."""
+    """Markdown without fences. ``line`` is its first line in the file, counted from 1."""
 
     line: int
     text: str
@@ -42,7 +42,7 @@ class Fence:
 
 @dataclass(frozen=True)
 class Directive:
-    """```` ```{name} argument ```` with its options; `body` still holds the nested source."""
+    """```` ```{name} argument ```` with its options; ``body`` still holds the nested source."""
 
     path: Path
     line: int
@@ -79,7 +79,11 @@ class Page:
 
 
 def read_page(path: Path) -> Page:
-    """Read one MyST file. Raises PageError for an open fence or front matter."""
+    """Read one MyST file.
+
+    Raises:
+        PageError: A fence or the front matter is never closed.
+    """
     lines = path.read_text(encoding="utf-8").splitlines()
     metadata: dict = {}
     start = 0
@@ -93,7 +97,7 @@ def read_page(path: Path) -> Page:
 
 
 def read_blocks(lines: list[str], path: Path, first_line: int) -> list[Block]:
-    """Split lines into text, fences and directives. `first_line` numbers `lines[0]`."""
+    """Split lines into text, fences and directives. ``first_line`` numbers ``lines[0]``."""
     blocks: list[Block] = []
     text_start = at = 0
 
@@ -150,7 +154,7 @@ def _fenced(
 
 
 def _options(body: list[str], path: Path, line: int) -> tuple[dict[str, str], int]:
-    """Options stand first, as `:key: value` lines or as YAML between `---` lines."""
+    """Options stand first, as ``:key: value`` lines or as YAML between ``---`` lines."""
     if body and body[0].strip() == "---":
         closing = next((i for i, text in enumerate(body[1:], 1) if text.strip() == "---"), None)
         if closing is None:

@@ -93,7 +93,7 @@ def is_external(address: str) -> bool:
 
 
 def local_path(site: Site, base: str, address: str) -> Path | None:
-    """The file behind a relative address seen from the file named `base`; None for others."""
+    """The file behind a relative address seen from the file named ``base``; None for others."""
     parts = urlsplit(address)
     if parts.scheme or parts.netloc or address.startswith("#"):
         return None
