@@ -25,7 +25,7 @@ class SmallCNN(nn.Module):
             if i:
                 layers.append(nn.MaxPool2d(2))
             conv = nn.Conv2d(before, require.whole(f"widths[{i}]", after), 3, padding=1, bias=False)
-            layers += [conv, nn.BatchNorm2d(after), nn.ReLU()]
+            layers += [conv, nn.BatchNorm2d(after), nn.ReLU()]  # type: ignore[list-item]
             before = after
         if not layers:
             raise ValueError("widths must name at least one convolution, got none")
