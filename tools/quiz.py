@@ -32,7 +32,7 @@ NAME = "Practice: answers are public"
 
 @dataclass(frozen=True)
 class Item:
-    """One question. With `choices` one of them is the answer; with `number`, a number is."""
+    """One question. With ``choices`` one of them is the answer; with ``number``, a number is."""
 
     id: str
     page: str  # its title
@@ -177,8 +177,8 @@ def _responses(entry: Xml.Element, shown: Xml.Element, item: Item) -> None:
         equal = Xml.SubElement(condition, "varequal", respident="response1")
         equal.text = str(item.choices.index(item.answer))
     else:
-        number, within = float(item.number), float(item.within)
-        for edge, value in (("vargte", number - within), ("varlte", number + within)):
+        middle, within = float(item.number), float(item.within)
+        for edge, value in (("vargte", middle - within), ("varlte", middle + within)):
             Xml.SubElement(condition, edge, respident="response1").text = f"{value:g}"
     Xml.SubElement(right, "setvar", action="Set", varname="SCORE").text = "100"
 

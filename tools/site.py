@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import bs4
 from bs4 import BeautifulSoup, Tag
@@ -38,12 +39,13 @@ class Memory:
     """Facts of pages from the last time; without a file they are forgotten with the process.
 
     Args:
-        file: where they are kept.
-        code: what reads facts; when a byte of it changes, nothing is known any more.
+        file: Where they are kept.
+        code: What reads facts; when a byte of it changes, nothing is known any more.
     """
 
     def __init__(self, file: Path | None = None, code: list[Path] = LOOKS) -> None:
-        self.file, self.used = file, {}
+        self.file = file
+        self.used: dict[str, dict] = {}
         whole = hashlib.sha256(f"{sys.version} {bs4.__version__}".encode())
         for path in code:
             whole.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -84,8 +86,8 @@ class Page:
     def facts(self) -> dict:
         return self.memory.of(self.name, self.content)
 
-    def fact(self, find: Callable[[Page], list | dict | bool]):
-        """What `find` says of this page. It looks at nothing but the page, and its answer can be
+    def fact(self, find: Callable[[Page], list | dict | bool]) -> Any:
+        """What ``find`` says of this page. It looks at nothing but the page, and its answer can be
         written as JSON."""
         name = f"{find.__module__}.{find.__qualname__}"
         if name not in self.facts:
@@ -135,9 +137,9 @@ class Site:
     """All pages under one folder.
 
     Args:
-        html: the folder, `_build/html`.
-        root: the repository, which launch buttons and source links point into.
-        memory: what is known of the pages already; by default nothing.
+        html: The folder, ``_build/html``.
+        root: The repository, which launch buttons and source links point into.
+        memory: What is known of the pages already; by default nothing.
     """
 
     def __init__(self, html: Path, root: Path, memory: Memory | None = None) -> None:
