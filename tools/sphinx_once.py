@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 
 @contextmanager
@@ -54,14 +55,15 @@ class Colours:
     """
 
     def __init__(self, file: Path, highlight: Callable) -> None:
-        self.file, self._highlight, self.used = file, highlight, {}
+        self.file, self._highlight = file, highlight
+        self.used: dict[str, str] = {}
         self.versions = [version("pygments"), version("ipython")]
         try:
             self.known = json.loads(file.read_text("utf8")) if file.is_file() else {}
         except ValueError:  # half written
             self.known = {}
 
-    def highlight(self, code: str, lexer, formatter) -> str:
+    def highlight(self, code: str, lexer: Any, formatter: Any) -> str:
         """What `highlight(code, lexer, formatter)` returns; what it raises is raised each time."""
         parts = [(type(part), part.options) for part in (lexer, *lexer.filters, formatter)]
         key = hashlib.sha256(repr((self.versions, parts, code)).encode()).hexdigest()
