@@ -1,0 +1,106 @@
+"""Windows and linear attention: the weights of the usual layer, and less to compute."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from vitbook.attention import MultiHeadSelfAttention
+from vitbook.cheaper import LinearAttention, WindowAttention, window_mask
+from vitbook.cost import count_multiplies
+from vitbook.vit import VisionTransformer
+
+B, D, h = 2, 8, 2
+SIZES = {"embed_dim": D, "num_heads": h}
+
+
+def same_weights(layer):
+    plain = MultiHeadSelfAttention(**SIZES)
+    for p in plain.parameters():
+        torch.nn.init.normal_(p)
+    layer.load_state_dict(plain.state_dict())
+    return plain
+
+
+def test_the_mask_of_a_small_grid_by_hand():
+    mask = window_mask((2, 4), 2)  # patches 0 1 2 3 / 4 5 6 7, two windows
+    assert mask.shape == (9, 9)
+    assert mask[0].all()
+    assert mask[:, 0].all()
+    friends = [set(row.nonzero()[:, 0].tolist()) for row in mask[1:, 1:]]
+    assert (
+        friends == [{0, 1, 4, 5}] * 2 + [{2, 3, 6, 7}] * 2 + [{0, 1, 4, 5}] * 2 + [{2, 3, 6, 7}] * 2
+    )
+
+
+@pytest.mark.parametrize("num_prefix", [0, 1, 2])
+def test_windows_are_attention_with_the_mask_of_windows(num_prefix):
+    grid = (4, 6)
+    layer = WindowAttention(**SIZES, grid=grid, window=2, num_prefix=num_prefix)
+    plain, x = same_weights(layer), torch.randn(B, num_prefix + 24, D)
+    assert_close(layer(x), plain(x, window_mask(grid, 2, num_prefix=num_prefix)))
+
+
+def test_one_window_as_large_as_the_grid_is_attention():
+    layer = WindowAttention(**SIZES, grid=(3, 3), window=3)
+    plain, x = same_weights(layer), torch.randn(B, 10, D)
+    assert_close(layer(x), plain(x))
+
+
+def test_linear_attention_is_the_explicit_average_with_its_kernel():
+    layer, x = LinearAttention(**SIZES), torch.randn(B, 5, D)
+    q, k, v = layer.project(x)
+    weights = (torch.nn.functional.elu(q) + 1) @ (torch.nn.functional.elu(k) + 1).mT
+    weights = weights / weights.sum(dim=-1, keepdim=True)  # (B, h, N, N)
+    out = (weights @ v).transpose(1, 2).reshape(B, 5, D)
+    assert_close(layer(x), layer.proj(out))
+
+
+def test_windows_and_linear_attention_multiply_as_derived():
+    N, d, window = 145, D // h, 4
+    x = torch.randn(1, N, D)
+    layer = WindowAttention(**SIZES, grid=(12, 12), window=window)
+    per_patch = window * window + 1  # keys
+    assert count_multiplies(layer, x) == 4 * N * D * D + 2 * D * (144 * per_patch + N)
+    linear = count_multiplies(LinearAttention(**SIZES), x)
+    assert linear == 4 * N * D * D + 2 * N * D * d + N * D
+
+
+@pytest.mark.parametrize(
+    "layer", [LinearAttention, partial(WindowAttention, grid=(4, 4), window=2)]
+)
+def test_a_trained_state_dict_fits(layer):
+    sizes = {"image_size": 8, "patch_size": 2, "in_channels": 1, "num_classes": 3, "depth": 2}
+    plain = VisionTransformer(**sizes, **SIZES)
+    other = VisionTransformer(**sizes, **SIZES, attn_layer=layer)
+    other.load_state_dict(plain.state_dict())
+    assert other(torch.randn(B, 1, 8, 8)).shape == (B, 3)
+
+
+BAD_INPUT = [
+    (lambda: window_mask((4, 6), 4), ValueError, "window must divide the grid 4 x 6, got 4"),
+    (lambda: window_mask((4, 6), 0), ValueError, "window must be at least 1"),
+    (
+        lambda: WindowAttention(**SIZES, grid=(4, 4), window=2, num_prefix=-1),
+        ValueError,
+        "num_prefix must be at least 0",
+    ),
+    (
+        lambda: WindowAttention(**SIZES, grid=(4, 4), window=2)(torch.randn(1, 16, D)),
+        ValueError,
+        "x must hold 17 tokens",
+    ),
+    (
+        lambda: LinearAttention(**SIZES)(torch.randn(1, 4, D), torch.ones(4, 4) > 0),
+        ValueError,
+        "mask must be None",
+    ),
+    (lambda: LinearAttention(**SIZES)(torch.randn(1, 4, D + 1)), ValueError, "the width embed_dim"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "says"), BAD_INPUT)
+def test_bad_input_is_refused_by_a_sentence(call, error, says):
+    with pytest.raises(error, match=says):
+        call()
