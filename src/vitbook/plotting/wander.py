@@ -22,6 +22,7 @@ from vitbook.plotting.colormaps import ATTENTION
 TOP = 0.62  # how far up the colour scale the maps go, so that the image stays visible on them
 QUERY = (31, 95, 204, 255)
 STYLE = """
+.vitbook-figure.vb-wander { width: auto; max-width: 46rem; }
 .vb-wander .stage { background: #fff; color: #1b2330; border-radius: 0.5rem; padding: 0.6rem; }
 .vb-wander .row { display: grid; gap: 0.5rem; margin: 0 0 0.6rem;
   grid-template-columns: repeat(auto-fit, minmax(5.2rem, 1fr)); }
