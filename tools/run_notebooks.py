@@ -5,6 +5,7 @@ release, as the published branch would be.
 
     python -m tools.run_notebooks                 all notebooks and scripts
     python -m tools.run_notebooks 00_preview      only those
+    python -m tools.run_notebooks --kind imports  only what they import, and the records they load
 
 In a stand-in for Colab (tools/colab_standin.py) the install cell runs once, and ``pip freeze`` must
 then show our package more and nothing else. Each notebook runs in a kernel of its own, then the
@@ -15,6 +16,7 @@ run again until a notebook, the package or the lock file changes (--force runs e
 from __future__ import annotations
 
 import argparse
+import ast
 import hashlib
 import json
 import os
@@ -38,6 +40,7 @@ from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
 
 from tools import colab_standin as standin
+from tools.dependencies import cell_tree, loaded_records
 from tools.notebook_export.notebook import SOLUTION
 from tools.settings import Settings, read_settings
 
@@ -116,6 +119,34 @@ def run_script(script: str, name: str, python: Path, scratch: Path, env: dict) -
     return f"FAILED {name}.py\n{done.stderr}" if done.returncode else None
 
 
+def run_imports(notebooks: dict, python: Path, scratch: Path, env: dict) -> str | None:
+    """Let one process import what each notebook imports, in its solutions too, and load the records
+    that it loads. Returns a report of the first failure, or None."""
+    lines = []
+    for name, notebook in notebooks.items():
+        lines.append(f"print({name!r}, flush=True)")
+        for code in [*(c.source for c in notebook.cells[2:] if is_code(c)), *solutions(notebook)]:
+            tree = cell_tree(code)
+            lines += map(ast.unparse, filter(is_import, ast.walk(tree)))
+            lines += (f"load_record({record!r})" for record in sorted(loaded_records(tree) or ()))
+    path = Path(tempfile.mkdtemp(dir=scratch)) / "imports.py"
+    path.write_text("from vitbook.records import load_record\n" + "\n".join(lines))
+    command = [str(python), str(path)]
+    done = subprocess.run(command, cwd=path.parent, env=env, capture_output=True, text=True)
+    last = done.stdout.split()[-1:]
+    return f"FAILED {last}, its imports or records\n{done.stderr}" if done.returncode else None
+
+
+def is_code(cell: nbformat.NotebookNode) -> bool:
+    return cell.cell_type == "code"
+
+
+def is_import(node: ast.AST) -> bool:
+    return isinstance(node, ast.Import) or (
+        isinstance(node, ast.ImportFrom) and node.module != "__future__"
+    )
+
+
 def install_as_a_reader_would(
     notebooks: dict, python: Path, scratch: Path, env: dict
 ) -> str | None:
@@ -165,7 +196,7 @@ def prove(root: Path, names: list[str], kinds: list[str], force: bool = False) -
     Args:
         root: The repository; its site is built.
         names: Notebooks by name; none means all.
-        kinds: "ipynb", "py", or both.
+        kinds: "ipynb", "py" (whole), "imports", or several of them.
         force: Also run what passed before.
     """
     settings = read_settings(root)
@@ -179,10 +210,11 @@ def prove(root: Path, names: list[str], kinds: list[str], force: bool = False) -
         return [f"no such notebook under {site / 'notebooks'}: run make book first"]
     python = standin.make_environment(root)
     passed = Passed(root, python)
-    files = [(name, kind) for kind in kinds for name in notebooks]
+    whole = [kind for kind in kinds if kind != "imports"]
+    files = [(name, kind) for kind in whole for name in notebooks]
     todo = [file for file in files if force or not passed.has(file, notebooks[file[0]])]
     print(f"{len(todo)} of {len(files)} files to run", flush=True)
-    if not todo:
+    if not todo and whole == kinds:
         return []
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
@@ -211,6 +243,8 @@ def prove(root: Path, names: list[str], kinds: list[str], force: bool = False) -
 
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             reports = [report for report in pool.map(one, todo) if report]
+        if whole != kinds and (report := run_imports(notebooks, python, scratch, env)):
+            reports.append(report)
         if standin.freeze(python) != installed:
             reports.append("a notebook changed what is installed")
         standin.uninstall(python)
@@ -254,7 +288,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("names", nargs="*", help="notebooks, by name; default: all")
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
-    parser.add_argument("--kind", choices=["ipynb", "py"], help="only notebooks or only scripts")
+    parser.add_argument("--kind", choices=["ipynb", "py", "imports"], help="only these")
     parser.add_argument("--force", action="store_true", help="also what passed before")
     options = parser.parse_args(arguments)
     kinds = [options.kind] if options.kind else ["ipynb", "py"]

@@ -4,6 +4,7 @@ Every page is opened three times: light, dark, and as wide as a phone. Folded bl
 first, so that nothing hides from the tests.
 """
 
+import ast
 import gzip
 import os
 import re
@@ -13,17 +14,22 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from zipfile import ZipFile
 
 import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from nbformat.v4 import new_notebook
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
+from tools.chapters import Store, find_chapters
 from tools.check_site import check
+from tools.dependencies import cell_tree, is_file_beside
 from tools.export_notebooks import build_wheel
-from tools.run_notebooks import prove
+from tools.notebook_export.notebook import SOLUTION
+from tools.run_notebooks import is_code, prove, solutions
 from tools.settings import read_settings
-from tools.site import Site
+from tools.site import Memory, Site
 from tools.site_checks.weight import LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,7 +72,7 @@ def test_the_package_beside_the_notebooks_is_that_of_this_build(built, tmp_path)
 
 
 def test_every_link_of_a_notebook_leads_to_something_that_exists(built):
-    site, dead = Site(HTML, ROOT), []
+    site, dead = Site(HTML, ROOT, Memory(ROOT / "_build" / "site-facts.json")), []
     at_tag = re.compile(rf"{re.escape(SETTINGS.repository)}/(?:blob|raw)/{SETTINGS.commit}/(.+)")
     for path in sorted((HTML / "notebooks").glob("*.ipynb")):
         cells = nbformat.read(path, as_version=4).cells
@@ -82,6 +88,63 @@ def test_every_link_of_a_notebook_leads_to_something_that_exists(built):
     assert dead == []
 
 
+def test_the_package_holds_every_file_that_the_pages_were_run_with(built):
+    with ZipFile(HTML / "notebooks" / SETTINGS.wheel) as wheel:
+        packed = set(wheel.namelist())
+    files = [path for name in ("vitbook", "vitcheck") for path in (ROOT / "src" / name).rglob("*")]
+    sources = [path for path in files if path.is_file() and "__pycache__" not in path.parts]
+    names = {path.relative_to(ROOT / "src").as_posix() for path in sources}
+    assert len(names) > 50
+    assert names <= packed
+
+
+@pytest.fixture(scope="module")
+def chapters(built):
+    return find_chapters(ROOT, [])
+
+
+def test_each_notebook_holds_the_very_cells_that_this_build_ran(chapters):
+    """So `make test` need not run them all again: what they import, and a few of them, will do."""
+    store = Store(ROOT / "_build" / ".jupyter_cache")
+    for chapter in chapters:
+        assert store.is_fresh(chapter), chapter.name
+        ran = [cell.source.strip("\n") for cell in chapter.cells]
+        assert without_install_cell(chapter) == ran, chapter.name
+        for cell in ran:  # a notebook has no folder of its own to read from
+            named = (node.value for node in ast.walk(cell_tree(cell)) if hasattr(node, "value"))
+            assert not any(is_file_beside(chapter.path.parent, text) for text in named)
+
+
+def without_install_cell(chapter):
+    """The code of an exported notebook, its cells and the solutions it prints, in their order."""
+    path = HTML / "notebooks" / f"{chapter.path.stem}.ipynb"
+    first, *cells = [c for c in nbformat.read(path, as_version=4).cells if is_code(c) or solves(c)]
+    assert "find_spec" in first.source
+    return [
+        code
+        for cell in cells
+        for code in ([cell.source] if is_code(cell) else solutions(new_notebook(cells=[cell])))
+    ]
+
+
+def solves(cell):
+    return SOLUTION in cell.metadata.get("tags", [])
+
+
+def test_every_notebook_finds_what_it_imports_and_loads_where_only_its_first_cell_ran(built):
+    assert prove(ROOT, names=[], kinds=["imports"]) == []
+
+
+@pytest.mark.timeout(1800)
+def test_the_quickest_notebooks_run_where_only_their_first_cell_installed_anything(chapters):
+    store = Store(ROOT / "_build" / ".jupyter_cache")
+    asking = [chapter for chapter in chapters if "{solution-start}" in chapter.path.read_text()]
+    names = [chapter.path.stem for chapter in sorted(asking, key=store.seconds)[:3]]
+    assert len(names) == 3
+    assert prove(ROOT, names=names, kinds=["ipynb"]) == []
+
+
+@pytest.mark.deep
 @pytest.mark.timeout(1800)
 def test_every_notebook_runs_where_only_its_first_cell_installed_anything(built):
     assert prove(ROOT, names=[], kinds=["ipynb"]) == []

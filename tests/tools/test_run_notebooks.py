@@ -14,6 +14,7 @@ from tools.run_notebooks import (
     Passed,
     install_as_a_reader_would,
     led_to,
+    run_imports,
     run_notebook,
     run_script,
     served,
@@ -51,6 +52,24 @@ def test_the_proof_of_a_script_shows_its_traceback(tmp_path):
     report = run_script("1 / 0", "bad", python, tmp_path, {})
     assert report.startswith("FAILED bad.py\n")
     assert "ZeroDivisionError" in report
+
+
+def test_what_a_notebook_or_its_solution_imports_or_loads_must_be_there(tmp_path):
+    def report(*sources, solution="import os"):
+        text = f"```python\n{solution}\n```"
+        solved = new_markdown_cell(text, metadata={"tags": ["solution"]})
+        made = [TITLE, new_code_cell(INSTALL), *map(new_code_cell, sources), solved]
+        notebooks = {"a": new_notebook(cells=[TITLE, TITLE]), "b": new_notebook(cells=made)}
+        env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        return run_imports(notebooks, Path(sys.executable), tmp_path, env) or ""
+
+    records = tmp_path / "vitbook" / "records.py"
+    records.parent.mkdir()
+    records.write_text("load_record = {'digits': 1}.__getitem__")
+    assert report("import json\n1 / 0", "%time x\nload_record('digits')") == ""
+    assert "FAILED ['b'], its" in report("if True:\n    from json import gone")
+    assert "No module named 'gone'" in report("1", solution="import gone")
+    assert "KeyError: 'pairs'" in report("load_record('pairs')")
 
 
 INSTALL = "import importlib.util\nimportlib.util.find_spec('vitbook')"
