@@ -71,11 +71,13 @@ def permutation_test(layer, x, *, orders=20, order=None, exact=False):
         same = torch.equal if exact else lambda a, b: torch.allclose(a, b, atol=1e-5)
         invariant &= same(after, before)
         equivariant &= before.ndim == 2 and same(after, before[index])
+        if not (invariant or equivariant):
+            break
     return "invariant" if invariant else "equivariant" if equivariant else "neither"
 
 
 def every_order(layer, x):
-    orders = [torch.tensor(order) for order in itertools.permutations(range(len(x)))][1::45]
+    orders = [torch.tensor(order) for order in [*itertools.permutations(range(len(x)))][1::45]]
     before, after = layer(x), torch.stack([layer(x[order]) for order in orders])
     if torch.allclose(after, before.expand_as(after), atol=1e-5):
         return "invariant"
