@@ -208,7 +208,7 @@ def test_otters_notebook_has_its_marks_in_order_and_its_tests_pass(drawn):
             continue
         if cell.source.startswith('""" # BEGIN TEST CONFIG'):
             last = cell.source.rpartition("\n")[2]
-            assert eval(last, names) == "right"
+            assert repr(eval(last, names)) == cell.outputs[0].data["text/plain"] == "'right'"
         else:
             exec(cell.source, names)
     assert last is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import nbformat
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, new_raw_cell
 
 from tools.assignment.master import Question
 from tools.assignment.notebooks import answer_source, finished, first_line, heading
@@ -49,11 +49,15 @@ def otter_notebook(drawn: Drawn) -> nbformat.NotebookNode:
 
 
 def _otter_test(cases: Assignment, case: Case) -> nbformat.NotebookNode:
+    """A test cell; otter expects what the cell has printed, so its output stands below it."""
     config = f"points: {case.points:g}\nhidden: {str(not case.public).lower()}"
-    return new_code_cell(
+    cell = new_code_cell(
         f'""" # BEGIN TEST CONFIG\n{config}\n""" # END TEST CONFIG\n'
         f'passes("{case.id}", "{_alone(cases, case)}")'
     )
+    result = {"data": {"text/plain": "'right'"}, "execution_count": 1}
+    cell.outputs, cell.execution_count = [new_output("execute_result", **result)], 1
+    return cell
 
 
 def nbgrader_notebook(drawn: Drawn) -> nbformat.NotebookNode:

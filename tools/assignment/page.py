@@ -51,7 +51,7 @@ LIST = """\
 
 Each assignment asks for variants of what the chapters build: functions, classes and numbers, and
 one or two answers in words. Nothing has to be looked at. Every question names its points, its
-minutes and its difficulty. {{doc}}`students` says how to work on one.
+minutes and its difficulty. {{doc}}`The page for students <students>` says how to work on one.
 
 | assignment | after | questions | minutes |
 |---|---|---|---|
