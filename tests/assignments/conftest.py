@@ -1,9 +1,12 @@
 """Drawn assignments, each drawn once for all tests that look at it."""
 
+import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src/gradebox"))
 
 from tools.assignment.prove import draw_assignment
 from tools.assignment.verify import keys
