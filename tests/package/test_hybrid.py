@@ -193,7 +193,7 @@ def test_the_convolutional_stem_costs_a_stack_of_convolutions_in_place_of_the_pa
 )
 def test_every_hybrid_learns_one_batch_by_the_loop_of_all_models(layers, stem):
     net, x, labels = model(*layers, stem=stem), images(8), torch.arange(8) % CLASSES
-    config = TrainConfig(steps=30, batch_size=8, learning_rate=1e-2, warmup_steps=5)
+    config = TrainConfig(steps=60, batch_size=8, learning_rate=1e-2, warmup_steps=5)
     history = train(net, x, labels, config, evaluate_on=(x, labels), progress=False)
     assert history[0]["loss"] > 1.2
     assert history[-1]["val_accuracy"] == 1

@@ -86,7 +86,17 @@ def show_wandering(
     display({"text/html": content, "text/plain": f"Figure: {alt}"}, raw=True)
 
 
-def wandering_html(images, maps, queries, *, names, alt, caption, still=0, seconds=0.7) -> str:
+def wandering_html(
+    images: ArrayLike,
+    maps: ArrayLike,
+    queries: Sequence[int],
+    *,
+    names: Sequence[str],
+    alt: str,
+    caption: str,
+    still: int = 0,
+    seconds: float = 0.7,
+) -> str:
     """The HTML that ``show_wandering`` displays. Same arguments, same errors."""
     maps = require.array("maps", maps, "(B, panels, F, rows, columns)")
     B, panels, F, rows, columns = maps.shape
