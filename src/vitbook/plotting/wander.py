@@ -46,7 +46,7 @@ STYLE = """
 
 
 def show_wandering(
-    images: ArrayLike,
+    images: Sequence[ArrayLike],
     maps: ArrayLike,
     queries: Sequence[int],
     *,
@@ -87,7 +87,7 @@ def show_wandering(
 
 
 def wandering_html(
-    images: ArrayLike,
+    images: Sequence[ArrayLike],
     maps: ArrayLike,
     queries: Sequence[int],
     *,
