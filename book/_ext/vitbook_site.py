@@ -64,6 +64,15 @@ def mend_body(app, pagename, templatename, context, doctree) -> None:
         context["body"] = body.replace('<div role="list" class="citation-list">', "<div>")
 
 
+def name_folds(app, pagename, templatename, context, doctree) -> None:
+    """The contents fold the pages below a page; the theme gives that button no name."""
+    if make := context.get("generate_toctree_html"):
+        named = '<summary><span class="visually-hidden">Pages below this one</span>'
+        context["generate_toctree_html"] = lambda *args, **kwargs: str(
+            make(*args, **kwargs)
+        ).replace("<summary>", named)
+
+
 def filename(item) -> str:
     return item if isinstance(item, str) else item[0]
 
@@ -116,4 +125,5 @@ def setup(app):
     app.connect("html-page-context", load_mathjax)
     app.connect("html-page-context", mend_body)
     app.connect("html-page-context", add_buttons, priority=900)
+    app.connect("html-page-context", name_folds, priority=950)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -111,7 +111,8 @@ def test_each_notebook_holds_the_very_cells_that_this_build_ran(chapters):
         ran = [cell.source.strip("\n") for cell in chapter.cells]
         assert without_install_cell(chapter) == ran, chapter.name
         for cell in ran:  # a notebook has no folder of its own to read from
-            named = (node.value for node in ast.walk(cell_tree(cell)) if hasattr(node, "value"))
+            constants = (n.value for n in ast.walk(cell_tree(cell)) if isinstance(n, ast.Constant))
+            named = [value for value in constants if isinstance(value, str)]
             assert not any(is_file_beside(chapter.path.parent, text) for text in named)
 
 
