@@ -1,6 +1,7 @@
 """Shared by tests: small image files in the real formats, and one Chromium for the whole session.
 
-`VITBOOK_REQUIRE_BROWSER=1` turns "no browser, skipped" into a failure; CI sets it.
+`VITBOOK_REQUIRE_BROWSER=1` turns "no browser, skipped" into a failure, and
+`VITBOOK_REQUIRE_SANDBOX=1` "no sandbox, skipped"; `make test` sets both.
 `VITBOOK_CHROMIUM=/path/to/chromium` names the program, if it is not found by itself.
 """
 
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from tools.browser import FLAGS, driver_complaint, find_chromium
+from tools.sandbox import in_chroot
 
 # A shell ignores Ctrl-C in what it starts in the background, and processes inherit that: the tests
 # that stop a process with Ctrl-C would wait for ever.
@@ -102,3 +104,15 @@ def _no_browser(reason: str):
     if os.environ.get("VITBOOK_REQUIRE_BROWSER") == "1":
         pytest.fail(f"a browser is required: {reason}", pytrace=False)
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def no_sandbox():
+    """Called with a reason it fails where a sandbox is required, but for a chroot: it skips."""
+
+    def missing(reason: str):
+        if os.environ.get("VITBOOK_REQUIRE_SANDBOX") == "1" and not in_chroot():
+            pytest.fail(f"a sandbox is required: {reason}", pytrace=False)
+        pytest.skip(f"no sandbox{' in a chroot' if in_chroot() else ''}: {reason}")
+
+    return missing
