@@ -7,10 +7,8 @@ measurement can see. About 4 minutes.
 """
 
 import copy
-import multiprocessing
 import statistics
 import time
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +16,7 @@ import torch.nn.functional as F
 from experiments.machinery.cheaper import WAYS as TIMED
 from experiments.machinery.cheaper import with_way
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.memory import peak_mib
 from vitbook.attention import MultiHeadSelfAttention, scaled_dot_product_attention
 from vitbook.encoder import MLP, EncoderBlock
 
@@ -144,39 +143,23 @@ def measured_calls(embed_dim):
     }
 
 
-def peak_mib(way, seed, tokens):
-    """MiB that one call adds at its peak to a process where nothing of this size ran before."""
-    receive, send = multiprocessing.Pipe(duplex=False)
-    child = multiprocessing.get_context("fork").Process(
-        target=_peak, args=(way, seed, tokens, send)
-    )
-    child.start()
-    peak = receive.recv()
-    child.join()
-    return peak
-
-
-def _peak(way, seed, tokens, send):
+def measured_call(way, seed, tokens):
     torch.manual_seed(seed)
     call = measured_calls(MEMORY_WIDTH)[way]
     call(torch.randn(1, 8, MEMORY_WIDTH))  # load what is loaded once
     x = torch.randn(1, tokens, MEMORY_WIDTH)
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
-    before = status_kib("VmRSS")
-    call(x)
-    send.send((status_kib("VmHWM") - before) / 1024)
+    return lambda: call(x)
 
 
-def status_kib(entry):
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(entry))
+def peak(way, seed, tokens):
+    return peak_mib(lambda: measured_call(way, seed, tokens))
 
 
 def run(condition, seed, log, scale):
     if condition["measured"] == "memory":
         lengths = [scaled(n, scale) for n in MEMORY_LENGTHS]
         names = list(measured_calls(MEMORY_WIDTH))
-        return Outcome({f"mib_{way}": [peak_mib(way, seed, n) for n in lengths] for way in names})
+        return Outcome({f"mib_{way}": [peak(way, seed, n) for n in lengths] for way in names})
     if condition["measured"] == "ways":
         sides = SIDES if scale == 1 else {36: 1}
         return Outcome(timed_ways(seed, sides, scaled(WAY_ROUNDS, scale)))

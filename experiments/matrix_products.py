@@ -6,15 +6,14 @@ its own (Linux: VmHWM, after a reset); a copy of known size, measured in the sam
 the measurement can see. About 3 minutes.
 """
 
-import multiprocessing
 import statistics
 import time
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.memory import peak_mib
 from vitbook.attention import scaled_dot_product_attention
 
 SHAPES = ["1x4x8", "8x16x16", "16x64x32", "32x196x64"]  # B, N, d
@@ -78,37 +77,21 @@ def masked(seed, rounds, tokens):
     return ratios(MASKS, given, rounds)
 
 
-def peak_mib(way, seed, tokens):
-    """MiB that one call adds at its peak to a process where nothing of this size ran before."""
-    receive, send = multiprocessing.Pipe(duplex=False)
-    child = multiprocessing.get_context("fork").Process(
-        target=_peak, args=(way, seed, tokens, send)
-    )
-    child.start()
-    peak = receive.recv()
-    child.join()
-    return peak
-
-
-def _peak(way, seed, tokens, send):
+def attention_call(way, seed, tokens):
     torch.manual_seed(seed)
     call = WAYS[way]
     call(*(torch.randn(1, HEADS, 8, HEAD_DIM) for _ in range(3)))  # load what is loaded once
     q, k, v = (torch.randn(1, HEADS, tokens, HEAD_DIM) for _ in range(3))
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
-    before = status_kib("VmRSS")
-    call(q, k, v)
-    send.send((status_kib("VmHWM") - before) / 1024)
+    return lambda: call(q, k, v)
 
 
-def status_kib(entry):
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(entry))
+def peak(way, seed, tokens):
+    return peak_mib(lambda: attention_call(way, seed, tokens))
 
 
 def run(condition, seed, log, scale):
     if condition["measured"] == "memory":
-        peaks = {way: [peak_mib(way, seed, scaled(n, scale)) for n in LENGTHS] for way in WAYS}
+        peaks = {way: [peak(way, seed, scaled(n, scale)) for n in LENGTHS] for way in WAYS}
         return Outcome({f"peak_{way}": values for way, values in peaks.items()})
     found = [spelled(shape, seed, scaled(ROUNDS["spellings"], scale)) for shape in SHAPES]
     masks = masked(seed, scaled(ROUNDS["causal"], scale), scaled(CAUSAL_LENGTH, scale))
