@@ -88,6 +88,23 @@ def test_every_link_of_a_notebook_leads_to_something_that_exists(built):
     assert dead == []
 
 
+def test_every_icon_of_a_page_is_drawn(built):
+    """One that is not would be a filled square."""
+    rules = (ROOT / "book/_static/icons.css").read_text("utf8")
+    drawn = set(re.findall(r"^\.(fa-[a-z-]+) \{ --icon: var\((?=--icon)", rules, re.M))
+    no_pictures = {"fa-solid", "fa-brands", "fa-lg"}
+    icon = re.compile(r'<(?:i|span) class="(fa[^"]*)"')
+    asked = {
+        word
+        for page in PAGES
+        for classes in icon.findall((HTML / page).read_text("utf8"))
+        for word in classes.split()
+        if word.startswith("fa-")
+    }
+    assert {"fa-bars", "fa-chevron-down"} <= asked
+    assert asked - no_pictures <= drawn
+
+
 def test_the_package_holds_every_file_that_the_pages_were_run_with(built):
     with ZipFile(HTML / "notebooks" / SETTINGS.wheel) as wheel:
         packed = set(wheel.namelist())
