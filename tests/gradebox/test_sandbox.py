@@ -1,6 +1,8 @@
 """What student's code can and cannot do in each sandbox."""
 
+import errno
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from vitcheck.cases import Case
 
 SET_UP = ["import torch\nimport matplotlib.pyplot as plt"]
 FOUND = Case("found", "value", "found", None, 1, is_value=True)
+PRCTL = {"x86_64": 157, "aarch64": 167}  # the number of the system call
 
 
 @pytest.fixture
@@ -46,6 +49,8 @@ REFUSED = {
     "a pair of sockets": "__import__('socket').socketpair()",
     "a signal to the nursery": "os.kill(os.getppid(), 9)",
     "a signal to all": "os.kill(-1, 9)",
+    "a signal by way of a pipe": "__import__('fcntl').fcntl(0, 8, 1)",  # F_SETOWN
+    "a file emptied": "os.open('/dev/null', os.O_RDONLY | os.O_TRUNC)",
     "priority": "os.setpriority(os.PRIO_PROCESS, 0, -5)",
     "another user": "os.setuid(0)",
     "another root": "os.chroot('/tmp')",
@@ -65,6 +70,20 @@ def test_what_is_refused(session, name):
     refusals = ("PermissionError", "FileNotFoundError", "OSError", "MemoryError", "ValueError")
     assert any(refusal in str(said) for refusal in refusals), said
     assert look(session, "found = 3") == 3  # and the worker is still there
+
+
+@pytest.mark.parametrize("option", [1, 1 + 2**32])
+def test_a_worker_cannot_outlive_the_grader(session, option):
+    """PR_SET_PDEATHSIG; of the option the kernel reads the lower half."""
+    if platform.machine() not in PRCTL:
+        pytest.skip(f"the number of prctl on {platform.machine()} is not known here")
+    source = f"""
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall({PRCTL[platform.machine()]}, ctypes.c_ulong({option}), 0, 0, 0, 0)
+found = ctypes.get_errno()
+"""
+    assert look(session, source) == errno.EPERM
 
 
 ALLOWED = {

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import mmap
 import os
 import resource
 import signal
 
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
-NOT_EQUAL, EQUAL, MASKED = 1, 4, 7  # libseccomp's comparisons
+NOT_EQUAL, MASKED = 1, 7  # libseccomp's comparisons
+INT = 0xFFFFFFFF  # the part of an argument that the kernel reads as an int
+# F_SETOWN, F_SETSIG and F_SETOWN_EX: another process gets a signal when a pipe is written to
+SENDS_A_SIGNAL = (fcntl.F_SETOWN, fcntl.F_SETSIG, 15)
 CLONE_THREAD = 0x00010000
 PDEATHSIG, NO_NEW_PRIVS = 1, 38  # prctl
 # What a process that marks answers never needs, and what it could do harm with.
@@ -128,14 +132,16 @@ def refuse_system_calls() -> None:
         refuse(name)
     refuse("clone3", code=errno.ENOSYS)  # the C library then takes clone, whose flags can be seen
     refuse("clone", Comparison(0, MASKED, CLONE_THREAD, 0))  # threads, but no processes
-    for name, flags in (("open", 1), ("openat", 2)):  # for reading only
-        for flag in (os.O_WRONLY, os.O_RDWR, os.O_CREAT):
+    for name, flags in (("open", 1), ("openat", 2)):  # for reading only, and O_TRUNC empties a file
+        for flag in (os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_TRUNC):
             refuse(name, Comparison(flags, MASKED, flag, flag))
     refuse("openat2", code=errno.ENOSYS)  # its flags cannot be seen
     refuse("kill", Comparison(0, NOT_EQUAL, me))
     refuse("tgkill", Comparison(0, NOT_EQUAL, me))
     refuse("prlimit64", Comparison(0, NOT_EQUAL, 0))
-    refuse("prctl", Comparison(0, EQUAL, PDEATHSIG))
+    refuse("prctl", Comparison(0, MASKED, INT, PDEATHSIG))
+    for command in SENDS_A_SIGNAL:
+        refuse("fcntl", Comparison(1, MASKED, INT, command))
     done = lib.seccomp_load(context)
     if done:
         raise OSError(-done, "seccomp cannot be loaded")
