@@ -188,6 +188,8 @@ def in_words(value: Any) -> str:
         return f"a numpy array of shape {value.shape}"
     if isinstance(value, list | tuple | dict):
         return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, int) and value.bit_length() > 1000:  # Python refuses to write it out
+        return "a whole number of more than 300 digits"
     if isinstance(value, bool | int | float | str):
         return f"{type(value).__name__} {value!r}"[:80]
     return "None" if value is None else f"a value of the type {type(value).__name__}"
@@ -217,10 +219,14 @@ def _number_difference(
         return _kinds(got, "one number", name)
     if isinstance(want, int):
         return None if got == want else ""
+    try:
+        got = float(got)
+    except OverflowError:  # a whole number beyond every float, infinity too
+        return ""
     if math.isnan(got) and not math.isnan(want):
         return f"{name} is NaN; where does it come from?"
     close = torch.isclose(
-        torch.tensor(float(got), dtype=torch.float64),
+        torch.tensor(got, dtype=torch.float64),
         torch.tensor(want, dtype=torch.float64),
         rtol=rtol,
         atol=atol,
@@ -233,7 +239,10 @@ def _tensor_difference(got: Any, want: Tensor, rtol: float, atol: float, name: s
     shape = tuple(want.shape)
     if not isinstance(got, Tensor):
         if want.ndim == 0 and isinstance(got, int | float):
-            got = torch.tensor(got)
+            try:
+                got = torch.tensor(got)
+            except (OverflowError, ValueError, RuntimeError):  # a whole number beyond every tensor
+                return ""
         else:
             return _kinds(got, f"a tensor of shape {shape}", name)
     if tuple(got.shape) != shape:

@@ -185,6 +185,19 @@ def test_numbers_words_and_collections_are_compared_as_a_person_would(got, want,
     assert compare(got, doubled(want=want, mistakes=())).ok is right
 
 
+HUGE = 10**5000  # more digits than Python writes out
+
+
+@pytest.mark.parametrize("got", [HUGE, -HUGE], ids=["above", "below"])
+@pytest.mark.parametrize(
+    "want", [0.5, math.inf, -math.inf, 1, True, "a", [1, 2], {"a": 1}, X, X.sum(), torch.tensor(3)]
+)
+def test_a_whole_number_beyond_every_float_is_a_wrong_answer(got, want):
+    verdict = compare(got, doubled(want=want, mistakes=()))
+    assert not verdict.ok
+    assert verdict.message
+
+
 def test_a_call_gets_copies_and_may_not_change_them():
     assert run_case({"double": lambda x: 2 * x}, doubled()).sum() == 30
     with pytest.raises(CaseError, match="changed in place"):
