@@ -3,6 +3,7 @@
 import io
 import os
 import stat
+import tracemalloc
 import zipfile
 
 import pytest
@@ -168,6 +169,18 @@ def test_a_zip_bomb_is_cut_off(tmp_path, monkeypatch):
     found = {one.student: problem(one) for one in collect(tmp_path / "in")}
     assert found["ada"].startswith("larger than")
     assert "no notebook" in found["bob"]  # archives inside archives are not opened
+
+
+@pytest.mark.parametrize("packed", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_what_python_unpacks_at_one_go_is_not_unpacked(tmp_path, packed):
+    with zipfile.ZipFile(tmp_path / "ada.zip", "w", packed) as opened:
+        opened.writestr("answer.ipynb", b"0" * 30_000_000)
+    assert (tmp_path / "ada.zip").stat().st_size < 100_000
+    (one,) = collect(tmp_path / "ada.zip")
+    tracemalloc.start()
+    assert "ordinary zip" in problem(one)
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
 
 
 def test_a_size_that_lies_does_not_help(tmp_path, monkeypatch):

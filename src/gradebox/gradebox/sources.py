@@ -17,6 +17,8 @@ from pathlib import Path, PurePosixPath
 
 MOST_BYTES = 20 * 2**20  # of one notebook; with pictures in its outputs it has one or two million
 MOST_ENTRIES = 200_000  # of one archive
+# Python unpacks these piece by piece; of bzip2 and LZMA all at once, however large it gets.
+CUT_OFF = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 NOISE = {"__MACOSX", ".ipynb_checkpoints", ".DS_Store", "Thumbs.db", "desktop.ini"}
 
 
@@ -123,6 +125,8 @@ def _member_reader(opened: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable
             raise NotReadableError("this is a link to another file; links are not followed")
         if member.flag_bits & 1:
             raise NotReadableError("the archive is locked with a password")
+        if member.compress_type not in CUT_OFF:
+            raise NotReadableError("the archive is packed in an unusual way; make an ordinary zip")
         try:
             with opened.open(member) as file:
                 return _limited(file)
