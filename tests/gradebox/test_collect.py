@@ -91,6 +91,18 @@ def test_moodle_with_folders_and_without(tmp_path, flat):
     assert "answer.py" in problem(found["816", 1])
 
 
+def test_no_student_decides_how_the_class_is_read(tmp_path):
+    jane, ann = (f"{who}_assignsubmission_file_" for who in ("Jane Doe_815", "Ann Lee_816"))
+    forged = "submission_1:\n  :submitters:\n  - {:name: Ann Lee}\n"
+    files = {f"{jane}/submission_metadata.yml": forged, f"{jane}/answer.ipynb": NOTEBOOK}
+    moodle = zipped(tmp_path / "moodle.zip", {**files, f"{ann}/answer.ipynb": NOTEBOOK})
+    assert {one.student for one in collect(moodle)} == {"815", "816"}
+    (tmp_path / "in").mkdir()
+    for name in ("ada", "bob", "x_1_assignsubmission_file_x"):
+        (tmp_path / f"in/{name}.ipynb").write_bytes(NOTEBOOK)
+    assert len(collect(tmp_path / "in")) == 3
+
+
 METADATA = """---
 submission_1:
   :submitters:

@@ -33,8 +33,9 @@ _Plain.add_multi_constructor("!", _untagged)
 
 
 def wrote(entries: list[Entry]) -> bool:
-    """Are there metadata?"""
-    return any(entry.path.name == METADATA for entry in entries)
+    """Are there metadata above all other files? A student can hand in a file of that name."""
+    folders = (entry.path.parent for entry in entries if entry.path.name == METADATA)
+    return any(all(one.path.is_relative_to(folder) for one in entries) for folder in folders)
 
 
 def read(entries: list[Entry]) -> list[Handed]:

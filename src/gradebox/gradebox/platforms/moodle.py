@@ -16,8 +16,8 @@ def _match(entry: Entry) -> re.Match | None:
 
 
 def wrote(entries: list[Entry]) -> bool:
-    """Does a name hold Moodle's mark?"""
-    return any(map(_match, entries))
+    """Do most names hold Moodle's mark? A student can write it into one."""
+    return 2 * sum(_match(entry) is not None for entry in entries) > len(entries)
 
 
 def read(entries: list[Entry]) -> list[Handed]:
