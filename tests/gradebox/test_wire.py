@@ -8,7 +8,7 @@ import torch
 from gradebox.inside import wire
 from gradebox.inside.wire import WireError
 from gradebox.marking import judge
-from gradebox.session import Answer
+from gradebox.session import Answer, in_words
 
 from vitcheck.cases import Case
 from vitcheck.values import Other
@@ -91,6 +91,13 @@ HOSTILE = [
 def test_what_no_worker_writes_is_refused(plain, blob):
     with pytest.raises(WireError):
         wire.unpack_value(plain, blob)
+
+
+@pytest.mark.parametrize("text", [b"[" * 700 + b"]" * 700, b"7", b'{"a": 1}'], ids=len)
+def test_an_error_that_is_no_text_is_an_error(text):
+    found = wire.header(b'{"error": ' + text + b"}")["error"]
+    assert in_words(found) == "an error"
+    assert in_words("one\nline" * 100) == ("one line" * 100)[:300]
 
 
 ODD = [10**400, "x" * 10**6, DEEP, Other("x" * 10**6), [1] * 10**5, float("nan"), {"a": DEEP}]

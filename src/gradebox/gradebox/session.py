@@ -131,7 +131,10 @@ class Session:
 
 
 def in_words(said: object) -> str | None:
-    """An error as the worker reports it, cut to one short text; None when there was none."""
+    """An error as the worker reports it, cut to one short text; None when there was none. What is
+    no text, no worker of ours wrote, and it may be nested too deeply to be put into words."""
     if said is None:
         return None
-    return "".join(c if c.isprintable() else " " for c in str(said)[:300])
+    if not isinstance(said, str):
+        return "an error"
+    return "".join(c if c.isprintable() else " " for c in said[:300])
