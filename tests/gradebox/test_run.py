@@ -1,13 +1,16 @@
 """The command from end to end, with a marking that only looks at the text."""
 
 import csv
+import importlib.util
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from classroom import (
@@ -21,7 +24,7 @@ from classroom import (
     write_class,
 )
 
-from gradebox import cli
+from gradebox import cli, store
 
 HERE = Path(__file__).resolve().parent
 
@@ -164,6 +167,19 @@ def test_a_changed_limit_marks_anew_and_again_does_so_by_force(room):
     for more in ([], ["--seconds", "7"], ["--again"]):
         assert grade(room, *more) == 0
     assert len(marked(room)) == 3
+
+
+def test_another_way_to_compare_is_another_version_of_the_grader(tmp_path, monkeypatch):
+    before, real = store.grader_version(), importlib.util.find_spec("vitcheck")
+    copy = shutil.copytree(Path(real.origin).parent, tmp_path / "vitcheck")
+    found = SimpleNamespace(origin=str(copy / "__init__.py"))
+    monkeypatch.setattr(store.importlib.util, "find_spec", lambda name: found)
+    assert store.grader_version() == before
+    for name, marks in (("ch01_weighted_average", False), ("cases", True), ("values", True)):
+        before = store.grader_version()
+        with open(copy / f"{name}.py", "a") as file:
+            file.write("# changed")
+        assert (store.grader_version() != before) is marks
 
 
 def test_what_the_machine_cannot_do_is_tried_again_next_time(room, capsys):
