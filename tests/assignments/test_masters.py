@@ -1,10 +1,11 @@
 """A master with a flaw, a bad key, a wrong number: each is refused with words that help."""
 
+import signal
 from pathlib import Path
 
 import pytest
 
-from tools.assignment import verify
+from tools.assignment import patience, verify
 from tools.assignment.__main__ import find_master, main
 from tools.assignment.draw import PUBLIC, Secret, read_key, write_key
 from tools.assignment.master import MasterError, stub_of, without_marks
@@ -225,6 +226,35 @@ def test_the_command_says_what_is_wrong(asked, tmp_path, capsys):
     assert main([*arguments, "--out", str(tmp_path / "out")]) == 1
     assert words in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+FOREVER = "while True: pass"
+ENDLESS = {
+    "variant": ("factor = ", f"{FOREVER}\nfactor = ", "the variant cannot be drawn"),
+    "given cell": ("import torch\n", f"import torch\n{FOREVER}\n", "the solution of q1"),
+    "solution": ("def times(x):\n", f"def times(x):\n    {FOREVER}\n", "q1-1: EndlessError"),
+    "test": (LARGE, f"{FOREVER}\n{LARGE}", "q1-2: EndlessError"),
+    "mutant": ("to: 'x * 5'", "to: '[0 for _ in iter(int, 1)]'", "an answer to q1-1 (small)"),
+    "alternative": (
+        "    def times(x):\n        return sum",
+        f"    {FOREVER}\n    sum",
+        "q1, 'while",
+    ),
+}
+
+
+@pytest.mark.parametrize("place", ENDLESS)
+def test_code_that_never_ends_is_stopped_and_named(place, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(patience, "SECONDS", 0.5)
+    old, new, words = ENDLESS[place]
+    assert old in MASTER
+    path = tmp_path / "mine.md"
+    path.write_text(MASTER.replace(old, new, 1))
+    assert main(["--master", str(path), "--out", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err
+    assert words in said
+    assert "did not end within 0.5 s" in said
+    assert signal.getitimer(signal.ITIMER_REAL)[0] > 60  # the alarm of the tests themselves
 
 
 def test_a_flawed_master_writes_nothing(tmp_path, capsys):

@@ -17,6 +17,7 @@ import jupytext
 import yaml
 
 from tools.assignment.draw import Draw
+from tools.assignment.patience import patience
 
 QUESTION_KEYS = {"name", "title", "points", "minutes", "difficulty", "objective"}
 OPTIONAL_KEYS = {"manual", "rubric", "defines"}
@@ -95,10 +96,7 @@ def read_master(path: Path, draw: Draw) -> Master:
     Raises:
         MasterError: it does not hold what an assignment needs; the message says where and what.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise MasterError(f"{path} cannot be read: {error}") from None
+    text = _text(path)
     try:
         notebook = jupytext.reads(text, fmt="md:myst")
     except Exception as error:
@@ -159,7 +157,8 @@ class _Reader:
     def run_variant(self, code: str) -> None:
         scope: dict[str, Any] = {"draw": self.draw}
         try:
-            exec(compile(code, "<variant>", "exec"), scope)
+            with patience():
+                exec(compile(code, "<variant>", "exec"), scope)
         except Exception as error:
             raise MasterError(f"the variant cannot be drawn: {error!r}") from error
         self.names = {k: v for k, v in scope.items() if k not in ("draw", "__builtins__")}

@@ -23,6 +23,7 @@ from tools.assignment.master import (
     stub_of,
     without_marks,
 )
+from tools.assignment.patience import EndlessError, patience
 from tools.assignment.record import Names, case_of, names_after
 from vitcheck.cases import Assignment, Case, Mistake, compare, run_case
 from vitcheck.cases import Question as Asked
@@ -129,7 +130,11 @@ class _Proof:
         self.rows = tuple(self._rows(names))
 
     def _names(self, source: str) -> Names:
-        return names_after(*self.before, without_marks(source))
+        try:
+            return names_after(*self.before, without_marks(source))
+        except EndlessError as error:
+            first = source.strip().partition("\n")[0]
+            raise EndlessError(f"{self.question.name}, {first!r}: {error}") from None
 
     def _with_mistakes(self, case: Case) -> Case:
         """The case with what each mutant gives, where that is wrong and nobody gave it before."""
@@ -183,7 +188,10 @@ class _Proof:
 def _result(names: Names, case: Case) -> tuple[Any, Exception | None]:
     torch.manual_seed(0)
     try:
-        return run_case(names, case), None
+        with patience():
+            return run_case(names, case), None
+    except EndlessError as error:  # each draw would wait for it again
+        raise EndlessError(f"an answer to {case.id} ({case.stage}): {error}") from None
     except Exception as error:
         return None, error
 

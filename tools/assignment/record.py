@@ -8,6 +8,7 @@ from typing import Any
 
 from tools.assignment.draw import Draw
 from tools.assignment.master import MasterError, Question, Test
+from tools.assignment.patience import patience
 from vitcheck.cases import Case, Make, run_case
 from vitcheck.values import encode, fresh
 
@@ -18,7 +19,8 @@ def names_after(*sources: str) -> Names:
     """The names that these cells leave behind, run one after the other."""
     names: Names = {"__name__": "__assignment__"}
     for source in sources:
-        exec(compile(source, "<cell>", "exec"), names)
+        with patience():
+            exec(compile(source, "<cell>", "exec"), names)
     return names
 
 
@@ -45,9 +47,10 @@ def case_of(question: Question, number: int, names: Names, draw: Draw) -> Case:
         "otherwise": test.otherwise,
     }
     try:
-        call = _value(question, test) or _call(question, test, names, draw)
-        case = Case(want=None, **about, **call)
-        want = run_case(names, case)
+        with patience():
+            call = _value(question, test) or _call(question, test, names, draw)
+            case = Case(want=None, **about, **call)
+            want = run_case(names, case)
         encode(want, {}, "the result")
         return Case(want=want, **about, **call)
     except MasterError as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tools.assignment.draw import PUBLIC
 from tools.assignment.master import MasterError
+from tools.assignment.patience import EndlessError
 from tools.assignment.prove import Drawn, ProofError, draw_assignment
 from tools.settings import version_of
 
@@ -45,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
         for number, key in enumerate(keys(options.draws)):
             try:
                 drawn = draw_assignment(path, key, version_of(ROOT))
-            except (MasterError, ProofError) as error:
+            except (MasterError, ProofError, EndlessError) as error:
                 failures += 1
                 print(f"{path.name}, draw {number}: {error}", file=sys.stderr)
                 continue

@@ -1,0 +1,41 @@
+"""How long the code of a master may take: without an end, it would be waited for forever."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+SECONDS = 60.0  # for one cell or one call
+
+
+class EndlessError(ValueError):
+    """Code of a master was stopped; the message says where it stood."""
+
+
+@contextmanager
+def patience() -> Iterator[None]:
+    """Stop what takes longer than ``SECONDS``. Needs the main thread and a system with
+    alarms; without, nothing is stopped.
+
+    Raises:
+        EndlessError: it took longer.
+    """
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(_: int, frame: FrameType | None) -> None:
+        where = f" (stopped in {frame.f_code.co_name}, line {frame.f_lineno})" if frame else ""
+        raise EndlessError(f"it did not end within {SECONDS:g} s{where}")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    rest = signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *rest)
+        signal.signal(signal.SIGALRM, before)
