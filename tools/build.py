@@ -9,7 +9,6 @@ a clean slate: it takes seconds, and remembered pages could hide a warning or an
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import shutil
@@ -24,26 +23,12 @@ from nbformat import NotebookNode
 from tools import check_site, export_notebooks
 from tools.execute import cell_timeout, execute
 from tools.settings import read_settings
-from tools.site import Memory, Site
+from tools.site import Memory, Site, digest
 from tools.sphinx_once import worked_out_once
 
 ROOT = Path(__file__).resolve().parents[1]
 WATCHED = ["_config.yml", "_toc.yml", "requirements.txt", "pyproject.toml", "README.md"]
 WATCHED_FOLDERS = ["assignments", "book", "src", "tools"]
-IGNORED = {"__pycache__", ".ipynb_checkpoints"}
-
-
-def digest(root: Path, names: list[str], folders: list[str]) -> str:
-    """One digest over the named files and everything in the folders."""
-    files = [root / name for name in names]
-    for folder in folders:
-        files += sorted((root / folder).rglob("*"))
-    whole = hashlib.sha256(sys.version.encode())
-    for path in files:
-        if path.is_file() and not IGNORED & set(path.parts) and path.suffix != ".pyc":
-            content = hashlib.sha256(path.read_bytes()).hexdigest()
-            whole.update(f"{path.relative_to(root)} {content}\n".encode())
-    return whole.hexdigest()
 
 
 def sphinx(root: Path, build: Path, toc: Path, strict: bool) -> int:

@@ -25,9 +25,12 @@ from tools.notebook_export.roles import PageLinks
 from tools.notebook_export.targets import Targets
 from tools.pages.reader import PageError, read_page
 from tools.settings import Settings, read_settings
-from tools.site import Site
+from tools.site import Memory, Site, digest
 
 ROOT = Path(__file__).resolve().parents[1]
+# What the assignments' notebooks follow from; torch is pinned in the second.
+DRAWS = ["_config.yml", "requirements.txt", "pyproject.toml"]
+DRAW_FOLDERS = ["assignments", "src", "tools"]
 
 
 def export(settings: Settings, site: Site) -> dict[str, str]:
@@ -49,14 +52,19 @@ def export(settings: Settings, site: Site) -> dict[str, str]:
     return files
 
 
-def assignments(settings: Settings) -> dict[str, str]:
-    """File name -> content, for the public variant of each assignment."""
+def assignments(settings: Settings, memory: Memory) -> dict[str, str]:
+    """File name -> content, for the public variant of each assignment; drawn anew when a byte of
+    what draws it has changed."""
     masters = sorted((settings.root / "assignments").glob("a*.md"))
     if not masters:
         return {}
-    from tools.assignment.public import student_files  # imports torch, which pages do not need
+    facts = memory.of("assignments", digest(settings.root, DRAWS, DRAW_FOLDERS).encode())
+    if "files" not in facts:
+        from tools.assignment.public import student_files  # imports torch; pages do not need it
 
-    return {name: text for path in masters for name, text in student_files(path, settings).items()}
+        drawn = [student_files(path, settings) for path in masters]
+        facts["files"] = {name: text for files in drawn for name, text in files.items()}
+    return facts["files"]
 
 
 def _references(settings: Settings, targets: Targets, pages: dict) -> References:
@@ -83,7 +91,7 @@ def write(settings: Settings, site: Site) -> None:
         ValueError: A page holds what a notebook cannot show, or a target is missing.
     """
     try:
-        files = export(settings, site) | assignments(settings)
+        files = export(settings, site) | assignments(settings, site.memory)
     except (PageError, KeyError) as error:
         message = str(error.args[0]).replace(f"{settings.root}/", "")
         raise ValueError(message) from error

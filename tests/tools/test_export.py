@@ -6,18 +6,20 @@ import re
 import tomllib
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import jupytext
 import nbformat
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
+from tools import export_notebooks
 from tools.export_notebooks import export, main
 from tools.notebook_export.notebook import BOOTSTRAP, NEEDED
 from tools.pages.reader import PageError, read_blocks
 from tools.run_notebooks import solutions
 from tools.settings import pages_url, read_settings
-from tools.site import Site
+from tools.site import Memory, Site
 
 SITE = "https://somebody.github.io/book/v1.0.0"
 AT_TAG = "https://github.com/somebody/book/blob/v1.0.0"
@@ -509,3 +511,36 @@ def test_blocks_know_their_lines():
     assert note.options == {"class": "x"}
     before, tip = note.blocks()
     assert (before.line, tip.line, tip.body_line) == (14, 16, 17)
+
+
+def test_assignments_are_drawn_anew_only_when_what_draws_them_has_changed(tmp_path, monkeypatch):
+    for folder in ("assignments", "book", "src", "tools"):
+        (tmp_path / folder).mkdir()
+    for name in (*export_notebooks.DRAWS, "assignments/a1_one.md", "src/x.py", "tools/y.py"):
+        (tmp_path / name).write_text("first")
+    drawn = []
+
+    def student_files(path, settings):
+        drawn.append(path.name)
+        return {f"{path.stem}.ipynb": path.read_text()}
+
+    monkeypatch.setattr("tools.assignment.public.student_files", student_files)
+    settings, file = SimpleNamespace(root=tmp_path), tmp_path / "facts.json"
+
+    def build():
+        memory = Memory(file)
+        found = export_notebooks.assignments(settings, memory)
+        memory.save()
+        return found["a1_one.ipynb"]
+
+    assert build() == "first"
+    (tmp_path / "book/page.md").write_text("prose")
+    assert build() == "first"
+    assert len(drawn) == 1
+    (tmp_path / "assignments/a1_one.md").write_text("second")
+    assert build() == "second"
+    for name in ("src/x.py", "tools/y.py", *export_notebooks.DRAWS):
+        (tmp_path / name).write_text("second")
+        before = len(drawn)
+        assert build() == "second"
+        assert len(drawn) == before + 1, name
