@@ -19,13 +19,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tools.inputs import digest, hashes
 from tools.notebook_export.notebook import Exporter, stem_of, write_notebook, write_script
 from tools.notebook_export.references import References
 from tools.notebook_export.roles import PageLinks
 from tools.notebook_export.targets import Targets
 from tools.pages.reader import PageError, read_page
 from tools.settings import Settings, read_settings
-from tools.site import Memory, Site, digest
+from tools.site import Memory, Site
 
 ROOT = Path(__file__).resolve().parents[1]
 # What the assignments' notebooks follow from; torch is pinned in the second.
@@ -58,7 +59,7 @@ def assignments(settings: Settings, memory: Memory) -> dict[str, str]:
     masters = sorted((settings.root / "assignments").glob("a*.md"))
     if not masters:
         return {}
-    facts = memory.of("assignments", digest(settings.root, DRAWS, DRAW_FOLDERS).encode())
+    facts = memory.of("assignments", digest(hashes(settings.root, DRAWS, DRAW_FOLDERS)).encode())
     if "files" not in facts:
         from tools.assignment.public import student_files  # imports torch; pages do not need it
 

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import yaml
 
-from tools.build import ROOT, sphinx
 from tools.execute import cell_timeout, execute
+from tools.render import sphinx
 
+ROOT = Path(__file__).resolve().parents[1]
 COMPANIONS = ["appendix/bibliography"]  # so that citations resolve
 
 

@@ -20,21 +20,7 @@ import bs4
 from bs4 import BeautifulSoup, Tag
 
 HERE = Path(__file__).resolve().parent
-IGNORED = {"__pycache__", ".ipynb_checkpoints"}
 LOOKS = [HERE / "site.py", HERE / "check_site.py", *sorted((HERE / "site_checks").glob("*.py"))]
-
-
-def digest(root: Path, names: list[str], folders: list[str]) -> str:
-    """One digest over the named files and everything in the folders."""
-    files = [root / name for name in names]
-    for folder in folders:
-        files += sorted((root / folder).rglob("*"))
-    whole = hashlib.sha256(sys.version.encode())
-    for path in files:
-        if path.is_file() and not IGNORED & set(path.parts) and path.suffix != ".pyc":
-            content = hashlib.sha256(path.read_bytes()).hexdigest()
-            whole.update(f"{path.relative_to(root)} {content}\n".encode())
-    return whole.hexdigest()
 
 
 @dataclass(frozen=True)

@@ -159,8 +159,8 @@ class MinutesRole(SphinxRole):
         try:
             if wanted not in {"", "read", "do", "hours"} or (wanted != "hours" and len(paths) > 1):
                 raise ValueError("write `this page`, `read PAGE`, `do PAGE` or `hours PAGE PAGE`")
-            for path in paths:
-                self.env.note_dependency(str(path))
+            if documents:
+                self.env.note_reread()  # tools/render.py
             counts = count_file(paths[0])
             known = {"": counts, "read": counts.read, "do": counts.do}
             said = hours(paths) if wanted == "hours" else known[wanted]

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from tools.execute import execute
+from tools.render import Trees
 from tools.settings import read_settings
 from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
@@ -356,13 +358,14 @@ $x^2$
 
 
 def build_site(root, name="_build"):
-    """The exit status of a strict build, in a process of its own: Sphinx keeps global state."""
+    """What a build complains of, "" if all is well; in a process of its own: Sphinx keeps global
+    state."""
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from tools import build; "
-        "root = Path(sys.argv[2]); "
-        "sys.exit(build.sphinx(root, root / sys.argv[3], root / '_toc.yml', strict=True))"
+        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from tools import render; "
+        "root = Path(sys.argv[2]); sys.exit(not render.render(root, root / sys.argv[3]))"
     )
-    return subprocess.run([sys.executable, "-c", code, ROOT, root, name]).returncode
+    done = subprocess.run([sys.executable, "-c", code, ROOT, root, name], capture_output=True, text=True)
+    return f"failed: {done.stderr}" if done.returncode else ""
 
 
 @pytest.fixture(scope="module")
@@ -379,7 +382,7 @@ def site(tmp_path_factory):
     (root / "book" / "references.bib").write_text("")
     (root / "book" / "index.md").write_text("# Front\n\nPlain words.\n")
     (root / "book" / "part" / "one.md").write_text(NOTEBOOK)
-    assert build_site(root) == 0
+    assert build_site(root) == ""
     return root
 
 
@@ -462,7 +465,7 @@ def folded(site):
     toc = site / "_toc.yml"
     toc.write_text(toc.read_text() + "- file: part/01_folds\n")
     assert execute(site, site / "_build", [page], jobs=1, timeout=60) == []
-    assert build_site(site) == 0
+    assert build_site(site) == ""
     return soup(site, "part/01_folds")
 
 
@@ -516,7 +519,7 @@ def test_a_wholly_folded_cell_hides_what_it_prints(folded):
 def test_a_cell_tagged_deeper_without_a_box_fails_the_build(site, folded):
     page = site / "book" / "part" / "01_folds.md"
     page.write_text(FOLDED.replace("````{dropdown} Deeper: why\nBecause.\n````", "Because."))
-    assert build_site(site, "_build") != 0
+    assert "deeper" in build_site(site)
     page.write_text(FOLDED)
 
 
@@ -555,18 +558,80 @@ def test_a_chapter_links_to_its_notebook_in_colab_and_offers_downloads(site):
     assert not any("notebooks" in link for link in front)
 
 
-def test_a_warning_fails_a_strict_build_every_time(site):
-    page = site / "book" / "index.md"
-    good = page.read_text()
-    page.write_text("# Front\n\n{ref}`nowhere`\n")
-    for _ in range(2):
-        assert build_site(site, "_build2") != 0
-    page.write_text(good)
-
-
 def test_a_chapter_that_was_not_executed_is_an_error_not_a_silent_run(site):
     page = site / "book" / "part" / "one.md"
     good = page.read_text()
     page.write_text(good + "\n```{code-cell} ipython3\nprint(1)\n```\n")
-    assert build_site(site, "_build3") != 0
+    assert "not in the cache" in build_site(site)
     page.write_text(good)
+
+
+def everything(root):
+    """All files of a site but those that tell the time."""
+    folder = root / "_build" / "html"
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != ".buildinfo"
+    }
+
+
+def trees(root):
+    """When each page was read."""
+    folder = root / "_build" / ".doctrees"
+    return {path.name: path.stat().st_mtime_ns for path in folder.rglob("*.doctree")}
+
+
+def test_an_edited_page_is_read_again_and_the_site_is_that_of_a_build_from_nothing(site, folded):
+    assert build_site(site) == ""
+    before, page = trees(site), site / "book" / "part" / "one.md"
+    good, dates = page.read_text(), page.stat()
+    page.write_text(good + "\n{chapter}`1` says so.\n")
+    os.utime(page, ns=(dates.st_atime_ns, dates.st_mtime_ns))  # an edit that keeps the date
+    assert build_site(site) == ""
+    after, remembered = trees(site), everything(site)
+    assert {name for name in after if after[name] != before[name]} == {"one.doctree"}
+    assert b"says so" in remembered["part/one.html"]
+    shutil.rmtree(site / "_build" / ".doctrees")
+    assert build_site(site) == ""
+    assert everything(site) == remembered
+    page.write_text(good)
+
+
+def test_what_an_edit_breaks_on_another_page_fails_the_build_each_time(site, folded):
+    page, other = site / "book" / "part" / "one.md", site / "book" / "index.md"
+    good, front = page.read_text(), other.read_text()
+    page.write_text(good.replace("# 1.", "(sec-one)=\n# 1."))
+    other.write_text(front + "\n{ref}`sec-one`\n")
+    assert build_site(site) == ""
+    page.write_text(good)
+    assert "sec-one" in build_site(site)
+    assert not (site / "_build" / "trees.json").exists()  # so the next begins from nothing
+    other.write_text(front)
+
+
+@pytest.mark.parametrize("what", ["_config.yml", "book/references.bib", "run"])
+def test_what_is_no_page_lets_no_tree_stand(tmp_path, what):
+    digests = tmp_path / "_build" / ".jupyter_cache" / "digests.json"
+    files = {"_config.yml": "a", "book/references.bib": "", "book/one.md": "", "book/two.md": ""}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    digests.parent.mkdir(parents=True)
+    digests.write_text('{"one": {"seconds": 1}, "two": {"seconds": 1}}')
+    kept = [digests.parents[1] / ".doctrees" / f"{name}.doctree" for name in ("one", "two")]
+    kept[0].parent.mkdir()
+    for path in kept:
+        path.touch()
+    Trees(tmp_path, tmp_path / "_build").keep()
+    Trees(tmp_path, tmp_path / "_build").prepare()
+    assert [path.exists() for path in kept] == [True, True]
+    Trees(tmp_path, tmp_path / "_build").keep()
+    if what == "run":
+        digests.write_text('{"one": {"seconds": 2}, "two": {"seconds": 1}}')
+    else:
+        (tmp_path / what).write_text("b")
+    Trees(tmp_path, tmp_path / "_build").prepare()
+    assert [path.exists() for path in kept] == [False, what == "run"]
+    Trees(tmp_path, tmp_path / "_build").prepare()  # the last rendering was not kept
+    assert [path.exists() for path in kept] == [False, False]
