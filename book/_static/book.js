@@ -35,10 +35,11 @@ addEventListener("afterprint", () => {
 });
 
 // Tab passes by formulas, except by those too wide for the screen: arrow keys move them sideways.
-addEventListener("load", () => {
-  window.MathJax?.startup?.promise?.then(() => {
-    document.querySelectorAll("mjx-container[display=true], div.math").forEach((formula) => {
-      if (formula.scrollWidth > formula.clientWidth) formula.tabIndex = 0;
-    });
+const letTabReachWideFormulas = () => {
+  document.querySelectorAll("mjx-container[display=true], div.math").forEach((formula) => {
+    if (formula.scrollWidth > formula.clientWidth) formula.tabIndex = 0;
+    else formula.removeAttribute("tabindex");
   });
-});
+};
+addEventListener("load", () => window.MathJax?.startup?.promise?.then(letTabReachWideFormulas));
+addEventListener("resize", letTabReachWideFormulas);
