@@ -7,6 +7,7 @@ import pytest
 import timm
 import torch
 import torch.nn.functional as F
+from random_models import all_random
 from torch import nn
 from torch.testing import assert_close
 
@@ -21,21 +22,6 @@ from vitbook.weights import from_timm, load_weights, save_weights
 
 B, C, HEIGHT, WIDTH, P, D, K, L, CLASSES = 5, 3, 8, 12, 2, 10, 3, 2, 7
 GRID, N = (4, 6), 24
-
-
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
-
-
-def all_random(module: nn.Module) -> nn.Module:
-    """Nothing at zero or one, the running means and variances included."""
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.3)
-    for name, buffer in module.named_buffers():
-        if "running" in name:
-            nn.init.uniform_(buffer, 0.5, 1.5)
-    return module
 
 
 def model(**kwargs):

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from random_models import all_random
 from torch import nn
 from torch.testing import assert_close
 
@@ -11,13 +12,6 @@ from vitbook.attention import MultiHeadSelfAttention, causal_mask, padding_mask
 from vitbook.encoder import MLP, Encoder, EncoderBlock
 
 B, N, D, H, L = 2, 5, 12, 4, 3
-
-
-def all_random(module: nn.Module) -> nn.Module:
-    """No parameter at zero or one, else a forgotten bias or norm would go unnoticed."""
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.3)
-    return module
 
 
 def attention(**kwargs):

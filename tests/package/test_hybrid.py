@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import torch
+from random_models import all_random
 from torch import nn
 from torch.testing import assert_close
 
@@ -21,21 +22,6 @@ B, C, HEIGHT, WIDTH, P, N, D, H, S, K, CLASSES = 4, 3, 8, 12, 4, 6, 8, 2, 5, 3, 
 RATIO, HIDDEN = 2.5, 20
 SIZES = {"image_size": (HEIGHT, WIDTH), "patch_size": P, "in_channels": C}
 SIZES |= {"num_classes": CLASSES, "embed_dim": D}
-
-
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
-
-
-def all_random(module: nn.Module) -> nn.Module:
-    """Nothing at zero or one, the running means and variances included."""
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.3)
-    for name, buffer in module.named_buffers():
-        if "running" in name:
-            nn.init.uniform_(buffer, 0.5, 1.5)
-    return module
 
 
 def model(*layers, **kwargs):

@@ -4,6 +4,7 @@ import pytest
 import timm
 import torch
 import torch.nn.functional as F
+from random_models import all_random
 from torch import nn
 from torch.testing import assert_close
 
@@ -17,18 +18,6 @@ from vitbook.weights import from_timm, load_weights, save_weights
 
 B, C, HEIGHT, WIDTH, P, N, D, S, L, CLASSES = 4, 3, 6, 8, 2, 12, 10, 7, 2, 5
 RATIO, HIDDEN = 2.5, 25
-
-
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
-
-
-def all_random(module: nn.Module) -> nn.Module:
-    """No parameter at zero or one, else a forgotten bias or norm would go unnoticed."""
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.3)
-    return module
 
 
 def model(**kwargs):

@@ -3,6 +3,7 @@
 import pytest
 import timm
 import torch
+from random_models import all_random
 from safetensors.torch import save_file
 from torch import nn
 from torch.testing import assert_close
@@ -21,12 +22,6 @@ def small(**kwargs):
     sizes = {"image_size": (6, 8), "patch_size": 2, "in_channels": 3, "num_classes": 5}
     sizes |= {"embed_dim": 12, "depth": 2, "num_heads": 3}
     return VisionTransformer(**(sizes | kwargs)).eval()
-
-
-def all_random(model: nn.Module) -> nn.Module:
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.3)
-    return model
 
 
 def state(**kwargs):
