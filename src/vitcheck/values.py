@@ -160,8 +160,9 @@ def difference(
         same = isinstance(got, str) and got.strip().lower() == want.strip().lower()
         return None if same else "" if isinstance(got, str) else _kinds(got, "a string", name)
     if isinstance(want, list | tuple):
-        if isinstance(got, Tensor) and all(isinstance(item, bool | int | float) for item in want):
-            got = got.tolist()
+        numbers = all(isinstance(item, bool | int | float) for item in want)
+        if isinstance(got, Tensor) and got.shape == (len(want),) and numbers:
+            got = got.tolist()  # of that length only: a huge one would become millions of objects
         if not isinstance(got, list | tuple) or len(got) != len(want):
             return _kinds(got, f"{len(want)} values in a list or tuple", name)
         pairs = [(f"entry {i} of {name}", g, w) for i, (g, w) in enumerate(zip(got, want))]  # noqa: B905

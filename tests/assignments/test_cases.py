@@ -198,6 +198,14 @@ def test_a_whole_number_beyond_every_float_is_a_wrong_answer(got, want):
     assert verdict.message
 
 
+def test_a_huge_tensor_for_a_list_is_judged_by_its_shape(monkeypatch):
+    huge = torch.zeros(1).expand(10**12)  # one number, shown a million million times
+    monkeypatch.setattr(torch.Tensor, "tolist", lambda self: pytest.fail("made a list of it"))
+    for got in (huge, huge.view(10**6, 10**6), torch.zeros(2, 1), torch.zeros(())):
+        verdict = compare(got, doubled(want=[1, 2], mistakes=()))
+        assert "should be 2 values in a list or tuple, got a tensor of shape" in verdict.message
+
+
 def test_a_call_gets_copies_and_may_not_change_them():
     assert run_case({"double": lambda x: 2 * x}, doubled()).sum() == 30
     with pytest.raises(CaseError, match="changed in place"):
