@@ -9,9 +9,10 @@ import zipfile
 import pytest
 from classroom import notebook
 from gradebox.collect import collect
-from gradebox.sources import InputError, NotReadableError
+from gradebox.reading import NotReadableError
+from gradebox.sources import InputError
 
-from gradebox import sources
+from gradebox import reading, sources
 
 NOTEBOOK = notebook()
 
@@ -172,7 +173,7 @@ def test_links_are_not_followed(tmp_path):
 
 
 def test_a_zip_bomb_is_cut_off(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(reading, "MOST_BYTES", 100_000)
     inner = zipped(tmp_path / "inner.zip", {"answer.ipynb": b"0" * 5_000_000})
     (tmp_path / "in").mkdir()
     zipped(tmp_path / "in/ada.zip", {"answer.ipynb": b"0" * 5_000_000})
@@ -196,7 +197,7 @@ def test_what_python_unpacks_at_one_go_is_not_unpacked(tmp_path, packed):
 
 
 def test_a_size_that_lies_does_not_help(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(reading, "MOST_BYTES", 100_000)
     data = bytearray(zipped(tmp_path / "x.zip", {"a.ipynb": b"0" * 5_000_000}).read_bytes())
     at = data.rindex(b"PK\x01\x02") + 24
     data[at : at + 4] = (100).to_bytes(4, "little")

@@ -7,7 +7,7 @@ import pytest
 from gradebox.notebook import NotebookError, read_answers
 from tiny import EXPLAIN, SOLUTIONS, answers, cell, notebook, write
 
-from gradebox import notebook as reading
+from gradebox import reading
 
 
 @pytest.fixture

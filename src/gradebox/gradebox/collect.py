@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from gradebox.sources import Entry, InputError, NotReadableError, in_zip, open_source
+from gradebox.reading import NotReadableError
+from gradebox.sources import Entry, InputError, in_zip, open_source
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,9 @@ from gradebox.assignment import Assignment, read_assignment
 from gradebox.collect import Handed, choose
 from gradebox.feedback import WORDS, clean
 from gradebox.grades import STATUS, rounded
+from gradebox.reading import NotReadableError
 from gradebox.result import QuestionResult, Result
-from gradebox.sources import InputError, NotReadableError, open_source
+from gradebox.sources import InputError, open_source
 from vitbook.files import write_atomically
 
 OURS = ("vitbook", "vitcheck", "gradebox")

@@ -6,15 +6,13 @@ Only JSON is read here. Whether a cell is Python finds out who runs it, in the s
 from __future__ import annotations
 
 import json
-import os
 import re
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from gradebox.package import Package
+from gradebox.reading import NotReadableError, read_file
 
-MOST_BYTES = 30_000_000  # a notebook full of pictures has 10 MB
 MOST_CELLS = 2_000
 MOST_SOURCE = 200_000  # characters of one cell
 # How an answer begins, should its metadata be lost. In Markdown "## Question 4" is the question.
@@ -55,7 +53,10 @@ def read_answers(path: Path, package: Package) -> Answers:
         NotebookError: it is no notebook, or one of another assignment or variant, or without a
             single answer.
     """
-    notebook = as_notebook(read_bytes(path))
+    try:
+        notebook = as_notebook(read_file(path))
+    except NotReadableError as error:
+        raise unreadable(f"The notebook cannot be used: {error}.") from None
     notes = check_names(notebook, package)
     code, texts = [], {}
     for kind, source, metadata in cells_of(notebook):
@@ -68,24 +69,6 @@ def read_answers(path: Path, package: Package) -> Answers:
     if not texts and not any(cell.question for cell in code):
         raise NotebookError("no-answers", "None of the questions' cells is in this notebook.")
     return Answers(code, texts, notes)
-
-
-def read_bytes(path: Path) -> bytes:
-    """The file itself: no link to another, no device, no pipe, and not more than can be held."""
-    try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | os.O_NONBLOCK)
-    except OSError:
-        raise unreadable("This is a link or cannot be opened.") from None
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise unreadable("This is no file.")
-    with os.fdopen(handle, "rb") as file:
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise unreadable(
-            f"The notebook is larger than {MOST_BYTES // 10**6} MB; clear its outputs."
-        )
-    return data
 
 
 def as_notebook(data: bytes) -> dict:

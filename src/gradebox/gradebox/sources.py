@@ -13,9 +13,11 @@ import stat
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 
-MOST_BYTES = 20 * 2**20  # of one notebook; with pictures in its outputs it has one or two million
+from gradebox.reading import NotReadableError, limited, read_file
+
 MOST_ENTRIES = 200_000  # of one archive
 # Python unpacks these piece by piece; of bzip2 and LZMA all at once, however large it gets.
 CUT_OFF = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
@@ -24,10 +26,6 @@ NOISE = {"__MACOSX", ".ipynb_checkpoints", ".DS_Store", "Thumbs.db", "desktop.in
 
 class InputError(Exception):
     """Something the instructor gave cannot be used; the text is one sentence that says what."""
-
-
-class NotReadableError(Exception):
-    """One file of one student cannot be read; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -73,23 +71,7 @@ def _in_folder(root: Path) -> Iterator[Entry]:
         for name in files + [name for name in folders if Path(folder, name).is_symlink()]:
             path = Path(folder, name)
             if name not in NOISE and not name.startswith("."):
-                yield Entry(_named(path.relative_to(root).as_posix()), _reader(path))
-
-
-def _reader(path: Path) -> Callable[[], bytes]:
-    def read() -> bytes:
-        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        try:
-            if path.is_symlink():
-                raise NotReadableError("this is a link to another file; links are not followed")
-            with open(os.open(path, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise NotReadableError("this is no ordinary file")
-                return _limited(file)
-        except OSError as error:
-            raise NotReadableError(f"cannot be read: {error.strerror}") from error
-
-    return read
+                yield Entry(_named(path.relative_to(root).as_posix()), partial(read_file, path))
 
 
 def in_zip(archive: Path | bytes) -> list[Entry]:
@@ -129,21 +111,13 @@ def _member_reader(opened: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable
             raise NotReadableError("the archive is packed in an unusual way; make an ordinary zip")
         try:
             with opened.open(member) as file:
-                return _limited(file)
+                return limited(file)
         except NotReadableError:
             raise
         except Exception as error:  # broken archives raise nearly anything: zlib, struct, EOF
             raise NotReadableError("the archive is broken") from error
 
     return read
-
-
-def _limited(file) -> bytes:
-    """All bytes, counted as they come: the size that an archive states may be a lie."""
-    data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise NotReadableError(f"larger than {MOST_BYTES // 2**20} MB")
-    return data
 
 
 def _without_wrapper(entries: list[Entry]) -> list[Entry]:

@@ -12,7 +12,8 @@ from datetime import UTC, date, datetime
 import yaml
 
 from gradebox.collect import Handed
-from gradebox.sources import Entry, InputError, NotReadableError
+from gradebox.reading import NotReadableError
+from gradebox.sources import Entry, InputError
 
 METADATA = "submission_metadata.yml"
 
