@@ -182,6 +182,15 @@ def test_another_way_to_compare_is_another_version_of_the_grader(tmp_path, monke
         assert (store.grader_version() != before) is marks
 
 
+def test_no_two_students_share_a_file_on_any_disk():
+    students = ["ada", "Ada", "ADA", "ada_", "ada ", "ada/", ".ada", "aux", "AUX", "aux.x"]
+    students += ["İ", "i", "4711", "ada@example.edu", "x" * 60, "x" * 61, "x" * 62]
+    names = [store.file_name(student).casefold() for student in students]
+    assert len(set(names)) == len(names)
+    assert {"ada", "4711", "ada@example.edu"} <= set(names)  # and most are as they were
+    assert not {"aux", "aux.x"} & set(names)
+
+
 def test_what_the_machine_cannot_do_is_tried_again_next_time(room, capsys):
     (room / "in/ada.ipynb").write_bytes(notebook(q1="# machine fails"))
     (room / "in/bob.ipynb").write_bytes(notebook())

@@ -18,9 +18,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gradebox.hosted import write_zip
+from gradebox.plan import Plan
 from gradebox.platforms import READERS
 from gradebox.roster import read_late
-from gradebox.run import Mark, Plan, run
+from gradebox.run import Mark, run
 from gradebox.sandbox import Limits, NoSandboxError, find_sandbox
 from gradebox.sources import InputError
 from gradebox.store import Store

@@ -37,7 +37,8 @@ def digest(*parts: bytes) -> str:
 
 # What makes no difference to a result: everything around the marking.
 OUTER = {"cli", "collect", "exports", "feedback", "grades", "manual", "people", "roster"}
-OUTER |= {"assignment", "hosted", "run", "similarity", "sources", "store", "__main__"}
+OUTER |= {"assignment", "finish", "hosted", "plan", "run", "similarity", "sources", "store"}
+OUTER |= {"__main__"}
 
 
 def grader_version() -> str:
@@ -57,9 +58,11 @@ def package_key(package: Path, limits: Any, unsafe: bool = False) -> str:
 
 
 def file_name(student: str) -> str:
-    """A student's key as a file name: the same one always, and never the name of another."""
+    """A student's key as a file name: the same one always, and never the name of another, not even
+    on a disk that takes "Ada" and "ada" for the same file."""
     name = re.sub(r"[^A-Za-z0-9@._-]", "_", student).strip(".")[:60]
-    if name == student and not re.fullmatch(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?", name):
+    reserved = re.fullmatch(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", name)
+    if name == student == student.lower() and not reserved:
         return name
     return f"{name}-{hashlib.sha256(student.encode()).hexdigest()[:8]}"
 
