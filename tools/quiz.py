@@ -10,6 +10,7 @@ answer afterwards.
 
 from __future__ import annotations
 
+import html
 import json
 import sys
 import zipfile
@@ -118,7 +119,7 @@ def moodle(found: list[Item]) -> bytes:
             for choice in item.choices:
                 fraction = "100" if choice == item.answer else "0"
                 answer = Xml.SubElement(question, "answer", fraction=fraction, format="html")
-                Xml.SubElement(answer, "text").text = choice
+                Xml.SubElement(answer, "text").text = html.escape(choice)
         elif item.number:
             answer = Xml.SubElement(question, "answer", fraction="100")
             Xml.SubElement(answer, "text").text = item.number
@@ -157,7 +158,8 @@ def _responses(entry: Xml.Element, shown: Xml.Element, item: Item) -> None:
     if item.choices:
         labels = Xml.SubElement(Xml.SubElement(shown, "response_lid", cardinality), "render_choice")
         for number, choice in enumerate(item.choices):
-            _material(Xml.SubElement(labels, "response_label", ident=str(number)), choice)
+            label = Xml.SubElement(labels, "response_label", ident=str(number))
+            _material(label, html.escape(choice))
     else:
         Xml.SubElement(Xml.SubElement(shown, "response_str", cardinality), "render_fib")
     processing = Xml.SubElement(entry, "resprocessing")
@@ -176,10 +178,13 @@ def _responses(entry: Xml.Element, shown: Xml.Element, item: Item) -> None:
     if item.choices:
         equal = Xml.SubElement(condition, "varequal", respident="response1")
         equal.text = str(item.choices.index(item.answer))
-    else:
+    else:  # as Canvas writes an exact answer with a margin
         middle, within = float(item.number), float(item.within)
+        either = Xml.SubElement(condition, "or")
+        Xml.SubElement(either, "varequal", respident="response1").text = f"{middle:.12g}"
+        between = Xml.SubElement(either, "and")
         for edge, value in (("vargte", middle - within), ("varlte", middle + within)):
-            Xml.SubElement(condition, edge, respident="response1").text = f"{value:g}"
+            Xml.SubElement(between, edge, respident="response1").text = f"{value:.12g}"
     Xml.SubElement(right, "setvar", action="Set", varname="SCORE").text = "100"
 
 

@@ -1,6 +1,7 @@
 """The practice bank, from a small site: what is asked, what is right, what both systems read."""
 
 import io
+import re
 import zipfile
 from pathlib import Path
 from xml.etree import ElementTree as Xml
@@ -15,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = read_settings(ROOT)
 PAGE = """<html><body><h1>4. Heads<a class="headerlink">#</a></h1>
 <div class="predict" data-predict="c4-two" data-answer="the same"
-  data-choices='["one half", "the same"]'>
+  data-choices='["one < half", "the same"]'>
 <p class="predict-title">Predict, then run</p><p>How many <em>numbers</em> \\(h\\)?</p>
 <ul class="predict-choices"><li><p>one half</p></li><li><p>the same</p></li></ul>
 <details><summary>What happened</summary><div class="predict-explained"><p>See
@@ -40,7 +41,7 @@ def site(tmp_path):
 
 def test_questions_are_taken_from_the_pages_but_for_those_that_need_a_picture(site):
     choice, number, words = items(site, SETTINGS)
-    assert (choice.choices, choice.answer) == (("one half", "the same"), "the same")
+    assert (choice.choices, choice.answer) == (("one < half", "the same"), "the same")
     assert choice.question == "<p>How many <em>numbers</em> \\(h\\)?</p>"
     link = f"{SETTINGS.release_url}notation.html#h"
     assert choice.explanation == f'<p>See <a href="{link}">notation</a>.</p>'
@@ -55,6 +56,7 @@ def test_moodle_gets_the_right_answer_with_all_points(site):
     assert kinds == ["category", "multichoice", "numerical", "essay"]
     right = [a.findtext("text") for a in quiz.iter("answer") if a.get("fraction") == "100"]
     assert right == ["the same", "0.5"]
+    assert quiz[1].findtext("answer/text") == "one &lt; half"  # choices are HTML there
     assert "answers are public" in quiz[0].findtext("category/text")
 
 
@@ -67,6 +69,55 @@ def test_canvas_gets_the_right_answer_too(site):
     edges = [found[1].findtext(f".//q:{edge}", namespaces=space) for edge in ("vargte", "varlte")]
     assert edges == ["0.4", "0.6"]
     assert found[2].find(".//q:setvar", space) is None
+
+
+# What may stand inside what, and in which order: the DTD of IMS QTI 1.2, as far as we use it.
+DTD = {
+    "questestinterop": "assessment",
+    "assessment": "qtimetadata* section+",
+    "section": "item*",
+    "item": "itemmetadata? presentation? resprocessing* itemfeedback*",
+    "itemmetadata": "qtimetadata*",
+    "qtimetadata": "qtimetadatafield+",
+    "qtimetadatafield": "fieldlabel fieldentry",
+    "presentation": "(material|response_lid|response_str)+",
+    "response_lid": "render_choice",
+    "response_str": "render_fib",
+    "render_choice": "response_label*",
+    "render_fib": "response_label*",
+    "response_label": "material*",
+    "material": "mattext+",
+    "resprocessing": "outcomes respcondition+",
+    "outcomes": "decvar+",
+    "respcondition": "conditionvar setvar* displayfeedback*",
+    "conditionvar": "(and|or|other|varequal|varlte|vargte)+",
+    "or": "(and|or|other|varequal|varlte|vargte)+",
+    "and": "(and|or|other|varequal|varlte|vargte)+",
+    "itemfeedback": "(flow_mat|material)+",
+    "flow_mat": "material+",
+}
+
+
+def test_canvas_gets_only_what_the_format_allows_in_its_order(site):
+    for element in Xml.fromstring(qti(list(items(site, SETTINGS)))).iter():
+        name, inside = plain(element), "".join(f"{plain(child)}," for child in element)
+        model = re.sub(r"\w+", r"(\g<0>,)", DTD.get(name, "")).replace(" ", "")
+        assert re.fullmatch(model, inside), (name, inside)
+
+
+def plain(element):
+    return element.tag.rpartition("}")[2]
+
+
+def test_moodle_gets_all_that_its_import_reads_without_a_default(site):
+    for question in Xml.fromstring(moodle(list(items(site, SETTINGS))))[1:]:
+        assert question.findtext("name/text")
+        assert question.findtext("questiontext/text")
+        assert question.find("questiontext").get("format") == "html"
+        answers = question.findall("answer")
+        assert (question.get("type") == "essay") is not bool(answers)
+        assert sum(float(one.get("fraction")) for one in answers) == (100 if answers else 0)
+        assert all(one.findtext("text") for one in answers)
 
 
 def test_both_files_are_written_and_a_site_without_questions_is_refused(site, tmp_path):
