@@ -1,6 +1,6 @@
 """Every attack reaches its goal with a plain grader, and nothing here.
 
-`PYTHONPATH=tests/gradebox python -m attacks` prints the table.
+`pytest -s` prints the table at the end: attack, its goal, the plain grader, ours.
 """
 
 import os
@@ -10,12 +10,26 @@ from attacks.arena import Arena
 from attacks.table import ATTACKS, SECRET, Attack, disturbs
 from tiny import SOLUTIONS
 
+TABLE = {name: {} for name in ATTACKS}  # attack -> grader -> what it came to
+
 
 @pytest.fixture(scope="module")
 def arena(tmp_path_factory):
     found = Arena(tmp_path_factory.mktemp("arena"))
     yield found
     found.close()
+    print(f"\n{table()}")
+
+
+def table():
+    """The attacks that were tried, as a table in Markdown."""
+    graders = list(dict.fromkeys(grader for row in TABLE.values() for grader in row))
+    lines = [" | ".join(["| attack", "goal", *graders, ""]), "|---" * (2 + len(graders)) + "|"]
+    for name, row in TABLE.items():
+        if row:
+            cells = [row.get(grader, "not tried") for grader in graders]
+            lines.append(" | ".join([f"| {name}", ATTACKS[name].succeeds.__name__, *cells, ""]))
+    return "\n".join(lines)
 
 
 def needs_root(name):
@@ -27,7 +41,9 @@ def needs_root(name):
 def test_the_attack_succeeds_with_a_plain_grader(arena, name):
     needs_root(name)
     outcome = arena.plain(ATTACKS[name])
-    assert ATTACKS[name].succeeds(outcome), outcome
+    reached = ATTACKS[name].succeeds(outcome)
+    TABLE[name]["plain grader"] = "succeeds" if reached else "FAILS"
+    assert reached, outcome
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -44,7 +60,9 @@ def test_the_attack_gains_nothing_behind_landlock(arena, landlock, monkeypatch, 
 def gains_nothing(arena, sandbox, monkeypatch, name):
     monkeypatch.setenv("GRADER_TOKEN", SECRET)
     outcome, result = arena.ours(ATTACKS[name], sandbox, beside=True)
-    assert not ATTACKS[name].succeeds(outcome), (outcome, result)
+    reached = ATTACKS[name].succeeds(outcome)
+    TABLE[name][sandbox.name] = "SUCCEEDS" if reached else f"nothing, {outcome.points:g} points"
+    assert not reached, (outcome, result)
     assert (outcome.points, outcome.other) == (0, 10), (outcome, result)
     assert not outcome.written
     assert SECRET not in outcome.feedback
