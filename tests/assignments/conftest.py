@@ -1,7 +1,7 @@
 """Drawn assignments, each drawn once for all tests that look at it."""
 
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -35,3 +35,9 @@ def drawn(request):
 @pytest.fixture(params=MASTERS, ids=lambda path: path.stem)
 def master_path(request):
     return request.param
+
+
+@pytest.fixture
+def draws(master_path):
+    """Number -> the draw of this number: 0 is the public one, the others are from secrets."""
+    return partial(draw, master_path)

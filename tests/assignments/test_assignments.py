@@ -9,10 +9,11 @@ import pytest
 
 from tools.assignment.draw import Draw
 from tools.assignment.foreign import nbgrader_notebook, otter_notebook
-from tools.assignment.master import read_master, read_name, stub_of, without_marks
+from tools.assignment.marks import stub_of, without_marks
 from tools.assignment.notebooks import answer_source, solution_notebook, student_notebook
 from tools.assignment.page import pages, public_master
 from tools.assignment.prove import draw_assignment
+from tools.assignment.reader import read_master
 from tools.assignment.similar import code_of_page, corpus, likest
 from tools.assignment.verify import keys, table
 from tools.assignment.write import write_all
@@ -59,14 +60,12 @@ def test_the_proof_has_a_line_for_every_answer(drawn):
     assert "blank" in table(drawn)
 
 
-def test_the_same_secret_draws_the_same_and_another_secret_something_else(master_path):
-    _, ours, theirs = keys(2)
-    first, again, other = (
-        draw_assignment(master_path, key, "0.1.0") for key in (ours, ours, theirs)
-    )
-    assert to_text(again.cases) == to_text(first.cases)
-    assert other.cases.variant != first.cases.variant
-    one, two = inputs(first.cases), inputs(other.cases)
+def test_the_same_secret_draws_the_same_and_another_secret_something_else(master_path, draws):
+    public, ours = draws(0), draws(1)
+    again = draw_assignment(master_path, keys(1)[1], "0.1.0")
+    assert to_text(again.cases) == to_text(ours.cases)
+    assert public.cases.variant != ours.cases.variant
+    one, two = inputs(public.cases), inputs(ours.cases)
     assert len(one & two) < len(one) / 2
 
 
@@ -245,6 +244,5 @@ def test_the_pages_of_the_book_are_those_of_the_masters():
         assert path.read_text() == text, "run: python -m tools.assignment.page"
 
 
-def test_page_and_notebook_show_the_same_variant(public, master_path):
-    if public.master.name == read_name(master_path):
-        assert public_master(master_path) == public.master
+def test_page_and_notebook_show_the_same_variant(master_path, draws):
+    assert public_master(master_path) == draws(0).master

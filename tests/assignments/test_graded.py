@@ -8,7 +8,7 @@ from gradebox.marking import mark
 from gradebox.package import load_package
 from gradebox.sandbox import NoSandboxError, find_sandbox
 
-from tools.assignment.master import without_marks
+from tools.assignment.marks import without_marks
 from tools.assignment.notebooks import answer_source, first_line, student_notebook
 from tools.assignment.package import write_package
 from tools.settings import read_settings

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tools.assignment.leaks import known_traces, leaks
-from tools.assignment.master import without_marks
+from tools.assignment.marks import without_marks
 from tools.assignment.page import public_master
 
 ROOT = Path(__file__).resolve().parents[2]

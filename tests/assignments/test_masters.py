@@ -8,8 +8,10 @@ import pytest
 from tools.assignment import patience, verify
 from tools.assignment.__main__ import find_master, main
 from tools.assignment.draw import PUBLIC, Secret, read_key, write_key
-from tools.assignment.master import MasterError, stub_of, without_marks
+from tools.assignment.marks import stub_of, without_marks
+from tools.assignment.master import MasterError
 from tools.assignment.prove import ProofError, draw_assignment
+from tools.settings import version_of
 
 ROOT = Path(__file__).resolve().parents[2]
 MASTER = '''---
@@ -273,5 +275,7 @@ def test_a_private_master_is_drawn_from_anywhere(tmp_path, capsys):
     assert main(["--master", str(path), "--key-file", str(key), "--out", str(out)]) == 0
     [folder] = out.iterdir()
     assert folder.name.startswith("a9-small-")
-    assert "8 mutants are caught" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "8 mutants are caught" in said
+    assert ("is no release" in said) is ("dev" in version_of(ROOT))
     assert find_master(ROOT, "1", None).name == "a1_attention.md"

@@ -18,7 +18,8 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.assignment.master import Master, stub_of, without_marks
+from tools.assignment.marks import stub_of, without_marks
+from tools.assignment.master import Master
 from tools.assignment.page import public_master
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,8 @@ from dataclasses import replace
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from tools.assignment.master import Question, stub_of, without_marks
+from tools.assignment.marks import stub_of, without_marks
+from tools.assignment.master import Question
 from tools.assignment.prove import Drawn
 from tools.notebook_export.notebook import BOOTSTRAP, bootstrap
 from tools.settings import Settings

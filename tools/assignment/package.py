@@ -6,7 +6,7 @@ import json
 import zipfile
 from pathlib import Path
 
-from tools.assignment.master import without_marks
+from tools.assignment.marks import without_marks
 from tools.assignment.notebooks import answer_source, cell_id, first_line
 from tools.assignment.prove import Drawn
 from vitcheck.cases import to_parts

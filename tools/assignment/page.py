@@ -12,8 +12,10 @@ import sys
 from pathlib import Path
 
 from tools.assignment.draw import PUBLIC, Secret
-from tools.assignment.master import Master, Question, read_master, read_name, stub_of
+from tools.assignment.marks import stub_of
+from tools.assignment.master import Master, Question
 from tools.assignment.notebooks import heading
+from tools.assignment.reader import read_master, read_name
 from tools.book_rules.prose import DEFINED, NUMBER
 from tools.settings import read_settings
 

@@ -14,16 +14,10 @@ from typing import Any
 import torch
 
 from tools.assignment.draw import Secret
-from tools.assignment.master import (
-    Master,
-    MasterError,
-    Question,
-    read_master,
-    read_name,
-    stub_of,
-    without_marks,
-)
+from tools.assignment.marks import stub_of, without_marks
+from tools.assignment.master import Master, MasterError, Question
 from tools.assignment.patience import EndlessError, patience
+from tools.assignment.reader import read_master, read_name
 from tools.assignment.record import Names, case_of, names_after
 from vitcheck.cases import Assignment, Case, Mistake, compare, run_case
 from vitcheck.cases import Question as Asked
