@@ -72,6 +72,11 @@ def main(arguments: list[str] | None = None) -> int:
         f"{drawn.master.title}, variant {drawn.cases.variant}: the solution gets all "
         f"{drawn.master.points:g} points, the blank notebook 0, {mutants} mutants are caught."
     )
+    if "dev" in settings.version:
+        print(
+            f"NOTE: {settings.version} is no release. The notebook's first cell installs this very "
+            "version, which nobody has published: for a class, check out a release first."
+        )
     print(f"Written to {folder}:")
     for file in sorted(folder.iterdir()):
         print(f"  {file.name}")

@@ -21,7 +21,8 @@ README = """\
 
 For students:
   {name}.ipynb                     hand out this notebook, and nothing else of this folder
-  {wheel}    beside it where there is no network
+  {wheel}
+      beside it where there is no network: from the folder notebooks/ of the course's site
 
 For you (these hold answers and hidden checks; keep them private):
   {name}.solutions.ipynb           the solutions; its checks are all checks
