@@ -100,6 +100,10 @@ w = torch.ones(3, requires_grad=True)
 found = w.grad.tolist()
 """,
     "a figure": "fig, ax = plt.subplots()\nax.plot([1, 2])\nfig.canvas.draw()\nfound = 1",
+    "counting": """
+from vitbook.cost import count_multiplies  # loads a part of PyTorch that asks where to write
+found = count_multiplies(torch.nn.Linear(2, 3), torch.ones(4, 2))
+""",
     "vitbook": "import vitbook.encoder, einops, numpy\nfound = 1",
     "printing": "import sys\nprint('x', file=sys.stderr)\nsys.stdout.flush()\nfound = 1",
     "random numbers": "found = len(open('/dev/urandom', 'rb').read(4))",

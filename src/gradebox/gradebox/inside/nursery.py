@@ -17,6 +17,7 @@ import os
 import signal
 import socket
 import struct
+import tempfile
 from collections.abc import Sequence
 
 import torch
@@ -63,6 +64,7 @@ def exactly(control: socket.socket, size: int) -> bytes:
 def main() -> None:
     """Set up once, then bear and bury until the grader goes."""
     torch.set_num_threads(1)
+    tempfile.tempdir = "/tmp"  # libraries ask for its name; where nothing can be written, in vain
     control = socket.socket(fileno=os.dup(0))
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
