@@ -1,7 +1,9 @@
 #!/bin/bash
-# Marks a class as a SLURM array: each task takes one shard, all write into one folder.
+# Marks a class as a SLURM array: each task takes one shard, all write into
+# one folder.
 #   sbatch slurm.sh submissions.zip a1-k3f9.gradebox.zip results
-# When the array has ended, once more by hand, without --shard: it writes grades.csv.
+# When the array has ended, once more by hand, without --shard: it writes
+# grades.csv.
 #   gradebox submissions.zip --assignment a1-k3f9.gradebox.zip --out results
 #SBATCH --job-name=gradebox
 #SBATCH --array=0-7
@@ -16,6 +18,7 @@ package=${2:?which package?}
 out=${3:?which folder for results?}
 
 # SLURM counts from 0 or from what --array says; shards count from 1.
-shard=$((SLURM_ARRAY_TASK_ID - SLURM_ARRAY_TASK_MIN + 1))/$SLURM_ARRAY_TASK_COUNT
+number=$((SLURM_ARRAY_TASK_ID - SLURM_ARRAY_TASK_MIN + 1))
+shard=$number/$SLURM_ARRAY_TASK_COUNT
 exec gradebox "$submissions" --assignment "$package" --out "$out" \
   --jobs "${SLURM_CPUS_PER_TASK:-1}" --shard "$shard"
