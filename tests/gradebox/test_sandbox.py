@@ -100,10 +100,6 @@ w = torch.ones(3, requires_grad=True)
 found = w.grad.tolist()
 """,
     "a figure": "fig, ax = plt.subplots()\nax.plot([1, 2])\nfig.canvas.draw()\nfound = 1",
-    "counting": """
-from vitbook.cost import count_multiplies  # loads a part of PyTorch that asks where to write
-found = count_multiplies(torch.nn.Linear(2, 3), torch.ones(4, 2))
-""",
     "vitbook": "import vitbook.encoder, einops, numpy\nfound = 1",
     "printing": "import sys\nprint('x', file=sys.stderr)\nsys.stdout.flush()\nfound = 1",
     "random numbers": "found = len(open('/dev/urandom', 'rb').read(4))",
@@ -114,6 +110,17 @@ found = count_multiplies(torch.nn.Linear(2, 3), torch.ones(4, 2))
 def test_what_an_answer_may_do(session, name):
     said = look(session, ALLOWED[name])
     assert not isinstance(said, str), said
+
+
+COUNTING = """
+from vitbook.cost import count_multiplies
+found = count_multiplies(torch.nn.Linear(2, 3), torch.ones(4, 2))
+"""
+
+
+def test_counting_loads_a_part_of_torch_that_asks_where_it_may_write(bubblewrap):
+    with Session(bubblewrap, Limits(memory_mb=512), SET_UP) as session:
+        assert look(session, COUNTING) == 24
 
 
 def test_nothing_of_the_grader_is_in_a_worker(session):
