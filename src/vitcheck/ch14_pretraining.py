@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from vitcheck.reading import NO, OPEN, YES, judge
 from vitcheck.trial import staged
 
 KERNEL = "patch_embed.proj.weight"
@@ -209,28 +210,22 @@ def check_distillation(trial, my_distillation):
     )
 
 
-_YES, _NO, _OPEN = "yes", "no", "cannot say"
 _STATEMENTS = {
-    "shifting helps after 600 steps": (_YES, "on which side of zero does its interval lie?"),
-    "shifting helps, however long one trains": (_NO, "what does the row of 100 steps say?"),
+    "shifting helps after 600 steps": (YES, "on which side of zero does its interval lie?"),
+    "shifting helps, however long one trains": (NO, "what does the row of 100 steps say?"),
     "dropout changes nothing": (
-        _OPEN,
+        OPEN,
         "the interval holds zero. Does it hold nothing else?",
     ),
     "stem and CNN are equally good": (
-        _OPEN,
+        OPEN,
         "both were compared with the plain model. Were they compared with each other?",
     ),
-    "with more images dropout would help": (_OPEN, "how many sizes of the set were tried?"),
+    "with more images dropout would help": (OPEN, "how many sizes of the set were tried?"),
 }
 
 
 @staged("my_reading", ok="what the intervals show, and what they leave open")
 def check_reading(trial, my_reading):
     """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    given = trial.answers(my_reading(), _STATEMENTS)
-    for statement, (answer, question) in _STATEMENTS.items():
-        trial.stage(statement)
-        said = given[statement]
-        trial.ask(said in (_YES, _NO, _OPEN), f'answer "{_YES}", "{_NO}" or "{_OPEN}"')
-        trial.ask(said == answer, question)
+    judge(trial, my_reading(), _STATEMENTS)

@@ -2,6 +2,7 @@
 
 import torch.nn.functional as F
 
+from vitcheck.reading import NO, OPEN, YES, judge
 from vitcheck.trial import Trial, staged
 
 
@@ -146,28 +147,22 @@ def check_enlarged(trial: Trial, my_enlarged):
     )
 
 
-_YES, _NO, _OPEN = "yes", "no", "cannot say"
 _STATEMENTS = {
-    "A uses where a patch stands": (_YES, "compare its two columns"),
-    "B uses where a patch stands": (_NO, "does anything change for B when the patches move?"),
+    "A uses where a patch stands": (YES, "compare its two columns"),
+    "B uses where a patch stands": (NO, "does anything change for B when the patches move?"),
     "A was built with the knowledge which patches are neighbours": (
-        _NO,
+        NO,
         "A learned the reordered images as well. Who told it about neighbours there?",
     ),
     "with positions added, A would be better": (
-        _OPEN,
+        OPEN,
         "the interval holds zero. Which other values does it hold?",
     ),
-    "B would gain from positions": (_OPEN, "was B trained with positions anywhere in the table?"),
+    "B would gain from positions": (OPEN, "was B trained with positions anywhere in the table?"),
 }
 
 
 @staged("my_reading", ok="what the orders show, and what they leave open")
 def check_orders(trial: Trial, my_reading):
     """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    given = trial.answers(my_reading(), _STATEMENTS)
-    for statement, (answer, question) in _STATEMENTS.items():
-        trial.stage(statement)
-        said = given[statement]
-        trial.ask(said in (_YES, _NO, _OPEN), f'answer "{_YES}", "{_NO}" or "{_OPEN}"')
-        trial.ask(said == answer, question)
+    judge(trial, my_reading(), _STATEMENTS)

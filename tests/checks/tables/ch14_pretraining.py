@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from case import Case
+from case import Case, reads
 
 from vitcheck.ch14_pretraining import check_distillation, check_probe, check_reading, check_start
 
@@ -119,12 +119,6 @@ ANSWERS = {
 }
 
 
-def reads(**changed):
-    names = list(ANSWERS)
-    other = {names[int(place[1:])]: answer for place, answer in changed.items()}
-    return lambda: {**ANSWERS, **other}
-
-
 CASES = [
     Case(
         check_start,
@@ -219,14 +213,14 @@ CASES = [
     ),
     Case(
         check_reading,
-        right=reads(),
+        right=reads(ANSWERS),
         mistakes={
-            "blind": (reads(_0="cannot say"), "on which side of zero"),
-            "always": (reads(_1="yes"), "the row of 100 steps"),
-            "nothing": (reads(_2="yes"), "Does it hold nothing else"),
-            "overlap": (reads(_3="yes"), "compared with each other"),
-            "beyond": (reads(_4="yes"), "how many sizes"),
-            "another word": (reads(_0="maybe"), 'answer "yes"'),
+            "blind": (reads(ANSWERS, _0="cannot say"), "on which side of zero"),
+            "always": (reads(ANSWERS, _1="yes"), "the row of 100 steps"),
+            "nothing": (reads(ANSWERS, _2="yes"), "Does it hold nothing else"),
+            "overlap": (reads(ANSWERS, _3="yes"), "compared with each other"),
+            "beyond": (reads(ANSWERS, _4="yes"), "how many sizes"),
+            "another word": (reads(ANSWERS, _0="maybe"), 'answer "yes"'),
         },
     ),
 ]

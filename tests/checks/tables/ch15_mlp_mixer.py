@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from case import Case
+from case import Case, reads
 
 from vitcheck.ch15_mlp_mixer import (
     check_enlarged,
@@ -77,12 +77,6 @@ ANSWERS = {
 }
 
 
-def reads(**changed):
-    names = list(ANSWERS)
-    other = {names[int(place[1:])]: answer for place, answer in changed.items()}
-    return lambda: {**ANSWERS, **other}
-
-
 CASES = [
     Case(
         check_token_mixing,
@@ -153,14 +147,14 @@ CASES = [
     ),
     Case(
         check_orders,
-        right=reads(),
+        right=reads(ANSWERS),
         mistakes={
-            "A blind": (reads(_0="no"), "compare its two columns"),
-            "B sees": (reads(_1="yes"), "does anything change for B"),
-            "built in": (reads(_2="yes"), "Who told it"),
-            "no gain": (reads(_3="no"), "Which other values"),
-            "gain": (reads(_4="yes"), "trained with positions anywhere"),
-            "another word": (reads(_0="maybe"), 'answer "yes"'),
+            "A blind": (reads(ANSWERS, _0="no"), "compare its two columns"),
+            "B sees": (reads(ANSWERS, _1="yes"), "does anything change for B"),
+            "built in": (reads(ANSWERS, _2="yes"), "Who told it"),
+            "no gain": (reads(ANSWERS, _3="no"), "Which other values"),
+            "gain": (reads(ANSWERS, _4="yes"), "trained with positions anywhere"),
+            "another word": (reads(ANSWERS, _0="maybe"), 'answer "yes"'),
         },
     ),
 ]

@@ -1,0 +1,25 @@
+"""What a table of results shows, what it refutes, and what it leaves open: statements to judge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vitcheck.trial import Trial
+
+YES, NO, OPEN = "yes", "no", "cannot say"
+
+
+def judge(trial: Trial, given: Any, statements: dict[str, tuple[str, str]]) -> None:
+    """Stop at the first statement that is judged wrongly.
+
+    Args:
+        trial: the check.
+        given: the learner's dictionary from statement to YES, NO or OPEN.
+        statements: for each one the right answer, and the question to ask whoever misses it.
+    """
+    given = trial.answers(given, statements)
+    for statement, (answer, question) in statements.items():
+        trial.stage(statement)
+        said = given[statement]
+        trial.ask(said in (YES, NO, OPEN), f'answer "{YES}", "{NO}" or "{OPEN}"')
+        trial.ask(said == answer, question)
