@@ -1,0 +1,72 @@
+"""Two ConvMixers and a ViT on CIFAR-10: which accuracy do the same parameters buy?"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+
+from experiments.machinery.choose import Choice
+from experiments.machinery.classifier import COSTS, METRICS, Classifier, costs
+from experiments.machinery.experiment import Experiment, MustBeat, Outcome, checksum, scaled
+from experiments.machinery.image_sets import root
+from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
+from vitbook.hybrid import Hybrid
+
+SET = "cifar10"
+MODEL = {"image_size": 32, "patch_size": 4, "in_channels": 3, "num_classes": 10}
+CONV = {"stem": "normed", "positions": "none", "kernel_size": 5}
+VIT = {"num_heads": 4, "mlp_ratio": 4.0, "positions": "learned"}
+ARMS = {
+    "ViT, 29 k": {**VIT, "embed_dim": 32, "layers": ["attention"] * 2},
+    "ConvMixer, 8 k": {**CONV, "embed_dim": 32, "layers": ["conv"] * 3},
+    "ConvMixer, 28 k": {**CONV, "embed_dim": 64, "layers": ["conv"] * 4},
+}
+RECIPE = {"steps": 700, "batch_size": 64, "warmup_steps": 40}  # one pass over 45,000 images
+PARTS = ("train", "validation", "test")
+
+
+def build(arm: str, seed: int) -> Hybrid:
+    torch.manual_seed(seed)
+    return Hybrid(**MODEL, **ARMS[arm])
+
+
+@lru_cache(maxsize=4)
+def images_of(part: str, scale: float = 1.0) -> ImageSet:
+    """Normalised images (n, 3, 32, 32) and labels (n,)."""
+    images, labels = load_torchvision(SET, root(), part)
+    kept = scaled(len(labels), scale)  # all, but for a trial
+    return ImageSet(normalize(images[:kept], *STATISTICS[SET]), labels[:kept])
+
+
+CLASSIFIER = Classifier(build=build, images=images_of, recipe=RECIPE)
+
+
+def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+    """Train one model, test it, count what it costs."""
+    model, losses = CLASSIFIER.fit(condition, seed, log, scale, **chosen)
+    metrics = CLASSIFIER.measure(model, losses, scale)
+    return Outcome(metrics | costs(model, images_of("test", scale).images), model.state_dict())
+
+
+EXPERIMENT = Experiment(
+    what="Two ConvMixers and a ViT with the same patches on CIFAR-10; the larger ConvMixer has "
+    "about as many parameters as the ViT.",
+    chosen_on="validation images, a tenth of the official training images: the learning rate of "
+    "each model",
+    metrics={**METRICS, **COSTS},
+    conditions=[{"arm": arm} for arm in ARMS],
+    seeds=range(3),
+    run=run,
+    data=lambda: {
+        f"{SET} whole, {part}": checksum(*load_torchvision(SET, root(), part)) for part in PARTS
+    },
+    settings={"model": MODEL, "training": RECIPE, "arms": ARMS},
+    replay=({"arm": "ConvMixer, 8 k"}, 0),
+    keep={"conv": ({"arm": "ConvMixer, 28 k"}, 0), "vit": ({"arm": "ViT, 29 k"}, 0)},
+    steps=CLASSIFIER.steps,
+    choose=Choice(
+        grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=CLASSIFIER.trial, length=0.15, finalists=0
+    ),
+    must_beat=MustBeat({"arm": "ConvMixer, 28 k"}, data=SET),
+)
