@@ -209,6 +209,8 @@ FORMULAS = """() => [...document.querySelectorAll('.math')]
     .map(e => e.textContent.slice(0, 80))"""
 
 STILL = "*, ::before, ::after { transition: none !important; animation: none !important }"
+# Nothing moves any more (STILL), so what is drawn once is as it stays.
+DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 SET = f"""() => !document.querySelector('script[src*="mathjax"]') || !({FORMULAS})().length"""
 
 
@@ -245,12 +247,12 @@ class Visit:
 
     def __init__(self, page, url: str, view: str) -> None:
         self.page, self.errors, self.requests, self.bytes = page, [], [], {}
-        self.look(view)
+        self.look(view)  # at nothing yet
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", self._console)
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("response", self._response)
-        page.goto(url, wait_until="networkidle")
+        page.goto(url, wait_until="networkidle", timeout=120_000)
 
     def unfold(self) -> None:
         with suppress(PlaywrightTimeout):  # what is not set by then is a complaint
@@ -262,7 +264,7 @@ class Visit:
         """Go over to another way of looking, as when the day ends or the window is made narrow."""
         self.page.emulate_media(color_scheme=VIEWS[view]["color_scheme"])
         self.page.set_viewport_size(VIEWS[view]["viewport"])
-        self.page.wait_for_timeout(500)  # colours settle
+        self.page.evaluate(DRAWN)
 
     def _console(self, message):
         if message.type == "error":
