@@ -262,9 +262,12 @@ class Visit:
 
     def look(self, view: str) -> None:
         """Go over to another way of looking, as when the day ends or the window is made narrow."""
+        size, before = VIEWS[view]["viewport"], self.page.viewport_size
         self.page.emulate_media(color_scheme=VIEWS[view]["color_scheme"])
-        self.page.set_viewport_size(VIEWS[view]["viewport"])
+        self.page.set_viewport_size(size)
         self.page.evaluate(DRAWN)
+        if size != before:  # the theme lets Tab reach what scrolls 0.3 s after it was made narrow
+            self.page.wait_for_timeout(500)
 
     def _console(self, message):
         if message.type == "error":
