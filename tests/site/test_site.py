@@ -252,7 +252,7 @@ class Visit:
         page.on("console", self._console)
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("response", self._response)
-        page.goto(url, wait_until="networkidle", timeout=120_000)
+        page.goto(url, wait_until="networkidle")
 
     def unfold(self) -> None:
         with suppress(PlaywrightTimeout):  # what is not set by then is a complaint
