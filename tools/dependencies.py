@@ -184,10 +184,13 @@ class Sources:
     def files(self, tree: ast.AST) -> list[Path]:
         """All files, Python and data, that running code with this tree may read.
 
-        A record belongs to those who name it, other data to the package folder that it lies in.
+        A record belongs to those who name it, a module that they reach among them; other data to
+        the package folder that it lies in.
         """
         modules = self.packages.closure(tree)
-        folders, records = {path.parent for path in modules}, loaded_records(tree)
+        folders = {path.parent for path in modules}
+        loaded = [loaded_records(one) for one in (tree, *map(parsed, modules))]
+        records = None if None in loaded else set[str]().union(*filter(None, loaded))
         for path, owner in self.data:
             named = modules and (records is None or belongs(path, records))
             if named if is_record(path) else owner in folders:

@@ -7,7 +7,7 @@ from pathlib import Path
 from vitbook.intervals import Interval, student_interval
 from vitbook.records import load_record
 
-RECORDS = ("baselines", "small_networks")
+NAMES = ("logistic regression", "nearest neighbour", "MLP", "small CNN")
 
 
 class Opponents(dict[str, Interval]):
@@ -45,8 +45,9 @@ def opponents(data: str, *, steps: int, folder: Path | None = None) -> Opponents
     Raises:
         ValueError: the records do not know these images.
     """
-    found, of = Opponents(), {}
-    for record in (load_record(name, folder) for name in RECORDS):
+    found: dict[str, Interval] = {}
+    of: dict[str, int] = {}
+    for record in (load_record("baselines", folder), load_record("small_networks", folder)):
         for one in record.conditions:
             model, length = one["model"], one.get("steps", steps)
             if one["data"] != data:
@@ -57,7 +58,8 @@ def opponents(data: str, *, steps: int, folder: Path | None = None) -> Opponents
             single = Interval(*[float(values[0])] * 3)
             found[model] = student_interval(values) if len(values) > 1 else single
             of[model] = length
-    if len(found) < 4:
+    if not found.keys() >= set(NAMES):
         raise ValueError(f"data must be images that the records have four models for, got {data!r}")
-    found.steps = {model: of[model] for model in ("MLP", "small CNN")}
-    return found
+    rows = Opponents((name, found[name]) for name in NAMES)
+    rows.steps = {name: of[name] for name in NAMES[2:]}
+    return rows

@@ -140,6 +140,13 @@ def test_another_python_makes_every_chapter_stale(repository, monkeypatch):
     assert all(before[name] != after[name] for name in before)
 
 
+def test_a_record_may_be_loaded_by_a_module_that_a_page_imports(repository):
+    loads = "from toybook.records import load_record\n\ndef rows():\n    load_record('pairs')\n"
+    write(repository / "src" / "toybook" / "rows.py", loads)
+    write(repository / "book" / "one.md", page("One", "from toybook.rows import rows", "rows()"))
+    assert changed_by(repository, "src/toybook/recorded/pairs.json", "[2]") == {"one"}
+
+
 def test_a_record_whose_name_is_computed_may_be_any_record(repository):
     text = page("One", "from toybook import other\nload_record = str\nload_record('di' + 'gits')")
     write(repository / "book/one.md", text)
