@@ -1,0 +1,248 @@
+"""Chapter 18: seven architectures with equally many parameters, and equal compute to train them.
+
+What is equal follows from counts: `width_of` chooses each width by the parameters, `steps_of` the
+number of updates by the multiplications of one image. Besides them a small CNN with the same
+parameters and compute, logistic regression, and the nearest training image.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+
+import torch
+from torch import Tensor, nn
+
+from experiments.machinery.classifier import Classifier
+from experiments.machinery.experiment import Outcome, scaled
+from vitbook.cost import count_multiplies, count_parameters
+from vitbook.data import ImageSet
+from vitbook.hybrid import Hybrid
+from vitbook.small_cnn import SmallCNN
+
+LAYERS = {
+    "ViT": ("attention", "attention"),
+    "Mixer": ("mixer", "mixer"),
+    "ConvMixer": ("conv", "conv", "conv"),
+    "Mixer+ViT": ("mixer", "attention"),
+    "ConvMixer+Mixer": ("conv", "mixer"),
+    "uniform": ("uniform", "uniform"),
+    "no mixing": ("none", "none"),
+}
+WHOLE, WIDTH = "ViT", 48  # the model that the others are made equal to
+CNN, LINEAR, NEAREST = "small CNN", "logistic regression", "nearest neighbour"
+EQUAL = (*LAYERS, CNN)  # parameters and compute as the ViT has
+HEADS = 2
+POSITIONS = ("attention", "uniform", "none")  # layers that do not know where a token stands
+CONTROLS = ("uniform", "none")  # without queries and keys: their parameters are in the MLP
+TOLERANCE = 0.05  # of the parameters
+POINTS = 6  # of a curve
+LOOKS = 500  # validation images for each of them
+CURVES = {
+    "curve_steps": "updates after which a model was asked",
+    "curve": f"share of {LOOKS:,} validation images answered correctly by then; chooses nothing",
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be learned, and the budget, as the ViT spends it.
+
+    Args:
+        images: image_size, patch_size, in_channels and num_classes.
+        kernel_size: of ConvMixer's neighbourhoods, in tokens.
+        steps: updates of the ViT.
+        batch_size: images for each update, of every model.
+    """
+
+    images: tuple[int, int, int, int]
+    kernel_size: int
+    steps: int
+    batch_size: int
+
+    @property
+    def model(self) -> dict[str, int]:
+        """The arguments of a model that come from the images."""
+        names = ("image_size", "patch_size", "in_channels", "num_classes")
+        return dict(zip(names, self.images, strict=True))
+
+    @property
+    def recipe(self) -> dict:
+        """Of a `Classifier`."""
+        return {"steps": self.steps, "batch_size": self.batch_size, "warmup_steps": 40}
+
+
+def options_of(task: Task, model: str, width: float) -> dict:
+    """The arguments of a `Hybrid`, or the widths of the CNN."""
+    if model == CNN:
+        return {"widths": [round(width * 2**i) for i in range(4)]}
+    layers = LAYERS[model]
+    return {
+        "embed_dim": int(width),
+        "layers": list(layers),
+        "num_heads": HEADS,
+        "mlp_ratio": 3.0 if layers[0] in CONTROLS else 2.0,
+        "kernel_size": task.kernel_size,
+        "stem": "normed" if layers[0] == "conv" else "patches",
+        "positions": "learned" if set(layers) & set(POSITIONS) else "none",
+    }
+
+
+def made(task: Task, model: str, width: float) -> nn.Module:
+    """A model of some width."""
+    sizes, options = task.model, options_of(task, model, width)
+    if model == CNN:
+        sizes = {name: sizes[name] for name in ("in_channels", "num_classes")}
+        return SmallCNN(**sizes, **options)
+    return Hybrid(**sizes, **options)
+
+
+@cache
+def parameters_of(task: Task, model: str, width: float) -> int:
+    """How many numbers a model of some width learns."""
+    with torch.device("meta"):
+        return count_parameters(made(task, model, width))
+
+
+@cache
+def width_of(task: Task, model: str) -> float:
+    """The width with which a model has about as many parameters as the ViT.
+
+    Raises:
+        ValueError: no width comes near enough.
+    """
+    if model == WHOLE:
+        return WIDTH
+    target = parameters_of(task, WHOLE, WIDTH)
+    widths = [w / 4 for w in range(16, 81)] if model == CNN else list(range(16, 161, 2))
+    above = bisect_left(widths, target, key=lambda w: parameters_of(task, model, w))
+    near = widths[max(0, above - 1) : above + 1]
+    off = {w: abs(parameters_of(task, model, w) / target - 1) for w in near}
+    width = min(off, key=off.__getitem__)
+    if off[width] > TOLERANCE:
+        raise ValueError(f"{model} has no width with about {target} parameters: {off[width]:.1%}")
+    return width
+
+
+@cache
+def multiplies_of(task: Task, model: str) -> int:
+    """Multiplications for one image."""
+    size, _, channels, _ = task.images
+    with torch.device("meta"):
+        built = made(task, model, width_of(task, model)).eval()
+        return count_multiplies(built, torch.empty(1, channels, size, size))
+
+
+def steps_of(task: Task, model: str, compute: float = 1.0) -> int:
+    """The number of updates whose multiplications are those of the ViT's, times `compute`."""
+    if model == LINEAR:
+        return round(compute * task.steps)  # nearly free; as many looks at images
+    whole, own = multiplies_of(task, WHOLE), multiplies_of(task, model)
+    return round(compute * task.steps * whole / own)
+
+
+def build(task: Task, model: str, seed: int) -> nn.Module:
+    """A model before training."""
+    torch.manual_seed(seed)
+    if model == LINEAR:
+        size, _, channels, classes = task.images
+        linear = nn.Linear(channels * size**2, classes)
+        nn.init.zeros_(linear.weight)
+        nn.init.zeros_(linear.bias)
+        return nn.Sequential(nn.Flatten(), linear)
+    return made(task, model, width_of(task, model))
+
+
+def classifier(task: Task, images: Callable[[str, float], ImageSet]) -> Classifier:
+    """Builds, trains and measures the models of a task, by the condition {"model", "compute"}."""
+    return Classifier(
+        build=lambda model, seed, compute=1: build(task, model, seed),
+        images=images,
+        recipe=task.recipe,
+        settings=lambda condition: {"steps": steps_of(task, **condition)},
+    )
+
+
+def trained(
+    of: Classifier, condition: dict, seed: int, log, scale: float, **chosen
+) -> tuple[nn.Module, dict]:
+    """One model, and what was measured, the curve of `CURVES` with it."""
+    images, labels = of.images("validation", scale)
+    spread = torch.arange(0, len(labels), max(1, len(labels) // LOOKS))[:LOOKS]
+    rows: list[dict] = []
+    watched = {
+        "evaluate_on": (images[spread], labels[spread]),
+        "evaluate_every": max(1, scaled(of.steps(condition), scale) // POINTS),
+        "report": rows.append,
+    }
+    watching = replace(of, options=lambda condition: watched)
+    model, losses = watching.fit(condition, seed, log, scale, **chosen)
+    metrics = of.measure(model, losses, scale)
+    metrics["curve_steps"] = [row["step"] for row in rows]
+    metrics["curve"] = [round(row["val_accuracy"], 5) for row in rows]
+    return model, metrics
+
+
+def nearest(images: Callable[[str, float], ImageSet], scale: float) -> Outcome:
+    """The run of the nearest neighbour."""
+    found = nearest_accuracy(images("train", scale), images("test", scale))
+    return Outcome({"test_accuracy": found, "parameters": 0})
+
+
+def sizes(task: Task) -> dict[str, dict]:
+    """For each model how it is built, and what was counted: for a record's settings."""
+    return {
+        model: {
+            **options_of(task, model, width_of(task, model)),
+            "parameters": parameters_of(task, model, width_of(task, model)),
+            "multiplies": multiplies_of(task, model),
+            "steps": steps_of(task, model),
+        }
+        for model in EQUAL
+    }
+
+
+def nearest_accuracy(known: ImageSet, test: ImageSet) -> float:
+    """Share of the test images that have the label of the training image at the least distance."""
+    images = known.images.flatten(1)
+    half = images.square().sum(dim=1) / 2
+    found = [(half - x @ images.T).argmin(dim=1) for x in test.images.flatten(1).split(500)]
+    return (known.labels[torch.cat(found)] == test.labels).double().mean().item()
+
+
+def shuffled(images: Tensor, patch: int, generator: torch.Generator) -> Tensor:
+    """Each image (C, H, W) of a batch with its patches in an order of its own."""
+    tiles = _tiles(images, patch)  # (n, N, C, P, P)
+    order = torch.rand(tiles.shape[:2], generator=generator).argsort(dim=1)
+    return _joined(tiles.gather(1, order[:, :, None, None, None].expand_as(tiles)), images.shape)
+
+
+def dropped(images: Tensor, patch: int, share: float, generator: torch.Generator) -> Tensor:
+    """Images with that share of their patches blank: zero, the mean of normalized images."""
+    tiles = _tiles(images, patch)
+    order = torch.rand(tiles.shape[:2], generator=generator).argsort(dim=1)
+    keep = order >= round(share * tiles.shape[1])
+    return _joined(tiles * keep[:, :, None, None, None], images.shape)
+
+
+def shifted(images: Tensor, by: int) -> Tensor:
+    """Everything that many pixels to the right and down; the border's own pixels come in."""
+    side = images.shape[-1]
+    padded = nn.functional.pad(images, (by, 0, by, 0), mode="replicate")
+    return padded[..., :side, :side]
+
+
+def _tiles(images: Tensor, P: int) -> Tensor:
+    """(n, C, H, W) -> (n, N, C, P, P)."""
+    tiles = images.unfold(2, P, P).unfold(3, P, P)  # (n, C, rows, columns, P, P)
+    return tiles.permute(0, 2, 3, 1, 4, 5).flatten(1, 2)
+
+
+def _joined(tiles: Tensor, shape: torch.Size) -> Tensor:
+    """(n, N, C, P, P) -> (n, C, H, W)."""
+    n, C, H, W = shape
+    P = tiles.shape[-1]
+    grid = tiles.unflatten(1, (H // P, W // P)).permute(0, 3, 1, 4, 2, 5)
+    return grid.reshape(n, C, H, W)

@@ -1,0 +1,92 @@
+"""How long do the models of `relatives_pictures` take, and how much memory? About two minutes.
+
+Times are those of the process's only thread; in each round all models take turns, to and fro.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+
+from experiments.machinery import relatives
+from experiments.machinery.experiment import Experiment, Outcome, scaled
+from experiments.machinery.memory import peak_mib
+from experiments.machinery.relatives import EQUAL
+from experiments.relatives_pictures import TASK
+
+ROUNDS = 7
+ANSWERED = 100  # images at a time, when a model only answers
+
+
+def batch(n: int) -> tuple[torch.Tensor, torch.Tensor]:
+    side, _, channels, classes = TASK.images
+    return torch.randn(n, channels, side, side), torch.arange(n) % classes
+
+
+def training(name: str, seed: int, scale: float) -> Callable[[], object]:
+    """One update of a model, with what it needs made before."""
+    model = relatives.build(TASK, name, seed).train()
+    optimizer = torch.optim.AdamW(model.parameters())
+    images, labels = batch(scaled(TASK.batch_size, scale))
+
+    def step() -> None:
+        optimizer.zero_grad()
+        F.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+
+    step()  # the optimizer's memory is made once
+    return step
+
+
+def answering(name: str, seed: int, scale: float) -> Callable[[], object]:
+    """One call of a model without gradients."""
+    model = relatives.build(TASK, name, seed).eval()
+    return partial(torch.no_grad()(model), batch(scaled(ANSWERED, scale))[0])
+
+
+CALLS = {"training": training, "answering": answering}
+
+
+def seconds(call: Callable[[], object]) -> float:
+    start = time.thread_time()
+    call()
+    return time.thread_time() - start
+
+
+def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+    """Milliseconds of each model, median over rounds; its memory, in a process of its own."""
+    torch.manual_seed(seed)
+    make = CALLS[condition["measured"]]
+    mib = [peak_mib(partial(make, name, seed, scale)) for name in EQUAL]
+    calls = [make(name, seed, scale) for name in EQUAL]
+    took: list[list[float]] = [[] for _ in calls]
+    for number in range(scaled(ROUNDS, scale)):
+        for i in list(range(len(calls)))[:: 1 if number % 2 else -1]:
+            took[i].append(seconds(calls[i]))
+    return Outcome({"ms": [1e3 * statistics.median(times) for times in took], "mib": mib})
+
+
+EXPERIMENT = Experiment(
+    what="Time and memory of the models of `relatives_pictures`: an update with "
+    f"{TASK.batch_size} images, and {ANSWERED} images answered.",
+    chosen_on="Nothing was chosen.",
+    metrics={
+        "ms": "milliseconds of a call, in the order of the names in the settings",
+        "mib": "MiB that a call adds at its peak, in the same order",
+    },
+    conditions=[{"measured": name} for name in CALLS],
+    seeds=range(5),
+    run=run,
+    settings={
+        "names": list(EQUAL),
+        "batch_size": TASK.batch_size,
+        "answered": ANSWERED,
+        "rounds": ROUNDS,
+    },
+    workers=1,
+)
