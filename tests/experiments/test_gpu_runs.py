@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import gpu_runs
+from tools import gpu_relatives, gpu_runs
 from tools.gpu_runs import RUNS, Run, main, parameters, summary, time_to
 from vitbook.command.parser import parser
 from vitbook.command.recipes import settings_of, train_config
@@ -140,5 +140,48 @@ def test_an_unknown_name_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["imagenet", "--plan"])
     assert (
-        "NAME must be one of mnist, fashion-mnist, cifar10, got imagenet" in capsys.readouterr().err
+        "NAME must be one of mnist, fashion-mnist, cifar10, relatives, got imagenet"
+        in capsys.readouterr().err
     )
+
+
+def test_the_relatives_have_equal_parameters_and_equal_compute():
+    compute = gpu_relatives.STEPS * gpu_relatives.multiplies_of("vit")
+    whole = gpu_relatives.parameters_of("vit", gpu_relatives.WIDTH)
+    for name in gpu_relatives.LAYERS:
+        own = gpu_relatives.parameters_of(name, gpu_relatives.width_of(name))
+        assert abs(own / whole - 1) <= 0.05
+        steps, multiplies = gpu_relatives.settings(name)["steps"], gpu_relatives.multiplies_of(name)
+        assert abs(steps * multiplies - compute) <= multiplies / 2
+
+
+def test_the_plan_of_the_relatives_has_as_many_trials_for_each_and_no_aim(capsys):
+    assert main(["relatives", "--plan"]) == 0
+    printed = capsys.readouterr().out
+    assert "target" not in printed
+    lines = [line for line in printed.splitlines() if not line.startswith("#")]
+    assert len(lines) == 7 * (3 + 5)
+    asked = [vars(parser().parse_args(shlex.split(line)[3:])) for line in lines]
+    assert {options["architecture"] for options in asked} == {"hybrid"}
+    assert {options["learn_from"] for options in asked} == {"train"}
+    tried = [options for options in asked if options["seed"] == gpu_relatives.SEED]
+    assert [options["learning_rate"] for options in tried] == 7 * list(gpu_relatives.RATES)
+    assert len({options["out"] for options in asked}) == len(asked)
+
+
+def test_a_rehearsal_of_the_relatives_chooses_a_rate_on_validation_images(
+    tmp_path, capsys, monkeypatch
+):
+    small = {"data": "digits", "architecture": "hybrid", "layers": ["mixer", "attention"]}
+    small |= {k: v for k, v in QUICK.items() if k != "depth"}
+    monkeypatch.setattr(gpu_relatives, "LAYERS", {"mixer-vit": small["layers"]})
+    monkeypatch.setattr(gpu_relatives, "settings", lambda name: small)
+    monkeypatch.setattr(gpu_relatives, "RATES", (1e-4, 1e-2))
+    monkeypatch.setattr(gpu_relatives, "LENGTH", 0.5)
+    words = ["--device", "cpu", "--root", str(tmp_path), "--out", str(tmp_path / "runs")]
+    assert main(["relatives", *words, "--seeds", "0"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("-m vitbook train") == 3
+    kept = tmp_path / "runs" / "relatives" / "mixer-vit" / "0" / "result.json"
+    assert json.loads(kept.read_text())["settings"]["learning_rate"] == 1e-2
+    assert "target" not in printed
