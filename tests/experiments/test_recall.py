@@ -1,0 +1,110 @@
+"""Recall: the images of chapter 18 in which every patch asks another one."""
+
+import pytest
+import torch
+
+from experiments import relatives_recall, relatives_recall_changed
+from experiments.machinery.recall import COLORS, LinearAnswers, answered, fit, recall
+from experiments.relatives_recall import ARMS, NORMED, WHOLE, WIDE, build, cost_of, steps_of
+from vitbook.data import ImageSet
+from vitbook.training import TrainConfig
+
+
+def patches(images, side):
+    return images.unfold(2, 8, 8).unfold(3, 8, 8).permute(0, 2, 3, 1, 4, 5).flatten(1, 2)
+
+
+@pytest.mark.parametrize("side", [2, 4, 8])
+def test_the_colour_and_the_dot_of_every_patch_are_what_the_labels_say(side):
+    data, N = recall(20, seed=3, side=side, noise=0.0), side**2
+    cells = patches(data.images, side)  # (n, N, 3, 8, 8)
+    white = (cells == 1).all(dim=2)  # (n, N, 8, 8)
+    assert (white.sum(dim=(2, 3)) == (8 // side) ** 2).all()
+    thumbnail = white[:, :, :: 8 // side, :: 8 // side].flatten(2)  # (n, N, N): a pixel a patch
+    assert (thumbnail.float().argmax(dim=2) == data.targets).all()
+    assert (data.targets != torch.arange(N)).all()
+    corner = cells[..., -1, -1].where(~white[..., -1, -1][..., None], cells[..., 0, 0])
+    assert torch.allclose(corner, COLORS[data.colors])
+    assert torch.equal(data.labels, data.colors.gather(1, data.targets))
+    counts = torch.nn.functional.one_hot(data.colors, 4).sum(dim=1)
+    assert (counts == N // 4).all()
+
+
+def test_the_neighbour_on_the_right_is_asked_on_the_same_images_and_at_the_edge_oneself():
+    named, right = (recall(10, seed=4, partner=partner) for partner in ("named", "right"))
+    assert torch.equal(named.images, right.images)
+    grid, labels = right.colors.view(-1, 4, 4), right.labels.view(-1, 4, 4)
+    assert torch.equal(labels[:, :, :3], grid[:, :, 1:])
+    assert torch.equal(labels[:, :, 3], grid[:, :, 3])
+
+
+def test_a_dot_names_every_other_patch_equally_often():
+    targets = recall(4000, seed=5).targets
+    for cell in (0, 9):
+        counts = torch.bincount(targets[:, cell], minlength=16)
+        assert counts[cell] == 0
+        assert counts[counts > 0].min() > 200  # 267 expected
+        assert (counts > 0).sum() == 15
+
+
+def test_the_same_seed_gives_the_same_images_and_another_one_others():
+    first, again, other = (recall(5, seed=s).images for s in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert first.min() >= 0
+    assert first.max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"), [({"side": 3}, "side"), ({"partner": "left"}, "partner")]
+)
+def test_what_is_not_offered_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        recall(2, **wrong)
+
+
+def test_parameters_and_compute_of_all_models_are_equal():
+    parameters, multiplies = cost_of(WHOLE)
+    for model in ARMS:
+        own, each = cost_of(model)
+        assert abs(own / parameters - 1) <= 0.05
+        assert abs(each * steps_of(model) - multiplies * relatives_recall.STEPS) <= each / 2
+
+
+@pytest.mark.parametrize("model", ARMS)
+def test_every_model_answers_for_every_patch(model):
+    assert build(model, 0)(torch.randn(2, 3, 32, 32)).shape == (2, 16, 4)
+
+
+def test_a_wide_kernel_reaches_from_corner_to_corner():
+    model = build(WIDE, 0).eval()
+    images = torch.randn(1, 3, 32, 32, requires_grad=True)
+    first = model.model.encoder.blocks[0](model.model.embed(images))  # (1, 16, D)
+    (gradient,) = torch.autograd.grad(first[0, 0].sum(), images)
+    assert gradient[0, :, -8:, -8:].abs().max() > 0
+
+
+def test_normed_patches_are_the_only_difference():
+    one, other = (relatives_recall.options_of(model) for model in (WHOLE, NORMED))
+    assert {name for name in one if one[name] != other[name]} == {"stem"}
+
+
+def test_a_linear_model_learns_the_neighbour_and_its_answers_are_counted():
+    data = recall(600, seed=6, partner="right", side=2)
+    known = ImageSet(2 * data.images - 1, data.labels)
+    model, seen = LinearAnswers(4), []
+    config = TrainConfig(steps=60, batch_size=32, learning_rate=4e-3, warmup_steps=5)
+    losses = fit(model, known, config, seen.append)
+    assert losses == pytest.approx(seen)
+    loss, right = answered(model, known)
+    assert loss < losses[0]
+    answers = model(known.images).argmax(dim=-1)
+    assert right == pytest.approx((answers == known.labels).double().mean().item())
+    assert right > 0.9
+
+
+def test_the_changes_train_as_long_as_they_say():
+    for condition in relatives_recall_changed.EXPERIMENT.conditions:
+        assert relatives_recall_changed.steps(condition) > 0
+    longer = {"change": "longer", "model": WIDE}
+    assert relatives_recall_changed.steps(longer) == pytest.approx(4 * steps_of(WIDE), abs=2)
