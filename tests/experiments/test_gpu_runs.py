@@ -20,14 +20,9 @@ def test_the_models_stay_below_a_million_parameters_and_the_grey_ones_within_30_
     assert set(RUNS) == {"mnist", "fashion-mnist", "cifar10"}
     assert all(parameters(name) < 1_000_000 for name in RUNS)
     assert all(RUNS[name].settings["epochs"] <= 30 for name in ("mnist", "fashion-mnist"))
-    assert [RUNS[name].target for name in ("mnist", "fashion-mnist", "cifar10")] == [
-        0.995,
-        0.93,
-        0.91,
-    ]
 
 
-def test_the_readme_names_these_models_epochs_and_aims_and_that_they_were_not_run():
+def test_the_readme_names_these_models_and_epochs_and_no_aims_as_they_were_not_run():
     text = (Path(gpu_runs.__file__).parents[1] / "experiments" / "README.md").read_text("utf8")
     text = text.split("## The long runs, on a GPU")[1].split("\n## ")[0]
     assert "**they have not been run**" in text
@@ -41,7 +36,8 @@ def test_the_readme_names_these_models_epochs_and_aims_and_that_they_were_not_ru
         size = f"{parameters(name):,} parameters, patches of {run.settings['patch_size']}"
         assert row[1] in (size, "the same")
         assert row[2] == str(run.settings["epochs"])
-        assert float(row[3].split(" %")[0]) == 100 * run.target
+        assert len(row) == 3
+        assert f"{100 * run.target:g} %" not in text
     assert parameters("mnist") == parameters("fashion-mnist")
 
 
