@@ -10,12 +10,31 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock
 
 # What Colab has and the notebooks may use; ipykernel and pip are how it runs and installs.
 PACKAGES = ["torch", "torchvision", "numpy", "matplotlib", "scikit-learn", "einops"]
 PACKAGES += ["safetensors", "tqdm", "pandas", "timm", "ipykernel", "ipywidgets", "pip"]
 DROPPED = ("PYTHON", "JUPYTER", "IPYTHON", "VIRTUAL_ENV", "CONDA", "VITBOOK", "MPL")
+
+
+@contextmanager
+def environment(root: Path) -> Iterator[Path]:
+    """``.venv-colab`` without vitbook, for one user at a time; gives its Python.
+
+    There is one environment, and proving installs into it: a second process waits here until the
+    first has done. It is left without vitbook.
+    """
+    with FileLock(root / ".venv-colab.lock"):
+        python = make_environment(root)
+        try:
+            yield python
+        finally:
+            uninstall(python)
 
 
 def make_environment(root: Path) -> Path:

@@ -49,14 +49,19 @@ CELL_SECONDS, SCRIPT_SECONDS = 300, 900
 
 
 def kernel_manager(python: Path, scratch: Path) -> AsyncKernelManager:
-    """A manager whose only kernel is the stand-in's Python."""
-    spec = scratch / "kernels" / "standin"
-    spec.mkdir(parents=True, exist_ok=True)
+    """A manager whose only kernel is the stand-in's Python.
+
+    Each has a folder of its own: notebooks start side by side, and one would read another's
+    description while it is written.
+    """
+    kernels = Path(tempfile.mkdtemp(dir=scratch))
+    spec = kernels / "standin"
+    spec.mkdir()
     command = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     command.append("--log-level=ERROR")
     description = {"argv": command, "display_name": "stand-in", "language": "python"}
     (spec / "kernel.json").write_text(json.dumps(description))
-    specs = KernelSpecManager(kernel_dirs=[str(scratch / "kernels")], ensure_native_kernel=False)
+    specs = KernelSpecManager(kernel_dirs=[str(kernels)], ensure_native_kernel=False)
     return AsyncKernelManager(kernel_name="standin", kernel_spec_manager=specs)
 
 
@@ -199,7 +204,6 @@ def prove(root: Path, names: list[str], kinds: list[str], force: bool = False) -
         kinds: "ipynb", "py" (whole), "imports", or several of them.
         force: Also run what passed before.
     """
-    settings = read_settings(root)
     site = root / "_build" / "html"
     notebooks = {
         path.stem: nbformat.read(path, as_version=4)
@@ -208,7 +212,14 @@ def prove(root: Path, names: list[str], kinds: list[str], force: bool = False) -
     }
     if not notebooks:
         return [f"no such notebook under {site / 'notebooks'}: run make book first"]
-    python = standin.make_environment(root)
+    with standin.environment(root) as python:
+        return _prove_in(python, root, notebooks, kinds, force)
+
+
+def _prove_in(
+    python: Path, root: Path, notebooks: dict, kinds: list[str], force: bool
+) -> list[str]:
+    settings, site = read_settings(root), root / "_build" / "html"
     passed = Passed(root, python)
     whole = [kind for kind in kinds if kind != "imports"]
     files = [(name, kind) for kind in whole for name in notebooks]
@@ -247,7 +258,6 @@ def prove(root: Path, names: list[str], kinds: list[str], force: bool = False) -
             reports.append(report)
         if standin.freeze(python) != installed:
             reports.append("a notebook changed what is installed")
-        standin.uninstall(python)
     return reports
 
 

@@ -34,11 +34,13 @@ def test_solved_in_colab_every_public_check_passes(public):
         [cell] = [c for c in notebook.cells if question.name in c.metadata.get("tags", [])]
         cell.source = answer_source(question, solved=True)
     notebook.cells.append(nbformat.v4.new_code_cell(EVERYTHING_PASSES))
-    python = standin.make_environment(ROOT)
-    with tempfile.TemporaryDirectory() as folder, served(HTML) as address:
+    with (
+        standin.environment(ROOT) as python,
+        tempfile.TemporaryDirectory() as folder,
+        served(HTML) as address,
+    ):
         scratch = Path(folder)
         env = standin.child_environment(python, scratch)
         here = led_to(address, {"solved": notebook}, SETTINGS)
         assert install_as_a_reader_would(here, python, scratch, env) is None
         assert run_notebook(here["solved"], "solved", python, scratch, env) is None
-        standin.uninstall(python)

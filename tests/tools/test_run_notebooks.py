@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 import urllib.request
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tools import run_notebooks
 from tools.run_notebooks import (
     Passed,
     install_as_a_reader_would,
+    kernel_manager,
     led_to,
     run_imports,
     run_notebook,
@@ -44,6 +46,32 @@ def test_the_proof_names_the_failing_cell_and_shows_its_traceback(tmp_path):
     assert report.startswith("FAILED nb.ipynb, cell 2\n")
     assert "x / 0" in report
     assert "ZeroDivisionError" in report
+
+
+def test_notebooks_that_start_side_by_side_write_their_kernels_descriptions_apart(tmp_path):
+    managers = [kernel_manager(Path(sys.executable), tmp_path) for _ in range(2)]
+    first, second = (manager.kernel_spec.resource_dir for manager in managers)
+    assert first != second
+    assert all(Path(sys.executable).samefile(m.kernel_spec.argv[0]) for m in managers)
+
+
+def test_a_second_proof_waits_until_the_first_has_left_the_environment(tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(standin, "make_environment", lambda root: root / "python")
+    monkeypatch.setattr(standin, "uninstall", lambda python: said.append("left"))
+
+    def second():
+        with standin.environment(tmp_path):
+            said.append("second")
+
+    other = threading.Thread(target=second)
+    with standin.environment(tmp_path) as python:
+        assert python == tmp_path / "python"
+        other.start()
+        other.join(0.3)
+        said.append("first")
+    other.join()
+    assert said == ["first", "left", "second", "left"]
 
 
 def test_the_proof_of_a_script_shows_its_traceback(tmp_path):
