@@ -1,0 +1,110 @@
+"""What else a ViT has to beat: a small MLP and a small CNN, on the images of `baselines`.
+
+The 10,000 images of MNIST, which `baselines` has not, are also given to its two classifiers.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from torch import nn
+
+from experiments.machinery.choose import Choice
+from experiments.machinery.classifier import METRICS, Classifier
+from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.image_sets import checksums, image_set
+from experiments.machinery.opponents import linear, mlp, nearest_accuracy
+from vitbook.data import STATISTICS, ImageSet, load_digits, normalize
+from vitbook.small_cnn import SmallCNN
+
+DIGITS, CLOTHES, NUMBERS = "digits", "10,000 of fashion-mnist", "10,000 of mnist"
+SIZES = {DIGITS: 8, CLOTHES: 28, NUMBERS: 28}
+BATCH = {DIGITS: 64, CLOTHES: 50, NUMBERS: 50}
+STEPS = {DIGITS: (300, 1200), CLOTHES: (500, 2000), NUMBERS: (1000,)}
+HIDDEN = 64
+WIDTHS = {DIGITS: (16, 32, 64), CLOTHES: (8, 16, 32), NUMBERS: (8, 16, 32)}
+LINEAR, MLP, CNN = "logistic regression", "MLP", "small CNN"
+NEAREST = {"data": NUMBERS, "model": "nearest neighbour"}
+
+
+def images_of(name: str, part: str, scale: float = 1.0) -> ImageSet:
+    """Normalized images (n, 1, H, W) and labels (n,), as `baselines` takes them."""
+    if name != DIGITS:
+        return image_set(name.removeprefix("10,000 of "), part, scale)
+    images, labels = load_digits(part)
+    kept = scaled(len(labels), scale)
+    return ImageSet(normalize(images[:kept], *STATISTICS[DIGITS]), labels[:kept])
+
+
+def build(data: str, model: str, steps: int, seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    if model == CNN:
+        return SmallCNN(in_channels=1, num_classes=10, widths=WIDTHS[data])
+    pixels = SIZES[data] ** 2
+    return mlp(pixels, HIDDEN, 10) if model == MLP else linear(pixels, 10)
+
+
+CLASSIFIERS = {
+    name: Classifier(
+        build=build,
+        images=partial(images_of, name),
+        recipe={"batch_size": BATCH[name]},
+        settings=lambda condition: {
+            "steps": condition["steps"],
+            "warmup_steps": condition["steps"] // 10,
+        },
+        learn_from="trainval" if name == DIGITS else "train",
+    )
+    for name in SIZES
+}
+
+
+def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+    """Train one network and test it; or look for the nearest images."""
+    of = CLASSIFIERS[condition["data"]]
+    if condition == NEAREST:
+        accuracy = nearest_accuracy(of.images("train", scale), of.images("test", scale))
+        return Outcome({"test_accuracy": accuracy, "parameters": 0})
+    return of.run(condition, seed, log, scale, **chosen)
+
+
+def trial(condition: dict, *args, **options) -> dict[str, float]:
+    """Try a learning rate, on validation images."""
+    return CLASSIFIERS[condition["data"]].trial(condition, *args, **options)
+
+
+def data() -> dict[str, str]:
+    """Checksums under the names that the other records have."""
+    digits = {f"digits, {part}": checksum(*load_digits(part)) for part in ("trainval", "test")}
+    return {**digits, **checksums("fashion-mnist"), **checksums("mnist")}
+
+
+EXPERIMENT = Experiment(
+    what="An MLP with one hidden layer and a small CNN, on the very images on which small ViTs are "
+    "trained and tested in chapters 6 and 8 to 11, for about as many steps; on 10,000 images of "
+    "MNIST also logistic regression and the nearest image.",
+    chosen_on="validation images: the learning rate of each network for each set and number of "
+    "steps, after half of the steps, with a seed of its own; the sizes were not searched for",
+    metrics=METRICS,
+    conditions=[
+        {"data": name, "model": model, "steps": steps}
+        for name in SIZES
+        for model in (MLP, CNN, *([LINEAR] if name == NUMBERS else []))
+        for steps in STEPS[name]
+    ],
+    once=[NEAREST],
+    seeds=range(3),
+    run=run,
+    data=data,
+    settings={
+        "hidden": HIDDEN,
+        "widths": WIDTHS,
+        "batch_size": BATCH,
+        "model": "MLP: pixels, one hidden layer, GELU, ten logits; small CNN: "
+        "vitbook.small_cnn.SmallCNN; the loop and the AdamW of the ViTs",
+    },
+    replay=({"data": DIGITS, "model": MLP, "steps": STEPS[DIGITS][0]}, 0),
+    steps=lambda condition: condition.get("steps", 1),
+    choose=Choice(grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=trial, finalists=0),
+)
