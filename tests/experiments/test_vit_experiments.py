@@ -13,12 +13,11 @@ from vitbook.data import STATISTICS, ImageSet, augmentation
 from vitbook.training import TrainConfig, train, warmup_cosine
 from vitbook.vit import VisionTransformer
 
-NAMES = ("patch_sizes", "norm_placement", "block_ablation", "pooling", "recipe", "lab_grid")
+NAMES = ("patch_sizes", "norm_placement", "block_ablation", "recipe", "lab_grid")
 EXPERIMENTS = {name: load_experiment(name) for name in NAMES}
 ablation = sys.modules["experiment_block_ablation"]
 norms = sys.modules["experiment_norm_placement"]
 patches = sys.modules["experiment_patch_sizes"]
-pooling = sys.modules["experiment_pooling"]
 recipe = sys.modules["experiment_recipe"]
 
 
@@ -91,33 +90,6 @@ def test_without_residuals_a_block_that_answers_zero_forgets_its_input():
         x = torch.randn(2, 5, ablation.MODEL["embed_dim"])
         assert torch.equal(block(x), x) is kept
         assert bool((block(x) == 0).all()) is not kept
-
-
-def test_class_tokens_differ_in_their_start_only():
-    zeros, random = pooling.build("cls", 3, "zeros"), pooling.build("cls", 3, "random")
-    assert (zeros.cls_token == 0).all()
-    assert 0.5 < random.cls_token.std() < 1.5
-    zeros.cls_token.data = random.cls_token.data
-    assert torch.equal(zeros(clothes()), random(clothes()))
-
-
-def test_a_class_token_and_its_position_are_one_vector():
-    model, moved = pooling.build("cls", 3), pooling.build("cls", 3)
-    step = torch.randn(48)
-    moved.cls_token.data += step
-    moved.positions.table.data[0] -= step
-    torch.testing.assert_close(model(clothes()), moved(clothes()), rtol=0, atol=1e-5)
-    moved.positions.table.data[0] += step
-    assert (model(clothes()) - moved(clothes())).abs().max() > 1e-3
-
-
-def test_a_shifted_table_gives_each_token_the_row_of_the_next_patch():
-    usual, shifted = pooling.build("cls", 3), pooling.build("cls", 3, "shifted table")
-    table, rows = usual.positions.table.detach(), shifted.positions(torch.zeros(1, 17, 48))[0]
-    assert torch.equal(rows[:16], table[1:])  # row 1 of the usual table is the first patch's
-    assert (rows[16] == 0).all()
-    assert size(usual) - size(shifted) == 48
-    assert torch.equal(usual.patch_embed.proj.weight, shifted.patch_embed.proj.weight)
 
 
 def test_patch_sizes_change_nothing_but_the_embedding():
