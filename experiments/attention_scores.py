@@ -25,6 +25,8 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "mean",
     "positions": "sincos_2d",
+    "position_base": 10000.0,  # the published table
+    "centred_positions": False,
 }
 RECIPE = {"steps": 800, "batch_size": 64, "learning_rate": 3e-3, "warmup_steps": 50}
 # Of 0.001, 0.003 and 0.01 the rate with the best mean accuracy on the validation images, over the

@@ -21,6 +21,8 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "mean",
     "positions": "sincos_2d",
+    "position_base": 10000.0,  # the published table
+    "centred_positions": False,
 }
 RECIPE = {"steps": 400, "batch_size": 100, "warmup_steps": 50}  # 4 epochs
 GRID = (2e-3, 4e-3, 8e-3)

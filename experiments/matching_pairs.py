@@ -24,12 +24,15 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "mean",
     "positions": "sincos_2d",
+    "position_base": 10000.0,  # the published table
+    "centred_positions": False,
 }
 RECIPE = {"steps": 600, "batch_size": 128, "learning_rate": 2e-3, "warmup_steps": 50}
+LEARNED = {"positions": "learned", "position_base": None, "centred_positions": None}
 # What serves a control best on the validation images; with the ViT's own settings both only guess.
 CONTROLS = {
-    "uniform": {"positions": "learned", "steps": 1200},
-    "none": {"positions": "learned", "steps": 600},
+    "uniform": {**LEARNED, "steps": 1200},
+    "none": {**LEARNED, "steps": 600},
 }
 IMAGES = {"train": 20_000, "validation": 2_000, "test": 2_000}
 MIXERS = {
@@ -59,8 +62,10 @@ def images(part: str, scale: float = 1.0) -> MatchingPairs:
 
 def build(mixing: str, seed: int) -> VisionTransformer:
     torch.manual_seed(seed)
-    positions = CONTROLS.get(mixing, MODEL)["positions"]
-    return VisionTransformer(**{**MODEL, "positions": positions}, attn_layer=MIXERS[mixing])
+    of = CONTROLS.get(mixing, MODEL)
+    return VisionTransformer(
+        **(MODEL | {name: of[name] for name in LEARNED}), attn_layer=MIXERS[mixing]
+    )
 
 
 def steps(mixing: str) -> int:

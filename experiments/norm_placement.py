@@ -23,6 +23,8 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "mean",
     "positions": "sincos_2d",
+    "position_base": 10000.0,  # the published table
+    "centred_positions": False,
 }
 RECIPE = {"steps": 250, "batch_size": 64}
 WARMUP = 50  # steps, where there is one

@@ -20,6 +20,8 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "mean",
     "positions": "sincos_2d",  # not learned: only the embedding changes with the patch size
+    "position_base": 10000.0,  # the published table
+    "centred_positions": False,
 }
 RECIPE = {"steps": 500, "batch_size": 100, "warmup_steps": 50}  # 5 epochs
 GRID = (2e-3, 4e-3, 8e-3)

@@ -52,7 +52,10 @@ def each_shuffled(test: ImageSet) -> ImageSet:
 
 def build(positions: str, seed: int) -> VisionTransformer:
     torch.manual_seed(seed)
-    return VisionTransformer(**MODEL, positions=positions)
+    published = {"position_base": 10000.0, "centred_positions": False}
+    return VisionTransformer(
+        **MODEL, positions=positions, **(published if positions == "sincos_2d" else {})
+    )
 
 
 def curve(losses: list[float], points: int = 104) -> list[float]:

@@ -83,6 +83,7 @@ class Identity(Scores):
 
 LAYERS = {"separate": Separate, "merged": Merged, "identity": Identity}
 COMMON = {"in_channels": 1, "pool": "mean", "positions": "sincos_2d"}
+COMMON |= {"position_base": 10000.0, "centred_positions": False}  # the published table
 MODELS = {
     "matching_pairs": {"image_size": 32, "patch_size": 8, "num_classes": 2, "depth": 2},
     "fashion_mnist": {"image_size": 28, "patch_size": 7, "num_classes": 10, "depth": 3},

@@ -31,6 +31,8 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "mean",
     "positions": "sincos_2d",
+    "position_base": 10000.0,  # the published table
+    "centred_positions": False,
 }
 RECIPE = {  # 10 epochs; the learning rate then falls on half a cosine
     "steps": 1000,

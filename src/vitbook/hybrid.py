@@ -47,6 +47,8 @@ class Hybrid(TokenClassifier):
         stem: "patches" as in ViT and Mixer, "normed" as in ConvMixer (GELU and BatchNorm after
             them) or "conv", a convolutional stem.
         positions: "learned", "sincos_1d", "sincos_2d" or "none".
+        position_base, centred_positions: Of a sin-cos table, as in
+            :class:`~vitbook.vit.VisionTransformer`.
         dropout: Share dropped after the positions, within the MLPs and at the end of each branch;
             "conv" has none.
 
@@ -72,6 +74,8 @@ class Hybrid(TokenClassifier):
         kernel_size: int = 5,
         stem: str = "patches",
         positions: str = "learned",
+        position_base: float | None = None,
+        centred_positions: bool | None = None,
         dropout: float = 0.0,
     ):
         layers = _require_layers(layers)
@@ -103,7 +107,9 @@ class Hybrid(TokenClassifier):
         norm = nn.Identity() if layers[-1] == "conv" else nn.LayerNorm(embed_dim, eps=1e-6)
         super().__init__(
             patch_embed=patch_embed,
-            positions=_position_layer(positions, grid, 0, embed_dim),
+            positions=_position_layer(
+                positions, grid, 0, embed_dim, position_base, centred_positions
+            ),
             blocks=blocks,
             norm=norm,
             embed_dim=embed_dim,

@@ -34,7 +34,7 @@ def sincos_1d(n: int, dim: int, *, base: float = 10000.0, centred: bool = False)
 
 
 def sincos_2d(
-    grid: int | tuple[int, int], dim: int, *, base: float = 10000.0, centred: bool = False
+    grid: int | tuple[int, int], dim: int, *, base: float | None = None, centred: bool = True
 ) -> Tensor:
     """Patches of a grid as sines and cosines of their column and of their row.
 
@@ -42,11 +42,14 @@ def sincos_2d(
     frequencies base^(-4 i / dim). This is the table of MoCo v3. (big_vision divides the exponent
     by dim / 4 - 1 instead, which is 0 / 0 at dim 4.)
 
+    The published tables have base 10000 and are not centred. On a small grid most of their columns
+    hardly change from one patch to another; the record ``sincos_base`` says what that costs.
+
     Args:
         grid: (rows, columns) of patches; one number means a square.
         dim: Width of the table, divisible by 4.
-        base: As in :func:`sincos_1d`; the published tables have 10000.
-        centred: As in :func:`sincos_1d`; the published tables are not.
+        base: As in :func:`sincos_1d`; by default twice the longer side of the grid.
+        centred: As in :func:`sincos_1d`.
 
     Returns:
         Table (rows * columns, dim), float, row by row.
@@ -59,6 +62,7 @@ def sincos_2d(
     """
     rows, cols = require.pair("grid", grid)
     dim = require.whole("dim", dim)
+    base = 2.0 * max(rows, cols) if base is None else base
     row, col = _axial(rows, cols, dim, base, "dim")
     table = torch.cat([col.sin(), col.cos(), row.sin(), row.cos()], dim=-1)
     return _finished(table, centred)

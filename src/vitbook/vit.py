@@ -49,8 +49,10 @@ class VisionTransformer(nn.Module):
         mlp_ratio: Hidden width of the MLP over D.
         pool: "cls" reads a class token that stands before the patches, "mean" averages them.
         positions: "learned", "sincos_1d", "sincos_2d", "rotary" (on the grid) or "none".
-        position_base: Base of the sin-cos or rotary angles; by default 10000, rotary ones 100.
-        centred_positions: Whether the mean row is taken off a sin-cos table.
+        position_base: Base of the sin-cos or rotary angles; by default 10000 for "sincos_1d", twice
+            the longer side of the grid for "sincos_2d" (published: 10000), 100 for "rotary".
+        centred_positions: Whether the mean row is taken off a sin-cos table; by default of
+            "sincos_2d" only (published: of neither).
         norm_first: True for pre-norm blocks, False for post-norm.
         dropout: Share dropped after the positions, within the MLP and at the end of each branch.
         attn_layer: Makes what mixes the tokens of one block; called as
@@ -77,7 +79,7 @@ class VisionTransformer(nn.Module):
         pool: str = "cls",
         positions: str = "learned",
         position_base: float | None = None,
-        centred_positions: bool = False,
+        centred_positions: bool | None = None,
         norm_first: bool = True,
         dropout: float = 0.0,
         attn_layer: Callable[..., nn.Module] = MultiHeadSelfAttention,
@@ -85,12 +87,6 @@ class VisionTransformer(nn.Module):
         super().__init__()
         self.pool = require.one_of("pool", pool, POOLS)
         require.one_of("positions", positions, POSITIONS)
-        if position_base is not None and positions in ("learned", "none"):
-            raise ValueError(f"position_base must be left out, {positions!r} positions have none")
-        if require.truth("centred_positions", centred_positions) and "sincos" not in positions:
-            raise ValueError(
-                f"centred_positions needs a sin-cos table, not positions {positions!r}"
-            )
         self.patch_embed = PatchEmbedding(
             image_size=image_size,
             patch_size=patch_size,
@@ -99,13 +95,15 @@ class VisionTransformer(nn.Module):
         )
         self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim)) if pool == "cls" else None
         grid, num_prefix = self.patch_embed.grid, self.num_prefix
-        base = {} if position_base is None else {"base": position_base}
-        table = base | ({"centred": True} if centred_positions else {})
-        self.positions = _position_layer(positions, grid, num_prefix, embed_dim, **table)
+        self.positions = _position_layer(
+            positions, grid, num_prefix, embed_dim, position_base, centred_positions
+        )
         self.dropout = nn.Dropout(require.fraction("dropout", dropout))
         if positions == "rotary":
             head_dim = embed_dim // require.whole("num_heads", num_heads)
-            rotary = RotaryPositions(grid=grid, head_dim=head_dim, num_prefix=num_prefix, **base)
+            rotary = RotaryPositions(
+                grid=grid, head_dim=head_dim, num_prefix=num_prefix, base=position_base
+            )
             attn_layer = partial(attn_layer, rotary=rotary)
         blocks = (
             EncoderBlock(
@@ -183,15 +181,29 @@ def vit(
 
 
 def _position_layer(
-    positions: str, grid: tuple[int, int], num_prefix: int, embed_dim: int, **table: Any
+    positions: str,
+    grid: tuple[int, int],
+    num_prefix: int,
+    embed_dim: int,
+    base: float | None,
+    centred: bool | None,
 ) -> nn.Module:
+    if base is not None and positions in ("learned", "none"):
+        raise ValueError(f"position_base must be left out, {positions!r} positions have none")
+    asked = centred is not None and require.truth("centred_positions", centred)
+    if asked and "sincos" not in positions:
+        raise ValueError(f"centred_positions needs a sin-cos table, not positions {positions!r}")
+    said = {"base": base, "centred": centred}
+    given: Any = {name: value for name, value in said.items() if value is not None}
     num_patches = grid[0] * grid[1]
     if positions == "learned":
         return LearnedPositions(num_tokens=num_prefix + num_patches, embed_dim=embed_dim)
     if positions == "sincos_1d":
-        return FixedPositions(sincos_1d(num_patches, embed_dim, **table), num_prefix=num_prefix)
+        table = sincos_1d(num_patches, embed_dim, **given)
+        return FixedPositions(table, num_prefix=num_prefix)
     if positions == "sincos_2d":
-        return FixedPositions(sincos_2d(grid, embed_dim, **table), num_prefix=num_prefix)
+        table = sincos_2d(grid, embed_dim, **given)
+        return FixedPositions(table, num_prefix=num_prefix)
     return nn.Identity()  # "none", or "rotary", which works inside the attention layers
 
 

@@ -31,6 +31,7 @@ from vitbook.command.recipes import (
 )
 from vitbook.command.runs import stored_run
 from vitbook.data import load_digits
+from vitbook.positions import sincos_2d
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 SMALL = ["--embed-dim", "8", "--depth", "2", "--num-heads", "2", "--dropout", "0.1", "--shift", "1"]
@@ -311,7 +312,7 @@ def test_a_run_from_before_the_parts_were_renamed_learns_from_the_same_images(
     part = part or "trainval"  # the default, then and now
     output(capsys, "train", *SMALL, "--steps", 1, "--learn-from", part, "--out", out)
     run_json = json.loads((out / "run.json").read_text())
-    assert run_json.pop("format") == 2
+    assert run_json.pop("format") == 3
     run_json["settings"]["learn_from"] = word
     if word is None:
         del run_json["settings"]["learn_from"]
@@ -323,12 +324,44 @@ def test_a_run_from_before_the_parts_were_renamed_learns_from_the_same_images(
     assert f"learn_from was {part}, now {other}" in text
 
 
+BRIEF = ["--embed-dim", "8", "--batch-size", "16", "--no-progress", "--steps", "2"]
+
+
+@pytest.mark.parametrize("architecture", [[], ["--architecture", "hybrid", "--layers", "mixer"]])
+def test_a_run_from_before_the_grid_chose_the_base_keeps_the_table_it_was_trained_with(
+    architecture, tmp_path, capsys
+):
+    out, published = tmp_path / "run", sincos_2d(4, 8, base=10000.0, centred=False)
+    sizes = ["--depth", 1, "--num-heads", 1] if not architecture else []
+    command = ["train", *architecture, *BRIEF, *sizes, "--positions", "sincos_2d", "--pool", "mean"]
+    command = command[:-2] if architecture else command
+    output(capsys, *command, "--out", out)
+    run_json = json.loads((out / "run.json").read_text())
+    model = build_model(stored_run(out)["settings"])
+    assert torch.equal(model.positions.table, sincos_2d(4, 8))  # today's
+    run_json["format"] = 2
+    (out / "run.json").write_text(json.dumps(run_json))
+    model = build_model(stored_run(out)["settings"])
+    assert torch.equal(model.positions.table, published)
+    assert not torch.equal(model.positions.table, sincos_2d(4, 8))
+    output(capsys, "evaluate", out)
+
+
+def test_the_published_base_can_be_asked_for(tmp_path, capsys):
+    command = ["train", *BRIEF, "--depth", 1, "--num-heads", 1, "--pool", "mean", "--positions"]
+    given = ["sincos_2d", "--position-base", 10000, "--no-centred-positions"]
+    output(capsys, *command, *given, "--out", tmp_path)
+    model = build_model(stored_run(tmp_path)["settings"])
+    assert torch.equal(model.positions.table, sincos_2d(4, 8, base=10000.0, centred=False))
+    text = message(capsys, *command, "learned", "--position-base", 10, "--out", tmp_path / "no")
+    assert "position_base must be left out, 'learned' positions have none" in text
+
+
 RELATIVES = {
     "mlp-mixer": ["--token-dim", "6", "--mlp-ratio", "1.5"],
     "conv-mixer": ["--kernel-size", "3"],
     "hybrid": ["--layers", "mixer,attention*2", "--num-heads", "2", "--stem", "normed"],
 }
-BRIEF = ["--embed-dim", "8", "--batch-size", "16", "--no-progress", "--steps", "2"]
 
 
 @pytest.mark.parametrize("architecture", RELATIVES)

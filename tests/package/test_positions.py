@@ -46,7 +46,7 @@ def test_a_shift_is_the_same_rotation_at_every_position():
 
 
 def test_sincos_2d_is_sin_and_cos_of_the_column_then_of_the_row():
-    table = sincos_2d((ROWS, COLS), DIM)
+    table = sincos_2d((ROWS, COLS), DIM, base=10000.0, centred=False)
     assert table.shape == (N, DIM)
     for row in range(ROWS):
         for col in range(COLS):
@@ -64,23 +64,34 @@ def test_one_number_as_grid_means_a_square():
 
 def test_a_smaller_base_turns_faster():
     assert_close(sincos_1d(N, 4, base=100.0)[:, 2], torch.sin(torch.arange(N) / 10))
-    grid = sincos_2d((ROWS, COLS), 8, base=16.0)
+    grid = sincos_2d((ROWS, COLS), 8, base=16.0, centred=False)
     assert_close(grid[:COLS, 1], torch.sin(torch.arange(COLS) / 4))
 
 
 @pytest.mark.parametrize("table", [sincos_1d, lambda n, *a, **k: sincos_2d((ROWS, COLS), *a, **k)])
 @pytest.mark.parametrize("base", [10.0, 10000.0])
 def test_a_centred_table_has_lost_its_mean_row_and_nothing_else(table, base):
-    plain, centred = table(N, DIM, base=base), table(N, DIM, base=base, centred=True)
+    plain, centred = (table(N, DIM, base=base, centred=c) for c in (False, True))
     assert_close(centred.mean(dim=0), torch.zeros(DIM), atol=1e-6, rtol=0)
     assert_close(centred - centred[:1], plain - plain[:1])
     assert centred.dtype == torch.get_default_dtype()
 
 
-def test_most_of_the_published_table_of_a_small_grid_is_one_vector():
-    table = sincos_2d(4, 32)  # of its mean square
-    assert table.mean(dim=0).square().sum() > 0.85 * table.square().sum(dim=1).mean()
-    assert not torch.equal(sincos_2d(4, 32, base=10.0), table)
+@pytest.mark.parametrize(("grid", "base"), [(4, 8.0), ((ROWS, COLS), 2.0 * max(ROWS, COLS))])
+def test_a_grid_gets_a_base_of_twice_its_longer_side_and_a_centred_table(grid, base):
+    assert torch.equal(sincos_2d(grid, DIM), sincos_2d(grid, DIM, base=base, centred=True))
+    assert not torch.equal(sincos_2d(grid, DIM), sincos_2d(grid, DIM, base=10000.0))
+    assert not torch.equal(sincos_2d(grid, DIM), sincos_2d(grid, DIM, centred=False))
+    assert torch.equal(sincos_1d(N, DIM), sincos_1d(N, DIM, base=10000.0, centred=False))
+
+
+def test_most_of_the_published_table_of_a_small_grid_is_one_vector_and_not_of_ours():
+    def shared(table):  # share of its mean square
+        return table.mean(dim=0).square().sum() / table.square().sum(dim=1).mean()
+
+    assert shared(sincos_2d(7, 32, base=10000.0, centred=False)) > 0.8
+    assert shared(sincos_2d(7, 32, centred=False)) < 0.6
+    assert shared(sincos_2d(7, 32)) < 1e-10
 
 
 @pytest.mark.parametrize("dim", [4, 8, 12])

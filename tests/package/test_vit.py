@@ -185,7 +185,9 @@ DRAWN = {
 def test_a_seed_draws_what_it_always_drew(case):
     positions, pool, norm_first = case
     names, numbers, logits = DRAWN[case]
-    net = model(positions=positions, pool=pool, norm_first=norm_first)
+    published = {"position_base": 10000.0, "centred_positions": False}
+    base = published if positions == "sincos_2d" else {}
+    net = model(positions=positions, pool=pool, norm_first=norm_first, **base)
     state = net.state_dict()
     assert hashlib.sha256(" ".join(state).encode()).hexdigest()[:8] == names
     total = sum(i * tensor.double().sum().item() for i, tensor in enumerate(state.values(), 1))
@@ -239,7 +241,7 @@ def test_the_base_of_the_positions_and_a_centred_table_are_options():
     net = model(positions="sincos_1d", position_base=10.0, pool="mean")
     assert_close(net.positions.table, sincos_1d(N, D, base=10.0))
     default = model(positions="sincos_2d", pool="mean").positions.table
-    assert torch.equal(default, sincos_2d(grid, D, base=10000.0))
+    assert torch.equal(default, sincos_2d(grid, D))
     slow, fast = (model(positions="rotary", **k) for k in ({}, {"position_base": 10.0}))
     angles = [net.encoder.blocks[0].attn.rotary.sin[-1, 1].asin() for net in (slow, fast)]
     assert_close(angles[1] / angles[0], torch.tensor((100 / 10) ** 0.5))

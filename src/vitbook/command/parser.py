@@ -136,6 +136,19 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     model.add_argument("--pool", choices=POOLS, default=unset)
     model.add_argument("--positions", choices=POSITIONS, default=unset)
     model.add_argument(
+        "--position-base",
+        type=float,
+        metavar="B",
+        default=unset,
+        help="of sin-cos or rotary angles (sincos_2d: twice the longer side; published: 10000)",
+    )
+    model.add_argument(
+        "--centred-positions",
+        action=argparse.BooleanOptionalAction,
+        default=unset,
+        help="take the mean row off a sin-cos table (sincos_2d: yes; published: no)",
+    )
+    model.add_argument(
         "--post-norm", action="store_const", const=False, dest="norm_first", default=unset
     )
     model.add_argument("--dropout", type=float, metavar="P", default=unset)

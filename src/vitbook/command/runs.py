@@ -24,7 +24,11 @@ def stored_run(out: Path) -> dict:
         if "format" not in run:  # before format 2 the parts had other names
             part = settings.get("learn_from", "train")
             settings["learn_from"] = {"train": "trainval", "fit": "train"}[part]
-        return {"settings": settings_of(settings), "root": run["root"]}
+        settings = settings_of(settings)
+        if run.get("format", 1) < 3 and settings.get("positions") == "sincos_2d":
+            # the table is not kept; it was the published one
+            settings |= {"position_base": 10000.0, "centred_positions": False}
+        return {"settings": settings, "root": run["root"]}
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise ValueError(
             f"{path} is damaged ({error!r}); train again into another folder"
@@ -35,7 +39,7 @@ def write_run(out: Path, settings: dict, root: str | None) -> None:
     """Keep what describes a run beside its weights."""
     out.mkdir(parents=True, exist_ok=True)
     root = None if root is None else str(Path(root).expanduser().resolve())
-    run = {"vitbook": vitbook.__version__, "format": 2, "settings": settings, "root": root}
+    run = {"vitbook": vitbook.__version__, "format": 3, "settings": settings, "root": root}
     write_atomically(out / "run.json", (json.dumps(run, indent=2) + "\n").encode())
 
 
