@@ -13,9 +13,8 @@ from vitbook.data import STATISTICS, ImageSet, augmentation
 from vitbook.training import TrainConfig, train, warmup_cosine
 from vitbook.vit import VisionTransformer
 
-NAMES = ("patch_sizes", "norm_placement", "block_ablation", "recipe", "lab_grid")
+NAMES = ("patch_sizes", "norm_placement", "recipe", "lab_grid")
 EXPERIMENTS = {name: load_experiment(name) for name in NAMES}
-ablation = sys.modules["experiment_block_ablation"]
 norms = sys.modules["experiment_norm_placement"]
 patches = sys.modules["experiment_patch_sizes"]
 recipe = sys.modules["experiment_recipe"]
@@ -34,62 +33,6 @@ def test_every_rate_is_one_of_those_that_were_tried(name):
     script = sys.modules[f"experiment_{name}"]
     assert set(script.RATES.values()) <= set(script.GRID)
     assert EXPERIMENTS[name].settings["learning_rates_tried"] == script.GRID
-
-
-def test_nothing_left_out_is_the_model_itself():
-    torch.manual_seed(3)
-    whole = VisionTransformer(**ablation.MODEL)
-    assert torch.equal(ablation.build("nothing", seed=3)(clothes()), whole(clothes()))
-
-
-@pytest.mark.parametrize("without", ["attention", "mlp", "residual", "norm", "nonlinearity"])
-def test_what_stays_starts_with_the_same_weights_and_the_answers_are_others(without):
-    whole, part = ablation.build("nothing", seed=3), ablation.build(without, seed=3)
-    here = {value.flatten()[:5].tolist().__repr__() for value in whole.parameters()}
-    there = {value.flatten()[:5].tolist().__repr__() for value in part.parameters()}
-    assert there <= here
-    assert (part(clothes()) - whole(clothes())).abs().max() > 1e-3
-
-
-def test_each_part_takes_its_own_numbers_with_it():
-    D, L = ablation.MODEL["embed_dim"], ablation.MODEL["depth"]
-    whole = size(ablation.build("nothing", seed=0))
-    norm, attention, mlp = 2 * D, 4 * D**2 + 4 * D, 4 * D**2 + 3 * D
-    assert whole - size(ablation.build("attention", seed=0)) == L * (attention + norm)
-    assert whole - size(ablation.build("mlp", seed=0)) == L * (mlp + norm)
-    assert whole - size(ablation.build("norm", seed=0)) == L * 2 * norm + norm
-    assert size(ablation.build("residual", seed=0)) == whole
-    assert size(ablation.build("nonlinearity", seed=0)) == whole
-
-
-def test_without_attention_no_token_sees_another():
-    x = torch.randn(2, 5, ablation.MODEL["embed_dim"])
-    changed = x.clone()
-    changed[:, 2] += 1
-    for without, others_move in (("attention", False), ("nothing", True)):
-        blocks = ablation.build(without, seed=0).encoder
-        moved = (blocks(x) - blocks(changed)).abs().amax(dim=(0, 2)) > 0
-        assert moved[2]
-        assert bool(moved[[0, 1, 3, 4]].any()) is others_move
-
-
-def test_without_the_nonlinearity_the_mlp_is_one_linear_map():
-    for without, straight in (("nonlinearity", True), ("nothing", False)):
-        block = ablation.build(without, seed=0).encoder.blocks[0]
-        mlp = block.branches["mlp"][1]
-        a, b = torch.randn(2, 4, ablation.MODEL["embed_dim"]).unbind(0)
-        bend = mlp(a + b) - mlp(a) - mlp(b) + mlp(torch.zeros_like(a))
-        assert bool(bend.abs().max() < 1e-5) is straight
-
-
-def test_without_residuals_a_block_that_answers_zero_forgets_its_input():
-    for without, kept in (("residual", False), ("nothing", True)):
-        block = ablation.build(without, seed=0).encoder.blocks[0]
-        for parameter in block.parameters():
-            nn.init.zeros_(parameter)
-        x = torch.randn(2, 5, ablation.MODEL["embed_dim"])
-        assert torch.equal(block(x), x) is kept
-        assert bool((block(x) == 0).all()) is not kept
 
 
 def test_patch_sizes_change_nothing_but_the_embedding():
