@@ -114,11 +114,15 @@ def summary(experiment: Experiment, results: list[dict]) -> list[dict]:
 
 
 def restamp(path: Path, hashes: dict[str, str], experiment: Experiment) -> None:
-    """Write new hashes into a record whose replay gave the same losses, and the script's words."""
+    """Write new hashes into a record whose replay gave the same losses, and the script's words.
+
+    Its settings, too: pages rebuild models from them, and a default that was left out may have
+    become another one.
+    """
     record = json.loads(path.read_text(encoding="utf-8"))
     metrics = {name: experiment.metrics.get(name, was) for name, was in record["metrics"].items()}
     words = {"what": experiment.what, "chosen_on": experiment.chosen_on, "metrics": metrics}
-    write_json(path, {**record, **words, "hashes": hashes})
+    write_json(path, {**record, **words, "settings": experiment.settings, "hashes": hashes})
 
 
 def _replay(experiment: Experiment, results: list[dict]) -> dict | None:

@@ -195,7 +195,10 @@ def test_comments_layout_and_docstrings_do_not_count(recorded, toy, edit):
 
 
 def test_other_code_with_equal_losses_is_stamped_anew(recorded, toy):
-    toy.write_text(TOY.replace("FACTOR * w", "w * FACTOR"))
+    edited = TOY.replace("FACTOR * w", "w * FACTOR").replace(
+        '{"steps": 25}', '{"steps": 25, "now": "said"}'
+    )
+    toy.write_text(edited)
     holds, why = verify("toy", toy.parent, stamp=False)
     assert holds
     assert "20 replayed losses are equal" in why
@@ -203,6 +206,7 @@ def test_other_code_with_equal_losses_is_stamped_anew(recorded, toy):
     assert "stamped anew" in verify("toy", toy.parent)[1]
     assert verify("toy", toy.parent) == (True, "holds: the code is unchanged")
     assert load_record("toy", toy.parent).runs
+    assert load_record("toy", toy.parent).settings == {"steps": 25, "now": "said"}
 
 
 def test_other_losses_are_stale_and_the_file_and_step_are_named(recorded, toy):
@@ -394,6 +398,8 @@ def test_every_experiment_has_a_record_that_still_holds(name):
 
     holds, why = verify(name, FOLDER, stamp=False)
     assert holds, f"{name}: {why}"
+    said = json.loads(json.dumps(load_experiment(name).settings))
+    assert load_record(name).settings == said  # pages rebuild models from them
 
 
 def test_painting_over_a_patch_changes_that_patch_only_and_leaves_no_glyph():
