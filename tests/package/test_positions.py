@@ -89,6 +89,7 @@ def test_most_of_the_published_table_of_a_small_grid_is_one_vector_and_not_of_ou
     def shared(table):  # share of its mean square
         return table.mean(dim=0).square().sum() / table.square().sum(dim=1).mean()
 
+    assert shared(sincos_2d(4, 32, base=10000.0, centred=False)) > 0.85
     assert shared(sincos_2d(7, 32, base=10000.0, centred=False)) > 0.8
     assert shared(sincos_2d(7, 32, centred=False)) < 0.6
     assert shared(sincos_2d(7, 32)) < 1e-10
