@@ -332,7 +332,7 @@ def test_an_unknown_experiment_is_named_with_those_that_exist():
 
 
 SHRUNKEN = 0.02
-LARGE = 15  # conditions; a larger table is thinned
+LARGE = 10  # conditions; a larger table is thinned
 
 
 def thinned(experiment: Experiment) -> Experiment:

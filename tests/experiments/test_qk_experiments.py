@@ -63,42 +63,84 @@ def test_usual_attention_without_bias_is_the_separate_variant(x):
     torch.testing.assert_close(usual.attention_weights(x), two.attention_weights(x))
 
 
-@pytest.mark.parametrize("heads", [1, 4])
-@pytest.mark.parametrize("scores", variants.LAYERS)
-def test_scores_start_with_variance_one_in_a_whole_model(scores, heads):
-    tokens = torch.randn(20, 16, 64, generator=torch.Generator().manual_seed(2))
+@pytest.mark.parametrize("model", ["separate", "merged", "identity", "narrow"])
+def test_scores_start_with_variance_one_in_a_whole_model(model):
+    tokens = torch.randn(20, 16, 48, generator=torch.Generator().manual_seed(2))
     measured = []
-    for seed in range(5):
-        torch.manual_seed(seed)
-        layer = variants.build("fashion_mnist", heads, scores, "width").encoder.blocks[0].attn
-        q, k = layer.queries_and_keys(tokens)
-        measured.append((q @ k.transpose(-2, -1) / math.sqrt(64 / heads)).var().item())
-    assert sum(measured) / 5 == pytest.approx(1, abs=0.1)
+    for seed in range(8):
+        layer = variants.build("recall", model, seed).model.encoder.blocks[0].attn
+        measured.append(layer.scores(tokens).var().item())
+    assert sum(measured) / 8 == pytest.approx(1, abs=0.2)
 
 
-def test_equal_parameters_are_equal_within_a_percent_and_equal_width_is_equal():
-    for condition in variants.conditions():
-        model = variants.build(**condition)
-        usual = variants.build(**{**condition, "scores": "separate", "budget": "width"})
-        ours, theirs = (sum(p.numel() for p in m.parameters()) for m in (model, usual))
-        if condition["budget"] == "width":
-            assert model.head.in_features == usual.head.in_features
-        else:
-            assert ours == pytest.approx(theirs, rel=0.01)
+def test_the_adapted_identity_has_half_the_scores_and_a_third_of_the_decay(x):
+    torch.manual_seed(1)
+    half = variants.LAYERS["identity, adapted"](embed_dim=D, num_heads=HEADS)
+    (whole,) = layers(variants.Identity)
+    half.key = whole.key
+    torch.testing.assert_close(2 * half.scores(x), whole.scores(x))
 
 
-@pytest.mark.parametrize(("scores", "count"), [("separate", 2), ("merged", 4), ("identity", 1)])
-def test_parameters_of_the_scores_are_counted(scores, count):
-    model = variants.build("matching_pairs", 4, scores, "width")
-    assert variants.score_parameters(model) == 2 * count * 64**2  # two layers
+def test_the_adapted_identity_is_trained_with_a_third_of_the_decay(monkeypatch):
+    given = {}
+    monkeypatch.setattr(
+        variants.recall, "fit", lambda m, known, config, log: given.update(c=config)
+    )
+    for model in ("separate", "identity", "identity, adapted"):
+        variants.fit({"task": "recall", "model": model}, 0, None, 0.01, learning_rate=0.004)
+        adapted = model == "identity, adapted"
+        assert given["c"].weight_decay == pytest.approx(0.015 if adapted else 0.05)
+        assert given["c"].learning_rate == 0.004
 
 
-def test_a_curve_is_made_of_means_and_learning_is_noticed():
-    assert variants.curve([1.0, 3.0, 5.0, 7.0, 9.0], points=2) == [2.0, 6.0]
-    losses = [1.0] * 30 + [0.0] * 30
-    assert variants.steps_until(losses, 0.5) == 41  # 11 of the last 20 are zero
-    assert variants.steps_until(losses, 0.0) == 60
-    assert variants.steps_until([0.1], 0.5) == 1
+@pytest.mark.parametrize(("task", "answers"), [("pointer", 1), ("recall", 16)])
+def test_a_model_answers_as_often_as_the_task_asks(task, answers):
+    images, labels = variants.images_of(task, "test", 0.005)
+    assert labels.shape == (len(images), answers)
+    assert variants.build(task, "merged", 0)(images).shape == (len(images), answers, 4)
+    assert -1 <= images.min() < -0.9
+    assert 0.9 < images.max() <= 1
+
+
+def test_what_was_learned_counts_from_the_first_window_below_half_a_guess():
+    guess = math.log(4)
+    assert variants.learned_after([guess] * 50 + [0.0] * 50) == 61  # 11 of 20 are zero
+    assert variants.learned_after([guess] * 50) == 50
+    assert variants.learned_after([0.0] * 50) == 20
+
+
+def test_narrow_scores_have_rank_one_in_each_head(x):
+    (narrow,) = layers(variants.Narrow)
+    assert narrow(x).shape == (B, N, D)
+    assert (torch.linalg.matrix_rank(narrow.scores(x)) == 1).all()
+
+
+def test_with_two_heads_merged_and_separate_have_equally_many_parameters():
+    count = {
+        model: sum(p.numel() for p in variants.build("pointer", model, 0).parameters())
+        for model in ("separate", "merged", "identity", "narrow")
+    }
+    assert count["merged"] == count["separate"]
+    assert count["separate"] - count["identity"] == 2 * 48**2  # two layers without W_Q
+    assert count["separate"] - count["narrow"] == 2 * 2 * (48**2 - 2 * 48)
+
+
+@pytest.mark.parametrize("kind", ["separate", "merged"])
+def test_a_matrix_cut_to_its_own_rank_changes_nothing_and_to_less_it_does(kind):
+    answers = variants.build("recall", kind, 0).eval()
+    for block in answers.model.encoder.blocks:  # large scores, so that a change shows
+        for name, p in block.attn.named_parameters():
+            if "value" not in name and "proj" not in name:
+                p.data *= 3
+    images = torch.randn(5, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    whole = answers.model.forward_features(images)  # the head starts small
+    own = variants.cut(answers, {"separate": 24, "merged": 48}[kind]).model
+    torch.testing.assert_close(own.forward_features(images), whole, atol=1e-3, rtol=1e-3)
+    smaller = variants.cut(answers, 2).model
+    assert (smaller.forward_features(images) - whole).abs().max() > 0.05
+    ranks = torch.linalg.matrix_rank(smaller.encoder.blocks[1].attn.merged_weight, rtol=1e-4)
+    assert (ranks == 2).all()
+    torch.testing.assert_close(answers.model.forward_features(images), whole)  # is as it was
 
 
 def test_the_order_of_the_products_does_not_change_the_scores():
