@@ -1,4 +1,4 @@
-"""Does the whole model beat a plain one, on the same images? A record where it does not is refused.
+"""Does a model beat a plain one, on the same images? A record where none does is refused.
 
 A model that a linear classifier beats has not learned what the experiment is about.
 """
@@ -9,7 +9,18 @@ from pathlib import Path
 
 from experiments.machinery.experiment import MustBeat
 from vitbook.intervals import student_interval
+from vitbook.opponents import NAMES
 from vitbook.records import load_record
+
+LINEAR, METRIC = NAMES[0], "test_accuracy"
+APART = ("task", "data", "change")  # conditions that differ in these ask other questions
+SETS = {  # in `baselines`: images, as its checksums name them -> as its conditions do
+    "digits": "digits",
+    "fashion-mnist": "10,000 of fashion-mnist",
+    "fashion-mnist whole": "fashion-mnist",
+    "mnist whole": "mnist",
+    "cifar10 whole": "cifar10",
+}
 
 
 def require_beaten(
@@ -37,3 +48,49 @@ def require_beaten(
             f"{sum(values) / len(values):.4f}, its interval from {low:.4f} on, against {mark:.4f}; "
             "train longer, or mend the model"
         )
+
+
+def require_above_linear(record: dict, folder: Path | None = None) -> None:
+    """On each task, the best arm of a record may not lie below logistic regression.
+
+    Nor may its interval reach below. That classifier is an arm of the same record, or `baselines`
+    has it for the same images; a record without either is not judged. One arm is enough, and it may
+    be a longer training: what the others lack is what the record is about.
+
+    Args:
+        record: its "name", its "summary" and the checksums of its "data", as it is written.
+        folder: where `baselines` lies; the package's by default.
+
+    Raises:
+        ValueError: the best lies below, with the task and both numbers.
+    """
+    rows = [row for row in record["summary"] if row["metric"] == METRIC]
+    for task in sorted({_task(row["condition"]) for row in rows}):
+        here = [row for row in rows if _task(row["condition"]) == task]
+        arms = [row for row in here if row["condition"].get("model") not in NAMES]
+        marks = [row["mean"] for row in here if row["condition"].get("model") == LINEAR]
+        mark = max(marks or _of_baselines(record["data"], task, folder), default=0.0)
+        if not arms:
+            continue
+        best = max(arms, key=lambda row: row["mean"])
+        low = best.get("low", best["mean"])
+        if low < mark:
+            where = f"{record['name']}, {task}" if task else record["name"]
+            raise ValueError(
+                f"refused: no arm of {where} beats {LINEAR}: the best, {best['condition']}, has "
+                f"{best['mean']:.4f}, its interval from {low:.4f} on, against {mark:.4f}; "
+                "train longer, or mend the model"
+            )
+
+
+def _task(condition: dict) -> str:
+    return ", ".join(str(condition[key]) for key in APART if key in condition)
+
+
+def _of_baselines(data: dict[str, str], task: str, folder: Path | None) -> list[float]:
+    """For the images that were learned from; where these are several sets, for the task's."""
+    other = load_record("baselines", folder)
+    learned = {key for key, checksum in other.data.items() if checksum in data.values()}
+    names = {SETS[key.partition(", ")[0]] for key in learned if "train" in key}
+    asked = names & {task} if task else names
+    return [other.mean(METRIC, data=name, model=LINEAR) for name in asked]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.machinery.beats import require_beaten
+from experiments.machinery.beats import require_above_linear, require_beaten
 from experiments.machinery.choose import decide
 from experiments.machinery.experiment import Experiment
 from experiments.machinery.files import write_bytes, write_json
@@ -34,8 +34,8 @@ def write_record(
     """Write the weights, then the JSON that names them; return the JSON's path.
 
     Raises:
-        ValueError: the record is refused, because of what `must_beat`, `choose` or the size of the
-            weights asks for. Nothing is written then.
+        ValueError: the record is refused, because of a linear classifier or of what `must_beat`,
+            `choose` or the size of the weights asks for. Nothing is written then.
     """
     data, plan = experiment.data(), experiment.plan
     if must := experiment.must_beat:
@@ -52,6 +52,8 @@ def write_record(
     total = sum(map(len, weights.values()))
     if total > MAX_WEIGHTS:
         raise ValueError(f"the weights take {total} bytes, more than {MAX_WEIGHTS}: keep fewer")
+    rows = summary(experiment, results)
+    require_above_linear({"name": name, "summary": rows, "data": data})
     entries = {}
     for label, content in weights.items():
         condition, seed = experiment.keep[label]
@@ -72,7 +74,7 @@ def write_record(
         "chosen_on": experiment.chosen_on,
         "settings": experiment.settings,
         "metrics": {**experiment.metrics, **TIMES},
-        "summary": summary(experiment, results),
+        "summary": rows,
         "runs": [{k: result[k] for k in ("condition", "seed", "metrics")} for result in results],
         "machines": machines,
         "versions": versions[0],

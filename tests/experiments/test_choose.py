@@ -13,8 +13,9 @@ import pytest
 import torch
 
 from experiments.__main__ import main
+from experiments.machinery import beats
 from experiments.machinery import verify as verifying
-from experiments.machinery.beats import require_beaten
+from experiments.machinery.beats import require_above_linear, require_beaten
 from experiments.machinery.choose import Choice, decide, search
 from experiments.machinery.experiment import Experiment, MustBeat, Outcome, load_experiment
 from experiments.machinery.files import write_json
@@ -408,7 +409,8 @@ def linear(tmp_path):
     condition = {"data": "clothes", "model": "logistic regression"}
     experiment = Experiment(
         what="x", chosen_on="x", metrics={"test_accuracy": "x"}, conditions=[condition],
-        seeds=range(2), run=lambda *_: Outcome({}), data=lambda: {"whole clothes": "s", "x": "t"},
+        seeds=range(2), run=lambda *_: Outcome({}),
+        data=lambda: {"clothes, train": "s", "clothes, test": "t"},
     )  # fmt: skip
     plain = {"condition": condition, "machine": {"device": "x"}, "versions": {}, "losses": []}
     metrics = {"test_accuracy": 0.8, "seconds": 1.0}
@@ -437,6 +439,55 @@ def test_a_whole_model_above_the_linear_one_passes(linear):
 def test_one_that_does_not_beat_it_is_refused(linear, accuracies, data, words):
     with pytest.raises(ValueError, match=words):
         require_beaten(MUST, accuracies, data, linear)
+
+
+def rows(*arms) -> list[dict]:
+    """A summary: (condition, mean, low) of each arm."""
+    keys = ("condition", "mean", "low")
+    return [{"metric": "test_accuracy", **dict(zip(keys, arm, strict=True))} for arm in arms]
+
+
+VIT, LINEAR = {"task": "t", "model": "vit"}, {"task": "t", "model": "logistic regression"}
+ELSEWHERE = ({"task": "u", "model": "vit"}, 0.9, 0.9)
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        rows((VIT, 0.7, 0.65), (LINEAR, 0.6, 0.6)),
+        rows((VIT, 0.3, 0.3), ({**VIT, "steps": 9}, 0.7, 0.65), (LINEAR, 0.6, 0.6)),
+        rows((VIT, 0.3, 0.3)),  # nobody knows what a linear classifier gets there
+    ],
+)
+def test_a_record_with_an_arm_above_its_linear_classifier_passes(summary, linear):
+    require_above_linear({"name": "r", "summary": summary, "data": {}}, linear)
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        rows((VIT, 0.5, 0.5), (LINEAR, 0.6, 0.6)),
+        rows((VIT, 0.7, 0.55), (LINEAR, 0.6, 0.6)),  # the seeds do not tell
+        rows((VIT, 0.5, 0.5), (LINEAR, 0.6, 0.6), ELSEWHERE),
+        rows((VIT, 0.5, 0.5), (LINEAR, 0.6, 0.6), ({**LINEAR, "model": "MLP"}, 0.9, 0.9)),
+    ],
+)
+def test_one_that_stays_below_it_is_refused(summary, linear):
+    with pytest.raises(
+        ValueError, match=r"no arm of r, t beats logistic regression: the best, .*t"
+    ):
+        require_above_linear({"name": "r", "summary": summary, "data": {}}, linear)
+
+
+def test_a_record_without_a_linear_classifier_is_held_against_that_of_baselines(
+    linear, monkeypatch
+):
+    monkeypatch.setitem(beats.SETS, "clothes", "clothes")
+    record = {"name": "r", "summary": rows(({"model": "vit"}, 0.7, 0.7)), "data": {"mine": "s"}}
+    with pytest.raises(ValueError, match=r"no arm of r beats .* has 0\.7000, .* against 0\.8000"):
+        require_above_linear(record, linear)
+    require_above_linear({**record, "data": {"mine": "other images"}}, linear)
+    require_above_linear({**record, "summary": rows(({"model": "vit"}, 0.9, 0.85))}, linear)
 
 
 def test_a_refused_record_is_not_written(linear, tmp_path, monkeypatch):
