@@ -67,8 +67,8 @@ def require_above_linear(record: dict, folder: Path | None = None) -> None:
     rows = [row for row in record["summary"] if row["metric"] == METRIC]
     for task in sorted({_task(row["condition"]) for row in rows}):
         here = [row for row in rows if _task(row["condition"]) == task]
-        arms = [row for row in here if row["condition"].get("model") not in NAMES]
-        marks = [row["mean"] for row in here if row["condition"].get("model") == LINEAR]
+        arms = [row for row in here if not set(NAMES) & {*map(str, row["condition"].values())}]
+        marks = [row["mean"] for row in here if LINEAR in row["condition"].values()]
         mark = max(marks or _of_baselines(record["data"], task, folder), default=0.0)
         if not arms:
             continue

@@ -469,6 +469,7 @@ def test_a_record_with_an_arm_above_its_linear_classifier_passes(summary, linear
         rows((VIT, 0.5, 0.5), (LINEAR, 0.6, 0.6)),
         rows((VIT, 0.7, 0.55), (LINEAR, 0.6, 0.6)),  # the seeds do not tell
         rows((VIT, 0.5, 0.5), (LINEAR, 0.6, 0.6), ELSEWHERE),
+        rows((VIT, 0.5, 0.5), ({"task": "t", "rule": "logistic regression"}, 0.6, 0.6)),
         rows((VIT, 0.5, 0.5), (LINEAR, 0.6, 0.6), ({**LINEAR, "model": "MLP"}, 0.9, 0.9)),
     ],
 )
