@@ -7,21 +7,19 @@ from functools import lru_cache
 import torch
 from torch import Tensor, nn
 
+from experiments.machinery.canvas import COUNTS, FIRST, SIDE, garments
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
-from experiments.machinery.image_sets import root
 from experiments.machinery.opponents import linear, nearest_accuracy
 from vitbook.controls import UniformAttention
-from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize, pointer
-from vitbook.data.placed import place_on_canvas
+from vitbook.data import ImageSet, pointer
 from vitbook.encoder import Encoder, EncoderBlock
 from vitbook.small_cnn import SmallCNN
 from vitbook.vit import VisionTransformer
 
-SET = "fashion-mnist"
 TASKS = {
-    "garments": {"image_size": 42, "patch_size": 7, "in_channels": 1, "num_classes": 10},
+    "garments": {"image_size": SIDE, "patch_size": 7, "in_channels": 1, "num_classes": 10},
     "pointer": {"image_size": 32, "patch_size": 8, "in_channels": 1, "num_classes": 4},
 }
 MODEL = {
@@ -36,8 +34,6 @@ RECIPES = {
     "garments": {"steps": 800, "batch_size": 64, "warmup_steps": 40},
     "pointer": {"steps": 500, "batch_size": 128, "warmup_steps": 40},
 }
-COUNTS = {"train": 30_000, "validation": 2_000, "test": 10_000}
-FIRST = 90  # seed of the first part
 WHOLE = "whole"
 LEFT_OUT = {
     "no attention": "without the attention branch: no token sees another",
@@ -51,17 +47,14 @@ LEFT_OUT = {
 CNN, LINEAR, NEAREST = "small CNN", "logistic regression", "nearest neighbour"
 
 
-@lru_cache(maxsize=6)
+@lru_cache(maxsize=3)
 def images_of(task: str, part: str, scale: float = 1.0) -> ImageSet:
-    """Images (n, 1, size, size) and labels (n,); garments stand anywhere on a dark canvas."""
+    """Images (n, 1, size, size) and labels (n,)."""
+    if task == "garments":
+        return garments(part, scale)
     count, seed = scaled(COUNTS[part], scale), FIRST + list(COUNTS).index(part)
-    if task == "pointer":
-        drawn = pointer(count, seed=seed, cells_per_side=4)
-        return ImageSet(2 * drawn.images - 1, drawn.labels)
-    images, labels = load_torchvision(SET, root(), part)
-    size = TASKS[task]["image_size"]
-    placed = place_on_canvas(images[:count].float() / 255, size, seed=seed, noise=0).images
-    return ImageSet(normalize(placed, *STATISTICS[SET]), labels[:count])
+    drawn = pointer(count, seed=seed, cells_per_side=4)
+    return ImageSet(2 * drawn.images - 1, drawn.labels)
 
 
 class Block(nn.Module):
