@@ -457,6 +457,7 @@ ELSEWHERE = ({"task": "u", "model": "vit"}, 0.9, 0.9)
         rows((VIT, 0.7, 0.65), (LINEAR, 0.6, 0.6)),
         rows((VIT, 0.3, 0.3), ({**VIT, "steps": 9}, 0.7, 0.65), (LINEAR, 0.6, 0.6)),
         rows((VIT, 0.3, 0.3)),  # nobody knows what a linear classifier gets there
+        rows((VIT, 0.8, 0.5), ({**VIT, "depth": 9}, 0.7, 0.65), (LINEAR, 0.6, 0.6)),  # the second
     ],
 )
 def test_a_record_with_an_arm_above_its_linear_classifier_passes(summary, linear):

@@ -1,50 +1,55 @@
 """The experiments on the parts of a ViT: what is compared is what is said."""
 
 import sys
+from itertools import pairwise
 
 import pytest
-import torch
-import torch.nn.functional as F
 from torch import nn
 
 from experiments.machinery.experiment import load_experiment
 
-NAMES = ("patch_sizes", "norm_placement", "lab_grid")
-EXPERIMENTS = {name: load_experiment(name) for name in NAMES}
+EXPERIMENTS = {name: load_experiment(name) for name in ("patch_sizes", "norm_placement")}
 norms = sys.modules["experiment_norm_placement"]
 patches = sys.modules["experiment_patch_sizes"]
-
-
-def clothes(count: int = 12) -> torch.Tensor:
-    return torch.rand(count, 1, 28, 28, generator=torch.Generator().manual_seed(5))
 
 
 def size(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters())
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_rate_is_one_of_those_that_were_tried(name):
-    script = sys.modules[f"experiment_{name}"]
-    assert set(script.RATES.values()) <= set(script.GRID)
-    assert EXPERIMENTS[name].settings["learning_rates_tried"] == script.GRID
-
-
-def test_patch_sizes_change_nothing_but_the_embedding():
-    models = {p: patches.build(p, seed=0) for p in patches.RATES}
-    others = {size(model) - model.patch_embed.proj.weight.numel() for model in models.values()}
+def test_patch_sizes_change_nothing_but_the_embedding_and_the_table():
+    models = [patches.build(p, seed=0) for p in patches.SIZES]
+    others = {
+        size(m) - m.patch_embed.proj.weight.numel() - m.positions.table.numel() for m in models
+    }
     assert len(others) == 1
-    assert [model.patch_embed.num_patches for model in models.values()] == [196, 49, 16, 4, 1]
+    assert [model.patch_embed.num_patches for model in models] == [49, 9, 4, 1]
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_the_gradient_of_each_block_is_that_of_autograd(norm):
-    model, (images, labels) = norms.build(norm, depth=2, seed=1), norms.digits("validation")
-    images, labels = images[:20], labels[:20]
-    found = norms.gradient_by_layer(model, images, labels)
-    assert all(p.grad is None for p in model.parameters())  # nothing is left for the first step
-    for block, norm_found in zip(model.encoder.blocks, found, strict=True):
-        loss = F.cross_entropy(model(images), labels)
-        own = torch.cat([g.flatten() for g in torch.autograd.grad(loss, [*block.parameters()])])
-        assert norm_found == pytest.approx(own.norm().item(), rel=1e-4)
-    assert found[0] != pytest.approx(found[1], rel=1e-2)
+def test_both_lengths_of_a_patch_size_begin_with_the_same_weights():
+    short, long = (patches.build(14, seed=3, steps=n) for n in (patches.SHORT, patches.LONG))
+    assert all(p.equal(q) for p, q in zip(short.parameters(), long.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("depth", norms.RATES)
+def test_every_kind_of_a_depth_is_tried_with_the_same_rates(depth):
+    found = {}
+    for condition in EXPERIMENTS["norm_placement"].conditions:
+        if condition["depth"] == depth and condition["steps"] == norms.SHORT:
+            kind = condition["norm"], condition["warmup"]
+            found.setdefault(kind, []).append(condition["learning_rate"])
+    rates = [*norms.RATES[depth]]
+    assert list(found.values()) == [rates] * 4
+    assert all(b == pytest.approx(2 * a) for a, b in pairwise(rates))
+
+
+@pytest.mark.parametrize(("warmup", "steps"), [(True, 90), (False, 0)])
+def test_a_warm_up_takes_a_fifth_of_the_steps_or_none(warmup, steps):
+    condition = {"warmup": warmup, "steps": norms.SHORT, "learning_rate": 1e-3}
+    assert norms.CLASSIFIER.settings(condition)["warmup_steps"] == steps
+
+
+def test_pre_and_post_begin_with_the_same_weights():
+    pre, post = (norms.build(norm, depth=2, seed=1) for norm in ("pre", "post"))
+    ours, theirs = pre.state_dict(), post.state_dict()
+    assert all(weight.equal(ours[name]) for name, weight in theirs.items())
