@@ -12,6 +12,7 @@ from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
 from experiments.machinery.measures import thin
 from experiments.machinery.relatives import CNN, LAYERS, LINEAR, NEAREST, WHOLE, Task
+from experiments.machinery.several import several
 from vitbook.cost import count_multiplies, count_parameters
 from vitbook.data import ImageSet
 from vitbook.hybrid import Hybrid
@@ -24,6 +25,7 @@ ARMS = (*LAYERS, WIDE, NORMED, CNN)
 SIDE, STEPS = 4, 300  # patches in a row; updates of the ViT
 RECIPE = {"batch_size": 32, "warmup_steps": 30}
 IMAGES = {"train": 12_000, "validation": 500, "test": 1_000}
+TRIAL_SEEDS = 3  # for each learning rate that is tried
 FIRST = 220  # seed of the first part
 METRICS = {
     "test_accuracy": "share of the patches of all test images answered correctly",
@@ -131,7 +133,7 @@ def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
 
 
 def trial(condition: dict, seed: int, log, scale: float, *, length: float, **tried) -> dict:
-    """Train one model for a shorter time, and judge it on validation images."""
+    """Train one model for that share of the steps, and judge it on validation images."""
     name = condition["model"]
     steps = scaled(steps_of(name), length)
     return judged(fit(name, seed, log, scale, steps=steps, of={}, **tried)[0], scale, {})
@@ -141,7 +143,8 @@ EXPERIMENT = Experiment(
     what="Every patch is a small map whose dot names another patch, and has to say that patch's "
     "colour: architectures with equal parameters and equal compute; logistic regression and the "
     "nearest image.",
-    chosen_on="validation images: the learning rate of each model",
+    chosen_on="validation images: the learning rate of each model, by the mean of three seeds, all "
+    "steps long",
     metrics=METRICS,
     conditions=[{"model": model} for model in (*ARMS, LINEAR)],
     once=[{"model": NEAREST}],
@@ -162,10 +165,15 @@ EXPERIMENT = Experiment(
         },
         "counts": IMAGES,
         "first_seed": FIRST,
+        "trial_seeds": TRIAL_SEEDS,
     },
     replay=({"model": WHOLE}, 0),
     steps=lambda condition: steps_of(condition["model"]),
     choose=Choice(
-        grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=trial, length=0.5, finalists=0, limit=4
+        grid={"learning_rate": (2e-3, 4e-3, 8e-3)},
+        trial=several(trial, TRIAL_SEEDS),
+        length=1.0,
+        finalists=0,
+        limit=6,
     ),
 )
