@@ -11,6 +11,7 @@ from pathlib import Path
 from experiments.machinery.compare import compare
 from experiments.machinery.experiment import all_names, load_experiment, script_of
 from experiments.machinery.fingerprint import fingerprint
+from experiments.machinery.long import LongExperiment
 from experiments.machinery.recording import write_record
 from experiments.machinery.runner import run_all, runs_folder
 from experiments.machinery.verify import verify
@@ -63,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.compare:
         names = options.names or list_records(options.compare)
         return compare_all(names, options.folder, options.compare)
-    names = options.names or [n for n in all_names() if not up_to_date(n, options.folder)]
+    names = options.names or due(options.folder)
     for name in names:
         if options.choose:
             choose(name, options.workers, options.scale)
@@ -72,6 +73,19 @@ def main(arguments: list[str] | None = None) -> int:
     if not names:
         print("every record was made by the present code; give a NAME to record one again")
     return 0
+
+
+def due(folder: Path) -> list[str]:
+    """The experiments to record when none is named; a long one has to be named, and is printed."""
+    names = []
+    for name in all_names():
+        if up_to_date(name, folder):
+            continue
+        if isinstance(load_experiment(name), LongExperiment):
+            print(f"{name} takes hours, so it has to be named: make experiments NAME={name}")
+        else:
+            names.append(name)
+    return names
 
 
 def choose(name: str, workers: int | None, scale: float) -> None:

@@ -17,14 +17,44 @@ from tqdm import tqdm
 from experiments.machinery.choose import decide, search
 from experiments.machinery.experiment import FOLDER, load_experiment, script_of
 from experiments.machinery.fingerprint import digest, fingerprint
+from experiments.machinery.long import LongExperiment
+from experiments.machinery.worker import versions
 
-RUNS = Path(os.environ.get("VITBOOK_RUNS", FOLDER.parent / "runs"))
+RUNS = FOLDER.parent / "runs"  # git ignores it; VITBOOK_RUNS names another folder
+UNFINISHED = FOLDER / "unfinished"  # git keeps it
 
 
 def runs_folder(name: str, hashes: dict[str, str], scale: float) -> Path:
-    """Where the results of this very code are kept until the record is written."""
+    """Where the results of this very code are kept until the record is written.
+
+    Those of a long experiment may be committed, so that they survive a change of machine.
+    """
     small = "" if scale == 1 else f"-{scale:g}"
-    return RUNS / f"{script_of(name).stem}-{digest(hashes)}{small}"
+    folder = f"{script_of(name).stem}-{digest(hashes)}{small}"
+    if "VITBOOK_RUNS" in os.environ:
+        return Path(os.environ["VITBOOK_RUNS"]) / folder
+    long = scale == 1 and isinstance(load_experiment(name), LongExperiment)
+    return (UNFINISHED if long else RUNS) / folder
+
+
+def require_begun(name: str) -> None:
+    """Refuse an experiment without a record, unless it is long and some of its work is done.
+
+    Raises:
+        ValueError: it is not long; none of its results are those of the present code, since it was
+            not begun or has been edited meanwhile; or there are others beside them.
+    """
+    if not isinstance(load_experiment(name), LongExperiment):
+        raise ValueError(f"{name} has no record: record it, or declare a LongExperiment")
+    stem, now = script_of(name).stem, digest(fingerprint(script_of(name)))
+    digests = {path.parent.name.rpartition("-")[2] for path in UNFINISHED.glob(f"{stem}-*/*.json")}
+    if digests != {now}:
+        found = ", ".join(sorted(digests)) or "nothing"
+        raise ValueError(
+            f"{name} has no record, and experiments/unfinished holds {found} of it, where the "
+            f"present code needs {stem}-{now}: begin it, or undo the edit that orphaned its "
+            f"results; if it changes nothing, `python -m experiments --verify {name}` keeps them"
+        )
 
 
 @dataclass(frozen=True)
@@ -67,6 +97,7 @@ class Crew:
         self.workers = workers or self.experiment.workers
         self.folder = runs_folder(name, hashes, scale)
         self.folder.mkdir(parents=True, exist_ok=True)
+        require_same_versions(self.folder)
         self.command = [sys.executable, "-m", "experiments", name, "--scale", str(scale)]
         self.command += ["--expected", digest(hashes), "--into", str(self.folder)]
         self.command += ["--parent", str(os.getpid()), "--only"]
@@ -147,6 +178,14 @@ class Crew:
             return False
         result = json.loads(self._path(job).read_text("utf-8"))
         return all(result[key] == getattr(job, key) for key in ("condition", "seed", "settings"))
+
+
+def require_same_versions(folder: Path) -> None:
+    """Refuse to go on with other libraries: no record may mix them, and that is found out last."""
+    for path in sorted(folder.glob("*.json")):
+        was, now = json.loads(path.read_text("utf-8"))["versions"], versions()
+        if was != now:
+            sys.exit(f"{path} was made with {was}, here are {now}: install those, or delete it")
 
 
 class _Child:

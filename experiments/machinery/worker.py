@@ -69,6 +69,7 @@ def work(name: str, job: dict, *, expected: str, scale: float, folder: Path, par
         "condition": condition,
         "seed": seed,
         "settings": settings,
+        "length": job["length"],
         "steps": steps,
         "metrics": {**metrics, **times},
         "losses": losses,
@@ -99,6 +100,14 @@ def first_losses_of_trial(experiment: Experiment, trial: dict) -> list[float]:
     """The losses of the first steps of a trial that the record keeps for replay."""
     job = {**trial, "settings": {experiment.choose.setting: trial["value"]}}
     return _first(lambda log: tried(experiment, job, log, 1.0))
+
+
+def first_losses_of(experiment: Experiment, result: dict) -> list[float]:
+    """The losses of the first steps of a finished run or trial, given by its own result."""
+    if result.get("length") is not None:
+        return _first(lambda log: tried(experiment, result, log, 1.0))
+    given, settings = (result["condition"], result["seed"]), result["settings"]
+    return _first(lambda log: experiment.run(*given, log, 1.0, **settings))
 
 
 def _first(run: Callable) -> list[float]:
