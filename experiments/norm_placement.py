@@ -31,7 +31,7 @@ SHORT, LONG = 450, 900  # steps: 25 passes over the images, and 50
 WARMUP = 0.2  # of the steps, where there is one
 RECIPE = {"batch_size": 64}
 PARTS = ("train", "validation", "test")
-RATES = {  # the deeper, the lower, so that each curve has its top inside
+RATES = {  # the deeper, the lower; where a curve has its top at the end, the page says so
     2: (1e-3, 2e-3, 4e-3, 8e-3, 16e-3),
     12: (2.5e-4, 5e-4, 1e-3, 2e-3, 4e-3),
     24: (1.25e-4, 2.5e-4, 5e-4, 1e-3, 2e-3),
