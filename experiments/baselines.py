@@ -11,7 +11,7 @@ from experiments.machinery.measures import parameters
 from vitbook.data import STATISTICS, ImageSet, load_digits, load_torchvision, normalize
 from vitbook.training import TrainConfig, evaluate, train
 
-# The images of `digits`; of `pooling`, `recipe` and `lab_grid`; and of `full_sets`.
+# The images of `digits`; of `pooling` and `recipe`; and of `full_sets`.
 WHOLE = ("mnist", "fashion-mnist", "cifar10")
 SMALL = "10,000 of fashion-mnist"
 SETS = ("digits", SMALL, *WHOLE)

@@ -6,9 +6,10 @@ import torch
 
 from experiments.machinery.canvas import COUNTS, SIDE, checksums, garments
 from experiments.machinery.choose import Choice
-from experiments.machinery.classifier import COSTS, METRICS, Classifier, costs
-from experiments.machinery.experiment import Experiment, Outcome
-from experiments.machinery.plain import PLAIN, plain, updates
+from experiments.machinery.classifier import COSTS, METRICS, Classifier
+from experiments.machinery.experiment import Experiment
+from experiments.machinery.on_canvas import run_on_canvas
+from experiments.machinery.plain import PLAIN, updates
 from vitbook.vit import VisionTransformer
 
 SIZES = (6, 14, 21, 42)  # pixels: 49 patches, 9, 4, and the whole image
@@ -40,16 +41,6 @@ CLASSIFIER = Classifier(
 )
 
 
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
-    """Train one model, count what it costs, test it."""
-    if condition.get("model") in PLAIN:
-        opponent = {"steps": LONG, "log": log, "scale": scale}
-        return plain(condition["model"], lambda part: garments(part, scale), **opponent)
-    model, losses = CLASSIFIER.fit(condition, seed, log, scale, **chosen)
-    images, _ = garments("test", scale)
-    return Outcome({**CLASSIFIER.measure(model, losses, scale), **costs(model, images)})
-
-
 EXPERIMENT = Experiment(
     what="Garments somewhere on a canvas of 42 x 42 pixels, cut into patches of 6 x 6 pixels up to "
     "the whole image: the same small ViT, trained on 30,000 of them for few steps and for eight "
@@ -68,7 +59,7 @@ EXPERIMENT = Experiment(
     ],
     once=[{"model": name} for name in PLAIN],
     seeds=range(5),
-    run=run,
+    run=run_on_canvas(CLASSIFIER, LONG),
     data=checksums,
     settings={"model": MODEL, "training": RECIPE, "images": COUNTS},
     replay=({"patch_size": 14, "steps": SHORT}, 0),

@@ -8,10 +8,10 @@ import torch
 
 from experiments.machinery.canvas import COUNTS, SIDE, checksums, garments
 from experiments.machinery.choose import Choice
-from experiments.machinery.classifier import COSTS, METRICS, Classifier, costs
-from experiments.machinery.experiment import Outcome
+from experiments.machinery.classifier import COSTS, METRICS, Classifier
 from experiments.machinery.long import LongExperiment
-from experiments.machinery.plain import PLAIN, plain, updates
+from experiments.machinery.on_canvas import run_on_canvas
+from experiments.machinery.plain import PLAIN, updates
 from vitbook.vit import VisionTransformer
 
 WIDTHS, PATCHES, DEPTHS = (32, 64, 96), (7, 14), (2, 4)
@@ -35,16 +35,6 @@ def build(seed: int, **condition) -> VisionTransformer:
 CLASSIFIER = Classifier(build=build, images=garments, recipe=RECIPE)
 
 
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
-    """Train one model, count what it costs, test it."""
-    if condition.get("model") in PLAIN:
-        opponent = {"steps": RECIPE["steps"], "log": log, "scale": scale}
-        return plain(condition["model"], lambda part: garments(part, scale), **opponent)
-    model, losses = CLASSIFIER.fit(condition, seed, log, scale, **chosen)
-    images, _ = garments("test", scale)
-    return Outcome({**CLASSIFIER.measure(model, losses, scale), **costs(model, images)})
-
-
 EXPERIMENT = LongExperiment(
     what="Small ViTs of three widths, two patch sizes and two depths, each trained for as many "
     "steps on 30,000 garments somewhere on a canvas of 42 x 42 pixels; beside them logistic "
@@ -62,7 +52,7 @@ EXPERIMENT = LongExperiment(
     ],
     once=[{"model": name} for name in PLAIN],
     seeds=range(3),
-    run=run,
+    run=run_on_canvas(CLASSIFIER, RECIPE["steps"]),
     data=checksums,
     settings={"model": MODEL, "training": RECIPE, "images": COUNTS},
     replay=({"embed_dim": 32, "patch_size": 14, "depth": 2}, 0),
