@@ -8,6 +8,7 @@ from vitbook.intervals import Interval, student_interval
 from vitbook.records import load_record
 
 NAMES = ("logistic regression", "nearest neighbour", "MLP", "small CNN")
+RECORDS = ("baselines", "small_networks", "whole_networks")
 
 
 class Opponents(dict[str, Interval]):
@@ -34,8 +35,9 @@ def opponents(data: str, *, steps: int, folder: Path | None = None) -> Opponents
     nearest to ``steps`` is taken, and the table says which.
 
     Args:
-        data: "digits", "10,000 of fashion-mnist" or "10,000 of mnist"; the records have the same
-            names, and checksums of these images.
+        data: "digits", "10,000 of fashion-mnist", "10,000 of mnist", or a whole set: "mnist",
+            "fashion-mnist" or "cifar10"; the records have the same names, and checksums of these
+            images.
         steps: the number of updates of the model that is held against them.
         folder: where the records lie; the package's by default.
 
@@ -47,7 +49,7 @@ def opponents(data: str, *, steps: int, folder: Path | None = None) -> Opponents
     """
     found: dict[str, Interval] = {}
     of: dict[str, int] = {}
-    for record in (load_record("baselines", folder), load_record("small_networks", folder)):
+    for record in (load_record(name, folder) for name in RECORDS):
         for one in record.conditions:
             model, length = one["model"], one.get("steps", steps)
             if one["data"] != data:

@@ -36,3 +36,15 @@ def test_every_network_beats_the_linear_classifier_when_it_is_trained_long_enoug
         for model in (small_networks.MLP, small_networks.CNN):
             got = record.interval("test_accuracy", data=name, model=model, steps=max(steps))
             assert got.low > mark, (name, model)
+
+
+def test_on_whole_sets_the_images_are_those_of_the_long_runs():
+    assert load_record("whole_networks").data == load_record("full_sets").data
+
+
+def test_on_whole_sets_the_search_ended_inside_and_both_networks_beat_the_linear_classifier():
+    record, linear = load_record("whole_networks"), load_record("baselines")
+    assert not any(winner["at_edge"] for winner in record.choice["winners"])
+    for condition in record.conditions:
+        mark = linear.mean("test_accuracy", data=condition["data"], model="logistic regression")
+        assert record.interval("test_accuracy", **condition).low > mark

@@ -39,7 +39,8 @@ def folder(tmp_path):
         for steps, value in ((300, value), (1200, value + 0.05))
     ]
     small += [({"data": "half", "model": "MLP", "steps": 3}, (0.1, 0.2))]
-    for name, rows in (("baselines", base), ("small_networks", small)):
+    whole = [({"data": "dots", "model": "MLP", "steps": 9000}, (0.88, 0.9))]
+    for name, rows in (("baselines", base), ("small_networks", small), ("whole_networks", whole)):
         file = {**HEAD, "name": name, "runs": runs(rows)}
         (tmp_path / f"{name}.json").write_text(json.dumps(file))
     return tmp_path
@@ -53,7 +54,8 @@ def test_four_rows_with_the_nearest_number_of_steps(folder):
     assert rows.steps == {"MLP": 300, "small CNN": 300}
     longer = opponents("dots", steps=10_000, folder=folder)
     assert longer["small CNN"].mean == pytest.approx(0.96)
-    assert longer.steps == {"MLP": 1200, "small CNN": 1200}
+    assert longer["MLP"].mean == pytest.approx(0.89)
+    assert longer.steps == {"MLP": 9000, "small CNN": 1200}
 
 
 def test_printed_it_is_a_table_in_percent(folder):
