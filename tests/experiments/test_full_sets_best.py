@@ -24,3 +24,13 @@ def test_the_measured_numbers_agree_with_each_other(small_image_files):
     assert len(metrics["validation_accuracy"]) == len(metrics["validation_loss"]) >= 1
     model = build("cifar10", full_tested.BEST["cifar10"], 0)
     model.load_state_dict(outcome.weights)  # a page builds the model without what trains it
+
+
+def test_the_search_for_the_rates_ended_inside_what_it_tried():
+    winners = load_record("full_sets_best").choice["winners"]
+    assert {winner["condition"]["data"] for winner in winners} == set(full_tested.BEST)
+    assert not any(winner["at_edge"] for winner in winners)
+
+
+def test_the_test_images_are_those_of_the_plain_runs():
+    assert load_record("full_sets_best").data == load_record("full_sets").data
