@@ -6,7 +6,9 @@ import platform
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 from gradebox.process import LostError
@@ -284,3 +286,14 @@ def test_the_tool_installs_what_is_missing_and_else_says_how(monkeypatch, capsys
     with pytest.raises(SystemExit, match="apt install bubblewrap"):
         tool.main()
     assert asked == ["bubblewrap", "libseccomp2"]
+
+
+def test_a_project_below_tmp_is_seen(bubblewrap, monkeypatch):
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        lesson = Path(folder, "lesson.py")
+        lesson.write_text("print('seen')")
+        with_it = (*sandboxes.readable(), str(lesson))
+        monkeypatch.setattr(sandboxes, "readable", lambda: with_it)
+        command = sandboxes.bubblewrap([os.path.realpath(sys.executable), "-I", str(lesson)])
+        told = subprocess.run(command, capture_output=True, text=True)
+    assert told.stdout == "seen\n", told.stderr

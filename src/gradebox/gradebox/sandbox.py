@@ -155,6 +155,8 @@ def bubblewrap(command: list[str]) -> list[str]:
             words += ["--cap-add", right]
     else:
         words += ["--unshare-user", "--uid", "65534", "--gid", "65534"]
+    # for the given set-up, workers cannot write there; first, or it would hide a project below /tmp
+    words += ["--tmpfs", "/tmp"]
     bound = readable()
     for folder in parents(
         [*bound, *PROCESSOR, *DEVICES]
@@ -169,7 +171,6 @@ def bubblewrap(command: list[str]) -> list[str]:
         words += ["--ro-bind-try", path, path]
     for path in DEVICES:
         words += ["--dev-bind", path, path]
-    words += ["--tmpfs", "/tmp"]  # for the given set-up; workers cannot write there either
     return [*words, "--remount-ro", "/", "--chdir", "/", "--", *command]
 
 
