@@ -49,6 +49,18 @@ def test_a_warm_up_takes_a_fifth_of_the_steps_or_none(warmup, steps):
     assert norms.CLASSIFIER.settings(condition)["warmup_steps"] == steps
 
 
+def test_the_deep_runs_go_on_where_the_others_ended():
+    deep = load_experiment("norm_deep").conditions
+    before = EXPERIMENTS["norm_placement"].conditions
+    assert not [c for c in deep if c in before]
+    kinds = {}
+    for condition in [*before, *deep]:
+        kind = tuple(condition[key] for key in ("norm", "depth", "warmup", "steps"))
+        kinds.setdefault(kind, []).append(condition["learning_rate"])
+    for rates in kinds.values():
+        assert all(b == pytest.approx(2 * a) for a, b in pairwise(sorted(rates)))  # no gap
+
+
 def test_pre_and_post_begin_with_the_same_weights():
     pre, post = (norms.build(norm, depth=2, seed=1) for norm in ("pre", "post"))
     ours, theirs = pre.state_dict(), post.state_dict()
