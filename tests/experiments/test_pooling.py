@@ -24,13 +24,20 @@ def size(model: nn.Module) -> int:
 
 def test_each_read_out_has_a_search_of_its_own_at_each_length():
     arms = EXPERIMENT.plan["arms"]
-    ways = [
-        {**way, "steps": steps} for steps in (500, 2000) for way in (pooling.MEAN, pooling.ZEROS)
-    ]
+    ways = [{**way, "steps": steps} for steps in (500, 2000) for way in (*WAYS, pooling.BLIND)]
     assert arms == ways
     winners = [{"condition": arm, "value": 1e-3 * i} for i, arm in enumerate(arms)]
     for condition in pooling.OTHERS:
         assert EXPERIMENT.chosen_for(condition, winners) == EXPERIMENT.chosen_for(FIRST, winners)
+
+
+def test_the_control_does_not_know_where_a_patch_was():
+    seeing, blind = (pooling.build(seed=3, **way, steps=500) for way in (WAYS[0], pooling.BLIND))
+    assert size(seeing) - size(blind) == 16 * 48
+    images = clothes()
+    turned = images.unflatten(2, (4, 7)).flip(2).flatten(2, 3)  # rows of patches, upside down
+    torch.testing.assert_close(blind(turned), blind(images), rtol=0, atol=1e-5)
+    assert (seeing(turned) - seeing(images)).abs().max() > 1e-3
 
 
 def test_class_tokens_differ_in_their_start_only():
