@@ -1,4 +1,4 @@
-"""What `norm_placement` left at an edge: larger rates for 12 and 24 blocks, and twice the steps."""
+"""What `norm_placement` left open: larger rates for 12 and 24 blocks, and twice the steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from experiments import norm_placement
 from experiments.machinery.experiment import Experiment
 from experiments.norm_placement import CLASSIFIER, LONG, SHORT
 
-# As many more as it took until the largest rate was no longer the best, or the training failed.
+# With these no best rate is the largest that was tried.
 LARGER = {12: (8e-3,), 24: (4e-3, 8e-3, 16e-3)}
 LONGER = {  # of 24 blocks, in twice as many steps
     ("pre", True): (5e-4, 1e-3, 2e-3, 4e-3),
@@ -34,8 +34,8 @@ def conditions() -> list[dict]:
 
 
 EXPERIMENT = Experiment(
-    what="`norm_placement` goes on where its best rates were the largest that it tried: pre-norm "
-    "with 12 and 24 blocks, post-norm with 12; and 24 blocks of both kinds in twice as many steps.",
+    what="`norm_placement` at larger rates: pre-norm with 12 and 24 blocks, post-norm with 12 and "
+    "a warm-up; and 24 blocks of both kinds in twice as many steps.",
     chosen_on="nothing: every rate is shown; which one a reader should take, the validation images "
     "say, that no run learns from",
     metrics=norm_placement.EXPERIMENT.metrics,
