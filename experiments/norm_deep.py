@@ -38,7 +38,11 @@ EXPERIMENT = Experiment(
     "a warm-up; and 24 blocks of both kinds in twice as many steps.",
     chosen_on="nothing: every rate is shown; which one a reader should take, the validation images "
     "say, that no run learns from",
-    metrics=norm_placement.EXPERIMENT.metrics,
+    metrics={
+        name: words
+        for name, words in norm_placement.EXPERIMENT.metrics.items()
+        if name != "learning_rate"  # of the opponents, which are not here
+    },
     conditions=conditions(),
     seeds=range(3),
     run=norm_placement.run,
