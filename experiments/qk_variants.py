@@ -299,6 +299,7 @@ EXPERIMENT = Experiment(
         "model": MODEL,
         "channels": CHANNELS,
         "training": RECIPES,
+        "trial_seeds": TRIAL_SEEDS,
         "adapted": {"weight_decay": LESS_DECAY, "factor": 0.5},
         "margin": MARGIN,
         "images": IMAGES,
