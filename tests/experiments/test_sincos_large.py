@@ -5,6 +5,7 @@ import torch
 from experiments import sincos_base as small
 from experiments import sincos_large as large
 from vitbook.positions import sincos_2d
+from vitbook.records import load_record
 
 
 def test_the_tables_are_the_package_s_default_and_the_published_one():
@@ -23,3 +24,16 @@ def test_the_runs_are_those_of_the_small_grids():
         assert large.EXPERIMENT.settings[name] == small.EXPERIMENT.settings[name]
     for condition in large.EXPERIMENT.conditions:
         assert large.EXPERIMENT.steps(condition) == small.EXPERIMENT.steps(condition)
+
+
+def test_the_default_loses_nothing_to_the_published_table_and_both_beat_a_learned_one():
+    record = load_record("sincos_large")
+
+    def gained(table, other):
+        pair = [{"patch_size": large.PATCH_SIZE, "table": name} for name in (table, other)]
+        return record.difference("test_accuracy", *pair)
+
+    assert gained("2 sides, centred", "10000").low > -0.005
+    for table in ("2 sides, centred", "10000"):
+        assert gained(table, "learned").low > 0
+        assert gained(table, "none").low > 0.3
