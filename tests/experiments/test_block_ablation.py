@@ -5,7 +5,9 @@ import torch
 from torch import nn
 
 from experiments import block_ablation as ablation
+from experiments import block_ablation_longer as longer
 from vitbook.cost import count_parameters
+from vitbook.records import load_record
 from vitbook.vit import VisionTransformer
 
 D, L = ablation.MODEL["embed_dim"], ablation.MODEL["depth"]
@@ -110,3 +112,24 @@ def test_garments_stand_anywhere_and_the_rest_is_dark(small_image_files):
     assert len(images) == len(labels)
     lit = (images > images.min()).flatten(2).any(dim=1).float().mean(dim=1)
     assert (lit <= 28**2 / 42**2 + 1e-6).all()
+
+
+def test_the_longer_runs_are_those_of_the_garments_with_three_times_the_steps():
+    for condition in longer.EXPERIMENT.conditions:
+        assert condition["task"] == "garments"
+        assert longer.EXPERIMENT.steps(condition) == 3 * ablation.steps(condition)
+        assert longer.CLASSIFIER.build is ablation.build
+    assert longer.EXPERIMENT.settings["model"] == ablation.MODEL
+
+
+def test_the_longer_record_shows_what_the_mlp_is_worth_and_a_control_of_equal_size():
+    record = load_record("block_ablation_longer")
+
+    def against_the_whole(model):
+        pair = [{"task": "garments", "model": name} for name in (model, ablation.WHOLE)]
+        return record.difference("test_accuracy", *pair)
+
+    for model in ("no MLP", "no GELU", "uniform", ablation.LINEAR):
+        assert against_the_whole(model).high < 0
+    without_attention = against_the_whole("no attention")
+    assert without_attention.low < 0 < without_attention.high
