@@ -45,7 +45,7 @@ def sincos_2d(
     The published tables have base 10000 and are not centred. On a small grid most of their columns
     hardly change from one patch to another; the record ``sincos_base`` says what that costs in a
     short training. ``sincos_large`` could detect no such cost on 14 x 14 patches, and in
-    ``sincos_longer``, on 7 x 7 and after four times the steps, the published table was ahead.
+    ``sincos_longer``, on 7 x 7 and after four times the steps, nothing of it was left.
 
     Args:
         grid: (rows, columns) of patches; one number means a square.
