@@ -86,6 +86,8 @@ def test_it_moves_and_the_keyboard_stops_it(page):
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
     assert state(page) == "paused"
+    # a pause takes effect with the next frame; on a busy machine that may be late
+    page.evaluate("Promise.all(document.getAnimations().map((each) => each.ready))")
     stopped = place(page)
     page.wait_for_timeout(500)
     assert place(page) == stopped
