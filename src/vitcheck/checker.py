@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import sys
+import textwrap
 import traceback
 from pathlib import Path
 from typing import Any
 
+from vitcheck.before_handing_in import INTRODUCTION, Clock, warnings
 from vitcheck.cases import (
     UNANSWERED,
     Assignment,
@@ -36,6 +38,8 @@ class Checker:
         self.cases: Assignment = from_text(data)
         if self.cases.assignment != assignment:
             raise ValueError(f"these are the checks of {self.cases.assignment}, not {assignment}")
+        shell = _shell()
+        self._clock = Clock(shell) if shell else None
 
     def __call__(self, question: str, namespace: dict[str, Any] | None = None) -> None:
         """Check one question and print what was found: ``check("q1")``."""
@@ -51,7 +55,8 @@ class Checker:
             print(f"{question}, {words}")
 
     def all(self, namespace: dict[str, Any] | None = None) -> None:
-        """Print one line for each question: how many of its public checks pass."""
+        """Print one line for each question: how many of its public checks pass. In a notebook also
+        what of it will not be there when it is marked."""
         names = _callers_names() if namespace is None else namespace
         for question in self.cases.questions:
             if question.manual:
@@ -59,6 +64,9 @@ class Checker:
                 continue
             passed, _ = self._outcome(question, names)
             print(f"{question.id}: {passed} of {len(question.cases)} public checks pass")
+        seconds = self._clock.seconds if self._clock else {}
+        if lost := warnings(names.get("In", ()), seconds):
+            print("\n".join(["", *textwrap.wrap(INTRODUCTION, 88), *lost]))
 
     def _outcome(self, question: Question, names: dict[str, Any]) -> tuple[int, str]:
         """How many cases pass, and what is said about the first that does not."""
@@ -85,6 +93,12 @@ def _own_traceback(error: Exception) -> str:
     while where and where.tb_frame.f_code.co_filename.startswith(_HERE):
         where = where.tb_next
     return "".join(traceback.format_exception(type(error), error, where)).rstrip()
+
+
+def _shell() -> Any:
+    """The running notebook's shell; None outside of IPython, which is then not imported."""
+    found = sys.modules.get("IPython")
+    return found.get_ipython() if found else None
 
 
 def _callers_names() -> dict[str, Any]:

@@ -92,6 +92,62 @@ def test_moodle_with_folders_and_without(tmp_path, flat):
     assert "answer.py" in problem(found["816", 1])
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Blank Z_4711_assignsubmission_file_X_4712_assignsubmission_file_hw.ipynb",
+        "Blank Z_4711_assignsubmission_file__4712_assignsubmission_file_/hw.ipynb",
+        "Blank Z_4711_assignsubmission_file_/Right A_4712_assignsubmission_file_/hw.ipynb",
+        "Blank Z_4711_assignsubmission_file_rightanne_4712_9999_hw.ipynb",
+    ],
+)
+def test_on_moodle_a_files_name_does_not_make_it_another_students(tmp_path, name):
+    mine = b'{"cells": []}'
+    names = {"Right A_4712_assignsubmission_file_hw.ipynb": NOTEBOOK, name: mine}
+    found = by_student(collect(zipped(tmp_path / "moodle.zip", names)))
+    assert set(found) == {("4711", 1), ("4712", 1)}
+    assert found["4712", 1].read() == NOTEBOOK
+    assert found["4711", 1].read() == mine
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "rightanne_4712_9999_hw.ipynb",
+        "X_4712_assignsubmission_file_hw.ipynb",
+        "LATE_4712_9999_hw.ipynb",
+        "4712_text.html_9_x.ipynb",
+    ],
+)
+def test_on_canvas_a_files_name_does_not_make_it_another_students(tmp_path, file):
+    mine = b'{"cells": []}'
+    names = {"rightanne_4712_815_hw.ipynb": NOTEBOOK, f"blankzoe_4711_816_{file}": mine}
+    names |= {f"blankzoe_4711_{817 + n}_{n}{file}": mine for n in range(3)}  # the most of all
+    found = by_student(collect(zipped(tmp_path / "canvas.zip", names)))
+    assert {student for student, _ in found} == {"4711", "4712"}
+    assert found["4712", 1].read() == NOTEBOOK
+    assert not any(one.late for one in found.values())
+
+
+def test_on_gradescope_a_files_name_does_not_make_it_another_students(tmp_path):
+    mine = b'{"cells": []}'
+    names = {
+        "export/submission_metadata.yml": METADATA.encode(),
+        "export/submission_1/submission_2/answer.ipynb": mine,
+        "export/submission_1/submission_metadata.yml": METADATA.replace("_1:", "_9:").encode(),
+        "export/submission_2/answer.ipynb": NOTEBOOK,
+    }
+    found = by_student(collect(zipped(tmp_path / "gradescope.zip", names)))
+    ann = next(one for one in found.values() if one.name == "Ann Lee")
+    assert ann.read() == NOTEBOOK
+
+
+def test_on_moodle_a_name_that_is_not_understood_is_not_dropped(tmp_path):
+    names = {f"Jane Doe_{n}_assignsubmission_file_/a.ipynb": NOTEBOOK for n in (815, 816)}
+    found = collect(zipped(tmp_path / "moodle.zip", {**names, "stray.ipynb": NOTEBOOK}))
+    assert {one.student for one in found} == {"815", "816", "stray"}
+
+
 def test_no_student_decides_how_the_class_is_read(tmp_path):
     jane, ann = (f"{who}_assignsubmission_file_" for who in ("Jane Doe_815", "Ann Lee_816"))
     forged = "submission_1:\n  :submitters:\n  - {:name: Ann Lee}\n"

@@ -25,7 +25,7 @@ def points(result):
     return {question.id: question.points for question in result.questions}
 
 
-ALL = {"q1": 3, "q2": 6, "q3": 1, "q4": None}
+ALL = {"q1": 3, "q2": 6, "q3": 1, "q4": 0}  # nothing was explained
 
 
 def test_right_answers_get_all_points_in_both_sandboxes(tmp_path, package, sandbox):
@@ -82,9 +82,9 @@ CELLS = {
         [*answers()[:1], cell("while True:\n    pass"), *answers()[1:]],
         ALL,
     ),
-    "an older attempt below": (
+    "another attempt below: the last one counts": (
         [*answers(), cell("def windowed_mean(x, width):\n    return None")],
-        ALL,
+        {**ALL, "q1": 0},
     ),
     "training in the answer's cell": (
         answers(q1=SOLUTIONS["q1"] + "\nwhile True:\n    pass"),
@@ -101,6 +101,71 @@ CELLS = {
             q3="from google.colab import drive\ndrive.mount('/content/drive')\n" + SOLUTIONS["q3"],
         ),
         ALL,
+    ),
+    "the answer below the stub that was left": (
+        [
+            cell("# Question 1: a mean over windows\ndef windowed_mean(x, width):\n    ...", "q1"),
+            cell(SOLUTIONS["q1"].split("\n", 1)[1]),
+            *answers()[1:],
+        ],
+        ALL,
+    ),
+    "answers in cells of one's own, the given ones deleted": (
+        [cell(item["source"].split("\n", 1)[1]) for item in answers()],
+        ALL,
+    ),
+    "a name for a part of torch": (
+        [
+            cell("stack = torch.stack"),
+            *answers(q1=SOLUTIONS["q1"].replace("torch.stack", "stack")),
+        ],
+        ALL,
+    ),
+    "a number that is worked out": (
+        [
+            cell("import math\nTWO = math.sqrt(16) / 2.0"),
+            *answers(q2=SOLUTIONS["q2"].replace("SCALE", "TWO")),
+        ],
+        ALL,
+    ),
+    "a helper without def": (
+        [
+            cell("mean = lambda x: x.mean(0)"),
+            *answers(q1=SOLUTIONS["q1"].replace(MEAN, f"mean({PART})")),
+        ],
+        ALL,
+    ),
+    "an import that is tried": (
+        [
+            cell("try:\n    from torch import stack as put\nexcept ImportError:\n    put = None"),
+            *answers(q1=SOLUTIONS["q1"].replace("torch.stack", "put")),
+        ],
+        ALL,
+    ),
+    "a method that is added later": (
+        [
+            *answers(q2=SOLUTIONS["q2"].split("    def forward")[0]),
+            cell(f"def forward(self, x):\n    return SCALE * {CALL}\nSmooth.forward = forward"),
+        ],
+        ALL,
+    ),
+    "a helper at the end of the notebook": (
+        [
+            *answers(q1=SOLUTIONS["q1"].replace(MEAN, f"mean({PART})"), q3="count = 6"),
+            cell("def mean(x):\n    return x.mean(0)"),
+        ],
+        ALL,
+    ),
+    "a cell between that fails": (
+        [*answers()[:1], cell("open('numbers.csv')\n1 / 0"), *answers()[1:]],
+        ALL,
+    ),
+    "a wrong answer that is changed at the end": (
+        [
+            *answers(q1="def windowed_mean(x, width):\n    return x"),
+            cell("def windowed_mean(x, width):\n    return 2 * x"),
+        ],
+        {**ALL, "q1": 0},
     ),
     "no Python": (answers(q2="class Smooth(nn.Module)\n    pass"), {**ALL, "q2": 0}),
     "an endless answer": (
@@ -123,7 +188,7 @@ def test_notebooks_as_students_hand_them_in(marked, name):
     cells, expected = CELLS[name]
     result = marked(cells, limits=Limits(call_s=1, cell_s=1.5, lost_calls=1))
     assert result.status == "ok"
-    assert points(result) == {**expected, "q4": None}
+    assert points(result) == expected
 
 
 def test_the_question_in_words_is_not_taken_for_its_answer(marked):
@@ -137,7 +202,7 @@ def test_the_question_in_words_is_not_taken_for_its_answer(marked):
 
 def test_one_question_can_be_marked_again(marked):
     result = marked(questions=["q2"])
-    assert points(result) == {**ALL, "q1": 0, "q3": 0}
+    assert points(result) == {**ALL, "q1": 0, "q3": 0, "q4": None}
     assert [question.status for question in result.questions] == [
         "not-marked",
         "ok",
@@ -152,7 +217,7 @@ def windowed_mean(x, width):
     torch.seen = [*getattr(torch, "seen", []), x.tolist()]
     raise ValueError(f"I saw {len(torch.seen)}")
 """
-    result = marked(answers(q1=spy))
+    result = marked(answers(q1=spy, q3="count = 6"))
     assert result.questions[0].cases[0].message == "ValueError: I saw 1"
     assert [case.message for case in result.questions[0].cases[1:]] == [None, None]
 
@@ -174,3 +239,68 @@ def test_a_set_up_that_fails_is_nobodys_mistake(tmp_path, package, bubblewrap):
 
 def test_the_tiny_assignment_is_what_it_says():
     assert {question.id for question in tiny.assignment().questions} == {"q1", "q2", "q3", "q4"}
+
+
+def test_an_explanation_in_a_cell_of_ones_own_is_found(marked):
+    given = cell(tiny.ASKED, kind="markdown")
+    untouched = cell(tiny.PLACEHOLDER, "q4", "markdown")
+    mine = cell("Everything that lies outside.", kind="markdown")
+    found = marked([*answers(), given, untouched, mine]).questions[3]
+    assert (found.status, found.points, found.answer) == ("manual", None, mine["source"])
+    edited = cell(tiny.ASKED + "\n\nWhat lies outside.", kind="markdown")
+    assert "What lies outside." in marked([*answers(), edited, untouched]).questions[3].answer
+
+
+def test_where_nothing_was_explained_nobody_has_to_mark(marked):
+    given = cell(tiny.ASKED, kind="markdown")
+    for text in (tiny.PLACEHOLDER, "**Your answer to question 4**", ""):
+        found = marked([*answers(), given, cell(text, "q4", "markdown")]).questions[3]
+        assert (found.status, found.points, found.answer) == ("missing", 0, "")
+
+
+def test_what_stopped_is_said_to_the_student(marked):
+    cells = [cell("data = open('numbers.csv')"), *answers(), cell("while True:\n    pass")]
+    result = marked(cells, limits=Limits(cell_s=1))
+    assert result.points == 10
+    assert "numbers.csv" in result.stopped[0]
+    assert "FileNotFoundError" in result.stopped[0] or "PermissionError" in result.stopped[0]
+    assert "because a cell has 1 s" in result.stopped[1]
+
+
+def test_a_right_answer_that_a_cell_changes_is_right_again(marked):
+    """A student's class is replaced by the right one; a method set on it later would spoil that."""
+    wrong = "def windowed_mean(x, width):\n    return x\nwindowed_mean.note = 1"
+    late = cell("windowed_mean = lambda x, width: x\nfor windowed_mean in range(3):\n    pass")
+    assert points(marked([*answers(q1=wrong), late])) == {**ALL, "q1": 0}
+
+
+IN_PLACE = (
+    "def windowed_mean(x, width):\n    x += 0.5\n    return (x - 0.5).unfold(0, width, 1).mean(-1)"
+)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        "",
+        "import vitcheck.cases as vc\nvc._changed = vc.changed = lambda *a, **k: False",
+        "import gradebox.inside.worker as w\nw.changed = lambda *a: False\nw.CHANGED = ''",
+    ],
+)
+def test_an_input_changed_in_place_is_seen_outside_of_the_students_process(marked, patch):
+    result = marked(answers(q1=f"{IN_PLACE}\n{patch}", q3="count = 6"))
+    assert points(result)["q1"] == 0
+    assert "changed in place" in result.questions[0].cases[0].message
+
+
+def test_a_mistake_that_only_hidden_cases_show_is_named_by_the_assignments_own_sentence(marked):
+    only_short = SOLUTIONS["q1"].replace(
+        "    return",
+        "    if len(x) > 7:\n        return 3 * x.unfold(0, width, 1).mean(-1)\n    return",
+    )
+    found = marked(answers(q1=only_short, q3="count = 6")).questions[0]
+    assert found.cases[0].passed
+    assert found.hint == "is it a mean?"
+    spy = SOLUTIONS["q1"].replace("    return", "    raise ValueError(str(x))\n    return")
+    assert marked(answers(q1=spy)).questions[0].hint == ""
+    assert marked().questions[0].hint == ""

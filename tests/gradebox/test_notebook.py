@@ -55,6 +55,13 @@ def test_what_is_no_notebook_is_unreadable(read, name):
     assert str(caught.value).endswith(".")
 
 
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_another_encoding_is_called_what_it_is(read, encoding):
+    text = json.dumps(with_cells([cell("x = 'é'")]), ensure_ascii=False)
+    with pytest.raises(NotebookError, match="not saved as UTF-8"):
+        read(text.encode(encoding))
+
+
 def test_a_file_that_is_too_large_is_not_even_parsed(read, monkeypatch):
     monkeypatch.setattr(reading, "MOST_BYTES", 1000)
     with pytest.raises(NotebookError, match="larger than"):

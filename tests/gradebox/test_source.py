@@ -43,7 +43,7 @@ helper(3)
 SIZES: tuple = (1, 2)
 answer = 3
 """
-    kept = only_definitions(parse(source), {"answer"})
+    kept = only_definitions(parse(source))
     assert [ast.unparse(node).split("\n")[0] for node in kept] == [
         "import torch",
         "from math import pi",
@@ -51,4 +51,5 @@ answer = 3
         "def helper(x):",
         "class Layer:",
         "SIZES: tuple = (1, 2)",
+        "answer = 3",
     ]

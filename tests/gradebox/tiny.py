@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 import torch
+from gradebox.package import digest
 
 from vitcheck.cases import Assignment, Case, Make, Mistake, Question, to_parts
 
@@ -29,6 +30,9 @@ class Smooth(nn.Module):
 count = len(windowed_mean(torch.zeros(9, 1), 4))
 """,
 }
+CHECKS = ('check("q1")', 'check("q2")', 'check("q3")')
+ASKED = "## Question 4: explain\n\nWhat does a window forget?"
+PLACEHOLDER = "**Your answer to question 4**\n\n*Write here, in whole sentences.*"
 EXPLAIN = "# Question 4: explain\nA window forgets what lies outside of it."
 
 
@@ -45,6 +49,8 @@ def package(path: Path, rubric: str = "names the window") -> Path:
         "setup": [SET_UP],
         "reference": SOLUTIONS,
         "cells": {question: {"tag": question} for question in SOLUTIONS},
+        "stubs": {"q4": PLACEHOLDER},
+        "given": [digest(text) for text in (SET_UP, ASKED, *CHECKS)],
     }
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("package.json", json.dumps(about))

@@ -6,11 +6,14 @@ import json
 import zipfile
 from pathlib import Path
 
+from gradebox.package import digest
 from tools.assignment.marks import without_marks
-from tools.assignment.notebooks import answer_source, cell_id, first_line
+from tools.assignment.notebooks import answer_source, cell_id, first_line, student_notebook
 from tools.assignment.prove import Drawn
+from tools.settings import read_settings
 from vitcheck.cases import to_parts
 
+ROOT = Path(__file__).resolve().parents[2]
 FORMAT = 1
 
 
@@ -18,6 +21,7 @@ def package_of(drawn: Drawn) -> dict:
     """What ``package.json`` holds; tensors and cases stand beside it."""
     master, cases = drawn.master, drawn.cases
     asked = [q for q in master.questions if not q.manual]
+    handed_out = student_notebook(drawn, read_settings(ROOT)).cells
     keep = ("id", "title", "points", "minutes", "difficulty", "objective")
     keep += ("defines", "manual", "rubric")
     return {
@@ -32,6 +36,7 @@ def package_of(drawn: Drawn) -> dict:
         "setup": list(master.setup),
         "reference": {q.name: without_marks(q.solution).strip() for q in asked},
         "stubs": {q.name: answer_source(q, solved=False) for q in master.questions},
+        "given": [digest(cell.source) for cell in handed_out if "vitbook" not in cell.metadata],
         "cells": {
             q.name: {
                 "id": cell_id(q),

@@ -74,6 +74,7 @@ def page(assignment: Assignment, grade: Grade) -> str:
         body += _table(grade, titles)
         for one in grade.questions:
             body += _question(grade, one, titles.get(one.id, one.title))
+        body += _stopped(grade)
     return PAGE.format(title=f"{clean(assignment.name)}: {who}", body="\n".join(body))
 
 
@@ -135,7 +136,8 @@ def _question(grade: Grade, one: QuestionResult, title: str) -> list[str]:
     )
     if one.manual:
         given = grade.by_hand.get(one.id)
-        lines.append("<p>Marked by hand.</p>" if given else "<p>A person marks this one.</p>")
+        waiting = WORDS[one.status] or "A person marks this one."
+        lines.append(f"<p>{'Marked by hand.' if given else waiting}</p>")
         lines.append('<p class="quiet">Comment:</p>')
         said = clean(given.comment) if given else ""
         lines.append(
@@ -159,7 +161,28 @@ def _question(grade: Grade, one: QuestionResult, title: str) -> list[str]:
     if hidden:
         passed = sum(case.passed for case in hidden)
         lines.append(f"<p>Hidden tests: {passed} of {len(hidden)} passed.</p>")
+    if one.hint:
+        lines.append(f"<p>Think about this: {clean(one.hint)}</p>")
     return [*filter(None, lines), "</section>"]
+
+
+def _stopped(grade: Grade) -> list[str]:
+    """The cells that did not run to their end when the notebook was marked."""
+    result = grade.chosen.result if grade.chosen else None
+    if not result or not result.stopped:
+        return []
+    rows = [f"<li><pre>{clean(one)}</pre></li>" for one in result.stopped]
+    said = (
+        "Your notebook was run from its first cell to its last, without a network, without other "
+        "files and for a limited time. These cells stopped; what they define may be missing."
+    )
+    return [
+        '<section aria-labelledby="stopped"><h2 id="stopped">Cells that stopped</h2>',
+        f"<p>{said}</p>",
+        "<ul>",
+        *rows,
+        "</ul></section>",
+    ]
 
 
 def clean(text: str) -> str:

@@ -81,8 +81,9 @@ class Grade:
         return list(self.chosen.result.questions) if marked else []
 
     def points(self, question: QuestionResult) -> float | None:
-        """The points for one question; nothing while a person has to mark it."""
-        if question.manual:
+        """The points for one question; nothing while a person has to mark it. Where nothing was
+        written, nobody has to."""
+        if question.manual and (question.id in self.by_hand or question.status != "missing"):
             given = self.by_hand.get(question.id)
             return given.points if given else None
         return question.points or 0.0
@@ -194,6 +195,10 @@ def grades_csv(assignment: Assignment, grades: Iterable[Grade]) -> bytes:
         notes = [*grade.notes, *([f"open: {', '.join(grade.open)}"] if grade.open else [])]
         if grade.chosen and grade.status != "ok":
             notes.append(why(grade.chosen))
+        elif grade.chosen and grade.chosen.result:
+            notes += grade.chosen.result.notes
+            if stopped := grade.chosen.result.stopped:
+                notes.append(f"stopped: {'; '.join(stopped)}")
         writer.writerow(
             [
                 harmless(grade.person.id),

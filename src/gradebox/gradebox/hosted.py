@@ -66,6 +66,7 @@ def results(assignment: Assignment, result: Result) -> dict:
         return {"score": 0, "output": _text(words), "output_format": "html"}
     by_hand = [question.title for question in assignment.questions if question.manual]
     said = f"Marked by a person, later: {', '.join(by_hand)}." if by_hand else ""
+    said += "".join(f"\nStopped: {one}" for one in result.stopped)
     tests = [_test(one) for one in result.questions if not one.manual]
     return {"output": _text(said), "output_format": "html", "visibility": "visible", "tests": tests}
 
@@ -79,6 +80,8 @@ def _test(one: QuestionResult) -> dict:
     if hidden:
         passed = sum(case.passed for case in hidden)
         words.append(f"Hidden tests: {passed} of {len(hidden)} passed.")
+    if one.hint:
+        words.append(f"Think about this: {one.hint}")
     output = _text("\n".join(filter(None, words)))
     about = {"name": one.title, "score": rounded(one.points or 0.0), "max_score": one.possible}
     return about | {"output": output, "output_format": "html"}

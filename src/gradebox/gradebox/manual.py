@@ -9,6 +9,7 @@ in another answer, a new row waits for a mark.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from gradebox.result import QuestionResult
 from gradebox.sources import InputError
 
 COLUMNS = ["student", "name", "question", "out of", "points", "comment", "rubric", "answer", "id"]
+FORMULA = re.compile(r"""^([ \t"']*)([=+\-@])""", re.MULTILINE)
 LONGEST = 20_000  # letters of an answer; a spreadsheet's cell takes 32,000
 
 Key = tuple[str, str, str]  # student, question, answer's id
@@ -93,7 +95,8 @@ def extend(sheet: Sheet, assignment: Assignment, grades: Iterable[Grade]) -> byt
     rows = list(sheet.table.rows)
     for grade in grades:
         for one in grade.questions:
-            if not one.manual or _key(grade, one) in known:
+            unanswered = one.status == "missing"
+            if not one.manual or unanswered or _key(grade, one) in known:
                 continue
             student, question, id = _key(grade, one)
             cells = {"student": student, "question": question, "id": id}
@@ -113,6 +116,7 @@ def answer_id(answer: str) -> str:
 
 
 def _readable(answer: str) -> str:
-    """An answer as a cell: no control characters, and no spreadsheet takes it for a formula."""
+    """An answer as a cell: no control characters, and no line that a spreadsheet takes for a
+    formula; one that expects other separators may begin a row with any line."""
     text = "".join(one for one in answer[:LONGEST] if one.isprintable() or one in "\n\t").strip()
-    return f"'{text}" if text[:1] in {"=", "+", "-", "@"} else text
+    return FORMULA.sub(r"\1'\2", text)

@@ -1,32 +1,37 @@
 """One notebook to its marks.
 
-A submission is run twice. First as its author ran it, every question on the author's own earlier
-answers, and only the public cases are called: what the student will read comes from here. Then for
-the points: each question on the right answers to the questions before it, so that a mistake costs
-its points once, with all cases. No word that the student will read comes from this second run, in
-which hidden inputs and right answers are in reach of the student's code.
+The whole notebook is run, from the first cell to the last, and what stands at its end is marked.
+That is done more than once. First as its author ran it, and only the public cases are called: what
+the student will read comes from here. Then for the points, with all cases. Where other cells use
+the answer to an earlier question, the notebook is run again with the right answer in its place, so
+that a mistake costs its points once; the answer that is marked is never replaced.
+
+No word that the student's code makes comes out of the runs for the points, where hidden inputs and
+right answers are in its reach. What does come out is which of the mistakes that the assignment
+knows fits a hidden case: one of its own few sentences.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gradebox.notebook import Answers, Cell, NotebookError, read_answers
+from gradebox.notebook import Answers, NotebookError, read_answers
 from gradebox.package import Package
 from gradebox.process import BrokenError, LostError, SpentError
 from gradebox.result import CaseResult, QuestionResult, Result
 from gradebox.sandbox import Limits, Sandbox, find_sandbox
 from gradebox.session import Answer, Session
-from vitcheck.cases import Case, Question, Verdict, compare
+from vitcheck.cases import CHANGED, Case, Question, Verdict, changed, compare
 
 LONGEST_ANSWER = 20_000  # characters
 PASSED = "passed"
 ONLY_ALONE = "right with your own earlier answers, but not with the correct ones"
 NOT_DEFINED = "your notebook does not define {}"
+MOST_NOTED = 5  # cells that stopped
 
 
 def mark(
@@ -48,7 +53,7 @@ def mark(
         wanted = {q.id for q in package.questions} if questions is None else questions
         with Session(sandbox, limits, package.set_up) as session:
             heard = first_run(session, package, answers, wanted)
-            found = second_run(session, package, answers, heard, wanted)
+            found = for_points(session, package, answers, heard, wanted)
     except NotebookError as error:
         return blank(package, error.status, str(error))
     except BrokenError as error:
@@ -57,22 +62,47 @@ def mark(
         **names(package),
         status="ok",
         points=sum(question.points or 0 for question in found),
-        questions=with_answers(found, answers),
+        questions=with_answers(found, answers, package),
         notes=answers.notes,
+        stopped=stopped(answers, heard),
         seconds=round(time.monotonic() - began, 3),
         memory_mb=round(session.peak_mb, 1),
-        restarts=session.starts - 1,
+        restarts=session.restarts,
         sandbox=sandbox.name,
     )
 
 
-def with_answers(found: list[QuestionResult], answers: Answers) -> list[QuestionResult]:
-    """Each question with what stands in its cells: people read it, and it is compared."""
-    own: dict[str, list[str]] = {}
-    for cell in answers.cells:
-        own.setdefault(cell.question, []).append(cell.source)
-    written = {**{id: "\n\n".join(sources) for id, sources in own.items()}, **answers.texts}
+def with_answers(
+    found: list[QuestionResult], answers: Answers, package: Package
+) -> list[QuestionResult]:
+    """Each question with what stands in its cells and in those that define its names: people read
+    it, and it is compared."""
+    written = dict(answers.texts)
+    for question in package.questions:
+        own = [
+            cell.source
+            for cell in answers.cells
+            if cell.question == question.id or (not cell.question and sets(cell.source, question))
+        ]
+        written.setdefault(question.id, "\n\n".join(own))
     return [replace(one, answer=written.get(one.id, "")[:LONGEST_ANSWER]) for one in found]
+
+
+def sets(source: str, question: Question) -> bool:
+    """Does a cell seem to define what the question asks for? Only read, not run."""
+    names = "|".join(map(re.escape, question.defines))
+    pattern = rf"^(?:(?:def|class)\s+(?:{names})\b|(?:{names})\s*(?:\.\w+\s*)?=(?!=))"
+    return bool(names and re.search(pattern, source, re.MULTILINE))
+
+
+def stopped(answers: Answers, heard: Heard) -> list[str]:
+    """The cells that stopped, in words for the student."""
+    said = []
+    for number, error in sorted(heard.errors.items()):
+        lines = answers.cells[number].source.strip().splitlines()
+        said.append(f'the cell "{lines[0].strip()[:40] if lines else ""}": {error}')
+    more = len(said) - MOST_NOTED
+    return said[:MOST_NOTED] + ([f"and {more} more"] if more > 0 else [])
 
 
 def names(package: Package) -> dict:
@@ -92,41 +122,35 @@ def blank(package: Package, status: str, detail: str) -> Result:
     return Result(**names(package), status=status, points=0, detail=detail)
 
 
-def portions(answers: Answers, package: Package) -> Iterator[tuple[Question, list[Cell]]]:
-    """Each question that we mark with its cells, and with the untagged cells between them and the
-    next question's: there a split-off half or a helper function may stand. Untagged cells before
-    the first question belong to it."""
-    current, held = None, {question.id: [] for question in package.questions}
-    early = []
-    for cell in answers.cells:
-        current = cell.question or current
-        (held[current] if current else early).append(cell)
-    for question in package.questions:
-        if not question.manual:
-            yield question, [*early, *held[question.id]]
-            early = []
+@dataclass
+class Heard:
+    """What the first run said: case or question -> message, cell's number -> error, and the cells
+    that ended their process, of which later runs take the definitions only."""
+
+    words: dict[str, str] = field(default_factory=dict)
+    errors: dict[int, str] = field(default_factory=dict)
+    deadly: set[int] = field(default_factory=set)
 
 
-def run_cells(session: Session, package: Package, cells: list[Cell]) -> str | None:
-    """Answers run whole; of all other cells only definitions are taken. Gives the first error.
-
-    An answer that does not end is taken by its definitions too: the training that was left under
-    the function is not what the question asks for.
-    """
-    taken = sorted({name for question in package.questions for name in question.defines})
-    first = None
-    for cell in cells:
-        mine = cell.question is not None
-        for whole in (True, False) if mine else (False,):
+def run_notebook(session: Session, answers: Answers, heard: Heard) -> dict[int, str]:
+    """Run all cells, past those that fail; gives the errors by the cell's number."""
+    errors: dict[int, str] = {}
+    began = time.monotonic()
+    for number, cell in enumerate(answers.cells):
+        left = session.limits.run_s - (time.monotonic() - began)
+        seconds = max(min(session.limits.cell_s, left), 1.0)
+        for whole in (False,) if number in heard.deadly else (True, False):
             try:
-                error = session.cell(cell.source, whole=whole, taken=[] if mine else taken)
-                first = first or (error if mine else None)
+                error = session.cell(cell.source, seconds, whole=whole)
                 break
             except SpentError:
                 raise
             except LostError as lost:
-                first = first or (f"your cell: {lost}" if mine else None)
-    return first
+                heard.deadly.add(number)
+                error = str(lost)
+        if error or number in heard.deadly:
+            errors[number] = error or "it ended the process; only its definitions were taken"
+    return errors
 
 
 def verdicts(session: Session, cases: Iterable[Case]) -> Iterator[tuple[Case, Verdict]]:
@@ -146,9 +170,12 @@ def verdicts(session: Session, cases: Iterable[Case]) -> Iterator[tuple[Case, Ve
 
 
 def judge(answer: Answer, case: Case) -> Verdict:
+    """Compare, here, what a call gave and what it left of its inputs."""
     if answer.error is not None:
         return Verdict(False, answer.error)
     try:
+        if changed(case, answer.inputs):
+            return Verdict(False, CHANGED)
         verdict = compare(answer.value, case)
     except Exception as error:  # a value so odd that comparing it fails
         return Verdict(False, f"the result cannot be compared ({type(error).__name__})")
@@ -157,71 +184,128 @@ def judge(answer: Answer, case: Case) -> Verdict:
 
 def first_run(
     session: Session, package: Package, answers: Answers, wanted: Collection[str]
-) -> dict[str, str]:
-    """What the student will read: case or question -> message, from public cases alone."""
-    heard: dict[str, str] = {}
-    for question, cells in portions(answers, package):
+) -> Heard:
+    """What the student will read, from public cases alone."""
+    heard = Heard()
+    try:
+        session.fresh()
+        heard.errors = run_notebook(session, answers, heard)
+    except LostError as lost:
+        heard.words = {question.id: str(lost) for question in package.questions}
+        return heard
+    for question in by_us(package):
         try:
-            error = run_cells(session, package, cells)
             missing = session.missing(list(question.defines))
         except LostError as lost:
-            heard[question.id] = str(lost)
+            heard.words[question.id] = str(lost)
             continue
         if missing:
-            heard[question.id] = NOT_DEFINED.format(", ".join(missing))
-            heard[question.id] += f" ({error})" if error else ""
+            error = first_error(question, answers, heard)
+            heard.words[question.id] = NOT_DEFINED.format(", ".join(missing)) + error
         elif question.id in wanted:
             public = (case for case in question.cases if case.public)
             for case, verdict in verdicts(session, public):
-                heard[case.id] = PASSED if verdict.ok else verdict.message
+                heard.words[case.id] = PASSED if verdict.ok else verdict.message
     return heard
 
 
-def second_run(
+def first_error(question: Question, answers: Answers, heard: Heard) -> str:
+    """The first error in the cells of a question, in brackets."""
+    own = (e for n, e in sorted(heard.errors.items()) if answers.cells[n].question == question.id)
+    error = next(own, None)
+    return f" ({error})" if error else ""
+
+
+def by_us(package: Package) -> Iterator[Question]:
+    """The questions that no person marks."""
+    return (question for question in package.questions if not question.manual)
+
+
+def for_points(
     session: Session,
     package: Package,
     answers: Answers,
-    heard: dict[str, str],
+    heard: Heard,
     wanted: Collection[str],
 ) -> list[QuestionResult]:
-    """The points of every question, in the order of the assignment."""
-    cells = {question.id: mine for question, mine in portions(answers, package)}
-    found = []
-    with suppress(LostError):
-        session.fresh()
+    """The points of every question, in the order of the assignment.
+
+    So the right answers that a run needs are those of questions whose cases were called before it.
+    """
+    found: list[QuestionResult] = []
+    given: list[str] = []  # the names that stand for right answers in the present run
     for question in package.questions:
         if question.manual:
             found.append(by_hand(question, answers))
             continue
         marked = question.id in wanted
-        right, missing = points_of(session, package, question, cells[question.id], marked)
-        found.append(judged(question, right, missing, heard, marked))
-        if source := package.reference.get(question.id):
-            with suppress(LostError):  # spoilt by what the student's code did to Python
-                session.reference(source)
+        right: dict[str, bool] = {}
+        missing, hint = False, ""
+        try:
+            if marked and (names := needed(question, package, answers)) != given:
+                given = names
+                run_with(session, package, answers, heard, question, names)
+            missing = bool(session.missing(list(question.defines)))
+            if marked and not missing:
+                right, hint = points_of(session, question)
+        except LostError:
+            pass
+        found.append(judged(question, right, missing, heard, marked, hint))
     return found
 
 
-def points_of(
-    session: Session, package: Package, question: Question, cells: list[Cell], marked: bool
-) -> tuple[dict[str, bool], bool]:
-    """Which cases are right, and whether something that the question asks for is not there."""
-    try:
-        run_cells(session, package, cells)
-        if session.missing(list(question.defines)):
-            return {}, True
-    except LostError:
-        return {}, False
-    cases = question.cases if marked else ()
-    return {case.id: verdict.ok for case, verdict in verdicts(session, cases)}, False
+def needed(question: Question, package: Package, answers: Answers) -> list[str]:
+    """Names that earlier questions define and that stand in cells of others: a mistake in them
+    would spread."""
+    names: list[str] = []
+    for earlier in by_us(package):
+        if earlier.id == question.id:
+            return names
+        others = [cell.source for cell in answers.cells if cell.question != earlier.id]
+        for name in earlier.defines if earlier.id in package.reference else ():
+            word = re.compile(rf"\b{re.escape(name)}\b")
+            if name not in question.defines and any(map(word.search, others)):
+                names.append(name)
+    return names
+
+
+def run_with(
+    session: Session,
+    package: Package,
+    answers: Answers,
+    heard: Heard,
+    question: Question,
+    names: list[str],
+) -> None:
+    """Run the notebook anew, with right answers before ``question`` under these names."""
+    before = [one.id for one in by_us(package)]
+    before = before[: before.index(question.id)]
+    session.fresh()
+    session.give([package.reference[id] for id in before if id in package.reference], names)
+    run_notebook(session, answers, heard)
+
+
+def points_of(session: Session, question: Question) -> tuple[dict[str, bool], str]:
+    """Which cases are right; and where all public ones are, the known mistake that fits the first
+    hidden one that is not."""
+    right: dict[str, bool] = {}
+    hints = []
+    for case, verdict in verdicts(session, question.cases):
+        right[case.id] = verdict.ok
+        known = {mistake.question for mistake in case.mistakes}
+        if not verdict.ok and verdict.message in known:
+            hints.append(verdict.message)
+    seen = all(right[case.id] for case in question.cases if case.public)
+    return right, hints[0] if hints and seen else ""
 
 
 def judged(
     question: Question,
     right: dict[str, bool],
     missing: bool,
-    heard: dict[str, str],
+    heard: Heard,
     marked: bool,
+    hint: str,
 ) -> QuestionResult:
     """Points and words together. The words were fixed before a hidden input was in reach."""
     total = sum(case.points for case in question.cases) or 1
@@ -230,7 +314,9 @@ def judged(
         passed, worth = right.get(case.id, False), question.points * case.points / total
         message = None
         if case.public:
-            message = PASSED if passed else heard.get(case.id, heard.get(question.id, ""))
+            message = (
+                PASSED if passed else heard.words.get(case.id, heard.words.get(question.id, ""))
+            )
             message = ONLY_ALONE if not passed and message == PASSED else message
         cases.append(CaseResult(case.id, case.public, passed, worth * passed, worth, message))
     status = "missing" if missing else "ok" if right else "failed"
@@ -240,18 +326,20 @@ def judged(
         points=round(sum(case.points for case in cases), 6),
         possible=question.points,
         status=status if marked else "not-marked",
-        message=heard.get(question.id, ""),
+        message=heard.words.get(question.id, ""),
         cases=cases,
+        hint=hint,
     )
 
 
 def by_hand(question: Question, answers: Answers) -> QuestionResult:
-    """A question that a person marks; the answer itself is in the message."""
+    """A question that a person marks; the answer itself is in the message. Where nothing was
+    written, there is nothing to mark."""
     text = answers.texts.get(question.id, "")
     return QuestionResult(
         question.id,
         question.title,
-        points=None,
+        points=None if text else 0.0,
         possible=question.points,
         status="manual" if text else "missing",
         message=text,

@@ -10,13 +10,13 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradebox.package import Package
+from gradebox.package import Package, digest
 from gradebox.reading import NotReadableError, read_file
 
 MOST_CELLS = 2_000
 MOST_SOURCE = 200_000  # characters of one cell
 # How an answer begins, should its metadata be lost. In Markdown "## Question 4" is the question.
-FIRST_OF_CODE = re.compile(r"\s*#+\s*Question\s+(\w{1,20})\b", re.IGNORECASE)
+FIRST_OF_CODE = HEADING = re.compile(r"\s*#+\s*Question\s+(\w{1,20})\b", re.IGNORECASE)
 FIRST_OF_TEXT = re.compile(r"\W*Your answer to question\s+(\w{1,20})\b", re.IGNORECASE)
 
 
@@ -58,23 +58,51 @@ def read_answers(path: Path, package: Package) -> Answers:
     except NotReadableError as error:
         raise unreadable(f"The notebook cannot be used: {error}.") from None
     notes = check_names(notebook, package)
-    code, texts = [], {}
+    code: list[Cell] = []
+    texts: dict[str, list[str]] = {}
+    section = None  # the question whose part of the notebook this is
     for kind, source, metadata in cells_of(notebook):
         first = FIRST_OF_TEXT if kind == "markdown" else FIRST_OF_CODE
         question = question_of(source, metadata, package, first)
+        section = question or (kind == "markdown" and named(source, HEADING, package)) or section
         if kind == "code":
             code.append(Cell(source, question))
-        elif kind == "markdown" and question is not None:
-            texts[question] = "\n\n".join(filter(None, [texts.get(question), source]))
-    if not texts and not any(cell.question for cell in code):
-        raise NotebookError("no-answers", "None of the questions' cells is in this notebook.")
-    return Answers(code, texts, notes)
+        if answers_in_words(kind, source, question, section, package):
+            texts.setdefault(section, []).append(source)
+    if not texts and not any(cell.question for cell in code) and not tries(code, package):
+        raise NotebookError("no-answers", "No answer to any of the questions is in this notebook.")
+    return Answers(code, {id: "\n\n".join(found) for id, found in texts.items()}, notes)
+
+
+def answers_in_words(
+    kind: str, source: str, question: str | None, section: str | None, package: Package
+) -> bool:
+    """Is this cell something that a student wrote to a question which a person marks? It is the
+    question's own cell, unless nothing was written there, or any cell of the student's below it."""
+    explained = {one.id for one in package.questions if one.manual}
+    if question is None:
+        ours = not package.given or digest(source) in package.given
+        return section in explained and not ours and bool(source.strip())
+    stub = package.stubs.get(question, "").splitlines()
+    written = [line for line in source.splitlines() if line.strip() and line not in stub]
+    return kind == "markdown" and question in explained and bool(written)
+
+
+def tries(code: list[Cell], package: Package) -> bool:
+    """Does a cell name anything that a question asks for?"""
+    names = [re.escape(name) for question in package.questions for name in question.defines]
+    asked = re.compile(rf"\b(?:{'|'.join(names)})\b")
+    return bool(names) and any(asked.search(cell.source) for cell in code)
 
 
 def as_notebook(data: bytes) -> dict:
     """JSON with a list of cells, in format 3 or 4."""
     try:
         notebook = json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise unreadable(
+            "The notebook is not saved as UTF-8; open it in Jupyter and save it from there."
+        ) from None
     except (ValueError, RecursionError):
         raise unreadable("This is no notebook: it is not written as JSON.") from None
     if not isinstance(notebook, dict):
@@ -137,10 +165,15 @@ def question_of(
             tag for tag in tags if isinstance(tag, str)
         }:
             return question
+    return named(source, first_line, package)
+
+
+def named(source: str, first_line: re.Pattern, package: Package) -> str | None:
+    """The question that a cell's first line names."""
     first = next((line for line in source.splitlines() if line.strip()), "")
     if match := first_line.match(first):
         for question in (match[1].lower(), f"q{match[1].lower()}"):
-            if question in known:
+            if question in {one.id for one in package.questions}:
                 return question
     return None
 

@@ -19,6 +19,8 @@ class Package:
     set_up: list[str]  # sources of the given cells that every answer needs
     reference: dict[str, str]  # question -> source of its solution, for the questions after it
     tags: dict[str, str]  # question -> tag of its cell
+    stubs: dict[str, str]  # question -> what its cell holds when it is handed out
+    given: frozenset[str]  # digests of all other cells that are handed out
     digest: str
 
     @property
@@ -39,9 +41,16 @@ def load_package(path: Path) -> Package:
         cases = read_cases(path)
         set_up, reference = about["setup"], about["reference"]
         tags = {name: cell["tag"] for name, cell in (about.get("cells") or {}).items()}
+        stubs, given = dict(about.get("stubs") or {}), frozenset(about.get("given") or ())
     except (OSError, KeyError, TypeError, zipfile.BadZipFile, json.JSONDecodeError) as error:
         raise ValueError(f"{path} is no assignment's package ({error})") from None
     if (about["assignment"], about["variant"]) != (cases.assignment, cases.variant):
         raise ValueError(f"{path}: its two files are of different assignments; make it anew")
     set_up = [set_up] if isinstance(set_up, str) else list(set_up)
-    return Package(cases, set_up, dict(reference), tags, hashlib.sha256(data).hexdigest())
+    whole = hashlib.sha256(data).hexdigest()
+    return Package(cases, set_up, dict(reference), tags, stubs, given, whole)
+
+
+def digest(cell: str) -> str:
+    """A short name for a cell's text; layout makes no difference."""
+    return hashlib.sha256(" ".join(cell.split()).encode("utf-8", "replace")).hexdigest()[:16]

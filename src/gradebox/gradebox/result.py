@@ -18,7 +18,7 @@ STATUS = {
 # What became of a question.
 QUESTION_STATUS = {
     "ok": "its cells ran and its cases were called",
-    "missing": "the notebook has no cell for it, or the cell does not define what is asked for",
+    "missing": "the notebook does not define what is asked for, or explains nothing",
     "failed": "its cells raised an error, did not end, or ended the process",
     "manual": "marked by a person; `points` stays None",
     "not-marked": "not among the questions that were to be marked this time",
@@ -50,6 +50,7 @@ class QuestionResult:
     manual: bool = False
     cases: list[CaseResult] = field(default_factory=list)
     answer: str = ""  # what stands in the answer's cell, for the person who marks or compares
+    hint: str = ""  # public cases right, a hidden one not: the known mistake that fits, if one does
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Result:
     questions: list[QuestionResult] = field(default_factory=list)
     manual_possible: float = 0.0
     notes: list[str] = field(default_factory=list)  # for the instructor: what was survived
+    stopped: list[str] = field(default_factory=list)  # cells that stopped, in words for the student
     seconds: float = 0.0
     memory_mb: float = 0.0  # as the worker says: not to be trusted
     restarts: int = 0  # how often the worker was started anew

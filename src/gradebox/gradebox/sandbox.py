@@ -8,6 +8,7 @@
 | starts, sees, signals no other process | yes | yes | no |
 | is a user of its own | as root | as root | no |
 | has limits: memory, processor, open files | yes | yes | yes |
+| has a limit of threads | yes | yes | no |
 
 Where the grader is not root, the worker is the grader's own user, in bubblewrap inside a user
 namespace. Both need the C library libseccomp. Neither guards against a hole in the kernel.
@@ -31,7 +32,8 @@ from typing import Any
 NAMES = ("bubblewrap", "landlock", "unsafe")
 BOOT = """
 import json, sys
-sys.path += json.loads(sys.argv[1])["path"]
+sys.path += json.loads(sys.argv.pop())["path"]
+sys.orig_argv.clear()  # what a worker need not see
 from gradebox.inside import nursery
 nursery.main()
 """
@@ -48,6 +50,7 @@ ENVIRONMENT = {
     **{"HOME": "/tmp", "USER": "student", "MPLBACKEND": "agg", "LANG": "C.UTF-8"},
     **{"MPLCONFIGDIR": "/tmp", "TORCHINDUCTOR_CACHE_DIR": "/tmp"},  # there, so nobody makes it
 }
+THREADS = 64  # at once, of a worker's user
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 PROCESSOR = ("/proc/cpuinfo", "/sys/devices/system/cpu")  # which instructions torch may use
 HELP = """No sandbox works here, and students' code does not run outside of one.
@@ -67,7 +70,8 @@ class Limits:
     """What a submission may use. Seconds are by the clock but for ``cpu_s``."""
 
     call_s: float = 5.0  # one call of an answer
-    cell_s: float = 10.0  # one cell
+    cell_s: float = 10.0  # one cell, each time that the notebook is run
+    run_s: float = 60.0  # all cells together; when they are spent, each has a second
     start_s: float = 300.0  # Python, torch and the given set-up: once for all submissions
     total_s: float = 300.0  # the whole submission, after the first start
     cpu_s: int = 120  # of the processor, for one worker
@@ -94,6 +98,7 @@ class Sandbox:
             "seccomp": self.name != "unsafe",
             "memory_mb": limits.memory_mb,
             "cpu_s": limits.cpu_s,
+            "threads": None if self.name == "unsafe" else THREADS,
         }
 
     def start(self, boot: str, **streams: Any) -> subprocess.Popen:

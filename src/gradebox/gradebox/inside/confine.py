@@ -58,7 +58,7 @@ class Comparison(ctypes.Structure):
 
 def confine(spec: dict) -> None:
     """Give up what ``spec`` says: ``uid`` (or None), ``readable`` paths for Landlock (or None),
-    ``seccomp``, ``memory_mb`` above what is in use, ``cpu_s``.
+    ``seccomp``, ``memory_mb`` above what is in use, ``cpu_s``, ``threads`` (or None).
 
     Raises:
         OSError: the kernel or libseccomp refuses; no student's code may run then.
@@ -72,13 +72,14 @@ def confine(spec: dict) -> None:
         _check(libc.prctl(option, int(value), 0, 0, 0), "prctl")
     if spec["readable"] is not None:
         read_only(libc, spec["readable"])
-    limit(spec["memory_mb"], spec["cpu_s"], own_user=spec["uid"] is not None)
+    limit(spec["memory_mb"], spec["cpu_s"], spec["threads"])
     if spec["seccomp"]:
         refuse_system_calls()
 
 
-def limit(memory_mb: int, cpu_s: int, own_user: bool) -> None:
-    """Memory, processor time, files, and where the user is nobody else's the number of threads."""
+def limit(memory_mb: int, cpu_s: int, threads: int | None) -> None:
+    """Memory, processor time, files, threads. Threads are counted by user: where that is somebody's
+    who runs many, a worker can make none. It needs none."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     caps = {
         resource.RLIMIT_AS: address_space() + memory_mb * 2**20,
@@ -89,8 +90,8 @@ def limit(memory_mb: int, cpu_s: int, own_user: bool) -> None:
         resource.RLIMIT_MEMLOCK: 0,
         resource.RLIMIT_MSGQUEUE: 0,
     }
-    if own_user:
-        caps[resource.RLIMIT_NPROC] = 64
+    if threads is not None:
+        caps[resource.RLIMIT_NPROC] = threads
     for what, cap in caps.items():
         resource.setrlimit(what, (cap, cap))
 

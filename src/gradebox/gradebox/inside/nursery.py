@@ -12,6 +12,7 @@ ends of the worker's pipes. When the grader is gone, the socket ends, and so doe
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import signal
@@ -27,6 +28,8 @@ from gradebox.inside.worker import Notebook, in_words, work
 
 LENGTH = struct.Struct(">I")
 STANDARD = (0, 1, 2)
+# What many notebooks import, here once instead of in each worker.
+COMMON = ("matplotlib.pyplot", "torch.utils.flop_counter")
 
 
 class GoneError(Exception):
@@ -71,6 +74,8 @@ def main() -> None:
     notebook, children = Notebook(), set()
     message, _ = hear(control)
     try:
+        for name in COMMON:
+            importlib.import_module(name)
         notebook.set_up(message["sources"])
     except BaseException as error:
         say(control, {"error": in_words(error)})

@@ -51,20 +51,9 @@ def future_flags(tree: ast.Module) -> int:
     return sum(getattr(__future__, name).compiler_flag for name in set(names))
 
 
-def defined(node: ast.stmt) -> set[str]:
-    """Names that one statement gives a value to."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return {node.name}
-    stored = (
-        n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    )
-    return set(stored)
-
-
-def only_definitions(tree: ast.Module, taken: set[str]) -> list[ast.stmt]:
-    """Functions, classes, imports and constants; nothing that computes, no name in ``taken``."""
-    kept = [node for node in tree.body if isinstance(node, DEFINITIONS) or is_constant(node)]
-    return [node for node in kept if not defined(node) & taken]
+def only_definitions(tree: ast.Module) -> list[ast.stmt]:
+    """Functions, classes, imports and constants: what a cell that cannot be run leaves behind."""
+    return [node for node in tree.body if isinstance(node, DEFINITIONS) or is_constant(node)]
 
 
 def is_constant(node: ast.stmt) -> bool:

@@ -9,16 +9,42 @@ that was written in advance does not know it.
 from __future__ import annotations
 
 import ast
+import linecache
 import os
+import signal
 import sys
+import time
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
 from gradebox.inside import source, wire
-from vitcheck.cases import CaseError, from_parts, run_case
+from vitcheck.cases import CaseError, call_case, from_parts
 
 TEXT = 300  # characters of an error
+LEAST = 0.3  # seconds that a statement has, however long those before it took
+
+
+class LateError(BaseException):
+    """The student's code took too long. Not an Exception: ``except Exception`` lets it pass."""
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Stop the block after so many seconds, where Python comes by to look; code that never lets
+    Python look is ended with the process, by the grader."""
+    signal.signal(signal.SIGALRM, _late)  # each time: the student's code may have changed it
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _late(*_: object) -> None:
+    raise LateError
 
 
 class Pipe:
@@ -47,8 +73,20 @@ class Pipe:
         return b"".join(parts)
 
 
+class NoCheck:
+    """In the place of the notebook's own checks: they were run at home."""
+
+    def __call__(self, *_: object, **__: object) -> None:
+        pass
+
+    all = __call__
+
+
 class Notebook:
-    """The names that cells leave behind, as in a running notebook."""
+    """The names that cells leave behind, as in a running notebook.
+
+    Some names are held: whatever a cell makes of them, afterwards they are again what they were.
+    """
 
     def __init__(self) -> None:
         self.given: dict = {}
@@ -57,10 +95,13 @@ class Notebook:
     def fresh(self) -> None:
         """Begin anew, with the given set-up only."""
         module = types.ModuleType("__main__")
-        module.__dict__.update(check=lambda *_, **__: None)
+        module.__dict__.update(display=lambda *_, **__: None)
         module.__dict__.update(self.given)
         sys.modules["__main__"] = module
-        self.names = module.__dict__
+        self.names, self.cells = module.__dict__, 0
+        self.held: dict = {}
+        self.parts: list[tuple[type, dict]] = []
+        self.hold({"check": NoCheck()})
 
     def set_up(self, sources: list[str]) -> None:
         """The instructor's own cells: an error in them is not the student's."""
@@ -68,28 +109,67 @@ class Notebook:
             exec(compile(source.parse(code), "<set-up>", "exec", dont_inherit=True), self.names)
         self.given = {k: v for k, v in self.names.items() if not k.startswith("__")}
 
-    def reference(self, code: str) -> None:
-        """The right answer of an earlier question, over the student's own."""
-        exec(compile(source.parse(code), "<given>", "exec", dont_inherit=True), self.names)
+    def hold(self, names: dict) -> None:
+        """Hold these names; of a class its attributes too."""
+        self.held.update(names)
+        self.parts += [(one, parts(one)) for one in names.values() if isinstance(one, type)]
+        self.names.update(names)
 
-    def run(self, code: str, *, whole: bool, taken: set[str]) -> str | None:
+    def give(self, sources: list[str], names: list[str]) -> None:
+        """Right answers to other questions, held. They run in names of their own, where nothing of
+        the student's changes what they do."""
+        own = dict(self.given)
+        for code in sources:
+            exec(compile(source.parse(code), "<given>", "exec", dont_inherit=True), own)
+        self.hold({name: own[name] for name in names})
+
+    def restore(self) -> None:
+        """Put back what is held."""
+        for name, value in self.held.items():
+            if self.names.get(name) is not value:
+                self.names[name] = value
+        for cls, kept in self.parts:
+            now = parts(cls)
+            for name in now.keys() - kept.keys():
+                delattr(cls, name)
+            for name, value in kept.items():
+                if now.get(name) is not value:
+                    setattr(cls, name, value)
+
+    def run(self, code: str, seconds: float, *, whole: bool) -> str | None:
         """Run a cell statement by statement, past those that fail; gives the first error in words.
 
-        Not ``whole``: only its definitions, and of the names in ``taken`` those that are free.
+        Statements have ``seconds`` together, but those after an endless one a moment each. Not
+        ``whole``: only the definitions.
         """
+        self.cells += 1
+        name = f"<cell {self.cells}>"
+        linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
         try:
             tree = source.parse(code)
             flags = source.future_flags(tree)
         except (SyntaxError, ValueError, AttributeError, RecursionError, MemoryError) as error:
             return in_words(error)
-        first, there = None, taken & set(self.names)
-        for node in tree.body if whole else source.only_definitions(tree, there):
+        first, until = None, time.monotonic() + seconds
+        for node in tree.body if whole else source.only_definitions(tree):
+            words = None
             try:
-                part = compile(ast.Module([node], []), "<cell>", "exec", flags, dont_inherit=True)
-                exec(part, self.names)
+                part = compile(ast.Module([node], []), name, "exec", flags, dont_inherit=True)
+                with at_most(max(LEAST, until - time.monotonic())):
+                    exec(part, self.names)
+            except LateError:
+                words = f"stopped, because a cell has {seconds:g} s"
             except BaseException as error:
-                first = first or f"line {node.lineno}: {in_words(error)}"
+                words = in_words(error)
+            if words:
+                first = first or f"line {node.lineno}: {words}"
+            self.restore()
         return first
+
+
+def parts(cls: type) -> dict:
+    """A class's own methods and values; of Python's own names only what can be called."""
+    return {k: v for k, v in vars(cls).items() if not k.startswith("__") or callable(v)}
 
 
 def in_words(error: BaseException) -> str:
@@ -106,22 +186,24 @@ def answer(notebook: Notebook, request: dict, blob: bytes) -> dict:
     match request["do"]:
         case "fresh":
             notebook.fresh()
-        case "reference":
+        case "give":
             try:
-                notebook.reference(request["source"])
+                notebook.give(request["sources"], request["names"])
             except BaseException as error:
                 return {"error": in_words(error)}
         case "cell":
-            taken = set(request["taken"])
-            error = notebook.run(request["source"], whole=request["whole"], taken=taken)
-            return {"error": error}
+            code, seconds = request["source"], request["seconds"]
+            return {"error": notebook.run(code, seconds, whole=request["whole"])}
         case "missing":
             return {"missing": [name for name in request["names"] if name not in notebook.names]}
         case "call":
             torch.manual_seed(0)
             case = from_parts(request["case"].encode(), blob).questions[0].cases[0]
             try:
-                return {"result": [run_case(notebook.names, case)]}
+                with at_most(request["seconds"]):
+                    return {"result": [call_case(notebook.names, case)]}
+            except LateError:
+                return {"error": "it did not end in time", "late": True}
             except CaseError as error:
                 return {"error": str(error)[:TEXT]}
             except BaseException as error:

@@ -13,13 +13,14 @@ NAME = re.compile(
 ANONYMOUS = re.compile(r"^(?P<name>anon)_(?P<late>LATE_)?(?P<user>\w{5})_(?P<attachment>\d+)_.+$")
 
 
-def _match(entry: Entry) -> re.Match | None:
+def match(entry: Entry) -> re.Match | None:
+    """The parts of a name that Canvas wrote, if it did."""
     return ANONYMOUS.match(entry.path.name) or NAME.match(entry.path.name)
 
 
 def wrote(entries: list[Entry]) -> bool:
     """Are all names like Canvas's?"""
-    return bool(entries) and all(len(one.path.parts) == 1 and _match(one) for one in entries)
+    return bool(entries) and all(len(one.path.parts) == 1 and match(one) for one in entries)
 
 
 def read(entries: list[Entry]) -> list[Handed]:
@@ -27,11 +28,11 @@ def read(entries: list[Entry]) -> list[Handed]:
     something is late, and not when it came."""
     found = []
     for entry in entries:
-        match = _match(entry)
-        if match is None:
+        named = match(entry)
+        if named is None:
             found.append(Handed(entry.path.stem, (entry,), name=entry.path.stem))
             continue
-        order = (int(match.groupdict().get("attachment") or 0),)
-        late = bool(match["late"])
-        found.append(Handed(match["user"], (entry,), order, name=match["name"], late=late))
+        order = (int(named.groupdict().get("attachment") or 0),)
+        late = bool(named["late"])
+        found.append(Handed(named["user"], (entry,), order, name=named["name"], late=late))
     return found

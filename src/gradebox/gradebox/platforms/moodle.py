@@ -6,9 +6,12 @@ import re
 from collections import defaultdict
 
 from gradebox.collect import Handed
+from gradebox.platforms import canvas
 from gradebox.sources import Entry
 
-NAME = re.compile(r"^(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)_?")
+# The first such mark is Moodle's own: it takes the underscores out of people's names, while what
+# follows may be a file's name, which a student chose.
+NAME = re.compile(r"^(?P<name>.+?)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)_?")
 
 
 def _match(entry: Entry) -> re.Match | None:
@@ -16,14 +19,20 @@ def _match(entry: Entry) -> re.Match | None:
 
 
 def wrote(entries: list[Entry]) -> bool:
-    """Do most names hold Moodle's mark? A student can write it into one."""
-    return 2 * sum(_match(entry) is not None for entry in entries) > len(entries)
+    """Does Moodle's mark stand in most names, before anything of Canvas's? A student can write
+    either into the end of a name."""
+    return 2 * sum(map(_is_ours, entries)) > len(entries)
+
+
+def _is_ours(entry: Entry) -> bool:
+    ours, other = _match(entry), canvas.match(entry)
+    return bool(ours) and not (other and other.start("user") < ours.start("id"))
 
 
 def read(entries: list[Entry]) -> list[Handed]:
     """The number is the participant's in this assignment, as the grading worksheet has it."""
     students: dict[tuple[str, str], list[Entry]] = defaultdict(list)
     for entry in entries:
-        if match := _match(entry):
-            students[match["id"], match["name"]].append(entry)
+        match, stem = _match(entry), entry.path.stem
+        students[(match["id"], match["name"]) if match else (stem, stem)].append(entry)
     return [Handed(id, tuple(files), name=name) for (id, name), files in students.items()]
