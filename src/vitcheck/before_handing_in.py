@@ -68,7 +68,7 @@ def _lost(tree: ast.AST) -> Iterable[tuple[str, str]]:
                 yield ast.unparse(node), f"not there: {', '.join(sorted(missing))}"
         elif isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            first = next((a.value for a in node.args[:1] if isinstance(a, ast.Constant)), "")
+            first = next((str(a.value) for a in node.args[:1] if isinstance(a, ast.Constant)), "")
             if name in ("system", "getoutput"):
                 yield f"!{first}", "a command of the machine"
             elif name == "run_cell_magic" and first not in HARMLESS:
