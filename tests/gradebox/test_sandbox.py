@@ -32,7 +32,7 @@ def session(sandbox):
 
 def look(session, source):
     """Run a cell, and give what it left under `found`, or its error."""
-    error = session.cell(source, 10)
+    error = session.cell(source, 60)
     return error or session.call(FOUND).value
 
 

@@ -124,32 +124,31 @@ def blank(package: Package, status: str, detail: str) -> Result:
 
 @dataclass
 class Heard:
-    """What the first run said: case or question -> message, cell's number -> error, and the cells
-    that ended their process, of which later runs take the definitions only."""
+    """What the first run said: case or question -> message, cell's number -> error."""
 
     words: dict[str, str] = field(default_factory=dict)
     errors: dict[int, str] = field(default_factory=dict)
-    deadly: set[int] = field(default_factory=set)
 
 
-def run_notebook(session: Session, answers: Answers, heard: Heard) -> dict[int, str]:
-    """Run all cells, past those that fail; gives the errors by the cell's number."""
+def run_notebook(session: Session, answers: Answers) -> dict[int, str]:
+    """Run all cells, past those that fail; gives the errors by the cell's number. Of a cell that
+    ends its process the definitions are taken."""
     errors: dict[int, str] = {}
     began = time.monotonic()
     for number, cell in enumerate(answers.cells):
         left = session.limits.run_s - (time.monotonic() - began)
         seconds = max(min(session.limits.cell_s, left), 1.0)
-        for whole in (False,) if number in heard.deadly else (True, False):
+        for whole in (True, False):
             try:
                 error = session.cell(cell.source, seconds, whole=whole)
-                break
             except SpentError:
                 raise
             except LostError as lost:
-                heard.deadly.add(number)
-                error = str(lost)
-        if error or number in heard.deadly:
-            errors[number] = error or "it ended the process; only its definitions were taken"
+                errors[number] = str(lost)
+                continue
+            if error:
+                errors.setdefault(number, error)
+            break
     return errors
 
 
@@ -189,7 +188,7 @@ def first_run(
     heard = Heard()
     try:
         session.fresh()
-        heard.errors = run_notebook(session, answers, heard)
+        heard.errors = run_notebook(session, answers)
     except LostError as lost:
         heard.words = {question.id: str(lost) for question in package.questions}
         return heard
@@ -244,7 +243,7 @@ def for_points(
         try:
             if marked and (names := needed(question, package, answers)) != given:
                 given = names
-                run_with(session, package, answers, heard, question, names)
+                run_with(session, package, answers, question, names)
             missing = bool(session.missing(list(question.defines)))
             if marked and not missing:
                 right, hint = points_of(session, question)
@@ -273,7 +272,6 @@ def run_with(
     session: Session,
     package: Package,
     answers: Answers,
-    heard: Heard,
     question: Question,
     names: list[str],
 ) -> None:
@@ -282,7 +280,7 @@ def run_with(
     before = before[: before.index(question.id)]
     session.fresh()
     session.give([package.reference[id] for id in before if id in package.reference], names)
-    run_notebook(session, answers, heard)
+    run_notebook(session, answers)
 
 
 def points_of(session: Session, question: Question) -> tuple[dict[str, bool], str]:

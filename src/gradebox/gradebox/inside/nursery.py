@@ -29,7 +29,7 @@ from gradebox.inside.worker import Notebook, in_words, work
 LENGTH = struct.Struct(">I")
 STANDARD = (0, 1, 2)
 # What many notebooks import, here once instead of in each worker.
-COMMON = ("matplotlib.pyplot", "torch.utils.flop_counter")
+COMMON = ("matplotlib.pyplot",)
 
 
 class GoneError(Exception):
