@@ -14,11 +14,10 @@ FOLDER = Path(__file__).resolve().parents[1] / "book" / "classroom"
 CLASS = """\
 % Made by python -m tools.guide from marked_class.json: run make marked-class instead of editing.
 
-{notebooks} invented students handed in assignment 1 on {date}: {kinds}. With `--jobs {jobs}` on
-{machine} they were marked in **{minutes:g} minutes**: {median_seconds:g} s for the median notebook,
-{longest_seconds:g} s for the slowest, {memory_mb} MB in the largest process. (PyTorch {torch}. The
-slow ones hold a training without an end.) The first of each kind in `grades.csv`, some columns of
-it:
+**Measured** on {date}: {notebooks} invented students handed in assignment 1. On {machine}, with
+`--jobs {jobs}` and PyTorch {torch}, all were marked in **{minutes:g} minutes**: {median_seconds:g} s
+for the median notebook, {longest_seconds:g} s for the slowest, {memory_mb} MB in the largest
+process. What they handed in, and of the first of each kind some columns of `grades.csv`:
 
 {rows}
 
@@ -32,6 +31,16 @@ And the page that {shown} gets, with one wrong answer:
 The upper part of a feedback page: points for each question, then what the checks said.
 ```
 """
+SAID = {
+    "right": "right answers",
+    "mutant": "one wrong answer",
+    "own cells": "right, each in a new cell below its stub",
+    "blank": "nothing changed",
+    "copied": "right, and a copy",
+    "training": "right, with a training that does not end",
+    "broken": "no notebook",
+    "other": "of another assignment",
+}
 ATTACKS = """\
 % Made by python -m tools.guide from attacks.json: run make attacks instead of editing.
 
@@ -49,9 +58,11 @@ process of its own and is compared outside of it; the fourth, how many it takes 
 def marked_class(found: dict) -> str:
     """The measured class."""
     names = list(found["rows"][0])
-    rows = table(names, ([shortened(row[name]) for name in names] for row in found["rows"]))
-    kinds = ", ".join(f"{count} {kind}" for kind, count in found["kinds"].items())
-    return CLASS.format(**{**found, "rows": rows, "kinds": kinds})
+    rows = [
+        [SAID[kind], count, *(shortened(row[name]) for name in names)]
+        for (kind, count), row in zip(found["kinds"].items(), found["rows"], strict=True)
+    ]
+    return CLASS.format(**{**found, "rows": table(["handed in", "notebooks", *names], rows)})
 
 
 def table(names: list[str], rows: Iterable[list[object]]) -> str:

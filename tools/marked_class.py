@@ -172,7 +172,7 @@ def excerpt(grades: Path) -> list[dict[str, str]]:
     """The first student of each kind, in the columns that say most."""
     with open(grades, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    first = [rows[KINDS.index(kind)] for kind in dict.fromkeys(KINDS) if kind != "copied"]
+    first = [rows[KINDS.index(kind)] for kind in dict.fromkeys(KINDS)]
     return [{name: row[name] for name in COLUMNS} for row in first]
 
 
@@ -180,7 +180,7 @@ def picture(page: Path, path: Path) -> None:
     """A student's page, as a browser shows it."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
-        view = browser.new_page(viewport={"width": 640, "height": 720}, device_scale_factor=1.5)
+        view = browser.new_page(viewport={"width": 640, "height": 800}, device_scale_factor=1.5)
         view.goto(page.resolve().as_uri())
         view.screenshot(path=path)
         browser.close()

@@ -57,8 +57,8 @@ def test_its_solution_gets_all_points_and_the_blank_notebook_none(made, tmp_path
 def test_every_command_of_the_guide_has_only_options_that_there_are(tmp_path):
     commands = re.findall(r"^\.venv/bin/gradebox ((?:.*\\\n)*.*)$", GUIDE, re.MULTILINE)
     assert len(commands) >= 3
-    for command in commands:
-        cli.parser().parse_args(shlex.split(command.replace("\\\n", " ")))
+    for typed in commands:
+        cli.parser().parse_args(shlex.split(typed.replace("\\\n", " ")))
     options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", GUIDE))
     known = {name for action in cli.parser()._actions for name in action.option_strings}
     assert {"--roster", "--late", "--keep", "--question", "--shard", "--unsafe"} <= options
