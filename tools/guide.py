@@ -15,9 +15,9 @@ CLASS = """\
 % Made by python -m tools.guide from marked_class.json: run make marked-class instead of editing.
 
 **Measured** on {date}: {notebooks} invented students handed in assignment 1. On {machine}, with
-`--jobs {jobs}` and PyTorch {torch}, all were marked in **{minutes:g} minutes**: {median_seconds:g} s
-for the median notebook, {longest_seconds:g} s for the slowest, {memory_mb} MB in the largest
-process. What they handed in, and of the first of each kind some columns of `grades.csv`:
+`--jobs {jobs}` and PyTorch {torch}, all were marked in **{minutes:g} minutes**:
+{median_seconds:g} s for the median notebook, {longest_seconds:g} s for the slowest, {memory_mb} MB
+in the largest process. What they handed in, and of the first of each kind some columns of `grades.csv`:
 
 {rows}
 
@@ -59,16 +59,16 @@ def marked_class(found: dict) -> str:
     """The measured class."""
     names = list(found["rows"][0])
     rows = [
-        [SAID[kind], count, *(shortened(row[name]) for name in names)]
+        [SAID[kind], str(count), *(shortened(row[name]) for name in names)]
         for (kind, count), row in zip(found["kinds"].items(), found["rows"], strict=True)
     ]
     return CLASS.format(**{**found, "rows": table(["handed in", "notebooks", *names], rows)})
 
 
-def table(names: list[str], rows: Iterable[list[object]]) -> str:
+def table(names: list[str], rows: Iterable[list[str]]) -> str:
     """A table in Markdown."""
     lines = [names, ["---"] * len(names), *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def shortened(text: str) -> str:
