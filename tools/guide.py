@@ -17,7 +17,8 @@ CLASS = """\
 **Measured** on {date}: {notebooks} invented students handed in assignment 1. On {machine}, with
 `--jobs {jobs}` and PyTorch {torch}, all were marked in **{minutes:g} minutes**:
 {median_seconds:g} s for the median notebook, {longest_seconds:g} s for the slowest, {memory_mb} MB
-in the largest process. What they handed in, and of the first of each kind some columns of `grades.csv`:
+in the largest process. What they handed in, and of the first of each kind some columns of
+`grades.csv`:
 
 {rows}
 
