@@ -152,6 +152,13 @@ def test_as_root_each_worker_is_a_user_of_its_own(sandbox):
     assert min(users) >= 2**30
 
 
+@pytest.mark.parametrize("user", [0, 1000])
+def test_every_users_worker_has_a_limit_of_threads(monkeypatch, user):
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert Sandbox("bubblewrap").confinement(Limits())["threads"] == 64
+    assert Sandbox("unsafe").confinement(Limits())["threads"] is None
+
+
 def test_workers_cannot_reach_each_other(sandbox):
     with Session(sandbox, Limits(), SET_UP) as first, Session(sandbox, Limits(), SET_UP) as second:
         assert look(first, "found = 1") == 1
