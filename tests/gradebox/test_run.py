@@ -23,6 +23,7 @@ from classroom import (
     roster_csv,
     write_class,
 )
+from gradebox.grades import harmless
 
 from gradebox import cli, store
 
@@ -324,3 +325,10 @@ def test_no_page_for_a_student_holds_a_hidden_test(room):
     assert any(SECRET in path.read_text() for path in (room / "out/students").iterdir())
     for path in (room / "out/feedback").iterdir():
         assert SECRET not in path.read_text(), path
+
+
+def test_no_word_becomes_a_formula_where_cells_end_at_semicolons():
+    for text in ("=1+1", "a; =1+1", 'stopped: "x": ;@SUM(A1)', "a;\t-1", "a ;'+1"):
+        safe = harmless(text)
+        assert all(not part.strip(' \t"').startswith(tuple("=+-@")) for part in safe.split(";"))
+    assert harmless("open: q1; late by 1 day - one") == "open: q1; late by 1 day - one"

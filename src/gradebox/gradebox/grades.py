@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from gradebox.people import Matcher, Person, person
 from gradebox.result import QuestionResult, Result
 from gradebox.roster import LatePolicy, Student
 
+FORMULA = re.compile(r"""((?:^|[;\t])[ \t"']*)([=+\-@])""", re.MULTILINE)
 NOT_MARKED = "not-marked"  # the machine failed: another run tries again
 MISSING = "missing"
 # What became of a submission, in words for everybody.
@@ -225,6 +227,6 @@ def why(attempt: Attempt) -> str:
 
 
 def harmless(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula."""
-    text = " ".join(text.split())
-    return f"'{text}" if text[:1] in {"=", "+", "-", "@"} else text
+    """A cell that no spreadsheet takes for a formula; one that expects semicolons may begin a cell
+    after each of them."""
+    return FORMULA.sub(r"\1'\2", " ".join(text.split()))
