@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help install book page serve unit test test-deep browser sandbox lint format notebooks colab \
-	bundle assignment verify-assignments quiz grader release publish experiments experiments-verify gpu-runs \
+	bundle assignment verify-assignments quiz grader marked-class release publish experiments experiments-verify gpu-runs \
 	bench links lock clean distclean
 
 help: ## this list
@@ -87,6 +87,9 @@ colab: ## inside Colab's own image: run published notebooks as a reader does (NO
 
 grader: install ## the grader as a wheel for instructors, in _build/gradebox
 	@cd src/gradebox && ../../$(PY) -m hatchling build -t wheel -d ../../_build/gradebox
+
+marked-class: browser sandbox ## what the instructors' guide shows: mark 300 invented notebooks (ten minutes)
+	@$(PY) -m tools.marked_class $(ARGS)
 
 release: install ## version, change log, commit and tag, on this machine only: make release VERSION=0.2.0
 	@$(PY) -m tools.release $(VERSION)

@@ -6,7 +6,7 @@
 The branch holds the newest release at its top, and each release in a folder of its own (v0.2.0/),
 which no later release touches: a class that stays on one finds its pages, notebooks and package
 there. Pages, notebooks and package come from the one build in _build/html, whose commit has to
-carry the tag of its version.
+be that of the release.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tools.release import git
+from tools.release import find, git
 from tools.settings import BRANCH, read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,13 +48,14 @@ def publish(root: Path, site: Path, tag: str, remote: str) -> str:
     """Push ``site`` as the release ``tag``. Returns the new commit.
 
     Raises:
-        ValueError: There is no site, its commit does not carry the tag, the release is published
-            already, or git could not do its part.
+        ValueError: There is no site, its commit is not that of the release, the release is
+            published already, or git could not do its part.
     """
     if not (site / "index.html").is_file():
         raise ValueError(f"there is no site in {site}: run make book first")
-    if tag not in git(root, "tag", "--points-at", "HEAD").split():
-        raise ValueError(f"this commit does not carry the tag {tag}: make release VERSION=...")
+    here, released = git(root, "rev-parse", "HEAD"), find(root, tag)
+    if here != released:
+        raise ValueError(f"this commit is not that of {tag}: git checkout {released[:10]}")
     before = published(root, remote)
     listed = git(root, "ls-tree", before).splitlines() if before else []
     releases = [line for line in listed if line.split("\t")[1].startswith("v") and "tree" in line]

@@ -5,6 +5,12 @@
 The version stands in pyproject.toml and nowhere else. It is written there, the section
 "Unreleased" of CHANGELOG.md gets version and date, both are committed and tagged, and a second
 commit begins the next development version. What is printed at the end publishes the release.
+
+A tag may be lost: a copy need not have it. So a release is also known by its commit, whose subject
+is "Release 0.2.0".
+
+    python -m tools.release --find 0.2.0      the release's commit: git checkout $(...)
+    python -m tools.release --list            all releases, the newest first
 """
 
 from __future__ import annotations
@@ -16,7 +22,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+NEXT = """\
+Tagged v{version}. To publish it: git push origin {branch} v{version}
+Should the tag be lost on the way:
+  git tag -a v{version} -m 'Release {version}' $(python -m tools.release --find {version})
+  git push origin v{version}"""
 UNRELEASED = "## Unreleased\n"
+RELEASE = re.compile(r"\d+\.\d+\.\d+")
 VERSION = re.compile(r'^version = "([^"]+)"$', re.MULTILINE)
 
 
@@ -38,15 +50,40 @@ def check(root: Path, version: str) -> None:
     Raises:
         ValueError: What is wrong, and what would be right.
     """
-    if not re.fullmatch(r"\d+\.\d+\.\d+", version):
+    if not RELEASE.fullmatch(version):
         raise ValueError(f"a version has three numbers, like 0.2.0; got {version!r}")
     if changed := git(root, "status", "--porcelain"):
         raise ValueError(f"commit or drop this first:\n{changed}")
-    tags = [tag for tag in git(root, "tag", "--list", "v*").split() if number(tag)]
-    if tags and number(version) <= max(map(number, tags)):
-        raise ValueError(f"{max(tags, key=number)} is released already; take a later version")
+    there = releases(root)
+    if there and number(version) <= number(there[0]):
+        raise ValueError(f"{there[0]} is released already; take a later version")
     if not changes(root):
         raise ValueError(f"CHANGELOG.md says nothing under {UNRELEASED.strip()!r}")
+
+
+def releases(root: Path) -> list[str]:
+    """The versions that were released, by tag or by commit, the newest first."""
+    tags = [tag.removeprefix("v") for tag in git(root, "tag", "--list", "v*").split()]
+    subjects = git(root, "log", "--format=%s", "--grep", "^Release ").splitlines()
+    found = {*tags, *(subject.removeprefix("Release ") for subject in subjects)}
+    return sorted(filter(RELEASE.fullmatch, found), key=number, reverse=True)
+
+
+def find(root: Path, version: str) -> str:
+    """The commit of a release: that of its tag, else the one whose subject names it.
+
+    Raises:
+        ValueError: It was not released.
+    """
+    version = version.removeprefix("v")
+    if git(root, "tag", "--list", f"v{version}"):
+        return git(root, "rev-list", "-1", f"v{version}")
+    for line in git(root, "log", "--format=%H %s", "--grep", "^Release ").splitlines():
+        commit, _, subject = line.partition(" ")
+        if subject == f"Release {version}":
+            return commit
+    there = ", ".join(releases(root)) or "none"
+    raise ValueError(f"{version!r} was not released; released were: {there}")
 
 
 def changes(root: Path) -> str:
@@ -79,14 +116,19 @@ def release(root: Path, version: str, today: datetime.date) -> None:
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
-    if len(arguments) != 1:
-        raise SystemExit("Which version? make release VERSION=0.2.0")
     try:
-        release(root, arguments[0], datetime.date.today())
+        match arguments:
+            case ["--list"]:
+                print("\n".join(releases(root)))
+            case ["--find", version]:
+                print(find(root, version))
+            case [version]:
+                release(root, version, datetime.date.today())
+                print(NEXT.format(version=version, branch=git(root, "branch", "--show-current")))
+            case _:
+                raise SystemExit("Which version? make release VERSION=0.2.0")
     except ValueError as error:
         raise SystemExit(f"make release: {error}") from None
-    branch, tag = git(root, "branch", "--show-current"), f"v{arguments[0]}"
-    print(f"Tagged {tag}. To publish it: git push origin {branch} {tag}")
     return 0
 
 

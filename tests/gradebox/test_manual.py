@@ -102,3 +102,16 @@ def test_a_sheet_without_a_column_is_refused(room, capsys):
     (room / "out/manual.csv").write_text("student,points\nada,3\n")
     assert grade(room) == 2
     assert "has lost its column" in capsys.readouterr().err
+
+
+def test_no_line_of_an_answer_is_a_formula(room):
+    """A spreadsheet that expects semicolons takes each line of an answer for a row of its own."""
+    answer = 'It sums to 1.\n=HYPERLINK("x")\n  +1\n\t@x\n"-2"\na = b'
+    (room / "in/eve.ipynb").write_bytes(notebook(q3=answer))
+    assert grade(room) == 0
+    sheet = read_table(room / "out/manual.csv", "sheet")
+    (shown,) = (sheet.cell(r, "answer") for r in sheet.rows if sheet.cell(r, "student") == "eve")
+    lines = shown.splitlines()
+    assert lines[0] == "It sums to 1."
+    assert lines[1:5] == ['\'=HYPERLINK("x")', "  '+1", "\t'@x", '"\'-2"']
+    assert lines[5] == "a = b"

@@ -254,6 +254,9 @@ def test_an_explanation_in_a_cell_of_ones_own_is_found(marked):
     mine = cell("Everything that lies outside.", kind="markdown")
     found = marked([*answers(), given, untouched, mine]).questions[3]
     assert (found.status, found.points, found.answer) == ("manual", None, mine["source"])
+    end = cell("## Before you hand in", kind="markdown")
+    found = marked([*answers(), given, untouched, end, cell("My source: Ada.", kind="markdown")])
+    assert found.questions[3].status == "missing"
     edited = cell(tiny.ASKED + "\n\nWhat lies outside.", kind="markdown")
     assert "What lies outside." in marked([*answers(), edited, untouched]).questions[3].answer
 

@@ -32,7 +32,7 @@ def session(sandbox):
 
 def look(session, source):
     """Run a cell, and give what it left under `found`, or its error."""
-    error = session.cell(source, 10)
+    error = session.cell(source, 60)
     return error or session.call(FOUND).value
 
 
@@ -150,6 +150,13 @@ def test_as_root_each_worker_is_a_user_of_its_own(sandbox):
             users.add(look(session, "import os\nfound = os.getuid()"))
     assert len(users) == 2
     assert min(users) >= 2**30
+
+
+@pytest.mark.parametrize("user", [0, 1000])
+def test_every_users_worker_has_a_limit_of_threads(monkeypatch, user):
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert Sandbox("bubblewrap").confinement(Limits())["threads"] == 64
+    assert Sandbox("unsafe").confinement(Limits())["threads"] is None
 
 
 def test_workers_cannot_reach_each_other(sandbox):

@@ -51,7 +51,7 @@ def test_a_release_is_a_commit_with_version_and_date_a_tag_and_a_fresh_start(rep
 REFUSED = [
     ("no version", "next", lambda root: None, "three numbers"),
     ("unfinished work", "0.1.0", lambda root: (root / "new.txt").touch(), "commit or drop"),
-    ("an old number", "0.1.0", lambda root: git(root, "tag", "v0.2.0"), "v0.2.0 is released"),
+    ("an old number", "0.1.0", lambda root: git(root, "tag", "v0.2.0"), r"0\.2\.0 is released"),
 ]
 
 
@@ -111,15 +111,38 @@ def test_the_branch_holds_the_newest_release_and_each_one_for_good(repository):
     assert git(origin, "rev-list", "--count", BRANCH) == "2"
 
 
-def test_only_a_tagged_commit_with_a_site_is_published_and_only_once(repository):
+def test_only_the_releases_commit_with_a_site_is_published_and_only_once(repository):
     with pytest.raises(ValueError, match="run make book first"):
         publish(repository, repository / "_build/html", "v0.1.0", "origin")
-    with pytest.raises(ValueError, match=r"does not carry the tag v0\.1\.0"):
+    with pytest.raises(ValueError, match=r"'0\.1\.0' was not released; released were: none"):
         publish(repository, build(repository, "x"), "v0.1.0", "origin")
     released(repository, "0.1.0")
+    with pytest.raises(ValueError, match=r"not that of v0\.1\.0: git checkout"):
+        publish(repository, build(repository, "x"), "v0.1.0", "origin")
     git(repository, "checkout", "-q", "v0.1.0")
     with pytest.raises(ValueError, match="published already"):
         publish(repository, build(repository, "y"), "v0.1.0", "origin")
+
+
+def test_a_release_whose_tag_was_lost_is_found_by_its_commit(repository, capsys):
+    main(["0.1.0"], repository)
+    said = capsys.readouterr().out
+    assert "git push origin main v0.1.0" in said
+    assert "--find 0.1.0" in said
+    tagged = git(repository, "rev-list", "-1", "v0.1.0")
+    git(repository, "tag", "-d", "v0.1.0")
+    main(["--find", "0.1.0"], repository)
+    assert capsys.readouterr().out.strip() == tagged
+    main(["--list"], repository)
+    assert capsys.readouterr().out.strip() == "0.1.0"
+    git(repository, "checkout", "-q", tagged)
+    publish(repository, build(repository, "x"), "v0.1.0", "origin")
+    assert "v0.1.0/index.html" in files(repository)
+    git(repository, "checkout", "-q", "main")
+    with pytest.raises(SystemExit, match=r"0\.1\.0 is released already"):
+        main(["0.1.0"], repository)
+    with pytest.raises(SystemExit, match=r"'0\.3\.0' was not released; released were: 0\.1\.0"):
+        main(["--find", "0.3.0"], repository)
 
 
 def test_the_bundle_holds_the_notebooks_the_package_and_how_to_begin(tmp_path):

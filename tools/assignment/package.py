@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 from gradebox.package import digest
+
 from tools.assignment.marks import without_marks
 from tools.assignment.notebooks import answer_source, cell_id, first_line, student_notebook
 from tools.assignment.prove import Drawn

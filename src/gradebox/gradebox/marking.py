@@ -125,32 +125,31 @@ def blank(package: Package, status: str, detail: str) -> Result:
 
 @dataclass
 class Heard:
-    """What the first run said: case or question -> message, cell's number -> error, and the cells
-    that ended their process, of which later runs take the definitions only."""
+    """What the first run said: case or question -> message, cell's number -> error."""
 
     words: dict[str, str] = field(default_factory=dict)
     errors: dict[int, str] = field(default_factory=dict)
-    deadly: set[int] = field(default_factory=set)
 
 
-def run_notebook(session: Session, answers: Answers, heard: Heard) -> dict[int, str]:
-    """Run all cells, past those that fail; gives the errors by the cell's number."""
+def run_notebook(session: Session, answers: Answers) -> dict[int, str]:
+    """Run all cells, past those that fail; gives the errors by the cell's number. Of a cell that
+    ends its process the definitions are taken."""
     errors: dict[int, str] = {}
     began = time.monotonic()
     for number, cell in enumerate(answers.cells):
         left = session.limits.run_s - (time.monotonic() - began)
         seconds = max(min(session.limits.cell_s, left), 1.0)
-        for whole in (False,) if number in heard.deadly else (True, False):
+        for whole in (True, False):
             try:
                 error = session.cell(cell.source, seconds, whole=whole)
-                break
             except SpentError:
                 raise
             except LostError as lost:
-                heard.deadly.add(number)
-                error = str(lost)
-        if error or number in heard.deadly:
-            errors[number] = error or "it ended the process; only its definitions were taken"
+                errors[number] = str(lost)
+                continue
+            if error:
+                errors.setdefault(number, error)
+            break
     return errors
 
 
@@ -190,7 +189,7 @@ def first_run(
     heard = Heard()
     try:
         session.fresh()
-        heard.errors = run_notebook(session, answers, heard)
+        heard.errors = run_notebook(session, answers)
     except LostError as lost:
         heard.words = {question.id: str(lost) for question in package.questions}
         return heard
@@ -230,9 +229,9 @@ class Tried:
     missing: bool = False
     hint: str = ""
 
-    @property
-    def passed(self) -> int:
-        return sum(self.right.values())
+    def points(self, question: Question) -> float:
+        """What it earned, in the cases' own points."""
+        return sum(case.points for case in question.cases if self.right.get(case.id))
 
 
 def for_points(
@@ -247,16 +246,17 @@ def for_points(
     given: list[str] = []  # the names that stand for right answers in the present run
     for question in by_us(package):
         own, names = tried[question.id], needed(question, package, answers)
-        if question.id not in wanted or not names or own.passed == len(question.cases):
+        if question.id not in wanted or not names or all_right(own, question):
             continue
         try:
             if names != given:
                 given = names
-                run_with(session, package, answers, heard, question, names)
+                run_with(session, package, answers, question, names)
             again = try_out(session, question, wanted)
         except LostError:
             continue
-        if again.passed > own.passed or (own.missing and not again.missing):
+        better = again.points(question) > own.points(question)
+        if better or (own.missing and not again.missing):
             tried[question.id] = again
     return [
         by_hand(question, answers)
@@ -264,6 +264,10 @@ def for_points(
         else judged(question, tried[question.id], heard, question.id in wanted)
         for question in package.questions
     ]
+
+
+def all_right(tried: Tried, question: Question) -> bool:
+    return all(tried.right.get(case.id) for case in question.cases)
 
 
 def try_out(session: Session, question: Question, wanted: Collection[str]) -> Tried:
@@ -297,7 +301,6 @@ def run_with(
     session: Session,
     package: Package,
     answers: Answers,
-    heard: Heard,
     question: Question,
     names: list[str],
 ) -> None:
@@ -306,7 +309,7 @@ def run_with(
     before = before[: before.index(question.id)]
     session.fresh()
     session.give([package.reference[id] for id in before if id in package.reference], names)
-    run_notebook(session, answers, heard)
+    run_notebook(session, answers)
 
 
 def points_of(session: Session, question: Question) -> tuple[dict[str, bool], str]:

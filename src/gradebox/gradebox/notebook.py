@@ -64,7 +64,9 @@ def read_answers(path: Path, package: Package) -> Answers:
     for kind, source, metadata in cells_of(notebook):
         first = FIRST_OF_TEXT if kind == "markdown" else FIRST_OF_CODE
         question = question_of(source, metadata, package, first)
-        section = question or (kind == "markdown" and named(source, HEADING, package)) or section
+        heading = kind == "markdown" and source.lstrip().startswith("#")
+        if question or heading:
+            section = question or named(source, HEADING, package)
         if kind == "code":
             code.append(Cell(source, question))
         if answers_in_words(source, question, section, package):

@@ -30,7 +30,7 @@ LENGTH = struct.Struct(">I")
 STANDARD = (0, 1, 2)
 # What many notebooks import, here once instead of in each worker; the last takes seconds, at the
 # first step of every optimizer.
-COMMON = ("matplotlib.pyplot", "torch.utils.flop_counter", "torch._dynamo")
+COMMON = ("matplotlib.pyplot", "torch._dynamo")
 
 
 class GoneError(Exception):

@@ -30,7 +30,7 @@ def read(entries: list[Entry]) -> list[Handed]:
     for entry in entries:
         named = match(entry)
         if named is None:
-            found.append(Handed(entry.path.stem, (entry,), name=entry.path.stem))
+            found.append(Handed(str(entry.path), (entry,)))  # not Canvas's: nobody's number
             continue
         order = (int(named.groupdict().get("attachment") or 0),)
         late = bool(named["late"])

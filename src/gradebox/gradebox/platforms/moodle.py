@@ -30,9 +30,11 @@ def _is_ours(entry: Entry) -> bool:
 
 
 def read(entries: list[Entry]) -> list[Handed]:
-    """The number is the participant's in this assignment, as the grading worksheet has it."""
+    """The number is the participant's in this assignment, as the grading worksheet has it. What
+    Moodle did not name is kept under the file's whole name, which is nobody's number."""
     students: dict[tuple[str, str], list[Entry]] = defaultdict(list)
     for entry in entries:
-        match, stem = _match(entry), entry.path.stem
-        students[(match["id"], match["name"]) if match else (stem, stem)].append(entry)
+        match = _match(entry)
+        who = (match["id"], match["name"]) if match else (str(entry.path), "")
+        students[who].append(entry)
     return [Handed(id, tuple(files), name=name) for (id, name), files in students.items()]
