@@ -332,3 +332,21 @@ def test_no_word_becomes_a_formula_where_cells_end_at_semicolons():
         safe = harmless(text)
         assert all(not part.strip(' \t"').startswith(tuple("=+-@")) for part in safe.split(";"))
     assert harmless("open: q1; late by 1 day - one") == "open: q1; late by 1 day - one"
+
+
+def test_two_people_with_one_name_do_not_share_a_row(room):
+    """Who calls himself on the platform as another is called takes nobody's place."""
+    for number, text in (("4711", "ada"), ("4712", "a stranger")):
+        file = room / "in" / f"Ada Li_{number}_assignsubmission_file_" / "x.ipynb"
+        file.parent.mkdir()
+        file.write_bytes(notebook(q3=text))
+    (room / "class.csv").write_text("id,name\nm-1,Ada Li\n")
+    assert grade(room, "--roster", room / "class.csv", "--platform", "moodle") == 0
+    found = rows(room)
+    assert found["m-1"]["status"] == "missing"
+    assert {"4711", "4712"} < set(found)
+    assert "also called so" in found["4711"]["notes"]
+    (room / "class.csv").write_text("id,name\n4711,Ada Li\n")
+    assert grade(room, "--roster", room / "class.csv", "--platform", "moodle") == 0
+    assert rows(room)["4711"]["status"] == "ok"
+    assert "also called so" in rows(room)["4712"]["notes"]

@@ -131,6 +131,7 @@ def decide(
     for attempt in attempts:
         at = matcher.find(person(attempt.found.student, attempt.found.name, attempt.found.email))
         students[attempt.found.student if at is None else at].append(attempt)
+    namesakes = told_apart(students, roster or [])
     grades = []
     for at, student in enumerate(roster or []):
         grades.append(_grade(student.person, students.pop(at, []), student, late, keep))
@@ -141,10 +142,29 @@ def decide(
         who = person(id, found.name, found.email)
         grade = _grade(who, students[key], None, late, keep)
         if roster is not None:
-            notes = (*grade.notes, "not in the roster")
+            other = ["one in the roster is also called so"] if key in namesakes else []
+            notes = (*grade.notes, "not in the roster", *other)
             grade = replace(grade, listed=False, notes=notes)
         grades.append(grade)
     return grades
+
+
+def told_apart(students: dict[int | str, list[Attempt]], roster: list[Student]) -> set[str]:
+    """Where several people hand in under the name of one, the row is for who has its number, if
+    somebody has it: a name can be chosen on most platforms. The others, whose keys are given, get
+    rows of their own."""
+    others: set[str] = set()
+    for at, student in enumerate(roster):
+        people = {one.found.student for one in students.get(at, [])}
+        if len(people) < 2:
+            continue
+        people -= {one for one in people if ("id", one.casefold()) in student.person.keys}
+        attempts = students.pop(at)
+        for one in attempts:
+            mine = one.found.student not in people
+            students[at if mine else one.found.student].append(one)
+        others |= people
+    return others
 
 
 def _grade(
