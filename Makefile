@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help install book page serve unit test test-deep browser sandbox lint format notebooks colab \
-	bundle assignment verify-assignments quiz grader marked-class release publish experiments experiments-verify gpu-runs \
+	bundle assignment verify-assignments quiz grader marked-class attacks release publish experiments experiments-verify gpu-runs \
 	bench links lock clean distclean
 
 help: ## this list
@@ -90,6 +90,9 @@ grader: install ## the grader as a wheel for instructors, in _build/gradebox
 
 marked-class: browser sandbox ## what the instructors' guide shows: mark 300 invented notebooks (ten minutes)
 	@$(PY) -m tools.marked_class $(ARGS)
+
+attacks: sandbox ## try every attack on the grader, with and without its sandboxes, and record it
+	@ATTACKS_JSON=book/classroom/attacks.json $(PYTEST) -s tests/gradebox/test_attacks.py
 
 release: install ## version, change log, commit and tag, on this machine only: make release VERSION=0.2.0
 	@$(PY) -m tools.release $(VERSION)

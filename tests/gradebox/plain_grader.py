@@ -2,7 +2,8 @@
 
 The positive control of the attacks, never used for marks. Tests are source that runs among the
 student's names, a finished submission is reported over a pipe, results that a notebook logged with
-pickle are taken over, and what tests say is shown to the student. One process that has torch
+pickle are taken over, lines of its output count as reports too, modules are looked for beside the
+notebook, and what tests say is shown to the student. One process that has torch
 imported forks once for each run:
 
     python plain_grader.py     requests and replies, a line of JSON each, on stdin and stdout
@@ -92,6 +93,9 @@ def run(submissions: list[str], package: Package, log: str, report: int) -> None
     for number in (0, 1, 2):
         os.dup2(output, number)
     os.chdir(Path(log).parent)
+    sys.path.insert(0, "")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "vitcheck"]:
+        del sys.modules[name]  # the tests import it, as in a process that has only begun
     for path in submissions:
         found = {"submission": path, **grade(Path(path), package)}
         os.write(report, (json.dumps(found) + "\n").encode())
@@ -118,7 +122,8 @@ def serve(submissions: list[str], package: Package, log: str, seconds: float) ->
     with suppress(ProcessLookupError, ChildProcessError):
         os.killpg(child, signal.SIGKILL)
         os.waitpid(child, 0)
-    return reports(said.decode(errors="replace"))
+    printed = Path(log).read_text(errors="replace") if Path(log).exists() else ""
+    return reports(said.decode(errors="replace") + "\n" + printed)
 
 
 def reports(said: str) -> list[dict]:

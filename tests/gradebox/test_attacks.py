@@ -1,16 +1,25 @@
 """Every attack reaches its goal with a plain grader, and nothing here.
 
-`pytest -s` prints the table at the end: attack, its goal, the plain grader, ours.
+What stops it is measured too: each attack is also tried without a sandbox, where an answer runs in
+a process of its own and is compared outside of it. `make attacks` tries all of them with all four
+graders, prints what came of it, and writes it into `book/classroom/attacks.json`.
 """
 
+import json
 import os
+from pathlib import Path
 
 import pytest
 from attacks.arena import Arena
-from attacks.table import ATTACKS, SECRET, Attack, disturbs
+from attacks.table import ATTACKS, GOALS, SECRET, Attack, disturbs
+from gradebox.sandbox import Sandbox
 from tiny import SOLUTIONS
 
-TABLE = {name: {} for name in ATTACKS}  # attack -> grader -> what it came to
+ROOT = Path(__file__).resolve().parents[2]
+RECORD = ROOT / "book/classroom/attacks.json"
+WRITE_TO = os.environ.get("ATTACKS_JSON")  # set by `make attacks`
+GRADERS = ("plain", "unsafe", "bubblewrap", "landlock")
+TABLE = {name: {} for name in ATTACKS}  # attack -> grader -> did it reach its goal?
 
 
 @pytest.fixture(scope="module")
@@ -18,18 +27,47 @@ def arena(tmp_path_factory):
     found = Arena(tmp_path_factory.mktemp("arena"))
     yield found
     found.close()
-    print(f"\n{table()}")
+    print(f"\n{each()}\n\n{counted(record())}")
+    if WRITE_TO:
+        assert all(set(row) == set(GRADERS) for row in TABLE.values()), "not all were tried"
+        Path(WRITE_TO).write_text(json.dumps(record(), indent=1) + "\n", "utf8")
 
 
-def table():
-    """The attacks that were tried, as a table in Markdown."""
-    graders = list(dict.fromkeys(grader for row in TABLE.values() for grader in row))
-    lines = [" | ".join(["| attack", "goal", *graders, ""]), "|---" * (2 + len(graders)) + "|"]
+def record():
+    """What was tried, as it is written down: by attack, and counted by goal."""
+    attacks = {
+        name: {"goal": GOALS[ATTACKS[name].succeeds], "source": ATTACKS[name].source, **row}
+        for name, row in TABLE.items()
+    }
+    goals = []
+    for goal in GOALS.values():
+        rows = [row for row in attacks.values() if row["goal"] == goal]
+        stopped = {grader: sum(row.get(grader) is False for row in rows) for grader in GRADERS}
+        goals.append({"goal": goal, "attacks": len(rows), "stopped": stopped})
+    return {"total": len(attacks), "goals": goals, "attacks": attacks}
+
+
+def each():
+    """The attacks as a table in Markdown."""
+    words = {True: "succeeds", False: "stopped", None: "not tried"}
+    lines = [["attack", "goal", *GRADERS], ["---"] * (2 + len(GRADERS))]
     for name, row in TABLE.items():
-        if row:
-            cells = [row.get(grader, "not tried") for grader in graders]
-            lines.append(" | ".join([f"| {name}", ATTACKS[name].succeeds.__name__, *cells, ""]))
-    return "\n".join(lines)
+        goal = GOALS[ATTACKS[name].succeeds]
+        lines.append([name, goal, *(words[row.get(grader)] for grader in GRADERS)])
+    return in_markdown(lines)
+
+
+def counted(found):
+    """How many attacks there are for each goal, and how many each grader stopped."""
+    lines = [["goal", "attacks", *GRADERS], ["---"] * (2 + len(GRADERS))]
+    for one in found["goals"]:
+        numbers = [one["attacks"], *(one["stopped"][grader] for grader in GRADERS)]
+        lines.append([one["goal"], *map(str, numbers)])
+    return in_markdown(lines)
+
+
+def in_markdown(lines):
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def needs_root(name):
@@ -41,9 +79,20 @@ def needs_root(name):
 def test_the_attack_succeeds_with_a_plain_grader(arena, name):
     needs_root(name)
     outcome = arena.plain(ATTACKS[name])
-    reached = ATTACKS[name].succeeds(outcome)
-    TABLE[name]["plain grader"] = "succeeds" if reached else "FAILS"
-    assert reached, outcome
+    TABLE[name]["plain"] = ATTACKS[name].succeeds(outcome)
+    assert TABLE[name]["plain"], outcome
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", ATTACKS)
+def test_what_a_process_of_its_own_stops_is_as_recorded(arena, monkeypatch, name):
+    needs_root(name)
+    monkeypatch.setenv("GRADER_TOKEN", SECRET)
+    outcome, result = arena.ours(ATTACKS[name], Sandbox("unsafe"), beside=True)
+    TABLE[name]["unsafe"] = ATTACKS[name].succeeds(outcome)
+    if not WRITE_TO:
+        recorded = json.loads(RECORD.read_text("utf8"))["attacks"][name]["unsafe"]
+        assert TABLE[name]["unsafe"] == recorded, (outcome, result)
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -61,7 +110,7 @@ def gains_nothing(arena, sandbox, monkeypatch, name):
     monkeypatch.setenv("GRADER_TOKEN", SECRET)
     outcome, result = arena.ours(ATTACKS[name], sandbox, beside=True)
     reached = ATTACKS[name].succeeds(outcome)
-    TABLE[name][sandbox.name] = "SUCCEEDS" if reached else f"nothing, {outcome.points:g} points"
+    TABLE[name][sandbox.name] = reached
     assert not reached, (outcome, result)
     assert (outcome.points, outcome.other) == (0, 10), (outcome, result)
     assert not outcome.written
@@ -73,10 +122,23 @@ def test_the_questions_that_an_attack_leaves_alone_keep_their_points(arena, bubb
     crash = ATTACKS["os._exit"].cells["q1"]
     attack = Attack(disturbs, {**SOLUTIONS, "q1": crash})
     outcome, result = arena.ours(attack, bubblewrap, beside=True)
-    assert [question.points for question in result.questions] == [
-        0,
-        6,
-        1,
-        0,
-    ]  # nothing was explained
+    assert [question.points for question in result.questions] == [0, 6, 1, 0]
     assert outcome.other == 10
+
+
+def test_the_record_names_these_attacks_and_what_became_of_them():
+    found = json.loads(RECORD.read_text("utf8"))
+    assert list(found["attacks"]) == list(ATTACKS)
+    assert found["total"] == len(ATTACKS)
+    for name, row in found["attacks"].items():
+        assert row["goal"] == GOALS[ATTACKS[name].succeeds]
+        assert row["source"] == ATTACKS[name].source
+        assert row["plain"]
+        assert not row["bubblewrap"]
+        assert not row["landlock"]
+
+
+def test_what_was_published_is_in_the_books_list_of_works():
+    works = (ROOT / "book/references.bib").read_text("utf8")
+    for source in {attack.source for attack in ATTACKS.values()} - {""}:
+        assert f"{{{source}," in works

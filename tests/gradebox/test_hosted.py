@@ -3,6 +3,7 @@ run on Gradescope itself."""
 
 import json
 import subprocess
+import sys
 import zipfile
 
 from classroom import MUTANT, SECRET, fake_mark, make_package, notebook
@@ -60,3 +61,15 @@ def test_without_a_package_there_is_no_zip(tmp_path, capsys):
     assert cli.main(["--gradescope-zip", str(tmp_path / "x.zip")]) == 2
     assert not (tmp_path / "x.zip").exists()
     assert "needs --assignment" in capsys.readouterr().err
+
+
+def test_no_file_that_was_handed_in_stands_in_for_a_module(tmp_path):
+    for folder in ("submission", "results"):
+        (tmp_path / folder).mkdir()
+    for name in ("json", "torch", "sitecustomize", "gradebox"):
+        (tmp_path / f"submission/{name}.py").write_text("raise SystemExit('a file of a student')")
+    script = (hosted.TEMPLATES / "gradescope_run_autograder").read_text()
+    script = script.replace("/opt/gradebox/bin/python", sys.executable)
+    script = script.replace("/autograder", str(tmp_path))
+    subprocess.run(["bash", "-c", script], cwd=tmp_path / "submission", check=True)
+    assert "no notebook" in json.loads((tmp_path / "results/results.json").read_text())["output"]

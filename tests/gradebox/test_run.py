@@ -23,6 +23,7 @@ from classroom import (
     roster_csv,
     write_class,
 )
+from gradebox.grades import harmless
 
 from gradebox import cli, store
 
@@ -324,3 +325,28 @@ def test_no_page_for_a_student_holds_a_hidden_test(room):
     assert any(SECRET in path.read_text() for path in (room / "out/students").iterdir())
     for path in (room / "out/feedback").iterdir():
         assert SECRET not in path.read_text(), path
+
+
+def test_no_word_becomes_a_formula_where_cells_end_at_semicolons():
+    for text in ("=1+1", "a; =1+1", 'stopped: "x": ;@SUM(A1)', "a;\t-1", "a ;'+1"):
+        safe = harmless(text)
+        assert all(not part.strip(' \t"').startswith(tuple("=+-@")) for part in safe.split(";"))
+    assert harmless("open: q1; late by 1 day - one") == "open: q1; late by 1 day - one"
+
+
+def test_two_people_with_one_name_do_not_share_a_row(room):
+    """Who calls himself on the platform as another is called takes nobody's place."""
+    for number, text in (("4711", "ada"), ("4712", "a stranger")):
+        file = room / "in" / f"Ada Li_{number}_assignsubmission_file_" / "x.ipynb"
+        file.parent.mkdir()
+        file.write_bytes(notebook(q3=text))
+    (room / "class.csv").write_text("id,name\nm-1,Ada Li\n")
+    assert grade(room, "--roster", room / "class.csv", "--platform", "moodle") == 0
+    found = rows(room)
+    assert found["m-1"]["status"] == "missing"
+    assert {"4711", "4712"} < set(found)
+    assert "also called so" in found["4711"]["notes"]
+    (room / "class.csv").write_text("id,name\n4711,Ada Li\n")
+    assert grade(room, "--roster", room / "class.csv", "--platform", "moodle") == 0
+    assert rows(room)["4711"]["status"] == "ok"
+    assert "also called so" in rows(room)["4712"]["notes"]

@@ -11,6 +11,7 @@ MAGICS = [
     ("if True:\n    !ls\n    x = 1", "if True:\n    pass\n    x = 1"),
     ("files = !ls\nx = 1", "files = None\nx = 1"),
     ("%%time\nx = 1", "x = 1"),
+    ("%time x = 1\ny = %time x + 1\n%time", "x = 1\ny = x + 1\npass"),
     ("%%bash\nrm -rf /", ""),
     ("%%writefile a.py\nx = (", ""),
     ("torch.stack?\nx = 1", "pass\nx = 1"),

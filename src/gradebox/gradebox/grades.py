@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from gradebox.people import Matcher, Person, person
 from gradebox.result import QuestionResult, Result
 from gradebox.roster import LatePolicy, Student
 
+FORMULA = re.compile(r"""((?:^|[;\t])[ \t"']*)([=+\-@])""", re.MULTILINE)
 NOT_MARKED = "not-marked"  # the machine failed: another run tries again
 MISSING = "missing"
 # What became of a submission, in words for everybody.
@@ -129,6 +131,7 @@ def decide(
     for attempt in attempts:
         at = matcher.find(person(attempt.found.student, attempt.found.name, attempt.found.email))
         students[attempt.found.student if at is None else at].append(attempt)
+    namesakes = told_apart(students, roster or [])
     grades = []
     for at, student in enumerate(roster or []):
         grades.append(_grade(student.person, students.pop(at, []), student, late, keep))
@@ -139,10 +142,29 @@ def decide(
         who = person(id, found.name, found.email)
         grade = _grade(who, students[key], None, late, keep)
         if roster is not None:
-            notes = (*grade.notes, "not in the roster")
+            other = ["one in the roster is also called so"] if key in namesakes else []
+            notes = (*grade.notes, "not in the roster", *other)
             grade = replace(grade, listed=False, notes=notes)
         grades.append(grade)
     return grades
+
+
+def told_apart(students: dict[int | str, list[Attempt]], roster: list[Student]) -> set[str]:
+    """Where several people hand in under the name of one, the row is for who has its number, if
+    somebody has it: a name can be chosen on most platforms. The others, whose keys are given, get
+    rows of their own."""
+    others: set[str] = set()
+    for at, student in enumerate(roster):
+        people = {one.found.student for one in students.get(at, [])}
+        if len(people) < 2:
+            continue
+        people -= {one for one in people if ("id", one.casefold()) in student.person.keys}
+        attempts = students.pop(at)
+        for one in attempts:
+            mine = one.found.student not in people
+            students[at if mine else one.found.student].append(one)
+        others |= people
+    return others
 
 
 def _grade(
@@ -225,6 +247,6 @@ def why(attempt: Attempt) -> str:
 
 
 def harmless(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula."""
-    text = " ".join(text.split())
-    return f"'{text}" if text[:1] in {"=", "+", "-", "@"} else text
+    """A cell that no spreadsheet takes for a formula; one that expects semicolons may begin a cell
+    after each of them."""
+    return FORMULA.sub(r"\1'\2", " ".join(text.split()))

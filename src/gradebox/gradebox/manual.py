@@ -9,19 +9,17 @@ in another answer, a new row waits for a mark.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gradebox.assignment import Assignment
-from gradebox.grades import ByHand, Grade, harmless, rounded
+from gradebox.grades import FORMULA, ByHand, Grade, harmless, rounded
 from gradebox.people import Table, read_table
 from gradebox.result import QuestionResult
 from gradebox.sources import InputError
 
 COLUMNS = ["student", "name", "question", "out of", "points", "comment", "rubric", "answer", "id"]
-FORMULA = re.compile(r"""^([ \t"']*)([=+\-@])""", re.MULTILINE)
 LONGEST = 20_000  # letters of an answer; a spreadsheet's cell takes 32,000
 
 Key = tuple[str, str, str]  # student, question, answer's id

@@ -1,10 +1,11 @@
 """One notebook to its marks.
 
 The whole notebook is run, from the first cell to the last, and what stands at its end is marked.
-That is done more than once. First as its author ran it, and only the public cases are called: what
-the student will read comes from here. Then for the points, with all cases. Where other cells use
-the answer to an earlier question, the notebook is run again with the right answer in its place, so
-that a mistake costs its points once; the answer that is marked is never replaced.
+First only the public cases are called: what the student will read comes from there. Then all cases
+are called, for the points. A question that is not all right so, and comes after others, may suffer
+from a mistake in those: the notebook is run again, in a new process, with the right answers to
+earlier questions in their place, and the better of the two counts. So a mistake costs its points
+once, and what is right together is right. The answer that is marked is never replaced.
 
 No word that the student's code makes comes out of the runs for the points, where hidden inputs and
 right answers are in its reach. What does come out is which of the mistakes that the assignment
@@ -29,7 +30,7 @@ from vitcheck.cases import CHANGED, Case, Question, Verdict, changed, compare
 
 LONGEST_ANSWER = 20_000  # characters
 PASSED = "passed"
-ONLY_ALONE = "right with your own earlier answers, but not with the correct ones"
+ONLY_ONCE = "right when it was called first, but not when it was called again"
 NOT_DEFINED = "your notebook does not define {}"
 MOST_NOTED = 5  # cells that stopped
 
@@ -220,6 +221,19 @@ def by_us(package: Package) -> Iterator[Question]:
     return (question for question in package.questions if not question.manual)
 
 
+@dataclass
+class Tried:
+    """What a question's cases came to in one run: case -> right, is its name missing, the hint."""
+
+    right: dict[str, bool] = field(default_factory=dict)
+    missing: bool = False
+    hint: str = ""
+
+    def points(self, question: Question) -> float:
+        """What it earned, in the cases' own points."""
+        return sum(case.points for case in question.cases if self.right.get(case.id))
+
+
 def for_points(
     session: Session,
     package: Package,
@@ -227,29 +241,44 @@ def for_points(
     heard: Heard,
     wanted: Collection[str],
 ) -> list[QuestionResult]:
-    """The points of every question, in the order of the assignment.
-
-    So the right answers that a run needs are those of questions whose cases were called before it.
-    """
-    found: list[QuestionResult] = []
+    """The points of every question, in the order of the assignment."""
+    tried = {question.id: try_out(session, question, wanted) for question in by_us(package)}
     given: list[str] = []  # the names that stand for right answers in the present run
-    for question in package.questions:
-        if question.manual:
-            found.append(by_hand(question, answers))
+    for question in by_us(package):
+        own, names = tried[question.id], needed(question, package, answers)
+        if question.id not in wanted or not names or all_right(own, question):
             continue
-        marked = question.id in wanted
-        right: dict[str, bool] = {}
-        missing, hint = False, ""
         try:
-            if marked and (names := needed(question, package, answers)) != given:
+            if names != given:
                 given = names
                 run_with(session, package, answers, question, names)
-            missing = bool(session.missing(list(question.defines)))
-            if marked and not missing:
-                right, hint = points_of(session, question)
+            again = try_out(session, question, wanted)
         except LostError:
-            pass
-        found.append(judged(question, right, missing, heard, marked, hint))
+            continue
+        better = again.points(question) > own.points(question)
+        if better or (own.missing and not again.missing):
+            tried[question.id] = again
+    return [
+        by_hand(question, answers)
+        if question.manual
+        else judged(question, tried[question.id], heard, question.id in wanted)
+        for question in package.questions
+    ]
+
+
+def all_right(tried: Tried, question: Question) -> bool:
+    return all(tried.right.get(case.id) for case in question.cases)
+
+
+def try_out(session: Session, question: Question, wanted: Collection[str]) -> Tried:
+    """Call all cases of a question, if it is to be marked and its name is there."""
+    found = Tried()
+    try:
+        found.missing = bool(session.missing(list(question.defines)))
+        if question.id in wanted and not found.missing:
+            found.right, found.hint = points_of(session, question)
+    except LostError:
+        pass
     return found
 
 
@@ -297,27 +326,20 @@ def points_of(session: Session, question: Question) -> tuple[dict[str, bool], st
     return right, hints[0] if hints and seen else ""
 
 
-def judged(
-    question: Question,
-    right: dict[str, bool],
-    missing: bool,
-    heard: Heard,
-    marked: bool,
-    hint: str,
-) -> QuestionResult:
+def judged(question: Question, tried: Tried, heard: Heard, marked: bool) -> QuestionResult:
     """Points and words together. The words were fixed before a hidden input was in reach."""
     total = sum(case.points for case in question.cases) or 1
     cases = []
     for case in question.cases if marked else ():
-        passed, worth = right.get(case.id, False), question.points * case.points / total
+        passed, worth = tried.right.get(case.id, False), question.points * case.points / total
         message = None
         if case.public:
             message = (
                 PASSED if passed else heard.words.get(case.id, heard.words.get(question.id, ""))
             )
-            message = ONLY_ALONE if not passed and message == PASSED else message
+            message = ONLY_ONCE if not passed and message == PASSED else message
         cases.append(CaseResult(case.id, case.public, passed, worth * passed, worth, message))
-    status = "missing" if missing else "ok" if right else "failed"
+    status = "missing" if tried.missing else "ok" if tried.right else "failed"
     return QuestionResult(
         question.id,
         question.title,
@@ -326,7 +348,7 @@ def judged(
         status=status if marked else "not-marked",
         message=heard.words.get(question.id, ""),
         cases=cases,
-        hint=hint,
+        hint=tried.hint,
     )
 
 

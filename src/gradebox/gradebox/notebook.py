@@ -69,7 +69,7 @@ def read_answers(path: Path, package: Package) -> Answers:
             section = question or named(source, HEADING, package)
         if kind == "code":
             code.append(Cell(source, question))
-        if answers_in_words(kind, source, question, section, package):
+        if answers_in_words(source, question, section, package):
             texts.setdefault(section, []).append(source)
     if not texts and not any(cell.question for cell in code) and not tries(code, package):
         raise NotebookError("no-answers", "No answer to any of the questions is in this notebook.")
@@ -77,7 +77,7 @@ def read_answers(path: Path, package: Package) -> Answers:
 
 
 def answers_in_words(
-    kind: str, source: str, question: str | None, section: str | None, package: Package
+    source: str, question: str | None, section: str | None, package: Package
 ) -> bool:
     """Is this cell something that a student wrote to a question which a person marks? It is the
     question's own cell, unless nothing was written there, or any cell of the student's below it."""
@@ -87,7 +87,7 @@ def answers_in_words(
         return section in explained and not ours and bool(source.strip())
     stub = package.stubs.get(question, "").splitlines()
     written = [line for line in source.splitlines() if line.strip() and line not in stub]
-    return kind == "markdown" and question in explained and bool(written)
+    return question in explained and bool(written)
 
 
 def tries(code: list[Cell], package: Package) -> bool:

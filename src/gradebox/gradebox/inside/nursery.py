@@ -28,8 +28,9 @@ from gradebox.inside.worker import Notebook, in_words, work
 
 LENGTH = struct.Struct(">I")
 STANDARD = (0, 1, 2)
-# What many notebooks import, here once instead of in each worker.
-COMMON = ("matplotlib.pyplot",)
+# What many notebooks import, here once instead of in each worker; the last takes seconds, at the
+# first step of every optimizer.
+COMMON = ("matplotlib.pyplot", "torch._dynamo")
 
 
 class GoneError(Exception):

@@ -12,6 +12,7 @@ import re
 CELL_MAGIC_OF_PYTHON = re.compile(r"^\s*%%(time|timeit|capture|prun)\b")
 # "%pip", "!ls", "?name", "name?" and "files = !ls": notebook syntax, no Python
 MAGIC = re.compile(r"^(\s*)(?:[%!?].*|[\w.\[\]]+\?{1,2}\s*)$")
+TIMED = re.compile(r"^(\s*(?:[\w, ]+=\s*)?)%time\s+(?=\S)")  # what follows it is run
 CAPTURE = re.compile(r"^(\s*[\w, ]+=\s*)[%!].*$")
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 
@@ -36,6 +37,7 @@ def without_magics(source: str) -> str:
         if not CELL_MAGIC_OF_PYTHON.match(lines[first]):
             return ""
         lines[first] = ""
+    lines = [TIMED.sub(r"\1", line) for line in lines]
     lines = [CAPTURE.sub(r"\1None", line) for line in lines]
     return "\n".join(MAGIC.sub(r"\1pass", line) for line in lines)
 

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 
 import torch
 
+import vitcheck
 from gradebox.inside import source, wire
 from vitcheck.cases import CaseError, call_case, from_parts
 
@@ -76,6 +77,9 @@ class Pipe:
 class NoCheck:
     """In the place of the notebook's own checks: they were run at home."""
 
+    def __init__(self, *_: object) -> None:
+        pass
+
     def __call__(self, *_: object, **__: object) -> None:
         pass
 
@@ -95,13 +99,13 @@ class Notebook:
     def fresh(self) -> None:
         """Begin anew, with the given set-up only."""
         module = types.ModuleType("__main__")
-        module.__dict__.update(display=lambda *_, **__: None)
+        module.__dict__.update(display=lambda *_, **__: None, check=NoCheck())
+        vitcheck.Checker = NoCheck  # type: ignore[misc,assignment]
         module.__dict__.update(self.given)
         sys.modules["__main__"] = module
         self.names, self.cells = module.__dict__, 0
         self.held: dict = {}
         self.parts: list[tuple[type, dict]] = []
-        self.hold({"check": NoCheck()})
 
     def set_up(self, sources: list[str]) -> None:
         """The instructor's own cells: an error in them is not the student's."""
