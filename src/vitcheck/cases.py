@@ -20,9 +20,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from vitcheck.values import Other, decode, difference, encode, fresh, in_words
+from vitcheck.values import Layer, Other, decode, difference, encode, fresh, in_words
 
 __all__ = [
+    "CHANGED",
     "Assignment",
     "Case",
     "CaseError",
@@ -30,6 +31,8 @@ __all__ = [
     "Mistake",
     "Question",
     "Verdict",
+    "call_case",
+    "changed",
     "compare",
     "decode",
     "encode",
@@ -40,6 +43,7 @@ __all__ = [
 ]
 FORMAT = 1
 UNANSWERED = "not answered yet"
+CHANGED = "an input was changed in place; whoever called you still needs it"
 _JSON, _TENSORS = "cases.json", "cases.safetensors"
 
 
@@ -236,24 +240,44 @@ def run_case(namespace: Mapping[str, Any], case: Case) -> Any:
         CaseError: The name is missing or cannot be called so, the weights do not fit, or an input
             was changed in place. Whatever the answer itself raises is passed on.
     """
+    result, inputs = call_case(namespace, case)
+    if changed(case, inputs):
+        raise CaseError(CHANGED)
+    return result
+
+
+def call_case(namespace: Mapping[str, Any], case: Case) -> tuple[Any, tuple[tuple, dict]]:
+    """The same without a look at the inputs: gives the result and ``(args, kwargs)`` after the
+    call, for :func:`changed`, which may be asked in another process. What is not called, a value
+    or a stub, leaves them as they were.
+
+    Raises:
+        CaseError: The name is missing or cannot be called so, or the weights do not fit.
+    """
+    untouched = (case.args, case.kwargs)
     found = _look_up(namespace, case.make.name if case.make else case.name)
     if case.is_value:
-        return found
+        return found, untouched
     if case.make:
         found = _built(found, case.make)
         if found is None:
-            return None
+            return None, untouched
         if not hasattr(found, case.name):
             raise CaseError(f"{case.make.name} has no method {case.name}")
         found = getattr(found, case.name)
     if not callable(found):
         raise CaseError(f"{case.name} should be a function, it is {in_words(found)}")
     args, kwargs = fresh(case.args), fresh(case.kwargs)
-    result = found(*args, **kwargs)
-    inputs = [(args, case.args), (kwargs, case.kwargs)]
-    if any(_changed(now, before) for now, before in inputs):
-        raise CaseError("an input was changed in place; whoever called you still needs it")
-    return result
+    return found(*args, **kwargs), (args, kwargs)
+
+
+def changed(case: Case, inputs_after: Any) -> bool:
+    """Were the inputs changed in place? Layers are not compared.
+
+    ``inputs_after`` is what :func:`call_case` gave beside the result, or what came back from
+    ``encode`` and ``decode``; whatever else it is counts as changed.
+    """
+    return _differs(inputs_after, (case.args, case.kwargs))
 
 
 def compare(got: Any, case: Case) -> Verdict:
@@ -305,14 +329,16 @@ def _built(found: Any, make: Make) -> Any:
     return made.eval() if hasattr(made, "eval") else made
 
 
-def _changed(now: Any, before: Any) -> bool:
+def _differs(now: Any, before: Any) -> bool:
+    if isinstance(before, Layer):
+        return False
     if isinstance(before, tuple | list):
-        return len(now) != len(before) or any(map(_changed, now, before))
+        alike = isinstance(now, tuple | list) and len(now) == len(before)
+        return not alike or any(map(_differs, now, before))
     if isinstance(before, dict):
-        return set(now) != set(before) or any(_changed(now[name], before[name]) for name in before)
-    if isinstance(before, Tensor):
-        return difference(now, before, 0, 0) is not None
-    return False
+        alike = isinstance(now, dict) and set(now) == set(before)
+        return not alike or any(_differs(now[name], before[name]) for name in before)
+    return difference(now, before, 0, 0) is not None
 
 
 def _question_out(question: Question, tensors: dict[str, Tensor]) -> dict:

@@ -11,12 +11,15 @@ from torch import nn
 
 from vitcheck import Checker
 from vitcheck.cases import (
+    CHANGED,
     Assignment,
     Case,
     CaseError,
     Make,
     Mistake,
     Question,
+    call_case,
+    changed,
     compare,
     from_text,
     read_cases,
@@ -211,6 +214,49 @@ def test_a_call_gets_copies_and_may_not_change_them():
     with pytest.raises(CaseError, match="changed in place"):
         run_case({"double": lambda x: x.mul_(2)}, doubled())
     assert run_case({"double": lambda x: x.sum()}, doubled()) == 15
+
+
+def test_what_a_call_left_of_its_inputs_can_be_compared_elsewhere():
+    linear = nn.Linear(3, 2)
+    layer = Layer("torch.nn.Linear", {"in_features": 3, "out_features": 2}, linear.state_dict())
+    case = doubled(args=(X, [1, 2.5], layer), kwargs={"names": ["a"], "deep": {"t": (X, None)}})
+
+    def left(answer):
+        result, inputs = call_case({"double": answer}, case)
+        assert result == "said"
+        tensors = {}
+        return decode(encode(inputs, tensors, "left", strict=False), tensors)
+
+    assert not changed(case, left(lambda *args, **kwargs: "said"))
+    spoil = [
+        lambda x, numbers, layer, **kwargs: x.mul_(2),
+        lambda x, numbers, layer, **kwargs: numbers.append(3),
+        lambda x, numbers, layer, **kwargs: numbers.__setitem__(0, 3),
+        lambda x, numbers, layer, **kwargs: kwargs["names"].clear(),
+        lambda x, numbers, layer, **kwargs: kwargs["deep"].update(t=1),
+        lambda x, numbers, layer, **kwargs: kwargs["deep"]["t"][0].zero_(),
+    ]
+    for change in spoil:
+        assert changed(case, left(lambda *a, change=change, **k: (change(*a, **k), "said")[1]))
+
+
+ODD = [None, 3, "inputs", X, Other("a generator"), [], ((), {}), [[X], {}, {}], ((X.T,), {})]
+
+
+@pytest.mark.parametrize("inputs", [*ODD, (HUGE, HUGE), ((HUGE,), {}), ({"0": X}, [])])
+def test_whatever_is_said_to_be_left_of_the_inputs_is_compared(inputs):
+    assert changed(doubled(), inputs)
+    assert changed(doubled(kwargs={"k": 1}), inputs)
+
+
+def test_what_is_not_called_leaves_the_inputs_as_they_were():
+    value = doubled(name="count", is_value=True, args=())
+    stub = doubled(make=Make("Twice", {"width": 3}, {"w": X[0]}), name="forward")
+    for case, names in ((value, {"count": 3}), (stub, {"Twice": lambda width: nn.Module()})):
+        result, inputs = call_case(names, case)
+        assert result in (3, None)
+        assert not changed(case, inputs)
+    assert CHANGED.startswith("an input was changed in place")
 
 
 class Twice(nn.Module):
