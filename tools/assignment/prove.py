@@ -1,7 +1,8 @@
 """Draw an assignment and prove what was drawn, before anything is written.
 
 The right answer gets all points and the blank one none; each mutant fails in its question; each
-case is failed by a mutant; other right answers, and float64, pass.
+case is failed by a mutant; other right answers, and float64, pass; no hidden case has the result of
+a public one, which stands in the notebook.
 """
 
 from __future__ import annotations
@@ -175,7 +176,11 @@ class _Proof:
         for case in self.cases:
             if case.id not in caught:
                 yield f"{case.id} ({case.stage}): no mutant fails it"
-        if not any(case.public for case in self.cases):
+        public = [case for case in self.cases if case.public]
+        for case in self.cases:
+            if not case.public and any(compare(shown.want, case).ok for shown in public):
+                yield f"{case.id} ({case.stage}): a result copied out of a public case passes it"
+        if not public:
             yield f"{self.question.name} has no public case"
 
 
