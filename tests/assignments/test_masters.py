@@ -179,6 +179,13 @@ def test_a_case_that_no_mutant_fails_is_named(tmp_path):
         drawn_from(tmp_path, text)
 
 
+def test_a_mutant_that_fails_public_cases_only_is_named(tmp_path):
+    many = "- asks: 'is it {n}?'\n  code: |\n    def times(x):\n        return x * {{{{ factor }}}}"
+    text = MASTER.replace(MUTANTS, MUTANTS + "\n" + many.format(n="small") + " + (len(x) == 3)")
+    with pytest.raises(ProofError, match="q1: no hidden case fails the mutant: is it small"):
+        drawn_from(tmp_path, text)
+
+
 def test_a_hidden_case_with_the_result_of_a_public_one_is_named(tmp_path):
     text = MASTER.replace("draw.randn(3)", "torch.ones(3)").replace(LARGE, "times(torch.ones(3))")
     with pytest.raises(ProofError, match=r"q1-2 \(large\): a result copied out of a public case"):
