@@ -47,8 +47,9 @@ ATTACKS = """\
 
 The project's own tests try **{total} attacks** on the grader; `make attacks` repeats them on your
 machine and prints each one. Every attack reaches its goal with a plain grader that runs the
-notebook in its own process. The third column says how many fail as soon as the answer runs in a
-process of its own and is compared outside of it; the fourth, how many it takes the sandbox to stop.
+notebook in its own process. The column *own process* says how many fail as soon as the answer runs
+in a process of its own and is compared outside of it; the last two, how many more it takes each
+sandbox to stop. None reaches its goal in either.
 
 {rows}
 
@@ -82,7 +83,21 @@ def read(name: str) -> dict:
     return json.loads((FOLDER / f"{name}.json").read_text("utf8"))
 
 
-MADE = {"marked_class": marked_class}
+def attacks(found: dict) -> str:
+    """What was tried, by goal, and what it took to stop it."""
+    rows = []
+    for goal in found["goals"]:
+        alone = goal["stopped"]["unsafe"]
+        boxed = [str(goal["stopped"][name] - alone) for name in ("bubblewrap", "landlock")]
+        rows.append([goal["goal"], str(goal["attacks"]), str(alone), *boxed])
+    head = ["goal", "attacks", "own process", "bubblewrap", "Landlock"]
+    sources = [one["source"] for one in found["attacks"].values() if one["source"]]
+    published = ", ".join(f"{{cite}}`{source}`" for source in sorted(set(sources)))
+    words = f"{len(sources)} of them were published, against other graders: {published}."
+    return ATTACKS.format(total=found["total"], rows=table(head, rows), published=words)
+
+
+MADE = {"marked_class": marked_class, "attacks": attacks}
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ from vitbook import require
 from vitbook.classifier import TokenClassifier
 from vitbook.stems import GridNorm, NormedPatchEmbedding
 
-# Trockman and Kolter 2022, table 1; the last one is from the appendix. The weights that timm offers
+# Trockman and Kolter 2023, table 1; the last one is from the appendix. The weights that timm offers
 # for 768/32 were trained with ReLU: they load, but this model has GELU, as the paper's equations.
 CONV_MIXER_VARIANTS = {
     "1536/20": {"embed_dim": 1536, "depth": 20, "kernel_size": 9, "patch_size": 7},
@@ -32,7 +32,7 @@ class ConvMixerBlock(nn.Module):
         kernel_size: k, side of the neighbourhood in tokens; an odd number. Beyond the edge of the
             grid there are zeros.
 
-    Source: Trockman and Kolter 2022, equations 2 and 3.
+    Source: Trockman and Kolter 2023, equations 2 and 3.
     """
 
     def __init__(self, *, embed_dim: int, grid: tuple[int, int], kernel_size: int):
@@ -81,7 +81,7 @@ class ConvMixer(TokenClassifier):
     Raises:
         TypeError, ValueError: An argument is not what it has to be; the message names it.
 
-    Source: Trockman and Kolter 2022, section 2.
+    Source: Trockman and Kolter 2023, section 2.
     """
 
     def __init__(

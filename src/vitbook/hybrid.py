@@ -55,7 +55,7 @@ class Hybrid(TokenClassifier):
     Raises:
         TypeError, ValueError: An argument is not what it has to be; the message names it.
 
-    Source: parts of Dosovitskiy et al. 2021, Tolstikhin et al. 2021, Trockman and Kolter 2022; the
+    Source: parts of Dosovitskiy et al. 2021, Tolstikhin et al. 2021, Trockman and Kolter 2023; the
     convolutional stem before a ViT: Xiao et al. 2021.
     """
 

@@ -14,7 +14,7 @@ class NormedPatchEmbedding(PatchEmbedding):
     mean and variance of each channel over all tokens of the batch; in evaluation mode it takes the
     running ones, so that images in a batch do not see each other.
 
-    Source: Trockman and Kolter 2022, equation 1.
+    Source: Trockman and Kolter 2023, equation 1.
     """
 
     def __init__(

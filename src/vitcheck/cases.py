@@ -18,7 +18,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load, save
-from torch import Tensor
+from torch import Tensor, nn
 
 from vitcheck.values import Layer, Other, decode, difference, encode, fresh, in_words
 
@@ -53,11 +53,12 @@ class CaseError(Exception):
 
 @dataclass(frozen=True)
 class Make:
-    """Build the answer's class and load these weights into it."""
+    """Build the answer's class and load these weights into it; for evaluation, or for training."""
 
     name: str
     kwargs: dict
     weights: dict[str, Tensor]
+    training: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,10 @@ class Case:
     """One call and its result.
 
     ``name`` is the function, or with ``make`` the method, that is called with ``args`` and
-    ``kwargs``; with ``is_value`` it is a variable whose value is the answer.
+    ``kwargs``; with ``is_value`` it is a variable whose value is the answer. With ``make``, two
+    names are no methods but looks at what was built: ``learned_shapes()`` gives name -> shape of
+    all that is learned, so that a buffer in place of a parameter shows; ``start_values(*names)``
+    gives the values of those parameters before any weights are loaded.
     """
 
     id: str
@@ -259,9 +263,12 @@ def call_case(namespace: Mapping[str, Any], case: Case) -> tuple[Any, tuple[tupl
     if case.is_value:
         return found, untouched
     if case.make:
-        found = _built(found, case.make)
+        found = _built(found, case.make, load=case.name != "start_values")
         if found is None:
             return None, untouched
+        if case.name in LOOKS:
+            _what, look = LOOKS[case.name]
+            return look(found, *case.args), untouched
         if not hasattr(found, case.name):
             raise CaseError(f"{case.make.name} has no method {case.name}")
         found = getattr(found, case.name)
@@ -287,7 +294,8 @@ def compare(got: Any, case: Case) -> Verdict:
     """
     if is_unanswered(got):
         return Verdict(False, UNANSWERED)
-    wrong = difference(got, case.want, case.rtol, case.atol)
+    what = LOOKS[case.name][0] if case.make and case.name in LOOKS else "the result"
+    wrong = difference(got, case.want, case.rtol, case.atol, what)
     if wrong is None:
         return Verdict(True)
     for mistake in case.mistakes:
@@ -311,8 +319,9 @@ def _look_up(namespace: Mapping[str, Any], name: str) -> Any:
     return namespace[name]
 
 
-def _built(found: Any, make: Make) -> Any:
-    """The object with its weights; None from a stub, which has no parameters yet."""
+def _built(found: Any, make: Make, *, load: bool) -> Any:
+    """The object, its weights loaded or only compared in shape; None from a stub, which has no
+    parameters yet."""
     if not callable(found):
         raise CaseError(f"{make.name} should be a class, it is {in_words(found)}")
     made = found(**fresh(make.kwargs))
@@ -325,8 +334,27 @@ def _built(found: Any, make: Make) -> Any:
             return None
         if have != need:
             raise CaseError(f"{make.name} should have the parameters {need}, it has {have}")
-        made.load_state_dict(make.weights)
-    return made.eval() if hasattr(made, "eval") else made
+        if load:
+            made.load_state_dict(make.weights)
+    return made.train(make.training) if hasattr(made, "train") else made
+
+
+def _learned(made: nn.Module) -> dict[str, Tensor]:
+    return {name: value for name, value in made.named_parameters() if value.requires_grad}
+
+
+def _learned_shapes(made: nn.Module) -> dict[str, list[int]]:
+    return {name: list(value.shape) for name, value in _learned(made).items()}
+
+
+def _start_values(made: nn.Module, *names: str) -> dict[str, Tensor]:
+    return {name: value for name, value in _learned(made).items() if name in names}
+
+
+LOOKS: dict[str, tuple[str, Callable]] = {  # name -> what it gives, in words; how
+    "learned_shapes": ("the list of learned parameters", _learned_shapes),
+    "start_values": ("the list of learned parameters", _start_values),
+}
 
 
 def _differs(now: Any, before: Any) -> bool:
@@ -353,7 +381,7 @@ def _case_out(case: Case, tensors: dict[str, Tensor]) -> dict:
     data = dict(vars(case))
     make = case.make
     return data | {
-        "make": make and {"name": make.name} | {k: out(vars(make)[k], f"make.{k}") for k in _MADE},
+        "make": make and _make_out(make, out),
         "args": out(list(case.args), "args"),
         "kwargs": out(case.kwargs, "kwargs"),
         "want": out(case.want, "want"),
@@ -367,6 +395,16 @@ def _case_out(case: Case, tensors: dict[str, Tensor]) -> dict:
 _MADE = ("kwargs", "weights")
 
 
+def _make_out(make: Make, out: Callable[[Any, str], Any]) -> dict:
+    about = {"name": make.name, "training": make.training}
+    return about | {key: out(vars(make)[key], f"make.{key}") for key in _MADE}
+
+
+def _make_in(data: dict, tensors: dict[str, Tensor]) -> Make:
+    kwargs, weights = (decode(data[key], tensors) for key in _MADE)
+    return Make(data["name"], kwargs, weights, data.get("training", False))
+
+
 def _question_in(data: dict, tensors: dict[str, Tensor]) -> Question:
     cases = tuple(_case_in(case, tensors) for case in data["cases"])
     return Question(**{**data, "defines": tuple(data["defines"]), "cases": cases})
@@ -375,7 +413,7 @@ def _question_in(data: dict, tensors: dict[str, Tensor]) -> Question:
 def _case_in(data: dict, tensors: dict[str, Tensor]) -> Case:
     make = data["make"]
     parts = {
-        "make": make and Make(make["name"], *(decode(make[key], tensors) for key in _MADE)),
+        "make": make and _make_in(make, tensors),
         "args": tuple(decode(data["args"], tensors)),
         "kwargs": decode(data["kwargs"], tensors),
         "want": decode(data["want"], tensors),

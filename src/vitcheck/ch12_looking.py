@@ -3,24 +3,25 @@
 import torch
 from torch import nn
 
+from vitcheck.reading import NO, OPEN, YES, judge
 from vitcheck.trial import staged
 
-# What is said about the table of the exercise: does it follow, and what to ask who is wrong.
-READINGS = {
+# What is said about the table of the exercise: the answer, and what to ask who misses it.
+_STATEMENTS = {
     "the map does better than chance": (
-        True,
+        YES,
         "compare the lowest end of the map's interval with the highest end of chance",
     ),
-    "the map agrees with it about as well as a second occlusion": (
-        True,
-        "do the intervals of these two rows overlap?",
+    "the map agrees with it as well as a second occlusion": (
+        OPEN,
+        "both were measured on the same images. Is their difference, image by image, in the table?",
     ),
-    "the map shows more than where the strokes are": (
-        False,
-        "what does the row of the ink say, which never saw the model?",
+    "the map ranks the patches better than the ink does": (
+        NO,
+        "on which side of the map's interval does that of the ink lie, which never saw the model?",
     ),
     "the answer would change if its darkest patch were hidden": (
-        False,
+        OPEN,
         "does a correlation over all patches say anything about one of them, or about an answer?",
     ),
 }
@@ -175,12 +176,7 @@ class _TwoPatches(nn.Module):
         return torch.tanh(x @ self.weight.T / 2) * 3 + self.bias
 
 
-@staged("what follows", ok="two things follow from the table, and two do not.")
+@staged("what follows", ok="what the intervals show, what they refute, and what they leave open")
 def check_readings(trial, my_readings):
-    """my_readings() -> {statement: True where it follows, False where it does not}."""
-    answers = trial.answers(my_readings(), READINGS)
-    for statement, (follows, question) in READINGS.items():
-        trial.stage(statement)
-        answer = answers[statement]
-        trial.ask(isinstance(answer, bool), f"write True or False, not {answer!r}")
-        trial.ask(answer == follows, question)
+    """my_readings(): a dictionary from statement to "yes", "no" or "cannot say"."""
+    judge(trial, my_readings(), _STATEMENTS)

@@ -72,14 +72,20 @@ def check_stack(trial: Trial, my_stack):
     )
 
 
-@staged("my_equal", ok="as many weights; which layer costs more depends on N against D")
+@staged("my_equal", ok="as many weights; attention costs more from N = 0.73 D on")
 def check_equal(trial: Trial, my_equal):
     """my_equal(N, D): S for attention's number of weights, and attention's cost over that of S."""
-    N = 2 * trial.integer(4, 9)
-    D = N * trial.integer(3, 4)
-    S = 2 * D * D // N
+    few = 2 * trial.integer(4, 9)
+    many = 3 * trial.integer(3, 6)
+    _equal_at(trial, my_equal, few, few * trial.integer(3, 4), "few patches")
+    _equal_at(trial, my_equal, many, many // 3 * 4, "three patches for four channels")
+    _equal_at(trial, my_equal, 2 * many, many, "more patches than channels")
+
+
+def _equal_at(trial: Trial, my_equal, N: int, D: int, when: str) -> None:
+    S = 2 * D * D / N
     given = trial.pair(my_equal(N, D))
-    trial.stage("the hidden width")
+    trial.stage(f"the hidden width, {when}")
     trial.match(
         trial.number(given[0], name="S"),
         S,
@@ -96,7 +102,7 @@ def check_equal(trial: Trial, my_equal):
         tolerance=1e-9,
         name="S",
     )
-    trial.stage("multiplications")
+    trial.stage(f"multiplications, {when}")
     own, products, mixing = 4 * N * D * D, 2 * N * N * D, 2 * N * S * D
     trial.match(
         trial.number(given[1], name="the ratio"),

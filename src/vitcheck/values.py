@@ -167,8 +167,14 @@ def difference(
             return _kinds(got, f"{len(want)} values in a list or tuple", name)
         pairs = [(f"entry {i} of {name}", g, w) for i, (g, w) in enumerate(zip(got, want))]  # noqa: B905
     elif isinstance(want, dict):
-        if not isinstance(got, dict) or set(got) != set(want):
+        if not isinstance(got, dict):
             return _kinds(got, f"a dictionary with the keys {', '.join(want)}", name)
+        for words, keys in (
+            ("lacks", set(want) - set(got)),
+            ("should not have", set(got) - set(want)),
+        ):
+            if keys:
+                return f"{name} {words} {', '.join(sorted(map(str, keys)))}"[:300]
         pairs = [(f"{name}[{key!r}]", got[key], want[key]) for key in want]
     else:
         return None if got is want else _kinds(got, in_words(want), name)

@@ -60,6 +60,17 @@ def test_the_proof_has_a_line_for_every_answer(drawn):
     assert "blank" in table(drawn)
 
 
+def test_the_public_checks_name_most_mistakes(drawn):
+    named, all_of_them = 0, 0
+    for question in drawn.master.questions:
+        public = [case for case in drawn.cases[question.name].cases if case.public]
+        told = {mistake.question for case in public for mistake in case.mistakes}
+        asked = [mutant.asks for mutant in question.mutants]
+        assert len(told) >= len(asked) / 2, question.name
+        named, all_of_them = named + len(told), all_of_them + len(asked)
+    assert named >= 0.75 * all_of_them
+
+
 def test_the_same_secret_draws_the_same_and_another_secret_something_else(master_path, draws):
     public, ours = draws(0), draws(1)
     again = draw_assignment(master_path, keys(1)[1], "0.1.0")

@@ -3,6 +3,7 @@
 import io
 import math
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -279,6 +280,56 @@ def test_a_class_is_built_gets_its_weights_and_is_not_training():
     assert run_case({"Twice": lambda width: nn.Module()}, case) is None  # a stub
     with pytest.raises(CaseError, match="no method backward"):
         run_case({"Twice": Twice}, doubled(make=two, name="backward"))
+
+
+class Scaled(Twice):
+    def __init__(self, *, width, learned=True, start=0.5):
+        super().__init__(width=width)
+        value = torch.full((width,), start)
+        if learned:
+            self.scale = nn.Parameter(value)
+        else:
+            self.register_buffer("scale", value)
+
+
+def look(name, *args, **kwargs):
+    """What a look gives, after the way that results of a grader's worker take."""
+    weights = {"w": X[0], "scale": X[1]}
+    case = doubled(
+        make=Make("Scaled", {"width": 3, **kwargs}, weights), name=name, args=args, mistakes=()
+    )
+    tensors = {}
+    return case, decode(encode(run_case({"Scaled": Scaled}, case), tensors, "look"), tensors)
+
+
+def test_what_is_learned_is_told_from_a_buffer():
+    case, want = look("learned_shapes")
+    assert want == {"w": [3], "scale": [3]}
+    _, got = look("learned_shapes", learned=False)
+    verdict = compare(got, replace(case, want=want))
+    assert verdict.message == "the list of learned parameters lacks scale"
+    verdict = compare(want, replace(case, want=got))
+    assert verdict.message == "the list of learned parameters should not have scale"
+
+
+def test_values_at_the_start_are_those_before_weights_are_loaded():
+    case, want = look("start_values", "scale")
+    assert set(want) == {"scale"}
+    assert want["scale"].tolist() == [0.5] * 3
+    case = replace(case, want=want)
+    assert compare(want, case).ok
+    assert compare(look("start_values", "scale", start=0.1)[1], case).message == "twice?"
+    buffer = compare(look("start_values", "scale", learned=False)[1], case)
+    assert buffer.message == "the list of learned parameters lacks scale"
+
+
+def test_a_dropout_shows_in_training_and_comes_back_from_a_file():
+    make = Make("Twice", {"width": 3}, {"w": torch.ones(3)}, training=True)
+    [case] = from_text(to_text(assignment(doubled(make=make, name="forward"))))["q1"].cases
+    torch.manual_seed(0)
+    assert run_case({"Twice": Twice}, case).count_nonzero() < 6
+    case = replace(case, make=replace(make, training=False))
+    assert (run_case({"Twice": Twice}, case) == X).all()
 
 
 def test_missing_names_are_named_and_a_value_is_looked_up():

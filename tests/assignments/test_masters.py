@@ -47,7 +47,7 @@ import torch
 # BEGIN QUESTION
 name: q1
 title: Times
-points: 4
+points: 10
 minutes: 5
 difficulty: 1
 objective: Multiply.
@@ -84,7 +84,7 @@ times(draw.randn(3))
 ```{code-cell}
 """ # BEGIN TEST CONFIG
 name: large
-points: 3
+points: 9
 hidden: true
 """ # END TEST CONFIG
 times(draw.randn(30))
@@ -140,7 +140,7 @@ FLAWS = {
     "bad variant": ("draw.choice([3, 4])", "draw.chioce([3])", "cannot be drawn"),
     "no end": ("# END TESTS", "# THE END", "'# END TESTS' is missing"),
     "unknown raw cell": ("# MUTANTS", "# MUTATIONS", "means nothing here: '# MUTATIONS'"),
-    "points": ("points: 4", "points: 5", "is worth 5, its tests 4"),
+    "points": ("points: 10", "points: 11", "is worth 11, its tests 10"),
     "no hidden test": ("hidden: true\n", "", "no hidden test"),
     "no public test": ("points: 1\n", "points: 1\nhidden: true\n", "no public case"),
     "defines nothing": ("defines: [times]\n", "", "defines nothing"),
@@ -148,7 +148,7 @@ FLAWS = {
     "test with two calls": (LARGE, "times(1)\ntimes(2)", "not 2"),
     "test that stops": (LARGE, "times(1 / 0)", "ZeroDivisionError"),
     "solution that stops": ("def times(x):\n", "1 / 0\ndef times(x):\n", "stops"),
-    "no solution given away": ("  # SOLUTION", "", "the blank answer gets 4 of 4"),
+    "no solution given away": ("  # SOLUTION", "", "the blank answer gets 10 of 10"),
     "tame mutant": ("to: 'x * 5'", "to: 'x * {{ factor }} * 1.0'", "the mutant: is it 5?"),
     "mutant of nothing": ("change: 'x * {{ factor }}'", "change: 'y'", "0 times"),
     "wrong alternative": ("sum([x] * {{ factor }})", "x * 2", "added fails q1-1, q1-2"),
@@ -167,9 +167,28 @@ def test_a_flaw_is_named(tmp_path, flaw):
     assert words in str(found.value)
 
 
+def test_public_cases_are_worth_a_tenth_at_most_since_their_results_are_handed_out(tmp_path):
+    text = MASTER.replace("small\npoints: 1", "small\npoints: 2").replace("points: 9", "points: 8")
+    with pytest.raises(MasterError, match=r"q1: the public cases are worth 2 of 10 points"):
+        drawn_from(tmp_path, text)
+
+
 def test_a_case_that_no_mutant_fails_is_named(tmp_path):
     text = MASTER.replace("times(draw.randn(30))", "times(torch.zeros(2))")
     with pytest.raises(ProofError, match=r"q1-2 \(large\): no mutant fails it"):
+        drawn_from(tmp_path, text)
+
+
+def test_a_mutant_that_fails_public_cases_only_is_named(tmp_path):
+    many = "- asks: 'is it {n}?'\n  code: |\n    def times(x):\n        return x * {{{{ factor }}}}"
+    text = MASTER.replace(MUTANTS, MUTANTS + "\n" + many.format(n="small") + " + (len(x) == 3)")
+    with pytest.raises(ProofError, match="q1: no hidden case fails the mutant: is it small"):
+        drawn_from(tmp_path, text)
+
+
+def test_a_hidden_case_with_the_result_of_a_public_one_is_named(tmp_path):
+    text = MASTER.replace("draw.randn(3)", "torch.ones(3)").replace(LARGE, "times(torch.ones(3))")
+    with pytest.raises(ProofError, match=r"q1-2 \(large\): a result copied out of a public case"):
         drawn_from(tmp_path, text)
 
 
@@ -177,7 +196,7 @@ def test_the_proofs_of_the_course_ask_for_eight_mutants(tmp_path, capsys):
     path = tmp_path / "mine.md"
     path.write_text(MASTER)
     assert verify.main([str(path), "--draws", "0"]) == 0
-    assert "q1  0/4  mutant: is it 5?  fails q1-1 q1-2" in capsys.readouterr().out
+    assert "q1  0/10  mutant: is it 5?  fails q1-1 q1-2" in capsys.readouterr().out
     path.write_text(MASTER.replace(MUTANTS.splitlines()[-1], ""))
     assert verify.main([str(path), "--draws", "0"]) == 1
     assert "at least 8 mutants" in capsys.readouterr().err
@@ -261,9 +280,9 @@ def test_code_that_never_ends_is_stopped_and_named(place, tmp_path, capsys, monk
 
 def test_a_flawed_master_writes_nothing(tmp_path, capsys):
     path = tmp_path / "mine.md"
-    path.write_text(MASTER.replace("points: 4", "points: 5"))
+    path.write_text(MASTER.replace("points: 10", "points: 11"))
     assert main(["--master", str(path), "--out", str(tmp_path / "out")]) == 1
-    assert "worth 5" in capsys.readouterr().err
+    assert "worth 11" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

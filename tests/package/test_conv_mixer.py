@@ -99,7 +99,7 @@ def test_logits_agree_with_timms_convmixer():
         assert_close(tensor, again[name], atol=1e-4, rtol=1e-4)
 
 
-# as timm's code has them; in millions those of Trockman and Kolter 2022, table 1 and appendix
+# as timm's code has them; in millions those of Trockman and Kolter 2023, table 1 and appendix
 PUBLISHED = {"1536/20": 51.6, "768/32": 21.1, "1024/20": 24.4}
 TIMMS = {
     "1536/20": "convmixer_1536_20",

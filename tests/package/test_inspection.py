@@ -3,12 +3,15 @@
 import copy
 
 import pytest
+import timm
 import torch
 import torch.nn.functional as F
+import torchvision
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
 
+import vitbook.inspection
 from vitbook.attention import MultiHeadCrossAttention, MultiHeadSelfAttention, causal_mask
 from vitbook.inspection import (
     attention_hits,
@@ -103,6 +106,21 @@ def test_recorded_maps_equal_those_of_nn_multihead_attention():
         layer(x)
     _, expected = twin(x, x, x, average_attn_weights=False)
     assert_close(maps[""], expected)
+
+
+def test_attention_of_other_libraries_is_refused_and_the_module_says_so():
+    other = torchvision.models.VisionTransformer(
+        image_size=16, patch_size=8, num_layers=1, num_heads=2, hidden_dim=12, mlp_dim=24
+    )
+    for model in (other, nn.MultiheadAttention(12, 3), timm.create_model("test_vit")):
+        with (
+            pytest.raises(ValueError, match="no layer with a method attention_weights"),
+            record_attention(model),
+        ):
+            pass
+    said = vitbook.inspection.__doc__
+    assert "attention_weights(x, mask)" in said
+    assert "any module that" not in said
 
 
 def test_a_mask_given_by_keyword_is_recorded_as_the_layer_saw_it():

@@ -11,7 +11,14 @@ class MasterError(ValueError):
 
 @dataclass(frozen=True)
 class Test:
-    """One test cell: what it is called, what it is worth, and the call."""
+    """One test cell: what it is called, what it is worth, and the call.
+
+    Options for cases of a class: with ``training`` the object is called in training mode, so that
+    a dropout shows; weights whose names begin with a word of ``tiny`` are a thousandth of what is
+    drawn, so that what follows them is tiny and the eps of a norm shows. In the call,
+    ``.learned_shapes()`` and ``.start_values("name")`` look at what is learned, and at its values
+    before any weights are loaded (see :class:`vitcheck.cases.Case`).
+    """
 
     name: str
     points: float
@@ -20,6 +27,8 @@ class Test:
     otherwise: str = "the numbers differ"
     rtol: float = 1e-4
     atol: float = 1e-5
+    training: bool = False
+    tiny: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,8 @@ def _about(drawn: Drawn, solved: bool) -> str:
         f"{len(master.questions)} questions, {master.points:g} points, about {master.minutes} "
         f"minutes, on chapters {chapters}. Variant {drawn.cases.variant}.",
         "Run the next cell first. Write each answer into the cell that begins with the question's "
-        "number, below that line. Names and arguments stay as they are given. You may add cells.",
+        "number, below that line. Names and arguments stay as they are given, and your code leaves "
+        "its inputs as they were. You may add cells.",
     ]
     if solved:
         lines.insert(0, "**With solutions and hidden checks: not for students.**")

@@ -1,7 +1,8 @@
 """Draw an assignment and prove what was drawn, before anything is written.
 
-The right answer gets all points and the blank one none; each mutant fails in its question; each
-case is failed by a mutant; other right answers, and float64, pass.
+The right answer gets all points and the blank one none; each mutant fails a hidden case; each
+case is failed by a mutant; other right answers, and float64, pass; no hidden case has the result of
+a public one, which stands in the notebook.
 """
 
 from __future__ import annotations
@@ -162,7 +163,8 @@ class _Proof:
 
     def complaints(self) -> Iterator[str]:
         """What does not hold, a line each."""
-        caught: set[str] = set()
+        public = [case for case in self.cases if case.public]
+        shown, caught = {case.id for case in public}, set[str]()
         for row in self.rows:
             if row.who == "blank" and len(row.failed) < len(self.cases):
                 yield f"{row.question}: the blank answer gets {row.points} of {row.of}"
@@ -170,12 +172,16 @@ class _Proof:
                 caught |= set(row.failed)
                 if not row.failed:
                     yield f"{row.question}: no case fails the {row.who}"
+                elif shown.issuperset(row.failed):
+                    yield f"{row.question}: no hidden case fails the {row.who}"
             elif row.who != "blank" and row.failed:
                 yield f"{row.question}: the {row.who} fails {', '.join(row.failed)}"
         for case in self.cases:
             if case.id not in caught:
                 yield f"{case.id} ({case.stage}): no mutant fails it"
-        if not any(case.public for case in self.cases):
+            if not case.public and any(compare(other.want, case).ok for other in public):
+                yield f"{case.id} ({case.stage}): a result copied out of a public case passes it"
+        if not public:
             yield f"{self.question.name} has no public case"
 
 

@@ -19,6 +19,7 @@ from tools.assignment.draw import Draw
 from tools.assignment.master import Master, MasterError, Mutant, Question, Test
 from tools.assignment.patience import patience
 
+MOST_PUBLIC = 0.1  # of a question's points
 QUESTION_KEYS = {"name", "title", "points", "minutes", "difficulty", "objective"}
 OPTIONAL_KEYS = {"manual", "rubric", "defines"}
 PLACE = re.compile(r"\{\{(.+?)\}\}")
@@ -178,6 +179,12 @@ class _Reader:
             raise MasterError(f"{question.name} defines nothing that a test could call")
         if not any(test.hidden for test in question.tests):
             raise MasterError(f"{question.name} has no hidden test")
+        shown = sum(test.points for test in question.tests if not test.hidden)
+        if shown > MOST_PUBLIC * question.points + 1e-9:
+            raise MasterError(
+                f"{question.name}: the public cases are worth {shown:g} of {question.points:g} "
+                "points, more than a tenth; their results can be copied out of the notebook"
+            )
 
     def raw(self, mark: str, *, required: bool = False) -> dict | None:
         cell = self.cells[self.at] if self.at < len(self.cells) else None

@@ -71,7 +71,7 @@ def _call(question: Question, test: Test, names: Names, draw: Draw) -> dict:
     scope = dict(names)
     for name in question.defines:
         if callable(names.get(name)):
-            scope[name] = _recorder(name, names[name], calls, draw)
+            scope[name] = _recorder(name, names[name], calls, draw, test)
     scope["draw"] = draw
     body = ast.parse(test.code).body
     if not body or not isinstance(body[-1], ast.Expr):
@@ -82,14 +82,17 @@ def _call(question: Question, test: Test, names: Names, draw: Draw) -> dict:
     return calls[0]
 
 
-def _recorder(name: str, found: Any, calls: list[dict], draw: Draw) -> Callable:
+def _recorder(name: str, found: Any, calls: list[dict], draw: Draw, test: Test) -> Callable:
     if not isinstance(found, type):
         return lambda *args, **kwargs: calls.append({"name": name, "args": args, "kwargs": kwargs})
 
     def build(**kwargs: Any) -> _Made:
         made = found(**fresh(kwargs))
         weights = draw.weights(made) if hasattr(made, "state_dict") else {}
-        return _Made(Make(name, kwargs, weights), calls)
+        for weight in weights:
+            if weight.startswith(tuple(test.tiny)):
+                weights[weight] = weights[weight] / 1000
+        return _Made(Make(name, kwargs, weights, test.training), calls)
 
     return build
 

@@ -11,7 +11,7 @@ from tools.pages.inline import TOKEN
 
 from .source import Book, Chapter, Finding, Item
 
-ALLOWED_DIRECTIVES = set(DIRECTIVES) | GATES | {"api"}  # which stands on a page without cells
+ALLOWED_DIRECTIVES = set(DIRECTIVES) | GATES | {"api", "include"}  # on pages without cells
 ALLOWED_ROLES = {"glue:text", "cite", "cite:p", "cite:t", "ref", "numref", "eq", "doc"}
 ALLOWED_ROLES |= {"chapter", "in-depth", "minutes", "math", "sub", "sup"}
 

@@ -1,7 +1,8 @@
 """Read a model: where does each token look?
 
-Recording works with any module that has attention layers; everything else is a pure function of
-the stacked maps (L, B, h, N, N).
+Recording works with modules whose layers have a method ``attention_weights(x, mask)``, as this
+package's do. Models of other libraries (timm, torchvision) have none and are refused with a
+``ValueError``. Everything else is a pure function of the stacked maps (L, B, h, N, N).
 """
 
 from vitbook.inspection.maps import (

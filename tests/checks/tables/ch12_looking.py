@@ -3,7 +3,7 @@
 import torch
 from case import Case
 
-from vitcheck.ch12_looking import READINGS, check_reach, check_readings, check_sink, check_together
+from vitcheck.ch12_looking import check_reach, check_readings, check_sink, check_together
 
 
 def reach(weights, columns, P, *, norm=2, side=None, swap=False):
@@ -87,8 +87,13 @@ def one_missing(model, images, first, second, P):
     return (one - both).gather(1, answer)[:, 0]
 
 
-FOLLOWS = {statement: follows for statement, (follows, _) in READINGS.items()}
-FIRST, SECOND, THIRD, FOURTH = READINGS
+FOLLOWS = {
+    "the map does better than chance": "yes",
+    "the map agrees with it as well as a second occlusion": "cannot say",
+    "the map ranks the patches better than the ink does": "no",
+    "the answer would change if its darkest patch were hidden": "cannot say",
+}
+FIRST, SECOND, THIRD, FOURTH = FOLLOWS
 
 CASES = [
     Case(
@@ -141,11 +146,13 @@ CASES = [
         check_readings,
         right=lambda: dict(FOLLOWS),
         mistakes={
-            "no interval": (lambda: FOLLOWS | {FIRST: False}, "lowest end"),
-            "no second test": (lambda: FOLLOWS | {SECOND: False}, "rows overlap"),
-            "no control": (lambda: FOLLOWS | {THIRD: True}, "never saw the model"),
-            "too much": (lambda: FOLLOWS | {FOURTH: True}, "about one of them"),
-            "words": (lambda: FOLLOWS | {FIRST: "yes"}, "True or False"),
+            "no interval": (lambda: FOLLOWS | {FIRST: "no"}, "lowest end"),
+            "overlap taken for equality": (lambda: FOLLOWS | {SECOND: "yes"}, "image by image"),
+            "overlap taken for a difference": (lambda: FOLLOWS | {SECOND: "no"}, "image by image"),
+            "no control": (lambda: FOLLOWS | {THIRD: "cannot say"}, "never saw the model"),
+            "too much": (lambda: FOLLOWS | {FOURTH: "yes"}, "about one of them"),
+            "refuted too much": (lambda: FOLLOWS | {FOURTH: "no"}, "about one of them"),
+            "truth values": (lambda: FOLLOWS | {FIRST: True}, '"yes", "no" or "cannot say"'),
             "no answers": (dict, "lost its answer"),
         },
     ),

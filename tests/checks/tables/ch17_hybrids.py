@@ -140,6 +140,14 @@ CASES = [
             "the paper's": (lambda N, D: (D / 2, 0), "whatever N"),
             "turned": (lambda N, D: (equal(N, D)[0], 1 / equal(N, D)[1]), "other way round"),
             "weights alone": (lambda N, D: (equal(N, D)[0], N / D), "without weights"),
+            "dearer only with more patches than channels": (
+                lambda N, D: (equal(N, D)[0], equal(N, D)[1] if N > D else min(1, equal(N, D)[1])),
+                "three patches for four channels",
+            ),
+            "right only for few patches": (
+                lambda N, D: (equal(N, D)[0], min(equal(N, D)[1], 1.1)),
+                "more patches than channels",
+            ),
             "one product": (
                 lambda N, D: (equal(N, D)[0], N / D + N**2 / (4 * D**2)),
                 "two such products",

@@ -1,0 +1,182 @@
+"""What a notebook is worth whose author understood nothing: copied constants, pasted solutions."""
+
+import statistics
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from tools.assignment.marks import without_marks
+from tools.assignment.record import names_after
+from vitcheck.cases import CaseError, changed, compare, run_case
+from vitcheck.values import difference
+
+FEW, MANY = 3, 12  # draws
+MOST_COPIED = 0.1  # of the automatic points, for the results that the public checks hold
+MOST_PASTED = 0.25  # of the automatic points, for another variant's solutions
+
+
+def same(case, args, kwargs):
+    """Are these the case's inputs? Layers are not compared."""
+    return not changed(case, (args, kwargs))
+
+
+def like(want, fill):
+    """A result of the shape of `want`, filled by `fill`."""
+    if isinstance(want, torch.Tensor):
+        return fill(want)
+    if isinstance(want, list | tuple):
+        return [like(item, fill) for item in want]
+    if isinstance(want, dict):
+        return {name: like(item, fill) for name, item in want.items()}
+    return fill(torch.tensor(0.0)).item() if isinstance(want, int | float) else ""
+
+
+def diagonal(x):
+    return torch.eye(x.shape[-1]).expand(*x.shape[:-2], -1, -1) if is_square(x) else x * 0
+
+
+def is_square(x):
+    return x.ndim > 1 and x.shape[-1] == x.shape[-2]
+
+
+def lower(x):
+    return torch.ones_like(x).tril() if x.ndim > 1 else x * 0 + 1
+
+
+FILLS = {
+    "zeros": lambda x: torch.zeros_like(x),
+    "ones": lambda x: torch.ones_like(x),
+    "the diagonal": lambda x: diagonal(x).to(x.dtype),
+    "what is not after it": lower,
+    "equal shares": lambda x: (
+        torch.full_like(x, 1 / x.shape[-1]) if x.ndim and x.is_floating_point() else x * 0 + 2
+    ),
+    "in order": lambda x: torch.arange(x.numel()).view(x.shape).to(x.dtype),
+}
+
+
+def copied_names(question, fill):
+    """Answers made of what the public checks hold, and for other inputs of a guess.
+
+    The guess even knows the shape of the right result, which a real one would have to work out.
+    """
+    public = [case for case in question.cases if case.public]
+
+    def answer(*args, **kwargs):
+        for case in public:
+            if same(case, args, kwargs):
+                return case.want
+        hidden = answer.asked
+        alike = [c.want for c in public if not shapes_differ(c.want, hidden.want)]
+        return alike[0] if fill is None and alike else like(hidden.want, fill or torch.zeros_like)
+
+    class Copied(nn.Module):
+        """Has the weights of the public cases, under the names that the question gives."""
+
+        forward = staticmethod(answer)
+
+        def __init__(self, **kwargs):
+            super().__init__()
+            made = [case.make for case in public]
+            self.copied = [
+                make.weights
+                for make, case in zip(made, public, strict=True)
+                if same(replace(case, args=(), kwargs=make.kwargs), (), kwargs)
+            ] or [made[0].weights]
+
+        def state_dict(self):
+            return self.copied[0]
+
+        def load_state_dict(self, weights):
+            pass
+
+    names = {case.make.name if case.make else case.name for case in question.cases}
+    is_class = any(case.make for case in question.cases)
+    return dict.fromkeys(names, Copied if is_class else answer), answer
+
+
+def shapes_differ(one, other):
+    return difference(one, other, 1e9, 1e9) not in (None, "")
+
+
+def copied_points(question):
+    """What the copied results gain together with the best of the guesses."""
+    found = []
+    for fill in [None, *FILLS.values()]:
+        names, answer = copied_names(question, fill)
+        worth = 0
+        for case in question.cases:
+            answer.asked = case
+            with suppress(CaseError):
+                worth += case.points * compare(run_case(names, case), case).ok
+        found.append(worth)
+    return max(found)
+
+
+def automatic(drawn):
+    return [question for question in drawn.cases.questions if not question.manual]
+
+
+def check_copies(drawn):
+    questions = automatic(drawn)
+    gained = {question.id: copied_points(question) for question in questions}
+    assert all(gained.values())  # the copies do work
+    assert sum(gained.values()) <= MOST_COPIED * sum(q.points for q in questions), gained
+
+
+def test_results_copied_out_of_the_public_checks_are_worth_a_tenth_at_most(draws):
+    check_copies(draws(0))
+    check_copies(draws(1))
+
+
+@pytest.mark.deep
+def test_copied_results_are_worth_a_tenth_at_most_in_many_draws(draws):
+    for number in range(2, MANY):
+        check_copies(draws(number))
+
+
+def pasted_points(drawn, other):
+    """Question -> points that the solution of `other` gets, after the right answers of `drawn`."""
+    points, before = {}, list(drawn.master.setup)
+    for ours, theirs in zip(drawn.master.questions, other.master.questions, strict=True):
+        if ours.manual:
+            continue
+        names = names_after(*before, without_marks(theirs.solution))
+        points[ours.name] = sum(
+            case.points * passes(names, case) for case in drawn.cases[ours.name].cases
+        )
+        before.append(without_marks(ours.solution))
+    return points
+
+
+def passes(names, case):
+    torch.manual_seed(0)
+    try:
+        return compare(run_case(names, case), case).ok
+    except Exception:  # whatever a solution of another variant stops with
+        return False
+
+
+def check_pasted(draws, how_many):
+    """The mean share that is left is small, and no question is the same in all draws."""
+    shares, whole = [], Counter()
+    for number in range(1, 1 + how_many):
+        ours = draws(number)
+        points = pasted_points(ours, draws(0))
+        shares.append(sum(points.values()) / sum(q.points for q in automatic(ours)))
+        whole.update(name for name, worth in points.items() if worth == ours.cases[name].points)
+    assert statistics.mean(shares) <= MOST_PASTED, shares
+    assert max(whole.values(), default=0) < how_many, whole
+
+
+def test_the_public_solution_gets_few_points_in_another_variant(draws):
+    check_pasted(draws, FEW)
+
+
+@pytest.mark.deep
+def test_the_public_solution_gets_few_points_in_many_variants(draws):
+    check_pasted(draws, MANY)
