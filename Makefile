@@ -92,7 +92,8 @@ marked-class: browser sandbox ## what the instructors' guide shows: mark 300 inv
 	@$(PY) -m tools.marked_class $(ARGS)
 
 attacks: sandbox ## try every attack on the grader, with and without its sandboxes, and record it
-	@ATTACKS_JSON=book/classroom/attacks.json $(PYTEST) -s tests/gradebox/test_attacks.py
+	@VITBOOK_REQUIRE_SANDBOX=1 ATTACKS_JSON=book/classroom/attacks.json $(PY) -m pytest -q -s tests/gradebox/test_attacks.py
+	@$(PY) -m tools.guide
 
 release: install ## version, change log, commit and tag, on this machine only: make release VERSION=0.2.0
 	@$(PY) -m tools.release $(VERSION)

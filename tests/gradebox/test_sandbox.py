@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from gradebox.process import LostError
+from gradebox.process import BrokenError, LostError
 from gradebox.sandbox import Limits, NoSandboxError, Sandbox, find_sandbox
 from gradebox.session import Session
 
@@ -314,3 +314,13 @@ def test_a_project_below_tmp_is_seen(bubblewrap, monkeypatch):
         command = sandboxes.bubblewrap([os.path.realpath(sys.executable), "-I", str(lesson)])
         told = subprocess.run(command, capture_output=True, text=True)
     assert told.stdout == "seen\n", told.stderr
+
+
+def test_when_the_sandbox_itself_ends_every_submission_in_it_hears_so(bubblewrap):
+    sessions = [Session(bubblewrap, Limits(), []) for _ in range(2)]
+    for session in sessions:
+        session.fresh()
+    sessions[0].worker.nursery.close()  # as the first that notices does
+    for session in sessions:
+        with pytest.raises(BrokenError, match="the sandbox ended"):
+            session.fresh()

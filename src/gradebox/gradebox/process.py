@@ -87,6 +87,8 @@ class Nursery:
         self.errors.close()
 
     def last_words(self) -> str:
+        if self.errors.closed:  # another thread has said so
+            return "without a word"
         self.errors.seek(0)
         said = self.errors.read(100_000).decode(errors="replace").strip()
         return said.splitlines()[-1][:300] if said else "without a word"
