@@ -169,3 +169,9 @@ def test_what_the_notebook_does_not_say_is_noted(read):
 def test_the_texts_of_explain_questions_are_kept(read):
     contents = with_cells([*answers(), cell(EXPLAIN, "q4", "markdown")])
     assert read(contents).texts == {"q4": EXPLAIN}
+
+
+def test_a_cell_that_is_left_out_is_noted(read):
+    long = cell("# " + "x" * 200_000)
+    (note,) = read(with_cells([long, *answers()])).notes
+    assert "more than 200,000 characters" in note

@@ -62,6 +62,9 @@ def read_answers(path: Path, package: Package) -> Answers:
     texts: dict[str, list[str]] = {}
     section = None  # the question whose part of the notebook this is
     for kind, source, metadata in cells_of(notebook):
+        if len(source) > MOST_SOURCE:
+            notes.append(f"a cell of more than {MOST_SOURCE:,} characters was left out")
+            continue
         first = FIRST_OF_TEXT if kind == "markdown" else FIRST_OF_CODE
         question = question_of(source, metadata, package, first)
         heading = kind == "markdown" and source.lstrip().startswith("#")
@@ -148,7 +151,7 @@ def cells_of(notebook: dict) -> list[tuple[str, str, dict]]:
         source = cell.get("source", cell.get("input", ""))
         if isinstance(source, list) and all(isinstance(line, str) for line in source):
             source = "".join(source)
-        if isinstance(source, str) and len(source) <= MOST_SOURCE:
+        if isinstance(source, str):
             found.append((cell.get("cell_type"), source, as_dict(cell.get("metadata"))))
     return found
 
