@@ -14,8 +14,8 @@ FOLDER = Path(__file__).resolve().parents[1] / "book" / "classroom"
 CLASS = """\
 % Made by python -m tools.guide from marked_class.json: run make marked-class instead of editing.
 
-**Measured** on {date}: {notebooks} invented students handed in assignment 1. On {machine}, with
-`--jobs {jobs}` and PyTorch {torch}, all were marked in **{minutes:g} minutes**:
+**Measured** on {date}: {notebooks} invented students handed in assignment 1. On {machine},
+with `--jobs {jobs}` and PyTorch {torch}, all were marked in **{minutes:g} minutes**:
 {median_seconds:g} s for the median notebook, {longest_seconds:g} s for the slowest, {memory_mb} MB
 in the largest process. What they handed in, and of the first of each kind some columns of
 `grades.csv`:
