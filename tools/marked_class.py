@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from PIL import Image, ImageOps
 from playwright.sync_api import sync_playwright
 
 from tools import guide
@@ -177,13 +178,14 @@ def excerpt(grades: Path) -> list[dict[str, str]]:
 
 
 def picture(page: Path, path: Path) -> None:
-    """A student's page, as a browser shows it."""
+    """A student's page, as a browser shows it, with a frame."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
         view = browser.new_page(viewport={"width": 640, "height": 800}, device_scale_factor=1.5)
         view.goto(page.resolve().as_uri())
         view.screenshot(path=path)
         browser.close()
+    ImageOps.expand(Image.open(path), border=2, fill="#8a8f98").save(path, optimize=True)
 
 
 def main() -> int:
