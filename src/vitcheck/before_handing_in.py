@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 CELL_SECONDS = 10  # that a cell has when a notebook is marked
+RUN_SECONDS = 60  # that all cells have together
 # Packages that are there wherever notebooks are marked: those that the course's own package needs.
 THERE = {"vitbook", "vitcheck", "torch", "torchvision", "numpy", "matplotlib", "einops", "sklearn"}
 THERE |= {"scipy", "PIL", "safetensors", "tqdm", *sys.stdlib_module_names}
@@ -27,15 +28,15 @@ class Clock:
 
     def __init__(self, shell: Any) -> None:
         self.seconds: dict[int, float] = {}
-        self._shell, self._began = shell, time.monotonic()
+        self._began = time.monotonic()
         shell.events.register("pre_run_cell", self._begin)
         shell.events.register("post_run_cell", self._end)
 
     def _begin(self, *_: Any) -> None:
         self._began = time.monotonic()
 
-    def _end(self, *_: Any) -> None:
-        self.seconds[self._shell.execution_count] = time.monotonic() - self._began
+    def _end(self, result: Any) -> None:
+        self.seconds[result.execution_count] = time.monotonic() - self._began
 
 
 def warnings(cells: Iterable[str], seconds: dict[int, float]) -> list[str]:
@@ -55,6 +56,9 @@ def warnings(cells: Iterable[str], seconds: dict[int, float]) -> list[str]:
         if seconds.get(number, 0) > CELL_SECONDS:
             first = source.strip().splitlines()[0][:50]
             found.append(f"  {first} ...  (the cell took {seconds[number]:.0f} s)")
+    whole = sum(min(taken, CELL_SECONDS) for taken in seconds.values())
+    if whole > RUN_SECONDS:
+        found.append(f"  the last cells  (all took {whole:.0f} s, and have {RUN_SECONDS})")
     return list(dict.fromkeys(found))
 
 

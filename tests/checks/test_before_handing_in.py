@@ -9,7 +9,7 @@ import pytest
 from gradebox.sandbox import Limits
 from nbclient import NotebookClient
 
-from vitcheck.before_handing_in import CELL_SECONDS, THERE, Clock, warnings
+from vitcheck.before_handing_in import CELL_SECONDS, RUN_SECONDS, THERE, warnings
 
 PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 IMPORTED_AS = {"scikit-learn": "sklearn", "pillow": "PIL"}
@@ -54,8 +54,15 @@ def test_a_cell_that_takes_too_long_is_named():
     assert "train() ...  (the cell took 31 s)" in line
 
 
+def test_many_cells_that_take_too_long_together_are_named():
+    assert warnings([], dict.fromkeys(range(6), 9.0)) == []
+    assert warnings([], dict.fromkeys(range(7), 9.0)) == [
+        "  the last cells  (all took 63 s, and have 60)"
+    ]
+
+
 def test_the_seconds_are_those_of_the_grader():
-    assert Limits().cell_s == CELL_SECONDS
+    assert (Limits().cell_s, Limits().run_s) == (CELL_SECONDS, RUN_SECONDS)
 
 
 def test_what_the_package_needs_is_there():
@@ -83,17 +90,11 @@ def test_a_running_notebook_says_it_after_the_questions():
     assert said.splitlines()[-1] == "  !true  (a command of the machine)"
 
 
-class Shell:
-    def __init__(self):
-        self.execution_count, self.events, self.heard = 4, self, {}
-
-    def register(self, name, function):
-        self.heard[name] = function
-
-
-def test_the_clock_notes_each_cell():
-    shell = Shell()
-    clock = Clock(shell)
-    shell.heard["pre_run_cell"](None)
-    shell.heard["post_run_cell"](None)
-    assert 0 <= clock.seconds[4] < 60
+def test_in_a_running_notebook_the_cell_that_took_long_is_the_one_that_is_named():
+    hasty = "import vitcheck.before_handing_in as b\nb.CELL_SECONDS = 0.5"
+    slow = "import time\ntime.sleep(0.8)  # train\nanswer = 3"
+    sources = [NOTEBOOK, hasty, "first = 1", slow, "last = 1", "check.all()"]
+    notebook = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, sources)))
+    NotebookClient(notebook, timeout=120).execute()
+    said = notebook.cells[-1].outputs[0].text.splitlines()
+    assert said[-1] == "  import time ...  (the cell took 1 s)"
