@@ -44,6 +44,7 @@ __all__ = [
 FORMAT = 1
 UNANSWERED = "not answered yet"
 CHANGED = "an input was changed in place; whoever called you still needs it"
+START_VALUES = "start_values"
 _JSON, _TENSORS = "cases.json", "cases.safetensors"
 
 
@@ -74,10 +75,9 @@ class Case:
     """One call and its result.
 
     ``name`` is the function, or with ``make`` the method, that is called with ``args`` and
-    ``kwargs``; with ``is_value`` it is a variable whose value is the answer. With ``make``, two
-    names are no methods but looks at what was built: ``learned_shapes()`` gives name -> shape of
-    all that is learned, so that a buffer in place of a parameter shows; ``start_values(*names)``
-    gives the values of those parameters before any weights are loaded.
+    ``kwargs``; with ``is_value`` it is a variable whose value is the answer. With ``make``,
+    ``start_values(*names)`` is no method: it gives the values of those parameters before any
+    weights are loaded. A buffer in the place of a parameter is missing there.
     """
 
     id: str
@@ -263,12 +263,11 @@ def call_case(namespace: Mapping[str, Any], case: Case) -> tuple[Any, tuple[tupl
     if case.is_value:
         return found, untouched
     if case.make:
-        found = _built(found, case.make, load=case.name != "start_values")
+        found = _built(found, case.make, load=case.name != START_VALUES)
         if found is None:
             return None, untouched
-        if case.name in LOOKS:
-            _what, look = LOOKS[case.name]
-            return look(found, *case.args), untouched
+        if case.name == START_VALUES:
+            return _start_values(found, *case.args), untouched
         if not hasattr(found, case.name):
             raise CaseError(f"{case.make.name} has no method {case.name}")
         found = getattr(found, case.name)
@@ -294,7 +293,8 @@ def compare(got: Any, case: Case) -> Verdict:
     """
     if is_unanswered(got):
         return Verdict(False, UNANSWERED)
-    what = LOOKS[case.name][0] if case.make and case.name in LOOKS else "the result"
+    looks = case.make is not None and case.name == START_VALUES
+    what = "the list of learned parameters" if looks else "the result"
     wrong = difference(got, case.want, case.rtol, case.atol, what)
     if wrong is None:
         return Verdict(True)
@@ -339,22 +339,9 @@ def _built(found: Any, make: Make, *, load: bool) -> Any:
     return made.train(make.training) if hasattr(made, "train") else made
 
 
-def _learned(made: nn.Module) -> dict[str, Tensor]:
-    return {name: value for name, value in made.named_parameters() if value.requires_grad}
-
-
-def _learned_shapes(made: nn.Module) -> dict[str, list[int]]:
-    return {name: list(value.shape) for name, value in _learned(made).items()}
-
-
 def _start_values(made: nn.Module, *names: str) -> dict[str, Tensor]:
-    return {name: value for name, value in _learned(made).items() if name in names}
-
-
-LOOKS: dict[str, tuple[str, Callable]] = {  # name -> what it gives, in words; how
-    "learned_shapes": ("the list of learned parameters", _learned_shapes),
-    "start_values": ("the list of learned parameters", _start_values),
-}
+    learned = {name: value for name, value in made.named_parameters() if value.requires_grad}
+    return {name: value for name, value in learned.items() if name in names}
 
 
 def _differs(now: Any, before: Any) -> bool:

@@ -16,8 +16,8 @@ class Test:
     Options for cases of a class: with ``training`` the object is called in training mode, so that
     a dropout shows; weights whose names begin with a word of ``tiny`` are a thousandth of what is
     drawn, so that what follows them is tiny and the eps of a norm shows. In the call,
-    ``.learned_shapes()`` and ``.start_values("name")`` look at what is learned, and at its values
-    before any weights are loaded (see :class:`vitcheck.cases.Case`).
+    ``.start_values("name")`` gives what a parameter holds before any weights are loaded (see
+    :class:`vitcheck.cases.Case`).
     """
 
     name: str
