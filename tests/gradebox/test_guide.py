@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from classroom import make_package
+from gradebox.reading import MOST_BYTES
+from gradebox.sandbox import THREADS, Limits
 
 from gradebox import cli
 from tools import guide
@@ -63,6 +65,19 @@ def test_every_command_of_the_guide_has_only_options_that_there_are(tmp_path):
     known = {name for action in cli.parser()._actions for name in action.option_strings}
     assert {"--roster", "--late", "--keep", "--question", "--shard", "--unsafe"} <= options
     assert options - known == {"--new-key", "--list", "--find"}  # of two tools
+
+
+def test_the_limits_in_the_guide_are_those_of_the_grader():
+    limits = Limits()
+    times = f"{limits.call_s:g} s for a call, {limits.cell_s:g} s for a cell, {limits.run_s:g} s"
+    assert times in GUIDE
+    assert f"* - {limits.total_s / 60:g} minutes in all" in GUIDE
+    memory = (
+        f"{limits.memory_mb / 1024:g} GB of memory beyond what torch takes, and {THREADS} threads"
+    )
+    assert memory in GUIDE
+    assert f"* - {MOST_BYTES / 1e6:g} MB for the file" in GUIDE
+    assert guide.read("marked_class")["memory_mb"] < 512  # "less than half a gigabyte"
 
 
 def test_every_target_of_make_in_the_guide_is_there():
