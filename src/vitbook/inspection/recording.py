@@ -6,7 +6,7 @@ very inputs its layers saw.
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fnmatch import fnmatchcase
 
@@ -78,49 +78,64 @@ def attention_maps(
         ValueError: Not all layers that attend gave a map of all tokens with the same shape. The
             layers are named, and what would help.
     """
+    watch = watch_images(model, images)
+    return torch.stack(list(stacked(model, watch, images, layers).values()))  # (L, B, h, N, N)
+
+
+def watch_images(model: nn.Module, images: Tensor) -> Watch:
+    """Run the model once, and see where it attends."""
     if not isinstance(images, Tensor):
         raise TypeError(f"images must be a torch.Tensor, got {type(images).__name__}")
     require.module("model", model)
     model = getattr(model, "_orig_mod", model)  # what was compiled
     watch = Watch(model)
-    with torch.no_grad(), _uncompiled(), watch:
-        training = [module for module in model.modules() if module.training]
-        model.eval()
-        try:
-            model(images)
-        finally:
-            for module in training:
-                module.training = True
+    with torch.no_grad(), evaluated(model), _uncompiled(), watch:
+        model(images)
     watch.close()
     _require_some(model, watch)
+    return watch
+
+
+@contextmanager
+def evaluated(model: nn.Module) -> Iterator[None]:
+    """In evaluation mode; afterwards each module is in the mode it was in before."""
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+def stacked(
+    model: nn.Module, watch: Watch, images: Tensor, layers: str | Sequence[str] | None
+) -> dict[str, Tensor]:
+    """The maps of the layers that were asked for, if they can be stacked."""
     wanted = ["*"] if layers is None else [layers] if isinstance(layers, str) else list(layers)
-    names = [
-        name
-        for name in {**watch.maps, **watch.doubts}
-        if any(fnmatchcase(name, pattern) for pattern in wanted)
-    ]
+    seen = {**watch.maps, **watch.doubts}
+    names = [name for name in seen if any(fnmatchcase(name, pattern) for pattern in wanted)]
     if not names:
-        raise ValueError(f"layers must match some of {_list(list(watch.maps))}; got {layers!r}")
-    doubts = {
-        name: why
-        for name in names
-        if (why := watch.doubts.get(name) or _misfit(watch.maps[name], images))
-    }
+        raise ValueError(f"layers must match some of {_list(list(seen))}; got {layers!r}")
+    doubts: dict[str, str] = {}
     kinds: dict[tuple[int, ...], list[str]] = {}  # shape -> the layers that have it
     for name in names:
-        if name not in doubts:
+        why = watch.doubts.get(name) or _misfit(watch.maps[name], images)
+        if why:
+            doubts[name] = why
+        else:
             kinds.setdefault(tuple(watch.maps[name].shape), []).append(name)
-    if doubts or len(kinds) > 1:
-        said = [_doubts(doubts)] if doubts else []
-        if len(kinds) > 1:
-            shapes = "; ".join(f"{shape} of {_list(names)}" for shape, names in kinds.items())
-            said.append(f"maps of different shapes: {shapes}")
+    said = [_doubts(doubts)] if doubts else []
+    if len(kinds) > 1:
+        shapes = "; ".join(f"{shape} of {_list(names)}" for shape, names in kinds.items())
+        said.append(f"maps of different shapes: {shapes}")
+    if said:
         raise ValueError(
             f"model ({type(model).__name__}) has attention that cannot be stacked: "
             f"{'; '.join(said)}. record_attention(model) gives what was seen by name"
-            f"{_choice(kinds, watch)}"
+            f"{_choice(kinds, seen)}"
         )
-    return torch.stack([watch.maps[name] for name in names])  # (L, B, h, N, N)
+    return {name: watch.maps[name] for name in names}
 
 
 def _misfit(weights: Tensor, images: Tensor) -> str:
@@ -137,14 +152,14 @@ def _misfit(weights: Tensor, images: Tensor) -> str:
     return ""
 
 
-def _choice(kinds: dict[tuple[int, ...], list[str]], watch: Watch) -> str:
+def _choice(kinds: dict[tuple[int, ...], list[str]], seen: Iterable[str]) -> str:
     """The layers that could be stacked, as a pattern, where there is one that fits."""
     names = max(kinds.values(), key=len, default=[])
     parts = [name.split(".") for name in names]
     if not names or len({len(split) for split in parts}) > 1:
         return ""
     pattern = ".".join(p[0] if len(set(p)) == 1 else "*" for p in zip(*parts, strict=True))
-    if [n for n in {**watch.maps, **watch.doubts} if fnmatchcase(n, pattern)] != names:
+    if [name for name in seen if fnmatchcase(name, pattern)] != names:
         return ""
     return f", and attention_maps(model, images, layers={pattern!r}) stacks {_list(names)}"
 

@@ -29,7 +29,7 @@ RESHAPES = {T.view, T.reshape, torch.reshape, T.unsqueeze, T.squeeze, T.flatten,
 CHANGES = re.compile(r"[^_]_$|^__i|^__setitem__$")  # names of functions that work in place
 # These have kernels of their own, which they leave while a mode watches.
 NATIVE = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
-ATTENDS = re.compile(r"att(entio)?n|mh[sc]?a|multi_?head", re.IGNORECASE)
+ATTENDS = re.compile(r"(?i:att(entio)?n|mh[sc]?a|multi_?head)|[A-Z][SL]A$")  # names of classes
 
 
 @dataclass
@@ -38,6 +38,7 @@ class Softmax:
 
     weights: Tensor
     passed: Tensor  # the tensor in which the model has them now
+    turned: Tensor | None = None  # with queries and keys swapped, for values @ weights.mT
 
 
 @dataclass
@@ -49,7 +50,7 @@ class Call:
     own: bool  # it says its weights itself
     seen: list[tuple[str, Tensor | None]] = field(default_factory=list)  # labels, values
     softmaxes: list[Softmax] = field(default_factory=list)
-    other_axis: bool = False
+    other_axes: list[int] = field(default_factory=list)  # lengths of what other softmaxes add up
 
 
 class Watch(TorchFunctionMode):
@@ -156,7 +157,7 @@ class Watch(TorchFunctionMode):
             if axis in (-1, out.ndim - 1):
                 self._layer().softmaxes.append(Softmax(out.detach().clone(), out))
             else:
-                self._layer().other_axis = True
+                self._layer().other_axes.append(out.shape[0 if axis is None else axis])
         elif args:
             for call in self._calls:
                 for softmax in list(call.softmaxes):
@@ -164,24 +165,30 @@ class Watch(TorchFunctionMode):
 
     def _follow(self, call: Call, softmax: Softmax, func: Any, args: tuple, out: Any) -> None:
         """Is a softmax multiplied with values as it is, or changed before?"""
-        passed = softmax.passed
+        passed, turned = softmax.passed, softmax.turned
         equation, tensors = "", args
         if func is torch.einsum:
             equation, tensors = args[0], args[1:]
             if isinstance(tensors[0], (list, tuple)):
                 tensors = tuple(tensors[0])
-        if not any(tensor is passed for tensor in tensors):
+        values = None
+        if func in PRODUCT and len(tensors) > 1 and tensors[1] is turned:
+            values = tensors[0].mT
+        elif not any(tensor is passed for tensor in tensors):
             return
-        if func in KEEPS or (func in RESHAPES and out.shape[-2:] == passed.shape[-2:]):
+        elif func in KEEPS or (func in RESHAPES and out.shape[-2:] == passed.shape[-2:]):
             softmax.passed = out
         elif (func in PRODUCT and tensors[0] is passed) or sums_over_keys(
             equation, tensors, passed
         ):
-            call.softmaxes.remove(softmax)
             values = next(tensor for tensor in tensors if tensor is not passed)
-            self._add(call, lambda: softmax.weights.view(passed.shape), values)
         elif CHANGES.search(func.__name__):
             softmax.passed = softmax.weights  # no longer what the model goes on with
+        elif is_transpose(out, passed):
+            softmax.turned = out
+        if values is not None:
+            call.softmaxes.remove(softmax)
+            self._add(call, lambda: softmax.weights.view(passed.shape), values)
 
     def _layer(self) -> Call:
         """The layer that attends: the innermost with parameters (an nn.Softmax has none)."""
@@ -207,8 +214,9 @@ class Watch(TorchFunctionMode):
     def _judge(self, call: Call, inputs: list[Any]) -> None:
         """Hold what a layer's call has shown against the tokens that it was given."""
         x = next((x for x in inputs if isinstance(x, Tensor) and x.is_floating_point()), None)
+        lengths = call.other_axes + [softmax.weights.shape[-1] for softmax in call.softmaxes]
         why = ""
-        if call.other_axis:
+        if call.other_axes:
             why = "it takes a softmax over another axis than the last"
         elif call.softmaxes:
             why = "it changes its softmax before it is multiplied with values"
@@ -216,6 +224,8 @@ class Watch(TorchFunctionMode):
             why = "it attends more than once in one call"
         if why:
             self._why[call.name] = why
+        if x is not None and tokens_of(x, len(x)) & set(lengths) and not call.seen:
+            self.doubts[call.name] = why  # whatever its class is called
         for label, values in call.seen:
             weights = self.maps[label]
             if x is not None and weights.ndim == 3:
@@ -232,6 +242,7 @@ class Watch(TorchFunctionMode):
             name
             for name, module in self.ran.items()
             if _attends(module)
+            and not any(is_part(doubt, of=name) for doubt in self.doubts)
             and not any(is_part(layer, of=name) for layer in layers)
             and not any(is_part(name, of=layer) for layer in within)
         ]
@@ -295,6 +306,13 @@ def sums_over_keys(equation: Any, tensors: tuple, weights: Tensor) -> bool:
     at = next(i for i, tensor in enumerate(tensors) if tensor is weights)
     others = [term for i, term in enumerate(terms) if i != at]
     return terms[at][-1] not in out and any(terms[at][-1] in term for term in others)
+
+
+def is_transpose(out: Any, x: Tensor) -> bool:
+    """Is it the same memory, with the last two axes swapped?"""
+    if not isinstance(out, Tensor) or out.shape != x.mT.shape or out.stride() != x.mT.stride():
+        return False
+    return out.data_ptr() == x.data_ptr()
 
 
 def is_part(name: str, of: str) -> bool:
