@@ -43,8 +43,8 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
         RuntimeError: Nothing ran inside the block, or a layer ran in two passes.
 
     Warns:
-        UserWarning: A layer attends, by the name of its class, and has no map, or a map that is
-            not one of its tokens. It is named; so the dict is never less than it seems.
+        UserWarning: A layer seems to attend and has no map, or has one that is not of its tokens.
+            It is named; so the dict is never less than it seems.
     """
     watch = Watch(require.module("model", model))
     with _uncompiled(), watch:
@@ -52,7 +52,7 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     watch.close()
     _require_some(model, watch)
     if watch.doubts:
-        warnings.warn(f"{_doubts(watch.doubts)}; the other layers' maps are right", stacklevel=3)
+        warnings.warn(f"not maps of all tokens: {_doubts(watch.doubts)}", stacklevel=3)
 
 
 def attention_maps(

@@ -48,6 +48,7 @@ class Call:
     name: str
     module: nn.Module
     own: bool  # it says its weights itself
+    x: Tensor | None = None  # what it was given
     seen: list[tuple[str, Tensor | None]] = field(default_factory=list)  # labels, values
     softmaxes: list[Softmax] = field(default_factory=list)
     other_axes: list[int] = field(default_factory=list)  # lengths of what other softmaxes add up
@@ -102,7 +103,8 @@ class Watch(TorchFunctionMode):
             return
         self._passes += not self._calls
         self.ran[name] = module
-        self._calls.append(Call(name, module, says_weights(module)))
+        x = args[0] if args and isinstance(args[0], Tensor) else None
+        self._calls.append(Call(name, module, says_weights(module), x))
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
         if id(module) not in self._names or self._away or _runs_backwards():
@@ -213,8 +215,9 @@ class Watch(TorchFunctionMode):
 
     def _judge(self, call: Call, inputs: list[Any]) -> None:
         """Hold what a layer's call has shown against the tokens that it was given."""
-        x = next((x for x in inputs if isinstance(x, Tensor) and x.is_floating_point()), None)
-        lengths = call.other_axes + [softmax.weights.shape[-1] for softmax in call.softmaxes]
+        given = [
+            x for x in inputs if isinstance(x, Tensor) and x.is_floating_point() and x.ndim > 1
+        ]
         why = ""
         if call.other_axes:
             why = "it takes a softmax over another axis than the last"
@@ -224,13 +227,17 @@ class Watch(TorchFunctionMode):
             why = "it attends more than once in one call"
         if why:
             self._why[call.name] = why
-        if x is not None and tokens_of(x, len(x)) & set(lengths) and not call.seen:
+        unread = {*call.other_axes, *(softmax.weights.shape[-1] for softmax in call.softmaxes)}
+        if given and not call.seen and tokens_of(given[:1], len(given[0])) & unread:
             self.doubts[call.name] = why  # whatever its class is called
         for label, values in call.seen:
             weights = self.maps[label]
-            if x is not None and weights.ndim == 3:
-                weights = self.maps[label] = with_heads(weights, x)
-            doubt = why or (not_of_tokens(weights, values, x) if x is not None else "")
+            if given and weights.ndim == 3:
+                weights = self.maps[label] = with_heads(weights, given[0])
+            doubt = why
+            if given and weights.ndim > 3 and not why:
+                doubt = not_of_tokens(weights, values, given, strict=bool(self._calls))
+                doubt = doubt or padded(weights, given[0], self._calls)
             if doubt:
                 self.doubts[label] = doubt
 
@@ -267,23 +274,45 @@ def says_weights(module: nn.Module) -> bool:
     return False
 
 
-def not_of_tokens(weights: Tensor, values: Tensor | None, x: Tensor) -> str:
-    """Why the rows or columns of a map are not the tokens of the layer's input x, or nothing."""
-    tokens = tokens_of(x, len(weights))
+def not_of_tokens(weights: Tensor, values: Tensor | None, given: list[Tensor], strict: bool) -> str:
+    """Why the rows or columns of a map are not the tokens that the layer was given, or nothing.
+
+    What was called from outside may be given an image, and make tokens of it itself. Then (not
+    strict) the map is in doubt only where another axis is as long as the tokens are many.
+    """
+    tokens = tokens_of(given, len(weights))
     Nq, Nk = weights.shape[-2:]
     width = values.shape[-1] if values is not None else 0
-    if not tokens & {Nq, Nk} and tokens & {width, *weights.shape[1:-2]}:
-        return f"its {Nq} x {Nk} weights are not of its {min(tokens)} tokens: channels attend"
+    if not tokens & {Nq, Nk}:
+        if tokens & {width, *weights.shape[1:-2]}:
+            return f"its {Nq} x {Nk} weights are not of its {min(tokens)} tokens: channels attend"
+        if strict:
+            return f"its {Nq} x {Nk} weights are not of its {min(tokens)} tokens"
     if values is not None and Nq == Nk == width and Nq in tokens and values.stride(-1) != 1:
         return f"{Nq} tokens and heads of width {Nq}: it is open which of the two attend"
     return ""
 
 
-def tokens_of(x: Tensor, batch: int) -> set[int]:
-    """How many tokens a layer's input may hold: (N, D), (B, N, D), (N, B, D) or an image's."""
-    if x.ndim < 4:
-        return {x.shape[1] if x.ndim == 3 and batch != x.shape[1] else x.shape[0]}
-    return {x.shape[1] * x.shape[2], x.shape[2] * x.shape[3]}
+def padded(weights: Tensor, x: Tensor, calls: list[Call]) -> str:
+    """Was the grid (B, H, W, D) of a layer cut or padded by the block round it? Or nothing."""
+    outer = next((call.x for call in calls[::-1] if call.x is not None), None)
+    if outer is None or x.ndim != 4 or outer.ndim != 4 or x.shape[-1] != outer.shape[-1]:
+        return ""
+    (H, W), (h, w) = outer.shape[1:3], x.shape[1:3]
+    if (h, w) == (H, W) or weights.shape[-2] != h * w:
+        return ""
+    return f"it attends within windows of {h} x {w}, of a grid of {H} x {W}"
+
+
+def tokens_of(given: list[Tensor], batch: int) -> set[int]:
+    """How many tokens inputs may hold: (N, D), (B, N, D), (N, B, D), a grid's or an image's."""
+    found = set()
+    for x in given:
+        if x.ndim > 3:
+            found |= {x.shape[1] * x.shape[2], x.shape[2] * x.shape[3]}
+        else:
+            found.add(x.shape[1] if x.ndim == 3 and batch != x.shape[1] else x.shape[0])
+    return found
 
 
 def with_heads(weights: Tensor, x: Tensor) -> Tensor:
