@@ -48,7 +48,8 @@ class Call:
     name: str
     module: nn.Module
     own: bool  # it says its weights itself
-    x: Tensor | None = None  # what it was given
+    native: bool  # it may take a native kernel
+    x: Tensor | None  # what it was given
     seen: list[tuple[str, Tensor | None]] = field(default_factory=list)  # labels, values
     softmaxes: list[Softmax] = field(default_factory=list)
     other_axes: list[int] = field(default_factory=list)  # lengths of what other softmaxes add up
@@ -104,7 +105,7 @@ class Watch(TorchFunctionMode):
         self._passes += not self._calls
         self.ran[name] = module
         x = args[0] if args and isinstance(args[0], Tensor) else None
-        self._calls.append(Call(name, module, says_weights(module), x))
+        self._calls.append(Call(name, module, says_weights(module), may_be_native(module), x))
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
         if id(module) not in self._names or self._away or _runs_backwards():
@@ -120,21 +121,13 @@ class Watch(TorchFunctionMode):
                     self._add(call, lambda: module.attention_weights(*args, **kwargs))  # type: ignore[operator]
             else:
                 self._judge(call, [*args, *kwargs.values()])
-            native = isinstance(module, NATIVE) and not module.training
-            if native and not any(isinstance(outer.module, NATIVE) for outer in self._calls):
-                return self._as_alone(module, args, kwargs)
+            if call.native and not any(outer.native for outer in self._calls):
+                # what it gives when no mode watches: from its native kernel, the last bit too
+                with torch._C.DisableTorchFunction():
+                    return module.forward(*args, **kwargs)
         finally:
             self._away = False
         return None
-
-    @staticmethod
-    def _as_alone(module: nn.Module, args: tuple, kwargs: dict) -> Any:
-        """What the module gives when no mode watches: from its native kernel, the last bit too."""
-        inner = [part for part in module.modules() if part is not module]
-        if any(part._forward_hooks or part._forward_pre_hooks for part in inner):
-            return None  # somebody else's hooks would see it twice; they rule the kernel out, too
-        with torch._C.DisableTorchFunction():
-            return module.forward(*args, **kwargs)
 
     # --- functions -----------------------------------------------------------------------------
 
@@ -272,6 +265,14 @@ def says_weights(module: nn.Module) -> bool:
         if "forward" in vars(kind):
             return False
     return False
+
+
+def may_be_native(module: nn.Module) -> bool:
+    """Could it take a native kernel, were it not watched? Hooks on its parts would keep it."""
+    if not isinstance(module, NATIVE) or module.training:
+        return False
+    inner = [part for part in module.modules() if part is not module]
+    return not any(part._forward_hooks or part._forward_pre_hooks for part in inner)
 
 
 def not_of_tokens(weights: Tensor, values: Tensor | None, given: list[Tensor], strict: bool) -> str:
