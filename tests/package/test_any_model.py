@@ -20,6 +20,8 @@ from torchvision.models.swin_transformer import PatchMergingV2, SwinTransformerB
 
 from tests.package.random_models import all_random
 from vitbook.inspection import attention_maps, record_attention
+from vitbook.layers.attention import scaled_dot_product_attention
+from vitbook.layers.efficient import LinearAttention, WindowAttention
 from vitbook.models.vit import VisionTransformer
 from vitbook.models.weights import from_torchvision
 
@@ -136,7 +138,7 @@ REFUSED = {
     ),
     "samvit_base_patch16_224": (
         {"img_size": SIZE} | TINY,
-        ("'blocks.0.attn', 'blocks.1.attn': images and heads share an axis", "one image at a time"),
+        ("'blocks.0.attn', 'blocks.1.attn': it attends within windows of 14 x 14, of a grid of 4",),
     ),
     "swin_tiny_patch4_window7_224": (
         {"img_size": 32, "embed_dim": 16, "depths": (1, 1), "num_heads": (2, 4), "window_size": 4},
@@ -345,3 +347,258 @@ def test_somebody_elses_hooks_run_once():
     with record_attention(model):
         assert torch.equal(model(x), plain)
     assert len(calls) == 2
+
+
+def test_hooks_inside_leave_the_other_layers_their_kernels():
+    model, x = encoder(), torch.randn(3, 7, 32).double()
+    model.layers[1].linear1.register_forward_pre_hook(lambda *_: None)
+    plain = model(x)
+    with record_attention(model):
+        assert torch.equal(model(x), plain)
+
+
+def test_a_checkpoint_that_runs_again_for_the_gradients_is_not_a_second_pass():
+    model = timm_model("vit_tiny_patch16_224", img_size=SIZE, **TINY).train()
+    model.set_grad_checkpointing()
+    with torch.enable_grad(), record_attention(model) as maps:
+        model(images()).sum().backward()
+    assert list(maps) == ["blocks.0.attn", "blocks.1.attn"]
+
+
+# --- one's own -----------------------------------------------------------------------------------
+
+Q, K, V = (torch.randn(3, 4, n, 8).double() for n in (5, 7, 7))  # (B, h, N, d)
+KEEP = torch.rand(5, 7) > 0.3
+KEEP[:, 0] = True
+CALLS = {
+    "plain": {},
+    "scale": {"scale": 0.7},
+    "boolean mask": {"attn_mask": KEEP},
+    "boolean mask for each image and head": {"attn_mask": torch.rand(3, 4, 5, 7) > 0.2},
+    "added mask": {"attn_mask": torch.randn(4, 5, 7).double()},
+    "causal": {"is_causal": True},
+    "dropout": {"dropout_p": 0.4},
+    "grouped keys": {"enable_gqa": True},
+}
+
+
+class Calls(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs, **options):
+        return self.function(*inputs, **options)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_weights_are_what_the_fused_function_does_to_the_identity(name):
+    options = CALLS[name]
+    k = K[:, :2] if name == "grouped keys" else K
+    v = torch.eye(7).double().expand(*k.shape[:2], 7, 7)  # then what comes out is the weights
+    model = Calls(F.scaled_dot_product_attention)
+    with record_attention(model) as maps:
+        model(Q, key=k, value=v, **options)
+    certain = options | ({"dropout_p": 0.0} if "dropout_p" in options else {})
+    assert_close(maps[""], F.scaled_dot_product_attention(Q, k, v, **certain))
+
+
+def test_a_query_that_may_attend_to_nothing_has_no_weights():
+    model, nothing = Calls(F.scaled_dot_product_attention), torch.ones(5, 7, dtype=torch.bool)
+    nothing[2] = False
+    for mask in (nothing, torch.zeros(5, 7).double().masked_fill(~nothing, -math.inf)):
+        with record_attention(model) as maps:
+            model(Q, K, V, attn_mask=mask)
+        assert (maps[""][:, :, 2] == 0).all()
+        assert_close(maps[""].sum(-1)[:, :, [0, 1, 3, 4]], torch.ones(3, 4, 4).double())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_worked_out_in_float32_from_the_halves(dtype):
+    model, q, k, v = Calls(F.scaled_dot_product_attention), *(t.to(dtype) for t in (Q, K, V))
+    with record_attention(model) as maps:
+        model(q, k, v)
+    scores = q.float() @ k.float().mT / math.sqrt(8)
+    assert_close(maps[""], scores.softmax(-1), rtol=0, atol=1e-6)
+
+
+def test_autocast_does_not_reach_what_is_worked_out():
+    model = Calls(F.scaled_dot_product_attention)
+    q, k, v = (t.float() for t in (Q, K, V))
+    with torch.autocast("cpu", torch.bfloat16), record_attention(model) as maps:
+        model(q, k, v)
+    assert_close(maps[""], (q @ k.mT / math.sqrt(8)).softmax(-1), rtol=0, atol=1e-6)
+
+
+def scores(q, k):
+    return q @ k.mT / math.sqrt(q.shape[-1])
+
+
+OPEN = {
+    "@": lambda q, k, v: scores(q, k).softmax(-1) @ v,
+    "matmul, dropout, types": lambda q, k, v: torch.matmul(
+        F.dropout(F.softmax(scores(q, k), dim=3).to(v.dtype), 0.5), v
+    ),
+    "the other way round": lambda q, k, v: v.mT @ nn.Softmax(-1)(scores(q, k)).transpose(-2, -1),
+    "einsum": lambda q, k, v: torch.einsum(
+        "bhij,bhjd->bihd", torch.einsum("bhid,bhjd->bhij", q, k).div(math.sqrt(8)).softmax(-1), v
+    ),
+    "this package": lambda q, k, v: scaled_dot_product_attention(q, k, v)[0],
+    "bmm": lambda q, k, v: torch.bmm(
+        torch.softmax(scores(q, k), -1).view(12, 5, 7), v.reshape(12, 7, 8)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_a_softmax_that_is_multiplied_with_values_is_a_map(name):
+    model = Calls(OPEN[name])
+    with record_attention(model) as maps:
+        model(Q, K, V)
+    assert_close(maps[""].view(3, 4, 5, 7), scores(Q, K).softmax(-1))
+
+
+def changed_in_place(q, k, v):
+    weights = scores(q, k).softmax(-1)
+    weights[..., 0] = 0
+    return weights @ v
+
+
+def mixed(q, k, v):
+    return 0.5 * (scores(q, k).softmax(-1) + 1 / 7) @ v
+
+
+def by_exponentials(q, k, v):
+    weights = scores(q, k).exp()
+    return weights / weights.sum(-1, keepdim=True) @ v
+
+
+@pytest.mark.parametrize("function", [changed_in_place, mixed, by_exponentials])
+def test_weights_that_were_changed_or_cannot_be_seen_are_no_map(function):
+    class OwnAttention(Calls):
+        pass
+
+    model = OwnAttention(function)
+    with (
+        pytest.raises(ValueError, match="none of its layers showed attention: ''"),
+        record_attention(model),
+    ):
+        model(Q, K, V)
+
+
+class Layers(nn.Module):
+    """Layers one after the other, on (B, N, D)."""
+
+    def __init__(self, *layers):
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Own(nn.Module):
+    """One head of attention by a function of one's own."""
+
+    def __init__(self, function=F.scaled_dot_product_attention, width=32):
+        super().__init__()
+        self.qkv = nn.Linear(width, 3 * width)
+        self.function = function
+
+    def forward(self, x):
+        return self.function(*self.qkv(x).chunk(3, -1))
+
+
+TOKENS = torch.randn(B, 7, 32)
+
+
+def test_what_seems_to_attend_and_cannot_be_read_is_warned_of_and_refused():
+    model = Layers(Own(), Own(mixed_tokens := lambda q, k, v: (scores(q, k).softmax(-1) ** 2) @ v))
+    assert mixed_tokens is model.layers[1].function
+    with pytest.warns(UserWarning, match="'layers.1': it changes its softmax"):  # noqa: SIM117
+        with record_attention(model) as maps:
+            model(TOKENS)
+    assert list(maps) == ["layers.0"]
+    with pytest.raises(ValueError, match=r"'layers.1': it changes its softmax"):
+        attention_maps(model, TOKENS)
+    assert attention_maps(model, TOKENS, layers="layers.0").shape == (1, B, 1, 7, 7)
+    assert attention_maps(model, TOKENS, layers=["layers.0"]).shape == (1, B, 1, 7, 7)
+    with pytest.raises(
+        ValueError, match=r"layers must match some of 'layers.0', 'layers.1'; got 'blocks.\*'"
+    ):
+        attention_maps(model, TOKENS, layers="blocks.*")
+
+
+def test_shared_layers_have_a_map_for_each_time_they_run():
+    layer = Own()
+    model = Layers(layer, layer, layer)
+    with record_attention(model) as maps:
+        model(TOKENS)
+    assert list(maps) == ["layers.0", "layers.0#2", "layers.0#3"]
+    q, k, _ = layer.qkv(layer(TOKENS)).chunk(3, -1)
+    assert_close(maps["layers.0#2"][:, 0], scores(q, k).softmax(-1))
+    with pytest.raises(RuntimeError, match="ran twice"), record_attention(model):
+        [model(TOKENS) for _ in range(2)]
+
+
+def test_channels_that_attend_are_not_taken_for_tokens():
+    turned = Own(lambda q, k, v: F.scaled_dot_product_attention(q.mT, k.mT, v.mT).mT)
+    with pytest.raises(ValueError, match="32 x 32 weights are not of its 7 tokens: channels"):
+        attention_maps(turned, TOKENS)
+    square = torch.randn(B, 32, 32)  # as many tokens as channels
+    with pytest.raises(ValueError, match="32 tokens and heads of width 32: it is open"):
+        attention_maps(turned, square)
+    assert attention_maps(Own(), square).shape == (1, B, 1, 32, 32)
+
+
+def test_heads_folded_into_the_batch_are_read_one_image_at_a_time():
+    def folded(q, k, v):
+        q, k, v = (t.unflatten(-1, (4, 8)).transpose(1, 2).flatten(0, 1) for t in (q, k, v))
+        out = F.scaled_dot_product_attention(q, k, v)
+        return out.unflatten(0, (-1, 4)).transpose(1, 2).flatten(2)
+
+    model = Layers(Own(folded))
+    with pytest.raises(ValueError, match="images and heads share an axis"):
+        attention_maps(model, TOKENS)
+    q, k, _ = model.layers[0].qkv(TOKENS[:1]).chunk(3, -1)
+    q, k = (t.unflatten(-1, (4, 8)).transpose(1, 2) for t in (q, k))
+    assert_close(attention_maps(model, TOKENS[:1])[0], scores(q, k).softmax(-1))
+
+
+def test_other_models_in_the_block_are_not_recorded():
+    model, other = Layers(Own()), Layers(Own(), Own())
+    with record_attention(model) as maps:
+        other(TOKENS)
+        model(TOKENS)
+    assert list(maps) == ["layers.0"]
+
+
+def test_a_forward_that_goes_another_way_than_attention_weights_is_watched_instead():
+    sizes = {"embed_dim": 32, "num_heads": 4}
+    window = WindowAttention(grid=(2, 4), window=2, num_prefix=0, **sizes)
+    with pytest.raises(ValueError, match="attends more than once"):
+        attention_maps(window, torch.randn(B, 8, 32))
+    with pytest.raises(ValueError, match="none of its layers showed attention: ''"):
+        attention_maps(LinearAttention(**sizes), TOKENS)
+
+
+def test_a_linear_layer_called_attention_weights_is_no_method():
+    class Deformable(Own):
+        def __init__(self):
+            super().__init__()
+            self.attention_weights = nn.Linear(32, 4)
+
+    assert attention_maps(Layers(Deformable()), TOKENS).shape == (1, B, 1, 7, 7)
+
+
+def test_scripted_code_runs_unseen_and_is_refused():
+    class Plain(Own):
+        def forward(self, x):
+            q, k, v = self.qkv(x).chunk(3, -1)
+            return F.scaled_dot_product_attention(q, k, v)
+
+    model = Layers(Own(), torch.jit.trace(Plain(), TOKENS))
+    with pytest.raises(ValueError, match=r"'layers.1': it is TorchScript, which runs unseen"):
+        attention_maps(model, TOKENS)

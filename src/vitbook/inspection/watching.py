@@ -228,7 +228,7 @@ class Watch(TorchFunctionMode):
             if given and weights.ndim == 3:
                 weights = self.maps[label] = with_heads(weights, given[0])
             doubt = why
-            if given and weights.ndim > 3 and not why:
+            if given and not why:
                 doubt = not_of_tokens(weights, values, given, strict=bool(self._calls))
                 doubt = doubt or padded(weights, given[0], self._calls)
             if doubt:
@@ -236,6 +236,9 @@ class Watch(TorchFunctionMode):
 
     def close(self) -> None:
         """Add the layers to the doubts that ran, attend by their name, and have no map."""
+        for name, module in self.ran.items():
+            if re.search("softmax|attention", str(getattr(module, "inlined_graph", ""))):
+                self.doubts[name] = "it is TorchScript, which runs unseen"
         layers = {label.partition("#")[0] for label in self.maps}
         within = [name for name in layers if _attends(self.ran[name])]
         blank = [
@@ -282,13 +285,16 @@ def not_of_tokens(weights: Tensor, values: Tensor | None, given: list[Tensor], s
     strict) the map is in doubt only where another axis is as long as the tokens are many.
     """
     tokens = tokens_of(given, len(weights))
+    count = min(tokens)
+    if weights.ndim == 3:  # the first axis may be anything
+        tokens |= tokens_of(given, -1)
     Nq, Nk = weights.shape[-2:]
     width = values.shape[-1] if values is not None else 0
     if not tokens & {Nq, Nk}:
         if tokens & {width, *weights.shape[1:-2]}:
-            return f"its {Nq} x {Nk} weights are not of its {min(tokens)} tokens: channels attend"
+            return f"its {Nq} x {Nk} weights are not of its {count} tokens: channels attend"
         if strict:
-            return f"its {Nq} x {Nk} weights are not of its {min(tokens)} tokens"
+            return f"its {Nq} x {Nk} weights are not of its {count} tokens"
     if values is not None and Nq == Nk == width and Nq in tokens and values.stride(-1) != 1:
         return f"{Nq} tokens and heads of width {Nq}: it is open which of the two attend"
     return ""
@@ -318,7 +324,7 @@ def tokens_of(given: list[Tensor], batch: int) -> set[int]:
 
 def with_heads(weights: Tensor, x: Tensor) -> Tensor:
     """Maps (B, N_q, N_k) of one head, or (h, N_q, N_k) of one sequence, with both axes."""
-    if x.ndim == 2:
+    if x.ndim == 2 or (x.ndim == 3 and x.shape[:2] == (weights.shape[1], 1)):  # (N, 1, D)
         return weights[None]
     if x.ndim == 3 and x.shape[1] != weights.shape[1]:
         return weights  # perhaps (N, B, D)
