@@ -4,7 +4,7 @@
 torchvision, transformers, ``nn.TransformerEncoder``, one's own). A layer that attends in a way that
 cannot be read is named; nothing empty or partial is handed out as the whole. Occlusion and its
 forecast take any classifier. Everything else is a pure function of the stacked maps
-(L, B, h, N, N).
+(L, B, h, N, N). What a model costs is counted in :mod:`vitbook.inspection.cost`.
 """
 
 from vitbook.inspection.maps import (
