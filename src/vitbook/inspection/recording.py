@@ -47,7 +47,7 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
             It is named; so the dict is never less than it seems.
     """
     watch = Watch(require.module("model", model))
-    with _uncompiled(), watch:
+    with uncompiled(), watch:
         yield watch.maps
     watch.close()
     _require_some(model, watch)
@@ -71,7 +71,8 @@ def attention_maps(
 
     Returns:
         The weights (L, B, h, N, N); ``maps[l, b, i, q]`` is the row of query q, how much it takes
-        from each token.
+        from each token. Layers come in the order in which they ran; where a block has two side by
+        side, both count.
 
     Raises:
         TypeError: ``images`` is no tensor.
@@ -89,7 +90,7 @@ def watch_images(model: nn.Module, images: Tensor) -> Watch:
     require.module("model", model)
     model = getattr(model, "_orig_mod", model)  # what was compiled
     watch = Watch(model)
-    with torch.no_grad(), evaluated(model), _uncompiled(), watch:
+    with torch.no_grad(), evaluated(model), uncompiled(), watch:
         model(images)
     watch.close()
     _require_some(model, watch)
@@ -189,7 +190,7 @@ def _require_some(model: nn.Module, watch: Watch) -> None:
         raise ValueError(f"model ({kind}) ran, and none of its layers showed attention{doubts}")
 
 
-def _uncompiled() -> AbstractContextManager:
+def uncompiled() -> AbstractContextManager:
     """Compiled code would run unseen. Where none can be there, torch's compiler stays unloaded."""
     if "torch._dynamo" not in sys.modules or not hasattr(torch.compiler, "set_stance"):
         return nullcontext()  # torch 2.5 has no such switch: it traces what watches, and is slow

@@ -17,6 +17,14 @@ from torch import Tensor, nn
 from torch.nn.modules import module as all_modules
 from torch.overrides import TorchFunctionMode
 
+from vitbook.inspection.judging import (
+    is_transpose,
+    not_of_tokens,
+    padded,
+    sums_over_keys,
+    tokens_of,
+    with_heads,
+)
 from vitbook.inspection.weights import mha_weights, on_the_side, sdpa_weights
 
 T = Tensor
@@ -62,7 +70,7 @@ class Watch(TorchFunctionMode):
         maps: Layer name -> weights, in the order in which they were seen. Where a layer attends
             several times in one pass, the later ones are called "name#2", "name#3" ...
         doubts: Layer name -> why there is no map of it, or why the map is not one of its tokens.
-        ran: The modules that ran, by name.
+        modules, ran: All modules of the model, and those that ran, by name.
     """
 
     def __init__(self, model: nn.Module):
@@ -70,10 +78,11 @@ class Watch(TorchFunctionMode):
         self.maps: dict[str, Tensor] = {}
         self.doubts: dict[str, str] = {}
         self.ran: dict[str, nn.Module] = {}
-        self._names = {  # without what torch.compile puts round a module
-            id(module): name.replace("_orig_mod.", "").removesuffix("_orig_mod")
+        self.modules = {  # without what torch.compile puts round a module
+            name.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix("."): module
             for name, module in model.named_modules()
         }
+        self._names = {id(module): name for name, module in self.modules.items()}
         self._calls: list[Call] = []  # the innermost comes last
         self._passes = 0  # calls from outside
         self._pass_of: dict[str, int] = {}
@@ -109,6 +118,8 @@ class Watch(TorchFunctionMode):
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
         if id(module) not in self._names or self._away or _runs_backwards():
+            return None
+        if not self._calls or self._calls[-1].module is not module:  # it ran already, outside
             return None
         call = self._calls.pop()
         if len(rest) < 2:  # after an error
@@ -230,7 +241,8 @@ class Watch(TorchFunctionMode):
             doubt = why
             if given and not why:
                 doubt = not_of_tokens(weights, values, given, strict=bool(self._calls))
-                doubt = doubt or padded(weights, given[0], self._calls)
+                around = (outer.x for outer in self._calls[::-1] if outer.x is not None)
+                doubt = doubt or padded(weights, given[0], next(around, None))
             if doubt:
                 self.doubts[label] = doubt
 
@@ -276,79 +288,6 @@ def may_be_native(module: nn.Module) -> bool:
         return False
     inner = [part for part in module.modules() if part is not module]
     return not any(part._forward_hooks or part._forward_pre_hooks for part in inner)
-
-
-def not_of_tokens(weights: Tensor, values: Tensor | None, given: list[Tensor], strict: bool) -> str:
-    """Why the rows or columns of a map are not the tokens that the layer was given, or nothing.
-
-    What was called from outside may be given an image, and make tokens of it itself. Then (not
-    strict) the map is in doubt only where another axis is as long as the tokens are many.
-    """
-    tokens = tokens_of(given, len(weights))
-    count = min(tokens)
-    if weights.ndim == 3:  # the first axis may be anything
-        tokens |= tokens_of(given, -1)
-    Nq, Nk = weights.shape[-2:]
-    width = values.shape[-1] if values is not None else 0
-    if not tokens & {Nq, Nk}:
-        if tokens & {width, *weights.shape[1:-2]}:
-            return f"its {Nq} x {Nk} weights are not of its {count} tokens: channels attend"
-        if strict:
-            return f"its {Nq} x {Nk} weights are not of its {count} tokens"
-    if values is not None and Nq == Nk == width and Nq in tokens and values.stride(-1) != 1:
-        return f"{Nq} tokens and heads of width {Nq}: it is open which of the two attend"
-    return ""
-
-
-def padded(weights: Tensor, x: Tensor, calls: list[Call]) -> str:
-    """Was the grid (B, H, W, D) of a layer cut or padded by the block round it? Or nothing."""
-    outer = next((call.x for call in calls[::-1] if call.x is not None), None)
-    if outer is None or x.ndim != 4 or outer.ndim != 4 or x.shape[-1] != outer.shape[-1]:
-        return ""
-    (H, W), (h, w) = outer.shape[1:3], x.shape[1:3]
-    if (h, w) == (H, W) or weights.shape[-2] != h * w:
-        return ""
-    return f"it attends within windows of {h} x {w}, of a grid of {H} x {W}"
-
-
-def tokens_of(given: list[Tensor], batch: int) -> set[int]:
-    """How many tokens inputs may hold: (N, D), (B, N, D), (N, B, D), a grid's or an image's."""
-    found = set()
-    for x in given:
-        if x.ndim > 3:
-            found |= {x.shape[1] * x.shape[2], x.shape[2] * x.shape[3]}
-        else:
-            found.add(x.shape[1] if x.ndim == 3 and batch != x.shape[1] else x.shape[0])
-    return found
-
-
-def with_heads(weights: Tensor, x: Tensor) -> Tensor:
-    """Maps (B, N_q, N_k) of one head, or (h, N_q, N_k) of one sequence, with both axes."""
-    if x.ndim == 2 or (x.ndim == 3 and x.shape[:2] == (weights.shape[1], 1)):  # (N, 1, D)
-        return weights[None]
-    if x.ndim == 3 and x.shape[1] != weights.shape[1]:
-        return weights  # perhaps (N, B, D)
-    if len(weights) == len(x):
-        return weights[:, None]
-    return weights[None] if len(x) == 1 else weights
-
-
-def sums_over_keys(equation: Any, tensors: tuple, weights: Tensor) -> bool:
-    """Does an einsum add up something over the last axis of the weights?"""
-    if not isinstance(equation, str) or not equation:
-        return False
-    inputs, _, out = equation.replace(" ", "").partition("->")
-    terms = inputs.split(",")
-    at = next(i for i, tensor in enumerate(tensors) if tensor is weights)
-    others = [term for i, term in enumerate(terms) if i != at]
-    return terms[at][-1] not in out and any(terms[at][-1] in term for term in others)
-
-
-def is_transpose(out: Any, x: Tensor) -> bool:
-    """Is it the same memory, with the last two axes swapped?"""
-    if not isinstance(out, Tensor) or out.shape != x.mT.shape or out.stride() != x.mT.stride():
-        return False
-    return out.data_ptr() == x.data_ptr()
 
 
 def is_part(name: str, of: str) -> bool:
