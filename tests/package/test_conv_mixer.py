@@ -277,8 +277,6 @@ BAD_INPUT = [
         ValueError,
         "x must hold the N = 4 * 6 tokens of the grid, got 20; the weights fit any grid",
     ),
-    ("axes", lambda: block()(x[0]), ValueError, "(B, N, D), got the shape (24, 10)"),
-    ("block-width", lambda: block()(x[..., :6]), ValueError, "the width embed_dim = 10, got 6"),
     ("mask", lambda: block()(x, causal_mask(N)), ValueError, "mask must be None: a convolution"),
     (
         "grid",
@@ -293,7 +291,6 @@ BAD_INPUT = [
     ("width", lambda: model(embed_dim=-16), ValueError, "embed_dim must be at least 1, got -16"),
     ("depth", lambda: model(depth=0), ValueError, "depth must be at least 1, got 0"),
     ("classes", lambda: model(num_classes=10.0), TypeError, "num_classes must be a whole"),
-    ("features", lambda: model().forward_head(torch.zeros(B, D)), ValueError, "axes (B, N, D)"),
     (
         "variant",
         lambda: conv_mixer("768/33"),
