@@ -20,9 +20,9 @@ from experiments.machinery.recording import write_record
 from experiments.machinery.runner import run_all, runs_folder
 from experiments.machinery.verify import replay, stamp, verify
 from experiments.machinery.worker import check_outcome
+from vitbook.book.records import FOLDER as RECORDED
+from vitbook.book.records import list_records
 from vitbook.data import DataError
-from vitbook.records import FOLDER as RECORDED
-from vitbook.records import list_records
 
 
 def main(arguments: list[str] | None = None) -> int:

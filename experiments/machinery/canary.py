@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 from experiments.machinery.experiment import FOLDER, Experiment
 from experiments.machinery.generated import generated_sets
 from experiments.machinery.worker import tried, versions
-from vitbook.records import FOLDER as RECORDS
+from vitbook.book.records import FOLDER as RECORDS
 from vitbook.training import TrainConfig
 
 CANARIES = FOLDER / "canaries"

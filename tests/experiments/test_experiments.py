@@ -20,8 +20,8 @@ from experiments.machinery.files import half_precision, write_json
 from experiments.machinery.recording import write_record
 from experiments.machinery.verify import replay, stamp, verify
 from experiments.machinery.worker import versions
-from vitbook.patches import patchify
-from vitbook.records import FOLDER, load_record
+from vitbook.book.records import FOLDER, load_record
+from vitbook.layers.patches import patchify
 
 ROOT = Path(__file__).resolve().parents[2]
 TOY = '''
@@ -30,7 +30,7 @@ import os, time
 from pathlib import Path
 import torch
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
-from vitbook.intervals import student_interval
+from vitbook.book.intervals import student_interval
 
 FACTOR = 0.9
 

@@ -10,8 +10,8 @@ import torch
 
 from experiments.machinery import image_sets
 from experiments.machinery.image_sets import checksums, chosen, image_set
+from vitbook.book.records import load_record
 from vitbook.data import STATISTICS, DataError, load_torchvision
-from vitbook.records import load_record
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
