@@ -13,7 +13,7 @@ import contextlib
 import math
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -39,7 +39,10 @@ SCALED = ("steps", "epochs", "batch_size")  # the miniature's own
 
 
 def canary_of(
-    experiment: Experiment, winners: Sequence[dict] = (), scales: dict[str, float] | None = None
+    experiment: Experiment,
+    winners: Sequence[dict] = (),
+    scales: dict[str, float] | None = None,
+    only: Collection[str] | None = None,
 ) -> dict:
     """Run an experiment in miniature.
 
@@ -48,6 +51,7 @@ def canary_of(
         winners: what the search chose, from the record.
         scales: those of a canary that was kept, by the name of the run; without them each run is
             as small as three updates allow.
+        only: the names of some runs; without it all of them.
 
     Returns:
         {"runs": {name: {"scale", "losses", "metrics"}}, "recipes", "versions"}, plain values.
@@ -65,6 +69,8 @@ def canary_of(
             _short_warmup(made),
         ):
             for name, steps, run in _runs(experiment, winners):
+                if only is not None and name not in only:
+                    continue
                 runs[name] = _smallest(run, steps, scales and scales.get(name), made)
                 recipes += [recipe for recipe in made if recipe not in recipes]
     finally:
