@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 
 import yaml
 
-from gradebox.collect import Handed
+from gradebox.platforms.handed import Handed
 from gradebox.reading import NotReadableError
 from gradebox.sources import Entry, InputError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from gradebox.collect import Handed
 from gradebox.platforms import canvas
+from gradebox.platforms.handed import Handed
 from gradebox.sources import Entry
 
 # The first such mark is Moodle's own: it takes the underscores out of people's names, while what
