@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,39 @@ def test_the_tools_that_make_calls_exist():
     there = {path.stem for path in (ROOT / "tools").iterdir()}
     assert tools - there == set()
     assert len(tools) > 5
+
+
+UNSEEN = {
+    "sphinx-book-theme": "jupyter-book's theme, held at a version",
+    "ipykernel": "what chapters run in",
+    "ipywidgets": "tqdm's bar in a notebook",
+    "pytest-timeout": "the setting `timeout` in pyproject.toml",
+    "pytest-xdist": "the option -n 2 in the Makefile",
+    "editables": "hatchling's, for an install that follows the sources",
+}
+
+
+def test_what_is_installed_is_imported_or_called_somewhere():
+    wanted = set(re.findall(r"^([a-z0-9-]+)", (ROOT / "requirements.in").read_text("utf8"), re.M))
+    shown = subprocess.run(
+        ["git", "ls-files", "*.py", "*.toml", "*.yml", "Makefile", "book/*.md"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    text = "\n".join((ROOT / name).read_text("utf8") for name in shown.stdout.splitlines())
+    modules: dict[str, list[str]] = {}
+    for module, names in packages_distributions().items():
+        for name in names:
+            modules.setdefault(re.sub(r"[._]", "-", name.lower()), []).append(module)
+
+    def used(name):
+        words = "|".join(map(re.escape, modules.get(name, [name])))
+        listed = re.search(rf"^ *(?:import|from|-) (?:{words})\b", text, re.MULTILINE)
+        return listed or re.search(rf"""(?:-m |/bin/|"-m", "){re.escape(name)}\b""", text)
+
+    assert {name for name in wanted if not used(name)} == set(UNSEEN)
 
 
 def test_without_a_new_python_make_says_what_is_missing():
