@@ -136,6 +136,21 @@ def test_workflows_call_targets_that_exist():
     assert any(command == "bash .ci/run" for _, command in workflow_steps())
 
 
+def test_every_python_that_make_looks_for_is_tested_and_so_are_the_oldest_packages():
+    looked_for = set(re.findall(r"python(3\.\d+)", MAKEFILE))
+    workflow = yaml.safe_load((ROOT / ".github/workflows/check.yml").read_text("utf8"))
+    jobs = workflow["jobs"]
+    steps = [step for job in ("test", "unit") for step in jobs[job]["steps"]]
+    said = {step["with"]["python-version"] for step in steps if "python-version" in str(step)}
+    assert looked_for == (said | set(jobs["unit"]["strategy"]["matrix"]["python"])) - {
+        "${{ matrix.python }}"
+    }
+    oldest = "\n".join(step.get("run", "") for step in jobs["lowest"]["steps"])
+    assert "--resolution lowest-direct pyproject.toml" in oldest
+    file, name = re.search(r"--deselect (\S+)::(\w+)", oldest).groups()
+    assert f"def {name}(" in (ROOT / file).read_text("utf8")
+
+
 # --- the environment -------------------------------------------------------------------------
 
 
