@@ -435,6 +435,11 @@ def test_the_list_of_what_is_too_long_does_not_grow():
     assert len(listed) <= 40  # so many when the list was made; lower it with each that goes
 
 
+def test_every_module_that_the_chapters_teach_is_there():
+    package = ROOT / "src/vitbook"
+    assert [part for part in code.TEACHING if not code.module_files(package, part)] == []
+
+
 def test_the_front_page_may_import_what_comes_later(book):
     cell = "```{code-cell} ipython3\nfrom vitbook.layers.attention import Heads\n```\n"
     (book / INDEX).write_text(f"{FRONT}\n{FRONT_PAGE}\n{cell}")
