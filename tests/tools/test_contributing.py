@@ -169,8 +169,25 @@ def test_the_recipes_write_files_and_run_commands():
 def test_what_make_is_asked_for_exists():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf8"), re.MULTILINE))
     assert set(TARGET.findall(TEXT)) - targets == set()
-    for path in re.findall(r"\]\(([\w./-]+\.md)[#)]", TEXT):
-        assert (ROOT / path).is_file(), path
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "tools/README.md"])
+def test_the_files_that_a_text_leads_to_are_there(followed, name):
+    text = BLOCK.sub("", (ROOT / name).read_text("utf8"))
+    for path in re.findall(r"\]\(([\w./-]+\.\w+)[#)]", text):
+        assert ((ROOT / name).parent / path).is_file(), path
+    for path in re.findall(r"`((?:book|src|tools|tests|experiments|assignments)/[\w/.]*)`", text):
+        assert (followed / path).exists() or path == "tests/package/test_shift_mixer.py", path
+
+
+def test_the_readme_shows_the_folders_and_its_example_runs(followed):
+    text = (ROOT / "README.md").read_text("utf8")
+    package = re.search(r"^\| `src/vitbook/` \|.*$", text, re.MULTILINE)[0]
+    for folder in re.findall(r"`(\w+)/`", package):
+        assert (ROOT / "src/vitbook" / folder).is_dir(), folder
+    code = next(block["body"] for block in BLOCK.finditer(text) if block["kind"] == "python")
+    done = run(followed, shlex.join([".venv/bin/python", "-c", f"{code}\nprint(*maps.shape)"]))
+    assert done.stdout.split() == ["12", "1", "3", "197", "197"], done.stderr
 
 
 @pytest.mark.parametrize(
