@@ -170,8 +170,9 @@ def test_the_gradient_of_one_image_is_that_of_the_image_in_a_batch(make):
         out = net(batch) if make is stem else net.forward_features(batch)
         out[0, 1].sum().backward()
         grads.append(batch.grad[0])
-    assert grads[0].abs().max() > 1e-3
-    assert_close(grads[1], grads[0], atol=1e-6, rtol=1e-4)
+    largest = grads[0].abs().max().item()
+    assert largest > 0
+    assert_close(grads[1], grads[0], atol=1e-3 * largest, rtol=1e-4)
 
 
 def test_a_conv_mixer_learns_one_batch_and_is_measured_in_evaluation_mode():
