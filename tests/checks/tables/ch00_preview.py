@@ -71,7 +71,7 @@ CASES = [
     Case(
         check_token_count,
         right=lambda: COUNTS,
-        mistakes={
+        wrong={
             "patches only": (lambda: COUNTS | {"8 x 8, patch 2": 16}, "not a patch"),
             "one side": (lambda: COUNTS | {"8 x 8, patch 2": 33}, "wide and P pixels high"),
             "added": (lambda: COUNTS | {"32 x 48, patch 8": 11}, "added or multiplied"),
@@ -89,7 +89,7 @@ CASES = [
         check_strongest_patch,
         right=strongest,
         also={"loops": strongest_by_loops},
-        mistakes={
+        wrong={
             "class token": (lambda w, c: divmod(int(w[0].argmax()), c), "Column 0"),
             "shifted": (lambda w, c: divmod(int(w[0, 1:].argmax()) + 1, c), "Column 0"),
             "swapped": (lambda w, c: strongest(w, c)[::-1], "which one is the row"),
@@ -102,7 +102,7 @@ CASES = [
         check_hide_patch,
         right=hide,
         also={"loops": hide_by_loops},
-        mistakes={
+        wrong={
             "nothing": (lambda x, p, P: x, "nothing has changed"),
             "in place": (hide_in_place, "in place"),
             "another place": (lambda x, p, P: hide(x, p, P, columns=4), "outside the patch"),
@@ -118,7 +118,7 @@ CASES = [
         check_rollout,
         right=rollout,
         also={"einsum": rollout_by_einsum},
-        mistakes={
+        wrong={
             "no residual": (lambda m: rollout(m, residual=0.0, attention=1.0), "residual"),
             "not halved": (lambda m: rollout(m, residual=1.0, attention=1.0), "half and half"),
             "reversed": (lambda m: rollout(m, reverse=True), "turned round"),

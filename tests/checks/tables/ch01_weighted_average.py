@@ -221,7 +221,7 @@ CASES = [
             "tensors": (torch.tensor(RIGHT), torch.tensor([3.5, 4.5])),
             "arrays": (torch.tensor(RIGHT).numpy(), torch.tensor([3.5, 4.5]).numpy()),
         },
-        mistakes={
+        wrong={
             "scores": (
                 ([0, LN2 / (LN2 + LN5), LN5 / (LN2 + LN5)], [3.0, 5.0]),
                 "score of 0 does not mean",
@@ -249,7 +249,7 @@ CASES = [
             "fused": cross_fused,
             "a list": lambda *inputs: list(cross(*inputs)),
         },
-        mistakes={
+        wrong={
             "asked and asking swapped": (variant(swap=True), "queries should come from x"),
             "self-attention": (lambda x, c, *w: cross(x, x, *w), "context is never asked"),
             "out of order": (lambda *inputs: cross(*inputs)[::-1], "output first"),
@@ -279,7 +279,7 @@ CASES = [
                 [[0 <= i - j < w for j in range(n)] for i in range(n)]
             ),
         },
-        mistakes={
+        wrong={
             "turned": (lambda n, w: window(n, w).T, "which axis is the query"),
             "opposite": (lambda n, w: ~window(n, w), "other way round"),
             "numbers": (lambda n, w: window(n, w).float(), "torch.bool"),
@@ -309,7 +309,7 @@ CASES = [
             "float64 inside": lambda s, m: masked(s.double(), m),
             "einsum": lambda s, m: torch.einsum("...k->...k", masked(s, m)),
         },
-        mistakes={
+        wrong={
             "scores of 0": (lambda s, m: (s * m).softmax(-1), "e to the power 0 is 1"),
             "-3": (lambda s, m: s.masked_fill(~m, -3.0).softmax(-1), "forbidden key still has"),
             "-12": (lambda s, m: s.masked_fill(~m, -12.0).softmax(-1), "weight of exactly zero"),
@@ -339,7 +339,7 @@ CASES = [
             "cutting": by_cutting,
             "numpy's bool": lambda layer, tokens: by_gradient(layer, tokens).numpy()[()],
         },
-        mistakes={
+        wrong={
             "always": (lambda layer, tokens: True, "does not leak"),
             "never": (lambda layer, tokens: False, "mean over all tokens"),
             "all outputs": (all_outputs, "mixes no tokens"),

@@ -100,7 +100,7 @@ CASES = [
             "loops": softmax_by_loops,
             "float64 inside": lambda s: softmax(s.double()),
         },
-        mistakes={
+        wrong={
             "no shift": (lambda s: shares(s.exp()), "e^1000"),
             "one maximum for all rows": (lambda s: shares((s - s.max()).exp()), "Whose maximum"),
             "one maximum, and a guard": (
@@ -124,7 +124,7 @@ CASES = [
         check_temperature,
         right=temperature,
         also={"a tensor": lambda s, t: torch.tensor(temperature(s, t))},
-        mistakes={
+        wrong={
             "inverse": (lambda s, t: 1 / temperature(s, t), "Is it 1 / T"),
             "bits": (lambda s, t: temperature(s, t, lambda w: entropy(w, torch.log2)), "nats"),
             "wrong direction": (lambda s, t: temperature(s, t, rising=False), "rise or fall"),
@@ -145,7 +145,7 @@ CASES = [
             "deviations": lambda d, a, b: 1 / (d**0.5 * a**0.5 * b**0.5),
             "a tensor": lambda d, a, b: torch.tensor(d * a * b).rsqrt(),
         },
-        mistakes={
+        wrong={
             "variance": (lambda d, a, b: 1 / (d * a * b), "variance 1/d"),
             "multiplied": (lambda d, a, b: (d * a * b) ** 0.5, "Multiply or divide"),
             "no variances": (lambda d, a, b: d**-0.5, "Do they enter"),
@@ -159,7 +159,7 @@ CASES = [
         check_symmetric_map,
         right=circle,
         also={"a large circle": lambda n: circle(n, 5.0), "a ring, by loops": ring},
-        mistakes={
+        wrong={
             "random tokens": (random_tokens, "what differs between rows"),
             "equal tokens": (lambda n: torch.ones(n, 3), "uniform"),
             "one-hot": (torch.eye, "treats all others alike"),
@@ -171,7 +171,7 @@ CASES = [
         check_removal,
         right=removal,
         also={"hiding": removal_by_hiding, "einsum": removal_by_einsum},
-        mistakes={
+        wrong={
             "contribution": (lambda w, v: (w[:, None] * v).norm(dim=-1), "goes to the others"),
             "not divided": (
                 lambda w, v: w * (v - w @ v).norm(dim=-1),

@@ -121,7 +121,7 @@ CASES = [
             "Error with a capital": said(b="Error", e="ERROR "),
             "torch's own": said(d=torch.Size([6, 7, 3, 2])),
         },
-        mistakes={
+        wrong={
             "bmm broadcasts": (said(b=(7, 3, 2)), "does not broadcast"),
             "axis not dropped": (said(c=(7, 3, 1)), "how many are left"),
             "refused": (said(d="error"), "is accepted"),
@@ -139,7 +139,7 @@ CASES = [
         check_bmm_scores,
         right=scores,
         also={"reshape": scores_by_reshape},
-        mistakes={
+        wrong={
             "matmul": (lambda q, k: q @ k.transpose(-2, -1), "single torch.bmm"),
             "einsum": (lambda q, k: torch.einsum("bhqd,bhkd->bhqk", q, k), "single torch.bmm"),
             "scaled": (lambda q, k: scores(q, k) / q.shape[-1] ** 0.5, "raw scores"),
@@ -158,7 +158,7 @@ CASES = [
             "float64 inside": multi_query_in_double,
             "fused": lambda q, k, v: F.scaled_dot_product_attention(q, k[:, None], v[:, None]),
         },
-        mistakes={
+        wrong={
             "no scale": (lambda q, k, v: multi_query(q, k, v, 1), "square root of the head"),
             "scaled by d": (lambda q, k, v: multi_query(q, k, v, q.shape[-1]), "instead of its"),
             "queries": (lambda q, k, v: multi_query(q, k, v, axis=-2), "sum to one"),
@@ -184,7 +184,7 @@ CASES = [
         check_strict_matmul,
         right=strict,
         also={"einsum": strict_by_einsum},
-        mistakes={
+        wrong={
             "matmul": (torch.matmul, "an axis is missing"),
             "ranks only": (strict_about_rank_only, "length 1"),
             "bmm": (lambda a, b: torch.bmm(a, b), "3D"),

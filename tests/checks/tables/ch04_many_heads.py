@@ -157,7 +157,7 @@ CASES = [
             "loops": split_by_loops,
             "einsum": split_by_einsum,
         },
-        mistakes={
+        wrong={
             "not moved": (lambda x, h: x.reshape(*x.shape[:2], h, -1), "before the tokens"),
             "tokens cut": (
                 lambda x, h: x.reshape(len(x), h, x.shape[1], -1),
@@ -185,7 +185,7 @@ CASES = [
     Case(
         check_counts,
         right=lambda: COUNTS,
-        mistakes={
+        wrong={
             "one head D x D": (lambda: COUNTS | {ONE: 768 * 768}, "how wide are its queries"),
             "one head d x d": (lambda: COUNTS | {ONE: 64 * 64}, "read all D numbers"),
             "the width": (lambda: COUNTS | {ONE: 64}, "the width of a head"),
@@ -215,7 +215,7 @@ CASES = [
             "value silenced": lambda layer, x, head: zeroed(layer, x, head, part=2),
             "loops and einsum": without_by_loops,
         },
-        mistakes={
+        wrong={
             "all heads": (lambda layer, x, head: layer(x), "what is missing"),
             "only that head": (contribution, "what is left without it"),
             "bias lost": (
@@ -259,7 +259,7 @@ CASES = [
         check_repack,
         right=repack,
         also={"loops": repack_by_loops, "einsum": repack_by_einsum},
-        mistakes={
+        wrong={
             "as it came": (lambda weight, h: weight, "which rows must move"),
             "the way back": (unpack, "that is the way back"),
             "the way back by view": (
@@ -290,7 +290,7 @@ CASES = [
             "much sharper": lambda step: shift(step, sharpness=1e4),
             "step in the keys": shift_in_the_keys,
         },
-        mistakes={
+        wrong={
             "other side": (lambda step: shift(step, sign=-1.0), "to the other side"),
             "no square": (lambda step: shift(step, square=0.0), "keeps a far token from winning"),
             "no step": (

@@ -121,7 +121,7 @@ CASES = [
             "tensors": lambda *s: torch.tensor(parameters(*s)).unbind(),
             "loops": lambda D, h, d: (sum(D * d + D * d for _ in range(h)), sum([D * D] * h)),
         },
-        mistakes={
+        wrong={
             "swapped": (lambda D, h, d: parameters(D, h, d)[::-1], "which is first"),
             "one matrix": (lambda D, h, d: (h * D * d, h * D * D), "one of the two"),
             "one head": (lambda D, h, d: (2 * D * d, D * D), "one head"),
@@ -142,7 +142,7 @@ CASES = [
             "by projection": projected_split,
             "by eigenvectors": split_by_eigenvectors,
         },
-        mistakes={
+        wrong={
             "transposed": (lambda M, d: split(M, d)[::-1], "transpose of M"),
             "values in both": (
                 lambda M, d: (svd_factors(M, d)[0], split(M, d)[1] * torch.linalg.svd(M).S[:d]),
@@ -174,7 +174,7 @@ CASES = [
         check_multiplies,
         right=multiplies,
         also={"shape by shape": multiplies_by_shapes},
-        mistakes={
+        wrong={
             "FLOPs": (
                 lambda *s: {way: 2 * count for way, count in multiplies(*s).items()},
                 "FLOPs",
@@ -227,7 +227,7 @@ CASES = [
             "einsum": merge_by_einsum,
             "float64 inside": merge_in_float64,
         },
-        mistakes={
+        wrong={
             "M transposed": (lambda q, b, k, c: (k @ q.T, k @ b), "transposed"),
             "scaled": (lambda q, b, k, c: (q @ k.T / q.shape[1] ** 0.5, k @ b), "the scale"),
             "query bias lost": (
@@ -261,7 +261,7 @@ CASES = [
             "float64 inside": rebase_in_float64,
             "longer queries": rebase_with_longer_queries,
         },
-        mistakes={
+        wrong={
             "embedding kept": (
                 lambda e, q, k, v: (e, rebase(e, q, k, v)[1], v),
                 "must now be the queries",

@@ -176,7 +176,7 @@ CASES = [
     Case(
         check_who_sees_order,
         right=lambda: ORDER,
-        mistakes={
+        wrong={
             "attention": (lambda: ORDER | {"attention": "invariant"}, "shuffled likewise"),
             "mean": (
                 lambda: ORDER | {"mean over the tokens": "equivariant"},
@@ -209,7 +209,7 @@ CASES = [
             "einsum": shift_by_einsum,
             "least squares": shift_by_least_squares,
         },
-        mistakes={
+        wrong={
             "transposed": (lambda k, dim: shift(k, dim).T, "tokens are rows"),
             "the other direction": (lambda k, dim: shift(-k, dim), "the way back"),
             "sines first": (lambda k, dim: shift(k, dim, gathered=True), "all sines first"),
@@ -231,7 +231,7 @@ CASES = [
             "many orders at once": every_order,
             "float64 inside": lambda layer, x: permutation_test(layer, x.double()),
         },
-        mistakes={
+        wrong={
             "not shuffled back": (compared_without_shuffling, "undo the shuffle"),
             "exact": (lambda f, x: permutation_test(f, x, exact=True), "up to rounding"),
             "a ring": (
@@ -257,7 +257,7 @@ CASES = [
             "einsum": turn_by_einsum,
             "complex numbers": turn_by_complex_numbers,
         },
-        mistakes={
+        wrong={
             "halves": (lambda x, p: turn(x, p, halves=True), "neighbours"),
             "one angle": (lambda x, p: turn(x, p, same=True), "near position from a far one"),
             "the other direction": (lambda x, p: turn(x, p, sign=-1), "other direction"),
@@ -280,7 +280,7 @@ CASES = [
             "einsum": unshuffle_by_einsum,
             "scatter": unshuffle_by_scatter,
         },
-        mistakes={
+        wrong={
             "untouched": (lambda table, order: table, "as it was"),
             "once more": (lambda table, order: table[order], "once more"),
             "reversed": (lambda table, order: table.flip(0), "belongs to patch 0"),

@@ -170,7 +170,7 @@ CASES = [
         check_counts,
         right=counts,
         also={"whole numbers": counts_in_whole_numbers, "loops": counts_by_loops},
-        mistakes={
+        wrong={
             "eight": (lambda n, b, e, a: (2 * b, 2 * b), "How often does that go"),
             "size for number": (lambda n, b, e, a: (b, b), "How often does that go"),
             "one update": (changed_counts(lambda n, b, e, a, k: (k, 1)), "nobody asked"),
@@ -213,7 +213,7 @@ CASES = [
         check_accumulate,
         right=accumulate,
         also={"sums, divided by all": accumulate_sums, "on a copy": accumulate_on_a_copy},
-        mistakes={
+        wrong={
             "not divided": (lambda m, b: accumulate(m, b, weight="none"), "added as they are"),
             "by the number of batches": (
                 lambda m, b: accumulate(m, b, weight="batches"),
@@ -240,7 +240,7 @@ CASES = [
             "einsum": influence_by_einsum,
             "loops": influence_by_loops,
         },
-        mistakes={
+        wrong={
             "transposed": (lambda layer, x: influence(layer, x).T, "Which axis is the output"),
             "all disturbed": (all_disturbed, "one token at a time"),
             "diagonal": (lambda layer, x: torch.eye(x.shape[1]).bool(), "neighbour"),
@@ -259,7 +259,7 @@ CASES = [
             "of the whole": lambda N, D, r: r * D / (r * D + 2 * D + N),
             "a tensor": lambda N, D, r: torch.tensor(share(N, D, r), dtype=torch.float32),
         },
-        mistakes={
+        wrong={
             "parameters": (lambda N, D, r: share(0, D, r), "share of the parameters"),
             "one product": (lambda N, D, r: share(N, D, r, products=1), "how many products"),
             "no W_O": (lambda N, D, r: share(N, D, r, matrices=3), "fourth matrix"),
@@ -282,7 +282,7 @@ CASES = [
             "einsum": feature_by_einsum,
             "Fourier": feature_by_fourier,
         },
-        mistakes={
+        wrong={
             "zeros around": (lambda i, k: feature(i, k, mode="constant"), "beyond the edge"),
             "no padding": (lambda i, k: feature(i, k, mode=None), "edge pixels"),
             "strided": (lambda i, k: feature(i, k, stride=2), "a shift changes"),

@@ -117,7 +117,7 @@ CASES = [
         check_counts,
         right=counts,
         also={"a list of floats": lambda *sizes: [float(n) for n in counts(*sizes)]},
-        mistakes={
+        wrong={
             "one side": (partial(counts, tokens=lambda H, W, P: H * W // P), "It has two sides"),
             "square": (partial(counts, tokens=lambda H, W, P: (H // P) ** 2), "below each other"),
             "wide square": (
@@ -144,7 +144,7 @@ CASES = [
         check_patchify,
         right=cut,
         also={"unfold": by_unfold, "Tensor.unfold": by_tensor_unfold, "loops": by_loops},
-        mistakes={
+        wrong={
             "reshape": (
                 lambda x, P: x.reshape(len(x), -1, x.shape[1] * P * P),
                 "as they lie in memory",
@@ -183,7 +183,7 @@ CASES = [
             "einops": lambda w, C, P: rearrange(w, "d (p q c) -> d c p q", c=C, p=P),
             "loops": kernel_by_loops,
         },
-        mistakes={
+        wrong={
             "cut as if first": (lambda w, C, P: w.view(-1, C, P, P), "as if channels came"),
             "channel axis": (lambda w, C, P: w.view(-1, P, P, C), "which axis"),
             "mirrored kernel": (
@@ -199,7 +199,7 @@ CASES = [
         check_grey,
         right=grey,
         also={"a black image": grey_by_probing},
-        mistakes={
+        wrong={
             "no std": (partial(grey, fold=0), "division by std"),
             "mean of kernels": (partial(grey, fold=0, reduce=torch.mean), "not averaged"),
             "mean, scaled": (partial(grey, reduce=torch.mean), "a third of the size"),
@@ -233,7 +233,7 @@ CASES = [
         check_fit,
         right=fit,
         also={"copying": fit_by_copy},
-        mistakes={
+        wrong={
             "crop": (
                 lambda x, P: x[:, : x.shape[1] // P * P, : x.shape[2] // P * P],
                 "pixels are lost",

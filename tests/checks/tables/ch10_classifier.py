@@ -169,7 +169,7 @@ CASES = [
         check_readout,
         right=readout,
         also={"loops": readout_by_loops, "einsum": readout_by_einsum},
-        mistakes={
+        wrong={
             "last token": (lambda f, pool: readout(f.flip(1), pool), "the last token"),
             "always a mean of all": (lambda f, pool: f.mean(1), "is pool looked at"),
             "always the mean": (lambda f, pool: f[:, 1:].mean(1), "is pool looked at"),
@@ -192,7 +192,7 @@ CASES = [
         check_in_line,
         right=in_line,
         also={"a row of zeros": in_line_by_rows, "loops": in_line_by_loops},
-        mistakes={
+        wrong={
             "off by one": (
                 lambda c, p, t: joined(c, p) + F.pad(t, (0, 0, 0, 1)),
                 "took the row of the first patch",
@@ -224,7 +224,7 @@ CASES = [
         check_vit_parameters,
         right=count,
         also={"by building it": count_by_building, "a tensor": lambda *a: torch.tensor(count(*a))},
-        mistakes={
+        wrong={
             "head without bias": (changed(head_bias=0), "has the head a bias"),
             "no row of the token": (changed(others=1), "its row of the table"),
             "no token": (changed(others=0), "the class token and its row"),
@@ -251,7 +251,7 @@ CASES = [
         check_merge_qkv,
         right=merge,
         also={"a layer": merge_into_a_layer, "probing": merge_by_probing},
-        mistakes={
+        wrong={
             "k first": (lambda q, k, v: merge(k, q, v), "the order is k, q, v"),
             "q twice": (lambda q, k, v: merge(q, q, v), "the order is q, q, v"),
             "side by side": (weight_is(lambda *w: torch.cat(w, 1)), "expected (36, 12)"),
@@ -286,7 +286,7 @@ CASES = [
         check_losses,
         right=losses,
         also={"by torch": losses_by_torch, "by numpy": losses_by_numpy},
-        mistakes={
+        wrong={
             "probability": (lambda K: (1 / K, 1.0), "that is a probability"),
             "sign": (lambda K: (-math.log(K), 1.0), "which sign"),
             "bits": (lambda K: (math.log2(K), 1.0), "in bits"),

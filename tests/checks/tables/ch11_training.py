@@ -274,7 +274,7 @@ CASES = [
         right=schedule,
         also={"a minimum": schedule_as_a_minimum, "torch": schedule_by_torch},
         stubs=(stub, nothing),
-        mistakes={
+        wrong={
             "zero first step": (changed(schedule, off=0), "moves nothing"),
             "no warm-up": (lambda s, n, w, c: 1.0, "Where is the warm-up"),
             "another first step": (changed(schedule, off=2), "not 1 / warmup"),
@@ -298,7 +298,7 @@ CASES = [
         right=decayed,
         also={"the package": by_groups, "by module": decayed_by_module},
         stubs=(stub, nothing),
-        mistakes={
+        wrong={
             "all": (picked(lambda n, p: True), "why should a bias"),
             "no biases": (picked(lambda n, p: "bias" not in n), "gain of a norm"),
             "two axes": (picked(lambda n, p: p.ndim >= 2), "position table"),
@@ -325,7 +325,7 @@ CASES = [
         right=smoothed,
         also={"target": by_target, "loops": smoothed_by_loops, "einsum": smoothed_by_einsum},
         stubs=(stub, nothing),
-        mistakes={
+        wrong={
             "a sum": (changed(smoothed, reduction="sum"), "a sum"),
             "no minus": (lambda z, y, e: -smoothed(z, y, e), "the minus"),
             "two softmaxes": (lambda z, y, e: smoothed(z.softmax(-1), y, e), "another"),
@@ -347,7 +347,7 @@ CASES = [
         right=error,
         also={"numpy": error_by_numpy, "upper edges": error_by_upper_edges},
         stubs=(stub, nothing),
-        mistakes={
+        wrong={
             "always zero": (lambda p, y, b: 0.0, "never right"),
             "always one": (lambda p, y, b: 1.0, "sure and always right"),
             "signed": (changed(error, signed=True), "gaps cancel"),
@@ -371,7 +371,7 @@ CASES = [
         right=fit,
         also={"a loader": fit_by_loader, "numpy": fit_by_numpy},
         stubs=(stub, nothing),
-        mistakes={
+        wrong={
             "no zero_grad": (changed(fit, zero="never"), "adds to .grad"),
             "cleared too late": (changed(fit, zero="after"), "cleared after"),
             "set to None too late": (changed(fit, zero="to None"), "cleared after"),

@@ -100,7 +100,7 @@ CASES = [
         check_reach,
         right=reach,
         also={"loops": reach_by_loops},
-        mistakes={
+        wrong={
             "in patches": (lambda w, c, P: reach(w, c, P, side=1), "in patches"),
             "rows for columns": (lambda w, c, P: reach(w, c, P, swap=True), "how many columns"),
             "city blocks": (lambda w, c, P: reach(w, c, P, norm=1), "the crow flies"),
@@ -117,7 +117,7 @@ CASES = [
         check_sink,
         right=sink,
         also={"tensors": sink_by_tensors},
-        mistakes={
+        wrong={
             "largest weight": (
                 lambda w: (int(w.flatten().argmax() % w.shape[-1]), float(w.max())),
                 "largest single weight",
@@ -133,7 +133,7 @@ CASES = [
     Case(
         check_together,
         right=together,
-        mistakes={
+        wrong={
             "both only": (joint_only, "the two single drops say"),
             "sign": (lambda *a: -together(*a), "other way round"),
             "logits": (lambda *a: together(*a, logits=True), "or the logit"),
@@ -145,7 +145,7 @@ CASES = [
     Case(
         check_readings,
         right=lambda: dict(FOLLOWS),
-        mistakes={
+        wrong={
             "no interval": (lambda: FOLLOWS | {FIRST: "no"}, "lowest end"),
             "overlap taken for equality": (lambda: FOLLOWS | {SECOND: "yes"}, "image by image"),
             "overlap taken for a difference": (lambda: FOLLOWS | {SECOND: "no"}, "image by image"),

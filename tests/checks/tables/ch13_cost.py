@@ -99,7 +99,7 @@ CASES = [
         check_bill,
         right=bill,
         also={"sums": bill_by_sums},
-        mistakes={
+        wrong={
             "no class token": (changed(bill, cls=0), "not a patch"),
             "FLOPs": (changed(bill, flops=2), "those are FLOPs"),
             "grey": (changed(bill, colours=1), "three colours"),
@@ -131,7 +131,7 @@ CASES = [
         right=reading,
         also={"rounded": lambda: reading(a=0.85, b=1.94, linear="Open")},
         stubs=(lambda: reading(a=...),),
-        mistakes={
+        wrong={
             "a ratio": (lambda: reading(a=1.8), "how many times as long"),
             "natural": (lambda: reading(b=math.log(20 / 5.2)), "turns a doubling into 1"),
             "per token": (lambda: reading(a=4 / 512), "ms per token"),
@@ -149,7 +149,7 @@ CASES = [
         check_window_mask,
         right=window_mask,
         also={"loops": mask_by_loops, "package": lambda r, c, w: packaged_mask((r, c), w)},
-        mistakes={
+        wrong={
             "inverted": (changed(window_mask, invert=True), "other way round"),
             "class token asks nobody": (changed(window_mask, cls=(False, True)), "whom may"),
             "nobody asks it": (changed(window_mask, cls=(True, False)), "who may ask"),
@@ -183,7 +183,7 @@ CASES = [
         check_sizes,
         right=sizes,
         also={"by hand": sizes_by_hand},
-        mistakes={
+        wrong={
             "ignored": (by_scores(lambda s, n: s.softmax(-1)), "change nothing"),
             "added": (by_scores(lambda s, n: (s + n).softmax(-1)), "itself is added"),
             "scores multiplied": (by_scores(lambda s, n: (s * n).softmax(-1)), "are multiplied"),

@@ -124,7 +124,7 @@ CASES = [
         check_start,
         right=start,
         also={"loops": start_by_loops, "einsum": start_by_einsum},
-        mistakes={
+        wrong={
             "mean": (
                 lambda t, o: start(t, o, t[KERNEL].mean(1, keepdim=True)),
                 "What do the three products add",
@@ -156,7 +156,7 @@ CASES = [
         check_probe,
         right=probe,
         also={"names": probe_by_names},
-        mistakes={
+        wrong={
             "all": (lambda m: sum(p.numel() for p in m.parameters()), "a norm learns"),
             "frozen": (lambda m: [m.requires_grad_(False), 36][1], "nothing is trained"),
             "norm": (but("norm.bias", True), "a norm learns"),
@@ -176,7 +176,7 @@ CASES = [
         check_distillation,
         right=distil,
         also={"loops": distil_by_loops, "einsum": distil_by_einsum},
-        mistakes={
+        wrong={
             "no square": (lambda *a: distil(*a, square=0), "gives them back"),
             "T once": (lambda *a: distil(*a, square=1), "multiplied by T once"),
             "one softened": (lambda *a: distil(*a, both=False), "only one of the two"),
@@ -214,7 +214,7 @@ CASES = [
     Case(
         check_reading,
         right=reads(ANSWERS),
-        mistakes={
+        wrong={
             "blind": (reads(ANSWERS, _0="cannot say"), "on which side of zero"),
             "always": (reads(ANSWERS, _1="yes"), "the row of 100 steps"),
             "nothing": (reads(ANSWERS, _2="yes"), "Does it hold nothing else"),

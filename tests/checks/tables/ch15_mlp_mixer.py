@@ -82,7 +82,7 @@ CASES = [
         check_token_mixing,
         right=mix,
         also={"loops": by_loops, "einsum": by_einsum},
-        mistakes={
+        wrong={
             "rows": (
                 lambda x, W1, b1, W2, b2: F.gelu(x @ W1.T + b1) @ W2.T + b2,
                 "Which axis has N",
@@ -102,7 +102,7 @@ CASES = [
         check_mixer_bill,
         right=bill,
         also={"parts": bill_by_parts},
-        mistakes={
+        wrong={
             "once": (lambda N, D, S: (2 * N * S + 8 * N * D**2, 0), "once for each channel"),
             "one token": (lambda N, D, S: (2 * N * S * D + 8 * D**2, 0), "once for each token"),
             "one layer": (lambda N, D, S: (N * S * D + 8 * N * D**2, 0), "two layers"),
@@ -124,7 +124,7 @@ CASES = [
         check_enlarged,
         right=enlarged,
         also={"loops": enlarged_by_loops, "interpolate": enlarged_by_interpolation},
-        mistakes={
+        wrong={
             "loud": (lambda *a: enlarged(*a, share=1), "four times as loud"),
             "half": (lambda *a: enlarged(*a, share=2), "a quarter, or a half"),
             "tiled": (
@@ -148,7 +148,7 @@ CASES = [
     Case(
         check_orders,
         right=reads(ANSWERS),
-        mistakes={
+        wrong={
             "A blind": (reads(ANSWERS, _0="no"), "compare its two columns"),
             "B sees": (reads(ANSWERS, _1="yes"), "does anything change for B"),
             "built in": (reads(ANSWERS, _2="yes"), "Who told it"),

@@ -79,7 +79,7 @@ CASES = [
         check_depthwise,
         right=depthwise,
         also={"loops": by_loops, "windows": by_shifts},
-        mistakes={
+        wrong={
             "flipped": (lambda x, w: depthwise(x, w.flip(-1, -2)), "turned round"),
             "transposed": (lambda x, w: depthwise(x, w.mT), "are exchanged"),
             "all channels": (dense, "Which one belongs to this kernel"),
@@ -100,7 +100,7 @@ CASES = [
         check_depth,
         right=depth,
         also={"steps": depth_by_steps, "whole numbers": lambda d, k: -(-d // (k - 1))},
-        mistakes={
+        wrong={
             "from one of them": (lambda d, k: 2 * d // (k - 1), "may it be between"),
             "two on each side": (lambda d, k: -(-d // (2 * (k - 1))), "two on each side"),
             "rounded down": (lambda d, k: d // (k - 1), "half a block does not exist"),
@@ -115,7 +115,7 @@ CASES = [
     Case(
         check_conv_bill,
         right=bill,
-        mistakes={
+        wrong={
             "dense": (lambda N, D, k: (0, D * D * k * k + D * D), "sees one channel"),
             "shared": (lambda N, D, k: (0, k * k + D * D), "a kernel of its own"),
             "no pointwise": (lambda N, D, k: (0, D * k * k), "where are the channels mixed"),
@@ -132,7 +132,7 @@ CASES = [
     Case(
         check_distances,
         right=reads(),
-        mistakes={
+        wrong={
             "no field": (reads(_0="no"), "between which distances"),
             "seen": (reads(_1="yes"), "which token could have seen"),
             "longer": (reads(_2="yes"), "can training change"),

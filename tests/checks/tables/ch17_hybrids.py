@@ -110,7 +110,7 @@ CASES = [
         check_stack,
         right=stack,
         also={"branches": by_branches},
-        mistakes={
+        wrong={
             "post-norm": (post_norm, "not after the sum"),
             "no residual": (no_residual, "what would it replace"),
             "no last norm": (without_last_norm, "after the last block"),
@@ -133,7 +133,7 @@ CASES = [
         check_equal,
         right=equal,
         also={"layers": equal_by_layers},
-        mistakes={
+        wrong={
             "three matrices": (lambda N, D: (3 * D * D / (2 * N), 0), "four matrices"),
             "one matrix": (lambda N, D: (4 * D * D / N, 0), "two matrices"),
             "the MLP": (lambda N, D: (4 * D, 0), "another layer"),
@@ -168,7 +168,7 @@ CASES = [
         check_misfits,
         right=misfits,
         also={"shapes": misfits_by_shape},
-        mistakes={
+        wrong={
             "all four": (lambda ls, p: 4 * ls.count("mixer") + (p == "learned"), "do not know N"),
             "no bias": (lambda ls, p: 2 * ls.count("mixer") + (p == "learned"), "N entries"),
             "layers": (lambda ls, p: ls.count("mixer") + (p == "learned"), "count tensors"),
@@ -180,7 +180,7 @@ CASES = [
     Case(
         check_places,
         right=reads(ANSWERS),
-        mistakes={
+        wrong={
             "no mixing": (reads(ANSWERS, _0="cannot say"), "mixes nothing"),
             "overlap": (reads(ANSWERS, _1="cannot say"), "an interval of its own"),
             "no help": (reads(ANSWERS, _2="no"), "And half a point"),

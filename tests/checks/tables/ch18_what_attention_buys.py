@@ -68,7 +68,7 @@ CASES = [
         check_budget,
         right=budget,
         also={"loop": by_loop},
-        mistakes={
+        wrong={
             "at most": (at_most, "may be nearer than far too few"),
             "at least": (at_least, "may be nearer than far too many"),
             "largest": (lambda s, w: (max(s), 1), "the largest is not wanted"),
@@ -82,7 +82,7 @@ CASES = [
         check_ceiling,
         right=ceiling,
         also={"counting": by_counting},
-        mistakes={
+        wrong={
             "one a": (lambda K: right(K, K // 4), "which a is the best"),
             "both orders": (lambda K: max(right(K, a, 1) for a in range(K + 1)), "not both"),
             "free": (lambda K: 1.0, "Two kinds called the same"),
@@ -93,7 +93,7 @@ CASES = [
     Case(
         check_comparison,
         right=reads(ANSWERS),
-        mistakes={
+        wrong={
             "no difference": (reads(ANSWERS, _0="cannot say"), "hold zero"),
             "cannot": (reads(ANSWERS, _1="yes"), "four times the compute"),
             "needed": (reads(ANSWERS, _2="yes"), "without attention is as good"),
