@@ -328,15 +328,15 @@ def in_part(key: int | str, right: Callable[..., Any], mistakes: Mistakes) -> Mi
     Args:
         key: Which entry of the tuple or dictionary that ``right`` gives.
         right: The right answer, a function.
-        mistakes: Question -> a function of the same inputs that gives the entry, or a list of them.
+        mistakes: Question -> the entry, or a function of the same inputs that gives it, or a list.
     """
 
-    def whole(mistake: Callable[..., Any]) -> Callable[..., Any]:
+    def whole(mistake: Any) -> Callable[..., Any]:
         def answer(*inputs: Any) -> Any:
             given = right(*inputs)
             if isinstance(given, dict):
-                return given | {key: mistake(*inputs)}
-            return *given[:key], mistake(*inputs), *given[key + 1 :]  # type: ignore[operator]
+                return given | {key: _given(mistake, inputs)}
+            return *given[:key], _given(mistake, inputs), *given[key + 1 :]  # type: ignore[operator]
 
         return answer
 
