@@ -63,10 +63,3 @@ def in_float64(answer):
 
         return wide
     return answer
-
-
-def reads(answers: dict[str, str], **changed: str):
-    """A learner's reading of a table: these answers, but for the ones whose place is named (_0)."""
-    names = list(answers)
-    other = {names[int(place[1:])]: answer for place, answer in changed.items()}
-    return lambda: {**answers, **other}
