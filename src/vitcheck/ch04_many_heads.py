@@ -7,7 +7,7 @@ from functools import partial
 import torch
 
 from vitbook.attention import MultiHeadSelfAttention, scaled_dot_product_attention
-from vitcheck.trial import Trial, in_part, staged
+from vitcheck.trial import Trial, staged
 
 
 def _split(x, h):
@@ -67,41 +67,25 @@ def _counts():
     "counting weights",
     ok="the number of heads changes who owns the weights, not how many.",
     right=_counts,
-    mistakes=[
-        in_part(
-            _ALL,
-            _counts,
-            {
-                "is W_Q of one head D x D? How wide are its queries?": h * D * D,
-                "that is one head; how many are there?": D * d,
-                **_THREE,
-            },
-        ),
-        in_part(
-            _ONE,
-            _counts,
-            {
-                "that is D x D; how wide are its queries?": D * D,
-                "that is d x d; does this head read all D numbers of a token?": d * d,
-                "that is the width of a head; how many weights lead into it?": d,
-                **_THREE,
-            },
-        ),
-        in_part(
-            _TWICE,
-            _counts,
-            {"twice the heads; is each of them as wide as before?": 2 * D * D, **_THREE},
-        ),
-        in_part(
-            _CUT,
-            _counts,
-            {
-                "that is d x d, one head; how many heads are there?": d * d,
-                "that is W_Q without the cut; how many numbers does each head see?": D * D,
-                **_THREE,
-            },
-        ),
-    ],
+    in_part={
+        _ALL: {
+            "is W_Q of one head D x D? How wide are its queries?": h * D * D,
+            "that is one head; how many are there?": D * d,
+            **_THREE,
+        },
+        _ONE: {
+            "that is D x D; how wide are its queries?": D * D,
+            "that is d x d; does this head read all D numbers of a token?": d * d,
+            "that is the width of a head; how many weights lead into it?": d,
+            **_THREE,
+        },
+        _TWICE: {"twice the heads; is each of them as wide as before?": 2 * D * D, **_THREE},
+        _CUT: {
+            "that is d x d, one head; how many heads are there?": d * d,
+            "that is W_Q without the cut; how many numbers does each head see?": D * D,
+            **_THREE,
+        },
+    },
 )
 def check_counts(trial: Trial, my_counts):
     """The answers {"...": count} for D = 768, with 12 and with 24 heads."""

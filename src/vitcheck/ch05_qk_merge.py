@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vitcheck.trial import Trial, in_part, staged
+from vitcheck.trial import Trial, staged
 
 
 def _parameters(D, h, d):
@@ -16,30 +16,22 @@ def _parameters(D, h, d):
     "my_parameters",
     ok="both counts, for any width, number and size of heads",
     right=_parameters,
-    mistakes=[
-        {"the two are swapped: which is first?": lambda D, h, d: _parameters(D, h, d)[::-1]},
-        in_part(
-            0,
-            _parameters,
-            {
-                "that is one of the two matrices. Who makes the keys?": lambda D, h, d: h * D * d,
-                "that is one head. Does each have its own matrices?": lambda D, h, d: 2 * D * d,
-                "right if the heads together are as wide as a token. Here h d is not D.": (
-                    lambda D, h, d: 2 * D * D
-                ),
-            },
-        ),
-        in_part(
-            1,
-            _parameters,
-            {
-                "merged: one matrix for all heads? Do they share scores?": lambda D, h, d: D * D,
-                "merged: M stands between two tokens. How wide is a token?": (
-                    lambda D, h, d: h * d * d
-                ),
-            },
-        ),
-    ],
+    mistakes={"the two are swapped: which is first?": lambda D, h, d: _parameters(D, h, d)[::-1]},
+    in_part={
+        0: {
+            "that is one of the two matrices. Who makes the keys?": lambda D, h, d: h * D * d,
+            "that is one head. Does each have its own matrices?": lambda D, h, d: 2 * D * d,
+            "right if the heads together are as wide as a token. Here h d is not D.": (
+                lambda D, h, d: 2 * D * D
+            ),
+        },
+        1: {
+            "merged: one matrix for all heads? Do they share scores?": lambda D, h, d: D * D,
+            "merged: M stands between two tokens. How wide is a token?": (
+                lambda D, h, d: h * d * d
+            ),
+        },
+    },
 )
 def check_parameters(trial: Trial, parameters):
     """Exercise "Count before you merge": parameters(D, h, d) -> (separate, merged)."""
@@ -131,35 +123,25 @@ def _weights_first(N, D, d):
     "my_multiplies",
     ok="the three counts; you can now say who wins at any size",
     right=_multiplies,
-    mistakes=[
-        {
-            "these are FLOPs: a multiplication and an addition counted as two. We count one.": (
-                lambda N, D, d: {way: 2 * count for way, count in _multiplies(N, D, d).items()}
-            )
+    mistakes={
+        "these are FLOPs: a multiplication and an addition counted as two. We count one.": (
+            lambda N, D, d: {way: 2 * count for way, count in _multiplies(N, D, d).items()}
+        )
+    },
+    in_part={
+        "separate": {
+            "separate: queries, and who makes the keys?": lambda N, D, d: N * D * d + N * N * d
         },
-        in_part(
-            "separate",
-            _multiplies,
-            {"separate: queries, and who makes the keys?": lambda N, D, d: N * D * d + N * N * d},
-        ),
-        in_part(
-            "reordered",
-            _multiplies,
-            {
-                "reordered: you multiplied the two weight matrices first. Go from left to right": (
-                    _weights_first
-                ),
-                "reordered: which shapes meet in the last product? (N, D), not (N, d)": (
-                    lambda N, D, d: _multiplies(N, D, d)["separate"]
-                ),
-            },
-        ),
-        in_part(
-            "merged",
-            _multiplies,
-            {"merged: M is stored. Why make it again for each input?": _weights_first},
-        ),
-    ],
+        "reordered": {
+            "reordered: you multiplied the two weight matrices first. Go from left to right": (
+                _weights_first
+            ),
+            "reordered: which shapes meet in the last product? (N, D), not (N, d)": (
+                lambda N, D, d: _multiplies(N, D, d)["separate"]
+            ),
+        },
+        "merged": {"merged: M is stored. Why make it again for each input?": _weights_first},
+    },
 )
 def check_multiplies(trial: Trial, multiplies):
     """Exercise "Three ways to count": multiplies(N, D, d) -> dict of three counts."""
@@ -183,34 +165,26 @@ def _merge(W_Q, b_Q, W_K, b_K):
     "my_merge",
     ok="one matrix and one vector do the work of two matrices and two biases",
     right=_merge,
-    mistakes=[
-        in_part(
-            0,
-            _merge,
-            {
-                "M is transposed: rows of M belong to the token that asks": (
-                    lambda W_Q, b_Q, W_K, b_K: W_K @ W_Q.T
-                ),
-                "the scale is to be left out here": lambda W_Q, b_Q, W_K, b_K: (
-                    W_Q @ W_K.T / W_Q.shape[1] ** 0.5
-                ),
-            },
-        ),
-        in_part(
-            1,
-            _merge,
-            {
-                "the query bias has disappeared. Which of the four terms is it in?": (
-                    lambda W_Q, b_Q, W_K, b_K: torch.zeros(len(W_Q))
-                ),
-                "the query bias meets the keys. Whose weights make those?": (
-                    lambda W_Q, b_Q, W_K, b_K: W_Q @ b_Q
-                ),
-                "x W_Q b_K^T belongs to the token that asks: it is the same along each row. Does "
-                "it count?": lambda W_Q, b_Q, W_K, b_K: W_K @ b_Q + W_Q @ b_K,
-            },
-        ),
-    ],
+    in_part={
+        0: {
+            "M is transposed: rows of M belong to the token that asks": (
+                lambda W_Q, b_Q, W_K, b_K: W_K @ W_Q.T
+            ),
+            "the scale is to be left out here": lambda W_Q, b_Q, W_K, b_K: (
+                W_Q @ W_K.T / W_Q.shape[1] ** 0.5
+            ),
+        },
+        1: {
+            "the query bias has disappeared. Which of the four terms is it in?": (
+                lambda W_Q, b_Q, W_K, b_K: torch.zeros(len(W_Q))
+            ),
+            "the query bias meets the keys. Whose weights make those?": (
+                lambda W_Q, b_Q, W_K, b_K: W_Q @ b_Q
+            ),
+            "x W_Q b_K^T belongs to the token that asks: it is the same along each row. Does "
+            "it count?": lambda W_Q, b_Q, W_K, b_K: W_K @ b_Q + W_Q @ b_K,
+        },
+    },
 )
 def check_merge_biases(trial: Trial, merge):
     """Exercise "Merge the biases too": merge(W_Q, b_Q, W_K, b_K) -> M (D, D), u (D,).
@@ -260,40 +234,28 @@ def _rebase(E, W_Q, W_K, W_V):
     "my_rebase",
     ok="no W_Q any more, and every head computes what it did",
     right=_rebase,
-    mistakes=[
-        in_part(
-            0,
-            _rebase,
-            {
-                "the embedding is unchanged, so the tokens are. But they must now be the queries": (
-                    lambda E, W_Q, W_K, W_V: E
-                )
-            },
-        ),
-        in_part(
-            1,
-            _rebase,
-            {
-                "W_K is unchanged, but it meets other tokens now": lambda E, W_Q, W_K, W_V: W_K,
-                "the inverse stands on the wrong side: what does x W_Q have to meet first?": (
-                    lambda E, W_Q, W_K, W_V: W_K @ torch.linalg.inv(W_Q)
-                ),
-                "a transpose is an inverse only for a rotation. Is W_Q one?": (
-                    lambda E, W_Q, W_K, W_V: W_Q.T @ W_K
-                ),
-            },
-        ),
-        in_part(
-            2,
-            _rebase,
-            {
-                "the scores are right. Who else reads the tokens?": lambda E, W_Q, W_K, W_V: W_V,
-                "the inverse stands on the wrong side, as it did not for the keys": (
-                    lambda E, W_Q, W_K, W_V: W_V @ torch.linalg.inv(W_Q)
-                ),
-            },
-        ),
-    ],
+    in_part={
+        0: {
+            "the embedding is unchanged, so the tokens are. But they must now be the queries": (
+                lambda E, W_Q, W_K, W_V: E
+            )
+        },
+        1: {
+            "W_K is unchanged, but it meets other tokens now": lambda E, W_Q, W_K, W_V: W_K,
+            "the inverse stands on the wrong side: what does x W_Q have to meet first?": (
+                lambda E, W_Q, W_K, W_V: W_K @ torch.linalg.inv(W_Q)
+            ),
+            "a transpose is an inverse only for a rotation. Is W_Q one?": (
+                lambda E, W_Q, W_K, W_V: W_Q.T @ W_K
+            ),
+        },
+        2: {
+            "the scores are right. Who else reads the tokens?": lambda E, W_Q, W_K, W_V: W_V,
+            "the inverse stands on the wrong side, as it did not for the keys": (
+                lambda E, W_Q, W_K, W_V: W_V @ torch.linalg.inv(W_Q)
+            ),
+        },
+    },
 )
 def check_identity_queries(trial: Trial, rebase):
     """Exercise "A layer without W_Q": rebase(E, W_Q, W_K, W_V) -> E, W_K, W_V of the new layer.

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitcheck.trial import Trial, in_part, staged
+from vitcheck.trial import Trial, staged
 
 
 def _counts(samples, batch_size, epochs, accumulate):
@@ -26,48 +26,38 @@ def _updates(change):
     "my_counts",
     ok="batches of an epoch and updates of a training, left-overs included",
     right=_counts,
-    mistakes=[
-        in_part(
-            0,
-            _counts,
-            {
-                "four samples go into one batch. How often does that go?": [
-                    lambda n, size, e, a: size,
-                    lambda n, size, e, a: 2 * size,
-                ],
-                "batches of one epoch are asked, not of all": lambda n, size, e, a: (
-                    e * math.ceil(n / size)
-                ),
-                "accumulating changes when you step. Does it change the batches?": (
-                    lambda n, size, e, a: math.ceil(n / size / a)
-                ),
-                "the last two samples are left out. Is a small batch no batch?": (
-                    lambda n, size, e, a: n // size
-                ),
-                "a batch comes whole or not at all": lambda n, size, e, a: n / size,
-            },
-        ),
-        in_part(
-            1,
-            _counts,
-            {
-                "one update in an epoch: did you accumulate where nobody asked for it?": 1,
-                "are the later epochs for nothing?": _updates(lambda e, a, k: math.ceil(k / a)),
-                "an update after every batch: where does `accumulate` enter?": _updates(
-                    lambda e, a, k: e * k
-                ),
-                "more updates than batches: multiply or divide?": _updates(
-                    lambda e, a, k: e * k * a
-                ),
-                "the epoch ends with two batches that were accumulated and never used. When do you "
-                "step?": _updates(lambda e, a, k: e * (k // a)),
-                "does a group run over the end of the epoch? There the rule asks for an update.": [
-                    _updates(lambda e, a, k: math.ceil(e * k / a)),
-                    _updates(lambda e, a, k: e * k / a),
-                ],
-            },
-        ),
-    ],
+    in_part={
+        0: {
+            "four samples go into one batch. How often does that go?": [
+                lambda n, size, e, a: size,
+                lambda n, size, e, a: 2 * size,
+            ],
+            "batches of one epoch are asked, not of all": lambda n, size, e, a: (
+                e * math.ceil(n / size)
+            ),
+            "accumulating changes when you step. Does it change the batches?": (
+                lambda n, size, e, a: math.ceil(n / size / a)
+            ),
+            "the last two samples are left out. Is a small batch no batch?": (
+                lambda n, size, e, a: n // size
+            ),
+            "a batch comes whole or not at all": lambda n, size, e, a: n / size,
+        },
+        1: {
+            "one update in an epoch: did you accumulate where nobody asked for it?": 1,
+            "are the later epochs for nothing?": _updates(lambda e, a, k: math.ceil(k / a)),
+            "an update after every batch: where does `accumulate` enter?": _updates(
+                lambda e, a, k: e * k
+            ),
+            "more updates than batches: multiply or divide?": _updates(lambda e, a, k: e * k * a),
+            "the epoch ends with two batches that were accumulated and never used. When do you "
+            "step?": _updates(lambda e, a, k: e * (k // a)),
+            "does a group run over the end of the epoch? There the rule asks for an update.": [
+                _updates(lambda e, a, k: math.ceil(e * k / a)),
+                _updates(lambda e, a, k: e * k / a),
+            ],
+        },
+    },
 )
 def check_counts(trial: Trial, counts):
     """Exercise "How many updates?": counts(samples, batch_size, epochs, accumulate) -> a pair."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from vitbook.patches import patchify
-from vitcheck.trial import Trial, in_part, staged
+from vitcheck.trial import Trial, staged
 
 
 def _counts(H, W, C, P, D):
@@ -16,47 +16,35 @@ def _counts(H, W, C, P, D):
     "patch counts",
     ok="tokens, numbers in a patch, and parameters, whatever the sizes.",
     right=_counts,
-    mistakes=[
-        in_part(
-            0,
-            _counts,
-            {
-                "a class token comes later; how many patches are there?": lambda H, W, C, P, D: (
-                    H // P * (W // P) + 1
-                ),
-                "one row of a patch counted as a patch? It has two sides": (
-                    lambda H, W, C, P, D: H * W // P
-                ),
-                "right for a square; count the patches across and those below each other": [
-                    lambda H, W, C, P, D: (H // P) ** 2,
-                    lambda H, W, C, P, D: (W // P) ** 2,
-                ],
-            },
-        ),
-        in_part(
-            1,
-            _counts,
-            {"each pixel holds a number for each channel": lambda H, W, C, P, D: P * P},
-        ),
-        in_part(
-            2,
-            _counts,
-            {
-                "what is added to each token after the multiplication?": lambda H, W, C, P, D: (
-                    C * P * P * D
-                ),
-                "has every patch weights of its own? Chapter 7 asked the same of positions": [
-                    lambda H, W, C, P, D: H // P * (W // P) * C * P * P * D,
-                    lambda H, W, C, P, D: H // P * (W // P) * (C * P * P * D + D),
-                    lambda H, W, C, P, D: H // P * (W // P) * C * P * P * D + D,
-                ],
-                "the position table is a layer of its own; only the embedding is asked for": [
-                    lambda H, W, C, P, D: C * P * P * D + D + H // P * (W // P) * D,
-                    lambda H, W, C, P, D: C * P * P * D + H // P * (W // P) * D,
-                ],
-            },
-        ),
-    ],
+    in_part={
+        0: {
+            "a class token comes later; how many patches are there?": lambda H, W, C, P, D: (
+                H // P * (W // P) + 1
+            ),
+            "one row of a patch counted as a patch? It has two sides": (
+                lambda H, W, C, P, D: H * W // P
+            ),
+            "right for a square; count the patches across and those below each other": [
+                lambda H, W, C, P, D: (H // P) ** 2,
+                lambda H, W, C, P, D: (W // P) ** 2,
+            ],
+        },
+        1: {"each pixel holds a number for each channel": lambda H, W, C, P, D: P * P},
+        2: {
+            "what is added to each token after the multiplication?": lambda H, W, C, P, D: (
+                C * P * P * D
+            ),
+            "has every patch weights of its own? Chapter 7 asked the same of positions": [
+                lambda H, W, C, P, D: H // P * (W // P) * C * P * P * D,
+                lambda H, W, C, P, D: H // P * (W // P) * (C * P * P * D + D),
+                lambda H, W, C, P, D: H // P * (W // P) * C * P * P * D + D,
+            ],
+            "the position table is a layer of its own; only the embedding is asked for": [
+                lambda H, W, C, P, D: C * P * P * D + D + H // P * (W // P) * D,
+                lambda H, W, C, P, D: C * P * P * D + H // P * (W // P) * D,
+            ],
+        },
+    },
 )
 def check_counts(trial: Trial, my_counts):
     """my_counts(H, W, C, P, D) -> (tokens, numbers in a patch, parameters of the embedding)."""
@@ -214,51 +202,43 @@ def _moved(move):
     "grey embedding",
     ok="one channel in, and the tokens that three normalised copies give.",
     right=_grey,
-    mistakes=[
-        in_part(
-            0,
-            _grey,
-            {
-                "where does the division by std go?": _folded(lambda w, std: w.sum(1)),
-                "the three products are added up, not averaged; and what of std?": _folded(
-                    lambda w, std: w.mean(1)
-                ),
-                "a third of the size: are the three products averaged or added up?": _folded(
-                    lambda w, std: (w / std).mean(1)
-                ),
-                "what happens to the weights of the other two channels?": _folded(
-                    lambda w, std: (w / std)[:, 0]
-                ),
-                "the image is divided by std; what happens to the weight?": _folded(
-                    lambda w, std: (w * std).sum(1)
-                ),
-                "one std for all? Each channel has its own": _folded(
-                    lambda w, std: w.sum(1) / std.mean()
-                ),
-            },
-        ),
-        in_part(
-            1,
-            _grey,
-            {
-                "the mean is subtracted from every pixel; where does that constant go?": _moved(
-                    lambda scaled, bias, mean, weight: bias
-                ),
-                "added or subtracted? Put in a black image, and see what three copies give": _moved(
-                    lambda scaled, bias, mean, weight: bias + (scaled * mean).sum((1, 2, 3))
-                ),
-                "the mean is subtracted first, then divided by std": _moved(
-                    lambda scaled, bias, mean, weight: bias - (weight * mean).sum((1, 2, 3))
-                ),
-                "the layer had a bias of its own": _moved(
-                    lambda scaled, bias, mean, weight: -(scaled * mean).sum((1, 2, 3))
-                ),
-                "one mean for all? Each channel has its own": _moved(
-                    lambda scaled, bias, mean, weight: bias - mean.mean() * scaled.sum((1, 2, 3))
-                ),
-            },
-        ),
-    ],
+    in_part={
+        0: {
+            "where does the division by std go?": _folded(lambda w, std: w.sum(1)),
+            "the three products are added up, not averaged; and what of std?": _folded(
+                lambda w, std: w.mean(1)
+            ),
+            "a third of the size: are the three products averaged or added up?": _folded(
+                lambda w, std: (w / std).mean(1)
+            ),
+            "what happens to the weights of the other two channels?": _folded(
+                lambda w, std: (w / std)[:, 0]
+            ),
+            "the image is divided by std; what happens to the weight?": _folded(
+                lambda w, std: (w * std).sum(1)
+            ),
+            "one std for all? Each channel has its own": _folded(
+                lambda w, std: w.sum(1) / std.mean()
+            ),
+        },
+        1: {
+            "the mean is subtracted from every pixel; where does that constant go?": _moved(
+                lambda scaled, bias, mean, weight: bias
+            ),
+            "added or subtracted? Put in a black image, and see what three copies give": _moved(
+                lambda scaled, bias, mean, weight: bias + (scaled * mean).sum((1, 2, 3))
+            ),
+            "the mean is subtracted first, then divided by std": _moved(
+                lambda scaled, bias, mean, weight: bias - (weight * mean).sum((1, 2, 3))
+            ),
+            "the layer had a bias of its own": _moved(
+                lambda scaled, bias, mean, weight: -(scaled * mean).sum((1, 2, 3))
+            ),
+            "one mean for all? Each channel has its own": _moved(
+                lambda scaled, bias, mean, weight: bias - mean.mean() * scaled.sum((1, 2, 3))
+            ),
+        },
+    },
 )
 def check_grey(trial: Trial, my_grey):
     """my_grey(weight, bias, mean, std) -> (weight (D, 1, P, P), bias (D,)) for raw grey images."""

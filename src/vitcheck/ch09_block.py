@@ -6,7 +6,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from vitcheck.trial import Trial, in_part, staged
+from vitcheck.trial import Trial, staged
 
 
 def _same(y):
@@ -296,7 +296,10 @@ _MULTIPLICATIONS = {
     "the account",
     ok="parameters and multiplications, to the last one.",
     right=_account,
-    mistakes=[in_part(0, _account, _PARAMETERS), in_part(1, _account, _MULTIPLICATIONS)],
+    in_part={
+        0: _PARAMETERS,
+        1: _MULTIPLICATIONS,
+    },
 )
 def check_account(trial: Trial, account):
     """account(N, D, hidden): the (parameters, multiplications) of one block with biases."""

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitbook.vit import VisionTransformer
-from vitcheck.trial import Trial, in_part, staged
+from vitcheck.trial import Trial, staged
 
 
 def _mean_is(mean):
@@ -199,11 +199,9 @@ def _biases_of(merge):
     "q, k and v in one",
     ok="one matrix does what the three did.",
     right=_merge,
-    mistakes=[
-        in_part(
-            0,
-            _merge,
-            {
+    in_part={
+        0: {
+            **{
                 f"the order is {', '.join('qkv'[i] for i in order)}; in which order does `qkv` "
                 "hold them?": _weights(
                     lambda stacked, order=order: stacked[list(order)].flatten(0, 1)
@@ -211,39 +209,26 @@ def _biases_of(merge):
                 for order in itertools.product(range(3), repeat=3)
                 if order != (0, 1, 2)
             },
-        ),
-        in_part(
-            0,
-            _merge,
-            {
-                "nn.Linear.weight is (out, in) already; did you transpose it?": _weights(
-                    lambda stacked: stacked.mT.flatten(0, 1)
-                ),
-                "the rows of q, k and v take turns; here all queries come first, then all keys": (
-                    _weights(lambda stacked: stacked.transpose(0, 1).flatten(0, 1))
-                ),
-                "here the rows of all queries come first, then all keys; yours are sorted by "
-                "head": [
-                    _weights(
-                        lambda stacked, h=h: (
-                            stacked.unflatten(1, (h, -1)).transpose(0, 1).flatten(0, 2)
-                        )
-                    )
-                    for h in (2, 3, 4, 6)
-                ],
-            },
-        ),
-        in_part(
-            1,
-            _merge,
-            {
-                "are the three biases lost?": _biases_of(lambda stacked: 0 * stacked.flatten()),
-                "the weight is right; not so the biases: they take turns": _biases_of(
-                    lambda stacked: stacked.T.flatten()
-                ),
-            },
-        ),
-    ],
+            "nn.Linear.weight is (out, in) already; did you transpose it?": _weights(
+                lambda stacked: stacked.mT.flatten(0, 1)
+            ),
+            "the rows of q, k and v take turns; here all queries come first, then all keys": (
+                _weights(lambda stacked: stacked.transpose(0, 1).flatten(0, 1))
+            ),
+            "here the rows of all queries come first, then all keys; yours are sorted by head": [
+                _weights(
+                    lambda stacked, h=h: stacked.unflatten(1, (h, -1)).transpose(0, 1).flatten(0, 2)
+                )
+                for h in (2, 3, 4, 6)
+            ],
+        },
+        1: {
+            "are the three biases lost?": _biases_of(lambda stacked: 0 * stacked.flatten()),
+            "the weight is right; not so the biases: they take turns": _biases_of(
+                lambda stacked: stacked.T.flatten()
+            ),
+        },
+    },
 )
 def check_merge_qkv(trial: Trial, my_merge):
     """my_merge(q, k, v): three nn.Linear(D, D) -> weight (3 D, D) and bias (3 D,) of ``qkv``."""
@@ -282,41 +267,33 @@ def _losses(K):
     "two losses",
     ok="you know a healthy first loss, and the floor of a doubled softmax.",
     right=_losses,
-    mistakes=[
-        in_part(
-            0,
-            _losses,
-            {
-                "that is a probability; the loss is its negative logarithm": lambda K: 1 / K,
-                "a loss of log p is negative here; which sign has cross-entropy?": lambda K: (
-                    -math.log(K)
-                ),
-                "that is in bits; cross_entropy takes the natural logarithm": math.log2,
-                "that is the share of wrong guesses; cross-entropy is another measure": lambda K: (
-                    1 - 1 / K
-                ),
-                "a loss of zero: would all classes be right?": 0.0,
-            },
-        ),
-        in_part(
-            1,
-            _losses,
-            {
-                "that is the floor for logits, which may grow without end; may probabilities?": 0.0,
-                "that is a model that knows nothing; what if it is entirely sure, and right?": (
-                    math.log
-                ),
-                "that is minus the probability; which function of it is the loss?": -1.0,
-                "how many wrong classes are there?": lambda K: math.log(math.e + K) - 1,
-                "that is the log of the sum; what does the right class take off?": lambda K: (
-                    math.log(math.e + K - 1)
-                ),
-                "that is a probability; the loss is its negative log": lambda K: (
-                    math.e / (math.e + K - 1)
-                ),
-            },
-        ),
-    ],
+    in_part={
+        0: {
+            "that is a probability; the loss is its negative logarithm": lambda K: 1 / K,
+            "a loss of log p is negative here; which sign has cross-entropy?": lambda K: (
+                -math.log(K)
+            ),
+            "that is in bits; cross_entropy takes the natural logarithm": math.log2,
+            "that is the share of wrong guesses; cross-entropy is another measure": lambda K: (
+                1 - 1 / K
+            ),
+            "a loss of zero: would all classes be right?": 0.0,
+        },
+        1: {
+            "that is the floor for logits, which may grow without end; may probabilities?": 0.0,
+            "that is a model that knows nothing; what if it is entirely sure, and right?": (
+                math.log
+            ),
+            "that is minus the probability; which function of it is the loss?": -1.0,
+            "how many wrong classes are there?": lambda K: math.log(math.e + K) - 1,
+            "that is the log of the sum; what does the right class take off?": lambda K: math.log(
+                math.e + K - 1
+            ),
+            "that is a probability; the loss is its negative log": lambda K: (
+                math.e / (math.e + K - 1)
+            ),
+        },
+    },
 )
 def check_losses(trial: Trial, my_losses):
     """my_losses(K) -> (loss of equal logits, least loss when softmax is applied twice)."""

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from vitcheck.reading import NO, OPEN, YES, judge, reading
-from vitcheck.trial import in_part, staged
+from vitcheck.trial import staged
 
 # What is said about the table of the exercise: the answer, and what to ask who misses it.
 _STATEMENTS = {
@@ -81,36 +81,29 @@ def _sink(weights):
     "sink",
     ok="the key that all queries share, and how much of their attention it gets.",
     right=_sink,
-    mistakes=[
-        in_part(
-            0,
-            _sink,
-            {
-                "that key gets the largest single weight; is it the one that all queries look "
-                "at?": (lambda weights: int(weights.flatten().argmax()) % weights.shape[-1]),
-                "is that a query? Which axis of the weights holds the keys?": lambda weights: int(
-                    weights.amax(dim=(0, 2)).argmax()
-                ),
-            },
-        ),
-        in_part(
-            1,
-            _sink,
-            {
-                "that is a sum; what share of all attention is it?": [
-                    lambda weights: float(weights.sum(dim=(0, 1)).max()),
-                    lambda weights: float(weights.mean(dim=0).sum(dim=0).max()),
-                    lambda weights: float(weights.sum(dim=0).mean(dim=0).max()),
-                ],
-                "that is a single weight; what is the mean over queries and heads?": (
-                    lambda weights: float(weights.max())
-                ),
-                "each row sums to one, so its mean is the same for all; which axis is to stay?": (
-                    lambda weights: 1 / weights.shape[-1]
-                ),
-            },
-        ),
-    ],
+    in_part={
+        0: {
+            "that key gets the largest single weight; is it the one that all queries look at?": (
+                lambda weights: int(weights.flatten().argmax()) % weights.shape[-1]
+            ),
+            "is that a query? Which axis of the weights holds the keys?": lambda weights: int(
+                weights.amax(dim=(0, 2)).argmax()
+            ),
+        },
+        1: {
+            "that is a sum; what share of all attention is it?": [
+                lambda weights: float(weights.sum(dim=(0, 1)).max()),
+                lambda weights: float(weights.mean(dim=0).sum(dim=0).max()),
+                lambda weights: float(weights.sum(dim=0).mean(dim=0).max()),
+            ],
+            "that is a single weight; what is the mean over queries and heads?": (
+                lambda weights: float(weights.max())
+            ),
+            "each row sums to one, so its mean is the same for all; which axis is to stay?": (
+                lambda weights: 1 / weights.shape[-1]
+            ),
+        },
+    },
 )
 def check_sink(trial, my_sink):
     """my_sink(weights): (h, N, N) of one layer -> (token, share)."""

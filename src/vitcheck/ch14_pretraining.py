@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitcheck.reading import NO, OPEN, YES, judge, reading
-from vitcheck.trial import in_part, staged
+from vitcheck.trial import staged
 
 KERNEL = "patch_embed.proj.weight"
 _HEAD = ("head.weight", "head.bias")
@@ -36,45 +36,34 @@ def _start(theirs, ours):
     return {**theirs, KERNEL: theirs[KERNEL].sum(1, keepdim=True), **head}
 
 
-_IN_THE_KERNEL = in_part(
-    KERNEL,
-    _start,
-    {
-        "three copies of a grey image went into three channels. What do the three products add up "
-        "to?": lambda theirs, ours: theirs[KERNEL].mean(1, keepdim=True),
-        "that is one of the three channels; where are the other two?": [
-            lambda theirs, ours, i=i: theirs[KERNEL][:, i : i + 1] for i in range(3)
-        ],
-        "that is the untrained kernel: nothing was taken over": lambda theirs, ours: ours[KERNEL],
-    },
-)
-_IN_THE_HEAD = [
-    in_part(
-        name,
-        _start,
-        {
-            "their head knows their classes. Are they yours?": (
-                lambda theirs, ours, name=name: theirs[name]
-            )
-        },
-    )
-    for name in _HEAD
-]
-_ELSEWHERE = [
-    in_part(
-        name,
-        _start,
-        {f"{name} is still the untrained one": lambda theirs, ours, name=name: ours[name]},
-    )
-    for name in _OTHERS
-]
-
-
 @staged(
     "my_start",
     ok="the kernel summed, the head your own, everything else theirs",
     right=_start,
-    mistakes=[_IN_THE_KERNEL, *_IN_THE_HEAD, *_ELSEWHERE],
+    in_part={
+        KERNEL: {
+            "three copies of a grey image went into three channels. What do the three products add "
+            "up to?": lambda theirs, ours: theirs[KERNEL].mean(1, keepdim=True),
+            "that is one of the three channels; where are the other two?": [
+                lambda theirs, ours, i=i: theirs[KERNEL][:, i : i + 1] for i in range(3)
+            ],
+            "that is the untrained kernel: nothing was taken over": lambda theirs, ours: ours[
+                KERNEL
+            ],
+        },
+        **{
+            name: {
+                "their head knows their classes. Are they yours?": (
+                    lambda theirs, ours, name=name: theirs[name]
+                )
+            }
+            for name in _HEAD
+        },
+        **{
+            name: {f"{name} is still the untrained one": lambda theirs, ours, name=name: ours[name]}
+            for name in _OTHERS
+        },
+    },
 )
 def check_start(trial, my_start):
     """my_start(theirs, ours): two state dicts, of colour and of grey images -> what to load."""

@@ -5,7 +5,7 @@ from functools import partial
 import torch.nn.functional as F
 
 from vitcheck.reading import NO, OPEN, YES, judge, reading
-from vitcheck.trial import Trial, in_part, staged
+from vitcheck.trial import Trial, staged
 
 
 def _mix(x, W1, b1, W2, b2, act=F.gelu):
@@ -91,7 +91,10 @@ _WEIGHTS = {
     "my_bill",
     ok="token mixing, channel mixing, and what is stored for them",
     right=_bill,
-    mistakes=[in_part(0, _bill, _MULTIPLICATIONS), in_part(1, _bill, _WEIGHTS)],
+    in_part={
+        0: _MULTIPLICATIONS,
+        1: _WEIGHTS,
+    },
 )
 def check_mixer_bill(trial: Trial, my_bill):
     """my_bill(N, D, S): multiplications and weights (no biases) of a block with MLP ratio 4."""
@@ -123,42 +126,34 @@ def _enlarged(W1, W2, grid):
     "my_enlarged",
     ok="a smooth table is mixed on the new grid as on the old one",
     right=_enlarged,
-    mistakes=[
-        in_part(
-            0,
-            _enlarged,
-            {
-                "each place is heard four times now. Is the unit four times as loud?": (
-                    lambda W1, W2, grid: _wider(W1.T, grid).T
-                ),
-                "four places share what one had: a quarter, or a half?": (
-                    lambda W1, W2, grid: _wider(W1.T, grid).T / 2
-                ),
-                "the copies do not stand where the patch stands: lay W1 out on its grid first": [
-                    lambda W1, W2, grid: W1.repeat(1, 4),
-                    lambda W1, W2, grid: W1.repeat(1, 4) / 4,
-                    lambda W1, W2, grid: W1.repeat_interleave(4, dim=1),
-                    lambda W1, W2, grid: W1.repeat_interleave(4, dim=1) / 4,
-                ],
-            },
-        ),
-        in_part(
-            1,
-            _enlarged,
-            {
-                "W2 speaks to each place on its own. Does anything add up here?": [
-                    lambda W1, W2, grid: _wider(W2, grid) / 4,
-                    lambda W1, W2, grid: _wider(W2, grid) / 2,
-                ],
-                "the copies do not stand where the patch stands": [
-                    lambda W1, W2, grid: W2.repeat(4, 1),
-                    lambda W1, W2, grid: W2.repeat(4, 1) / 4,
-                    lambda W1, W2, grid: W2.repeat_interleave(4, dim=0),
-                    lambda W1, W2, grid: W2.repeat_interleave(4, dim=0) / 4,
-                ],
-            },
-        ),
-    ],
+    in_part={
+        0: {
+            "each place is heard four times now. Is the unit four times as loud?": (
+                lambda W1, W2, grid: _wider(W1.T, grid).T
+            ),
+            "four places share what one had: a quarter, or a half?": (
+                lambda W1, W2, grid: _wider(W1.T, grid).T / 2
+            ),
+            "the copies do not stand where the patch stands: lay W1 out on its grid first": [
+                lambda W1, W2, grid: W1.repeat(1, 4),
+                lambda W1, W2, grid: W1.repeat(1, 4) / 4,
+                lambda W1, W2, grid: W1.repeat_interleave(4, dim=1),
+                lambda W1, W2, grid: W1.repeat_interleave(4, dim=1) / 4,
+            ],
+        },
+        1: {
+            "W2 speaks to each place on its own. Does anything add up here?": [
+                lambda W1, W2, grid: _wider(W2, grid) / 4,
+                lambda W1, W2, grid: _wider(W2, grid) / 2,
+            ],
+            "the copies do not stand where the patch stands": [
+                lambda W1, W2, grid: W2.repeat(4, 1),
+                lambda W1, W2, grid: W2.repeat(4, 1) / 4,
+                lambda W1, W2, grid: W2.repeat_interleave(4, dim=0),
+                lambda W1, W2, grid: W2.repeat_interleave(4, dim=0) / 4,
+            ],
+        },
+    },
 )
 def check_enlarged(trial: Trial, my_enlarged):
     """my_enlarged(W1, W2, grid): each place becomes 2 x 2 places -> W1 (S, 4 N), W2 (4 N, S)."""

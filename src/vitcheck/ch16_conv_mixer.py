@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vitcheck.reading import NO, OPEN, YES, judge, reading
-from vitcheck.trial import Trial, in_part, staged
+from vitcheck.trial import Trial, staged
 
 
 def _depthwise(x: Tensor, weight: Tensor, pad: str = "constant") -> Tensor:
@@ -115,34 +115,26 @@ def _bill(N, D, k):
     "my_bill",
     ok="each weight is used once for each patch",
     right=_bill,
-    mistakes=[
-        in_part(
-            0,
-            _bill,
-            {
-                "how many patches are there?": lambda N, D, k: D * k * k + D * D,
-                "does a convolution compare all pairs of patches?": [
-                    lambda N, D, k: N * N * (D * k * k + D * D),
-                    lambda N, D, k: N * N * D + N * D * D,
-                ],
-            },
-        ),
-        in_part(
-            1,
-            _bill,
-            {
-                "a depthwise kernel sees one channel, not D of them": lambda N, D, k: (
-                    D * D * k * k + D * D
-                ),
-                "does every channel have a kernel of its own?": lambda N, D, k: k * k + D * D,
-                "where are the channels mixed?": lambda N, D, k: D * k * k,
-                "the kernel has two sides": lambda N, D, k: D * k + D * D,
-                "the pointwise part has one layer here, without a wider one": lambda N, D, k: (
-                    D * k * k + 8 * D * D
-                ),
-            },
-        ),
-    ],
+    in_part={
+        0: {
+            "how many patches are there?": lambda N, D, k: D * k * k + D * D,
+            "does a convolution compare all pairs of patches?": [
+                lambda N, D, k: N * N * (D * k * k + D * D),
+                lambda N, D, k: N * N * D + N * D * D,
+            ],
+        },
+        1: {
+            "a depthwise kernel sees one channel, not D of them": lambda N, D, k: (
+                D * D * k * k + D * D
+            ),
+            "does every channel have a kernel of its own?": lambda N, D, k: k * k + D * D,
+            "where are the channels mixed?": lambda N, D, k: D * k * k,
+            "the kernel has two sides": lambda N, D, k: D * k + D * D,
+            "the pointwise part has one layer here, without a wider one": lambda N, D, k: (
+                D * k * k + 8 * D * D
+            ),
+        },
+    },
 )
 def check_conv_bill(trial: Trial, my_bill):
     """my_bill(N, D, k): multiplications and weights (no biases, no norms) of one block."""

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vitcheck.reading import NO, OPEN, YES, judge, reading
-from vitcheck.trial import Trial, in_part, staged
+from vitcheck.trial import Trial, staged
 
 
 def _stack(x, mixings, mlps, norm, *, before=True, second=True, last=True, keep=1):
@@ -90,45 +90,37 @@ def _equal(N, D):
     "my_equal",
     ok="as many weights; attention costs more from N = 0.73 D on",
     right=_equal,
-    mistakes=[
-        in_part(
-            0,
-            _equal,
-            {
-                "attention has four matrices: queries, keys, values and the projection": [
-                    lambda N, D: 3 * D * D / (2 * N),
-                    lambda N, D: D * D / (2 * N),
-                ],
-                "the token mixing has two matrices, N x S and S x N": lambda N, D: 4 * D * D / N,
-                "the MLP along the channels is another layer": [
-                    lambda N, D: 4 * D,
-                    lambda N, D: 6 * D * D / N,
-                ],
-                "that is the paper's rule, whatever N is": lambda N, D: D / 2,
-            },
-        ),
-        in_part(
-            1,
-            _equal,
-            {
-                "attention over token mixing, not the other way round": lambda N, D: (
-                    1 / _equal(N, D)[1]
-                ),
-                "are there products without weights in attention?": lambda N, D: N / D,
-                "queries with keys, and the weights with the values: two such products": (
-                    lambda N, D: N / D + N * N / (4 * D * D)
-                ),
-                "one uses a weight for each of N tokens, the other for each of D channels": [
-                    lambda N, D: 1,
-                    lambda N, D: _equal(N, D)[1] * D,
-                    lambda N, D: _equal(N, D)[1] * D / N,
-                ],
-                "by how many times, not by how many": lambda N, D: (
-                    4 * N * D * D + 2 * N * N * D - 4 * D**3
-                ),
-            },
-        ),
-    ],
+    in_part={
+        0: {
+            "attention has four matrices: queries, keys, values and the projection": [
+                lambda N, D: 3 * D * D / (2 * N),
+                lambda N, D: D * D / (2 * N),
+            ],
+            "the token mixing has two matrices, N x S and S x N": lambda N, D: 4 * D * D / N,
+            "the MLP along the channels is another layer": [
+                lambda N, D: 4 * D,
+                lambda N, D: 6 * D * D / N,
+            ],
+            "that is the paper's rule, whatever N is": lambda N, D: D / 2,
+        },
+        1: {
+            "attention over token mixing, not the other way round": lambda N, D: (
+                1 / _equal(N, D)[1]
+            ),
+            "are there products without weights in attention?": lambda N, D: N / D,
+            "queries with keys, and the weights with the values: two such products": (
+                lambda N, D: N / D + N * N / (4 * D * D)
+            ),
+            "one uses a weight for each of N tokens, the other for each of D channels": [
+                lambda N, D: 1,
+                lambda N, D: _equal(N, D)[1] * D,
+                lambda N, D: _equal(N, D)[1] * D / N,
+            ],
+            "by how many times, not by how many": lambda N, D: (
+                4 * N * D * D + 2 * N * N * D - 4 * D**3
+            ),
+        },
+    },
 )
 def check_equal(trial: Trial, my_equal):
     """my_equal(N, D): S for attention's number of weights, and attention's cost over that of S."""

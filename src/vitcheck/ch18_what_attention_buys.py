@@ -1,7 +1,7 @@
 """Checks of chapter 18: equal budgets, what adding up can do, and reading a comparison."""
 
 from vitcheck.reading import NO, OPEN, YES, judge, reading
-from vitcheck.trial import Trial, in_part, staged
+from vitcheck.trial import Trial, staged
 
 
 def _nearest(sizes, whole, what=0):
@@ -19,10 +19,8 @@ def _budget(sizes, whole):
     "my_budget",
     ok="the nearest size, and the steps that its compute allows",
     right=_budget,
-    mistakes=in_part(
-        0,
-        _budget,
-        {
+    in_part={
+        0: {
             "a little too many parameters may be nearer than far too few": lambda sizes, whole: max(
                 width for width in sizes if sizes[width][0] <= whole[0]
             ),
@@ -34,7 +32,7 @@ def _budget(sizes, whole):
                 _nearest(sizes, whole, 1)
             ),
         },
-    ),
+    },
 )
 def check_budget(trial: Trial, my_budget):
     """my_budget(sizes, whole): the width and the steps that make another model equal to it.

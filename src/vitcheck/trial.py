@@ -16,6 +16,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import torch
@@ -31,7 +32,7 @@ from vitcheck.values import (
     wrong_tensor,
 )
 
-# question -> an answer with the mistake that it is asked about, or a list of such answers
+# Question -> an answer with the mistake that it is asked about, or a list of such answers.
 Mistakes = Mapping[str, Any]
 
 _HERE = str(Path(__file__).parent)
@@ -211,7 +212,7 @@ class Trial:
         """
         if is_unanswered(got):
             raise _Unanswered
-        self._say(objection(got, want, _flat([mistakes]), otherwise, tolerance, name))
+        self._say(objection(got, want, _flat(mistakes), otherwise, tolerance, name))
 
     def answers(self, given: Any, questions: Collection[str]) -> dict[str, Any]:
         """Stop unless ``given`` is a dictionary with an answer to each of ``questions``; return it.
@@ -260,7 +261,12 @@ class Trial:
 
 
 def staged(
-    what: str, *, ok: str, right: Any = None, mistakes: Mistakes | Sequence[Mistakes] = ()
+    what: str,
+    *,
+    ok: str,
+    right: Any = None,
+    mistakes: Mistakes = MappingProxyType({}),
+    in_part: Mapping[Any, Mistakes] = MappingProxyType({}),
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Turn a function ``(trial, *answers)`` into a check ``(*answers)`` that a learner calls.
 
@@ -269,17 +275,21 @@ def staged(
     stage and a question; an exception in the learner's code raises ``CheckFailed`` from it, with
     the learner's own traceback.
 
-    Right answer and mistakes are what ``Trial.compare`` compares with. The tests find them on the
-    check (``check.right``, ``check.mistakes``) and hand in each of them.
+    The right answer and the mistakes are what ``Trial.compare`` compares with. The tests find them
+    on the check (``check.right``, ``check.mistakes``) and hand in each of them.
 
     Args:
         what: The thing that is checked, as the exercise calls it ("causal_mask").
         ok: What is now known to hold, in a few words.
         right: A right answer, of the kind that a learner hands in: a function, mostly.
         mistakes: Question -> an answer with the mistake that it is asked about, or a list of such
-            answers. Several dictionaries where a question occurs twice.
+            answers.
+        in_part: Mistakes in one entry of what an answer gives (index of a tuple, key of a
+            dictionary), for each entry: they give this entry only, the others are right.
     """
-    known = _flat([mistakes] if isinstance(mistakes, Mapping) else mistakes)
+    known = _flat(mistakes)
+    for key, some in in_part.items():
+        known += [(question, _with_entry(right, key, entry)) for question, entry in _flat(some)]
 
     def decorate(check: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(check)
@@ -322,38 +332,25 @@ def staged(
     return decorate
 
 
-def in_part(key: int | str, right: Callable[..., Any], mistakes: Mistakes) -> Mistakes:
-    """Mistakes in one entry of an answer: each gives this entry only, the others are right.
-
-    Args:
-        key: Which entry of the tuple or dictionary that ``right`` gives.
-        right: The right answer, a function.
-        mistakes: Question -> the entry, or a function of the same inputs that gives it, or a list.
-    """
-
-    def whole(mistake: Any) -> Callable[..., Any]:
-        def answer(*inputs: Any) -> Any:
-            given = right(*inputs)
-            if isinstance(given, dict):
-                return given | {key: _given(mistake, inputs)}
-            return *given[:key], _given(mistake, inputs), *given[key + 1 :]  # type: ignore[operator]
-
-        return answer
-
-    groups: dict[str, list[Any]] = {}
-    for question, mistake in _flat([mistakes]):
-        groups.setdefault(question, []).append(whole(mistake))
-    return groups
-
-
-def _flat(groups: Sequence[Mistakes]) -> list[tuple[str, Any]]:
+def _flat(mistakes: Mistakes) -> list[tuple[str, Any]]:
     """(question, answer) of each mistake, lists of answers taken apart."""
     return [
         (question, answer)
-        for group in groups
-        for question, answers in group.items()
+        for question, answers in mistakes.items()
         for answer in (answers if isinstance(answers, list) else [answers])
     ]
+
+
+def _with_entry(right: Callable[..., Any], key: Any, entry: Any) -> Callable[..., Any]:
+    """The right answer, but for one entry of what it gives."""
+
+    def answer(*inputs: Any) -> Any:
+        given = right(*inputs)
+        changed: Any = dict(given) if isinstance(given, dict) else list(given)
+        changed[key] = _given(entry, inputs)
+        return changed if isinstance(given, dict) else tuple(changed)
+
+    return answer
 
 
 def _guarded(trial: Trial, answer: Any) -> Any:
