@@ -6,7 +6,7 @@ from functools import partial
 
 import torch
 
-from vitbook.attention import MultiHeadSelfAttention, scaled_dot_product_attention
+from vitbook.layers.attention import MultiHeadSelfAttention, scaled_dot_product_attention
 from vitcheck.trial import Trial, staged
 
 

@@ -12,7 +12,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
 
 import vitbook.inspection
-from vitbook.attention import MultiHeadCrossAttention, MultiHeadSelfAttention, causal_mask
 from vitbook.inspection import (
     attention_hits,
     attention_maps,
@@ -21,7 +20,8 @@ from vitbook.inspection import (
     mean_attention_distance,
     record_attention,
 )
-from vitbook.vit import VisionTransformer
+from vitbook.layers.attention import MultiHeadCrossAttention, MultiHeadSelfAttention, causal_mask
+from vitbook.models.vit import VisionTransformer
 
 L, B, H, GRID, N = 3, 2, 4, (2, 3), 7
 
