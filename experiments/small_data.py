@@ -35,6 +35,7 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "mean",
     "positions": "learned",
+    "position_std": 0.5,
 }
 RECIPE = {"batch_size": 100, "weight_decay": 0.05}
 STEPS = (80, 400)  # 8 and 40 epochs

@@ -118,7 +118,7 @@ def vit(name: str, arm: dict, seed: int) -> nn.Module:
         settings, weights = record.settings[label.replace("_", "-")], record.weights(label)
         channels = 1
     own = {"image_size", "in_channels", "num_classes"}
-    settings = {"architecture": "vit", **settings, "positions": "learned"}
+    settings = {"architecture": "vit", **settings, "positions": "learned", "position_std": 0.5}
     shape = {"image_size": side, "in_channels": channels, "num_classes": K}
     model = build_architecture({k: v for k, v in settings.items() if k not in own}, shape)
     if arm["start"] != "random":

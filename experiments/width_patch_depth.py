@@ -23,6 +23,7 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "mean",
     "positions": "learned",
+    "position_std": 0.5,
 }
 RECIPE = {"steps": 1600, "batch_size": 64, "warmup_steps": 40}  # 3.4 passes over the images
 
