@@ -119,7 +119,7 @@ class VisionTransformer(TokenClassifier):
                 drop_path=rate,
                 layer_scale=layer_scale,
             )
-            for rate in torch.linspace(0, last, depth).tolist()
+            for rate in torch.linspace(0, last, depth, device="cpu").tolist()
         )
         super().__init__(
             patch_embed=patch_embed,
