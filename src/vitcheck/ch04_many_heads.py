@@ -33,7 +33,7 @@ def check_split_heads(trial: Trial, split_heads):
     """split_heads(x, num_heads): tokens (B, N, D) -> (B, h, N, d)."""
     B, N, h, d = 2, 5, 3, 4
     x = trial.randn(B, N, h * d)
-    trial.stage("which numbers")
+    trial.stage("shape and numbers")
     trial.compare(
         split_heads,
         x,

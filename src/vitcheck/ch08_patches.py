@@ -171,7 +171,7 @@ def check_kernel(trial: Trial, my_kernel):
     """my_kernel(weight, C, P): weight (D, P * P * C), channels last -> kernel (D, C, P, P)."""
     D, C, P = 5, 3, 4
     weight = trial.randn(D, P * P * C)
-    trial.stage("which number goes where")
+    trial.stage("shape, and which number goes where")
     kernel = my_kernel(weight, C, P)
     otherwise = "a filter holds other numbers than its row of the weight"
     trial.compare(
