@@ -31,7 +31,8 @@ _NAMES = {
     "models.conv_mixer": "ConvMixer ConvMixerBlock CONV_MIXER_VARIANTS conv_mixer",
     "models.hybrid": "Hybrid",
     "models.small_cnn": "SmallCNN",
-    "models.weights": "load_weights read_weights save_weights from_timm from_torchvision",
+    "models.weights": "TIMM_NAMES TORCHVISION_NAMES from_timm from_torchvision load_weights "
+    "read_weights save_weights",
     "training": "Evaluation RunFolder TrainConfig epoch_order evaluate parameter_groups train "
     "update warmup_cosine",
     "training.transfer": "adapt adapt_channels fold_normalization head_inputs",
@@ -40,13 +41,13 @@ _NAMES = {
     "gradient_drop mean_attention_distance occlusion query_distance rank_correlation "
     "record_attention region_attention",
     "inspection.cost": "count_multiplies count_parameters",
-    "data": "STATISTICS DataError ImageSet MatchingPairs PlacedObjects Pointer augmentation load_digits "
-    "load_torchvision matching_pairs normalize place_on_canvas pointer random_flip random_shift "
-    "stratified_split",
+    "data": "STATISTICS DataError ImageSet MatchingPairs PlacedObjects Pointer augmentation "
+    "load_digits load_torchvision matching_pairs normalize place_on_canvas pointer random_flip "
+    "random_shift stratified_split",
     "explorer": "AttentionExplorer attention_explorer",
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
-__all__ = sorted(_WHERE)  # noqa: PLE0605
+__all__ = sorted(_WHERE)
 
 
 def __getattr__(name: str) -> Any:

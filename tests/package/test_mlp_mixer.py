@@ -151,7 +151,7 @@ def test_empty_batches_one_patch_and_non_contiguous_images_work():
 
 def test_dropout_works_in_all_its_places_while_training_only():
     net, x = model(dropout=0.5), images()
-    assert sum(m.p == 0.5 for m in net.modules() if isinstance(m, nn.Dropout)) == 1 + 3 * L
+    assert sum(m.p == 0.5 for m in net.modules() if isinstance(m, nn.Dropout)) == 1 + 4 * L
     assert (net(x) - net(x)).abs().max() > 1e-4
     assert torch.equal(net.eval()(x), net(x))
 
@@ -189,12 +189,6 @@ BAD_INPUT = [
         "x must hold N = 9 tokens, got 12: token mixing is tied to its number of patches; scale",
     ),
     (
-        "axes",
-        lambda: TokenMixing(num_tokens=N, token_dim=S)(x[0]),
-        ValueError,
-        "x must have the axes (B, N, D), got the shape (12, 10)",
-    ),
-    (
         "mask",
         lambda: model().forward_features(images(), causal_mask(N)),
         ValueError,
@@ -219,7 +213,6 @@ BAD_INPUT = [
     ("ratio", lambda: model(mlp_ratio=0), ValueError, "mlp_ratio must be finite and greater"),
     ("classes", lambda: model(num_classes=10.0), TypeError, "num_classes must be a whole"),
     ("dropout", lambda: model(dropout=2), ValueError, "below 1, got 2"),
-    ("features", lambda: model().forward_head(torch.zeros(B, D)), ValueError, "axes (B, N, D)"),
     ("variant", lambda: mlp_mixer("XL/16"), ValueError, 'one of S, B, L, H and a patch size ("S/1'),
     ("variant-patch", lambda: mlp_mixer("S"), ValueError, "got 'S'"),
     ("variant-number", lambda: mlp_mixer(16), ValueError, "got 16"),

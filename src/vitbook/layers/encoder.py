@@ -69,7 +69,7 @@ class EncoderBlock(nn.Module):
         self.attn = require.module("attn", attn)
         self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6)
         self.mlp = MLP(embed_dim=embed_dim, hidden_dim=hidden_dim, dropout=dropout)
-        ends: dict[str, Any] = {"dropout": dropout, "drop_path": drop_path, "layer_scale": layer_scale}
+        ends: Any = {"dropout": dropout, "drop_path": drop_path, "layer_scale": layer_scale}
         self.end1, self.end2 = branch_end(embed_dim, **ends), branch_end(embed_dim, **ends)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:

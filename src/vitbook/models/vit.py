@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import torch
 from torch import nn
 
 from vitbook import require
@@ -116,10 +115,10 @@ class VisionTransformer(TokenClassifier):
                 mlp_ratio=mlp_ratio,
                 norm_first=norm_first,
                 dropout=dropout,
-                drop_path=rate,
+                drop_path=last * i / max(1, depth - 1),
                 layer_scale=layer_scale,
             )
-            for rate in torch.linspace(0, last, depth).tolist()
+            for i in range(depth)
         )
         super().__init__(
             patch_embed=patch_embed,
