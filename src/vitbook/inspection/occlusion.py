@@ -16,9 +16,8 @@ def occlusion(
     """Replace one patch at a time, and see what an answer of the model loses.
 
     Args:
-        model: Any classifier, images (B, C, H, W) -> logits (B, K), with attention or without;
-            transformers' outputs, which hold ``logits``, are taken, too. It stays in the mode it
-            is in.
+        model: Any classifier, images (B, C, H, W) -> logits (B, K), or an output that holds
+            ``logits``, as transformers' do. It stays in the mode it is in.
         images: (B, C, H, W).
         patch_size: P in pixels; must divide H and W.
         paint: Images (B, C, H, W) from which the new patch is taken, at the same place; by
