@@ -38,8 +38,8 @@ _NAMES = {
     "training.transfer": "adapt adapt_channels fold_normalization head_inputs",
     "training.distillation": "WithTeacher distillation_loss",
     "inspection": "attention_hits attention_maps attention_rollout class_token_attention "
-    "gradient_drop mean_attention_distance occlusion query_distance rank_correlation "
-    "record_attention region_attention",
+    "find_num_prefix gradient_drop mean_attention_distance occlusion query_distance "
+    "rank_correlation record_attention region_attention token_norms",
     "inspection.cost": "count_multiplies count_parameters",
     "data": "STATISTICS DataError ImageSet MatchingPairs PlacedObjects Pointer augmentation "
     "load_digits load_torchvision matching_pairs normalize place_on_canvas pointer random_flip "

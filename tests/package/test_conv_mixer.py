@@ -303,7 +303,7 @@ BAD_INPUT = [
         "maps",
         lambda: attention_maps(model(), images()),
         ValueError,
-        "(ConvMixer) has no layer with",
+        "(ConvMixer) ran, and none of its layers showed attention",
     ),
     ("stem-power", lambda: stem(patch_size=3, image_size=12), ValueError, "power of two for a con"),
     ("stem-one", lambda: stem(patch_size=1), ValueError, "patch_size must be at least 2, got 1"),
