@@ -383,7 +383,7 @@ def test_every_architecture_is_trained_resumed_and_evaluated(architecture, tmp_p
         text = message(capsys, *drawing, "--rollout")
         assert "--rollout must be left out: 2 of the model's 3 layers attend" in text
     else:
-        assert "has no layer with a method attention_weights" in message(capsys, *drawing)
+        assert "none of its layers showed attention" in message(capsys, *drawing)
 
 
 def test_an_architecture_is_built_with_its_own_settings_and_the_sizes_of_the_model():

@@ -1,8 +1,10 @@
-"""Read a model: where does each token look?
+"""Read a model: where does each token look, and does the answer depend on it?
 
-Recording works with modules whose layers have a method ``attention_weights(x, mask)``, as this
-package's do. Models of other libraries (timm, torchvision) have none and are refused with a
-``ValueError``. Everything else is a pure function of the stacked maps (L, B, h, N, N).
+:func:`record_attention` and :func:`attention_maps` take models of any library (this one, timm,
+torchvision, transformers, ``nn.TransformerEncoder``, one's own). A layer that attends in a way that
+cannot be read is named; nothing empty or partial is handed out as the whole. Occlusion and its
+forecast take any classifier. Everything else is a pure function of the stacked maps
+(L, B, h, N, N).
 """
 
 from vitbook.inspection.maps import (
@@ -10,14 +12,24 @@ from vitbook.inspection.maps import (
     class_token_attention,
     mean_attention_distance,
 )
+from vitbook.inspection.occlusion import gradient_drop, occlusion, rank_correlation
 from vitbook.inspection.recording import attention_maps, record_attention
+from vitbook.inspection.regions import query_distance, region_attention
 from vitbook.inspection.scoring import attention_hits
+from vitbook.inspection.tokens import find_num_prefix, token_norms
 
 __all__ = [
     "attention_hits",
     "attention_maps",
     "attention_rollout",
     "class_token_attention",
+    "find_num_prefix",
+    "gradient_drop",
     "mean_attention_distance",
+    "occlusion",
+    "query_distance",
+    "rank_correlation",
     "record_attention",
+    "region_attention",
+    "token_norms",
 ]

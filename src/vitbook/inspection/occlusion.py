@@ -1,4 +1,4 @@
-"""Test a map: what does the answer lose when a patch is replaced, and what foretells it?"""
+"""Test a map: what does an answer lose when a patch is replaced, and what foretells it?"""
 
 import torch
 from torch import Tensor, nn
@@ -7,16 +7,24 @@ from vitbook import require
 
 
 def occlusion(
-    model: nn.Module, images: Tensor, patch_size: int, paint: Tensor | None = None
+    model: nn.Module,
+    images: Tensor,
+    patch_size: int,
+    paint: Tensor | None = None,
+    target: int | Tensor | None = None,
 ) -> Tensor:
-    """Replace one patch at a time, and see what the model's own answer loses.
+    """Replace one patch at a time, and see what an answer of the model loses.
 
     Args:
-        model: Images (B, C, H, W) -> logits (B, K). It stays in the mode it is in.
-        images: (B, C, H, W); what the model answers to them is the answer that is followed.
+        model: Any classifier, images (B, C, H, W) -> logits (B, K), with attention or without;
+            transformers' outputs, which hold ``logits``, are taken, too. It stays in the mode it
+            is in.
+        images: (B, C, H, W).
         patch_size: P in pixels; must divide H and W.
         paint: Images (B, C, H, W) from which the new patch is taken, at the same place; by
             default each image's own mean colour.
+        target: The class that is followed, one for all images or one for each (B,); by default
+            what the model answers to the unchanged image.
 
     Returns:
         By how many nats the log-probability of the answer falls, (B, rows, columns). Negative
@@ -32,20 +40,24 @@ def occlusion(
     paint = _paint(images, paint)
     drops = torch.empty(B, rows, columns)
     with torch.no_grad():
-        before, answers = model(images).log_softmax(dim=-1).max(dim=-1)  # (B,), (B,)
+        before, answers = _answers(model, images, target)  # (B,), (B,)
         for row in range(rows):
             for column in range(columns):
                 down = slice(row * patch_size, (row + 1) * patch_size)
                 right = slice(column * patch_size, (column + 1) * patch_size)
                 changed = images.clone()
                 changed[:, :, down, right] = paint[:, :, down, right]
-                after = model(changed).log_softmax(dim=-1)  # (B, K)
+                after = _logits(model, changed).log_softmax(dim=-1)  # (B, K)
                 drops[:, row, column] = before - after.gather(1, answers[:, None])[:, 0]
     return drops
 
 
 def gradient_drop(
-    model: nn.Module, images: Tensor, patch_size: int, paint: Tensor | None = None
+    model: nn.Module,
+    images: Tensor,
+    patch_size: int,
+    paint: Tensor | None = None,
+    target: int | Tensor | None = None,
 ) -> Tensor:
     """What :func:`occlusion` would find in a linear model: one backward pass, all patches.
 
@@ -53,7 +65,7 @@ def gradient_drop(
     the patch.
 
     Args:
-        model, images, patch_size, paint: As for :func:`occlusion`.
+        model, images, patch_size, paint, target: As for :func:`occlusion`.
 
     Returns:
         The foretold drops in nats (B, rows, columns).
@@ -65,8 +77,7 @@ def gradient_drop(
     rows, columns = _grid(images, patch_size)
     paint = _paint(images, paint)
     x = images.detach().clone().requires_grad_()
-    best = model(x).log_softmax(dim=-1).amax(dim=-1).sum()
-    (gradient,) = torch.autograd.grad(best, x)
+    (gradient,) = torch.autograd.grad(_answers(model, x, target)[0].sum(), x)
     by_pixel = (gradient * (images - paint)).sum(dim=1)  # (B, H, W)
     tiles = by_pixel.unflatten(2, (columns, patch_size)).unflatten(1, (rows, patch_size))
     return tiles.sum(dim=(2, 4))  # from (B, rows, P, columns, P)
@@ -91,6 +102,36 @@ def rank_correlation(x: Tensor, y: Tensor) -> Tensor:
         )
     a, b = (r - r.mean(dim=-1, keepdim=True) for r in (_ranks(x), _ranks(y)))
     return (a * b).sum(dim=-1) / (a.norm(dim=-1) * b.norm(dim=-1))
+
+
+def _logits(model: nn.Module, images: Tensor) -> Tensor:
+    out = model(images)
+    logits = out if isinstance(out, Tensor) else getattr(out, "logits", None)
+    if not isinstance(logits, Tensor) or logits.ndim != 2:
+        got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+        raise ValueError(f"model must give logits (B, K) for images, got {got}")
+    return logits
+
+
+def _answers(
+    model: nn.Module, images: Tensor, target: int | Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The log-probabilities of the classes that are followed, and their numbers, both (B,)."""
+    says = _logits(model, images).log_softmax(dim=-1)  # (B, K)
+    if target is None:
+        best, answers = says.max(dim=-1)
+        return best, answers
+    B, K = says.shape
+    classes = torch.as_tensor(target, device=says.device)
+    whole = not (classes.is_floating_point() or classes.is_complex() or classes.dtype == torch.bool)
+    if not whole or classes.shape not in ((), (B,)):
+        raise ValueError(
+            f"target must be a class or one for each of the {B} images, whole numbers; got {target}"
+        )
+    if B and not 0 <= int(classes.min()) <= int(classes.max()) < K:
+        raise ValueError(f"target must lie between 0 and {K - 1}, got {target}")
+    answers = classes.long().expand(B)
+    return says.gather(1, answers[:, None])[:, 0], answers
 
 
 def _ranks(x: Tensor) -> Tensor:

@@ -1,87 +1,73 @@
 """Record attention weights while a model runs, without changing what it computes.
 
-``forward`` keeps its fused kernel; the weights are worked out a second time, on the side, from the
-very inputs the layer saw.
+The model keeps its fused kernels; the weights are worked out a second time, on the side, from the
+very inputs its layers saw.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from fnmatch import fnmatchcase
 
 import torch
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
+
+from vitbook import require
+from vitbook.inspection.watching import Watch
 
 
 @contextmanager
 def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     """Record the attention weights of one forward pass inside a ``with`` block.
 
-    Every layer that has a method ``attention_weights`` is watched. After the layer ran, that method
-    is called with the same inputs, without gradients and without dropout. Logits, gradients and
-    random numbers stay the same, bit for bit; the hooks are gone when the block ends, also after
-    an error.
+    It works with models of any library: layers that call ``F.scaled_dot_product_attention`` or
+    ``F.multi_head_attention_forward`` (so ``nn.MultiheadAttention``, timm, torchvision,
+    transformers), layers that multiply values with a softmax, and layers that have a method
+    ``attention_weights``, as this package's do. Weights are without gradients and without dropout;
+    half precision gives float32. Logits, gradients and random numbers stay the same, bit for bit,
+    and the model is not touched. A compiled model runs uncompiled inside the block.
 
     Args:
-        model: Any module. It is called by you, once, inside the block.
+        model: Any module. It, or parts of it, are called by you, once, inside the block.
 
     Yields:
-        A dict, filled while the model runs, layer name -> weights (B, h, N, N), detached, in the
-        order in which the layers ran.
+        A dict, filled while the model runs, layer name -> weights (B, h, N_q, N_k), detached, in
+        the order in which the layers ran. A layer that attends several times in one pass
+        (shared weights) has further maps under "name#2", "name#3" ... Attention in windows has
+        the axes that the layer gives it.
 
     Raises:
         TypeError: ``model`` is no module.
-        ValueError: ``model`` has no layer with ``attention_weights``.
-        RuntimeError: Nothing was recorded, or a layer ran twice.
+        ValueError: ``model`` ran, and none of its layers showed attention.
+        RuntimeError: Nothing ran inside the block, or a layer ran in two passes.
+
+    Warns:
+        UserWarning: A layer attends, by the name of its class, and has no map, or a map that is
+            not one of its tokens. It is named; so the dict is never less than it seems.
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
-    layers = {
-        name: layer
-        for name, layer in model.named_modules()
-        if callable(getattr(layer, "attention_weights", None))
-    }
-    if not layers:
-        raise ValueError(
-            f"model ({type(model).__name__}) has no layer with a method attention_weights, so "
-            "there is nothing to record; vitbook's attention layers have one"
-        )
-    maps: dict[str, Tensor] = {}
-    handles = [_watch(name, layer, maps) for name, layer in layers.items()]
-    try:
-        yield maps
-    finally:
-        for handle in handles:
-            handle.remove()
-    if not maps:
-        raise RuntimeError(
-            "nothing was recorded: call the model inside the with block. A compiled model skips "
-            "hooks; record the model that was compiled instead"
-        )
+    watch = Watch(require.module("model", model))
+    with _uncompiled(), watch:
+        yield watch.maps
+    watch.close()
+    _require_some(model, watch)
+    if watch.doubts:
+        warnings.warn(f"{_doubts(watch.doubts)}; the other layers' maps are right", stacklevel=3)
 
 
-def _watch(name: str, layer: nn.Module, maps: dict[str, Tensor]) -> RemovableHandle:
-    def hook(layer: Any, args: tuple, kwargs: dict, output: Any) -> None:
-        if name in maps:
-            raise RuntimeError(
-                f"layer {name!r} ran twice inside one record_attention block; "
-                "use one block for each forward pass"
-            )
-        with torch.no_grad():
-            maps[name] = layer.attention_weights(*args, **kwargs)
-
-    return layer.register_forward_hook(hook, with_kwargs=True)
-
-
-def attention_maps(model: nn.Module, images: Tensor) -> Tensor:
+def attention_maps(
+    model: nn.Module, images: Tensor, layers: str | Sequence[str] | None = None
+) -> Tensor:
     """The attention weights of all layers and heads for a batch of images.
 
-    The model runs once, in evaluation mode and without gradients; afterwards each of its modules
-    is in the mode it was in before.
+    The model, of any library (see :func:`record_attention`), runs once, in evaluation mode and
+    without gradients; afterwards each of its modules is in the mode it was in before.
 
     Args:
         model: A model whose attention layers all see the same N tokens.
         images: What the model takes, for a ViT (B, C, H, W).
+        layers: Which layers, where not all belong together: a pattern such as "blocks.*", or
+            several. The names are those of ``record_attention``.
 
     Returns:
         The weights (L, B, h, N, N); ``maps[l, b, i, q]`` is the row of query q, how much it takes
@@ -89,23 +75,122 @@ def attention_maps(model: nn.Module, images: Tensor) -> Tensor:
 
     Raises:
         TypeError: ``images`` is no tensor.
-        ValueError: The layers' maps differ in shape, so that they cannot be stacked.
-        RuntimeError: Some layer did not run.
+        ValueError: Not all layers that attend gave a map of all tokens with the same shape. The
+            layers are named, and what would help.
     """
+    watch = watch_images(model, images)
+    return torch.stack(list(stacked(model, watch, images, layers).values()))  # (L, B, h, N, N)
+
+
+def watch_images(model: nn.Module, images: Tensor) -> Watch:
+    """Run the model once, and see where it attends."""
     if not isinstance(images, Tensor):
         raise TypeError(f"images must be a torch.Tensor, got {type(images).__name__}")
-    with torch.no_grad(), record_attention(model) as maps:
-        training = [module for module in model.modules() if module.training]
-        model.eval()
-        try:
-            model(images)
-        finally:
-            for module in training:
-                module.training = True
-    shapes = {name: tuple(weights.shape) for name, weights in maps.items()}
-    if len(set(shapes.values())) > 1:
+    require.module("model", model)
+    model = getattr(model, "_orig_mod", model)  # what was compiled
+    watch = Watch(model)
+    with torch.no_grad(), evaluated(model), _uncompiled(), watch:
+        model(images)
+    watch.close()
+    _require_some(model, watch)
+    return watch
+
+
+@contextmanager
+def evaluated(model: nn.Module) -> Iterator[None]:
+    """In evaluation mode; afterwards each module is in the mode it was in before."""
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+def stacked(
+    model: nn.Module, watch: Watch, images: Tensor, layers: str | Sequence[str] | None
+) -> dict[str, Tensor]:
+    """The maps of the layers that were asked for, if they can be stacked."""
+    wanted = ["*"] if layers is None else [layers] if isinstance(layers, str) else list(layers)
+    seen = {**watch.maps, **watch.doubts}
+    names = [name for name in seen if any(fnmatchcase(name, pattern) for pattern in wanted)]
+    if not names:
+        raise ValueError(f"layers must match some of {_list(list(seen))}; got {layers!r}")
+    doubts: dict[str, str] = {}
+    kinds: dict[tuple[int, ...], list[str]] = {}  # shape -> the layers that have it
+    for name in names:
+        why = watch.doubts.get(name) or _misfit(watch.maps[name], images)
+        if why:
+            doubts[name] = why
+        else:
+            kinds.setdefault(tuple(watch.maps[name].shape), []).append(name)
+    said = [_doubts(doubts)] if doubts else []
+    if len(kinds) > 1:
+        shapes = "; ".join(f"{shape} of {_list(names)}" for shape, names in kinds.items())
+        said.append(f"maps of different shapes: {shapes}")
+    if said:
         raise ValueError(
-            f"model has maps of different shapes, {shapes}; stack those that belong together "
-            "after record_attention(model)"
+            f"model ({type(model).__name__}) has attention that cannot be stacked: "
+            f"{'; '.join(said)}. record_attention(model) gives what was seen by name"
+            f"{_choice(kinds, seen)}"
         )
-    return torch.stack(list(maps.values()))  # (L, B, h, N, N)
+    return {name: watch.maps[name] for name in names}
+
+
+def _misfit(weights: Tensor, images: Tensor) -> str:
+    """Why a layer's map is not (B, h, N, N), or nothing."""
+    shape = tuple(weights.shape)
+    batch = {len(images)} | ({1} if images.ndim == 2 else set())
+    batch |= {images.shape[1]} if images.ndim == 3 else set()  # (N, B, D)
+    if weights.ndim == 3:
+        return f"images and heads share an axis of {shape}: one image at a time can be read"
+    if weights.ndim != 4 or shape[0] not in batch:
+        return f"it attends within windows or groups, {shape}"
+    if shape[2] != shape[3]:
+        return f"{shape[2]} queries ask {shape[3]} keys (a pooling head, other or fewer keys)"
+    return ""
+
+
+def _choice(kinds: dict[tuple[int, ...], list[str]], seen: Iterable[str]) -> str:
+    """The layers that could be stacked, as a pattern, where there is one that fits."""
+    names = max(kinds.values(), key=len, default=[])
+    parts = [name.split(".") for name in names]
+    if not names or len({len(split) for split in parts}) > 1:
+        return ""
+    pattern = ".".join(p[0] if len(set(p)) == 1 else "*" for p in zip(*parts, strict=True))
+    if [name for name in seen if fnmatchcase(name, pattern)] != names:
+        return ""
+    return f", and attention_maps(model, images, layers={pattern!r}) stacks {_list(names)}"
+
+
+def _doubts(doubts: dict[str, str]) -> str:
+    """Which layers, reason by reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in doubts.items():
+        by_reason.setdefault(why, []).append(name)
+    return "; ".join(f"{_list(names)}: {why}" for why, names in by_reason.items())
+
+
+def _list(names: list[str]) -> str:
+    named = ", ".join(repr(name) for name in names[:3])
+    return named if len(names) < 4 else f"{named} ... {names[-1]!r} ({len(names)} layers)"
+
+
+def _require_some(model: nn.Module, watch: Watch) -> None:
+    kind = type(model).__name__
+    if not watch.ran:
+        raise RuntimeError(
+            f"nothing was recorded: call model ({kind}), or parts of it, inside the with block; it "
+            "must be this very model, no copy of it"
+        )
+    if not watch.maps:
+        doubts = f": {_doubts(watch.doubts)}" if watch.doubts else ""
+        raise ValueError(f"model ({kind}) ran, and none of its layers showed attention{doubts}")
+
+
+def _uncompiled() -> AbstractContextManager:
+    """Compiled code would run unseen. Where none can be there, torch's compiler stays unloaded."""
+    if "torch._dynamo" not in sys.modules or not hasattr(torch.compiler, "set_stance"):
+        return nullcontext()  # torch 2.5 has no such switch: it traces what watches, and is slow
+    return torch.compiler.set_stance("force_eager")

@@ -1,0 +1,140 @@
+"""A model's tokens: how many stand before the patches, and how large they become."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vitbook import require
+from vitbook.inspection.recording import evaluated, stacked, watch_images
+from vitbook.inspection.watching import is_part
+
+# What timm, torchvision, transformers, CLIP and this package call tokens that are no patches.
+PREFIX_COUNTS = ("num_prefix_tokens", "num_prefix")
+PREFIX_TOKENS = {"cls_token", "class_token", "class_embedding"}
+PREFIX_TOKENS |= {"dist_token", "distillation_token"}
+PREFIX_TOKENS |= {"reg_token", "register_tokens", "storage_tokens"}
+
+
+def find_num_prefix(model: nn.Module) -> int:
+    """How many tokens stand before the patches, where the model says it.
+
+    timm's models and this package's have a number; those of torchvision, transformers and CLIP have
+    parameters (class token, distillation token, registers), which are counted.
+
+    Args:
+        model: A Vision Transformer, or what contains one.
+
+    Returns:
+        The number, to be given as ``num_prefix`` to what reads maps.
+
+    Raises:
+        TypeError: ``model`` is no module.
+        ValueError: It has neither; then the number has to come from you.
+    """
+    for module in require.module("model", model).modules():
+        for attribute in PREFIX_COUNTS:
+            number = getattr(module, attribute, None)
+            if isinstance(number, int):
+                return number
+    for module in model.modules():
+        own = dict(module.named_parameters(recurse=False))
+        tokens = [own[name] for name in own if name in PREFIX_TOKENS]
+        if tokens:
+            return sum(token.shape[-2] if token.ndim > 1 else 1 for token in tokens)
+        patches, positions = (getattr(module, f"num_{n}", None) for n in ("patches", "positions"))
+        if isinstance(patches, int) and isinstance(positions, int):  # SigLIP: as many
+            return positions - patches
+    raise ValueError(
+        f"model ({type(model).__name__}) does not say how many tokens stand before its patches; "
+        "give num_prefix= yourself: 0 without a class token, 1 with one, more with registers"
+    )
+
+
+def token_norms(
+    model: nn.Module, images: Tensor, layers: str | Sequence[str] | None = None
+) -> Tensor:
+    """How long each token is, block by block.
+
+    Large ViTs make some patches of the background ten times as long as the others and keep notes
+    on the whole image there; registers are tokens that were added to take these notes.
+
+    The model, of any library (see :func:`~vitbook.inspection.record_attention`), runs twice, in
+    evaluation mode and without gradients: once to find the blocks, which are those that attend.
+
+    Args:
+        model: A model whose attention layers all see the same N tokens.
+        images: What the model takes, for a ViT (B, C, H, W).
+        layers: Which layers, as for :func:`~vitbook.inspection.attention_maps`.
+
+    Returns:
+        The Euclidean norms (L + 1, B, N): of the tokens that enter the first block, and of those
+        that leave each of the L blocks. Prefix tokens come first, as in the model.
+
+    Raises:
+        TypeError, ValueError: As for :func:`~vitbook.inspection.attention_maps`; or a block does
+            not take and give tokens (B, N, D).
+
+    Source: Darcet et al. 2024, section 2.1.
+    """
+    watch = watch_images(model, images)
+    maps = stacked(model, watch, images, layers)
+    names = [name.partition("#")[0] for name in maps]
+    weights = next(iter(maps.values()))
+    B, N = weights.shape[0], weights.shape[-1]
+    swapped = images.ndim == 3 and images.shape[:2] != (B, N)  # (N, B, D)
+    norms: list[Tensor] = []
+
+    def measure(name: str, values: Any) -> None:
+        found = [value for value in values if isinstance(value, Tensor) and value.ndim == 3]
+        tokens = found[0].transpose(0, 1) if found and swapped else found[0] if found else None
+        if tokens is None or tokens.shape[:2] != (B, N):
+            shape = None if tokens is None else tuple(tokens.shape)
+            raise ValueError(
+                f"block {name!r} must take and give tokens (B, N, D) with B, N = {B}, {N}, "
+                f"got {shape}"
+            )
+        norms.append(tokens.float().norm(dim=-1))
+
+    def hook(name: str) -> Any:
+        def after(block: nn.Module, args: tuple, kwargs: dict, out: Any) -> None:
+            if not norms:
+                measure(name, [*args, *kwargs.values()])
+            measure(name, out.values() if isinstance(out, dict) else _each(out))
+
+        return after
+
+    blocks = blocks_of(model, names)
+    handles = [
+        block.register_forward_hook(hook(name), with_kwargs=True) for name, block in blocks.items()
+    ]
+    try:
+        with torch.no_grad(), evaluated(model):
+            model(images)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return torch.stack(norms)
+
+
+def blocks_of(model: nn.Module, layers: list[str]) -> dict[str, nn.Module]:
+    """The largest module round each attention layer that holds no other one, by name."""
+    layers = list(dict.fromkeys(layers))
+    blocks = []
+    for layer in layers:
+        parts = layer.split(".")
+        around = [".".join(parts[:end]) for end in range(1, len(parts) + 1)]  # from the outside
+        if len(layers) == 1:  # nothing to tell a block by but the list in which it stands
+            held = [model.get_submodule(name.rpartition(".")[0]) for name in around]
+            lists = [isinstance(holder, (nn.ModuleList, nn.Sequential)) for holder in held]
+            blocks.append(around[len(lists) - 1 - lists[::-1].index(True)] if any(lists) else layer)
+        else:
+            rest = [other for other in layers if other != layer]
+            alone = (n for n in around if not any(is_part(other, of=n) for other in rest))
+            blocks.append(next(alone, layer))
+    return {name: model.get_submodule(name) for name in blocks}
+
+
+def _each(out: Any) -> Any:
+    return out if isinstance(out, (tuple, list)) else [out]
