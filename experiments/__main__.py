@@ -16,8 +16,8 @@ from experiments.machinery.recording import write_record
 from experiments.machinery.runner import run_all, runs_folder
 from experiments.machinery.verify import verify
 from experiments.machinery.worker import work
-from vitbook.records import FOLDER as RECORDED
-from vitbook.records import list_records
+from vitbook.book.records import FOLDER as RECORDED
+from vitbook.book.records import list_records
 
 
 def main(arguments: list[str] | None = None) -> int:

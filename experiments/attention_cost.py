@@ -17,8 +17,8 @@ from experiments.machinery.cheaper import WAYS as TIMED
 from experiments.machinery.cheaper import with_way
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
 from experiments.machinery.memory import peak_mib
-from vitbook.attention import MultiHeadSelfAttention, scaled_dot_product_attention
-from vitbook.encoder import MLP, EncoderBlock
+from vitbook.layers.attention import MultiHeadSelfAttention, scaled_dot_product_attention
+from vitbook.layers.encoder import MLP, EncoderBlock
 
 LENGTHS = {192: [2**k for k in range(4, 13)], 768: [2**k for k in range(4, 12)]}
 HEADS = {192: 3, 768: 12}  # of ViT-Ti and ViT-B

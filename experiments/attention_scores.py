@@ -16,7 +16,7 @@ from experiments.machinery.plain import PLAIN, plain, updates
 from experiments.machinery.several import several
 from vitbook.data import ImageSet, pointer
 from vitbook.inspection import attention_maps
-from vitbook.vit import VisionTransformer
+from vitbook.models.vit import VisionTransformer
 
 MODEL = {
     "image_size": 24,

@@ -14,8 +14,8 @@ from experiments.machinery.experiment import Experiment, Outcome, checksum, scal
 from experiments.machinery.measures import parameters, thin
 from vitbook.data.glyphs import stamp
 from vitbook.inspection import attention_maps
+from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig, train
-from vitbook.vit import VisionTransformer
 
 SIDE, P, KINDS = 4, 8, 8
 N = SIDE**2  # cells, one patch each

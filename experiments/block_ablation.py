@@ -12,11 +12,11 @@ from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
 from experiments.machinery.opponents import linear, nearest_accuracy
-from vitbook.controls import UniformAttention
 from vitbook.data import ImageSet, pointer
-from vitbook.encoder import Encoder, EncoderBlock
-from vitbook.small_cnn import SmallCNN
-from vitbook.vit import VisionTransformer
+from vitbook.layers.ablations import UniformAttention
+from vitbook.layers.encoder import Encoder, EncoderBlock
+from vitbook.models.small_cnn import SmallCNN
+from vitbook.models.vit import VisionTransformer
 
 TASKS = {
     "garments": {"image_size": SIDE, "patch_size": 7, "in_channels": 1, "num_classes": 10},

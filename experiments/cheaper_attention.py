@@ -12,8 +12,8 @@ from experiments.machinery.cheaper import WAYS, with_way
 from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
 from experiments.machinery.image_sets import root
 from experiments.machinery.measures import multiplies, thin
+from vitbook.book.records import load_record
 from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
-from vitbook.records import load_record
 from vitbook.training import TrainConfig, train
 
 SET = "cifar10"

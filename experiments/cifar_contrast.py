@@ -7,9 +7,9 @@ import torch
 from experiments.cifar_maps import PARTS, SET, TESTED, P, build, fall, images_of
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
 from experiments.machinery.image_sets import root
+from vitbook.book.records import load_record
 from vitbook.data import load_torchvision
 from vitbook.inspection.occlusion import occlusion, rank_correlation
-from vitbook.records import load_record
 
 ARMS = {
     "deep": {"depth": 3, "heads": 4},

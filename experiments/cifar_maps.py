@@ -13,7 +13,7 @@ from experiments.machinery.image_sets import root
 from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
 from vitbook.inspection import attention_maps, attention_rollout, mean_attention_distance
 from vitbook.inspection.occlusion import gradient_drop, occlusion, rank_correlation
-from vitbook.vit import VisionTransformer
+from vitbook.models.vit import VisionTransformer
 
 SET = "cifar10"
 SIDE, P = 36, 3  # 12 x 12 = 144 patches

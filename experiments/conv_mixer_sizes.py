@@ -11,7 +11,7 @@ from experiments.machinery.classifier import COSTS, METRICS, Classifier, costs
 from experiments.machinery.experiment import Experiment, MustBeat, Outcome, checksum, scaled
 from experiments.machinery.image_sets import root
 from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
-from vitbook.hybrid import Hybrid
+from vitbook.models.hybrid import Hybrid
 
 SET = "cifar10"
 MODEL = {"image_size": 32, "patch_size": 4, "in_channels": 3, "num_classes": 10}

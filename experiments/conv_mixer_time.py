@@ -15,12 +15,12 @@ from torch import Tensor, nn
 
 from experiments.conv_mixer_sizes import ARMS, CONV, MODEL, VIT
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
-from vitbook.attention import MultiHeadSelfAttention
-from vitbook.conv_mixer import CONV_MIXER_VARIANTS, ConvMixerBlock
-from vitbook.cost import count_multiplies, count_parameters
-from vitbook.encoder import MLP, EncoderBlock
-from vitbook.hybrid import Hybrid
-from vitbook.vit import VIT_VARIANTS
+from vitbook.inspection.cost import count_multiplies, count_parameters
+from vitbook.layers.attention import MultiHeadSelfAttention
+from vitbook.layers.encoder import MLP, EncoderBlock
+from vitbook.models.conv_mixer import CONV_MIXER_VARIANTS, ConvMixerBlock
+from vitbook.models.hybrid import Hybrid
+from vitbook.models.vit import VIT_VARIANTS
 
 BATCH = 32  # images of the small models
 SMALL = {

@@ -10,7 +10,7 @@ from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Outcome, checksum
 from vitbook.data import load_digits
-from vitbook.vit import VisionTransformer
+from vitbook.models.vit import VisionTransformer
 
 MODEL = {
     "image_size": 8,

@@ -8,7 +8,7 @@ from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, checksum, scaled
 from experiments.machinery.image_sets import root
 from vitbook.data import STATISTICS, ImageSet, augmentation, load_torchvision, normalize
-from vitbook.vit import VisionTransformer
+from vitbook.models.vit import VisionTransformer
 
 # The even class numbers: airplane, bird, deer, frog, ship. The odd ones are left for `transfer`.
 CLASSES = (0, 2, 4, 6, 8)

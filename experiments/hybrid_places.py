@@ -10,7 +10,7 @@ from experiments.machinery.classifier import COSTS, METRICS, Classifier, costs
 from experiments.machinery.experiment import Experiment, MustBeat, Outcome, checksum
 from experiments.machinery.image_sets import root
 from vitbook.data import load_torchvision
-from vitbook.hybrid import Hybrid
+from vitbook.models.hybrid import Hybrid
 
 KINDS = {"A": "attention", "M": "mixer", "C": "conv", "U": "uniform", "N": "none"}
 MODEL = {

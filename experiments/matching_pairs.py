@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
-from vitbook.attention import MultiHeadSelfAttention
-from vitbook.controls import NoMixing, UniformAttention
 from vitbook.data import MatchingPairs, matching_pairs
 from vitbook.inspection import attention_hits, attention_maps
+from vitbook.layers.ablations import NoMixing, UniformAttention
+from vitbook.layers.attention import MultiHeadSelfAttention
+from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig, evaluate, train
-from vitbook.vit import VisionTransformer
 
 MODEL = {
     "image_size": 32,

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
 from experiments.machinery.memory import peak_mib
-from vitbook.attention import scaled_dot_product_attention
+from vitbook.layers.attention import scaled_dot_product_attention
 
 SHAPES = ["1x4x8", "8x16x16", "16x64x32", "32x196x64"]  # B, N, d
 LENGTHS = [512, 1024, 2048, 4096]

@@ -12,8 +12,8 @@ from experiments.machinery.classifier import METRICS, Classifier, costs
 from experiments.machinery.experiment import Experiment, MustBeat, Outcome, checksum, scaled
 from experiments.machinery.image_sets import root
 from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
-from vitbook.hybrid import Hybrid
-from vitbook.patches import patchify, unpatchify
+from vitbook.layers.patches import patchify, unpatchify
+from vitbook.models.hybrid import Hybrid
 from vitbook.training import evaluate
 
 SET = "cifar10"

@@ -11,10 +11,10 @@ from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
 from experiments.machinery.image_sets import PER_CLASS, chosen, root
 from vitbook.data import ImageSet, load_torchvision
-from vitbook.data.placed import PlacedObjects, place_on_canvas
+from vitbook.data.canvas import PlacedObjects, place_on_canvas
 from vitbook.inspection import attention_maps
 from vitbook.inspection.regions import query_distance, region_attention
-from vitbook.vit import VisionTransformer
+from vitbook.models.vit import VisionTransformer
 
 CANVAS, P = 32, 4  # 8 x 8 patches
 MODEL = {

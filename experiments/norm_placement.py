@@ -13,8 +13,8 @@ from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
 from experiments.machinery.plain import PLAIN, plain, updates
 from vitbook.data import STATISTICS, ImageSet, load_digits, normalize
+from vitbook.models.vit import VisionTransformer
 from vitbook.training import evaluate
-from vitbook.vit import VisionTransformer
 
 MODEL = {
     "image_size": 8,

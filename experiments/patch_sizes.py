@@ -10,7 +10,7 @@ from experiments.machinery.classifier import COSTS, METRICS, Classifier
 from experiments.machinery.experiment import Experiment
 from experiments.machinery.on_canvas import run_on_canvas
 from experiments.machinery.plain import PLAIN, updates
-from vitbook.vit import VisionTransformer
+from vitbook.models.vit import VisionTransformer
 
 SIZES = (6, 14, 21, 42)  # pixels: 49 patches, 9, 4, and the whole image
 MODEL = {

@@ -14,7 +14,7 @@ from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, MustBeat
 from experiments.machinery.image_sets import checksums, image_set
-from vitbook.vit import VisionTransformer
+from vitbook.models.vit import VisionTransformer
 
 SET = "fashion-mnist"
 MODEL = {

@@ -8,9 +8,9 @@ from torch import Tensor
 from experiments.machinery.experiment import Experiment, Outcome, logged, scaled
 from experiments.machinery.image_sets import checksums, image_set
 from vitbook.data import ImageSet
-from vitbook.patches import patchify, unpatchify
+from vitbook.layers.patches import patchify, unpatchify
+from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig, evaluate, train
-from vitbook.vit import VisionTransformer
 
 SET = "mnist"
 SIZE, PATCH = 28, 4

@@ -21,10 +21,10 @@ from experiments.machinery.experiment import Experiment, Outcome, checksum, scal
 from experiments.machinery.measures import parameters, thin
 from experiments.machinery.plain import PLAIN, plain, updates
 from experiments.machinery.several import several
-from vitbook.controls import NoMixing, UniformAttention
 from vitbook.data import ImageSet, pointer
+from vitbook.layers.ablations import NoMixing, UniformAttention
+from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig
-from vitbook.vit import VisionTransformer
 
 
 class Scores(nn.Module):

@@ -10,7 +10,7 @@ from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
 from vitbook.data import ImageSet
 from vitbook.data.glyphs import stamp
-from vitbook.hybrid import Hybrid
+from vitbook.models.hybrid import Hybrid
 
 CELLS, P = 12, 8  # a strip of 12 patches in one row
 KINDS, NOISE = 8, 0.1

@@ -22,7 +22,7 @@ from experiments.machinery.measures import (
 )
 from experiments.machinery.opponents import linear, mlp, nearest_accuracy
 from vitbook.data import STATISTICS, ImageSet, augmentation
-from vitbook.vit import VisionTransformer
+from vitbook.models.vit import VisionTransformer
 
 SET = "fashion-mnist"
 IMAGES = 4000  # to learn from: the first ones of the 10,000

@@ -14,8 +14,8 @@ from experiments.machinery.experiment import Experiment, Outcome, checksum, scal
 from experiments.machinery.image_sets import image_set
 from experiments.machinery.relatives import CURVES, EQUAL, LAYERS, LINEAR, NEAREST, Task
 from vitbook.data import STATISTICS, ImageSet, normalize
-from vitbook.data.placed import place_on_canvas
-from vitbook.positions import resample_positions
+from vitbook.data.canvas import place_on_canvas
+from vitbook.layers.positions import resample_positions
 from vitbook.training import evaluate
 
 # garments rather than CIFAR-10: the record `relatives_pilot` says why

@@ -11,7 +11,7 @@ from experiments.machinery.experiment import Experiment, Outcome, checksum, scal
 from experiments.machinery.image_sets import image_set, root
 from experiments.machinery.relatives import Task
 from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
-from vitbook.data.placed import place_on_canvas
+from vitbook.data.canvas import place_on_canvas
 from vitbook.training import evaluate
 
 CIFAR, GARMENTS = "cifar10", "garments on a canvas"

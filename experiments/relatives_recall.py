@@ -13,10 +13,10 @@ from experiments.machinery.experiment import Experiment, Outcome, checksum, scal
 from experiments.machinery.measures import thin
 from experiments.machinery.relatives import CNN, LAYERS, LINEAR, NEAREST, WHOLE, Task
 from experiments.machinery.several import several
-from vitbook.cost import count_multiplies, count_parameters
 from vitbook.data import ImageSet
-from vitbook.hybrid import Hybrid
-from vitbook.small_cnn import SmallCNN
+from vitbook.inspection.cost import count_multiplies, count_parameters
+from vitbook.models.hybrid import Hybrid
+from vitbook.models.small_cnn import SmallCNN
 from vitbook.training import TrainConfig
 
 WIDE = "ConvMixer, wide kernel"  # from corner to corner in one layer

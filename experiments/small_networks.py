@@ -16,7 +16,7 @@ from experiments.machinery.experiment import Experiment, Outcome, checksum, scal
 from experiments.machinery.image_sets import checksums, image_set
 from experiments.machinery.opponents import linear, mlp, nearest_accuracy
 from vitbook.data import STATISTICS, ImageSet, load_digits, normalize
-from vitbook.small_cnn import SmallCNN
+from vitbook.models.small_cnn import SmallCNN
 
 DIGITS, CLOTHES, NUMBERS = "digits", "10,000 of fashion-mnist", "10,000 of mnist"
 SIZES = {DIGITS: 8, CLOTHES: 28, NUMBERS: 28}
@@ -102,7 +102,7 @@ EXPERIMENT = Experiment(
         "widths": WIDTHS,
         "batch_size": BATCH,
         "model": "MLP: pixels, one hidden layer, GELU, ten logits; small CNN: "
-        "vitbook.small_cnn.SmallCNN; the loop and the AdamW of the ViTs",
+        "vitbook.models.small_cnn.SmallCNN; the loop and the AdamW of the ViTs",
     },
     replay=({"data": DIGITS, "model": MLP, "steps": STEPS[DIGITS][0]}, 0),
     steps=lambda condition: condition.get("steps", 1),

@@ -18,12 +18,12 @@ from torch import Tensor, nn
 from experiments.machinery.choose import Choice, decide, search
 from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
 from experiments.machinery.image_sets import root
+from vitbook.book.records import load_record
 from vitbook.command.architectures import build as build_architecture
 from vitbook.data import STATISTICS, ImageSet, load_digits, load_torchvision, normalize
-from vitbook.records import load_record
-from vitbook.small_cnn import SmallCNN
+from vitbook.models.small_cnn import SmallCNN
 from vitbook.training import TrainConfig, evaluate, train
-from vitbook.transfer import adapt, head_inputs
+from vitbook.training.transfer import adapt, head_inputs
 
 CLASSES = {"digits": 10, "odd": 5}
 COUNTS = {"digits": {"few": 10, "more": 50}, "odd": {"few": 20, "more": 100}}  # of each class

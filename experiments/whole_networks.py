@@ -14,7 +14,7 @@ from experiments.machinery.image_sets import root
 from experiments.machinery.long import LongExperiment
 from experiments.machinery.opponents import mlp
 from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
-from vitbook.small_cnn import SmallCNN
+from vitbook.models.small_cnn import SmallCNN
 
 SETS = ("mnist", "fashion-mnist", "cifar10")
 PARTS = ("train", "validation", "test")
@@ -73,7 +73,7 @@ EXPERIMENT = LongExperiment(
         "hidden": HIDDEN,
         "widths": WIDTHS,
         "model": "MLP: pixels, one hidden layer, GELU, ten logits; small CNN: "
-        "vitbook.small_cnn.SmallCNN; the loop and the AdamW of the ViTs",
+        "vitbook.models.small_cnn.SmallCNN; the loop and the AdamW of the ViTs",
     },
     replay=({"data": "mnist", "model": MLP, "steps": STEPS}, 0),
     steps=lambda condition: STEPS,

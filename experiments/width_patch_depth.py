@@ -12,7 +12,7 @@ from experiments.machinery.classifier import COSTS, METRICS, Classifier
 from experiments.machinery.long import LongExperiment
 from experiments.machinery.on_canvas import run_on_canvas
 from experiments.machinery.plain import PLAIN, updates
-from vitbook.vit import VisionTransformer
+from vitbook.models.vit import VisionTransformer
 
 WIDTHS, PATCHES, DEPTHS = (32, 64, 96), (7, 14), (2, 4)
 MODEL = {

@@ -31,7 +31,7 @@ MODES = ("forward", "training step")
 # where each library keeps its model, its words for the sizes above, and what else it wants to know
 PEERS = {
     "vitbook": (
-        "vitbook.vit.VisionTransformer",
+        "vitbook.models.vit.VisionTransformer",
         ("image_size", "patch_size", "num_classes", "embed_dim", "depth", "num_heads"),
         lambda width, heads: {"in_channels": 3},
     ),

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from vitbook.command.recipes import SHAPES, build_model, settings_of
-from vitbook.cost import count_multiplies, count_parameters
+from vitbook.inspection.cost import count_multiplies, count_parameters
 
 DATA, DEPTH, WIDTH, WHOLE = "cifar10", 6, 128, "vit"
 LAYERS = {

@@ -28,10 +28,10 @@ from typing import Any, NamedTuple
 import torch
 
 from tools import gpu_relatives
+from vitbook.book.intervals import student_interval
 from vitbook.command.cli import main as vitbook
 from vitbook.command.recipes import build_model, settings_of
 from vitbook.files import write_atomically
-from vitbook.intervals import student_interval
 
 
 class Run(NamedTuple):

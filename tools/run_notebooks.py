@@ -135,7 +135,7 @@ def run_imports(notebooks: dict, python: Path, scratch: Path, env: dict) -> str 
             lines += map(ast.unparse, filter(is_import, ast.walk(tree)))
             lines += (f"load_record({record!r})" for record in sorted(loaded_records(tree) or ()))
     path = Path(tempfile.mkdtemp(dir=scratch)) / "imports.py"
-    path.write_text("from vitbook.records import load_record\n" + "\n".join(lines))
+    path.write_text("from vitbook.book.records import load_record\n" + "\n".join(lines))
     command = [str(python), str(path)]
     done = subprocess.run(command, cwd=path.parent, env=env, capture_output=True, text=True)
     last = done.stdout.split()[-1:]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiments.machinery.experiment import MustBeat
-from vitbook.intervals import student_interval
-from vitbook.opponents import NAMES
-from vitbook.records import load_record
+from vitbook.book.baselines import NAMES
+from vitbook.book.intervals import student_interval
+from vitbook.book.records import load_record
 
 LINEAR, METRIC = NAMES[0], "test_accuracy"
 APART = ("task", "data", "change")  # conditions that differ in these ask other questions

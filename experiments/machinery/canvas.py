@@ -7,7 +7,7 @@ from functools import lru_cache
 from experiments.machinery.experiment import checksum, scaled
 from experiments.machinery.image_sets import root
 from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
-from vitbook.data.placed import place_on_canvas
+from vitbook.data.canvas import place_on_canvas
 
 SET = "fashion-mnist"
 SIDE = 42  # pixels; a garment has 28

@@ -10,10 +10,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from vitbook.attention import MultiHeadSelfAttention
-from vitbook.cheaper import LinearAttention, WindowAttention
-from vitbook.merging import ShrinkingEncoder, merge_tokens, prune_tokens
-from vitbook.vit import VisionTransformer
+from vitbook.layers.attention import MultiHeadSelfAttention
+from vitbook.layers.efficient import LinearAttention, WindowAttention
+from vitbook.layers.token_merging import ShrinkingEncoder, merge_tokens, prune_tokens
+from vitbook.models.vit import VisionTransformer
 
 WAYS = {  # what is done in every block
     "untouched": "nothing",

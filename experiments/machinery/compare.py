@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.machinery.recording import TIMES
-from vitbook.records import Record, load_record
+from vitbook.book.records import Record, load_record
 
 
 def compare(name: str, kept: Path, fresh: Path) -> tuple[bool, list[str]]:

@@ -10,7 +10,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from vitbook.files import write_atomically
-from vitbook.weights import cast_weights
+from vitbook.models.weights import cast_weights
 
 
 def write_bytes(path: Path, content: bytes) -> None:

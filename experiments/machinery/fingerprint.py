@@ -19,7 +19,7 @@ def fingerprint(script: Path) -> dict[str, str]:
     packages' own `__init__` (a version) are left out.
 
     Returns:
-        File name ("digits.py", "vitbook/attention.py") -> SHA-256, the script first.
+        File name ("digits.py", "vitbook/layers/attention.py") -> SHA-256, the script first.
     """
     packages = Packages([PACKAGE, EXPERIMENTS])
     reached = {packages.label(path): path for path in packages.closure(parsed(script))}

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.stems import ConvStem, GridNorm
-from vitbook.weights import load_weights
+from vitbook.layers.stems import ConvStem, GridNorm
+from vitbook.models.weights import load_weights
 
 
 class CoarseStem(ConvStem):

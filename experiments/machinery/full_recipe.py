@@ -14,11 +14,11 @@ from experiments.full_sets import SETTINGS, images_of
 from experiments.machinery.experiment import logged, scaled
 from experiments.machinery.full_augment import stronger
 from experiments.machinery.full_parts import Averaged, CoarseStem, KeepHalf, refined
+from vitbook.book.records import Record
 from vitbook.command.recipes import SHAPES, augment, build_model, train_config
-from vitbook.hybrid import Hybrid
-from vitbook.records import Record
+from vitbook.models.hybrid import Hybrid
+from vitbook.models.vit import _init_weights
 from vitbook.training import TrainConfig, train, warmup_cosine
-from vitbook.vit import _init_weights
 
 PLAIN, LARGE_FIRST = "plain", "large patches first"
 COARSE, FINE = "coarse stem", "fine stem"  # with as many tokens as patches of 7, of 4

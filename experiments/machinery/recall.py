@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from experiments.machinery.experiment import logged
 from vitbook import require
 from vitbook.data import ImageSet
-from vitbook.small_cnn import SmallCNN
+from vitbook.models.small_cnn import SmallCNN
 from vitbook.training import TrainConfig, train
 
 PATCH = 8  # pixels

@@ -12,8 +12,8 @@ from experiments.machinery.beats import require_above_linear, require_beaten
 from experiments.machinery.choose import decide
 from experiments.machinery.experiment import Experiment
 from experiments.machinery.files import write_bytes, write_json
-from vitbook.intervals import student_interval
-from vitbook.records import FORMAT
+from vitbook.book.intervals import student_interval
+from vitbook.book.records import FORMAT
 
 MAX_WEIGHTS = 1_000_000  # bytes, all weights of a record together
 TIMES = {

@@ -17,10 +17,10 @@ from torch import Tensor, nn
 
 from experiments.machinery.classifier import Classifier
 from experiments.machinery.experiment import Outcome, scaled
-from vitbook.cost import count_multiplies, count_parameters
 from vitbook.data import ImageSet
-from vitbook.hybrid import Hybrid
-from vitbook.small_cnn import SmallCNN
+from vitbook.inspection.cost import count_multiplies, count_parameters
+from vitbook.models.hybrid import Hybrid
+from vitbook.models.small_cnn import SmallCNN
 
 LAYERS = {
     "ViT": ("attention", "attention"),

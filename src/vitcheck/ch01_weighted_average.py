@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from vitbook.attention import causal_mask, scaled_dot_product_attention
+from vitbook.layers.attention import causal_mask, scaled_dot_product_attention
 from vitcheck.trial import Trial, staged
 
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vitbook.attention import scaled_dot_product_attention
+from vitbook.layers.attention import scaled_dot_product_attention
 from vitcheck.trial import Trial, staged
 
 PRODUCTS = (

@@ -5,7 +5,7 @@ import math
 
 import torch
 
-from vitbook.attention import MultiHeadSelfAttention, scaled_dot_product_attention
+from vitbook.layers.attention import MultiHeadSelfAttention, scaled_dot_product_attention
 from vitcheck.trial import Trial, staged
 
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from vitbook.attention import causal_mask, scaled_dot_product_attention
-from vitbook.positions import sincos_1d
+from vitbook.layers.attention import causal_mask, scaled_dot_product_attention
+from vitbook.layers.positions import sincos_1d
 from vitcheck.trial import Trial, staged
 
 WORDS = ("invariant", "equivariant", "neither")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from vitbook.patches import patchify
+from vitbook.layers.patches import patchify
 from vitcheck.trial import Trial, staged
 
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitbook.vit import VisionTransformer
+from vitbook.models.vit import VisionTransformer
 from vitcheck.trial import Trial, staged
 
 

@@ -162,7 +162,7 @@ def places():
 
 
 def test_a_copied_answer_is_found_whatever_its_names(places):
-    copied = (ROOT / "src/vitbook/positions.py").read_text()
+    copied = (ROOT / "src/vitbook/layers/positions.py").read_text()
     code = copied[copied.index("def rotate_pairs") : copied.index("def resample_positions")]
     code = re.sub(r'""".*?"""', '"""Other words."""', code, flags=re.S)
     code = re.sub(r"\b(a|b|turned|rotate_pairs)\b", r"my_\1", code)

@@ -51,7 +51,7 @@ Text with $0.5$ and `0.7`, in section 3.2, and {glue:text}`cNUMBER_mean:.2f` at 
 ```{code-cell} ipython3
 import torch
 
-from vitbook.glue import glue
+from vitbook.book.glue import glue
 from vitbook.plotting import show
 
 torch.set_num_threads(1)
@@ -69,7 +69,7 @@ What is 1 + 1?
 Adding goes on; {in-depth}`why <depth_NUMBER_why>`.
 ```
 
-```{literalinclude} ../src/vitbook/attention.py
+```{literalinclude} ../src/vitbook/layers/attention.py
 :pyobject: PYOBJECT
 ```
 
@@ -149,7 +149,7 @@ def book(tmp_path):
         FIRST_DEPTH: DEPTH.replace("NUMBER", "1").replace("NAME", "first"),
         SECOND_DEPTH: DEPTH.replace("NUMBER", "2").replace("NAME", "second"),
         LIST: "# Nothing is too long.\n",
-        "src/vitbook/attention.py": "def mix(x): ...\nclass Heads:\n    def forward(self): ...\n",
+        "src/vitbook/layers/attention.py": "def mix(x): ...\nclass Heads:\n    def forward(self): ...\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ def test_a_book_that_keeps_the_rules_has_no_findings(book):
     assert [str(finding) for finding in check(read_book(book))] == []
 
 
-IMPORT = "from vitbook.glue import glue"
+IMPORT = "from vitbook.book.glue import glue"
 # rule -> (name, file, old text, new text, words of the finding)
 PLANTED = {
     prose.known_syntax: [
@@ -280,7 +280,7 @@ PLANTED = {
             "computed record",
             FIRST,
             IMPORT,
-            f"from vitbook.records import load_record\nload_record('di' + 'gits')\n{IMPORT}",
+            f"from vitbook.book.records import load_record\nload_record('di' + 'gits')\n{IMPORT}",
             "name the record itself",
         ),
     ],
@@ -290,7 +290,7 @@ PLANTED = {
             "whole package",
             FIRST,
             IMPORT,
-            f"import vitbook.attention as a\n{IMPORT}",
+            f"import vitbook.layers.attention as a\n{IMPORT}",
             "import names",
         ),
         ("whole module", FIRST, IMPORT, f"from vitbook import attention\n{IMPORT}", "import names"),
@@ -331,7 +331,7 @@ PLANTED = {
             "used too early",
             FIRST,
             IMPORT,
-            f"{IMPORT}\nfrom vitbook.attention import Heads",
+            f"{IMPORT}\nfrom vitbook.layers.attention import Heads",
             "before 02",
         ),
     ],
@@ -418,7 +418,7 @@ def test_the_list_of_what_is_too_long_does_not_grow():
 
 
 def test_the_front_page_may_import_what_comes_later(book):
-    cell = "```{code-cell} ipython3\nfrom vitbook.attention import Heads\n```\n"
+    cell = "```{code-cell} ipython3\nfrom vitbook.layers.attention import Heads\n```\n"
     (book / "book/index.md").write_text(f"{FRONT}\n# Front\n\n{cell}")
     assert check(read_book(book)) == []
 
@@ -427,7 +427,7 @@ def test_the_preview_may_import_what_comes_later(book):
     for path in (book / FIRST, book / FIRST_DEPTH, book / SECOND):
         text = path.read_text().replace("c1_", "c0_").replace("c1-", "c0-")
         text = text.replace("# 1. ", "# 0. ").replace("# 1, ", "# 0, ")
-        path.write_text(text.replace(IMPORT, f"{IMPORT}\nfrom vitbook.attention import Heads"))
+        path.write_text(text.replace(IMPORT, f"{IMPORT}\nfrom vitbook.layers.attention import Heads"))
     assert check(read_book(book)) == []
 
 

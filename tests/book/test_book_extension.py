@@ -444,7 +444,7 @@ print("ok: one")
 
 FOLDED += """
 ```{code-cell} ipython3
-from vitbook.glue import glue
+from vitbook.book.glue import glue
 glue(c1_half=0.5)
 ```
 

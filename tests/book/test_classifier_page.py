@@ -9,8 +9,8 @@ from PIL import Image
 from torch.testing import assert_close
 
 from vitbook.plotting import show_attention
-from vitbook.vit import vit
-from vitbook.weights import from_timm, load_weights
+from vitbook.models.vit import vit
+from vitbook.models.weights import from_timm, load_weights
 
 PAGE = Path(__file__).parents[2] / "book" / "vit" / "10_classifier.md"
 

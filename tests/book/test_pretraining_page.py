@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.testing import assert_close
 
-from vitbook.weights import read_weights
+from vitbook.models.weights import read_weights
 
 PAGE = Path(__file__).parents[2] / "book" / "vit" / "depth_14_photos.md"
 

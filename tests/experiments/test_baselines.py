@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from experiments.machinery.experiment import load_experiment
+from vitbook.book.records import load_record
 from vitbook.data import ImageSet
-from vitbook.records import load_record
 
 EXPERIMENT = load_experiment("baselines")
 baselines = sys.modules["experiment_baselines"]

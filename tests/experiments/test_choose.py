@@ -23,7 +23,7 @@ from experiments.machinery.fingerprint import fingerprint
 from experiments.machinery.recording import write_record
 from experiments.machinery.verify import verify
 from experiments.machinery.worker import tried
-from vitbook.records import load_record
+from vitbook.book.records import load_record
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAN = Choice(grid={"rate": (1.0, 2.0, 4.0)}, trial=dict, by="loss", limit=6).plan([{"arm": "a"}])
@@ -497,7 +497,7 @@ def test_a_record_without_a_linear_classifier_is_held_against_that_of_baselines(
 
 
 def test_a_refused_record_is_not_written(linear, tmp_path, monkeypatch):
-    monkeypatch.setattr("vitbook.records.FOLDER", linear)
+    monkeypatch.setattr("vitbook.book.records.FOLDER", linear)
     experiment = an_experiment(
         metrics={"test_accuracy": "x"}, must_beat=MustBeat({"a": 1}, "clothes"),
         data=lambda: {"clothes": "s"}, replay=None,

@@ -24,8 +24,8 @@ from experiments.machinery.recording import write_record
 from experiments.machinery.runner import require_begun
 from experiments.machinery.verify import verify
 from experiments.machinery.worker import tried
-from vitbook.patches import patchify
-from vitbook.records import load_record
+from vitbook.book.records import load_record
+from vitbook.layers.patches import patchify
 
 ROOT = Path(__file__).resolve().parents[2]
 TOY = '''
@@ -34,7 +34,7 @@ import os, time
 from pathlib import Path
 import torch
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
-from vitbook.intervals import student_interval
+from vitbook.book.intervals import student_interval
 
 FACTOR = 0.9
 
@@ -400,7 +400,7 @@ def test_every_experiment_runs_shrunken_and_fills_a_record(
 
 @pytest.mark.parametrize("name", all_names())
 def test_every_experiment_has_a_record_that_still_holds(name):
-    from vitbook.records import FOLDER
+    from vitbook.book.records import FOLDER
 
     if not (FOLDER / f"{name}.json").is_file():
         require_begun(name)

@@ -10,9 +10,9 @@ from experiments.machinery import full_recipe as recipe
 from experiments.machinery.experiment import load_experiment
 from experiments.machinery.full_augment import random_affine, random_erase, stronger
 from experiments.machinery.full_parts import Averaged, CoarseStem, KeepHalf, refined
-from vitbook.cost import count_parameters
-from vitbook.records import Record
-from vitbook.vit import VisionTransformer
+from vitbook.book.records import Record
+from vitbook.inspection.cost import count_parameters
+from vitbook.models.vit import VisionTransformer
 
 SETS = ("mnist", "fashion-mnist", "cifar10")
 EACH = [(name, arm) for name in SETS for arm in recipe.ARMS[name]]

@@ -6,7 +6,7 @@ import torch
 from experiments.machinery import full_tested
 from experiments.machinery.experiment import load_experiment
 from experiments.machinery.full_recipe import best, build
-from vitbook.records import load_record
+from vitbook.book.records import load_record
 
 
 def test_the_arms_are_those_that_the_search_found_best():

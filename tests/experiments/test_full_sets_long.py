@@ -10,7 +10,7 @@ from experiments.machinery.experiment import load_experiment
 from experiments.machinery.files import half_precision
 from experiments.machinery.full_recipe import AUGMENTED, build, words
 from experiments.machinery.recording import MAX_WEIGHTS
-from vitbook.records import load_record
+from vitbook.book.records import load_record
 
 EXPERIMENT = load_experiment("full_sets_long")
 script = sys.modules["experiment_full_sets_long"]

@@ -6,8 +6,8 @@ import torch
 from torch.testing import assert_close
 
 from experiments.machinery.experiment import load_experiment
+from vitbook.data.canvas import place_on_canvas
 from vitbook.data.glyphs import glyphs
-from vitbook.data.placed import place_on_canvas
 from vitbook.inspection import attention_maps
 
 for name in ("cifar_maps", "near_far", "attention_sinks"):

@@ -13,7 +13,7 @@ from experiments.machinery.measures import (
     reliability,
     thin,
 )
-from vitbook.vit import VisionTransformer
+from vitbook.models.vit import VisionTransformer
 
 
 @pytest.mark.parametrize(("pool", "prefix"), [("mean", 0), ("cls", 1)])

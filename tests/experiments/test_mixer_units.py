@@ -3,7 +3,7 @@
 import torch
 
 from experiments import mixer_units
-from vitbook.patches import patchify
+from vitbook.layers.patches import patchify
 
 
 def test_a_fixed_order_moves_whole_patches_and_can_be_undone():

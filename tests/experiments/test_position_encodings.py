@@ -7,7 +7,7 @@ import torch
 
 from experiments.machinery.experiment import load_experiment
 from vitbook.data import ImageSet
-from vitbook.patches import patchify
+from vitbook.layers.patches import patchify
 from vitbook.training import TrainConfig, train
 
 EXPERIMENT = load_experiment("position_encodings")

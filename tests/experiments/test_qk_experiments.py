@@ -52,7 +52,7 @@ def test_with_one_head_identity_is_a_merged_matrix(x):
 
 
 def test_usual_attention_without_bias_is_the_separate_variant(x):
-    from vitbook.attention import MultiHeadSelfAttention
+    from vitbook.layers.attention import MultiHeadSelfAttention
 
     (two,) = layers(variants.Separate)
     usual = MultiHeadSelfAttention(embed_dim=D, num_heads=HEADS)

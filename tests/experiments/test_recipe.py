@@ -8,8 +8,8 @@ import torch
 
 from experiments.machinery.experiment import load_experiment
 from vitbook.data import STATISTICS, ImageSet, augmentation
+from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig, train
-from vitbook.vit import VisionTransformer
 
 EXPERIMENT = load_experiment("recipe")
 recipe = sys.modules["experiment_recipe"]

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from experiments.machinery.experiment import load_experiment
-from vitbook.positions import sincos_2d
-from vitbook.records import load_record
+from vitbook.book.records import load_record
+from vitbook.layers.positions import sincos_2d
 
 EXPERIMENT = load_experiment("sincos_base")
 script = sys.modules["experiment_sincos_base"]

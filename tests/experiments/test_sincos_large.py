@@ -4,8 +4,8 @@ import torch
 
 from experiments import sincos_base as small
 from experiments import sincos_large as large
-from vitbook.positions import sincos_2d
-from vitbook.records import load_record
+from vitbook.book.records import load_record
+from vitbook.layers.positions import sincos_2d
 
 
 def test_the_tables_are_the_package_s_default_and_the_published_one():

@@ -4,7 +4,7 @@ import pytest
 
 from experiments import sincos_base as short
 from experiments import sincos_longer as longer
-from vitbook.records import load_record
+from vitbook.book.records import load_record
 
 
 def test_only_the_steps_differ():

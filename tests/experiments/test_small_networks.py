@@ -3,7 +3,7 @@
 import sys
 
 from experiments.machinery.experiment import load_experiment
-from vitbook.records import load_record
+from vitbook.book.records import load_record
 
 EXPERIMENT = load_experiment("small_networks")
 small_networks = sys.modules["experiment_small_networks"]

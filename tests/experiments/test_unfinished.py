@@ -10,7 +10,7 @@ from experiments.machinery import runner
 from experiments.machinery.experiment import FOLDER, load_experiment
 from experiments.machinery.fingerprint import digest, fingerprint
 from experiments.machinery.worker import versions
-from vitbook.records import load_record
+from vitbook.book.records import load_record
 
 SCRIPT = '''
 """A toy."""

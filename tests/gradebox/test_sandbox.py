@@ -102,7 +102,7 @@ w = torch.ones(3, requires_grad=True)
 found = w.grad.tolist()
 """,
     "a figure": "fig, ax = plt.subplots()\nax.plot([1, 2])\nfig.canvas.draw()\nfound = 1",
-    "vitbook": "import vitbook.encoder, einops, numpy\nfound = 1",
+    "vitbook": "import vitbook.layers.encoder, einops, numpy\nfound = 1",
     "printing": "import sys\nprint('x', file=sys.stderr)\nsys.stdout.flush()\nfound = 1",
     "random numbers": "found = len(open('/dev/urandom', 'rb').read(4))",
 }
@@ -115,7 +115,7 @@ def test_what_an_answer_may_do(session, name):
 
 
 COUNTING = """
-from vitbook.cost import count_multiplies
+from vitbook.inspection.cost import count_multiplies
 found = count_multiplies(torch.nn.Linear(2, 3), torch.ones(4, 2))
 """
 

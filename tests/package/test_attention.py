@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.testing import assert_close
 
-from vitbook.attention import (
+from vitbook.layers.attention import (
     MultiHeadCrossAttention,
     MultiHeadSelfAttention,
     causal_mask,
@@ -304,7 +304,7 @@ def test_forward_calls_the_fused_function_and_never_builds_the_weights(monkeypat
     monkeypatch.setattr(
         F, "scaled_dot_product_attention", lambda *a, **k: calls.append(k) or fused(*a, **k)
     )
-    monkeypatch.setattr("vitbook.attention.scaled_dot_product_attention", None)
+    monkeypatch.setattr("vitbook.layers.attention.scaled_dot_product_attention", None)
     self_attention()(torch.randn(B, N, D))
     cross_attention()(torch.randn(B, N, D), torch.randn(B, NK, D))
     assert len(calls) == 2

@@ -31,7 +31,7 @@ from vitbook.command.recipes import (
 )
 from vitbook.command.runs import stored_run
 from vitbook.data import load_digits
-from vitbook.positions import sincos_2d
+from vitbook.layers.positions import sincos_2d
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 SMALL = ["--embed-dim", "8", "--depth", "2", "--num-heads", "2", "--dropout", "0.1", "--shift", "1"]

@@ -11,14 +11,14 @@ from random_models import all_random
 from torch import nn
 from torch.testing import assert_close
 
-from vitbook.attention import causal_mask
-from vitbook.conv_mixer import CONV_MIXER_VARIANTS, ConvMixer, ConvMixerBlock, conv_mixer
-from vitbook.cost import count_multiplies, count_parameters
 from vitbook.inspection import attention_maps
-from vitbook.patches import PatchEmbedding
-from vitbook.stems import ConvStem, NormedPatchEmbedding
+from vitbook.inspection.cost import count_multiplies, count_parameters
+from vitbook.layers.attention import causal_mask
+from vitbook.layers.patches import PatchEmbedding
+from vitbook.layers.stems import ConvStem, NormedPatchEmbedding
+from vitbook.models.conv_mixer import CONV_MIXER_VARIANTS, ConvMixer, ConvMixerBlock, conv_mixer
+from vitbook.models.weights import from_timm, load_weights, save_weights
 from vitbook.training import RunFolder, TrainConfig, evaluate, train
-from vitbook.weights import from_timm, load_weights, save_weights
 
 B, C, HEIGHT, WIDTH, P, D, K, L, CLASSES = 5, 3, 8, 12, 2, 10, 3, 2, 7
 GRID, N = (4, 6), 24

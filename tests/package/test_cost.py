@@ -5,10 +5,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitbook.attention import MultiHeadSelfAttention, scaled_dot_product_attention
-from vitbook.cost import count_multiplies, count_parameters
-from vitbook.encoder import MLP
-from vitbook.vit import vit
+from vitbook.inspection.cost import count_multiplies, count_parameters
+from vitbook.layers.attention import MultiHeadSelfAttention, scaled_dot_product_attention
+from vitbook.layers.encoder import MLP
+from vitbook.models.vit import vit
 
 B, N, D, h = 3, 5, 12, 4
 

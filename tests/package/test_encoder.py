@@ -8,8 +8,8 @@ from random_models import all_random
 from torch import nn
 from torch.testing import assert_close
 
-from vitbook.attention import MultiHeadSelfAttention, causal_mask, padding_mask
-from vitbook.encoder import MLP, Encoder, EncoderBlock
+from vitbook.layers.attention import MultiHeadSelfAttention, causal_mask, padding_mask
+from vitbook.layers.encoder import MLP, Encoder, EncoderBlock
 
 B, N, D, H, L = 2, 5, 12, 4, 3
 

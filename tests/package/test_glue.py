@@ -9,7 +9,7 @@ from myst_nb.core.variables import format_plain_text
 from myst_nb.ext.glue import extract_glue_data_cell
 from nbformat.v4 import new_code_cell, new_output
 
-from vitbook.glue import glue
+from vitbook.book.glue import glue
 
 
 @pytest.fixture(scope="module")

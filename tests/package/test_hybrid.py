@@ -8,15 +8,15 @@ from random_models import all_random
 from torch import nn
 from torch.testing import assert_close
 
-from vitbook.attention import MultiHeadSelfAttention, causal_mask
-from vitbook.conv_mixer import ConvMixer
-from vitbook.cost import count_multiplies, count_parameters
-from vitbook.hybrid import LAYERS, STEMS, Hybrid
 from vitbook.inspection import attention_maps, record_attention
-from vitbook.mlp_mixer import MlpMixer
+from vitbook.inspection.cost import count_multiplies, count_parameters
+from vitbook.layers.attention import MultiHeadSelfAttention, causal_mask
+from vitbook.models.conv_mixer import ConvMixer
+from vitbook.models.hybrid import LAYERS, STEMS, Hybrid
+from vitbook.models.mlp_mixer import MlpMixer
+from vitbook.models.vit import VisionTransformer
+from vitbook.models.weights import load_weights, save_weights
 from vitbook.training import TrainConfig, train
-from vitbook.vit import VisionTransformer
-from vitbook.weights import load_weights, save_weights
 
 B, C, HEIGHT, WIDTH, P, N, D, H, S, K, CLASSES = 4, 3, 8, 12, 4, 6, 8, 2, 5, 3, 7
 RATIO, HIDDEN = 2.5, 20

@@ -9,7 +9,6 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
 
-from vitbook.attention import MultiHeadCrossAttention, MultiHeadSelfAttention, causal_mask
 from vitbook.inspection import (
     attention_hits,
     attention_maps,
@@ -18,7 +17,8 @@ from vitbook.inspection import (
     mean_attention_distance,
     record_attention,
 )
-from vitbook.vit import VisionTransformer
+from vitbook.layers.attention import MultiHeadCrossAttention, MultiHeadSelfAttention, causal_mask
+from vitbook.models.vit import VisionTransformer
 
 L, B, H, GRID, N = 3, 2, 4, (2, 3), 7
 

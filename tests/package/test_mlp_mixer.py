@@ -8,13 +8,13 @@ from random_models import all_random
 from torch import nn
 from torch.testing import assert_close
 
-from vitbook.attention import causal_mask
-from vitbook.cost import count_multiplies, count_parameters
 from vitbook.inspection import attention_maps, record_attention
-from vitbook.mlp_mixer import MIXER_VARIANTS, MlpMixer, TokenMixing, mlp_mixer
-from vitbook.patches import patchify, unpatchify
+from vitbook.inspection.cost import count_multiplies, count_parameters
+from vitbook.layers.attention import causal_mask
+from vitbook.layers.patches import patchify, unpatchify
+from vitbook.models.mlp_mixer import MIXER_VARIANTS, MlpMixer, TokenMixing, mlp_mixer
+from vitbook.models.weights import from_timm, load_weights, save_weights
 from vitbook.training import RunFolder, TrainConfig, train
-from vitbook.weights import from_timm, load_weights, save_weights
 
 B, C, HEIGHT, WIDTH, P, N, D, S, L, CLASSES = 4, 3, 6, 8, 2, 12, 10, 7, 2, 5
 RATIO, HIDDEN = 2.5, 25

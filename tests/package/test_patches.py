@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from vitbook.patches import PatchEmbedding, patchify, unpatchify
+from vitbook.layers.patches import PatchEmbedding, patchify, unpatchify
 
 B, C, H, W, P, D = 2, 3, 6, 8, 2, 5
 N = 12

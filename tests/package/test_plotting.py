@@ -418,8 +418,8 @@ def test_plotting_imports_no_model_and_not_even_torch():
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = out.stdout
     assert "'torch'" not in loaded
-    assert "vitbook.attention" not in loaded
-    assert "vitbook.vit" not in loaded
+    assert "vitbook.layers.attention" not in loaded
+    assert "vitbook.models.vit" not in loaded
 
 
 # --- bad input ---------------------------------------------------------------------------------

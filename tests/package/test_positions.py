@@ -7,8 +7,8 @@ import torch
 from timm.layers import resample_abs_pos_embed
 from torch.testing import assert_close
 
-from vitbook.attention import MultiHeadSelfAttention
-from vitbook.positions import (
+from vitbook.layers.attention import MultiHeadSelfAttention
+from vitbook.layers.positions import (
     FixedPositions,
     LearnedPositions,
     RotaryPositions,

@@ -9,9 +9,9 @@ import torch
 from safetensors.torch import save_file
 from scipy import stats
 
-from vitbook import records
-from vitbook.intervals import student_interval, wilson_interval
-from vitbook.records import list_records, load_record
+from vitbook.book import records
+from vitbook.book.intervals import student_interval, wilson_interval
+from vitbook.book.records import list_records, load_record
 
 VIT, CNN, KNN = {"model": "vit", "depth": 2}, {"model": "cnn", "depth": 2}, {"model": "knn"}
 ACCURACY = {"vit": [0.9, 0.92, 0.97], "cnn": [0.91, 0.94, 0.96]}

@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from vitbook.cost import count_parameters
-from vitbook.small_cnn import SmallCNN
+from vitbook.inspection.cost import count_parameters
+from vitbook.models.small_cnn import SmallCNN
 
 
 def cnn(**changed):

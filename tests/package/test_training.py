@@ -19,6 +19,7 @@ from torch import nn
 
 from vitbook.data import augmentation
 from vitbook.files import write_atomically
+from vitbook.models.weights import load_weights
 from vitbook.training import (
     TrainConfig,
     epoch_order,
@@ -29,7 +30,6 @@ from vitbook.training import (
     warmup_cosine,
 )
 from vitbook.training.run_folder import COLUMNS, RunFolder
-from vitbook.weights import load_weights
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 

@@ -9,11 +9,18 @@ from torch import nn
 from torch.testing import assert_close
 
 from vitbook.data import normalize
-from vitbook.positions import resample_positions
-from vitbook.stems import ConvStem
-from vitbook.transfer import BIAS, KERNEL, adapt, adapt_channels, fold_normalization, head_inputs
-from vitbook.vit import VisionTransformer, vit
-from vitbook.weights import from_timm, save_weights
+from vitbook.layers.positions import resample_positions
+from vitbook.layers.stems import ConvStem
+from vitbook.models.vit import VisionTransformer, vit
+from vitbook.models.weights import from_timm, save_weights
+from vitbook.training.transfer import (
+    BIAS,
+    KERNEL,
+    adapt,
+    adapt_channels,
+    fold_normalization,
+    head_inputs,
+)
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
@@ -135,7 +142,7 @@ def test_a_file_says_which_grid_it_was_trained_on(tmp_path):
 def test_a_vit_s_as_timm_saves_it_starts_a_model_of_another_size_for_grey_images(tmp_path):
     theirs = all_random(timm.create_model("vit_small_patch16_224"))
     save_file(theirs.state_dict(), tmp_path / "timm.safetensors")
-    from vitbook.weights import read_weights
+    from vitbook.models.weights import read_weights
 
     weights = from_timm(read_weights(tmp_path / "timm.safetensors")[0])
     model = vit("S/16", image_size=(96, 128), in_channels=1, num_classes=3)

@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from torch import nn
 from torch.testing import assert_close
 
-from vitbook.attention import MultiHeadSelfAttention
-from vitbook.patches import patchify, unpatchify
-from vitbook.positions import sincos_1d, sincos_2d
-from vitbook.vit import VIT_VARIANTS, VisionTransformer, vit
+from vitbook.layers.attention import MultiHeadSelfAttention
+from vitbook.layers.patches import patchify, unpatchify
+from vitbook.layers.positions import sincos_1d, sincos_2d
+from vitbook.models.vit import VIT_VARIANTS, VisionTransformer, vit
 
 B, C, HEIGHT, WIDTH, P, N, D, H, CLASSES = 3, 3, 6, 8, 2, 12, 16, 2, 5
 POSITIONS = ["learned", "sincos_1d", "sincos_2d", "rotary", "none"]

@@ -11,10 +11,9 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.testing import assert_close
 
-from vitbook.positions import resample_positions
-from vitbook.training import RunFolder, TrainConfig, train
-from vitbook.vit import VisionTransformer, vit
-from vitbook.weights import (
+from vitbook.layers.positions import resample_positions
+from vitbook.models.vit import VisionTransformer, vit
+from vitbook.models.weights import (
     cast_weights,
     from_timm,
     from_torchvision,
@@ -22,6 +21,7 @@ from vitbook.weights import (
     read_weights,
     save_weights,
 )
+from vitbook.training import RunFolder, TrainConfig, train
 
 
 def small(**kwargs):

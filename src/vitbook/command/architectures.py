@@ -5,10 +5,10 @@ import inspect
 from torch import nn
 
 from vitbook import require
-from vitbook.conv_mixer import ConvMixer
-from vitbook.hybrid import Hybrid
-from vitbook.mlp_mixer import MlpMixer
-from vitbook.vit import VisionTransformer
+from vitbook.models.conv_mixer import ConvMixer
+from vitbook.models.hybrid import Hybrid
+from vitbook.models.mlp_mixer import MlpMixer
+from vitbook.models.vit import VisionTransformer
 
 ARCHITECTURES = {
     "vit": VisionTransformer,

@@ -3,9 +3,9 @@
 import argparse
 
 from vitbook import training
+from vitbook.book.intervals import wilson_interval
 from vitbook.command.recipes import load_part
 from vitbook.command.runs import trained_model
-from vitbook.intervals import wilson_interval
 
 
 def evaluate(options: argparse.Namespace) -> None:

@@ -7,8 +7,8 @@ import vitbook
 from vitbook.command.architectures import ARCHITECTURES
 from vitbook.command.recipes import MODELS, RECIPES
 from vitbook.data.splits import PARTS
-from vitbook.hybrid import LAYERS, STEMS
-from vitbook.vit import POOLS, POSITIONS
+from vitbook.models.hybrid import LAYERS, STEMS
+from vitbook.models.vit import POOLS, POSITIONS
 
 EXAMPLES = """examples:
   python -m vitbook train --out runs/digits

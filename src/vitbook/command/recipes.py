@@ -25,8 +25,8 @@ from vitbook.data import (
     pointer,
 )
 from vitbook.data.splits import PARTS
+from vitbook.models.vit import VIT_VARIANTS
 from vitbook.training import TrainConfig
-from vitbook.vit import VIT_VARIANTS
 
 SHAPES = {
     "digits": {"image_size": 8, "in_channels": 1, "num_classes": 10},

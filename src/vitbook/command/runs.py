@@ -10,7 +10,7 @@ from torch import nn
 import vitbook
 from vitbook.command.recipes import build_model, settings_of
 from vitbook.files import write_atomically
-from vitbook.weights import load_weights
+from vitbook.models.weights import load_weights
 
 
 def stored_run(out: Path) -> dict:

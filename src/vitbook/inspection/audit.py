@@ -240,9 +240,7 @@ def audit(
     pairs = [(loss, map_, its_loss) for loss, its_loss in zip(signed, against, strict=True)]
     table.append(lead("class", f"class {runner_up}", pairs))
     gradient = gradient_drop(model, image, patch_size)[0].abs().double().cpu()
-    table.append(
-        chance("reference", "the gradient", gradient.flatten(), _moved(gradient), drops)
-    )
+    table.append(chance("reference", "the gradient", gradient.flatten(), _moved(gradient), drops))
     if grid_map.min() >= 0:
         value = _uneven(map_)
         floor = max(map(_uneven, untrained), default=0.0)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.typing import ColorType
 from numpy.typing import ArrayLike
 
-from vitbook.intervals import student_half
+from vitbook.book.intervals import student_half
 from vitbook.plotting import require
 from vitbook.plotting.style import style
 

@@ -5,7 +5,7 @@ import itertools
 import torch
 from case import Case, stub
 
-from vitbook.positions import sincos_1d
+from vitbook.layers.positions import sincos_1d
 from vitcheck.ch06_positions import (
     check_permutation_test,
     check_shift_matrix,

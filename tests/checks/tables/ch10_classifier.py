@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from case import Case, stub
 from torch import nn
 
-from vitbook.vit import VisionTransformer
+from vitbook.models.vit import VisionTransformer
 from vitcheck.ch10_classifier import (
     check_in_line,
     check_losses,

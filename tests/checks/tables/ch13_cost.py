@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from case import Case
 
-from vitbook.cheaper import window_mask as packaged_mask
+from vitbook.layers.efficient import window_mask as packaged_mask
 from vitcheck.ch13_cost import (
     QUESTIONS,
     check_bill,

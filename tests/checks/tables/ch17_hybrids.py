@@ -85,7 +85,7 @@ def misfits(layers, positions):
 
 def misfits_by_shape(layers, positions):
     """From the package: two models for different grids, tensor by tensor."""
-    from vitbook.hybrid import Hybrid
+    from vitbook.models.hybrid import Hybrid
 
     sizes = {"patch_size": 2, "in_channels": 1, "num_classes": 2, "embed_dim": 4, "num_heads": 2}
     small, large = (

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from vitbook.attention import MultiHeadSelfAttention
-from vitbook.cheaper import LinearAttention, WindowAttention, window_mask
-from vitbook.cost import count_multiplies
-from vitbook.vit import VisionTransformer
+from vitbook.inspection.cost import count_multiplies
+from vitbook.layers.attention import MultiHeadSelfAttention
+from vitbook.layers.efficient import LinearAttention, WindowAttention, window_mask
+from vitbook.models.vit import VisionTransformer
 
 B, D, h = 2, 8, 2
 SIZES = {"embed_dim": D, "num_heads": h}

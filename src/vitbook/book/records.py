@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from vitbook.intervals import Interval, student_interval
+from vitbook.book.intervals import Interval, student_interval
 
 FOLDER = Path(str(files("vitbook"))) / "recorded"
 FORMAT = 1

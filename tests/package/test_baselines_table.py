@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from vitbook.intervals import student_interval
-from vitbook.opponents import opponents
+from vitbook.book.baselines import baselines
+from vitbook.book.intervals import student_interval
 
 HEAD = {
     "format": 1,
@@ -47,19 +47,19 @@ def folder(tmp_path):
 
 
 def test_four_rows_with_the_nearest_number_of_steps(folder):
-    rows = opponents("dots", steps=700, folder=folder)
+    rows = baselines("dots", steps=700, folder=folder)
     assert rows["logistic regression"] == pytest.approx(student_interval([0.70, 0.72]))
     assert rows["nearest neighbour"] == (0.75, 0.75, 0.75)
     assert rows["MLP"] == pytest.approx(student_interval([0.8, 0.82]))
     assert rows.steps == {"MLP": 300, "small CNN": 300}
-    longer = opponents("dots", steps=10_000, folder=folder)
+    longer = baselines("dots", steps=10_000, folder=folder)
     assert longer["small CNN"].mean == pytest.approx(0.96)
     assert longer["MLP"].mean == pytest.approx(0.89)
     assert longer.steps == {"MLP": 9000, "small CNN": 1200}
 
 
 def test_printed_it_is_a_table_in_percent(folder):
-    lines = str(opponents("dots", steps=1200, folder=folder)).splitlines()
+    lines = str(baselines("dots", steps=1200, folder=folder)).splitlines()
     assert [line.split("  ")[0] for line in lines] == [
         "logistic regression",
         "nearest neighbour",
@@ -73,4 +73,4 @@ def test_printed_it_is_a_table_in_percent(folder):
 def test_unknown_images_are_refused(folder):
     for name in ("half", "nothing"):
         with pytest.raises(ValueError, match=rf"data must be images .* got '{name}'"):
-            opponents(name, steps=3, folder=folder)
+            baselines(name, steps=3, folder=folder)

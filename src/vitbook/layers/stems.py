@@ -4,15 +4,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.patches import PatchEmbedding
+from vitbook.layers.patches import PatchEmbedding
 
 
 class NormedPatchEmbedding(PatchEmbedding):
     """Patches mapped to tokens, then GELU and a BatchNorm: how ConvMixer begins.
 
-    Arguments as for :class:`~vitbook.patches.PatchEmbedding`. While training, the BatchNorm takes
-    mean and variance of each channel over all tokens of the batch; in evaluation mode it takes the
-    running ones, so that images in a batch do not see each other.
+    Arguments as for :class:`~vitbook.layers.patches.PatchEmbedding`. While training, the BatchNorm
+    takes mean and variance of each channel over all tokens of the batch; in evaluation mode it
+    takes the running ones, so that images in a batch do not see each other.
 
     Source: Trockman and Kolter 2023, equation 1.
     """

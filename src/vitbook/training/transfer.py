@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.weights import load_weights, read_weights
+from vitbook.models.weights import load_weights, read_weights
 
 KERNEL, BIAS = "patch_embed.proj.weight", "patch_embed.proj.bias"
 STEM = "patch_embed.layers.0.weight"  # the first kernel of a convolutional stem
@@ -91,9 +91,9 @@ def adapt(
 ) -> list[str]:
     """Start a model from the weights of another one that was trained on other images.
 
-    What :func:`~vitbook.weights.load_weights` does (a table of positions is resampled, everything
-    else has to fit), and two things more: the patch kernel is fitted to the model's channels, and
-    the head stays the model's own even where the number of classes is the same.
+    What :func:`~vitbook.models.weights.load_weights` does (a table of positions is resampled,
+    everything else has to fit), and two things more: the patch kernel is fitted to the model's
+    channels, and the head stays the model's own even where the number of classes is the same.
 
     Args:
         model: A model built by this package for the new images and the new classes.

@@ -38,7 +38,7 @@ class EncoderBlock(nn.Module):
     Args:
         embed_dim: D, the width of a token.
         attn: What mixes the tokens: a module called as ``attn(x, mask)`` that returns the shape
-            of x, for example a :class:`~vitbook.attention.MultiHeadSelfAttention`.
+            of x, for example a :class:`~vitbook.layers.attention.MultiHeadSelfAttention`.
         mlp_ratio: Hidden width of the MLP over D.
         norm_first: True for pre-norm (ViT), False for post-norm (the first Transformer).
         dropout: Share of each branch's output dropped while training.

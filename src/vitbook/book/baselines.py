@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vitbook.intervals import Interval, student_interval
-from vitbook.records import load_record
+from vitbook.book.intervals import Interval, student_interval
+from vitbook.book.records import load_record
 
 NAMES = ("logistic regression", "nearest neighbour", "MLP", "small CNN")
 RECORDS = ("baselines", "small_networks", "whole_networks")
 
 
-class Opponents(dict[str, Interval]):
+class Baselines(dict[str, Interval]):
     """Name -> test accuracy, its 95 % interval over seeds; printed, a table in percent.
 
     ``steps`` has the number of updates of those that come in several.
@@ -28,7 +28,7 @@ class Opponents(dict[str, Interval]):
         return "\n".join(lines)
 
 
-def opponents(data: str, *, steps: int, folder: Path | None = None) -> Opponents:
+def baselines(data: str, *, steps: int, folder: Path | None = None) -> Baselines:
     """Logistic regression, the nearest neighbour, an MLP and a small CNN: their test accuracy.
 
     The MLP has one hidden layer. It and the CNN were trained with several numbers of steps; the one
@@ -62,6 +62,6 @@ def opponents(data: str, *, steps: int, folder: Path | None = None) -> Opponents
             of[model] = length
     if not found.keys() >= set(NAMES):
         raise ValueError(f"data must be images that the records have four models for, got {data!r}")
-    rows = Opponents((name, found[name]) for name in NAMES)
+    rows = Baselines((name, found[name]) for name in NAMES)
     rows.steps = {name: of[name] for name in NAMES[2:]}
     return rows

@@ -3,7 +3,7 @@
 import torch
 from torch.testing import assert_close
 
-from vitbook.data.placed import place_on_canvas
+from vitbook.data.canvas import place_on_canvas
 
 N, C, H, W, SIZE = 5, 2, 4, 6, 12
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from vitbook.controls import NoMixing, UniformAttention
 from vitbook.inspection import attention_maps
-from vitbook.vit import VisionTransformer
+from vitbook.layers.ablations import NoMixing, UniformAttention
+from vitbook.models.vit import VisionTransformer
 
 B, N, D, h = 3, 5, 8, 2
 CONTROLS = [UniformAttention, NoMixing]

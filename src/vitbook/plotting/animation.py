@@ -22,30 +22,30 @@ from vitbook.plotting.colormaps import ATTENTION
 TOP = 0.62  # how far up the colour scale the maps go, so that the image stays visible on them
 QUERY = (31, 95, 204, 255)
 STYLE = """
-.vitbook-figure.vb-wander { width: auto; max-width: 46rem; }
-.vb-wander .stage { background: #fff; color: #1b2330; border-radius: 0.5rem; padding: 0.6rem; }
-.vb-wander .row { display: grid; gap: 0.5rem; margin: 0 0 0.6rem;
+.vitbook-figure.vb-animation { width: auto; max-width: 46rem; }
+.vb-animation .stage { background: #fff; color: #1b2330; border-radius: 0.5rem; padding: 0.6rem; }
+.vb-animation .row { display: grid; gap: 0.5rem; margin: 0 0 0.6rem;
   grid-template-columns: repeat(auto-fit, minmax(5.2rem, 1fr)); }
-.vb-wander .panel { text-align: center; font-size: 0.875rem; line-height: 1.3; }
-.vb-wander .box { position: relative; }
-.vb-wander .box > * { display: block; position: absolute; inset: 0; background-repeat: no-repeat;
+.vb-animation .panel { text-align: center; font-size: 0.875rem; line-height: 1.3; }
+.vb-animation .box { position: relative; }
+.vb-animation .box > * { display: block; position: absolute; inset: 0; background-repeat: no-repeat;
   background-size: 100% 100%; image-rendering: pixelated; }
-.vb-wander .ink { mix-blend-mode: multiply; }
-.vb-wander .box > .film { background-size: 100% var(--tall);
-  animation: vb-wander var(--long) steps(var(--frames), jump-none) infinite; }
-@keyframes vb-wander { from { background-position-y: 0%; } to { background-position-y: 100%; } }
-.vb-wander:has(input:checked) .film { animation-play-state: paused; }
-.vb-wander label { display: inline-block; padding: 0.4rem 0; cursor: pointer; }
-.vb-wander .still { display: none; }
+.vb-animation .ink { mix-blend-mode: multiply; }
+.vb-animation .box > .film { background-size: 100% var(--tall);
+  animation: vb-animation var(--long) steps(var(--frames), jump-none) infinite; }
+@keyframes vb-animation { from { background-position-y: 0%; } to { background-position-y: 100%; } }
+.vb-animation:has(input:checked) .film { animation-play-state: paused; }
+.vb-animation label { display: inline-block; padding: 0.4rem 0; cursor: pointer; }
+.vb-animation .still { display: none; }
 @media (prefers-reduced-motion: reduce) {
-  .vb-wander .box > .film { animation: none; background-position-y: var(--still); }
-  .vb-wander label { display: none; }
-  .vb-wander .still { display: block; }
+  .vb-animation .box > .film { animation: none; background-position-y: var(--still); }
+  .vb-animation label { display: none; }
+  .vb-animation .still { display: block; }
 }
 """
 
 
-def show_wandering(
+def show_animation(
     images: Sequence[ArrayLike],
     maps: ArrayLike,
     queries: Sequence[int],
@@ -73,7 +73,7 @@ def show_wandering(
     """
     from IPython.display import display
 
-    content = wandering_html(
+    content = animation_html(
         images,
         maps,
         queries,
@@ -86,7 +86,7 @@ def show_wandering(
     display({"text/html": content, "text/plain": f"Figure: {alt}"}, raw=True)
 
 
-def wandering_html(
+def animation_html(
     images: Sequence[ArrayLike],
     maps: ArrayLike,
     queries: Sequence[int],
@@ -97,7 +97,7 @@ def wandering_html(
     still: int = 0,
     seconds: float = 0.7,
 ) -> str:
-    """The HTML that ``show_wandering`` displays. Same arguments, same errors."""
+    """The HTML that ``show_animation`` displays. Same arguments, same errors."""
     maps = require.array("maps", maps, "(B, panels, F, rows, columns)")
     B, panels, F, rows, columns = maps.shape
     if len(images) != B:
@@ -127,7 +127,7 @@ def wandering_html(
     frames += f";--still:{100 * still / (F - 1):.4f}%"
     box = f"vb-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:10]}"
     return (
-        f'<figure class="vitbook-figure vb-wander" style="{frames}"><style>{STYLE}</style>'
+        f'<figure class="vitbook-figure vb-animation" style="{frames}"><style>{STYLE}</style>'
         f'<div class="stage"><div role="img" aria-label="{html.escape(alt)}">{"".join(parts)}</div>'
         f'<label for="{box}"><input type="checkbox" id="{box}"> stop the motion</label>'
         '<span class="still">A still: your system asks for less motion.</span></div>'

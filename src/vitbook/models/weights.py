@@ -15,7 +15,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from vitbook.files import CHECKPOINT, write_atomically
-from vitbook.positions import resample_positions
+from vitbook.layers.positions import resample_positions
 
 # Their name -> ours. A name that begins with a dot is replaced anywhere, others at the start only.
 TORCHVISION_NAMES = {

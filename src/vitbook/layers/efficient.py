@@ -1,7 +1,7 @@
 """Attention layers with the weights of the usual one that compute less: windows, no softmax.
 
-Both have the parameters of :class:`~vitbook.attention.MultiHeadSelfAttention` under the same names,
-so a trained state dict fits: ``VisionTransformer(..., attn_layer=LinearAttention)``.
+Both have the parameters of :class:`~vitbook.layers.attention.MultiHeadSelfAttention` under the
+same names, so a trained state dict fits: ``VisionTransformer(..., attn_layer=LinearAttention)``.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from einops import rearrange
 from torch import Tensor
 
 from vitbook import require
-from vitbook.attention import MultiHeadSelfAttention
+from vitbook.layers.attention import MultiHeadSelfAttention
 
 
 def window_mask(grid: tuple[int, int], window: int, *, num_prefix: int = 1) -> Tensor:
@@ -44,7 +44,7 @@ class WindowAttention(MultiHeadSelfAttention):
         grid: Rows and columns of patches.
         window: Side of a window, in patches; must divide both.
         num_prefix: Tokens before the patches. They attend to all, and every window to them.
-        **sizes: As for :class:`~vitbook.attention.MultiHeadSelfAttention`.
+        **sizes: As for :class:`~vitbook.layers.attention.MultiHeadSelfAttention`.
 
     Source: Liu et al. 2021, section 3.2 (without shifted windows, and with a class token).
     """
@@ -80,7 +80,7 @@ class LinearAttention(MultiHeadSelfAttention):
     """Attention whose weights are phi(q) phi(k) over their row's sum: no softmax, and no N x N map.
 
     Without the softmax the products can be bracketed the other way round: keys and values first.
-    Arguments as for :class:`~vitbook.attention.MultiHeadSelfAttention`.
+    Arguments as for :class:`~vitbook.layers.attention.MultiHeadSelfAttention`.
 
     Source: Katharopoulos et al. 2020, equations 4, 6 and 7.
     """

@@ -6,15 +6,15 @@ from typing import Any
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.attention import MultiHeadSelfAttention
-from vitbook.classifier import TokenClassifier
-from vitbook.controls import NoMixing, UniformAttention
-from vitbook.conv_mixer import ConvMixerBlock
-from vitbook.encoder import EncoderBlock
-from vitbook.mlp_mixer import TokenMixing, default_token_dim, require_grid
-from vitbook.patches import PatchEmbedding
-from vitbook.stems import ConvStem, NormedPatchEmbedding
-from vitbook.vit import _position_layer
+from vitbook.layers.ablations import NoMixing, UniformAttention
+from vitbook.layers.attention import MultiHeadSelfAttention
+from vitbook.layers.encoder import EncoderBlock
+from vitbook.layers.patches import PatchEmbedding
+from vitbook.layers.stems import ConvStem, NormedPatchEmbedding
+from vitbook.models.classifier import TokenClassifier
+from vitbook.models.conv_mixer import ConvMixerBlock
+from vitbook.models.mlp_mixer import TokenMixing, default_token_dim, require_grid
+from vitbook.models.vit import _position_layer
 
 LAYERS = ("attention", "mixer", "conv", "uniform", "none")
 STEMS = {"patches": PatchEmbedding, "normed": NormedPatchEmbedding, "conv": ConvStem}
@@ -48,7 +48,7 @@ class Hybrid(TokenClassifier):
             them) or "conv", a convolutional stem.
         positions: "learned", "sincos_1d", "sincos_2d" or "none".
         position_base, centred_positions: Of a sin-cos table, as in
-            :class:`~vitbook.vit.VisionTransformer`.
+            :class:`~vitbook.models.vit.VisionTransformer`.
         dropout: Share dropped after the positions, within the MLPs and at the end of each branch;
             "conv" has none.
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.encoder import Encoder
-from vitbook.vit import _init_weights
+from vitbook.layers.encoder import Encoder
+from vitbook.models.vit import _init_weights
 
 
 class TokenClassifier(nn.Module):

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.encoder import Encoder
+from vitbook.layers.encoder import Encoder
 
 
 def merge_tokens(
@@ -71,7 +71,7 @@ class ShrinkingEncoder(nn.Module):
     Use: ``model.encoder = ShrinkingEncoder(model.encoder, partial(merge_tokens, r=16))``.
 
     Args:
-        encoder: Pre-norm blocks with :class:`~vitbook.attention.MultiHeadSelfAttention`.
+        encoder: Pre-norm blocks with :class:`~vitbook.layers.attention.MultiHeadSelfAttention`.
         shrink: Called as ``shrink(x, size, q, k)``, returns tokens and their sizes;
             :func:`merge_tokens` or :func:`prune_tokens` with ``r`` bound.
 

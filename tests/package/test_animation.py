@@ -10,8 +10,8 @@ import torch
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 
+from vitbook.plotting.animation import TOP, animation_html, show_animation
 from vitbook.plotting.colormaps import ATTENTION
-from vitbook.plotting.wander import TOP, show_wandering, wandering_html
 
 B, PANELS, F, ROWS, COLUMNS = 2, 3, 4, 2, 5
 MAPS = torch.rand(B, PANELS, F, ROWS, COLUMNS, generator=torch.Generator().manual_seed(0))
@@ -22,7 +22,7 @@ WORDS = {"names": ["one", "two", "<three>"], "alt": 'A "query".', "caption": "Ov
 
 def figure(**options) -> str:
     given = {"images": IMAGES, "maps": MAPS, "queries": QUERIES, **WORDS, **options}
-    return wandering_html(**given)
+    return animation_html(**given)
 
 
 def layers(content: str, kind: str) -> list[np.ndarray]:
@@ -117,7 +117,7 @@ def test_it_fits_a_phone_and_axe_has_no_complaint(page):
 def test_shown_in_a_notebook_it_has_words_for_readers_without_html(monkeypatch):
     shown = []
     monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data))
-    show_wandering(IMAGES, MAPS, QUERIES, **WORDS)
+    show_animation(IMAGES, MAPS, QUERIES, **WORDS)
     assert shown[0]["text/plain"] == 'Figure: A "query".'
     assert shown[0]["text/html"] == figure()
 

@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.classifier import TokenClassifier
-from vitbook.stems import GridNorm, NormedPatchEmbedding
+from vitbook.layers.stems import GridNorm, NormedPatchEmbedding
+from vitbook.models.classifier import TokenClassifier
 
 # Trockman and Kolter 2023, table 1; the last one is from the appendix. The weights that timm offers
 # for 768/32 were trained with ReLU: they load, but this model has GELU, as the paper's equations.

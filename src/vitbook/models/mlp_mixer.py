@@ -5,9 +5,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.classifier import TokenClassifier
-from vitbook.encoder import MLP, EncoderBlock
-from vitbook.patches import PatchEmbedding
+from vitbook.layers.encoder import MLP, EncoderBlock
+from vitbook.layers.patches import PatchEmbedding
+from vitbook.models.classifier import TokenClassifier
 
 # Tolstikhin et al. 2021, table 1. Their D_S and D_C are token_dim and mlp_ratio * embed_dim.
 MIXER_VARIANTS = {

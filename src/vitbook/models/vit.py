@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.attention import MultiHeadSelfAttention
-from vitbook.encoder import Encoder, EncoderBlock
-from vitbook.patches import PatchEmbedding
-from vitbook.positions import (
+from vitbook.layers.attention import MultiHeadSelfAttention
+from vitbook.layers.encoder import Encoder, EncoderBlock
+from vitbook.layers.patches import PatchEmbedding
+from vitbook.layers.positions import (
     FixedPositions,
     LearnedPositions,
     RotaryPositions,

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from vitbook.merging import ShrinkingEncoder, merge_tokens, prune_tokens
-from vitbook.vit import VisionTransformer
+from vitbook.layers.token_merging import ShrinkingEncoder, merge_tokens, prune_tokens
+from vitbook.models.vit import VisionTransformer
 
 MODEL = {
     "image_size": (12, 15),

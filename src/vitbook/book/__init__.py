@@ -1,0 +1,1 @@
+"""What the book is made with: recorded experiments, intervals, glued numbers, baselines."""
