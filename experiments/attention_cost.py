@@ -217,4 +217,5 @@ EXPERIMENT = Experiment(
         "mlp_ratio": 4,
     },
     workers=1,
+    timing=True,
 )

@@ -134,4 +134,5 @@ EXPERIMENT = Experiment(
         "published": {"image": SIDE, "calls": "one block, one image"},
     },
     workers=1,
+    timing=True,
 )

@@ -131,4 +131,5 @@ EXPERIMENT = Experiment(
         "rounds": ROUNDS,
     },
     workers=1,
+    timing=True,
 )

@@ -113,4 +113,5 @@ EXPERIMENT = Experiment(
     data=lambda: {"none": checksum(torch.tensor(WIDTHS))},
     settings={"projected": PROJECTED, "rounds": ROUNDS},
     workers=1,
+    timing=True,
 )

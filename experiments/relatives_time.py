@@ -89,4 +89,5 @@ EXPERIMENT = Experiment(
         "rounds": ROUNDS,
     },
     workers=1,
+    timing=True,
 )

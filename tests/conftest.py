@@ -5,13 +5,10 @@
 `VITBOOK_CHROMIUM=/path/to/chromium` names the program, if it is not found by itself.
 """
 
-import hashlib
 import os
-import pickle
 import signal
 import sys
 
-import numpy as np
 import pytest
 
 from tools.browser import FLAGS, driver_complaint, find_chromium
@@ -34,49 +31,12 @@ def pytest_collection_finish():
 
 
 @pytest.fixture
-def small_image_files(tmp_path, monkeypatch):
-    """MNIST, Fashion-MNIST and CIFAR-10 with noise instead of images; VITBOOK_DATA leads there.
+def small_image_files(tmp_path):
+    """MNIST, Fashion-MNIST and CIFAR-10 with noise instead of images; VITBOOK_DATA leads there."""
+    from experiments.machinery.generated import generated_sets
 
-    30 training and 10 test images of each class; in this process the experiments take 20 of a
-    class to learn from. Without archives beside them the files are only checked for their length.
-    """
-    from experiments.machinery import image_sets
-
-    folder, random = tmp_path / "small data", np.random.default_rng(0)
-    for name in ("MNIST", "FashionMNIST"):
-        raw = folder / name / "raw"
-        raw.mkdir(parents=True)
-        for part, per_class in (("train", 30), ("t10k", 10)):
-            labels = random.permutation(np.arange(10 * per_class) % 10)
-            images = random.integers(0, 256, (len(labels), 28, 28))
-            for kind, array in (("images-idx3", images), ("labels-idx1", labels)):
-                sizes = b"".join(size.to_bytes(4, "big") for size in array.shape)
-                data = bytes([0, 0, 8, array.ndim]) + sizes + array.astype(np.uint8).tobytes()
-                (raw / f"{part}-{kind}-ubyte").write_bytes(data)
-    _small_cifar(folder / "cifar-10-batches-py", random, monkeypatch)
-    monkeypatch.setenv("VITBOOK_DATA", str(folder))
-    monkeypatch.setattr(image_sets, "PER_CLASS", {"train": 20, "validation": 2})
-    return folder
-
-
-def _small_cifar(folder, random, monkeypatch):
-    """CIFAR-10 with as many images; torchvision takes their checksums for the right ones."""
-    from torchvision.datasets import CIFAR10
-
-    contents = {"batches.meta": {"label_names": list("abcdefghij")}}
-    for name, per_class in (("data_batch_1", 30), ("test_batch", 10)):
-        labels = random.permutation(np.arange(10 * per_class) % 10)
-        images = random.integers(0, 256, (len(labels), 3 * 32 * 32), dtype=np.uint8)
-        contents[name] = {"data": images, "labels": labels.tolist()}
-    folder.mkdir()
-    found = {}
-    for name, content in contents.items():
-        (folder / name).write_bytes(pickle.dumps(content))
-        found[name] = hashlib.md5((folder / name).read_bytes()).hexdigest()
-    meta = {"filename": "batches.meta", "key": "label_names", "md5": found.pop("batches.meta")}
-    train, test = ([item] for item in found.items())
-    for attribute, value in (("train_list", train), ("test_list", test), ("meta", meta)):
-        monkeypatch.setattr(CIFAR10, attribute, value)
+    with generated_sets(tmp_path / "small data") as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@
 
 A package gets a section for each of its modules, in the order in which the chapters meet them; a
 single module is set where the directive stands. A folder of modules offers what its ``__all__``
-lists, a module its public functions, classes and constants. Nothing is imported: signatures come
+lists, or without one its modules; a module offers its public functions, classes and constants. Nothing is imported: signatures come
 from the syntax tree and Google-style docstrings go through napoleon. Each entry ends with the
 chapter that introduces it, which the book's own rules know (tools/book_rules/introductions.py).
 
@@ -24,6 +24,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 from docutils import nodes
@@ -131,9 +132,13 @@ def modules(source: Path, name: str) -> list[Module]:
     found = []
     for path in sorted(base.glob("*")) if base.is_dir() else []:
         file = path / "__init__.py" if path.is_dir() else path
-        if file.is_file() and file.suffix == ".py" and not path.stem.startswith("_"):
+        if not file.is_file() or file.suffix != ".py" or path.stem.startswith("_"):
+            continue
+        if path.is_dir() and exported(file) is None:
+            found += modules(source, f"{name}.{path.stem}")
+        else:
             found.append(Module(f"{name}.{path.stem}", file))
-    return [module for module in found if exported(module.path) or module.path.stem != "__init__"]
+    return found
 
 
 # --- the words of an entry -------------------------------------------------------------------
@@ -252,9 +257,11 @@ class Api(SphinxDirective):
         if not found:
             self.warn(f"there is no module {name} under src")
         without = [f"{name}.{part}" for part in self.options.get("without", "").split()]
-        for unknown in set(without) - {module.name for module in found}:
+        there = {up for module in found for up in accumulate(module.name.split("."), "{}.{}".format)}
+        for unknown in set(without) - there:
             self.warn(f"without: there is no module {unknown}")
-        found = [module for module in found if module.name not in without]
+        left_out = tuple(f"{module}." for module in without)
+        found = [module for module in found if not f"{module.name}.".startswith(left_out)]
         if len(found) == 1 and found[0].name == name:
             return self.body(found[0])
         return [self.section(module) for module in sorted(found, key=self.place)]

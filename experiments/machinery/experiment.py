@@ -63,10 +63,11 @@ class Experiment:
         settings: what a reader needs to know or to rebuild the model; plain values.
         once: conditions without randomness, run with the first seed only.
         replay: condition and seed whose first losses are kept, to tell later whether changed
-            code still does the same; None when nothing can be replayed (timings).
+            code still does the same; None when nothing can be replayed.
         keep: weights to store: name -> (condition, seed).
         steps: how many steps a condition takes, for the progress bar; without it runs are counted.
         workers: processes side by side; 1 for experiments that measure time.
+        timing: whether it measures time or memory: then it has no canary, only its date.
         choose: the search for a setting that the runs of `conditions` (not `once`) use.
         must_beat: another record's model; a record that does not beat it is not written.
     """
@@ -84,6 +85,7 @@ class Experiment:
     keep: dict[str, tuple[dict, int]] = field(default_factory=dict)
     steps: Callable[[dict], int] | None = None
     workers: int = 2
+    timing: bool = False
     choose: Choice | None = None
     must_beat: MustBeat | None = None
 

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 
 from experiments.machinery import runner
+from experiments.machinery.canary import CANARIES, canary_of, moved
 from experiments.machinery.choose import decide
 from experiments.machinery.experiment import Experiment, load_experiment, script_of
 from experiments.machinery.fingerprint import digest, fingerprint
 from experiments.machinery.long import LongExperiment
-from experiments.machinery.recording import restamp
-from experiments.machinery.worker import first_losses, first_losses_of, first_losses_of_trial
+from experiments.machinery.worker import first_losses_of
 from vitbook.data import DataError
 
 # Processors differ in how they round. The same 20 steps with AVX-512, AVX2 and SSE kernels stayed
@@ -38,41 +38,24 @@ def verify(name: str, folder: Path, *, stamp: bool = True) -> tuple[bool, str]:
     if not path.is_file():
         return verify_unfinished(name)
     record = json.loads(path.read_text(encoding="utf-8"))
-    choice, replay = record.get("choice"), record["replay"]
+    choice = record.get("choice")
     try:
         if choice and decide(choice, record["trials"]) != choice["winners"]:
             return False, "REFUSED: the stored choice is not what its trials say"
     except ValueError as error:
         return False, f"REFUSED: {error}"
-    hashes = fingerprint(script_of(name))
-    if hashes == record["hashes"]:
-        return True, "holds: the code is unchanged"
-    old = record["hashes"]
-    changed = [f for f in {**old, **hashes} if old.get(f) != hashes.get(f)]
-    because = f"changed: {', '.join(changed)}"
-    if replay is None:
-        return False, f"STALE: {because}; it measures time and cannot be replayed"
-    torch.set_num_threads(1)
     experiment = load_experiment(name)
-    if experiment.replay != (replay["condition"], replay["seed"]):
-        return False, f"STALE: {because}; the run to replay is another one now"
-    winners = choice["winners"] if choice else []
     if experiment.plan != (choice and {k: v for k, v in choice.items() if k != "winners"}):
-        return False, f"STALE: {because}; the search is another one now"
-    try:
-        now, then = first_losses(experiment, winners), replay["losses"]
-        if choice:
-            now += first_losses_of_trial(experiment, replay["trial"])
-            then = then + replay["trial"]["losses"]
-    except DataError as error:
-        return False, f"NOT VERIFIED: {because}; the replay lacks its data: {error}"
-    if step := first_difference(now, then):
-        return False, f"STALE: {because}; the replayed losses differ from step {step} on"
-    if stamp:
-        restamp(path, hashes, experiment)
-    return True, f"holds: {because}; {len(now)} replayed losses are equal" + (
-        ", stamped anew" if stamp else ""
-    )
+        return False, "STALE: the search is another one now"
+    if experiment.timing:
+        versions = ", ".join(f"{key} {value}" for key, value in record["versions"].items())
+        return True, f"measures time: it was so on {record['date']}, with {versions}"
+    kept = json.loads((CANARIES / f"{name}.json").read_text(encoding="utf-8"))
+    scales = {run: values["scale"] for run, values in kept["runs"].items()}
+    winners = choice["winners"] if choice else []
+    if found := moved(kept, canary_of(experiment, winners, scales)):
+        return False, f"STALE: {len(found)} numbers of its canary moved: {'; '.join(found[:3])}"
+    return True, f"holds: {len(kept['runs'])} runs of its canary are the same"
 
 
 def first_difference(now: Sequence[float], then: Sequence[float]) -> int | None:

@@ -1,0 +1,249 @@
+"""A record's canary: its experiment in miniature, which replays anywhere in a second or two.
+
+The very functions that made the record make a few updates, on generated images instead of data sets
+that have to be fetched, in double precision, where another formula shows at once and another
+processor does not. The losses and all that is measured are kept in `experiments/canaries/`. While
+they stay the same, the record is what the present code computes; how the code is written does not
+matter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from experiments.machinery.experiment import FOLDER, Experiment
+from experiments.machinery.generated import generated_sets
+from experiments.machinery.worker import tried, versions
+from vitbook.training import TrainConfig
+
+CANARIES = FOLDER / "canaries"
+STEPS = 4  # updates of a run; at least three are made
+LEAST = 3
+LARGEST = 0.5  # scale, for experiments whose data are few already
+TABLE = 15  # conditions; of a larger table some are run
+MANY = 12  # numbers; of a longer list the canary keeps four that depend on all of them
+RTOL, ATOL = 1e-9, 1e-11  # seen between AVX-512, AVX2 and plain kernels: 2e-13
+SCALED = ("steps", "epochs", "batch_size")  # the miniature's own
+
+
+def canary_of(experiment: Experiment, winners: Sequence[dict] = (), scales: dict | None = None):
+    """Run an experiment in miniature.
+
+    Args:
+        experiment: its conditions are run with the first seed, and one trial of its search.
+        winners: what the search chose, from the record.
+        scales: those of a canary that was kept, by the name of the run; without them each run is
+            as small as three updates allow.
+
+    Returns:
+        {"runs": {name: {"scale", "losses", "metrics"}}, "recipes", "versions"}, plain values.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    runs, recipes, made = {}, [], []
+    try:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            generated_sets(Path(folder)),
+            _double_precision(),
+            _short_warmup(made),
+        ):
+            for name, steps, run in _runs(experiment, winners):
+                runs[name] = _smallest(run, steps, scales and scales.get(name), made)
+                recipes += [recipe for recipe in made if recipe not in recipes]
+    finally:
+        torch.set_num_threads(threads)
+    return {"runs": runs, "recipes": recipes, "versions": versions()}
+
+
+def _runs(experiment: Experiment, winners: Sequence[dict]) -> Iterator[tuple[str, int, Callable]]:
+    """Name, steps and `run(log, scale) -> metrics` of each condition, and of one trial."""
+    seed, choice = experiment.seeds[0], experiment.choose
+    for condition in (*experiment.once, *_thinned(experiment.conditions)):
+        steps = experiment.steps(condition) if experiment.steps else 0
+        settings = experiment.chosen_for(condition, winners) if winners else {}
+        if choice and not settings and condition not in experiment.once:
+            settings = {choice.setting: choice.grid[choice.setting][0]}
+
+        def run(log, scale, condition=condition, settings=settings):
+            return experiment.run(condition, seed, log, scale, **settings).metrics
+
+        yield _named(condition, settings), steps, run
+    if choice:
+        condition = choice.arm(experiment.replay[0])
+        settings = {choice.setting: choice.grid[choice.setting][0]}
+        job = {"condition": condition, "seed": choice.seed, "length": 1.0, "settings": settings}
+        steps = experiment.steps(condition) if experiment.steps else 0
+        yield (
+            f"trial of {_named(condition, settings)}",
+            steps,
+            lambda log, scale: tried(experiment, job, log, scale),
+        )
+
+
+def _thinned(conditions: Sequence[dict]) -> list[dict]:
+    """Of a large table enough conditions that every value of every setting is run once."""
+    if len(conditions) <= TABLE:
+        return list(conditions)
+    kept, seen = [], set()
+    for condition in conditions:
+        values = {(key, repr(value)) for key, value in condition.items()}
+        if not values <= seen:
+            kept.append(condition)
+            seen |= values
+    return kept
+
+
+def _named(condition: dict, settings: dict) -> str:
+    return ", ".join(f"{key} {value}" for key, value in {**condition, **settings}.items())
+
+
+def _smallest(run: Callable, steps: int, scale: float | None, made: list[dict]) -> dict:
+    """A run as small as can be, or of the scale that was kept; `made` are then its recipes."""
+    asked, scale = scale, scale or (STEPS / steps if steps > STEPS else 0.02)
+    while True:
+        losses: list[float] = []
+        made.clear()
+        try:
+            metrics = run(lambda loss, losses=losses: losses.append(float(loss)), scale)
+        except (IndexError, ValueError):  # perhaps there are too few images for all classes
+            if asked or scale >= LARGEST:
+                raise
+        else:
+            if asked or not losses or len(losses) >= LEAST or scale >= LARGEST:
+                break
+        scale = min(LARGEST, 2 * scale)
+    measured = {name: _condensed(value) for name, value in sorted(metrics.items())}
+    return {"steps": steps, "scale": scale, "losses": _condensed(losses), "metrics": measured}
+
+
+def _condensed(value) -> list:
+    """The numbers of a metric; of a long list the count and three sums that each number moves."""
+    numbers = [math.nan if x is None else x for x in _flat(value)]
+    if len(numbers) > MANY and not any(isinstance(x, str) for x in numbers):
+        values, places = np.asarray(numbers, dtype=float), np.arange(1, len(numbers) + 1)
+        sums = (values.sum(), (values**2).sum(), (values * np.cos(places)).sum())
+        numbers = [len(numbers), *map(float, sums)]
+    return [x if isinstance(x, str) or math.isfinite(x) else str(x) for x in numbers]
+
+
+def _flat(value) -> Iterator:
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _flat(part)
+    else:
+        yield value
+
+
+def moved(then: dict, now: dict) -> list[str]:
+    """What a canary does differently from the one that was kept, in sentences; none if nothing.
+
+    A metric or an argument of a recipe that has been added since is no difference.
+    """
+    found = []
+    for name, before in then["runs"].items():
+        after = now["runs"].get(name)
+        if after is None:
+            found.append(f"{name}: there is no such run any more")
+            continue
+        if after["steps"] != before["steps"]:
+            found.append(f"{name}: {after['steps']} updates instead of {before['steps']}")
+        kept = {"loss": before["losses"], **before["metrics"]}
+        fresh = {"loss": after["losses"], **after["metrics"]}
+        found += [
+            f"{name}: {what} is {_short(fresh.get(what))}, was {_short(values)}"
+            for what, values in kept.items()
+            if not _same(values, fresh.get(what))
+        ]
+    found += [f"{name}: a new run" for name in now["runs"].keys() - then["runs"].keys()]
+    if len(then["recipes"]) != len(now["recipes"]):
+        found.append(f"{len(now['recipes'])} recipes, there were {len(then['recipes'])}")
+    for before, after in zip(then["recipes"], now["recipes"], strict=False):
+        found += [
+            f"a recipe has {key} = {after.get(key)}, it was {value}"
+            for key, value in before.items()
+            if after.get(key) != value
+        ]
+    return found
+
+
+def _same(then: list, now: list | None) -> bool:
+    if now is None or len(then) != len(now):
+        return False
+    return all(
+        a == b if isinstance(a, str) or isinstance(b, str) else np.isclose(b, a, RTOL, ATOL)
+        for a, b in zip(then, now, strict=True)
+    )
+
+
+def _short(values: list | None) -> str:
+    if values is None:
+        return "missing"
+    words = [x if isinstance(x, str) else f"{x:.10g}" for x in values]
+    return ", ".join(words[:4]) + (" ..." if len(words) > 4 else "")
+
+
+@contextlib.contextmanager
+def _double_precision() -> Iterator[None]:
+    """Every number that comes into being inside is of 64 bits, whatever asks for 32."""
+
+    class Double(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            made = function(*args, **(kwargs or {}))
+            single = isinstance(made, Tensor) and made.dtype == torch.float32
+            return made.double() if single else made
+
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    _forget()
+    try:
+        with Double():
+            yield
+    finally:
+        torch.set_default_dtype(default)
+        _forget()
+
+
+def _forget() -> None:
+    """Images that an experiment keeps in memory are of one precision."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("experiment"):
+            for value in list(vars(module).values()):
+                if callable(getattr(value, "cache_clear", None)):
+                    value.cache_clear()
+
+
+@contextlib.contextmanager
+def _short_warmup(made: list[dict]) -> Iterator[None]:
+    """Note each recipe in `made`; a warm-up longer than half of the few updates becomes that half.
+
+    So the miniature takes the way down, too. The warm-up that was asked for is noted.
+    """
+    check = TrainConfig.__post_init__
+
+    def shorten(config: TrainConfig) -> None:
+        check(config)
+        asked = {key: value for key, value in asdict(config).items() if key not in SCALED}
+        asked = {k: list(v) if isinstance(v, tuple) else v for k, v in asked.items()}
+        if asked not in made:
+            made.append(asked)
+        if config.steps:
+            short = min(config.warmup_steps, config.steps // 2)
+            object.__setattr__(config, "warmup_steps", short)
+
+    TrainConfig.__post_init__ = shorten
+    try:
+        yield
+    finally:
+        TrainConfig.__post_init__ = check
