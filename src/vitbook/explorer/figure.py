@@ -63,13 +63,14 @@ class AttentionExplorer:
             f"<script>{_read('figure.js')}</script></div>"
         )
 
-    def save(self, path: str | Path, audit: "Audit | None" = None) -> None:
+    def save(self, path: str | Path, audit: "Audit | None" = None, audited: str = "") -> None:
         """Write one file that opens anywhere, also from a disk, prints, and can be sent.
 
         Args:
             path: A file name that ends in .html.
-            audit: What was found about the map shown first; without one the page says that
-                nobody has looked.
+            audit: What was found about one of its maps; without one the page says that nobody has
+                looked.
+            audited: Which map that was, for example "the class token's row, layer 12".
 
         Raises:
             ValueError: The name has another ending.
@@ -78,7 +79,9 @@ class AttentionExplorer:
         if path.suffix.lower() not in (".html", ".htm"):
             raise ValueError(f"path must end in .html, got {path.name}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, page(self.data["title"], self._repr_html_(), audit).encode())
+        write_atomically(
+            path, page(self.data["title"], self._repr_html_(), audit, audited).encode()
+        )
 
     def __repr__(self) -> str:
         B, (rows, columns) = len(self.data["labels"]), self.data["grid"]
@@ -108,6 +111,7 @@ def attention_explorer(
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
     size: int | tuple[int, int] | None = None,
+    layers: str | Sequence[str] | None = None,
     labels: Sequence[str] | None = None,
     marks: Tensor | None = None,
     marks_label: str = "known targets",
@@ -144,6 +148,7 @@ def attention_explorer(
             images 1, if not said; with a model what the model says.
         mean, std, size: How a model's images were prepared. They are needed where the model has no
             ``pretrained_cfg`` (timm's have one): other ones give plausible, wrong maps.
+        layers: Which of a model's layers, as for ``attention_maps``; all, if not said.
         labels: B short texts, one for each image; "image 1" and so on, if not said.
         marks: Boolean (B, rows * columns): patches with a dashed frame, for example the partner
             that attention should find.
@@ -164,12 +169,14 @@ def attention_explorer(
             model's images were prepared, or the maps do not fit into 3 MB.
     """
     if isinstance(images, nn.Module):
-        seen = look(images, maps, mean=mean, std=std, size=size, num_prefix=num_prefix)
+        seen = look(
+            images, maps, mean=mean, std=std, size=size, num_prefix=num_prefix, layers=layers
+        )
         images, maps, grid, num_prefix = seen.pixels, seen.maps, seen.grid, seen.num_prefix
         even, notes = even is not False, [*notes, *seen.notes]
-    elif (mean, std, size) != (None, None, None) or grid is None:
+    elif (mean, std, size, layers) != (None, None, None, None) or grid is None:
         raise TypeError(
-            "with images and maps say grid; mean, std and size belong to a model and a photograph"
+            "with images and maps say grid; mean, std, size and layers belong to a model"
         )
     num_prefix = 1 if num_prefix is None else num_prefix
     rows, columns = require_tokens_fit(maps, grid, num_prefix)
@@ -294,7 +301,7 @@ def _marks(marks: Tensor, B: int, patches: int) -> np.ndarray:
 
 def _fallback(maps: Tensor, label: str, grid: tuple[int, int], num_prefix: int, count: int) -> str:
     """A table in words for the first image (L, h, N, N): what each head looks at most."""
-    rows, columns = grid
+    _, columns = grid
     query = first_query(grid, num_prefix)
     if maps.shape[0] * maps.shape[1] > 24:  # a table too wide to be read
         maps = maps.mean(dim=1, keepdim=True)

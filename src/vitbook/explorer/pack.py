@@ -7,8 +7,8 @@ What the figure's script finds, one after the other, in what :func:`pack` writes
     first    (B, L, h', prefix, N)   rows of the prefix tokens: peaks (float32), then codes (bytes)
     rest     (B, L, h', M, prefix + M)   rows of the M blocks of patches: the same
 
-Whole maps have blocks of one patch and h' = h. Pooled ones have h' = h + 1: the last is the rollout,
-worked out before pooling, which afterwards could not be done.
+Whole maps have blocks of one patch and h' = h. Pooled ones have h' = h + 1: the last is the
+rollout, worked out before pooling, which afterwards could not be done.
 """
 
 import base64

@@ -12,11 +12,7 @@ from torch import Tensor, nn
 
 from vitbook import require
 from vitbook.data.transforms import normalize
-from vitbook.inspection import attention_maps
-
-
-def find_num_prefix(model):  # TEMP
-    return getattr(model, "num_prefix", getattr(model, "num_prefix_tokens", None))
+from vitbook.inspection import attention_maps, find_num_prefix
 
 
 @dataclass(frozen=True)
@@ -56,16 +52,20 @@ def look(
     std: Sequence[float] | None = None,
     size: int | tuple[int, int] | None = None,
     num_prefix: int | None = None,
+    layers: str | Sequence[str] | None = None,
 ) -> Look:
     """The maps of one photograph; arguments and errors are those of ``attention_explorer``."""
     known = preparation(model, mean, std, size)
     pixels = read_photograph(photograph, known.size, len(known.mean))
     weight = next(model.parameters(), torch.empty(0))
     x = normalize(pixels, known.mean, known.std).to(weight.device, weight.dtype)
-    maps = attention_maps(model, x).float().cpu()
+    maps = attention_maps(model, x, layers).float().cpu()
     prefix = find_num_prefix(model) if num_prefix is None else num_prefix
     grid = grid_of(maps.shape[-1] - prefix, known.size)
-    return Look(pixels, maps, grid, prefix, [f"The model saw {known}."])
+    notes = [f"The model saw {known}."]
+    if layers is not None:
+        notes.append(f"Only these layers are shown, and in the rollout: {layers}.")
+    return Look(pixels, maps, grid, prefix, notes)
 
 
 def preparation(
@@ -81,7 +81,7 @@ def preparation(
     """
     config = getattr(model, "pretrained_cfg", None)
     config = config if isinstance(config, Mapping) else {}
-    known = {
+    known: dict[str, Any] = {
         "mean": config.get("mean") if mean is None else mean,
         "std": config.get("std") if std is None else std,
         "size": (config.get("input_size") or (None,))[1:] if size is None else size,

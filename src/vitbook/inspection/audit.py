@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.inspection.occlusion import gradient_drop, rank_correlation
+from vitbook.inspection.occlusion import _logits, gradient_drop, rank_correlation
 
 RESAMPLES = 400  # of blocks of patches, for the interval of a difference
 BATCH = 16  # images that run at once
@@ -177,13 +177,12 @@ def audit(
     image, others = _images(image, others)
     if model.training:
         raise ValueError("model must be in evaluation mode, else dropout decides; say model.eval()")
-    made = None if isinstance(heatmap, Tensor) else heatmap
-    grid_map = _map(heatmap if made is None else made(model, image))
+    grid_map = _map(heatmap if isinstance(heatmap, Tensor) else heatmap(model, image))
     rows, columns = grid_map.shape
     patch_size = _patch_size(image, rows, columns)
     map_ = grid_map.flatten()
     with torch.no_grad():
-        before = model(image).log_softmax(dim=-1)[0].double().cpu()
+        before = _logits(model, image).log_softmax(dim=-1)[0].double().cpu()
         if len(before) < 2:
             raise ValueError("model must answer with at least two classes")
         paints = (image.mean(dim=(2, 3), keepdim=True).expand_as(image), others[:1])
@@ -211,8 +210,12 @@ def audit(
 
     def control(name: str, rankings: list[Tensor], unfair: Tensor | None = None) -> Row:
         """Under both paints, but without the ranking that knows the second paint."""
-        pairs = [(loss, r, loss) for r in rankings for loss in drops if r is not unfair]
-        return lead("control", name, pairs + [(drops[0], unfair, drops[0])] * (unfair is not None))
+        pairs = [
+            (loss, ranking, loss)
+            for ranking in rankings
+            for loss in (drops[:1] if ranking is unfair else drops)
+        ]
+        return lead("control", name, pairs)
 
     def chance(kind: str, name: str, ranking: Tensor, copies: Tensor, losses: Tensor) -> Row:
         """Against the 95 % point of moved copies, under the harder paint."""
@@ -230,16 +233,16 @@ def audit(
     ]
     missing: tuple[str, ...] = ("an untrained twin", "another image")
     untrained: list[Tensor] = []
-    if made is not None:
+    if not isinstance(heatmap, Tensor):
         twins = [shuffled_twin(model, seed + i) for i in range(3)] if twins is None else twins
-        untrained = [_map(made(twin.eval(), image)).flatten() for twin in twins]
-        elsewhere = [_map(made(model, other[None])).flatten() for other in others]
+        untrained = [_map(heatmap(twin.eval(), image)).flatten() for twin in twins]
+        elsewhere = [_map(heatmap(model, other[None])).flatten() for other in others]
         table.append(control(missing[0], untrained))
         table.append(control(missing[1], elsewhere, unfair=elsewhere[0]))
         missing = ()
     pairs = [(loss, map_, its_loss) for loss, its_loss in zip(signed, against, strict=True)]
     table.append(lead("class", f"class {runner_up}", pairs))
-    gradient = gradient_drop(model, image, patch_size)[0].abs().double().cpu()
+    gradient = gradient_drop(model, image, patch_size, target=target)[0].abs().double().cpu()
     table.append(chance("reference", "the gradient", gradient.flatten(), _moved(gradient), drops))
     if grid_map.min() >= 0:
         value = _uneven(map_)
@@ -275,7 +278,8 @@ def _without(model: nn.Module, image: Tensor, paint: Tensor, patch_size: int) ->
         changed.append(image[0].clone())
         changed[-1][where] = paint[0][where]
         if len(changed) == BATCH or patch == rows * columns - 1:
-            found.append(model(torch.stack(changed)).log_softmax(dim=-1).double().cpu())
+            says = _logits(model, torch.stack(changed)).log_softmax(dim=-1)
+            found.append(says.double().cpu())
             changed = []
     return torch.cat(found)
 
