@@ -44,7 +44,7 @@ def attention_page(options: argparse.Namespace) -> None:
     query = _query(options.query, seen)
     what, heatmap = opening(seen, query, options.rollout, options.layers)
     found = None if options.no_audit else _audit(model, seen, known, others, heatmap, options)
-    who = options.timm or options.run or options.model
+    who = options.timm or Path(options.run or options.model).name  # no folders of this machine
     attention_explorer(
         seen.pixels,
         seen.maps,
@@ -53,7 +53,7 @@ def attention_page(options: argparse.Namespace) -> None:
         head="rollout" if options.rollout else "mean",
         query=query,
         even=True,
-        title=f"{Path(who).name if options.run else who} looks at {Path(name).name}",
+        title=f"{who} looks at {Path(name).name}",
         notes=[*seen.notes, f"Model: {who}, {weights}."],
         warning=RANDOM if options.random else "",
     ).save(options.out, found, audited=what)

@@ -288,7 +288,7 @@
     var card = el("div", { class: "card" + (photo ? " photo" : "") + (data.heads > 4 ? " many" : "") },
       el("div", { class: "stage" }, el("p", { class: "title" }, heading), field,
         el("div", { class: "scale", "aria-hidden": "true" }, "0", ramp, top), unit, sentence,
-        marks ? el("p", { class: "note" }, el("span", { class: "key" }), data.marksLabel) : "", live),
+        marks ? el("p", { class: "note" }, el("span", { class: "key" }), data.marks) : "", live),
       controls,
       el("div", { class: "heads" }, el("p", { class: "title" }, every, seenFrom), el("div", { class: "scroll" }, table)));
     card.setAttribute("role", "group");

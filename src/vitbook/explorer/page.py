@@ -31,24 +31,44 @@ def page(title: str, figure: str, audit: "Audit | None" = None, audited: str = "
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{name}</title><style>{style}</style></head>\n"
-        f"<body><main><h1>{name}</h1>\n{figure}\n<section><h2>What this map may be used for</h2>"
-        f"{_audit(audit, audited)}</section></main></body></html>\n"
+        f"<body><main><h1>{name}</h1>\n{_lead(audit)}\n{figure}\n"
+        f"{_numbers(audit, audited) if audit else ''}</main></body></html>\n"
     )
 
 
-def _audit(audit: "Audit | None", audited: str) -> str:
+def _lead(audit: "Audit | None") -> str:
+    """What a reader has to know before the picture."""
     if audit is None:
-        return f'<p class="verdict">Not audited.</p><p>{NOT_AUDITED}</p>'
+        return f'<p class="lead"><b>Not audited.</b> {NOT_AUDITED}</p>'
+    return (
+        f'<p class="lead"><b>Audit.</b> {html.escape(audit.sentence)} '
+        '<a href="#audit">The numbers</a></p>'
+    )
+
+
+def _numbers(audit: "Audit", audited: str) -> str:
     rows = "".join(
-        f'<tr><th scope="row">{html.escape(name)}</th><td>{value}</td><td>{floor}</td>'
-        f"<td>{passed}</td></tr>"
-        for name, value, floor, passed in audit.table()
+        f'<tr><th scope="row">{html.escape(name)}</th>{_bar(value, floor)}'
+        f"<td>{_minus(value)}</td><td>{_minus(floor)}</td><td>{above}</td></tr>"
+        for name, value, floor, above in audit.table()
     )
     return (
-        f'<p class="verdict">{html.escape(audit.sentence)}</p>'
+        '<section id="audit"><h2>Audit: what this map may be used for</h2>'
+        f"<p>{html.escape(audit.sentence)}</p>"
         f"<p>{html.escape(f'Audited: {audited}. ' * bool(audited) + audit.of)}</p>"
         f"<table><caption>{html.escape(audit.caption)}</caption><thead><tr><td></td>"
-        '<th scope="col">value</th><th scope="col">floor</th><th scope="col">above</th>'
-        "</tr></thead>"
-        f"<tbody>{rows}</tbody></table>"
+        '<td class="bar"></td><th scope="col">value</th><th scope="col">floor</th>'
+        f'<th scope="col">above</th></tr></thead><tbody>{rows}</tbody></table></section>'
     )
+
+
+def _bar(value: str, floor: str) -> str:
+    """The value as a bar and the floor as a line, where there is room."""
+    if not floor:
+        return '<td class="bar"></td>'
+    ends = (f"{100 * min(1.0, max(0.0, float(x))):.0f}%" for x in (value, floor))
+    return '<td class="bar"><i style="--value:{};--floor:{}"></i></td>'.format(*ends)
+
+
+def _minus(number: str) -> str:
+    return number.replace("-", "\u2212")

@@ -75,7 +75,7 @@ class Audit:
     @property
     def of(self) -> str:
         """Whose answer was followed."""
-        return f"Followed: class {self.target}, probability {self.probability:.2f}."
+        return f"Followed: class {self.target}, probability {self.probability:.2g}."
 
     @property
     def sentence(self) -> str:
@@ -114,7 +114,7 @@ class Audit:
     def table(self) -> list[tuple[str, str, str, str]]:
         """Rows (name, value, floor, whether above)."""
         return [
-            (f"{KINDS[r.kind]}{r.name}", f"{r.value:.2f}", f"{r.floor:.2f}", YES_NO[r.above])
+            (f"{KINDS[r.kind]}{r.name}", _short(r.value), _short(r.floor), YES_NO[r.above])
             for r in self.rows
         ] + [(f"{KINDS['control']}{name}", "not tried", "", "") for name in self.missing]
 
@@ -129,7 +129,7 @@ KINDS = {
     "paints": "",
     "chance": "the map, against ",
     "control": "the map, against ",
-    "class": "the map, signed, against ",
+    "class": "the map, with signed losses, against ",
     "reference": "for comparison: ",
 }
 YES_NO = {True: "yes", False: "no"}
@@ -247,7 +247,7 @@ def audit(
     if grid_map.min() >= 0:
         value = _uneven(map_)
         floor = max(map(_uneven, untrained), default=0.0)
-        name = "share of the map to move until it is even"
+        name = "share to move until it is even, its twins' as floor"
         table.append(Row("reference", name, value, floor, value - floor))
     return Audit(target, float(before[target].exp()), runner_up, tuple(table), missing)
 
@@ -355,6 +355,10 @@ def _patch_size(image: Tensor, rows: int, columns: int) -> int:
             f"heatmap of {rows} x {columns} makes no square patches of an image of {H} x {W} pixels"
         )
     return H // rows
+
+
+def _short(number: float) -> str:
+    return f"{round(number, 2) + 0.0:.2f}"  # never "-0.00"
 
 
 def _listed(names: list[str], word: str) -> str:
