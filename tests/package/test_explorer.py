@@ -14,8 +14,7 @@ import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
 
-from vitbook.explorer import AttentionExplorer, attention_explorer
-from vitbook.explorer import pack
+from vitbook.explorer import AttentionExplorer, attention_explorer, pack
 from vitbook.explorer.pack import pooled, quantise
 from vitbook.inspection import attention_rollout
 
