@@ -136,9 +136,10 @@ def _answers(
 
 def _ranks(x: Tensor) -> Tensor:
     """How many are below, plus half of those that are equal."""
-    below = (x[..., :, None] > x[..., None, :]).sum(dim=-1)
-    equal = (x[..., :, None] == x[..., None, :]).sum(dim=-1)
-    return below.double() + 0.5 * equal.double()
+    x = x.contiguous()
+    ordered = x.sort(dim=-1).values
+    below, above = (torch.searchsorted(ordered, x, right=right) for right in (False, True))
+    return (below + above).double() / 2
 
 
 def _grid(images: Tensor, patch_size: int) -> tuple[int, int]:
