@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from experiments.machinery.classifier import Classifier
 from experiments.machinery.experiment import Outcome, scaled
 from vitbook.data import ImageSet
-from vitbook.inspection.cost import count_multiplies, count_parameters
+from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.hybrid import Hybrid
 from vitbook.models.small_cnn import SmallCNN
 

@@ -35,12 +35,12 @@ _NAMES = {
     "read_weights save_weights",
     "training": "Evaluation RunFolder TrainConfig epoch_order evaluate parameter_groups train "
     "update warmup_cosine",
-    "training.transfer": "adapt adapt_channels fold_normalization head_inputs",
-    "training.distillation": "WithTeacher distillation_loss",
-    "inspection": "attention_hits attention_maps attention_rollout class_token_attention "
-    "find_num_prefix gradient_drop mean_attention_distance occlusion query_distance "
-    "rank_correlation record_attention region_attention token_norms",
-    "inspection.cost": "count_multiplies count_parameters",
+    "models.transfer": "adapt adapt_channels fold_normalization head_inputs",
+    "models.distillation": "WithTeacher distillation_loss",
+    "inspection": "Audit attention_hits attention_maps attention_rollout audit "
+    "class_token_attention find_num_prefix gradient_drop mean_attention_distance occlusion "
+    "query_distance rank_correlation record_attention region_attention token_norms",
+    "models.cost": "count_multiplies count_parameters",
     "data": "STATISTICS DataError ImageSet MatchingPairs PlacedObjects Pointer augmentation "
     "load_digits load_torchvision matching_pairs normalize place_on_canvas pointer random_flip "
     "random_shift stratified_split",

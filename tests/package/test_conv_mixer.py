@@ -12,11 +12,11 @@ from torch import nn
 from torch.testing import assert_close
 
 from vitbook.inspection import attention_maps
-from vitbook.inspection.cost import count_multiplies, count_parameters
 from vitbook.layers.attention import causal_mask
 from vitbook.layers.patches import PatchEmbedding
 from vitbook.layers.stems import ConvStem, NormedPatchEmbedding
 from vitbook.models.conv_mixer import CONV_MIXER_VARIANTS, ConvMixer, ConvMixerBlock, conv_mixer
+from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.weights import from_timm, load_weights, save_weights
 from vitbook.training import RunFolder, TrainConfig, evaluate, train
 

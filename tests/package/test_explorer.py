@@ -5,15 +5,17 @@ L = 3, B = 2, h = 4, a grid of 3 x 4 patches and one class token: no two sizes a
 
 import base64
 import html
+import math
 import re
+import zlib
 
 import numpy as np
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
 
-from vitbook.explorer import AttentionExplorer, attention_explorer
-from vitbook.explorer.figure import quantise
+from vitbook.explorer import AttentionExplorer, attention_explorer, pack
+from vitbook.explorer.pack import pooled, quantise
 from vitbook.inspection import attention_rollout
 
 L, B, H, GRID, N = 3, 2, 4, (3, 4), 13
@@ -38,10 +40,32 @@ def explorer(**options) -> AttentionExplorer:
 # --- the data ----------------------------------------------------------------------------------
 
 
+def unpacked(data):
+    """The pixels, and for prefix tokens and blocks of patches (codes, peaks), as pack.py says."""
+    text = base64.b64decode(data["packed"])
+    text, at = zlib.decompress(text) if data["deflated"] else text, 0
+
+    def take(dtype, *shape):
+        nonlocal at
+        start, at = at, at + math.prod(shape) * np.dtype(dtype).itemsize
+        return np.frombuffer(text[start:at], dtype).reshape(shape)
+
+    count, (rows, columns), pool = len(data["labels"]), data["grid"], data["pool"]
+    blocks = -(-rows // pool) * -(-columns // pool)
+    pixels = take(np.uint8, count, *data["size"], data["channels"])
+    take(np.uint8, count if data["marks"] else 0, rows * columns)
+    maps = count, data["layers"], data["heads"] + (pool > 1)
+    parts = []
+    for queries, keys in [(data["prefix"], rows * columns), (blocks, blocks)]:
+        peaks = take("<f4", *maps, queries, 1)
+        parts.append((take(np.uint8, *maps, queries, data["prefix"] + keys), peaks))
+    assert at == len(text)
+    return pixels, *parts
+
+
 def test_weights_are_exact_to_a_255th_of_their_rows_maximum_and_small_ones_to_more():
-    data = explorer().data
-    codes = np.frombuffer(base64.b64decode(data["weights"]), np.uint8).reshape(B, L, H, N, N)
-    peaks = np.frombuffer(base64.b64decode(data["peaks"]), "<f4").reshape(B, L, H, N, 1)
+    _, first, rest = unpacked(explorer().data)
+    codes, peaks = (np.concatenate(pair, axis=3) for pair in zip(first, rest, strict=True))
     weights = MAPS.transpose(0, 1).numpy()
     error = np.abs((codes / 255) ** 2 * peaks - weights)
     assert (error <= peaks / 255).all()
@@ -61,18 +85,59 @@ def test_rows_of_zeros_and_half_precision_are_packed():
 def test_two_digits_make_a_figure_of_the_promised_size():
     maps = random_maps(2, 2, 4, 50, 50)
     data = attention_explorer(images(2, 1, 28, 28), maps, 7).data
-    payload = sum(len(data[key]) for key in ("weights", "peaks", "images"))
-    assert len(data["weights"]) + len(data["peaks"]) < 58_000
-    assert payload < 62_000
+    assert not data["deflated"], "any browser reads what is as small as that"
+    assert len(data["packed"]) < 62_000
 
 
 def test_pixels_are_handed_over_as_bytes():
     pixels = images()
-    data = explorer().data
-    got = np.frombuffer(base64.b64decode(data["images"]), np.uint8).reshape(B, 9, 16, 1)
+    got = unpacked(explorer().data)[0]
     assert np.abs(got / 255 - pixels.permute(0, 2, 3, 1).numpy()).max() <= 0.5 / 255 + 1e-6
-    inverted = explorer(invert=True).data["images"]
-    assert np.array_equal(np.frombuffer(base64.b64decode(inverted), np.uint8), 255 - got.ravel())
+    assert np.array_equal(unpacked(explorer(invert=True).data)[0], 255 - got)
+
+
+def test_what_does_not_fit_gets_fewer_levels_and_then_pooled_maps(monkeypatch):
+    maps = random_maps(2, 1, 2, 26, 26)
+    monkeypatch.setattr(pack, "PLAIN", 0)
+    seen = []
+    for limit in (3400, 2700, 1500):
+        monkeypatch.setattr(pack, "MAX_TEXT", limit)
+        data = attention_explorer(images(1, 1, 5, 5), maps, 5).data
+        assert len(data["packed"]) <= limit
+        seen.append((data["levels"], data["pool"]))
+        (codes, peaks), (coarse, tops) = unpacked(data)[1:]
+        row = (codes / 255) ** 2 * peaks  # the class token's stays whole
+        assert np.abs(row[0, :, :2, 0] - maps[:, 0, :, 0].numpy()).max() < 0.004
+        block = (coarse / data["levels"]) ** 2 * tops
+        assert np.abs(block.sum(-1) - 1).max() < 1.5 / data["levels"] + 0.1
+    (fine, whole), (rough, same), (_, blocks) = seen
+    assert (whole, same) == (1, 1)
+    assert 255 >= fine > rough
+    assert blocks > 1
+    assert any("blocks of 2" in note or "blocks of 3" in note for note in data["notes"])
+
+
+def test_a_block_has_the_mean_row_of_its_patches_and_takes_the_sum_of_their_shares():
+    maps = random_maps(2, 1, 3, 17, 17)  # 3 x 5 patches and two prefix tokens
+    first, rest = pooled(maps, (3, 5), 2, pool=2)
+    assert first.shape == (2, 1, 4, 2, 17)
+    assert rest.shape == (2, 1, 4, 6, 8)
+    queries = [2 + 5 * row + column for row in (0, 1) for column in (2, 3)]  # block (0, 1)
+    keys = [2 + 5 * row + 4 for row in (0, 1)]  # block (0, 2): the last column is alone
+    wanted = maps[:, :, :, queries][..., keys].sum(-1).mean(-1)
+    torch.testing.assert_close(rest[:, :, :3, 1, 2 + 2], wanted)
+    torch.testing.assert_close(rest.sum(-1), torch.ones(2, 1, 4, 6))
+    torch.testing.assert_close(first[:, :, :3], maps[..., :2, :])
+    torch.testing.assert_close(first[1, :, 3], attention_rollout(maps)[:, :2])
+
+
+def test_twelve_layers_and_heads_of_14_x_14_patches_fit_whole_into_a_file_of_3_mb(tmp_path):
+    maps = (1.5 * torch.randn(12, 1, 12, 197, 197)).softmax(dim=-1)  # hard to compress
+    figure = attention_explorer(images(1, 3, 224, 224), maps, 14, even=True)
+    figure.save(tmp_path / "look.html")
+    assert figure.data["pool"] == 1
+    assert figure.data["levels"] >= 8
+    assert (tmp_path / "look.html").stat().st_size < 3_000_000
 
 
 @pytest.mark.parametrize(
@@ -464,7 +529,8 @@ def test_without_a_class_token_or_with_another_prefix_token(tab, num_prefix):
     assert tab.locator(".token").count() == num_prefix
     start = "row 2, column 3" if num_prefix == 0 else "the class token"
     assert tab.locator(".title").first.inner_text() == f"Where {start} looks"
-    assert tab.locator("fieldset").count() == 2, "one image needs no choice"
+    legends = tab.locator("legend").all_inner_texts()
+    assert legends == ["Layer", "Head", "Show", "Strongest colour"], "one image needs no choice"
     assert Axe().run(tab).violations_count == 0
 
 
@@ -521,10 +587,12 @@ BAD_INPUT = [
     ("query", lambda: make(query=13), ValueError, "query must be below N = 13"),
     (
         "too large",
-        lambda: make(images(1, 1, 14, 14), torch.full((12, 1, 12, 197, 197), 1 / 197), grid=14),
+        lambda: make(torch.rand(1, 3, 900, 900), torch.full((1, 1, 1, 5, 5), 1 / 5), grid=2),
         ValueError,
-        "at most 3 MB",
+        "do not fit into the 2.9 MB",
     ),
+    ("no grid", lambda: make(grid=None), TypeError, "with images and maps say grid"),
+    ("size", lambda: make(size=224), TypeError, "belong to a model"),
 ]
 
 

@@ -9,9 +9,9 @@ from torch import nn
 from torch.testing import assert_close
 
 from vitbook.inspection import attention_maps, record_attention
-from vitbook.inspection.cost import count_multiplies, count_parameters
 from vitbook.layers.attention import MultiHeadSelfAttention, causal_mask
 from vitbook.models.conv_mixer import ConvMixer
+from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.hybrid import LAYERS, STEMS, Hybrid
 from vitbook.models.mlp_mixer import MlpMixer
 from vitbook.models.vit import VisionTransformer

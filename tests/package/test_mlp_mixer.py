@@ -9,10 +9,10 @@ from torch import nn
 from torch.testing import assert_close
 
 from vitbook.inspection import attention_maps, record_attention
-from vitbook.inspection.cost import count_multiplies, count_parameters
 from vitbook.layers.attention import causal_mask
 from vitbook.layers.patches import patchify, unpatchify
 from vitbook.layers.token_mixing import TokenMixing
+from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.mlp_mixer import MIXER_VARIANTS, MlpMixer, mlp_mixer
 from vitbook.models.weights import from_timm, load_weights, save_weights
 from vitbook.training import RunFolder, TrainConfig, train

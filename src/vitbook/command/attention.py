@@ -16,10 +16,17 @@ from vitbook.inspection import attention_maps, attention_rollout
 from vitbook.plotting import figure_png, show_attention, show_rollout
 
 FORMATS = (".png", ".pdf", ".svg")
+PAGES = (".html", ".htm")
 
 
 def attention(options: argparse.Namespace) -> None:
     """Draw where the model of a run looks in one image."""
+    if Path(options.out).suffix.lower() in PAGES:
+        from vitbook.command.attention_page import attention_page
+
+        return attention_page(options)
+    if not options.run:
+        raise ValueError(f"--out must end in .html with --timm and --model, got {options.out}")
     settings, root, model = trained_model(options)
     image, name = read_image(options, settings, root)
     figure, told = attention_figure(model, image, settings, options.query, options.rollout)
@@ -108,7 +115,7 @@ def attention_figure(
 def save_figure(figure: Figure, path: Path) -> None:
     """Write the figure in the format its file name asks for."""
     if path.suffix.lower() not in FORMATS:
-        raise ValueError(f"--out must end in {', '.join(FORMATS)}, got {path.name}")
+        raise ValueError(f"--out must end in {', '.join(FORMATS)} or .html, got {path.name}")
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix.lower() == ".png":
         path.write_bytes(figure_png(figure))

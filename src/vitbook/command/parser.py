@@ -19,6 +19,7 @@ EXAMPLES = """examples:
   python -m vitbook train --architecture hybrid --layers "mixer*2,attention" --out runs/hybrid
   python -m vitbook evaluate runs/mnist
   python -m vitbook attention 7 --run runs/mnist --out seven.png
+  python -m vitbook attention photo.jpg --timm vit_small_patch16_224 --out look.html
   torchrun --nproc-per-node 2 -m vitbook train --out runs/digits
 """
 
@@ -63,6 +64,15 @@ def _place(text: str) -> tuple[int, int]:
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be ROW,COLUMN such as 2,3, got {text!r}") from None
     return row, column
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(number) for number in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be one number for each channel such as 0.5,0.5,0.5, got {text!r}"
+        ) from None
 
 
 def _layers(text: str) -> list[str]:
@@ -202,12 +212,17 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 def _add_attention(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Draw how a trained model looks at one image: a panel for each layer and head, with the "
-        "weights that the class token gives to the patches; without one, the mean over all patches."
+        "Show how a model looks at one image. As a picture: a panel for each layer and head, with "
+        "the weights that the class token gives to the patches; without one, the mean over all "
+        "patches. As .html: the interactive figure in one file, with an audit that says what the "
+        "map may be used for."
     )
     parser.add_argument("image", metavar="IMAGE", help="a picture file, or the number of an image")
-    parser.add_argument("--run", metavar="RUN", required=True, help="folder of the run")
-    parser.add_argument("--out", metavar="FIG", required=True, help=".png, .pdf or .svg")
+    whose = parser.add_mutually_exclusive_group(required=True)
+    whose.add_argument("--run", metavar="RUN", help="folder of the run")
+    whose.add_argument("--timm", metavar="NAME", help="a model of timm, with --out look.html")
+    whose.add_argument("--model", metavar="FILE.py:FUNCTION", help="what the function returns")
+    parser.add_argument("--out", metavar="FIG", required=True, help=".html, .png, .pdf or .svg")
     parser.add_argument("--part", choices=PARTS, default="test", help="where IMAGE counts (test)")
     parser.add_argument(
         "--invert", action="store_true", help="the file shows dark strokes on white paper"
@@ -216,4 +231,16 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
         "--query", type=_place, metavar="ROW,COLUMN", help="let this patch look, counted from 0"
     )
     parser.add_argument("--rollout", action="store_true", help="attention through all layers")
+    model = parser.add_argument_group("models of others (--timm, --model)")
+    model.add_argument("--weights", metavar="FILE", help="safetensors, or a torch state dict")
+    model.add_argument("--random", action="store_true", help="weights that learned nothing")
+    for name in ("mean", "std"):
+        words = f"{name} of the channels of its images, in 0 to 1 (timm's models know it)"
+        model.add_argument(f"--{name}", type=_numbers, metavar="R,G,B", help=words)
+    model.add_argument("--size", type=_count, metavar="PIXELS", help="of a side of its images")
+    model.add_argument("--num-prefix", type=int, metavar="N", help="tokens before the patches")
+    model.add_argument("--layers", metavar="PATTERN", help='which of them, such as "blocks.*"')
+    page = parser.add_argument_group("the audit of an .html file")
+    page.add_argument("--target", type=int, metavar="CLASS", help="default: the model's answer")
+    page.add_argument("--no-audit", action="store_true", help="the file then says so")
     _add_common(parser, "folder of the data sets, if not the one of the training")

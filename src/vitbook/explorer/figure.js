@@ -7,17 +7,42 @@
     return Uint8Array.from(atob(text), function (c) { return c.charCodeAt(0); });
   }
 
-  // The decoded maps: one row of weights at a time, for a head, the mean of heads, or the rollout.
-  function readMaps(data) {
-    var L = data.layers, h = data.heads, N = data.prefix + data.grid[0] * data.grid[1];
-    var codes = bytes(data.weights), peaks = new Float32Array(bytes(data.peaks).buffer);
-    var rollouts = {};
+  // What the page holds as zlib data, unpacked by the browser.
+  function inflate(data) {
+    var stream = new Blob([data]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Response(stream).arrayBuffer().then(function (buffer) { return new Uint8Array(buffer); });
+  }
 
-    function one(image, layer, head, query) {
-      var at = ((image * L + layer) * h + head) * N + query;
-      var peak = peaks[at] / 65025, row = new Float64Array(N);
-      for (var k = 0; k < N; k++) row[k] = codes[at * N + k] * codes[at * N + k] * peak;
-      return row;
+  // The packed bytes (see pack.py): images, marks, and the maps, read one row of weights at a time:
+  // for a head, the mean of heads, or the rollout.
+  function readMaps(data, packed) {
+    var L = data.layers, h = data.heads, rows = data.grid[0], columns = data.grid[1], prefix = data.prefix, pool = data.pool;
+    var B = data.labels.length, patches = rows * columns, N = prefix + patches, heads = h + (pool > 1 ? 1 : 0), at = 0;
+    function take(count) { return packed.slice(at, (at += count)); }
+    function maps(queries, keys, levels) {
+      var count = B * L * heads * queries, peaks = new Float32Array(take(4 * count).buffer), codes = take(count * keys);
+      return function (image, layer, head, query) {
+        var from = ((image * L + layer) * heads + head) * queries + query, row = new Float64Array(keys);
+        for (var k = 0; k < keys; k++) row[k] = codes[from * keys + k] * codes[from * keys + k] * (peaks[from] / (levels * levels));
+        return row;
+      };
+    }
+    var across = Math.ceil(columns / pool), M = Math.ceil(rows / pool) * across, block = [], sizes = new Float64Array(M);
+    for (var p = 0; p < patches; p++) {
+      block.push(Math.floor(Math.floor(p / columns) / pool) * across + Math.floor((p % columns) / pool));
+      sizes[block[p]]++;
+    }
+    var images = take(B * data.size[0] * data.size[1] * data.channels), marks = data.marks ? take(B * patches) : null;
+    var first = maps(prefix, N, 255), rest = maps(M, prefix + M, data.levels), mixes = {};
+
+    function one(image, layer, head, query) { // what a block gets is spread evenly over its patches
+      if (query < prefix) return first(image, layer, head, query);
+      var pooled = rest(image, layer, head, block[query - prefix]), row = pooled.slice(0, prefix);
+      if (pool === 1) return pooled;
+      var whole = new Float64Array(N);
+      whole.set(row);
+      for (var p = 0; p < patches; p++) whole[prefix + p] = pooled[prefix + block[p]] / sizes[block[p]];
+      return whole;
     }
     function mean(image, layer, query) {
       var sum = new Float64Array(N);
@@ -27,32 +52,38 @@
       }
       return sum;
     }
-    // Abnar & Zuidema 2020: half residual, half mean attention; later layers from the left.
-    function rollout(image, layer) {
-      var key = image + ":" + layer;
-      if (rollouts[key]) return rollouts[key];
-      var below = layer ? rollout(image, layer - 1) : null, out = [];
+    // Half residual, half mean attention, rows that sum to one.
+    function mix(image, layer) {
+      var key = image + ":" + layer, all = mixes[key];
+      if (all) return all;
+      all = mixes[key] = [];
       for (var q = 0; q < N; q++) {
         var row = mean(image, layer, q), total = 1, k;
         for (k = 0; k < N; k++) total += row[k];
         row[q] += 1;
         for (k = 0; k < N; k++) row[k] /= total;
-        if (below) {
-          var mixed = new Float64Array(N);
-          for (var j = 0; j < N; j++) {
-            if (row[j]) for (k = 0; k < N; k++) mixed[k] += row[j] * below[j][k];
-          }
-          row = mixed;
-        }
-        out.push(row);
+        all.push(row);
       }
-      return (rollouts[key] = out);
+      return all;
     }
-    return function (image, layer, head, query) {
+    // Abnar & Zuidema 2020, one row of it: down through the layers, from the query to the patches.
+    function rollout(image, layer, query) {
+      var row = mix(image, layer)[query];
+      for (layer--; layer >= 0; layer--) {
+        var below = mix(image, layer), mixed = new Float64Array(N);
+        for (var j = 0; j < N; j++) {
+          if (row[j]) for (var k = 0; k < N; k++) mixed[k] += row[j] * below[j][k];
+        }
+        row = mixed;
+      }
+      return row;
+    }
+    function weights(image, layer, head, query) {
       if (head === h) return mean(image, layer, query);
-      if (head === h + 1) return rollout(image, layer)[query];
-      return one(image, layer, head, query);
-    };
+      if (head === h + 1 && pool === 1) return rollout(image, layer, query);
+      return one(image, layer, Math.min(head, h), query);
+    }
+    return { images: images, marks: marks, weights: weights };
   }
 
   // An element: el("p", {class: "x", onclick: f}, "text", child).
@@ -67,6 +98,8 @@
     return node;
   }
 
+  var TOP = 6; // even shares at which the scale of even shares ends
+
   function percent(share) {
     var p = 100 * share;
     if (p > 0 && p < 0.1) return "<0.1\u202f%";
@@ -80,14 +113,18 @@
     canvas.width = W * side;
     canvas.height = H * side;
     var pen = canvas.getContext("2d"), from = index * H * W * C;
+    if (C === 3) {
+      var picture = pen.createImageData(W, H);
+      for (var i = 0; i < H * W; i++) {
+        for (var c = 0; c < 3; c++) picture.data[4 * i + c] = pixels[from + 3 * i + c];
+        picture.data[4 * i + 3] = 255;
+      }
+      pen.putImageData(picture, 0, 0);
+      return canvas.toDataURL();
+    }
     for (var y = 0; y < H; y++) {
       for (var x = 0; x < W; x++) {
-        var at = from + (y * W + x) * C;
-        if (C === 3) {
-          pen.fillStyle = "rgb(" + pixels[at] + "," + pixels[at + 1] + "," + pixels[at + 2] + ")";
-          pen.fillRect(x, y, 1, 1);
-          continue;
-        }
+        var at = from + y * W + x;
         var ink = pixels[at] / 255, dot = dots ? side * 0.94 * (0.25 + 0.75 * ink) : side;
         if (ink < 0.04) continue;
         pen.globalAlpha = dots ? 0.35 + 0.65 * ink : ink;
@@ -100,27 +137,48 @@
     return canvas.toDataURL();
   }
 
+  // Unpack, then build; where that fails, the still and the words stay, and a sentence says why.
   function start(root) {
-    if (root.shadowRoot) return;
+    if (root.vitbookStarted) return;
+    root.vitbookStarted = true;
     var data = JSON.parse(root.querySelector("script[type='application/json']").textContent);
+    var packed = bytes(data.packed);
+    if (!data.deflated) return build(root, data, packed);
+    var unpacked = typeof DecompressionStream === "undefined" ? Promise.reject() : inflate(packed);
+    unpacked.then(function (all) { build(root, data, all); }, function () {
+      root.querySelector("p").textContent = "This browser cannot unpack the maps, so the figure stays still; a newer one can.";
+    });
+  }
+
+  function build(root, data, packed) {
     var shadow = root.attachShadow({ mode: "open" });
     var rows = data.grid[0], columns = data.grid[1], prefix = data.prefix, patches = rows * columns;
-    var weights = readMaps(data), pixels = bytes(data.images);
-    var marks = data.marks ? bytes(data.marks) : null;
+    var read = readMaps(data, packed), weights = read.weights, pixels = read.images, marks = read.marks, pool = data.pool;
     function draw(dots) { return data.labels.map(function (_, i) { return "url(" + drawImage(data, pixels, i, dots) + ")"; }); }
     var pictures = draw(true), small = data.channels === 3 ? pictures : draw(false);
     var headNames = [];
     for (var i = 0; i < data.heads; i++) headNames.push(String(i + 1));
     headNames.push("mean", "rollout");
-    var state = Object.assign({ image: 0, query: prefix ? 0 : Math.floor(rows / 2) * columns + Math.floor(columns / 2) }, data.start);
+    var photo = data.channels === 3, N = prefix + patches;
+    var state = Object.assign({ image: 0, query: prefix ? 0 : Math.floor(rows / 2) * columns + Math.floor(columns / 2), show: 1, scale: data.even ? 0 : 1 }, data.start);
     var hovered = -1, palette = [], timer = 0;
 
-    function place(token) {
+    // A query of pooled maps is a block of patches, called by its first one.
+    function anchor(token) {
+      if (token < prefix || pool === 1) return token;
+      var p = token - prefix, row = Math.floor(p / columns), column = p % columns;
+      return prefix + (row - (row % pool)) * columns + column - (column % pool);
+    }
+    function span(word, from, last, side) {
+      var to = Math.min(last, from + side);
+      return to === from + 1 ? word + " " + to : word + "s " + (from + 1) + " to " + to;
+    }
+    function place(token, side) {
       var p = token - prefix;
-      return "row " + (Math.floor(p / columns) + 1) + ", column " + ((p % columns) + 1);
+      return span("row", Math.floor(p / columns), rows, side || 1) + ", " + span("column", p % columns, columns, side || 1);
     }
     function name(token) {
-      if (token >= prefix) return place(token);
+      if (token >= prefix) return place(anchor(token), pool);
       return token === 0 ? "class token" : "prefix token " + (token + 1);
     }
     function theName(token) { return token < prefix ? "the " + name(token) : name(token); }
@@ -131,8 +189,8 @@
     function tokenButton(token, className) {
       var button = el("button", {
         type: "button", role: "radio", class: className, "aria-label": name(token), "aria-checked": "false", tabindex: "-1",
-        onclick: function () { hovered = -1; choose({ query: token }); },
-        onpointerenter: function (event) { if (event.pointerType === "mouse") { hovered = token; paint(); } }
+        onclick: function () { hovered = -1; choose({ query: anchor(token) }); },
+        onpointerenter: function (event) { if (event.pointerType === "mouse") { hovered = anchor(token); paint(); } }
       });
       tokens[token] = button;
       return button;
@@ -148,8 +206,7 @@
     var across = data.size[1] / data.size[0];
     board.style.gridTemplate = "repeat(" + rows + ", 1fr) / repeat(" + columns + ", 1fr)";
     board.style.aspectRatio = String(across);
-    ring.style.width = 100 / columns + "%";
-    ring.style.height = 100 / rows + "%";
+    if (columns > 10) board.classList.add("fine");
     if (across < 1) board.style.width = 100 * across + "%";
     for (i = 0; i < patches; i++) board.append(tokenButton(prefix + i, "patch"));
     var svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
@@ -157,25 +214,26 @@
     svg.setAttribute("viewBox", "0 0 " + columns + " " + rows);
     svg.setAttribute("preserveAspectRatio", "none");
     svg.setAttribute("aria-hidden", "true");
-    board.append(el("div", { class: "strokes" }), svg, ring);
+    var values = el("div", { class: "values", "aria-hidden": "true" });
+    board.append(el("div", { class: "strokes" }), svg, values, ring);
     var field = el("div", {
       role: "radiogroup", "aria-label": "Query token: whose attention is shown", onkeydown: moveQuery,
       onpointerleave: function () { hovered = -1; paint(); }
     });
     if (prefix) field.append(prefixRow);
     field.append(board);
-    var ramp = el("div", { class: "ramp" }), top = el("span"), sentence = el("p", { class: "sentence" });
+    var ramp = el("div", { class: "ramp" }), top = el("span"), unit = el("p", { class: "unit" }), sentence = el("p", { class: "sentence" });
     var live = el("p", { class: "live", "aria-live": "polite" });
 
     function radios(title, className, labels, key) {
-      var bar = el("div", { class: "bar " + className });
+      var bar = el("div", { class: "bar " + className + (labels.length > 8 ? " long" : "") });
       var group = key + Math.random().toString(36).slice(2);
       labels.forEach(function (label, index) {
         var input = el("input", {
           type: "radio", name: group, checked: state[key] === index,
           onchange: function () { var change = {}; change[key] = index; choose(change); }
         });
-        bar.append(el("label", {}, input, label));
+        bar.append(el("label", { class: label.textContent.length > 2 ? "wide" : "" }, input, label));
       });
       return el("fieldset", {}, el("legend", {}, title), bar);
     }
@@ -194,42 +252,55 @@
       class: "controls", onkeydown: function (event) { if (event.key.startsWith("Arrow")) event.stopPropagation(); } // else the page turns
     });
     if (data.labels.length > 1) controls.append(radios("Image", "images", imageChips, "image"));
-    controls.append(pickers.layer, pickers.head, el("details", {}, el("summary", {}, "How to use this figure"),
+    if (photo) {
+      pickers.show = radios("Show", "", spans(["photo", "both", "map"]), "show");
+      pickers.scale = radios("Strongest colour", "", spans([TOP + " even shares", "own largest"]), "scale");
+    }
+    Object.keys(pickers).forEach(function (key) { controls.append(pickers[key]); });
+    controls.append(el("details", {}, el("summary", {}, "How to use this figure"),
       el("p", {}, "Point at a patch to see where it looks, or click it to keep it. With the keyboard, move to the " +
         "patches with Tab and walk over them with the arrow keys" + (prefix ? "; Escape goes back to the class token" : "") +
         ". The small pictures choose layer and head; arrow keys walk over them as well. " +
         "Rollout follows the mean of the heads down to the patches, through all layers up to the chosen one.")));
 
     var table = el("div", { class: "table", role: "group", "aria-label": "Every layer and head", onkeydown: moveThumb });
-    table.style.gridTemplateColumns = "auto repeat(" + headNames.length + ", minmax(2.75rem, 1fr))";
+    table.style.setProperty("--columns", headNames.length);
+    var overlaid = !photo || data.layers * headNames.length <= 48; // on so many a photograph is only noise
     table.append(el("span"));
     headNames.forEach(function (word, head) { table.append(el("span", {}, head < data.heads && data.heads < 7 ? "head " + word : word)); });
     var thumbs = [];
     layerNames.forEach(function (word, layer) {
       table.append(el("span", { class: "layer" }, el("span", {}, "layer "), word));
       headNames.forEach(function (_, head) {
-        var canvas = el("canvas", { width: columns, height: rows }), frame = el("i", {}, canvas, el("div", { class: "strokes" }));
+        var canvas = el("canvas", { width: columns, height: rows }), frame = el("i", {}, canvas, overlaid ? el("div", { class: "strokes" }) : "");
         frame.style.aspectRatio = String(across);
         var button = el("button", {
           type: "button", class: "thumb", "aria-pressed": "false", tabindex: "-1", "aria-label": "layer " + word + ", " + headName(head),
           onclick: function () { choose({ layer: layer, head: head }); }
-        }, frame);
+        }, frame, el("small", { "aria-hidden": "true" }, headNames[head]));
         thumbs.push({ button: button, canvas: canvas, layer: layer, head: head });
         table.append(button);
       });
     });
-    var seenFrom = el("small");
+    var seenFrom = el("small"), every = el("span");
     var style = el("style");
     style.textContent = data.css;
-    var card = el("div", { class: "card" + (data.channels === 3 ? " photo" : "") + (data.heads > 6 ? " many" : "") },
+    var card = el("div", { class: "card" + (photo ? " photo" : "") + (data.heads > 4 ? " many" : "") },
       el("div", { class: "stage" }, el("p", { class: "title" }, heading), field,
-        el("div", { class: "scale", "aria-hidden": "true" }, "0", ramp, top), sentence,
-        marks ? el("p", { class: "note" }, el("span", { class: "key" }), data.marksLabel) : "", live),
+        el("div", { class: "scale", "aria-hidden": "true" }, "0", ramp, top), unit, sentence,
+        marks ? el("p", { class: "note" }, el("span", { class: "key" }), data.marks) : "", live),
       controls,
-      el("div", { class: "heads" }, el("p", { class: "title" }, "Every head at once", seenFrom), el("div", { class: "scroll" }, table)));
+      el("div", { class: "heads" }, el("p", { class: "title" }, every, seenFrom), el("div", { class: "scroll" }, table)));
     card.setAttribute("role", "group");
     card.setAttribute("aria-label", data.title);
-    shadow.append(style, card);
+    shadow.append(style, data.warning ? el("p", { class: "warning", role: "note" }, data.warning) : "", card,
+      data.notes.length ? el("ul", { class: "notes" }) : "");
+    data.notes.forEach(function (note) { shadow.lastChild.append(el("li", {}, note)); });
+    // Where not all small pictures fit side by side, those of the chosen layer are shown, larger.
+    new ResizeObserver(function (entries) {
+      var folded = entries[0].contentRect.width < 48 * headNames.length + 52;
+      if (folded !== card.classList.contains("folded")) { card.classList.toggle("folded", folded); paint(); }
+    }).observe(card.lastChild);
 
     // --- choosing ---
     function choose(change) {
@@ -245,14 +316,15 @@
         if (event.key === "ArrowLeft") to = Math.max(0, state.query - 1);
         else if (event.key === "ArrowRight") to = state.query + 1;
         else if (event.key === "ArrowDown") to = prefix + Math.floor(columns / 2);
-      } else if (event.key === "ArrowLeft") to = state.query - (column ? 1 : 0);
-      else if (event.key === "ArrowRight") to = state.query + (column < columns - 1 ? 1 : 0);
-      else if (event.key === "ArrowUp") to = row ? state.query - columns : prefix ? 0 : state.query;
-      else if (event.key === "ArrowDown") to = state.query + (row < rows - 1 ? columns : 0);
+      } else if (event.key === "ArrowLeft") to = state.query - (column ? pool : 0);
+      else if (event.key === "ArrowRight") to = state.query + (column + pool < columns ? pool : 0);
+      else if (event.key === "ArrowUp") to = row ? state.query - pool * columns : prefix ? 0 : state.query;
+      else if (event.key === "ArrowDown") to = state.query + (row + pool < rows ? pool * columns : 0);
       if (event.key === "Home") to = prefix;
       if (event.key === "End") to = prefix + patches - 1;
       if (event.key === "Escape" && prefix) to = 0;
       if (to === null) return;
+      to = anchor(to);
       event.preventDefault();
       event.stopPropagation(); // notebooks use the arrow keys too
       hovered = -1;
@@ -283,7 +355,7 @@
       }
       ramp.style.background = "linear-gradient(to right, " + stops.map(function (s) { return "rgb(" + s + ")"; }) + ")";
     }
-    function color(share) { return palette[Math.round(255 * Math.min(1, share))]; }
+    function color(share, peak) { return palette[Math.round(255 * Math.min(1, state.scale ? share / peak : share * N / TOP))]; }
 
     function paint() {
       var query = hovered >= 0 ? hovered : state.query;
@@ -291,13 +363,13 @@
       var onPatches = row.slice(prefix), peak = Math.max.apply(null, onPatches) || 1;
       var others = [];
       onPatches.forEach(function (share, p) {
-        tokens[prefix + p].style.backgroundColor = "rgb(" + color(share / peak) + ")";
+        tokens[prefix + p].style.backgroundColor = "rgb(" + color(share, peak) + ")";
         tokens[prefix + p].classList.toggle("marked", !!marks && marks[state.image * patches + p] === 1);
-        if (prefix + p !== query) others.push(p);
+        if (anchor(prefix + p) !== query) others.push(p);
       });
       others.sort(function (a, b) { return onPatches[b] - onPatches[a]; });
       for (var t = 0; t < prefix; t++) {
-        var shade = color(Math.min(1, row[t] / peak));
+        var shade = color(row[t], peak);
         tokens[t].style.backgroundColor = "rgb(" + shade + ")";
         tokens[t].style.color = 0.299 * shade[0] + 0.587 * shade[1] + 0.114 * shade[2] > 115 ? "#11161f" : "#ffffff";
       }
@@ -307,18 +379,30 @@
       });
       heading.textContent = "Where " + theName(query) + " looks";
       seenFrom.textContent = "seen from " + theName(query);
-      top.textContent = percent(peak);
+      top.textContent = state.scale ? percent(peak) : TOP + " or more";
+      ramp.classList.toggle("even", !state.scale);
+      unit.textContent = photo ? (state.scale ? "Share of all attention. Each map has a scale of its own, which flatters it."
+        : "In even shares, one scale for all maps: 1 (the mark) is 1/" + N + " of all attention.") + (state.show === 1 ? " Lower half: where the photograph tints it most." : "") : "";
       sentence.replaceChildren();
-      if (others.length) sentence.append(el("b", {}, percent(onPatches[others[0]])), " on " + place(prefix + others[0]) + ", ");
-      sentence.append(el("b", {}, percent(row[query])), " on itself");
+      if (others.length) {
+        sentence.append(el("b", {}, percent(onPatches[others[0]])), " on " + place(prefix + others[0], query < prefix ? 1 : pool) + ", ");
+        if (photo) sentence.lastChild.data = " on " + place(prefix + others[0], query < prefix ? 1 : pool) + " (" + (onPatches[others[0]] * N).toFixed(1) + " even shares), ";
+      }
+      sentence.append(el("b", {}, percent(itself(row, query))), " on itself");
       if (prefix && query !== 0) sentence.append(", ", el("b", {}, percent(row[0])), " on the class token");
       sentence.append(".");
       ring.hidden = state.query < prefix;
+      var wide = Math.min(pool, columns - ((state.query - prefix) % columns)), high = Math.min(pool, rows - Math.floor((state.query - prefix) / columns));
+      ring.style.width = 100 * wide / columns + "%";
+      ring.style.height = 100 * high / rows + "%";
       ring.style.left = 100 * ((state.query - prefix) % columns) / columns + "%";
       ring.style.top = 100 * Math.floor((state.query - prefix) / columns) / rows + "%";
-      drawArcs(query, onPatches, others);
+      card.dataset.show = ["photo", "both", "map"][state.show];
+      if (photo) drawValues(onPatches, others);
+      else drawArcs(query, onPatches, others);
       board.style.setProperty("--image", pictures[state.image]);
       table.style.setProperty("--image", small[state.image]);
+      every.textContent = card.classList.contains("folded") ? "Every head of layer " + (state.layer + 1) : "Every head at once";
       Object.keys(pickers).forEach(function (key) {
         pickers[key].querySelectorAll("input").forEach(function (input, index) { input.checked = state[key] === index; });
       });
@@ -328,11 +412,28 @@
       var shares = weights(state.image, thumb.layer, thumb.head, query).slice(prefix);
       var peak = Math.max.apply(null, shares) || 1, pen = thumb.canvas.getContext("2d");
       var picture = pen.createImageData(columns, rows);
-      shares.forEach(function (share, p) { picture.data.set(color(share / peak).concat(255), 4 * p); });
+      shares.forEach(function (share, p) { picture.data.set(color(share, peak).concat(255), 4 * p); });
       pen.putImageData(picture, 0, 0);
       var chosen = thumb.layer === state.layer && thumb.head === state.head;
       thumb.button.setAttribute("aria-pressed", String(chosen));
+      thumb.button.classList.toggle("here", thumb.layer === state.layer);
       thumb.button.tabIndex = chosen ? 0 : -1;
+    }
+    // What a query gives to its own block of patches.
+    function itself(row, query) {
+      return row.reduce(function (sum, share, token) { return anchor(token) === query ? sum + share : sum; }, 0);
+    }
+    // On up to three patches that get two even shares or more, how many.
+    function drawValues(shares, others) {
+      values.replaceChildren();
+      if (state.show === 0 || pool > 1 && state.query >= prefix) return;
+      others.slice(0, 3).forEach(function (p) {
+        if (shares[p] * N < 2) return;
+        var value = el("span", {}, (shares[p] * N).toFixed(1));
+        value.style.left = 100 * ((p % columns) + 0.5) / columns + "%";
+        value.style.top = 100 * (Math.floor(p / columns) + 0.5) / rows + "%";
+        values.append(value);
+      });
     }
     // Up to five patches that get clearly more than an equal share.
     function drawArcs(query, shares, others) {
@@ -361,7 +462,7 @@
     repaint();
     var watch = new MutationObserver(repaint); // the page's theme switch, then the system's
     [document.documentElement, document.body].forEach(function (node) { if (node) watch.observe(node, { attributes: true, attributeFilter: ["data-theme", "theme", "class", "data-jp-theme-light"] }); });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+    ["(prefers-color-scheme: dark)", "print"].forEach(function (query) { matchMedia(query).addEventListener("change", repaint); });
   }
 
   var script = document.currentScript, root = script && script.closest(".vitbook-explorer");

@@ -1,20 +1,28 @@
 """Pack images and attention maps into one interactive HTML figure."""
 
-import base64
 import hashlib
 import html
 import json
 from collections.abc import Sequence
 from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.inspection.maps import require_tokens_fit
+from vitbook.explorer.pack import pack
+from vitbook.explorer.page import page
+from vitbook.explorer.photograph import look
+from vitbook.explorer.still import still
+from vitbook.files import write_atomically
+from vitbook.inspection.maps import attention_rollout, require_tokens_fit
 
-MAX_PAYLOAD = 3_000_000  # bytes of maps and images; more would make a page slow to load and to use
+if TYPE_CHECKING:
+    from vitbook.inspection.audit import Audit
+
 DARK = (  # where dark means dark: the book, Colab, JupyterLab, VS Code
     'html[data-theme="dark"]',
     'html[theme="dark"]',
@@ -55,6 +63,26 @@ class AttentionExplorer:
             f"<script>{_read('figure.js')}</script></div>"
         )
 
+    def save(self, path: str | Path, audit: "Audit | None" = None, audited: str = "") -> None:
+        """Write one file that opens anywhere, also from a disk, prints, and can be sent.
+
+        Args:
+            path: A file name that ends in .html.
+            audit: What was found about one of its maps; without one the page says that nobody has
+                looked.
+            audited: Which map that was, for example "the class token's row, layer 12".
+
+        Raises:
+            ValueError: The name has another ending.
+        """
+        path = Path(path)
+        if path.suffix.lower() not in (".html", ".htm"):
+            raise ValueError(f"path must end in .html, got {path.name}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(
+            path, page(self.data["title"], self._repr_html_(), audit, audited).encode()
+        )
+
     def __repr__(self) -> str:
         B, (rows, columns) = len(self.data["labels"]), self.data["grid"]
         return (
@@ -75,11 +103,15 @@ _START_AGAIN = (
 
 
 def attention_explorer(
-    images: Tensor,
-    maps: Tensor,
-    grid: int | tuple[int, int],
+    images: Tensor | nn.Module,
+    maps: Any,
+    grid: int | tuple[int, int] | None = None,
     *,
-    num_prefix: int = 1,
+    num_prefix: int | None = None,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    size: int | tuple[int, int] | None = None,
+    layers: str | Sequence[str] | None = None,
     labels: Sequence[str] | None = None,
     marks: Tensor | None = None,
     marks_label: str = "known targets",
@@ -87,20 +119,36 @@ def attention_explorer(
     head: int | str = "mean",
     query: int | None = None,
     invert: bool = False,
+    even: bool | None = None,
     title: str = "Attention explorer",
+    notes: Sequence[str] = (),
+    warning: str = "",
 ) -> AttentionExplorer:
     """An interactive figure: choose image, layer, head and query, and see where it looks.
 
-    It needs no library and no network, and works in the book, in JupyterLab and in Colab, with
-    mouse, touch and keyboard; what it shows is also spoken. The mean of the heads and the rollout
-    are computed in the page. A weight is handed over as one byte: it is exact to 1/255 of the
-    largest weight of its row, and small weights are more exact than that.
+    Call it as ``attention_explorer(model, photograph)``, or with maps that are there already, as
+    ``attention_explorer(images, maps, grid)``. The figure needs no library and no network, and
+    works in the book, in JupyterLab, in Colab and, saved, as a file; with mouse, touch and
+    keyboard; what it shows is also spoken.
+
+    A weight is handed over as one byte, exact to 1/255 of the largest weight of its row. Where the
+    maps are too many for 3 MB, the rows of patches get fewer steps, and from more than 14 x 14
+    patches on they are pooled, keys and queries. The rows of prefix tokens stay whole. The figure
+    says so.
 
     Args:
-        images: (B, C, H, W) or (B, H, W) with C = 1 or 3; values outside 0 ... 1 are stretched.
-        maps: Attention weights (L, B, h, N, N).
-        grid: (rows, columns) of patches, or one number for a square grid; divides the image.
-        num_prefix: How many tokens stand before the patches; the first is the class token.
+        images: A model; or images (B, C, H, W) or (B, H, W) with C = 1 or 3, values outside
+            0 ... 1 are stretched.
+        maps: With a model the photograph: a file, a PIL image, or pixels (C, H, W) in 0 ... 1. It
+            is cut to the model's shape and scaled. With images their attention weights
+            (L, B, h, N, N).
+        grid: (rows, columns) of patches, or one number for a square grid; divides the image. With
+            a model it is worked out.
+        num_prefix: How many tokens stand before the patches; the first is the class token. With
+            images 1, if not said; with a model what the model says.
+        mean, std, size: How a model's images were prepared. They are needed where the model has no
+            ``pretrained_cfg`` (timm's have one): other ones give plausible, wrong maps.
+        layers: Which of a model's layers, as for ``attention_maps``; all, if not said.
         labels: B short texts, one for each image; "image 1" and so on, if not said.
         marks: Boolean (B, rows * columns): patches with a dashed frame, for example the partner
             that attention should find.
@@ -109,13 +157,28 @@ def attention_explorer(
         head: The head shown first, an index, "mean" or "rollout".
         query: The token shown first, an index; the class token or the middle, if not said.
         invert: Whether dark pixels are the ink. As it is, bright strokes are (one channel only).
+        even: Whether one scale, in even shares (1/N of all patches), colours all maps; else each
+            has its own largest weight as its darkest colour, which flatters it. With a model yes.
         title: The figure's name for screen readers.
+        notes: Sentences below the figure, on what a reader has to know of the model.
+        warning: A sentence above it, for what must not be overlooked.
 
     Raises:
         TypeError: A tensor is of the wrong type.
-        ValueError: Sizes do not fit together, a choice does not exist, or the figure would hold
-            more than 3 MB; then take fewer images or layers.
+        ValueError: Sizes do not fit together, a choice does not exist, it is not known how the
+            model's images were prepared, or the maps do not fit into 3 MB.
     """
+    if isinstance(images, nn.Module):
+        seen = look(
+            images, maps, mean=mean, std=std, size=size, num_prefix=num_prefix, layers=layers
+        )
+        images, maps, grid, num_prefix = seen.pixels, seen.maps, seen.grid, seen.num_prefix
+        even, notes = even is not False, [*notes, *seen.notes]
+    elif (mean, std, size, layers) != (None, None, None, None) or grid is None:
+        raise TypeError(
+            "with images and maps say grid; mean, std, size and layers belong to a model"
+        )
+    num_prefix = 1 if num_prefix is None else num_prefix
     rows, columns = require_tokens_fit(maps, grid, num_prefix)
     pixels = _pixels(images, invert)  # (B, H, W, C)
     L, B, h, N, _ = maps.shape
@@ -124,17 +187,13 @@ def attention_explorer(
         raise ValueError(f"images must be as many as maps hold, {B}, got {B_images}")
     if H % rows or W % columns:
         raise ValueError(f"grid {rows} x {columns} does not divide the image of {H} x {W} pixels")
-    size = maps.numel() + 4 * maps[..., 0].numel() + pixels.size
-    if size > MAX_PAYLOAD:
-        raise ValueError(
-            f"maps and images make {size / 1e6:.1f} MB, at most {MAX_PAYLOAD / 1e6:g} MB fit into "
-            "a page; pass fewer images or layers"
-        )
     labels = [f"image {i + 1}" for i in range(B)] if labels is None else [str(x) for x in labels]
     if len(labels) != B:
         raise ValueError(f"labels must hold one text for each of {B} images, got {len(labels)}")
-    codes, peaks = quantise(maps)
-    data = {
+    start = _start(layer, head, query, L, h, N)
+    framed = np.zeros(0, np.uint8) if marks is None else _marks(marks, B, rows * columns)
+    packed = pack(pixels, framed, maps, (rows, columns), num_prefix)
+    data = packed | {
         "title": str(title),
         "layers": L,
         "heads": h,
@@ -143,31 +202,51 @@ def attention_explorer(
         "size": [H, W],
         "channels": C,
         "labels": labels,
-        "start": _start(layer, head, query, L, h, N),
-        "images": _base64(pixels),
-        "weights": _base64(codes),
-        "peaks": _base64(peaks),
+        "start": start,
+        "marks": None if marks is None else str(marks_label),
+        "even": bool(even),
+        "warning": str(warning),
+        "notes": [*_told(packed, num_prefix), *map(str, notes)],
     }
-    if marks is not None:
-        data |= {"marks": _base64(_marks(marks, B, rows * columns)), "marksLabel": str(marks_label)}
-    return AttentionExplorer(data, _fallback(maps[:, 0], labels[0], (rows, columns), num_prefix, B))
+    shown = first_shown(maps, (rows, columns), num_prefix, start)
+    words = _fallback(maps[:, 0], labels[0], (rows, columns), num_prefix, B)
+    return AttentionExplorer(data, still(pixels[0], N * shown) + words if C == 3 else words)
 
 
-def quantise(maps: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """Write each weight as one byte, finer for small weights than for large ones.
+def first_shown(
+    maps: Tensor, grid: tuple[int, int], num_prefix: int, start: dict[str, int]
+) -> np.ndarray:
+    """The map that a figure of the first image opens with, (rows, columns)."""
+    layer, head = start["layer"], start["head"]
+    query = start.get("query", first_query(grid, num_prefix))
+    h = maps.shape[2]
+    if head > h:
+        weights = attention_rollout(maps[: layer + 1, :1])[0]
+    else:
+        weights = maps[layer, 0].mean(dim=0) if head == h else maps[layer, 0, head]
+    return weights[query, num_prefix:].unflatten(0, grid).detach().float().cpu().numpy()
 
-    Args:
-        maps: Attention weights (L, B, h, N, N).
 
-    Returns:
-        Bytes (B, L, h, N, N) and the rows' largest weights (B, L, h, N), little-endian float32.
-        A weight is (byte / 255) ** 2 times its row's largest weight, exact to sqrt(weight *
-        largest) / 255, which is at most 1/255 of the largest.
-    """
-    weights = maps.detach().to("cpu", torch.float64).transpose(0, 1).numpy()
-    peaks = weights.max(axis=-1).astype("<f4")
-    shares = weights / np.where(peaks > 0, peaks, 1)[..., None]
-    return np.rint(255 * np.sqrt(shares)).clip(0, 255).astype(np.uint8), peaks
+def first_query(grid: tuple[int, int], num_prefix: int) -> int:
+    """The token that looks first: the class token, else the patch in the middle."""
+    return 0 if num_prefix else grid[0] // 2 * grid[1] + grid[1] // 2
+
+
+def _told(packed: dict, num_prefix: int) -> list[str]:
+    """What was done to the maps to make them fit."""
+    told, levels, side = [], packed["levels"], packed["pool"]
+    if side > 1:
+        told.append(
+            f"The maps of {'all other' if num_prefix else 'all'} queries are too many to hold: "
+            f"queries and keys are pooled into blocks of {side} \u00d7 {side} patches."
+            + (" Those of the class token are whole." if num_prefix else "")
+        )
+    if levels < 255:
+        told.append(
+            f"A patch's weights are held in {levels} steps, exact to 1/{levels} of the largest "
+            "weight of their row."
+        )
+    return told
 
 
 def _pixels(images: Tensor, invert: bool) -> np.ndarray:
@@ -222,8 +301,10 @@ def _marks(marks: Tensor, B: int, patches: int) -> np.ndarray:
 
 def _fallback(maps: Tensor, label: str, grid: tuple[int, int], num_prefix: int, count: int) -> str:
     """A table in words for the first image (L, h, N, N): what each head looks at most."""
-    rows, columns = grid
-    query = 0 if num_prefix else rows // 2 * columns + columns // 2
+    _, columns = grid
+    query = first_query(grid, num_prefix)
+    if maps.shape[0] * maps.shape[1] > 24:  # a table too wide to be read
+        maps = maps.mean(dim=1, keepdim=True)
     seen_from = "the class token" if num_prefix else f"the patch in {_place(query, columns)}"
     cells = []
     for number, heads in enumerate(maps[:, :, query, num_prefix:], start=1):  # (h, N_patches)
@@ -232,7 +313,8 @@ def _fallback(maps: Tensor, label: str, grid: tuple[int, int], num_prefix: int, 
             place = _place(int(shares.argmax()), columns)
             cells.append(f"<td>{100 * float(shares.max()):.1f} % on {place}</td>")
         cells.append("</tr>")
-    heads = "".join(f"<th>head {i + 1}</th>" for i in range(maps.shape[1]))
+    names = [f"head {i + 1}" for i in range(maps.shape[1])]
+    heads = "".join(f"<th>{n}</th>" for n in (names if len(names) > 1 else ["mean of heads"]))
     return (
         f"<p>This figure is interactive and needs JavaScript. It holds the attention of {count} "
         f"images. Where {seen_from} looks most in “{html.escape(label)}”:</p>"
@@ -242,10 +324,6 @@ def _fallback(maps: Tensor, label: str, grid: tuple[int, int], num_prefix: int, 
 
 def _place(patch: int, columns: int) -> str:
     return f"row {patch // columns + 1}, column {patch % columns + 1}"
-
-
-def _base64(array: np.ndarray) -> str:
-    return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
 
 
 def _read(name: str) -> str:
@@ -259,6 +337,6 @@ def _host_css() -> str:
     by_page = ", ".join(f"{where} .vitbook-explorer" for where in DARK)
     by_system = f"{SYSTEM_DARK} .vitbook-explorer {colours.strip()}}}"
     return (
-        f"{light}@media (prefers-color-scheme: dark) {{ {by_system} }}\n"
-        f"{by_page} {colours.strip()}}}{rest}"
+        f"{light}@media screen and (prefers-color-scheme: dark) {{ {by_system} }}\n"
+        f"@media screen {{ {by_page} {colours.strip()}}} }}{rest}"
     )

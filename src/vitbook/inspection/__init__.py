@@ -4,9 +4,10 @@
 torchvision, transformers, ``nn.TransformerEncoder``, one's own). A layer that attends in a way that
 cannot be read is named; nothing empty or partial is handed out as the whole. Occlusion and its
 forecast take any classifier. Everything else is a pure function of the stacked maps
-(L, B, h, N, N). What a model costs is counted in :mod:`vitbook.inspection.cost`.
+(L, B, h, N, N).
 """
 
+from vitbook.inspection.audit import Audit, audit
 from vitbook.inspection.maps import (
     attention_rollout,
     class_token_attention,
@@ -19,9 +20,11 @@ from vitbook.inspection.scoring import attention_hits
 from vitbook.inspection.tokens import find_num_prefix, token_norms
 
 __all__ = [
+    "Audit",
     "attention_hits",
     "attention_maps",
     "attention_rollout",
+    "audit",
     "class_token_attention",
     "find_num_prefix",
     "gradient_drop",

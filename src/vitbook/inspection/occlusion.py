@@ -46,7 +46,7 @@ def occlusion(
                 right = slice(column * patch_size, (column + 1) * patch_size)
                 changed = images.clone()
                 changed[:, :, down, right] = paint[:, :, down, right]
-                after = _logits(model, changed).log_softmax(dim=-1)  # (B, K)
+                after = logits_of(model, changed).log_softmax(dim=-1)  # (B, K)
                 drops[:, row, column] = before - after.gather(1, answers[:, None])[:, 0]
     return drops
 
@@ -103,7 +103,7 @@ def rank_correlation(x: Tensor, y: Tensor) -> Tensor:
     return (a * b).sum(dim=-1) / (a.norm(dim=-1) * b.norm(dim=-1))
 
 
-def _logits(model: nn.Module, images: Tensor) -> Tensor:
+def logits_of(model: nn.Module, images: Tensor) -> Tensor:
     out = model(images)
     logits = out if isinstance(out, Tensor) else getattr(out, "logits", None)
     if not isinstance(logits, Tensor) or logits.ndim != 2:
@@ -116,7 +116,7 @@ def _answers(
     model: nn.Module, images: Tensor, target: int | Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """The log-probabilities of the classes that are followed, and their numbers, both (B,)."""
-    says = _logits(model, images).log_softmax(dim=-1)  # (B, K)
+    says = logits_of(model, images).log_softmax(dim=-1)  # (B, K)
     if target is None:
         best, answers = says.max(dim=-1)
         return best, answers
@@ -135,9 +135,10 @@ def _answers(
 
 def _ranks(x: Tensor) -> Tensor:
     """How many are below, plus half of those that are equal."""
-    below = (x[..., :, None] > x[..., None, :]).sum(dim=-1)
-    equal = (x[..., :, None] == x[..., None, :]).sum(dim=-1)
-    return below.double() + 0.5 * equal.double()
+    x = x.contiguous()
+    ordered = x.sort(dim=-1).values
+    below, above = (torch.searchsorted(ordered, x, right=right) for right in (False, True))
+    return (below + above).double() / 2
 
 
 def _grid(images: Tensor, patch_size: int) -> tuple[int, int]:

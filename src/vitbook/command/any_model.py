@@ -1,0 +1,116 @@
+"""A model of timm or of somebody's own file, with its weights."""
+
+import argparse
+import importlib.util
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+RANDOM = (
+    "The weights are random. Nothing here was learned: these maps show what the architecture does "
+    "to a photograph by itself."
+)
+WRAPPERS = ("state_dict", "model_state_dict", "model")  # where training scripts put the weights
+
+
+def any_model(options: argparse.Namespace) -> tuple[nn.Module, str]:
+    """The model of ``--timm`` or ``--model``, in evaluation mode, and what its weights are."""
+    if options.random and options.weights:
+        raise ValueError("--random and --weights exclude each other; leave one out")
+    torch.manual_seed(0)
+    state = None if options.weights is None else read_weights(Path(options.weights))
+    if options.timm:
+        model = _of_timm(options.timm, state, options.random, options.size)
+    elif state is None and not options.random:
+        raise ValueError("--model needs --weights FILE, or --random to see it untrained")
+    else:
+        model = _of_file(options.model)
+    if state is not None:
+        _load(model, state, options.weights)
+        return model.eval(), f"weights from {Path(options.weights).name}"
+    return model.eval(), "random weights" if options.random else "timm's pretrained weights"
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, or of a torch checkpoint that holds nothing else.
+
+    Raises:
+        ValueError: There is no such file, or it holds other things; code in it never runs.
+    """
+    if not path.is_file():
+        raise ValueError(f"--weights must be a file, but there is no {path}")
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        found: Any = torch.load(path, map_location="cpu", weights_only=True)
+    except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError) as error:
+        raise ValueError(
+            f"{path} cannot be read as weights ({str(error).splitlines()[0]}); a state dict saved "
+            "by safetensors.torch.save_file or torch.save can"
+        ) from None
+    for name in WRAPPERS:
+        found = found[name] if isinstance(found, dict) and name in found else found
+    if not isinstance(found, dict) or not all(isinstance(x, Tensor) for x in found.values()):
+        raise ValueError(f"{path} holds no state dict, names with a tensor each")
+    return {name.removeprefix("module."): x for name, x in found.items()}  # of DataParallel
+
+
+def _load(model: nn.Module, state: dict[str, Tensor], path: str) -> None:
+    """All weights or none: what is missing would stay random without a word."""
+    try:
+        wrong = model.load_state_dict(state, strict=False)
+    except RuntimeError as error:  # a shape differs
+        lines = str(error).splitlines()
+        raise ValueError(f"{path} does not fit the model: {lines[-1].strip()}") from None
+    for what, names in (("lacks", wrong.missing_keys), ("has, unknown to the model,", wrong[1])):
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            raise ValueError(f"{path} {what} {', '.join(names[:3])}{more}")
+
+
+def _of_timm(name: str, state: dict | None, random: bool, size: int | None) -> nn.Module:
+    try:
+        import timm
+    except ImportError:
+        raise ValueError("--timm needs timm, which is not installed: pip install timm") from None
+    changed: dict[str, Any] = {} if size is None else {"img_size": size}
+    if state is not None and (classes := _classes(timm, name, state)):
+        changed["num_classes"] = classes
+    try:
+        return timm.create_model(name, pretrained=state is None and not random, **changed)
+    except Exception as error:  # of timm, of its hub, of the network: many kinds
+        said = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ValueError(
+            f"timm cannot make {name} ({said}); where its weights cannot be downloaded, say "
+            "--weights FILE, or --random to see it untrained"
+        ) from None
+
+
+def _classes(timm: Any, name: str, state: dict[str, Tensor]) -> int | None:
+    """How many classes a fine-tuned model's head has, by its weights."""
+    config = timm.get_pretrained_cfg(name)
+    head = state.get(f"{config.classifier if config else 'head'}.weight")
+    return None if head is None else len(head)
+
+
+def _of_file(place: str) -> nn.Module:
+    """The model that a function of somebody's file builds, "file.py:build"."""
+    path, _, function = place.rpartition(":")
+    if not path or not Path(path).is_file():
+        raise ValueError(f"--model must be FILE.py:FUNCTION of a file that exists, got {place}")
+    spec = importlib.util.spec_from_file_location("model_of_vitbook_attention", path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"--model must be FILE.py:FUNCTION, got {place}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not callable(build := getattr(module, function, None)):
+        raise ValueError(f"--model: {path} has no function {function}")
+    model = build()
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"--model: {function}() must return a torch.nn.Module, got {model!r}")
+    return model

@@ -1,0 +1,159 @@
+"""``python -m vitbook attention ... --out look.html``: the figure and its audit in one file."""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from vitbook.command.any_model import RANDOM, any_model
+from vitbook.command.attention import read_image
+from vitbook.command.recipes import SHAPES, load_part
+from vitbook.command.runs import device_type, trained_model
+from vitbook.data import STATISTICS, normalize
+from vitbook.explorer import attention_explorer
+from vitbook.explorer.photograph import Look, Preparation, look, preparation, read_photograph
+from vitbook.inspection import attention_maps, attention_rollout
+from vitbook.inspection.audit import Audit, Heatmap, audit
+
+AUDITED = 14  # rows and columns of patches at most: each costs two runs of the model
+
+
+def attention_page(options: argparse.Namespace) -> None:
+    """Look at one picture with any model, and write what was seen into one file."""
+    if options.run:
+        model, known, pixels, others, name, weights = _of_run(options)
+    else:
+        model, weights = any_model(options)
+        says = model if options.timm else nn.Identity()  # of one's own model nothing is known
+        known = preparation(says, options.mean, options.std, options.size)
+        pixels, name = read_photograph(options.image, known.size, len(known.mean)), options.image
+        others = sample_photographs(known, pixels)
+    model.to(device_type(options.device))
+    seen = look(
+        model,
+        pixels,
+        mean=known.mean,
+        std=known.std,
+        size=known.size,
+        num_prefix=options.num_prefix,
+        layers=options.layers,
+    )
+    query = _query(options.query, seen)
+    what, heatmap = opening(seen, query, options.rollout, options.layers)
+    found = None if options.no_audit else _audit(model, seen, known, others, heatmap, options)
+    who = options.timm or Path(options.run or options.model).name  # no folders of this machine
+    attention_explorer(
+        seen.pixels,
+        seen.maps,
+        seen.grid,
+        num_prefix=seen.num_prefix,
+        head="rollout" if options.rollout else "mean",
+        query=query,
+        even=True,
+        title=f"{who} looks at {Path(name).name}",
+        notes=[*seen.notes, f"Model: {who}, {weights}."],
+        warning=RANDOM if options.random else "",
+    ).save(options.out, found, audited=what)
+    told = found.sentence if found else "not audited"
+    print(f"{name}: {what}. {told} Written into {options.out}")
+
+
+def opening(
+    seen: Look, query: int | None, rollout: bool, layers: str | None
+) -> tuple[str, Heatmap]:
+    """The map that is audited, in words and as a function of a model and an image."""
+    (rows, columns), prefix = seen.grid, seen.num_prefix
+    token = 0 if query is None and prefix else query
+    if token is None:
+        who = "the mean of all patches' rows"
+    elif token < prefix:
+        who = "the class token's row"
+    else:
+        row, column = divmod(token - prefix, columns)
+        who = f"the row of the patch in row {row + 1}, column {column + 1}"
+
+    def heatmap(model: nn.Module, image: Tensor) -> Tensor:
+        maps = attention_maps(model, image, layers)  # (L, 1, h, N, N)
+        weights = attention_rollout(maps)[0] if rollout else maps[-1, 0].mean(dim=0)  # (N, N)
+        row = weights.mean(dim=0) if token is None else weights[token]
+        found = row[prefix:].unflatten(0, (rows, columns))
+        return coarse(found, AUDITED)
+
+    where = "rollout" if rollout else f"layer {len(seen.maps)}, mean of heads"
+    return f"{who}, {where}", heatmap
+
+
+def coarse(heatmap: Tensor, most: int) -> Tensor:
+    """The map summed over blocks, so that it has at most so many rows and columns."""
+    rows, columns = heatmap.shape
+    sides = range(1, max(rows, columns) + 1)
+    fits = [s for s in sides if not rows % s and not columns % s and max(rows, columns) <= s * most]
+    side = fits[0] if fits else 1
+    return heatmap.unflatten(1, (-1, side)).unflatten(0, (-1, side)).sum(dim=(1, 3))
+
+
+def sample_photographs(known: Preparation, pixels: Tensor) -> Tensor:
+    """Squares of scikit-learn's two photographs (n, C, H, W), without the one that is looked at."""
+    from sklearn.datasets import load_sample_image
+
+    found: list[Tensor] = []
+    for name in ("china.jpg", "flower.jpg"):
+        whole = load_sample_image(name)
+        lefts = (0, (whole.shape[1] - whole.shape[0]) // 2, whole.shape[1] - whole.shape[0])
+        squares = [np.ascontiguousarray(whole[:, x : x + len(whole)]) for x in lefts]
+        cuts = [read_photograph(s, known.size, len(known.mean)) for s in squares]
+        if all(float((cut - pixels).abs().mean()) > 0.02 for cut in cuts):
+            found += cuts
+    return torch.cat(found)
+
+
+def _of_run(
+    options: argparse.Namespace,
+) -> tuple[nn.Module, Preparation, Tensor, Tensor, str, str]:
+    """The model of a run, how its images were prepared, the image, others, and names."""
+    given = ("weights", "random", "mean", "std", "size")
+    if said := [f"--{name}" for name in given if getattr(options, name)]:
+        raise ValueError(f"{', '.join(said)} belong to --timm and --model; a run knows them")
+    settings, root, model = trained_model(options)
+    image, name = read_image(options, settings, root)
+    channels = SHAPES[settings["data"]]["in_channels"]
+    mean, std = STATISTICS.get(settings["data"], ((0.0,) * channels, (1.0,) * channels))
+    known = Preparation(tuple(mean), tuple(std), (image.shape[1], image.shape[2]))
+    offset, scale = (torch.tensor(s)[:, None, None] for s in (known.mean, known.std))
+    pixels = (image * scale + offset).clamp(0, 1)[None]
+    if options.image.isdecimal():
+        images, _ = load_part(settings, options.part, options.root or root)
+        others = images[[(int(options.image) + i) % len(images) for i in range(1, 7)]]
+        others = (others * scale + offset).clamp(0, 1)
+    else:
+        others = sample_photographs(known, pixels)
+    return model, known, pixels, others, name, "trained weights"
+
+
+def _audit(
+    model: nn.Module,
+    seen: Look,
+    known: Preparation,
+    others: Tensor,
+    heatmap: Heatmap,
+    options: argparse.Namespace,
+) -> Audit | None:
+    if getattr(model, "num_classes", None) == 0:
+        print("vitbook: a model without classes cannot be audited", file=sys.stderr)
+        return None
+    print("vitbook: auditing (two runs of the model for each patch) ...", file=sys.stderr)
+    like = next(model.parameters())
+    image, others = (normalize(x, known.mean, known.std).to(like) for x in (seen.pixels, others))
+    return audit(heatmap, model, image, others, target=options.target)
+
+
+def _query(place: tuple[int, int] | None, seen: Look) -> int | None:
+    if place is None:
+        return None
+    rows, columns = seen.grid
+    if not (0 <= place[0] < rows and 0 <= place[1] < columns):
+        raise ValueError(f"--query must lie in the grid of {rows} x {columns}, got {place}")
+    return seen.num_prefix + place[0] * columns + place[1]
