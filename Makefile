@@ -11,8 +11,6 @@ PORT ?= 8000
 
 PYTEST = VITBOOK_REQUIRE_BROWSER=1 VITBOOK_REQUIRE_SANDBOX=1 VITBOOK_CHROMIUM="$$($(PY) -m tools.browser)" $(PY) -m pytest
 
-DATA ?= data
-
 # Two threads on shared cores are slower and print other numbers.
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
@@ -22,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help install book page serve unit test test-deep browser sandbox lint format notebooks colab \
-	bundle assignment verify-assignments quiz grader marked-class attacks release publish experiments experiments-verify gpu-runs \
+	bundle assignment verify-assignments quiz grader marked-class attacks release publish experiments experiments-verify \
 	bench links lock clean distclean
 
 help: ## this list
@@ -104,11 +102,8 @@ publish: book ## push the site of a tagged commit to the branch that is read (RE
 experiments: install ## run recorded experiments from scratch: make experiments NAME=matrix_products
 	@$(PY) -m experiments $(NAME)
 
-experiments-verify: install ## do the records still follow from the code?
+experiments-verify: install ## do the records still follow from the code? (two minutes, no data sets)
 	@$(PY) -m experiments --verify $(NAME)
-
-gpu-runs: install ## the long runs, on a GPU: make gpu-runs NAME=cifar10 DATA=folder (ARGS=--plan: list them)
-	@$(PY) -m tools.gpu_runs $(NAME) --root $(DATA) $(ARGS)
 
 bench: install ## the budgets: build times, page weights, speed against other packages
 	@$(PY) -m tools.bench_book

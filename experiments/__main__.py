@@ -1,139 +1,144 @@
-"""`python -m experiments [NAME ...]`: run experiments, write, verify or compare their records."""
+"""`python -m experiments [NAME ...]`: run experiments, and write, verify or compare records."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
+import torch
+from tqdm import tqdm
+
+from experiments.machinery.canary import canary_of
+from experiments.machinery.choose import decide
 from experiments.machinery.compare import compare
 from experiments.machinery.experiment import all_names, load_experiment, script_of
-from experiments.machinery.fingerprint import fingerprint
-from experiments.machinery.long import LongExperiment
 from experiments.machinery.recording import write_record
 from experiments.machinery.runner import run_all, runs_folder
-from experiments.machinery.verify import verify
-from experiments.machinery.worker import work
+from experiments.machinery.verify import replay, stamp, verify
+from experiments.machinery.worker import check_outcome
 from vitbook.book.records import FOLDER as RECORDED
 from vitbook.book.records import list_records
+from vitbook.data import DataError
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     parser.add_argument(
-        "names",
-        nargs="*",
-        help="by name or path; by default all whose record is missing or of other code",
+        "names", nargs="*", help="by name or path; by default those without a record"
     )
-    parser.add_argument("--verify", action="store_true", help="check records against the code")
-    parser.add_argument(
+    do = parser.add_mutually_exclusive_group()
+    do.add_argument("--list", action="store_true", help="name the experiments")
+    do.add_argument("--scale", type=float, help="below 1: try one run of so few steps, no record")
+    do.add_argument("--choose", action="store_true", help="only the search for a setting")
+    do.add_argument("--verify", action="store_true", help="do the records follow from the code?")
+    do.add_argument("--replay", action="store_true", help="their first steps, on the real data")
+    do.add_argument("--stamp", action="store_true", help="keep what the code computes as canary")
+    do.add_argument(
         "--compare", type=Path, metavar="FRESH", help="set recordings in FRESH beside the records"
     )
-    parser.add_argument(
-        "--choose", action="store_true", help="only the trials that choose a setting, no record"
-    )
-    parser.add_argument("--list", action="store_true", help="name the experiments")
     parser.add_argument("--workers", type=int, help="processes side by side")
     parser.add_argument("--folder", type=Path, default=RECORDED, help="where records are kept")
-    parser.add_argument("--scale", type=float, default=1.0, help="below 1: a trial run, no record")
-    for internal in (
-        "--only",
-        "--expected",
-        "--into",
-        "--parent",
-    ):  # one run, in a process of its own
-        parser.add_argument(internal, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    if options.only is not None:
-        work(
-            options.names[0],
-            json.loads(options.only),
-            expected=options.expected,
-            scale=options.scale,
-            folder=Path(options.into),
-            parent=int(options.parent),
-        )
-        return 0
+    names, folder = options.names, options.folder
     if options.list:
         print("\n".join(f"{name}: {load_experiment(name).what}" for name in all_names()))
         return 0
     if options.verify:
-        return verify_all(options.names or list_records(options.folder), options.folder)
+        return hold(names or list_records(folder), folder, verify)
+    if options.replay:
+        return hold(names or list_records(folder), folder, replay)
+    if options.stamp:
+        if not names:
+            parser.error("--stamp needs a NAME: a record is stamped when somebody knows why")
+        for name in names:
+            print("\n  ".join([f"{name}:", *(stamp(name, folder) or ["nothing moved"])]))
+        return 0
     if options.compare:
-        names = options.names or list_records(options.compare)
-        return compare_all(names, options.folder, options.compare)
-    names = options.names or due(options.folder)
+        return compare_all(names or list_records(options.compare), folder, options.compare)
+    names = names or [name for name in all_names() if not (folder / f"{name}.json").is_file()]
     for name in names:
-        if options.choose:
-            choose(name, options.workers, options.scale)
+        if options.scale:
+            try_one(name, options.scale)
+        elif options.choose:
+            choose(name, options.workers)
         else:
-            record(name, options.folder, options.workers, options.scale)
+            record(name, folder, options.workers)
     if not names:
-        print("every record was made by the present code; give a NAME to record one again")
+        print("every experiment has a record; give a NAME to record one again")
     return 0
 
 
-def due(folder: Path) -> list[str]:
-    """The experiments to record when none is named; a long one has to be named, and is printed."""
-    names = []
-    for name in all_names():
-        if up_to_date(name, folder):
-            continue
-        if isinstance(load_experiment(name), LongExperiment):
-            print(f"{name} takes hours, so it has to be named: make experiments NAME={name}")
-        else:
-            names.append(name)
-    return names
+def try_one(name: str, scale: float) -> None:
+    """One condition with one seed and the first value of a grid, here and now; no record."""
+    experiment = load_experiment(name)
+    condition, seed = experiment.replay or experiment.runs[-1]
+    settings = {}
+    if experiment.choose and condition not in experiment.once:
+        settings = {experiment.choose.setting: experiment.choose.grid[experiment.choose.setting][0]}
+    steps = round(experiment.steps(condition) * scale) if experiment.steps else None
+    losses: list[float] = []
+    torch.set_num_threads(1)
+    start = time.perf_counter()
+    with tqdm(total=steps, desc=name, unit="step") as bar:
+
+        def log(loss: float) -> None:
+            losses.append(float(loss))
+            bar.update()
+
+        try:
+            outcome = experiment.run(condition, seed, log, scale, **settings)
+        except DataError as error:
+            bar.close()
+            sys.exit(str(error))
+    check_outcome(experiment, outcome)
+    words = ", ".join(f"{key} {value}" for key, value in {**condition, **settings}.items())
+    print(f"{words}, seed {seed}: {len(losses)} losses, {time.perf_counter() - start:.1f} s")
+    for metric, value in outcome.metrics.items():
+        print(f"  {metric}: {'a list' if isinstance(value, list) else f'{value:.4g}'}")
+    print(f"no record was written; make experiments NAME={name} runs all of it")
 
 
-def choose(name: str, workers: int | None, scale: float) -> None:
+def choose(name: str, workers: int | None) -> None:
     """Do the trials that are missing and print them all; the runs will use them."""
-    trials, _ = run_all(name, workers=workers, scale=scale, choose_only=True)
-    by = load_experiment(name).choose.by if trials else None
+    experiment = load_experiment(name)
+    if experiment.choose is None:
+        print(f"{name} has nothing to choose")
+        return
+    trials, _ = run_all(name, workers=workers, choose_only=True)
+    by = experiment.choose.by
     for trial in trials:
         words = ", ".join(f"{key} {value}" for key, value in trial["condition"].items())
         score = trial["metrics"][by]
         found = "diverged" if score is None else f"{by} {score:.4f}"
         print(f"{words}: {trial['value']:g} after {trial['steps']} steps: {found}")
-    if not trials:
-        print(f"{name} has nothing to choose")
 
 
-def record(name: str, folder: Path, workers: int | None, scale: float) -> None:
-    """Run what is missing, then write the record (not for a trial run)."""
-    hashes = fingerprint(script_of(name))
-    trials, results = run_all(name, workers=workers, scale=scale)
-    experiment = load_experiment(name)
-    runs = runs_folder(name, hashes, scale)
-    if scale != 1:
-        print(f"{name}: {len(results)} trial runs in {runs}; no record was written")
-        return
+def record(name: str, folder: Path, workers: int | None) -> None:
+    """Run what is missing, then write the record and its canary."""
+    experiment, runs = load_experiment(name), runs_folder(name)  # as the workers do, before a run
+    trials, results = run_all(name, workers=workers)
     weights = {
         label: (runs / f"{experiment.runs.index(run)}.safetensors").read_bytes()
         for label, run in experiment.keep.items()
     }
+    winners = decide(experiment.plan, trials) if experiment.plan else []
+    canary = None if experiment.timing else canary_of(experiment, winners)
     stem = script_of(name).stem
-    print(f"wrote {write_record(stem, experiment, results, hashes, weights, folder, trials)}")
+    print(f"wrote {write_record(stem, experiment, results, weights, folder, trials, canary)}")
     shutil.rmtree(runs)  # whoever asks for it again gets it from scratch
 
 
-def up_to_date(name: str, folder: Path) -> bool:
-    """Whether the record was made by, or verified with, the present code."""
-    path = folder / f"{name}.json"
-    if not path.is_file():
-        return False
-    return json.loads(path.read_text("utf-8"))["hashes"] == fingerprint(script_of(name))
-
-
-def verify_all(names: list[str], folder: Path) -> int:
-    """Print one line for each record; 1 when any is stale."""
+def hold(names: list[str], folder: Path, check: Callable[[str, Path], tuple[bool, str]]) -> int:
+    """Print one line for each record; 1 when any does not hold."""
     stale = 0
     for name in names:
-        holds, why = verify(name, folder)
+        holds, why = check(name, folder)
         stale += not holds
-        print(f"{name}: {why}")
+        print(f"{name}: {why}", flush=True)
     if stale:
         print(f"{stale} do not hold; to record one again: make experiments NAME=...")
     return int(stale > 0)

@@ -29,6 +29,7 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "mean",
     "positions": "learned",
+    "position_std": 0.5,
 }
 RECIPE = {"steps": 500, "batch_size": 128, "warmup_steps": 40}
 CELLS = {"cells_per_side": 3, "num_classes": 4}

@@ -30,6 +30,7 @@ MODEL = {
     "num_heads": 1,
     "mlp_ratio": 1.0,
     "positions": "learned",
+    "position_std": 0.5,
 }
 RECIPE = {"steps": 1000, "batch_size": 64, "warmup_steps": 60}
 IMAGES = {"train": 10_000, "validation": 1_000, "test": 1_000}

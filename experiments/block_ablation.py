@@ -29,6 +29,7 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "mean",  # without attention a class token would see no patch
     "positions": "learned",
+    "position_std": 0.5,
 }
 RECIPES = {
     "garments": {"steps": 800, "batch_size": 64, "warmup_steps": 40},

@@ -8,7 +8,7 @@ from experiments.block_ablation import CLASSIFIERS, LINEAR, MODEL, RECIPES, TASK
 from experiments.machinery.canvas import checksums
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS
-from experiments.machinery.long import LongExperiment
+from experiments.machinery.experiment import Experiment
 
 TASK = "garments"
 LONGER = 3
@@ -16,7 +16,7 @@ MODELS = (WHOLE, "no attention", "uniform", "no MLP", "no GELU", LINEAR)
 RECIPE = {**RECIPES[TASK], "steps": LONGER * RECIPES[TASK]["steps"]}
 CLASSIFIER = replace(CLASSIFIERS[TASK], recipe=RECIPE)
 
-EXPERIMENT = LongExperiment(
+EXPERIMENT = Experiment(
     what="The ViT of `block_ablation`, whole, with its attention or MLP or a part of it left out "
     "of every block, and logistic regression, on its garments, with three times as many steps.",
     chosen_on="validation images: the learning rate of each model, for the longer run anew",

@@ -26,6 +26,7 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "cls",
     "positions": "learned",
+    "position_std": 0.5,
 }
 RECIPE = {"steps": 700, "batch_size": 64, "warmup_steps": 40}  # one pass over 45,000 images
 ARMS = [{"depth": 3, "heads": 4}, {"depth": 1, "heads": 1}, {"depth": 1, "heads": 4}]

@@ -16,7 +16,7 @@ from vitbook.models.hybrid import Hybrid
 SET = "cifar10"
 MODEL = {"image_size": 32, "patch_size": 4, "in_channels": 3, "num_classes": 10}
 CONV = {"stem": "normed", "positions": "none", "kernel_size": 5}
-VIT = {"num_heads": 4, "mlp_ratio": 4.0, "positions": "learned"}
+VIT = {"num_heads": 4, "mlp_ratio": 4.0, "positions": "learned", "position_std": 0.5}
 ARMS = {
     "ViT, 29 k": {**VIT, "embed_dim": 32, "layers": ["attention"] * 2},
     "ConvMixer, 8 k": {**CONV, "embed_dim": 32, "layers": ["conv"] * 3},

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from experiments.conv_mixer_sizes import ARMS, CONV, MODEL, VIT
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
-from vitbook.inspection.cost import count_multiplies, count_parameters
 from vitbook.layers.attention import MultiHeadSelfAttention
 from vitbook.layers.encoder import MLP, EncoderBlock
 from vitbook.models.conv_mixer import CONV_MIXER_VARIANTS, ConvMixerBlock
+from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.hybrid import Hybrid
 from vitbook.models.vit import VIT_VARIANTS
 

@@ -21,6 +21,7 @@ MODEL = {
     "depth": 3,
     "num_heads": 4,
     "mlp_ratio": 2.0,
+    "position_std": 0.5,
 }
 RECIPE = {"steps": 550, "batch_size": 64, "warmup_steps": 50}  # 25 epochs
 NEIGHBOURS = (1, 3, 5, 7)

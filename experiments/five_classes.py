@@ -23,6 +23,7 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "cls",
     "positions": "learned",
+    "position_std": 0.5,
 }
 # Not searched for: nothing is compared here. The rate is the one of the command's recipe.
 RECIPE = {"steps": 1000, "batch_size": 128, "warmup_steps": 100, "learning_rate": 2e-3}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.full_sets import SETTINGS, images_of
-from experiments.machinery.experiment import Outcome, checksum
+from experiments.machinery.experiment import Experiment, Outcome, checksum
 from experiments.machinery.full_recipe import (
     ARMS,
     COST,
@@ -18,7 +18,6 @@ from experiments.machinery.full_recipe import (
     steps_of,
 )
 from experiments.machinery.image_sets import root
-from experiments.machinery.long import LongExperiment
 from experiments.machinery.measures import parameters, thin
 from vitbook.data import load_torchvision
 from vitbook.training import evaluate
@@ -54,7 +53,7 @@ def run(condition: dict, seed: int, log, scale: float) -> Outcome:
     return Outcome(metrics)
 
 
-EXPERIMENT = LongExperiment(
+EXPERIMENT = Experiment(
     what="Five recipes for small Vision Transformers of at most 210,000 parameters (CIFAR-10: "
     "300,000) on whole MNIST, Fashion-MNIST and CIFAR-10, each in about five minutes of one core: "
     "patches as in `full_sets`, large patches first, convolutional stems with few and with many "

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from experiments.full_sets import images_of
 from experiments.machinery.choose import Choice
-from experiments.machinery.experiment import Outcome
+from experiments.machinery.experiment import Experiment, Outcome
 from experiments.machinery.full_recipe import fit, steps_of
 from experiments.machinery.full_tested import BEST, METRICS, checksums, settings_of_arms, tested
-from experiments.machinery.long import LongExperiment
 from vitbook.training import evaluate
 
 
@@ -32,7 +31,7 @@ def trial(condition: dict, seed: int, log, scale: float, *, length: float, learn
     return {"validation_loss": result.loss, "validation_accuracy": result.accuracy}
 
 
-EXPERIMENT = LongExperiment(
+EXPERIMENT = Experiment(
     what="MNIST, Fashion-MNIST and CIFAR-10: Vision Transformers of at most 210,000 parameters "
     "(CIFAR-10: 300,000) with the recipe that `full_sets_arms` found best for each, in the minutes "
     "of `full_sets`, tested on the official test images.",

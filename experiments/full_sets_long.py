@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from experiments.machinery.experiment import Outcome
+from experiments.machinery.experiment import Experiment, Outcome
 from experiments.machinery.full_recipe import augmented, steps_of
 from experiments.machinery.full_tested import BEST, METRICS, checksums, settings_of_arms, tested
-from experiments.machinery.long import LongExperiment
 
 # A search in short trainings cannot ask whether to augment: in the record `recipe` augmentation
 # costs in a short training and brings in a long one.
@@ -28,7 +27,7 @@ def run(condition: dict, seed: int, log, scale: float) -> Outcome:
     return tested(name, ARMS[name], steps(condition), seed, log, scale, **given)
 
 
-EXPERIMENT = LongExperiment(
+EXPERIMENT = Experiment(
     what="MNIST, Fashion-MNIST and CIFAR-10: the models of `full_sets_best`, with augmentation, "
     "trained three, four and six times as long, tested on the official test images.",
     chosen_on='a tenth of each class of the training images ("validation"), which the models do '

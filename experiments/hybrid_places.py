@@ -23,6 +23,7 @@ MODEL = {
     "mlp_ratio": 2.0,
     "token_dim": 32,  # 2 N S = 4 D^2: token mixing has as many weights as attention
     "positions": "learned",
+    "position_std": 0.5,
 }
 # One letter for each layer; and what keeps the parameters of an arm within 5 % of the others.
 ARMS = {

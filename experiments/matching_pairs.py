@@ -28,7 +28,12 @@ MODEL = {
     "centred_positions": False,
 }
 RECIPE = {"steps": 600, "batch_size": 128, "learning_rate": 2e-3, "warmup_steps": 50}
-LEARNED = {"positions": "learned", "position_base": None, "centred_positions": None}
+LEARNED = {
+    "positions": "learned",
+    "position_std": 0.5,
+    "position_base": None,
+    "centred_positions": None,
+}
 # What serves a control best on the validation images; with the ViT's own settings both only guess.
 CONTROLS = {
     "uniform": {**LEARNED, "steps": 1200},
@@ -64,7 +69,7 @@ def build(mixing: str, seed: int) -> VisionTransformer:
     torch.manual_seed(seed)
     of = CONTROLS.get(mixing, MODEL)
     return VisionTransformer(
-        **(MODEL | {name: of[name] for name in LEARNED}), attn_layer=MIXERS[mixing]
+        **(MODEL | {name: of.get(name) for name in LEARNED}), attn_layer=MIXERS[mixing]
     )
 
 

@@ -49,8 +49,9 @@ PARTS = ("train", "validation", "test")
 
 def build(model: str, order: str, seed: int) -> Hybrid:
     torch.manual_seed(seed)
-    positions = "none" if model == "mixer" else "learned"
-    return Hybrid(**MODEL, layers=[LAYERS[model]] * DEPTH, positions=positions)
+    table = {"positions": "learned", "position_std": 0.5}
+    positions = {"positions": "none"} if model == "mixer" else table
+    return Hybrid(**MODEL, layers=[LAYERS[model]] * DEPTH, **positions)
 
 
 def fixed_order() -> Tensor:

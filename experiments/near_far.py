@@ -26,6 +26,7 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "mean",  # so that the answer is read from every patch, and every row counts
     "positions": "learned",
+    "position_std": 0.5,
 }
 RECIPE = {"steps": 1200, "batch_size": 64, "warmup_steps": 60}
 ARMS = [{"depth": 1, "heads": 1}, {"depth": 1, "heads": 4}, {"depth": 2, "heads": 4}]

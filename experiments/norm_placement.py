@@ -26,6 +26,7 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "mean",
     "positions": "learned",
+    "position_std": 0.5,
 }
 SHORT, LONG = 450, 900  # steps: 25 passes over the images, and 50
 WARMUP = 0.2  # of the steps, where there is one

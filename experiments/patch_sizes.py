@@ -23,6 +23,7 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "mean",
     "positions": "learned",
+    "position_std": 0.5,
 }
 SHORT, LONG = 300, 2400  # steps: 0.6 passes over the images, and 5
 RECIPE = {"batch_size": 64, "warmup_steps": 40}

@@ -55,7 +55,8 @@ def build(
 ) -> VisionTransformer:
     """All class tokens come with the same other weights, given the seed."""
     torch.manual_seed(seed)
-    model = VisionTransformer(**MODEL, pool=pool, positions=positions)  # a class token of zeros
+    std = 0.5 if positions == "learned" else None
+    model = VisionTransformer(**MODEL, pool=pool, positions=positions, position_std=std)
     if start == "random":
         nn.init.normal_(model.cls_token)
     if start == "shifted table":

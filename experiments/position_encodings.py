@@ -52,10 +52,8 @@ def each_shuffled(test: ImageSet) -> ImageSet:
 
 def build(positions: str, seed: int) -> VisionTransformer:
     torch.manual_seed(seed)
-    published = {"position_base": 10000.0, "centred_positions": False}
-    return VisionTransformer(
-        **MODEL, positions=positions, **(published if positions == "sincos_2d" else {})
-    )
+    std = 0.5 if positions == "learned" else None  # the others are the published ones
+    return VisionTransformer(**MODEL, positions=positions, position_std=std)
 
 
 def curve(losses: list[float], points: int = 104) -> list[float]:

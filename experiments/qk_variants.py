@@ -135,6 +135,7 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "mean",
     "positions": "learned",
+    "position_std": 0.5,
 }
 CHANNELS = {"pointer": 1, "recall": 3}
 RECIPES = {

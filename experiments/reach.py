@@ -41,8 +41,9 @@ def build(arm: str, seed: int) -> Hybrid:
     torch.manual_seed(seed)
     kind = ARMS[arm]["layers"][0]
     stem = "normed" if kind == "conv" else "patches"
-    positions = "none" if kind in ("conv", "mixer") else "learned"
-    return Hybrid(**MODEL, **ARMS[arm], stem=stem, positions=positions)
+    table = {"positions": "learned", "position_std": 0.5}
+    positions = {"positions": "none"} if kind in ("conv", "mixer") else table
+    return Hybrid(**MODEL, **ARMS[arm], stem=stem, **positions)
 
 
 def strips(n: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -37,6 +37,7 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "mean",
     "positions": "learned",
+    "position_std": 0.5,
 }
 SHORT, LONG = 500, 3000  # steps: 6 passes over the images, and 37
 RECIPE = {"batch_size": 50, "weight_decay": 0.05}

@@ -14,7 +14,7 @@ from experiments.machinery.measures import thin
 from experiments.machinery.relatives import CNN, LAYERS, LINEAR, NEAREST, WHOLE, Task
 from experiments.machinery.several import several
 from vitbook.data import ImageSet
-from vitbook.inspection.cost import count_multiplies, count_parameters
+from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.hybrid import Hybrid
 from vitbook.models.small_cnn import SmallCNN
 from vitbook.training import TrainConfig

@@ -39,6 +39,8 @@ TABLES = {
 def positions_of(patch_size: int, table: str) -> dict:
     """The arguments of `VisionTransformer` for one of `TABLES`."""
     positions, base, centred = TABLES[table]
+    if positions == "learned":
+        return {"positions": positions, "position_std": 0.5}
     if positions != "sincos_2d":
         return {"positions": positions}
     side = SIZE // patch_size

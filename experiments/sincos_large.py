@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS
+from experiments.machinery.experiment import Experiment
 from experiments.machinery.image_sets import checksums
-from experiments.machinery.long import LongExperiment
 from experiments.sincos_base import CLASSIFIER, MODEL, RECIPE, SET, positions_of
 
 PATCH_SIZE = 2
 TABLES = ("none", "learned", "10000", "2 sides, centred")
 
-EXPERIMENT = LongExperiment(
+EXPERIMENT = Experiment(
     what="Digits in 14 x 14 patches: the small ViT of `sincos_base` without positions, with a "
     "learned table, with the published sin-cos table and with the default of `sincos_2d`, trained "
     "on 10,000 images of MNIST and tested on the official 10,000.",

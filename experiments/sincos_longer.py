@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS
+from experiments.machinery.experiment import Experiment
 from experiments.machinery.image_sets import checksums
-from experiments.machinery.long import LongExperiment
 from experiments.sincos_base import CLASSIFIER, MODEL, PATCH_SIZES, RECIPE, SET, positions_of
 
 TABLES = ("10000", "2 sides, centred")
@@ -15,7 +15,7 @@ LONGER = 4
 LONG_RECIPE = {**RECIPE, "steps": LONGER * RECIPE["steps"]}
 PATIENT = replace(CLASSIFIER, recipe=LONG_RECIPE)
 
-EXPERIMENT = LongExperiment(
+EXPERIMENT = Experiment(
     what="Digits in 4 x 4 and in 7 x 7 patches for four times as long as in `sincos_base`: the "
     "small ViT with the published sin-cos table and with the default of `sincos_2d`, trained on "
     "10,000 images of MNIST and tested on the official 10,000.",

@@ -17,10 +17,10 @@ from experiments.machinery.image_sets import checksums, image_set
 from experiments.machinery.measures import parameters
 from vitbook.data import STATISTICS, ImageSet, augmentation
 from vitbook.layers.stems import ConvStem
+from vitbook.models.distillation import WithTeacher, distillation_loss
 from vitbook.models.small_cnn import SmallCNN
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig, evaluate, train
-from vitbook.training.distillation import WithTeacher, distillation_loss
 
 SET = "fashion-mnist"
 PER_CLASS = 100  # images to learn from
@@ -35,6 +35,7 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "mean",
     "positions": "learned",
+    "position_std": 0.5,
 }
 RECIPE = {"batch_size": 100, "weight_decay": 0.05}
 STEPS = (80, 400)  # 8 and 40 epochs

@@ -22,8 +22,8 @@ from vitbook.book.records import load_record
 from vitbook.command.architectures import build as build_architecture
 from vitbook.data import STATISTICS, ImageSet, load_digits, load_torchvision, normalize
 from vitbook.models.small_cnn import SmallCNN
+from vitbook.models.transfer import adapt, head_inputs
 from vitbook.training import TrainConfig, evaluate, train
-from vitbook.training.transfer import adapt, head_inputs
 
 CLASSES = {"digits": 10, "odd": 5}
 COUNTS = {"digits": {"few": 10, "more": 50}, "odd": {"few": 20, "more": 100}}  # of each class
@@ -118,7 +118,7 @@ def vit(name: str, arm: dict, seed: int) -> nn.Module:
         settings, weights = record.settings[label.replace("_", "-")], record.weights(label)
         channels = 1
     own = {"image_size", "in_channels", "num_classes"}
-    settings = {"architecture": "vit", **settings, "positions": "learned"}
+    settings = {"architecture": "vit", **settings, "positions": "learned", "position_std": 0.5}
     shape = {"image_size": side, "in_channels": channels, "num_classes": K}
     model = build_architecture({k: v for k, v in settings.items() if k not in own}, shape)
     if arm["start"] != "random":

@@ -9,9 +9,8 @@ from torch import nn
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import checksum, scaled
+from experiments.machinery.experiment import Experiment, checksum, scaled
 from experiments.machinery.image_sets import root
-from experiments.machinery.long import LongExperiment
 from experiments.machinery.opponents import mlp
 from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
 from vitbook.models.small_cnn import SmallCNN
@@ -49,7 +48,7 @@ CLASSIFIERS = {
     for name in SETS
 }
 
-EXPERIMENT = LongExperiment(
+EXPERIMENT = Experiment(
     what="An MLP with one hidden layer and a small CNN on MNIST, Fashion-MNIST and CIFAR-10 whole, "
     "on the very images of `full_sets`, tested on the official test images.",
     chosen_on='a tenth of the training images ("validation"): the learning rate of each network '

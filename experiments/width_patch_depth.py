@@ -9,7 +9,7 @@ import torch
 from experiments.machinery.canvas import COUNTS, SIDE, checksums, garments
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import COSTS, METRICS, Classifier
-from experiments.machinery.long import LongExperiment
+from experiments.machinery.experiment import Experiment
 from experiments.machinery.on_canvas import run_on_canvas
 from experiments.machinery.plain import PLAIN, updates
 from vitbook.models.vit import VisionTransformer
@@ -23,6 +23,7 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "mean",
     "positions": "learned",
+    "position_std": 0.5,
 }
 RECIPE = {"steps": 1600, "batch_size": 64, "warmup_steps": 40}  # 3.4 passes over the images
 
@@ -35,7 +36,7 @@ def build(seed: int, **condition) -> VisionTransformer:
 CLASSIFIER = Classifier(build=build, images=garments, recipe=RECIPE)
 
 
-EXPERIMENT = LongExperiment(
+EXPERIMENT = Experiment(
     what="Small ViTs of three widths, two patch sizes and two depths, each trained for as many "
     "steps on 30,000 garments somewhere on a canvas of 42 x 42 pixels; beside them logistic "
     "regression, an MLP and the nearest image.",

@@ -12,12 +12,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools.book_rules import code, exercises, forms, limits, prose
+from tools.book_rules import code, contents, exercises, forms, limits, prose
 from tools.book_rules.source import Book, Finding, read_book
 from tools.pages.reader import PageError
 
 ROOT = Path(__file__).resolve().parents[1]
 RULES = [
+    contents.numbers,
+    contents.front_page,
     prose.known_syntax,
     prose.typed_numbers,
     prose.chapters_to_come,

@@ -1,8 +1,7 @@
 """What outputs depend on: the modules that code reaches, and a hash of what each of them means.
 
-One closure for two users: a chapter is executed again when its digest changes (``chapter_digest``),
-and a record is stale when its fingerprint does (experiments/machinery/fingerprint.py). Both go by
-meaning: comments, layout and docstrings of a module do not count, nor blanks in a record.
+A chapter is executed again when its digest changes (``chapter_digest``). It goes by meaning:
+comments, layout and docstrings of a module do not count, nor blanks in a record.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import LoggingReporter, SphinxDirective
 from sphinx.util.nodes import make_refnode
 
-from tools.book_rules.introductions import Introduction, introductions
+from tools.book_rules.introductions import Introduction, introductions, part_of
 from tools.book_rules.source import read_book
 from tools.settings import read_settings
 
@@ -272,7 +272,7 @@ class Api(SphinxDirective):
         return min((place.at for place in places if place), default=10**6), module.name
 
     def where(self, module: Module, member: Member) -> Introduction | None:
-        part = module.name.split(".")[1]
+        part = part_of(module.name.split(".")[1:])
         return self.introduced.get((part, member.name))
 
     def section(self, module: Module) -> nodes.section:

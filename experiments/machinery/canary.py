@@ -13,7 +13,7 @@ import contextlib
 import math
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from torch.overrides import TorchFunctionMode
 from experiments.machinery.experiment import FOLDER, Experiment
 from experiments.machinery.generated import generated_sets
 from experiments.machinery.worker import tried, versions
+from vitbook.book.records import FOLDER as RECORDS
 from vitbook.training import TrainConfig
 
 CANARIES = FOLDER / "canaries"
@@ -37,7 +38,12 @@ RTOL, ATOL = 1e-9, 1e-11  # seen between AVX-512, AVX2 and plain kernels: 2e-13
 SCALED = ("steps", "epochs", "batch_size")  # the miniature's own
 
 
-def canary_of(experiment: Experiment, winners: Sequence[dict] = (), scales: dict | None = None):
+def canary_of(
+    experiment: Experiment,
+    winners: Sequence[dict] = (),
+    scales: dict[str, float] | None = None,
+    only: Collection[str] | None = None,
+) -> dict:
     """Run an experiment in miniature.
 
     Args:
@@ -45,13 +51,16 @@ def canary_of(experiment: Experiment, winners: Sequence[dict] = (), scales: dict
         winners: what the search chose, from the record.
         scales: those of a canary that was kept, by the name of the run; without them each run is
             as small as three updates allow.
+        only: the names of some runs; without it all of them.
 
     Returns:
         {"runs": {name: {"scale", "losses", "metrics"}}, "recipes", "versions"}, plain values.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    runs, recipes, made = {}, [], []
+    runs: dict[str, dict] = {}
+    recipes: list[dict] = []
+    made: list[dict] = []
     try:
         with (
             tempfile.TemporaryDirectory() as folder,
@@ -60,11 +69,23 @@ def canary_of(experiment: Experiment, winners: Sequence[dict] = (), scales: dict
             _short_warmup(made),
         ):
             for name, steps, run in _runs(experiment, winners):
+                if only is not None and name not in only:
+                    continue
                 runs[name] = _smallest(run, steps, scales and scales.get(name), made)
                 recipes += [recipe for recipe in made if recipe not in recipes]
     finally:
         torch.set_num_threads(threads)
     return {"runs": runs, "recipes": recipes, "versions": versions()}
+
+
+def scales_of(kept: dict | None) -> dict[str, float] | None:
+    """The scales that a kept canary replays with."""
+    return kept and {name: run["scale"] for name, run in kept["runs"].items()}
+
+
+def canary_path(name: str, records: Path = RECORDS) -> Path:
+    """Where the canary of a record is kept; of records that lie elsewhere, in a folder there."""
+    return (CANARIES if records == RECORDS else records / "canaries") / f"{name}.json"
 
 
 def _runs(experiment: Experiment, winners: Sequence[dict]) -> Iterator[tuple[str, int, Callable]]:
@@ -81,14 +102,15 @@ def _runs(experiment: Experiment, winners: Sequence[dict]) -> Iterator[tuple[str
 
         yield _named(condition, settings), steps, run
     if choice:
+        assert experiment.replay is not None
         condition = choice.arm(experiment.replay[0])
         settings = {choice.setting: choice.grid[choice.setting][0]}
-        job = {"condition": condition, "seed": choice.seed, "length": 1.0, "settings": settings}
+        given = (condition, choice.seed, 1.0, settings)
         steps = experiment.steps(condition) if experiment.steps else 0
         yield (
             f"trial of {_named(condition, settings)}",
             steps,
-            lambda log, scale: tried(experiment, job, log, scale),
+            lambda log, scale: tried(experiment, *given, log, scale),
         )
 
 

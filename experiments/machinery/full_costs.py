@@ -29,7 +29,7 @@ from experiments.machinery.full_recipe import (
     words,
 )
 from vitbook.command.recipes import SHAPES, augment
-from vitbook.inspection.cost import count_parameters
+from vitbook.models.cost import count_parameters
 from vitbook.training import TrainConfig, parameter_groups, update
 
 TURNS, STEPS = 8, 6

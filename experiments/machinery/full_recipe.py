@@ -16,8 +16,8 @@ from experiments.machinery.full_augment import stronger
 from experiments.machinery.full_parts import Averaged, CoarseStem, KeepHalf, refined
 from vitbook.book.records import Record
 from vitbook.command.recipes import SHAPES, augment, build_model, train_config
+from vitbook.layers.init import init_weights
 from vitbook.models.hybrid import Hybrid
-from vitbook.models.vit import _init_weights
 from vitbook.training import TrainConfig, train, warmup_cosine
 
 PLAIN, LARGE_FIRST = "plain", "large patches first"
@@ -100,6 +100,7 @@ def stem_arguments(name: str, arm: str) -> dict:
         "stem": "coarse" if coarse else "conv",
         "embed_dim": 72 if coarse else 96 if name == "cifar10" else 80,
         "layers": ["attention"] * 3,
+        "position_std": 0.5,
         "num_heads": 4,
         "mlp_ratio": 2.0,
     }
@@ -119,7 +120,7 @@ def build(name: str, arm: str, seed: int, patches: int = 1) -> nn.Module:
             return Hybrid(**given)
         model = Hybrid(**{**given, "stem": "patches"})  # of the same grid, so the positions fit
         sizes = {key: given[key] for key in ("in_channels", "embed_dim")}
-        model.patch_embed = CoarseStem(**sizes).apply(_init_weights)
+        model.patch_embed = CoarseStem(**sizes).apply(init_weights)
         return model
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from vitbook.inspection.cost import count_multiplies, count_parameters
+from vitbook.models.cost import count_multiplies, count_parameters
 
 BINS = 15  # of confidence, as Guo et al. 2017
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.machinery.beats import require_above_linear, require_beaten
+from experiments.machinery.canary import canary_path
 from experiments.machinery.choose import decide
 from experiments.machinery.experiment import Experiment
 from experiments.machinery.files import write_bytes, write_json
@@ -26,12 +26,12 @@ def write_record(
     name: str,
     experiment: Experiment,
     results: list[dict],
-    hashes: dict[str, str],
     weights: dict[str, bytes],
     folder: Path,
     trials: Sequence[dict] = (),
+    canary: dict | None = None,
 ) -> Path:
-    """Write the weights, then the JSON that names them; return the JSON's path.
+    """Write the weights and the canary, then the JSON of the record; return its path.
 
     Raises:
         ValueError: the record is refused, because of a linear classifier or of what `must_beat`,
@@ -83,7 +83,6 @@ def write_record(
         "date": time.strftime("%Y-%m-%d"),
         "weight_files": entries,
         "replay": _replay(experiment, results),
-        "hashes": hashes,
     }
     if choice:
         keys = ("condition", "seed", "length", "value", "steps", "metrics")
@@ -94,6 +93,8 @@ def write_record(
         replayed = ("condition", "seed", "length", "value", "losses")
         record["replay"] |= {"trial": {key: trial[key] for key in replayed}}
     path = folder / f"{name}.json"
+    if canary:
+        write_json(canary_path(name, folder), canary)
     write_json(path, record)
     return path
 
@@ -113,18 +114,6 @@ def summary(experiment: Experiment, results: list[dict]) -> list[dict]:
                 row["low"], row["high"] = student_interval(values)[1:]
             rows.append(row)
     return rows
-
-
-def restamp(path: Path, hashes: dict[str, str], experiment: Experiment) -> None:
-    """Write new hashes into a record whose replay gave the same losses, and the script's words.
-
-    Its settings, too: pages rebuild models from them, and a default that was left out may have
-    become another one.
-    """
-    record = json.loads(path.read_text(encoding="utf-8"))
-    metrics = {name: experiment.metrics.get(name, was) for name, was in record["metrics"].items()}
-    words = {"what": experiment.what, "chosen_on": experiment.chosen_on, "metrics": metrics}
-    write_json(path, {**record, **words, "settings": experiment.settings, "hashes": hashes})
 
 
 def _replay(experiment: Experiment, results: list[dict]) -> dict | None:

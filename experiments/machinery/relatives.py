@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from experiments.machinery.classifier import Classifier
 from experiments.machinery.experiment import Outcome, scaled
 from vitbook.data import ImageSet
-from vitbook.inspection.cost import count_multiplies, count_parameters
+from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.hybrid import Hybrid
 from vitbook.models.small_cnn import SmallCNN
 
@@ -79,6 +79,7 @@ def options_of(task: Task, model: str, width: float) -> dict:
     if model == CNN:
         return {"widths": [round(width * 2**i) for i in range(4)]}
     layers = LAYERS[model]
+    table = {"positions": "learned", "position_std": 0.5}
     return {
         "embed_dim": int(width),
         "layers": list(layers),
@@ -86,7 +87,7 @@ def options_of(task: Task, model: str, width: float) -> dict:
         "mlp_ratio": 3.0 if layers[0] in CONTROLS else 2.0,
         "kernel_size": task.kernel_size,
         "stem": "normed" if layers[0] == "conv" else "patches",
-        "positions": "learned" if set(layers) & set(POSITIONS) else "none",
+        **(table if set(layers) & set(POSITIONS) else {"positions": "none"}),
     }
 
 

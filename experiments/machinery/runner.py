@@ -1,79 +1,38 @@
-"""All trials and runs of an experiment, a few processes side by side; nothing is done twice."""
+"""All trials and runs of an experiment, a few side by side; nothing is done twice."""
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
-import subprocess
 import sys
-import threading
-import time
-from dataclasses import asdict, dataclass
+import traceback
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from types import TracebackType
 
 from tqdm import tqdm
 
+from experiments.machinery.canary import canary_of, moved, scales_of
 from experiments.machinery.choose import decide, search
-from experiments.machinery.experiment import FOLDER, load_experiment, script_of
-from experiments.machinery.fingerprint import digest, fingerprint
-from experiments.machinery.long import LongExperiment
-from experiments.machinery.worker import versions
+from experiments.machinery.experiment import FOLDER, Experiment, load_experiment, script_of
+from experiments.machinery.files import write_json
+from experiments.machinery.worker import Job, prepare, ready, versions, work
+from vitbook.data import DataError
 
 RUNS = FOLDER.parent / "runs"  # git ignores it; VITBOOK_RUNS names another folder
-UNFINISHED = FOLDER / "unfinished"  # git keeps it
+CANARY = "canary.json"  # in an experiment's folder: of the code that made what lies there
 
 
-def runs_folder(name: str, hashes: dict[str, str], scale: float) -> Path:
-    """Where the results of this very code are kept until the record is written.
-
-    Those of a long experiment may be committed, so that they survive a change of machine.
-    """
-    small = "" if scale == 1 else f"-{scale:g}"
-    folder = f"{script_of(name).stem}-{digest(hashes)}{small}"
-    if "VITBOOK_RUNS" in os.environ:
-        return Path(os.environ["VITBOOK_RUNS"]) / folder
-    long = scale == 1 and isinstance(load_experiment(name), LongExperiment)
-    return (UNFINISHED if long else RUNS) / folder
-
-
-def require_begun(name: str) -> None:
-    """Refuse an experiment without a record, unless it is long and some of its work is done.
-
-    Raises:
-        ValueError: it is not long; none of its results are those of the present code, since it was
-            not begun or has been edited meanwhile; or there are others beside them.
-    """
-    if not isinstance(load_experiment(name), LongExperiment):
-        raise ValueError(f"{name} has no record: record it, or declare a LongExperiment")
-    stem, now = script_of(name).stem, digest(fingerprint(script_of(name)))
-    digests = {path.parent.name.rpartition("-")[2] for path in UNFINISHED.glob(f"{stem}-*/*.json")}
-    if digests != {now}:
-        found = ", ".join(sorted(digests)) or "nothing"
-        raise ValueError(
-            f"{name} has no record, and experiments/unfinished holds {found} of it, where the "
-            f"present code needs {stem}-{now}: begin it, or undo the edit that orphaned its "
-            f"results; if it changes nothing, `python -m experiments --verify {name}` keeps them"
-        )
-
-
-@dataclass(frozen=True)
-class Job:
-    """A run of the record, or a trial before the runs, for a process of its own.
-
-    `settings` are the chosen ones, or those on trial. `length` is the share of a run's steps that
-    a trial takes; None for a run.
-    """
-
-    file: str
-    condition: dict
-    seed: int
-    settings: dict
-    length: float | None = None
+def runs_folder(name: str) -> Path:
+    """Where the results of an experiment are kept until its record is written."""
+    return Path(os.environ.get("VITBOOK_RUNS", RUNS)) / script_of(name).stem
 
 
 def run_all(
-    name: str, *, workers: int | None = None, scale: float = 1.0, choose_only: bool = False
+    name: str, *, workers: int | None = None, choose_only: bool = False
 ) -> tuple[list[dict], list[dict]]:
     """Do the trials and runs that are still missing; Ctrl-C or SIGKILL lose those in progress.
 
@@ -81,96 +40,140 @@ def run_all(
         The results of the trials, in the order of the search, and of the runs, in the experiment's.
 
     Raises:
-        SystemExit: when a run failed (its output is printed) or the user stopped it.
+        SystemExit: when a run failed (its traceback is printed), the user stopped it, or what is
+            kept was made by other code or other libraries.
     """
-    crew = Crew(name, workers, scale)
-    trials = crew.do_trials()
-    return trials, [] if choose_only else crew.do_runs(trials)
+    with Runner(name, workers) as runner:
+        trials = runner.do_trials()
+        return trials, [] if choose_only else runner.do_runs(trials)
 
 
-class Crew:
-    """Processes that work off the jobs of one experiment and leave each result in its folder."""
+class Runner:
+    """A pool of workers for one experiment, each of which imports it once.
 
-    def __init__(self, name: str, workers: int | None, scale: float):
-        self.experiment, self.name, self.scale = load_experiment(name), script_of(name).stem, scale
-        hashes = fingerprint(script_of(name))
-        self.workers = workers or self.experiment.workers
-        self.folder = runs_folder(name, hashes, scale)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        require_same_versions(self.folder)
-        self.command = [sys.executable, "-m", "experiments", name, "--scale", str(scale)]
-        self.command += ["--expected", digest(hashes), "--into", str(self.folder)]
-        self.command += ["--parent", str(os.getpid()), "--only"]
+    All start at once, before anything is run: an edit of the sources meanwhile reaches none. An
+    experiment that measures time or memory gets a fresh process for each run.
+    """
+
+    def __init__(self, name: str, workers: int | None):
+        self.experiment, self.name = load_experiment(name), script_of(name).stem
+        self.folder = runs_folder(name)
+        os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # the workers inherit it
+        spawn, workers = multiprocessing.get_context("spawn"), workers or self.experiment.workers
+        self.made = spawn.Value("q", 0)
+        self.pool = ProcessPoolExecutor(
+            workers,
+            mp_context=spawn,
+            initializer=prepare,
+            initargs=(name, self.made),
+            max_tasks_per_child=1 if self.experiment.timing else None,
+        )
+        if not self.experiment.timing:
+            for _ in range(workers):
+                self.pool.submit(ready)
+
+    def __enter__(self) -> Runner:
         signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+        try:
+            require_same_code(self.folder, self.experiment)
+        except BaseException:
+            self.end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
+        self.end(at_once=kind is not None)
+
+    def end(self, at_once: bool = True) -> None:
+        """Stop the workers; runs in progress are lost."""
+        if at_once:
+            for child in multiprocessing.active_children():
+                child.kill()
+        self.pool.shutdown(wait=not at_once, cancel_futures=True)
 
     def do_trials(self) -> list[dict]:
         """All trials of the search, if there is one; prints what each arm chose."""
         plan = self.experiment.plan
         if plan is None:
             return []
-        with self._bar(f"{self.name}, choosing {plan['setting']}") as bar:
-            trials = search(plan, lambda wanted: self._do_wanted(plan, wanted, bar))
+        trials = search(plan, lambda wanted: self._do_wanted(plan, wanted))
         for winner in decide(plan, trials):
             words = ", ".join(f"{key} {value}" for key, value in winner["condition"].items())
             edge = " (THE EDGE of what was tried: raise limit)" if winner["at_edge"] else ""
             print(f"{words}: {plan['setting']} {winner['value']:g}{edge}")
         return trials
 
-    def _do_wanted(self, plan: dict, wanted: list[dict], bar: tqdm) -> list[dict]:
+    def _do_wanted(self, plan: dict, wanted: list[dict]) -> list[dict]:
         jobs = []
         for trial in wanted:
             arm, length, value = (trial[key] for key in ("condition", "length", "value"))
             file = f"trial-{plan['arms'].index(arm)}-{length:g}-{value:g}"
-            jobs.append(Job(file, arm, trial["seed"], {plan["setting"]: value}, length))
-        results = self._do(jobs, bar, "trials")
+            steps = self._steps(arm, length)
+            jobs.append(Job(file, arm, trial["seed"], {plan["setting"]: value}, length, steps))
+        results = self._do(jobs, f"choosing {plan['setting']}", "trials")
         return [{**result, **trial} for result, trial in zip(results, wanted, strict=True)]
 
     def do_runs(self, trials: list[dict]) -> list[dict]:
         """All runs, with what the trials chose."""
-        winners = decide(self.experiment.plan, trials) if self.experiment.choose else []
+        plan = self.experiment.plan
+        winners = decide(plan, trials) if plan else []
         jobs = [
-            Job(str(i), condition, seed, self.experiment.chosen_for(condition, winners))
+            Job(
+                str(i),
+                condition,
+                seed,
+                self.experiment.chosen_for(condition, winners),
+                steps=self._steps(condition),
+            )
             for i, (condition, seed) in enumerate(self.experiment.runs)
         ]
-        with self._bar(self.name) as bar:
-            return self._do(jobs, bar, "runs")
+        return self._do(jobs, "running", "runs")
 
-    def _do(self, jobs: list[Job], bar: tqdm, what: str) -> list[dict]:
-        bar.total += sum(map(self._steps, jobs))
+    def _do(self, jobs: list[Job], doing: str, what: str) -> list[dict]:
         missing = [job for job in jobs if not self._done(job)]
-        bar.update(sum(map(self._steps, jobs)) - sum(map(self._steps, missing)))
-        busy: list[_Child] = []
-        try:
-            while missing or busy:
-                while missing and len(busy) < self.workers:
-                    job = missing.pop(0)
-                    command = [*self.command, json.dumps(asdict(job))]
-                    busy.append(_Child(command, bar, self._steps(job), self.folder / job.file))
-                time.sleep(0.1)
-                for child in [child for child in busy if child.process.poll() is not None]:
-                    busy.remove(child)
-                    child.finish()
-        except KeyboardInterrupt:
-            bar.close()
-            kept = sum(map(self._done, jobs))
-            sys.exit(f"stopped; {kept} of {len(jobs)} {what} are kept, the same command goes on")
-        finally:
-            for child in busy:
-                child.process.kill()
-                child.process.wait()
+        total, left = (sum(job.steps for job in some) for some in (jobs, missing))
+        before = self.made.value
+        bar = tqdm(
+            total=total, initial=total - left, desc=f"{self.name}, {doing}", smoothing=0.05
+        )  # its unit is a step
+        with bar:
+            try:
+                pending = {self.pool.submit(work, job, self.folder) for job in missing}
+                while pending:
+                    ended, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
+                    bar.update(self.made.value - before - (bar.n - (total - left)))
+                    for future in ended:
+                        self._require_success(future, bar)
+            except KeyboardInterrupt:
+                bar.close()
+                kept = sum(map(self._done, jobs))
+                sys.exit(
+                    f"stopped; {kept} of {len(jobs)} {what} are kept, the same command goes on"
+                )
         return [json.loads(self._path(job).read_text("utf-8")) for job in jobs]
 
-    def _bar(self, words: str) -> tqdm:
-        return tqdm(total=0, desc=words, unit="step", smoothing=0.05)
+    def _require_success(self, future: Future, bar: tqdm) -> None:
+        try:
+            future.result()
+        except DataError as error:
+            bar.close()
+            sys.exit(str(error))
+        except BrokenProcessPool:
+            bar.close()
+            sys.exit("a worker was killed, perhaps for want of memory: fewer --workers need less")
+        except Exception as error:
+            bar.close()
+            sys.exit(f"{''.join(traceback.format_exception(error))}\na run failed")
 
     def _path(self, job: Job) -> Path:
         return self.folder / f"{job.file}.json"
 
-    def _steps(self, job: Job) -> int:
+    def _steps(self, condition: dict, length: float = 1.0) -> int:
         if not self.experiment.steps:
             return 1
-        share = self.scale * (1.0 if job.length is None else job.length)
-        return max(1, round(self.experiment.steps(job.condition) * share))
+        return max(1, round(self.experiment.steps(condition) * length))
 
     def _done(self, job: Job) -> bool:
         """A result is written last and at once: where it is, its weights are too."""
@@ -180,48 +183,29 @@ class Crew:
         return all(result[key] == getattr(job, key) for key in ("condition", "seed", "settings"))
 
 
-def require_same_versions(folder: Path) -> None:
-    """Refuse to go on with other libraries: no record may mix them, and that is found out last."""
-    for path in sorted(folder.glob("*.json")):
-        was, now = json.loads(path.read_text("utf-8"))["versions"], versions()
-        if was != now:
-            sys.exit(f"{path} was made with {was}, here are {now}: install those, or delete it")
+def require_same_code(folder: Path, experiment: Experiment) -> None:
+    """Refuse to go on with what other code or other libraries began; note those that begin now.
 
+    What measures time has no canary: only the versions are compared.
 
-class _Child:
-    """A worker process; a thread reads its progress into the bar."""
-
-    def __init__(self, command: list[str], bar: tqdm, steps: int, result: Path):
-        one_thread = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        self.bar, self.steps, self.seen = bar, steps, 0
-        self.errors = result.with_name(f"{result.name}.log")
-        with open(self.errors, "wb") as errors:
-            self.process = subprocess.Popen(
-                command,
-                cwd=FOLDER.parent,
-                env={**os.environ, **one_thread},
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                start_new_session=True,  # Ctrl-C reaches the runner only, which ends its workers
-            )
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self) -> None:
-        for line in self.process.stdout:
-            if line.strip().isdecimal():
-                self._advance(min(int(line), self.steps))
-
-    def _advance(self, steps: int) -> None:
-        self.bar.update(steps - self.seen)
-        self.seen = steps
-
-    def finish(self) -> None:
-        self.reader.join()
-        if self.process.returncode != 0:
-            self.bar.close()
-            output = self.errors.read_text("utf-8", errors="replace")
-            sys.exit(f"{output}\na run failed (exit status {self.process.returncode})")
-        self._advance(self.steps)
-        self.errors.unlink()
+    Raises:
+        SystemExit: with what differs, and what to do.
+    """
+    path = folder / CANARY
+    then = json.loads(path.read_text("utf-8")) if path.is_file() else None
+    if then and then["versions"] != versions():
+        sys.exit(
+            f"{folder} was begun with {then['versions']}, here are {versions()}: no record may mix "
+            "them; install those, or delete the folder to begin anew"
+        )
+    if experiment.timing:
+        now: dict = {"runs": {}, "recipes": [], "versions": versions()}
+    else:
+        now = canary_of(experiment, scales=scales_of(then))
+    if then is None:
+        write_json(path, now)
+    elif found := moved(then, now):
+        sys.exit(
+            f"{folder} was begun by other code ({'; '.join(found[:3])}): no record may mix them; "
+            "go back to that code, or delete the folder to begin anew"
+        )

@@ -1,21 +1,21 @@
-"""Does a record, or what is finished of one, still hold? Changed code is replayed for a bit."""
+"""Does a record still hold? Its canary is replayed here, and the rest of it is compared."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from experiments.machinery import runner
-from experiments.machinery.canary import CANARIES, canary_of, moved
+from experiments.machinery.canary import canary_of, canary_path, moved, scales_of
 from experiments.machinery.choose import decide
 from experiments.machinery.experiment import Experiment, load_experiment, script_of
-from experiments.machinery.fingerprint import digest, fingerprint
-from experiments.machinery.long import LongExperiment
-from experiments.machinery.worker import first_losses_of
+from experiments.machinery.files import write_json
+from experiments.machinery.recording import TIMES
+from experiments.machinery.worker import first_losses, first_losses_of_trial
 from vitbook.data import DataError
 
 # Processors differ in how they round. The same 20 steps with AVX-512, AVX2 and SSE kernels stayed
@@ -23,39 +23,93 @@ from vitbook.data import DataError
 TOLERANCE = 1e-5
 
 
-def verify(name: str, folder: Path, *, stamp: bool = True) -> tuple[bool, str]:
-    """Compare a record, or the finished results of a long experiment, with the present code.
+def verify(name: str, folder: Path) -> tuple[bool, str]:
+    """Is a record what the present code computes? No data set is needed.
 
     Args:
-        name: the record, which is also the experiment's name.
+        name: the record, which is also the experiment's name, or the path of its script.
         folder: where the record lies.
-        stamp: write the new hashes when the replay agrees.
 
     Returns:
         Whether the record holds, and a sentence that says why.
     """
-    path = folder / f"{name}.json"
-    if not path.is_file():
-        return verify_unfinished(name)
-    record = json.loads(path.read_text(encoding="utf-8"))
+    stem = script_of(name).stem
+    if not _path(name, folder).is_file():
+        return False, "NOT VERIFIED: it has no record"
+    record, experiment = _read(name, folder), load_experiment(name)
     choice = record.get("choice")
     try:
         if choice and decide(choice, record["trials"]) != choice["winners"]:
             return False, "REFUSED: the stored choice is not what its trials say"
     except ValueError as error:
         return False, f"REFUSED: {error}"
-    experiment = load_experiment(name)
-    if experiment.plan != (choice and {k: v for k, v in choice.items() if k != "winners"}):
-        return False, "STALE: the search is another one now"
+    if found := list(_declared_otherwise(experiment, record)):
+        return False, f"STALE: {'; '.join(found)}"
     if experiment.timing:
         versions = ", ".join(f"{key} {value}" for key, value in record["versions"].items())
         return True, f"measures time: it was so on {record['date']}, with {versions}"
-    kept = json.loads((CANARIES / f"{name}.json").read_text(encoding="utf-8"))
-    scales = {run: values["scale"] for run, values in kept["runs"].items()}
-    winners = choice["winners"] if choice else []
-    if found := moved(kept, canary_of(experiment, winners, scales)):
+    path = canary_path(stem, folder)
+    if not path.is_file():
+        return False, f"NOT VERIFIED: it has no canary {path}; --stamp {stem} makes one"
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    if found := moved(kept, canary_of(experiment, _winners(record), scales_of(kept))):
         return False, f"STALE: {len(found)} numbers of its canary moved: {'; '.join(found[:3])}"
     return True, f"holds: {len(kept['runs'])} runs of its canary are the same"
+
+
+def stamp(name: str, folder: Path) -> list[str]:
+    """Write what the present code computes into the canary, and what it says into the record.
+
+    The words and settings of the script go into the record, not its numbers: whoever stamps after
+    a change that matters records again, or says why the numbers stand.
+
+    Returns:
+        What is different from before, in sentences.
+
+    Raises:
+        ValueError: there is no record, or it has other runs or another search than the script.
+    """
+    if not _path(name, folder).is_file():
+        raise ValueError(f"{name} has no record: make experiments NAME={name} writes both")
+    record, experiment = _read(name, folder), load_experiment(name)
+    if found := list(_asked_otherwise(experiment, record)):
+        raise ValueError(f"{name} has to be recorded again: {'; '.join(found)}")
+    said = _said(experiment)
+    found = [f"{key} in other words" for key in said if record[key] != _plain(said[key])]
+    if found:
+        write_json(_path(name, folder), {**record, **said})
+    if experiment.timing:
+        return found
+    path = canary_path(script_of(name).stem, folder)
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    now = canary_of(experiment, _winners(record), scales_of(kept))
+    differences = moved(kept, now) if kept else ["a new canary"]
+    if differences or kept["versions"] != now["versions"]:
+        write_json(path, now)
+    return found + differences
+
+
+def replay(name: str, folder: Path) -> tuple[bool, str]:
+    """The first steps of one run and of one trial, at full size, on the real data.
+
+    Returns:
+        Whether their losses are those of the record, and a sentence.
+    """
+    record, experiment = _read(name, folder), load_experiment(name)
+    then = record["replay"]
+    if not then or not experiment.replay:
+        return True, "has no losses to replay"
+    torch.set_num_threads(1)
+    try:
+        pairs = [(first_losses(experiment, _winners(record)), then["losses"])]
+        if trial := then.get("trial"):
+            pairs.append((first_losses_of_trial(experiment, trial), trial["losses"]))
+    except DataError as error:
+        return False, f"NOT REPLAYED: it lacks its data: {error}"
+    for what, (now, before) in zip(("run", "trial"), pairs, strict=False):
+        if step := first_difference(now, before):
+            return False, f"STALE: the losses of a {what} differ from step {step} on"
+    return True, f"holds: {sum(len(now) for now, _ in pairs)} replayed losses are the same"
 
 
 def first_difference(now: Sequence[float], then: Sequence[float]) -> int | None:
@@ -66,57 +120,46 @@ def first_difference(now: Sequence[float], then: Sequence[float]) -> int | None:
     return None if len(now) == len(then) else min(len(now), len(then)) + 1
 
 
-def verify_unfinished(name: str) -> tuple[bool, str]:
-    """Are the finished results of a long experiment without a record those of the present code?
-
-    Results of other code are kept, in a folder that is named after the present code, where each is
-    still asked for, with as many steps, and the shortest has the same first losses. As in a record,
-    nobody sees a change of what comes after these steps.
-
-    Returns:
-        As `verify`.
-    """
-    experiment, stem = load_experiment(name), script_of(name).stem
-    if not isinstance(experiment, LongExperiment):
-        return False, "NOT VERIFIED: it has no record"
-    here = runner.UNFINISHED / f"{stem}-{digest(fingerprint(script_of(name)))}"
-    folders = sorted({path.parent for path in runner.UNFINISHED.glob(f"{stem}-*/*.json")})
-    if not folders:
-        return False, "NOT VERIFIED: it has neither a record nor finished results"
-    if len(folders) > 1:
-        found = ", ".join(folder.name for folder in folders)
-        return False, f"NOT VERIFIED: there are results of several codes, keep one of them: {found}"
-    (there,) = folders
-    results = {p.stem: json.loads(p.read_text("utf-8")) for p in sorted(there.glob("*.json"))}
-    if there == here:
-        return True, f"no record yet; {len(results)} finished results are of the present code"
-    try:
-        difference = _difference(experiment, results)
-    except DataError as error:
-        return False, f"NOT VERIFIED: the replay lacks its data: {error}"
-    if difference:
-        return False, f"STALE: the finished results in {there.name}: {difference}; they stay there"
-    here.mkdir(exist_ok=True)
-    for file in there.iterdir():
-        file.replace(here / file.name)
-    there.rmdir()
-    return True, f"no record yet; replayed losses are equal, {there.name} is now {here.name}"
+def _declared_otherwise(experiment: Experiment, record: dict) -> Iterator[str]:
+    """What the script declares that the record was not made with."""
+    yield from _asked_otherwise(experiment, record)
+    if record["settings"] != _plain(experiment.settings):
+        keys = record["settings"].keys() | experiment.settings.keys()
+        now, other = _plain(experiment.settings), record["settings"]
+        names = sorted(key for key in keys if now.get(key) != other.get(key))
+        yield f"other settings: {', '.join(names)} (--stamp, if its canary says they are the same)"
 
 
-def _difference(experiment: Experiment, results: dict[str, dict]) -> str | None:
-    """What the present code does differently from these results, by their file names, if any."""
-    runs = {str(i): run for i, run in enumerate(experiment.runs)}
-    plan = experiment.plan or {"arms": [], "seed": None}
-    for file, result in results.items():
-        condition, seed, length = result["condition"], result["seed"], result.get("length")
-        trial = length is not None and condition in plan["arms"] and seed == plan["seed"]
-        if not trial and runs.get(file) != (condition, seed):
-            return f"nobody asks for {file} any more, or by another number"
-        if experiment.steps:
-            asked = round(experiment.steps(condition) * (length or 1.0))
-            if asked != result["steps"]:
-                return f"{file} took {result['steps']} steps, where now it takes {asked}"
-    file, shortest = min(results.items(), key=lambda item: item[1]["steps"])
-    torch.set_num_threads(1)
-    step = first_difference(first_losses_of(experiment, shortest), shortest["losses"])
-    return step and f"the replayed losses of {file} differ from step {step} on"
+def _asked_otherwise(experiment: Experiment, record: dict) -> Iterator[str]:
+    choice = record.get("choice")
+    if _plain(experiment.plan) != (choice and {k: v for k, v in choice.items() if k != "winners"}):
+        yield "the search is another one now"
+    runs = [[run["condition"], run["seed"]] for run in record["runs"]]
+    if runs != _plain(experiment.runs):
+        yield "the conditions or the seeds are others now"
+
+
+def _said(experiment: Experiment) -> dict[str, Any]:
+    return {
+        "what": experiment.what,
+        "chosen_on": experiment.chosen_on,
+        "settings": experiment.settings,
+        "metrics": {**experiment.metrics, **TIMES},
+    }
+
+
+def _plain(value: Any) -> Any:
+    """As JSON gives it back."""
+    return json.loads(json.dumps(value))
+
+
+def _path(name: str, folder: Path) -> Path:
+    return folder / f"{script_of(name).stem}.json"
+
+
+def _read(name: str, folder: Path) -> dict:
+    return json.loads(_path(name, folder).read_text(encoding="utf-8"))
+
+
+def _winners(record: dict) -> list[dict]:
+    return record["choice"]["winners"] if record.get("choice") else []

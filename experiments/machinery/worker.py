@@ -1,23 +1,25 @@
-"""One run, or one trial before the runs, in a process of its own, with one thread."""
+"""One run of an experiment, or one trial before the runs: in a worker process, or in this one."""
 
 from __future__ import annotations
 
 import contextlib
 import math
+import multiprocessing
 import os
 import platform
+import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from experiments.machinery.experiment import Experiment, load_experiment, script_of
+from experiments.machinery.experiment import Experiment, load_experiment
 from experiments.machinery.files import half_precision, write_bytes, write_json
-from experiments.machinery.fingerprint import digest, fingerprint
-from vitbook.data import DataError
 
 REPLAY_STEPS = 20
 
@@ -26,64 +28,107 @@ class Enough(Exception):  # noqa: N818
     """The replayed steps are done."""
 
 
-def work(name: str, job: dict, *, expected: str, scale: float, folder: Path, parent: int) -> None:
-    """Do a run or a trial of an experiment (`runner.Job`) and leave its result in `folder`.
+@dataclass(frozen=True)
+class Job:
+    """A run of the record, or a trial before the runs.
 
-    Prints one line with the number of steps done, twice a second, for the progress bar.
+    `settings` are the chosen ones, or those on trial. `length` is the share of a run's steps that
+    a trial takes; None for a run. `steps` are those that the progress bar expects.
     """
-    _stop_with(parent)
+
+    file: str
+    condition: dict
+    seed: int
+    settings: dict
+    length: float | None = None
+    steps: int = 1
+
+
+_experiment: Experiment  # of this worker, with the steps that all workers have made
+_made: Any
+
+
+def prepare(name: str, made: Any) -> None:
+    """Import an experiment into a worker, once for all of its runs.
+
+    Args:
+        name: the experiment.
+        made: counts the steps that all workers have made (`multiprocessing.Value`).
+    """
+    global _experiment, _made
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the runner hears it, and ends its workers
+    threading.Thread(target=_end_with_the_runner, daemon=True).start()
     torch.set_num_threads(1)
-    experiment = load_experiment(name)
-    if digest(fingerprint(script_of(name))) != expected:
-        raise SystemExit("the script or vitbook changed while the experiment was running")
-    condition, seed, settings = job["condition"], job["seed"], job["settings"]
-    losses, shown = [], time.monotonic()
-    steps = 0
+    _experiment, _made = load_experiment(name), made
+
+
+def ready() -> None:
+    """A task that starts a worker."""
+
+
+def work(job: Job, folder: Path) -> None:
+    """Do a job and leave its result in the folder: the weights first, then the JSON, at once."""
+    losses: list[float] = []
+    steps = unseen = 0
+    shown = time.monotonic()
 
     def log(loss: float) -> None:
-        nonlocal shown, steps
-        steps += 1
+        nonlocal steps, unseen, shown
+        steps, unseen = steps + 1, unseen + 1
         if len(losses) < REPLAY_STEPS:
             losses.append(float(loss))
         if time.monotonic() - shown > 0.5:
-            shown = time.monotonic()
-            print(steps, flush=True)
+            _count(unseen)
+            unseen, shown = 0, time.monotonic()
 
     start, start_cpu = time.perf_counter(), time.process_time()
-    try:
-        if job["length"] is None:
-            outcome = experiment.run(condition, seed, log, scale, **settings)
-            check_outcome(experiment, outcome)
-            metrics = outcome.metrics
-        else:
-            metrics = tried(experiment, job, log, scale)
-    except DataError as error:
-        raise SystemExit(str(error)) from None
+    if job.length is None:
+        outcome = _experiment.run(job.condition, job.seed, log, 1.0, **job.settings)
+        check_outcome(_experiment, outcome)
+        metrics = outcome.metrics
+    else:
+        given = (job.condition, job.seed, job.length, job.settings)
+        metrics = tried(_experiment, *given, log, 1.0)
     times = {
         "seconds": round(time.perf_counter() - start, 2),
         "cpu_seconds": round(time.process_time() - start_cpu, 2),
     }
-    if job["length"] is None and (condition, seed) in experiment.keep.values():
-        write_bytes(folder / f"{job['file']}.safetensors", half_precision(outcome.weights))
+    if job.length is None and (job.condition, job.seed) in _experiment.keep.values():
+        write_bytes(folder / f"{job.file}.safetensors", half_precision(outcome.weights))
     result = {
-        "condition": condition,
-        "seed": seed,
-        "settings": settings,
-        "length": job["length"],
+        "condition": job.condition,
+        "seed": job.seed,
+        "settings": job.settings,
+        "length": job.length,
         "steps": steps,
         "metrics": {**metrics, **times},
         "losses": losses,
         "machine": machine(),
         "versions": versions(),
     }
-    write_json(folder / f"{job['file']}.json", result)
+    write_json(folder / f"{job.file}.json", result)
+    _count(job.steps - (steps - unseen))  # the bar counts what was expected
 
 
-def tried(experiment: Experiment, job: dict, log, scale: float) -> dict[str, float | None]:
+def _count(steps: int) -> None:
+    with _made.get_lock():
+        _made.value += steps
+
+
+def tried(
+    experiment: Experiment,
+    condition: dict,
+    seed: int,
+    length: float,
+    settings: dict,
+    log: Callable[[float], None],
+    scale: float,
+) -> dict[str, float | None]:
     """What a trial measures; None for the number that decides where training diverged."""
-    choice, given = experiment.choose, (job["condition"], job["seed"], log, scale)
+    choice = experiment.choose
+    assert choice is not None
     try:
-        metrics = choice.trial(*given, length=job["length"], **job["settings"])
+        metrics = choice.trial(condition, seed, log, scale, length=length, **settings)
     except ArithmeticError:
         return {choice.by: None}
     return metrics if math.isfinite(metrics[choice.by]) else {choice.by: None}
@@ -91,6 +136,7 @@ def tried(experiment: Experiment, job: dict, log, scale: float) -> dict[str, flo
 
 def first_losses(experiment: Experiment, winners: Sequence[dict] = ()) -> list[float]:
     """The losses of the first steps of the run that the experiment names for replay."""
+    assert experiment.replay is not None
     condition, seed = experiment.replay
     settings = experiment.chosen_for(condition, winners)
     return _first(lambda log: experiment.run(condition, seed, log, 1.0, **settings))
@@ -98,20 +144,14 @@ def first_losses(experiment: Experiment, winners: Sequence[dict] = ()) -> list[f
 
 def first_losses_of_trial(experiment: Experiment, trial: dict) -> list[float]:
     """The losses of the first steps of a trial that the record keeps for replay."""
-    job = {**trial, "settings": {experiment.choose.setting: trial["value"]}}
-    return _first(lambda log: tried(experiment, job, log, 1.0))
-
-
-def first_losses_of(experiment: Experiment, result: dict) -> list[float]:
-    """The losses of the first steps of a finished run or trial, given by its own result."""
-    if result.get("length") is not None:
-        return _first(lambda log: tried(experiment, result, log, 1.0))
-    given, settings = (result["condition"], result["seed"]), result["settings"]
-    return _first(lambda log: experiment.run(*given, log, 1.0, **settings))
+    assert experiment.choose is not None
+    settings = {experiment.choose.setting: trial["value"]}
+    given = (trial["condition"], trial["seed"], trial["length"], settings)
+    return _first(lambda log: tried(experiment, *given, log, 1.0))
 
 
 def _first(run: Callable) -> list[float]:
-    losses = []
+    losses: list[float] = []
 
     def log(loss: float) -> None:
         losses.append(float(loss))
@@ -154,12 +194,9 @@ def _processor() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def _stop_with(parent: int) -> None:
+def _end_with_the_runner() -> None:
     """Do not go on alone when the runner was killed."""
-
-    def watch():
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+    runner = multiprocessing.parent_process()
+    assert runner is not None
+    runner.join()
+    os._exit(1)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+import torch.fx
 from torch import Tensor, nn
 
 
@@ -85,6 +86,18 @@ def floats(name: str, value: Any, axes: str) -> Tensor:
         raise ValueError(f"{name} must have the axes {axes}, got the shape {tuple(value.shape)}")
     if not value.is_floating_point():
         raise TypeError(f"{name} must hold floating-point numbers, got {value.dtype}")
+    return value
+
+
+@torch.fx.wrap  # a traced model keeps the check as one call
+def images(value: Any, channels: int, image_size: tuple[int, int]) -> Tensor:
+    """Images (B, C, H, W) of the one size that a model was built for."""
+    expected = (channels, *image_size)
+    if floats("images", value, "(B, C, H, W)").shape[1:] != expected:
+        raise ValueError(
+            f"images must have the shape (B, C, H, W) = (B, {', '.join(map(str, expected))}), "
+            f"got {tuple(value.shape)}"
+        )
     return value
 
 

@@ -20,7 +20,16 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from vitcheck.values import Layer, Other, decode, difference, encode, fresh, in_words
+from vitcheck.values import (
+    Layer,
+    decode,
+    difference,
+    encode,
+    fresh,
+    in_words,
+    is_unanswered,
+    objection,
+)
 
 __all__ = [
     "CHANGED",
@@ -294,21 +303,15 @@ def compare(got: Any, case: Case) -> Verdict:
     if is_unanswered(got):
         return Verdict(False, UNANSWERED)
     looks = case.make is not None and case.name == START_VALUES
-    what = "the list of learned parameters" if looks else "the result"
-    wrong = difference(got, case.want, case.rtol, case.atol, what)
-    if wrong is None:
-        return Verdict(True)
-    for mistake in case.mistakes:
-        if difference(got, mistake.gives, case.rtol, case.atol) is None:
-            return Verdict(False, mistake.question)
-    return Verdict(False, wrong or case.otherwise)
-
-
-def is_unanswered(got: Any) -> bool:
-    """Is this what a stub returns?"""
-    if isinstance(got, tuple | list) and any(item is ... for item in got):
-        return True
-    return got is None or got is ... or (isinstance(got, Other) and got.words == "...")
+    words = objection(
+        got,
+        case.want,
+        ((mistake.question, mistake.gives) for mistake in case.mistakes),
+        case.otherwise,
+        (case.rtol, case.atol),
+        "the list of learned parameters" if looks else "the result",
+    )
+    return Verdict(True) if words is None else Verdict(False, words)
 
 
 def _look_up(namespace: Mapping[str, Any], name: str) -> Any:

@@ -1,6 +1,7 @@
 """Checks of chapter 1: weights, masks, and what a leak is."""
 
 import math
+from functools import partial
 
 import torch
 
@@ -59,7 +60,29 @@ def first_failing(*properties):
     return next(question for holds, question in properties if not holds)
 
 
-@staged("cross-attention", ok="the tokens ask, the context answers, and each row sums to one.")
+def _cross(x, context, w_q, w_k, w_v, scale=lambda x, context, q: q.shape[1] ** 0.5):
+    q = x @ w_q
+    weights = (q @ (context @ w_k).T / scale(x, context, q)).softmax(-1)
+    return weights @ (context @ w_v), weights
+
+
+@staged(
+    "cross-attention",
+    ok="the tokens ask, the context answers, and each row sums to one.",
+    right=_cross,
+    mistakes={
+        "the scores are not scaled; what keeps the softmax soft?": partial(
+            _cross, scale=lambda x, context, q: 1
+        ),
+        "you scale by the width of the tokens; which vectors are long?": partial(
+            _cross, scale=lambda x, context, q: x.shape[1] ** 0.5
+        ),
+        "you scale by the number of keys; which vectors make a score large?": partial(
+            _cross, scale=lambda x, context, q: len(context) ** 0.5
+        ),
+        "you scale by d; is it d itself?": partial(_cross, scale=lambda x, context, q: q.shape[1]),
+    },
+)
 def check_cross_attention(trial: Trial, cross_attention):
     """cross_attention(x, context, w_q, w_k, w_v) -> output (N_q, d_v), weights (N_q, N_k)."""
     # no two of the numbers that somebody could scale by are equal: D, d, d * d, N_q, N_k
@@ -78,19 +101,10 @@ def check_cross_attention(trial: Trial, cross_attention):
     scores = (x @ w_q) @ (context @ w_k).T
     raw, logs = scores - scores[:, :1], weights.log() - weights.log()[:, :1]
     slope = (raw * logs).sum() / raw.square().sum()
-    trial.match(
-        weights,
-        (scores / d**0.5).softmax(-1),
-        {
-            "the scores are not scaled; what keeps the softmax soft?": scores.softmax(-1),
-            "you scale by the width of the tokens; which vectors are long?": (
-                scores / width**0.5
-            ).softmax(-1),
-            "you scale by the number of keys; which vectors make a score large?": (
-                scores / n_k**0.5
-            ).softmax(-1),
-            "you scale by d; is it d itself?": (scores / d).softmax(-1),
-        },
+    trial.compare(
+        (output, weights),
+        *(x, context, w_q, w_k, w_v),
+        part=1,
         otherwise=first_failing(
             (
                 not torch.isclose(weights.sum(0), torch.ones(n_k), atol=1e-4).all(),
@@ -118,36 +132,48 @@ def check_cross_attention(trial: Trial, cross_attention):
         name="the weights",
     )
     trial.stage("output")
-    average = weights @ (context @ w_v)
     trial.close(
         output,
-        average,
+        weights @ (context @ w_v),
         "is the output the average of the values context w_v?",
         tolerance=1e-4,
         name="the output",
     )
 
 
-@staged("window mask", ok="each token sees itself and the few before it, nothing else.")
+def _window(n, width):
+    distance = torch.arange(n)[:, None] - torch.arange(n)
+    return (distance >= 0) & (distance < width)
+
+
+def _blocks(n, width):
+    place = torch.arange(n)
+    return (place[:, None] // width == place // width) & (place <= place[:, None])
+
+
+@staged(
+    "window mask",
+    ok="each token sees itself and the few before it, nothing else.",
+    right=_window,
+    mistakes={
+        "True should mean 'may attend'; is yours the other way round?": lambda n, width: (
+            ~_window(n, width)
+        ),
+        "your tokens see in blocks; is each row the one above, moved by one?": _blocks,
+    },
+)
 def check_window_mask(trial: Trial, window_mask):
     """window_mask(n, width) -> (n, n) bool, True = may attend."""
     n, width = trial.integer(7, 10), trial.integer(3, 4)
-    distance = torch.arange(n)[:, None] - torch.arange(n)
-    block = torch.arange(n) // width
     trial.stage("shape and type")
     mask = trial.tensor(window_mask(n, width), (n, n), dtype=torch.bool)
     trial.stage("who sees whom")
     last = int(mask[-1].sum())
     backwards = bool(mask.triu(1).any()) and not mask.tril(-1).any()
-    trial.match(
+    trial.compare(
         mask,
-        (distance >= 0) & (distance < width),
-        {
-            "True should mean 'may attend'; is yours the other way round?": (distance < 0)
-            | (distance >= width),
-            "your tokens see in blocks; is each row the one above, moved by one?": (distance >= 0)
-            & (block[:, None] == block),
-        },
+        n,
+        width,
         otherwise=first_failing(
             (
                 mask.diagonal().any() or not mask.triu(1).any(),
@@ -185,27 +211,33 @@ def check_window_mask(trial: Trial, window_mask):
     )
 
 
-@staged("masked weights", ok="forbidden keys weigh nothing and nobody feels their scores.")
+def _masked(scores, mask):
+    return scores.masked_fill(~mask, -math.inf).softmax(-1)
+
+
+@staged(
+    "masked weights",
+    ok="forbidden keys weigh nothing and nobody feels their scores.",
+    right=_masked,
+    mistakes={
+        "the allowed keys weigh nothing; does True mean 'may attend' in your version?": (
+            lambda scores, mask: _masked(scores, ~mask)
+        ),
+    },
+)
 def check_masked_weights(trial: Trial, masked_weights):
     """masked_weights(scores (..., N_q, N_k), mask) -> weights; True = may attend."""
     scores = trial.randn(2, 4, 6)
     mask = torch.rand(2, 4, 6, generator=trial.generator) > 0.4
     mask[..., 1], mask[..., 0] = True, False  # each row keeps one key at least, and loses one
 
-    def masked(scores, mask):
-        return scores.masked_fill(~mask, -math.inf).softmax(-1)
-
     trial.stage("weights")
     weights = trial.tensor(masked_weights(scores, mask), (2, 4, 6), name="the weights")
     sums = weights.sum(-1)
-    trial.match(
+    trial.compare(
         weights,
-        masked(scores, mask),
-        {
-            "the allowed keys weigh nothing; does True mean 'may attend' in your version?": masked(
-                scores, ~mask
-            )
-        },
+        scores,
+        mask,
         otherwise=first_failing(
             (
                 (weights[~mask] == 0).all(),
@@ -243,7 +275,7 @@ def check_masked_weights(trial: Trial, masked_weights):
     padding = torch.arange(6) < 4  # one row for all queries
     trial.close(
         masked_weights(scores, padding),
-        masked(scores, padding),
+        _masked(scores, padding),
         "a mask of shape (N_k,) should serve every query",
         tolerance=1e-4,
     )

@@ -9,26 +9,30 @@ import torch
 from vitcheck.trial import Trial, staged
 
 
-@staged("my_softmax", ok="positive, sums to one in every row, and no score is too large for it")
+@staged(
+    "my_softmax",
+    ok="positive, sums to one in every row, and no score is too large for it",
+    right=lambda scores: scores.softmax(-1),
+    mistakes={
+        "the whole table sums to one. Which axis should each sum run over?": [
+            lambda scores: scores.exp() / scores.exp().sum(),
+            lambda scores: scores.flatten(1).softmax(1).view_as(scores),
+        ],
+        "the columns sum to one. Which axis holds the keys?": [
+            lambda scores: scores.softmax(-2),
+            lambda scores: scores.softmax(0),
+        ],
+    },
+)
 def check_stable_softmax(trial: Trial, softmax):
     """Exercise "A softmax that survives": softmax(scores (..., N)) -> weights (..., N)."""
     B, M, N = 2, trial.integer(3, 5), trial.integer(6, 9)
     trial.stage("small scores")
     scores = trial.randn(B, M, N)
     weights = trial.tensor(softmax(scores), (B, M, N), name="the table of weights")
-    trial.match(
+    trial.compare(
         weights,
-        scores.softmax(-1),
-        {
-            "the whole table sums to one. Which axis should each sum run over?": [
-                scores.flatten().softmax(0).view(B, M, N),
-                scores.flatten(1).softmax(1).view(B, M, N),
-            ],
-            "the columns sum to one. Which axis holds the keys?": [
-                scores.softmax(-2),
-                scores.softmax(0),
-            ],
-        },
+        scores,
         otherwise=_what_is_no_softmax(weights),
         tolerance=1e-4,
     )
@@ -118,50 +122,50 @@ def check_temperature(trial: Trial, temperature):
         )
 
 
-@staged("my_scale", ok="scores of variance 1, at every width and every variance of q and k")
+@staged(
+    "my_scale",
+    ok="scores of variance 1, at every width and every variance of q and k",
+    right=lambda d, var_q, var_k: (d * var_q * var_k) ** -0.5,
+    mistakes={
+        "the scores became larger, of variance d squared. Multiply or divide?": (
+            lambda d, var_q, var_k: (d * var_q * var_k) ** 0.5
+        ),
+        "the scores now have variance 1/d. Is it the variance that you must divide by?": (
+            lambda d, var_q, var_k: 1 / (d * var_q * var_k)
+        ),
+        "with variances 4 and 9 you get 36. Do they enter?": lambda d, var_q, var_k: d**-0.5,
+        "variances or standard deviations? One of them you divide by is squared.": (
+            lambda d, var_q, var_k: d**-0.5 / (var_q * var_k)
+        ),
+    },
+)
 def check_scale(trial: Trial, scale):
     """Exercise "The right factor": scale(d, var_q, var_k) -> the factor for q @ k."""
 
-    def variance(d, var_q, var_k):
-        """Of the scores, times the factor that the answer gives."""
+    def look(d, var_q, var_k, otherwise):
+        """Compare the variance of the scores, times the factor that the answer gives."""
+
+        def variance(factor):
+            return float(factor) ** 2 * d * var_q * var_k
+
         factor = trial.number(scale(d, var_q, var_k), name="the factor")
         trial.ask(factor > 0, f"the factor is {factor:.3g}; a positive one will do")
-        return factor**2 * d * var_q * var_k
+        says = otherwise.format(d=d, got=variance(factor))
+        trial.compare(factor, d, var_q, var_k, part=variance, otherwise=says, tolerance=1e-3)
 
     trial.stage("unit variances")
     d = 16 * trial.integer(3, 6)
-    got = variance(d, 1.0, 1.0)
-    trial.match(
-        got,
-        1.0,
-        {
-            "the scores became larger, of variance d squared. Multiply or divide?": float(d**2),
-            "the scores now have variance 1/d. Is it the variance that you must divide by?": 1 / d,
-        },
-        otherwise=f"at d = {d} the scores have variance {got:.3g}, wanted 1",
-        tolerance=1e-3,
-    )
-
+    look(d, 1.0, 1.0, "at d = {d} the scores have variance {got:.3g}, wanted 1")
     trial.stage("another width")
     d = trial.integer(200, 300)
-    got = variance(d, 1.0, 1.0)
-    trial.close(got, 1.0, f"at d = {d} the variance is {got:.3g}. Does d enter?", tolerance=1e-3)
-
+    look(d, 1.0, 1.0, "at d = {d} the variance is {got:.3g}. Does d enter?")
     trial.stage("other variances")
-    var_q, var_k = 4.0, 9.0
-    got = variance(d, var_q, var_k)
-    trial.match(
-        got,
-        1.0,
-        {
-            f"with variances {var_q:.0f} and {var_k:.0f} you get {got:.3g}. Do they enter?": var_q
-            * var_k,
-            "variances or standard deviations? One of them you divide by is squared.": 1
-            / (var_q * var_k),
-        },
-        otherwise=f"the variance is {got:.3g}, wanted 1. How does the variance of one product "
-        "q_c k_c follow from the two variances: as their sum, or otherwise?",
-        tolerance=1e-3,
+    look(
+        d,
+        4.0,
+        9.0,
+        "the variance is {got:.3g}, wanted 1. How does the variance of one product q_c k_c follow "
+        "from the two variances: as their sum, or otherwise?",
     )
 
 
@@ -191,7 +195,28 @@ def check_symmetric_map(trial: Trial, tokens):
         )
 
 
-@staged("my_removal", ok="the effect of hiding a token, from weights and values alone")
+@staged(
+    "my_removal",
+    ok="the effect of hiding a token, from weights and values alone",
+    right=lambda weights, values: (
+        weights / (1 - weights) * (values - weights @ values).norm(dim=-1)
+    ),
+    mistakes={
+        "this is the size of what each token adds. But a hidden token's weight goes to the others: "
+        "what do they sum to without it?": lambda weights, values: weights * values.norm(dim=-1),
+        "too small by a factor that is larger for large weights. By what are the others divided?": (
+            lambda weights, values: weights * (values - weights @ values).norm(dim=-1)
+        ),
+        "where does the old output enter? A token that says what the others say moves nothing.": (
+            lambda weights, values: weights / (1 - weights) * values.norm(dim=-1)
+        ),
+        "did you average the others with equal weights? They keep their ratios.": (
+            lambda weights, values: (
+                weights @ values - (values.sum(0) - values) / (len(values) - 1)
+            ).norm(dim=-1)
+        ),
+    },
+)
 def check_removal(trial: Trial, removal):
     """Exercise "What would move": removal(weights (N,), values (N, d_v)) -> lengths (N,)."""
     N, d_v = trial.integer(5, 8), 3
@@ -199,28 +224,10 @@ def check_removal(trial: Trial, removal):
     weights, values = trial.randn(N).softmax(-1), trial.randn(N, d_v)
     got = trial.tensor(removal(weights, values), (N,), name="the lengths")
     trial.stage("against hiding each token in turn")
-    output, want = weights @ values, torch.empty(N)
-    kept_apart = torch.empty(N)  # output without the token, the others not scaled up
-    for j in range(N):
-        rest = weights.clone()
-        rest[j] = 0
-        kept_apart[j] = (output - rest @ values).norm()
-        want[j] = (output - rest @ values / rest.sum()).norm()
-    mean_of_others = (values.sum(0) - values) / (N - 1)
-    trial.match(
+    trial.compare(
         got,
-        want,
-        {
-            "this is the size of what each token adds. But a hidden token's weight goes to the "
-            "others: what do they sum to without it?": kept_apart,
-            "too small by a factor that is larger for large weights. By what are the others "
-            "divided?": weights * (values - output).norm(dim=-1),
-            "where does the old output enter? A token that says what the others say moves "
-            "nothing.": weights / (1 - weights) * values.norm(dim=-1),
-            "did you average the others with equal weights? They keep their ratios.": (
-                output - mean_of_others
-            ).norm(dim=-1),
-        },
+        weights,
+        values,
         otherwise="a length is negative. Did you take the norm?"
         if bool((got < 0).any())
         else "not how far the output moves; try N = 2 on paper",

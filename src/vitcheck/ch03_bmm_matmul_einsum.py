@@ -1,12 +1,12 @@
 """Checks of chapter 3: bmm, matmul, einsum and the fused kernel."""
 
 import re
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vitbook.layers.attention import scaled_dot_product_attention
 from vitcheck.trial import Trial, staged
 
 PRODUCTS = (
@@ -62,7 +62,23 @@ def _why_refused(product: str) -> str:
     return "two leading axes differ and neither is 1; can they be broadcast?"
 
 
-@staged("scores with bmm", ok="the scores are right, from a single bmm.")
+def _scores(q, k):
+    return torch.bmm(q.flatten(0, 1), k.flatten(0, 1).mT).view(*q.shape[:3], -1)
+
+
+@staged(
+    "scores with bmm",
+    ok="the scores are right, from a single bmm.",
+    right=_scores,
+    mistakes={
+        "the exercise asks for the raw scores; did you divide by sqrt(d)?": lambda q, k: (
+            _scores(q, k) / q.shape[-1] ** 0.5
+        ),
+        "batch and head are in each other's place; how did you fold them?": lambda q, k: (
+            _scores(q, k).transpose(0, 1).reshape(*q.shape[:3], -1)
+        ),
+    },
+)
 def check_bmm_scores(trial: Trial, my_scores):
     """Raw scores (B, h, N_q, N_k) from one call of torch.bmm."""
     trial.stage("shape")
@@ -71,15 +87,10 @@ def check_bmm_scores(trial: Trial, my_scores):
     with _CountProducts() as products:
         got = trial.tensor(my_scores(q, k), (B, h, Nq, Nk))
     trial.stage("values")
-    want = q @ k.mT
-    swapped = want.transpose(0, 1).reshape(want.shape)
-    trial.match(
+    trial.compare(
         got,
-        want,
-        {
-            "the exercise asks for the raw scores; did you divide by sqrt(d)?": want / d**0.5,
-            "batch and head are in each other's place; how did you fold them?": swapped,
-        },
+        q,
+        k,
         otherwise="the shape is right but tokens or heads are mixed; did you reshape where a "
         "transpose was needed?",
     )
@@ -117,7 +128,27 @@ class _CountProducts:
         return self.mode.__exit__(*error)
 
 
-@staged("multi-query attention", ok="the output is right, and no head got a copy of its own.")
+def _multi_query(q, k, v, scale=lambda d: d**0.5, softmax=lambda scores: scores.softmax(-1)):
+    scores = torch.einsum("bhqd,bkd->bhqk", q, k) / scale(q.shape[-1])
+    return torch.einsum("bhqk,bkd->bhqd", softmax(scores), v)
+
+
+@staged(
+    "multi-query attention",
+    ok="the output is right, and no head got a copy of its own.",
+    right=_multi_query,
+    mistakes={
+        "did you scale by the square root of the head dimension?": partial(
+            _multi_query, scale=lambda d: 1
+        ),
+        "did you divide by d instead of its square root?": partial(_multi_query, scale=lambda d: d),
+        "where is the softmax?": partial(_multi_query, softmax=lambda scores: scores),
+        "along which axis must the weights sum to one?": partial(
+            _multi_query, softmax=lambda scores: scores.softmax(-2)
+        ),
+        "what is averaged: the keys or the values?": lambda q, k, v: _multi_query(q, k, k),
+    },
+)
 def check_einsum_attention(trial: Trial, attend):
     """Multi-query attention: q (B, h, N_q, d), shared k and v (B, N_k, d) -> (B, h, N_q, d).
 
@@ -129,20 +160,8 @@ def check_einsum_attention(trial: Trial, attend):
     with _FindCopies(h, keys=k, values=v) as copies:
         got = trial.tensor(attend(q, k, v), (B, h, Nq, d))
     trial.stage("values")
-    want, weights = scaled_dot_product_attention(q, k[:, None], v[:, None])
-    raw, shared = q @ k[:, None].mT, v[:, None]
-    trial.match(
-        got,
-        want,
-        {
-            "did you scale by the square root of the head dimension?": raw.softmax(-1) @ shared,
-            "did you divide by d instead of its square root?": (raw / d).softmax(-1) @ shared,
-            "where is the softmax?": raw / d**0.5 @ shared,
-            "along which axis must the weights sum to one?": (raw / d**0.5).softmax(-2) @ shared,
-            "what is averaged: the keys or the values?": weights @ k[:, None],
-        },
-        otherwise="the output differs from F.scaled_dot_product_attention's",
-    )
+    otherwise = "the output differs from F.scaled_dot_product_attention's"
+    trial.compare(got, q, k, v, otherwise=otherwise)
     trial.stage("one head")
     single = trial.randn(B, 1, Nq, d)
     want = F.scaled_dot_product_attention(single, k[:, None], v[:, None])

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from functools import partial
 
 import torch
 
@@ -9,91 +10,149 @@ from vitbook.layers.attention import MultiHeadSelfAttention, scaled_dot_product_
 from vitcheck.trial import Trial, staged
 
 
-@staged("split into heads", ok="each head holds its own columns of every token.")
+def _split(x, h):
+    return torch.stack(x.chunk(h, dim=-1), dim=1)
+
+
+@staged(
+    "split into heads",
+    ok="each head holds its own columns of every token.",
+    right=_split,
+    mistakes={
+        "that is (B, N, h, d); which axis must come before the tokens?": lambda x, h: x.reshape(
+            *x.shape[:2], h, -1
+        ),
+        "the shape is right, but write token 0 with its own number everywhere: how many tokens "
+        "does row 0 of head 0 hold?": lambda x, h: x.reshape(len(x), h, x.shape[1], -1),
+        "head 0 got the columns 0, 3, 6, ...; are a head's columns neighbours?": lambda x, h: (
+            x.reshape(*x.shape[:2], -1, h).permute(0, 3, 1, 2)
+        ),
+    },
+)
 def check_split_heads(trial: Trial, split_heads):
     """split_heads(x, num_heads): tokens (B, N, D) -> (B, h, N, d)."""
-
-    def own_columns(x, h):
-        return torch.stack(x.chunk(h, dim=-1), dim=1)  # (B, h, N, d)
-
     B, N, h, d = 2, 5, 3, 4
     x = trial.randn(B, N, h * d)
-    trial.stage("shape")
-    got = split_heads(x, h)
-    if getattr(got, "shape", None) == (B, N, h, d):
-        trial.fail("that is (B, N, h, d); which axis must come before the tokens?")
-    got = trial.tensor(got, (B, h, N, d))
-    trial.stage("which numbers")
-    trial.match(
-        got,
-        own_columns(x, h),
-        {
-            "the shape is right, but write token 0 with its own number everywhere: how many tokens "
-            "does row 0 of head 0 hold?": x.reshape(B, h, N, d),
-            f"head 0 got the columns 0, {h}, {2 * h}, ...; are a head's columns "
-            "neighbours?": x.reshape(B, N, d, h).permute(0, 3, 1, 2),
-        },
+    trial.stage("shape and numbers")
+    trial.compare(
+        split_heads,
+        x,
+        h,
         otherwise=f"head 0 should hold the columns 0 to {d - 1} of each token, head 1 the columns "
         f"{d} to {2 * d - 1}, and so on",
     )
     B, N, h, d = 3, 4, 2, 5
     trial.stage(f"other sizes (B = {B}, N = {N}, h = {h}, d = {d})")
     x = trial.randn(B, h * d, N).transpose(1, 2)  # and not contiguous
-    trial.match(
-        split_heads(x, h),
-        own_columns(x, h),
-        {},
-        otherwise="right for the first sizes; did you type one of them?",
-    )
+    question = "right for the first sizes; did you type one of them?"
+    trial.close(split_heads(x, h), _split(x, h), question)
 
 
-@staged("counting weights", ok="the number of heads changes who owns the weights, not how many.")
+D, h = 768, 12
+d = D // h
+_ALL, _ONE, _TWICE, _CUT = _QUESTIONS = (
+    "W_Q of all 12 heads together",
+    "W_Q of one of the 12 heads",
+    "W_Q of all heads, if there are 24",
+    "W_Q of all 12 heads, embedding cut in 12",
+)
+_THREE = {"that is queries, keys and values; only W_Q is asked for": 3 * D * D}
+
+
+def _counts():
+    return {_ALL: D * D, _ONE: D * d, _TWICE: D * D, _CUT: h * d * d}
+
+
+@staged(
+    "counting weights",
+    ok="the number of heads changes who owns the weights, not how many.",
+    right=_counts,
+    in_part={
+        _ALL: {
+            "is W_Q of one head D x D? How wide are its queries?": h * D * D,
+            "that is one head; how many are there?": D * d,
+            **_THREE,
+        },
+        _ONE: {
+            "that is D x D; how wide are its queries?": D * D,
+            "that is d x d; does this head read all D numbers of a token?": d * d,
+            "that is the width of a head; how many weights lead into it?": d,
+            **_THREE,
+        },
+        _TWICE: {"twice the heads; is each of them as wide as before?": 2 * D * D, **_THREE},
+        _CUT: {
+            "that is d x d, one head; how many heads are there?": d * d,
+            "that is W_Q without the cut; how many numbers does each head see?": D * D,
+            **_THREE,
+        },
+    },
+)
 def check_counts(trial: Trial, my_counts):
     """The answers {"...": count} for D = 768, with 12 and with 24 heads."""
-    D, h = 768, 12
-    d = D // h
-    three = {"that is queries, keys and values; only W_Q is asked for": 3 * D * D}
-    counts = {
-        "W_Q of all 12 heads together": (
-            D * D,
-            {
-                "is W_Q of one head D x D? How wide are its queries?": h * D * D,
-                "that is one head; how many are there?": D * d,
-            },
-        ),
-        "W_Q of one of the 12 heads": (
-            D * d,
-            {
-                "that is D x D; how wide are its queries?": D * D,
-                "that is d x d; does this head read all D numbers of a token?": d * d,
-                "that is the width of a head; how many weights lead into it?": d,
-            },
-        ),
-        "W_Q of all heads, if there are 24": (
-            D * D,
-            {"twice the heads; is each of them as wide as before?": 2 * D * D},
-        ),
-        "W_Q of all 12 heads, embedding cut in 12": (
-            h * d * d,
-            {
-                "that is d x d, one head; how many heads are there?": d * d,
-                "that is W_Q without the cut; how many numbers does each head see?": D * D,
-            },
-        ),
-    }
-    answers = trial.answers(my_counts(), counts)
-    for question, (count, mistakes) in counts.items():
+    given = trial.answers(my_counts(), _QUESTIONS)
+    for question in _QUESTIONS:
         trial.stage(question)
-        trial.match(
-            answers[question],
-            count,
-            mistakes | three,
-            otherwise="how many rows and columns does this matrix have?",
-            tolerance=0,
-        )
+        otherwise = "how many rows and columns does this matrix have?"
+        trial.compare(given, part=question, otherwise=otherwise)
 
 
-@staged("without one head", ok="the head is silent, and the layer is as it was.")
+def _zeroed(layer, x, head, *, columns=False, rows=False, part=None, what=("weight", "bias")):
+    """The output of a copy that has zeros in the columns (or rows) of ``proj`` that belong to a
+    head, or (``part`` 0, 1, 2) in the rows of its queries, keys or values."""
+    layer, d = copy.deepcopy(layer), layer.head_dim
+    own = slice(head * d, (head + 1) * d)
+    with torch.no_grad():
+        if columns:
+            layer.proj.weight[:, own] = 0.0
+        if rows:
+            layer.proj.weight[own] = 0.0
+        for name in what if part is not None else ():
+            getattr(layer.qkv, name).view(3, layer.num_heads, d, -1)[part, head] = 0.0
+        return layer(x)
+
+
+_without = partial(_zeroed, columns=True)
+
+
+def _joined_before_the_tokens(layer, x, head):
+    brought = scaled_dot_product_attention(*layer.project(x))[0].clone()  # (B, h, N, d)
+    brought[:, head] = 0.0
+    return layer.proj(brought.reshape(x.shape))
+
+
+@staged(
+    "without one head",
+    ok="the head is silent, and the layer is as it was.",
+    right=_without,
+    mistakes={
+        "that is the layer with all heads; what is missing?": lambda layer, x, head: layer(x),
+        "that is the head's own contribution; what is left without it?": lambda layer, x, head: (
+            layer(x) - _without(layer, x, head)
+        ),
+        "the bias of proj belongs to no head; did it go as well?": lambda layer, x, head: (
+            _without(layer, x, head) - layer.proj.bias
+        ),
+        "did you count the heads from 1?": lambda layer, x, head: _without(
+            layer, x, (head - 1) % layer.num_heads
+        ),
+        "a head owns columns of proj.weight, (out, in); did you silence rows?": partial(
+            _zeroed, rows=True
+        ),
+        "the other heads speak louder than before; who asked them to?": lambda layer, x, head: (
+            (_without(layer, x, head) - layer.proj.bias) * layer.num_heads / (layer.num_heads - 1)
+            + layer.proj.bias
+        ),
+        "a head without queries or keys still brings an average of its values; what does it bring "
+        "if it is silent?": [
+            partial(_zeroed, part=part, what=what)
+            for part in (0, 1)
+            for what in (["weight"], ["weight", "bias"])
+        ],
+        "the bias of its values is still there": partial(_zeroed, part=2, what=["weight"]),
+        "the heads were joined while they stood in front of the tokens; they belong behind the "
+        "tokens": _joined_before_the_tokens,
+    },
+)
 def check_without_head(trial: Trial, without_head):
     """without_head(layer, x, head): the layer's output as if that head contributed nothing."""
     B, N, h, d = 2, 5, 3, 4
@@ -103,62 +162,32 @@ def check_without_head(trial: Trial, without_head):
             parameter.copy_(trial.randn(*parameter.shape) / 2)
     before = copy.deepcopy(layer.state_dict())
     x = trial.randn(B, N, h * d)
-
-    def silenced(head, axis="columns"):
-        deaf = copy.deepcopy(layer)
-        own = slice(head * d, (head + 1) * d)
-        with torch.no_grad():
-            deaf.proj.weight[(slice(None), own) if axis == "columns" else own] = 0.0
-        return deaf(x).detach()
-
-    def zeroed(head, part, what):
-        """The layer with zero weights (or biases too) for a head's queries, keys or values."""
-        other = copy.deepcopy(layer)
-        own = slice((part * h + head) * d, (part * h + head + 1) * d)
-        with torch.no_grad():
-            for name in what:
-                getattr(other.qkv, name)[own] = 0.0
-        return other(x).detach()
-
-    full, bias = layer(x).detach(), layer.proj.bias.detach()
-    brought = scaled_dot_product_attention(*layer.project(x))[0].detach()  # (B, h, N, d)
     for head in reversed(range(h)):  # head 0 last: counting from 1 shows best elsewhere
         trial.stage(f"head {head}")
-        want = silenced(head)
-        quiet = brought.clone()
-        quiet[:, head] = 0.0
-        trial.match(
-            without_head(layer, x, head),
-            want,
-            {
-                "that is the layer with all heads; what is missing?": full,
-                "that is the head's own contribution; what is left without it?": full - want,
-                "the bias of proj belongs to no head; did it go as well?": want - bias,
-                "did you count the heads from 1?": silenced((head - 1) % h),
-                "a head owns columns of proj.weight, (out, in); did you silence rows?": silenced(
-                    head, "rows"
-                ),
-                "the other heads speak louder than before; who asked them to?": (want - bias)
-                * (h / (h - 1))
-                + bias,
-                "a head without queries or keys still brings an average of its values; what does "
-                "it bring if it is silent?": [
-                    zeroed(head, part, what)
-                    for part in (0, 1)
-                    for what in (["weight"], ["weight", "bias"])
-                ],
-                "the bias of its values is still there": zeroed(head, 2, ["weight"]),
-                "the heads were joined while they stood in front of the tokens; they belong behind "
-                "the tokens": layer.proj(quiet.reshape(x.shape)).detach(),
-            },
-            otherwise="zero this head's columns of proj.weight in a copy: is it the same?",
-        )
-        trial.stage("the layer afterwards")
+        got = without_head(layer, x, head)
         same = all(torch.equal(value, before[key]) for key, value in layer.state_dict().items())
+        layer.load_state_dict(before)
+        otherwise = "zero this head's columns of proj.weight in a copy: is it the same?"
+        trial.compare(got, layer, x, head, otherwise=otherwise)
+        trial.stage("the layer afterwards")
         trial.ask(same, "the layer's weights have changed; can you do without writing into it?")
 
 
-@staged("repacked weights", ok="all queries, then all keys, then all values.")
+def _repack(weight, h):
+    return weight.unflatten(0, (h, 3, -1)).transpose(0, 1).flatten(0, 2)
+
+
+@staged(
+    "repacked weights",
+    ok="all queries, then all keys, then all values.",
+    right=_repack,
+    mistakes={
+        "that is what came in; which rows must move?": lambda weight, h: weight,
+        "that is the way back; which axis comes first in what you are given, q/k/v or head?": (
+            lambda weight, h: weight.unflatten(0, (3, h, -1)).transpose(0, 1).flatten(0, 2)
+        ),
+    },
+)
 def check_repack(trial: Trial, repack):
     """repack(weight, num_heads): rows (head, q/k/v, d) -> rows (q/k/v, head, d), (3 D, D)."""
     h, d = 4, 2
@@ -167,27 +196,15 @@ def check_repack(trial: Trial, repack):
     trial.stage("shape")
     got = trial.tensor(repack(weight, h), (3 * D, D))
     trial.stage("rows")
-    blocks = weight.chunk(3 * h)  # (d, D) each: q, k, v of head 0, q, k, v of head 1, ...
-    q, k, v = (torch.cat(blocks[part::3]) for part in range(3))
-    back = weight.view(3, h, d, D).transpose(0, 1).reshape(3 * D, D)
     if not torch.equal(got.sort(0).values, weight.sort(0).values):
         hint = "some row was lost, doubled or mixed with others; only their order may change"
     elif not torch.equal(got[:d], weight[:d]):
         hint = "the queries of head 0 stood first; where are they now?"
-    elif not torch.equal(got[:D], q):
+    elif not torch.equal(got[:D], _repack(weight, h)[:D]):
         hint = f"rows {d} to {2 * d - 1} should be the queries of head 1; where did they stand?"
     else:
         hint = "the queries are in order; are the keys and the values?"
-    trial.match(
-        got,
-        torch.cat([q, k, v]),
-        {
-            "that is what came in; which rows must move?": weight,
-            "that is the way back; which axis comes first in what you are given, q/k/v or "
-            "head?": back,
-        },
-        otherwise=hint,
-    )
+    trial.compare(got, weight, h, otherwise=hint)
 
 
 @staged("a head that shifts", ok="every token looks exactly `step` places away.")

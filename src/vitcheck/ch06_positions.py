@@ -1,5 +1,7 @@
 """Checks of chapter 6: where a token is."""
 
+from functools import partial
+
 import torch
 
 from vitbook.layers.attention import causal_mask, scaled_dot_product_attention
@@ -72,7 +74,30 @@ def _behaviour(layer, x) -> str:
     return kinds.pop() if kinds else "neither"
 
 
-@staged("shift matrix", ok="one matrix moves every position by k, and changes no length.")
+def _shift(k, dim):
+    angles = k * 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    c, s = angles.cos(), angles.sin()
+    return torch.block_diag(*torch.stack([c, -s, s, c], dim=-1).view(-1, 2, 2))
+
+
+def _sines_first(k, dim):
+    """The same matrix for a table whose columns are all sines, then all cosines."""
+    order = torch.arange(dim).view(-1, 2).T.flatten()
+    return _shift(k, dim)[order][:, order]
+
+
+@staged(
+    "shift matrix",
+    ok="one matrix moves every position by k, and changes no length.",
+    right=_shift,
+    mistakes={
+        "that is the way back, from t + k to t (or a matrix for columns, R @ row; tokens are "
+        "rows). Which of the two sines carries the minus?": lambda k, dim: _shift(-k, dim),
+        "right for a table with all sines first; where does sincos_1d put the cosine of a sine?": (
+            _sines_first
+        ),
+    },
+)
 def check_shift_matrix(trial: Trial, my_shift):
     """my_shift(k, dim) -> R (dim, dim) with sincos_1d(...)[t] @ R = sincos_1d(...)[t + k]."""
     k, dim = trial.integer(2, 5), 8
@@ -81,44 +106,23 @@ def check_shift_matrix(trial: Trial, my_shift):
     R = trial.tensor(my_shift(k, dim), (dim, dim)).double()
     table = sincos_1d(60, dim).double()
     here, there = table[:-k], table[k:]
-    # any R that moves the table will do, found by least squares too: compare what it moves
-    moved = here @ R
+    right = ((here @ R - there).abs() < 1e-4) | ((here @ R - there).abs() < 1e-4 * there.abs())
     trial.stage("every position")
-    trial.match(
-        moved,
-        there,
-        {
-            "that is the way back, from t + k to t (or a matrix for columns, R @ row; tokens are "
-            "rows). Which of the two sines carries the minus?": here @ _shift(-k, dim),
-            "right for a table with all sines first; where does sincos_1d put the cosine of a "
-            "sine?": here @ _sines_first(_shift(k, dim)),
-            "the first pair moves as it should, the others do not; by which angle does pair i "
-            "turn?": torch.cat([there[:, :2], moved[:, 2:]], dim=1),
-            "right at position 0, wrong further on; may R depend on t?": torch.cat(
-                [there[:1], moved[1:]]
-            ),
-        },
-        otherwise="table[t] @ R is not table[t + k]; what does one pair (sin, cos) turn into?",
-        tolerance=1e-4,
-    )
+    otherwise = "table[t] @ R is not table[t + k]; what does one pair (sin, cos) turn into?"
+    if right[:, :2].all():
+        otherwise = (
+            "the first pair moves as it should, the others do not; by which angle does pair i turn?"
+        )
+    elif right[0].all():
+        otherwise = "right at position 0, wrong further on; may R depend on t?"
+    # any R that moves the table will do, found by least squares too: compare what it moves
+    trial.compare(R, k, dim, part=lambda matrix: here @ matrix, otherwise=otherwise, tolerance=1e-4)
     trial.stage("lengths")
     trial.close(R @ R.T, eye, "does it keep every length?", tolerance=1e-4)
     trial.stage("other shifts")
     trial.close(my_shift(0, dim), eye, "what is a shift by nothing?", tolerance=1e-4)
     back = trial.tensor(my_shift(-k, dim), (dim, dim)).double()
     trial.close(back @ R, eye, "does a shift by -k undo it?", tolerance=1e-4)
-
-
-def _shift(k, dim):
-    angles = k * 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
-    c, s = angles.cos(), angles.sin()
-    return torch.block_diag(*torch.stack([c, -s, s, c], dim=-1).view(-1, 2, 2))
-
-
-def _sines_first(R):
-    """The same matrix for a table whose columns are all sines, then all cosines."""
-    order = torch.arange(len(R)).view(-1, 2).T.flatten()
-    return R[order][:, order]
 
 
 _CIRCLE = "neighbours on a ring"
@@ -178,50 +182,52 @@ def check_permutation_test(trial: Trial, my_test):
             trial.ask(said == kind, f"you say {said}. {question[0].upper()}{question[1:]}")
 
 
-@staged("rotary by position", ok="lengths stay, and only the distance is left in the products.")
+def _turn(x, positions, scale=2.0, *, halves=False):
+    """Pair i turns by its position times 10000^(-scale i / d)."""
+    d = x.shape[-1]
+    if halves:  # the pairs are i and i + d / 2: bring them side by side, turn, and back
+        beside = x.unflatten(-1, (2, -1)).transpose(-2, -1).flatten(-2)
+        return _turn(beside, positions).unflatten(-1, (-1, 2)).transpose(-2, -1).flatten(-2)
+    angles = positions[:, None] * 10000.0 ** (-scale * torch.arange(d // 2) / d)
+    z = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+    return torch.view_as_real(z * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
+
+
+@staged(
+    "rotary by position",
+    ok="lengths stay, and only the distance is left in the products.",
+    right=_turn,
+    mistakes={
+        "you paired column i with column i + d/2; some codebases do, here pairs are neighbours": (
+            partial(_turn, halves=True)
+        ),
+        "all pairs turn by the same angle; what tells a near position from a far one then?": (
+            partial(_turn, scale=0.0)
+        ),
+        "that is the other direction; check it on one pair and a small angle": lambda x, places: (
+            _turn(x, -places)
+        ),
+        "is the exponent 2 i / d, or i / d?": partial(_turn, scale=1.0),
+        "what is d: the width of x, or the number of pairs?": partial(_turn, scale=4.0),
+        "are the angles those of the given positions, or of 0, 1, 2, ...?": lambda x, places: _turn(
+            x, torch.arange(len(places))
+        ),
+    },
+)
 def check_turn(trial: Trial, my_turn):
     """my_turn(x, positions): x (B, N, d), real positions (N,) -> x with its pairs turned."""
     B, n, d = 2, 5, 8
     x, positions = trial.randn(B, n, d), trial.randn(n) * 20
-    i, own = torch.arange(0, d, 2), torch.arange(n)
-    whose = "are the angles those of the given positions, or of 0, 1, 2, ...?"
     trial.stage("shape")
     got = trial.tensor(my_turn(x, positions), (B, n, d))
     trial.stage("position 0")
-    trial.match(
-        my_turn(x, torch.zeros(n)),
-        x,
-        {whose: _turned(x, own[:, None] * 10000.0 ** (-i / d))},
-        otherwise="what does a turn by the angle zero change?",
-    )
+    otherwise = "what does a turn by the angle zero change?"
+    trial.compare(my_turn, x, torch.zeros(n), otherwise=otherwise)
     trial.stage("lengths")
     trial.close(got.norm(dim=-1), x.norm(dim=-1), "is it a rotation? Does x keep its length?")
     trial.stage("pairs and angles")
-
-    def turned(exponent, places=positions):
-        return _turned(x, places[:, None] * 10000.0**exponent)
-
-    halves = x.unflatten(-1, (2, -1)).transpose(-2, -1).flatten(-2)  # i beside i + d / 2
-    halves = _turned(halves, positions[:, None] * 10000.0 ** (-i / d))
-    trial.match(
-        got,
-        turned(-i / d),
-        {
-            "you paired column i with column i + d/2; some codebases do, here pairs are "
-            "neighbours": halves.unflatten(-1, (-1, 2)).transpose(-2, -1).flatten(-2),
-            "all pairs turn by the same angle; what tells a near position from a far one then?": (
-                turned(0.0 * i)
-            ),
-            "that is the other direction; check it on one pair and a small angle": turned(
-                -i / d, -positions
-            ),
-            "is the exponent 2 i / d, or i / d?": turned(-i / 2 / d),
-            "what is d: the width of x, or the number of pairs?": turned(-2 * i / d),
-            whose: turned(-i / d, own),
-        },
-        otherwise="by which angle does pair i at position t turn?",
-        tolerance=1e-3,
-    )
+    otherwise = "by which angle does pair i at position t turn?"
+    trial.compare(got, x, positions, otherwise=otherwise, tolerance=1e-3)
     trial.stage("only the distance counts")
     q, k = trial.randn(1, 1, d), trial.randn(1, 1, d)
     near = (my_turn(q, torch.tensor([7.0])) * my_turn(k, torch.tensor([4.5]))).sum()
@@ -229,31 +235,23 @@ def check_turn(trial: Trial, my_turn):
     trial.close(near, far, "move both by 50: does the product stay?", tolerance=1e-3)
 
 
-def _turned(x, angles):
-    z = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
-    turn = torch.polar(torch.ones_like(angles), angles)
-    return torch.view_as_real(z * turn).flatten(-2)
-
-
-@staged("back in order", ok="each patch got its own vector back.")
+@staged(
+    "back in order",
+    ok="each patch got its own vector back.",
+    right=lambda table, order: table[order.argsort()],
+    mistakes={
+        "the table comes back as it was": lambda table, order: table,
+        "that shuffles it once more. Row i belongs to patch order[i]: is it taken from there, or "
+        "put there?": lambda table, order: table[order],
+    },
+)
 def check_unshuffle(trial: Trial, my_unshuffle):
     """my_unshuffle(table, order): token i carried patch order[i] -> the table by patch."""
     n, dim = 7, 3
-    table = trial.randn(n, dim)
     order = torch.tensor([2, 5, 6, 1, 0, 4, 3])
-    want = torch.empty_like(table)
-    want[order] = table
     trial.stage("which row goes where")
-    trial.match(
-        my_unshuffle(table, order),
-        want,
-        {
-            "the table comes back as it was": table,
-            "that shuffles it once more. Row i belongs to patch order[i]: is it taken from there, "
-            "or put there?": table[order],
-        },
-        otherwise="row i belongs to patch order[i]; which row belongs to patch 0?",
-    )
+    otherwise = "row i belongs to patch order[i]; which row belongs to patch 0?"
+    trial.compare(my_unshuffle, trial.randn(n, dim), order, otherwise=otherwise)
     trial.stage("there and back")
     patches = trial.randn(n, dim)
     trial.close(my_unshuffle(patches[order], order), patches, "shuffle patches and undo it")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -9,69 +11,79 @@ from torch import nn
 from vitcheck.trial import Trial, staged
 
 
-@staged("my_schedule", ok="up, along, and down to almost nothing, at every step")
+def _schedule(step, total, warmup, cooldown, *, off=1, end=0):
+    if step < warmup:
+        return (step + off) / warmup
+    if step >= total - cooldown:
+        return (total - step - end) / cooldown
+    return 1.0
+
+
+@staged(
+    "my_schedule",
+    ok="up, along, and down to almost nothing, at every step",
+    right=_schedule,
+    mistakes={
+        "the first step moves nothing: a whole batch for no update": partial(_schedule, off=0),
+        "the first step has the full rate already. Where is the warm-up?": (
+            lambda step, total, warmup, cooldown: _schedule(step, total, 0, cooldown)
+        ),
+        "it never comes down: where is the cooldown?": lambda step, total, warmup, cooldown: (
+            _schedule(step, total, warmup, 0)
+        ),
+        "the last step moves nothing; let it be the last but one above zero": [
+            partial(_schedule, end=1),
+            lambda step, total, warmup, cooldown: (
+                _schedule(step, total, warmup, 0)
+                if step < total - cooldown
+                else (total - 1 - step) / (cooldown - 1)
+            ),
+        ],
+    },
+)
 def check_schedule(trial: Trial, schedule):
     """Exercise "Up, along, down": schedule(step, total, warmup, cooldown) -> share of the peak."""
     warmup, cooldown = trial.integer(5, 9), trial.integer(12, 18)
     total = warmup + cooldown + trial.integer(20, 30)
 
-    def share(step):
-        return trial.number(schedule(step, total, warmup, cooldown), name=f"step {step}")
+    def shares(start, stop):
+        steps = range(start, stop)
+        return [
+            trial.number(schedule(step, total, warmup, cooldown), name=f"step {step}")
+            for step in steps
+        ]
+
+    def compare(start, shares, otherwise):
+        for step, share in enumerate(shares, start):
+            trial.compare(share, step, total, warmup, cooldown, otherwise=otherwise)
 
     trial.stage("the first step")
-    first = share(0)
-    trial.match(
-        first,
-        1 / warmup,
-        {
-            "the first step moves nothing: a whole batch for no update": 0.0,
-            "the first step has the full rate already. Where is the warm-up?": 1.0,
-        },
-        otherwise=f"step 0 has {first:.3f} of the peak, not 1 / warmup",
-    )
-
-    def shares(start, stop):
-        return torch.tensor([share(step) for step in range(start, stop)])
+    first = shares(0, 1)
+    compare(0, first, f"step 0 has {first[0]:.3f} of the peak, not 1 / warmup")
 
     trial.stage("the warm-up")
     up = shares(0, warmup)
-    trial.match(up[-1], torch.tensor(1.0), {}, otherwise="its last step should reach the peak")
-    line = torch.arange(1, warmup + 1) / warmup
-    trial.match(up, line, {}, otherwise="equal steps up: is it a line?")
+    trial.close(up[-1], 1.0, "its last step should reach the peak")
+    compare(0, up, "equal steps up: is it a line?")
 
     trial.stage("the plateau")
     along = shares(warmup, total - cooldown)
-    stays = "between the two ramps the rate should stay"
-    trial.match(along, torch.ones(len(along)), {}, otherwise=stays)
+    compare(warmup, along, "between the two ramps the rate should stay")
 
     trial.stage("the way down")
     down = shares(total - cooldown, total)
-    line = torch.arange(cooldown, 0, -1) / cooldown
-    before = torch.arange(cooldown - 1, -1, -1) / cooldown
     otherwise = "equal steps down, from 1 to 1 / cooldown: is it a line?"
-    if down.min() < -1e-5:
+    if min(down) < -1e-5:
         otherwise = "a negative learning rate climbs the loss"
-    elif down.max() > 1 + 1e-5:
+    elif max(down) > 1 + 1e-5:
         otherwise = "it rises above the peak on its way down"
-    trial.match(
-        down,
-        line,
-        {
-            "it never comes down: where is the cooldown?": torch.ones(cooldown),
-            "the last step moves nothing; let it be the last but one above zero": [
-                before,
-                torch.linspace(1, 0, cooldown),
-            ],
-        },
-        otherwise=otherwise,
-    )
+    compare(total - cooldown, down, otherwise)
 
     trial.stage("no warm-up")
-    trial.match(
+    trial.close(
         schedule(0, total, 0, cooldown),
         1.0,
-        {},
-        otherwise="without a warm-up the first step has the full rate",
+        "without a warm-up the first step has the full rate",
         name="step 0 of a run without warm-up",
     )
 
@@ -115,125 +127,152 @@ def check_decayed(trial: Trial, decayed):
     trial.ask("patch_embed.weight" in got, "a kernel has four axes. Is it no weight matrix?")
 
 
-@staged("my_loss", ok="a share of the target for every class, and the mean over the batch")
+def _smoothed(entries):
+    """The loss with a target that has these entries, (right, each wrong) of (share, K)."""
+
+    def loss(logits, labels, share):
+        logs = logits.log_softmax(-1)
+        true = logs.gather(1, labels[:, None])[:, 0]  # (B,)
+        right, wrong = entries(share, logits.shape[-1])
+        return -(right * true + wrong * (logs.sum(-1) - true)).mean()
+
+    return loss
+
+
+_loss = _smoothed(lambda share, K: (1 - share + share / K, share / K))
+
+
+@staged(
+    "my_loss",
+    ok="a share of the target for every class, and the mean over the batch",
+    right=_loss,
+    mistakes={
+        "that is a sum; losses of batches are means": lambda logits, labels, share: (
+            len(labels) * _loss(logits, labels, share)
+        ),
+        "a loss below zero: where did the minus go?": lambda logits, labels, share: (
+            -_loss(logits, labels, share)
+        ),
+        "a softmax, and then another in the loss?": lambda logits, labels, share: _loss(
+            logits.softmax(-1), labels, share
+        ),
+        "`share` changes nothing": _smoothed(lambda share, K: (1, 0)),
+        "is the share spread over the wrong classes only? The right one has its part too": (
+            _smoothed(lambda share, K: (1 - share, share / (K - 1)))
+        ),
+        "the target sums to less than one: the right class has its part of the share, too": (
+            _smoothed(lambda share, K: (1 - share, share / K))
+        ),
+        "does the target still sum to one? Each class gets share / K": _smoothed(
+            lambda share, K: (1, share)
+        ),
+        "what became of the share that was taken away?": _smoothed(lambda share, K: (1 - share, 0)),
+        "the target sums to more than one": [
+            _smoothed(lambda share, K: (1 + share / K, share / K)),
+            _smoothed(lambda share, K: (1, share / K)),
+        ],
+    },
+)
 def check_smoothed_loss(trial: Trial, loss):
     """Exercise "Smoothed labels": loss(logits, labels, share) -> the mean smoothed loss."""
-    B, K, share = 5, 7, 0.2
+    B, K = 5, 7
     logits = 2 * trial.randn(B, K)
     labels = torch.randint(K, (B,), generator=trial.generator)
-    logs = logits.log_softmax(-1)
-    true = logs[torch.arange(B), labels]  # (B,)
-
-    trial.stage("without smoothing")
-    hard = -true.mean()
-    trial.match(
-        loss(logits, labels, 0.0),
-        hard.item(),
-        {
-            "that is a sum; losses of batches are means": B * hard,
-            "a loss below zero: where did the minus go?": -hard,
-            "a softmax, and then another in the loss?": F.cross_entropy(logits.softmax(-1), labels),
-        },
-        otherwise="with share 0 it is the usual cross-entropy",
-        tolerance=1e-4,
-        name="the loss",
-    )
-
-    trial.stage("with smoothing")
-    got = trial.number(loss(logits, labels, share), name="the loss")
-
-    def smoothed(right, each_wrong):
-        """The loss of a target with these entries."""
-        return -(right * true + each_wrong * (logs.sum(-1) - true)).mean()
-
-    left, part = 1 - share, share / K
-    trial.match(
-        got,
-        smoothed(left + part, part).item(),
-        {
-            "`share` changes nothing": smoothed(1, 0),
-            "is the share spread over the wrong classes only? The right one has its part too": (
-                smoothed(left, share / (K - 1))
-            ),
-            "the target sums to less than one: the right class has its part of the share, too": (
-                smoothed(left, part)
-            ),
-            "does the target still sum to one? Each class gets share / K": (
-                smoothed(left + share, share)
-            ),
-            "what became of the share that was taken away?": smoothed(left, 0),
-            "the target sums to more than one": [smoothed(1 + part, part), smoothed(1, part)],
-        },
-        otherwise=f"the loss is {got:.4f}; write down the target of one image first",
-        tolerance=1e-4,
-    )
+    for stage, share, otherwise in (
+        ("without smoothing", 0.0, "with share 0 it is the usual cross-entropy"),
+        ("with smoothing", 0.2, "the loss is {:.4f}; write down the target of one image first"),
+    ):
+        trial.stage(stage)
+        got = trial.number(loss(logits, labels, share), name="the loss")
+        otherwise = otherwise.format(got)
+        trial.compare(got, logits, labels, share, otherwise=otherwise, tolerance=1e-4)
 
 
-@staged("my_error", ok="distances weighted by how many answers a bin holds")
+def _error(given, labels, bins, *, signed=False, weighted=True, empty=False, top=None):
+    """``top``: the highest bin that a confidence can fall into."""
+    confidence, answers = given.max(-1)
+    gap = confidence - (answers == labels).float()
+    place = (confidence * bins).long().clamp(max=bins - 1 if top is None else top)
+    gaps = [gap[place == i].sum() for i in range(bins)]
+    size = [int((place == i).sum()) for i in range(bins)]
+    if not weighted:
+        gaps = [gap / max(n, 1) for gap, n in zip(gaps, size, strict=True)]
+    gaps = gaps if signed else [gap.abs() for gap in gaps]
+    return sum(gaps) / (len(labels) if weighted else bins if empty else sum(n > 0 for n in size))
+
+
+def _error_of_the_label(given, labels, bins):
+    confidence = given.gather(1, labels[:, None])
+    sure = torch.cat([confidence, torch.zeros_like(confidence)], dim=1)
+    return _error(sure, (given.argmax(-1) != labels).long(), bins)
+
+
+@staged(
+    "my_error",
+    ok="distances weighted by how many answers a bin holds",
+    right=_error,
+    mistakes={
+        "a distance has no sign": lambda *given: -_error(*given, signed=True),
+        "0.9 sure and never right is no error? Confidence belongs to the answer, not to the "
+        "label": _error_of_the_label,
+        "bins without answers were counted in": partial(_error, weighted=False, empty=True),
+        "right half the time, and no error? In which bin is 100 %?": lambda given, labels, bins: (
+            _error(given, labels, bins, top=bins)
+        ),
+        "positive and negative gaps cancel: take the absolute value in each bin": [
+            partial(_error, signed=True),
+            lambda *given: abs(_error(*given, signed=True)),
+        ],
+        "two answers weigh as much as eighteen": partial(_error, weighted=False),
+        "two wide bins were asked for. How many did you make?": lambda given, labels, bins: _error(
+            given, labels, 10
+        ),
+    },
+)
 def check_calibration_error(trial: Trial, error):
     """Exercise "How honest?": error(probabilities, labels, bins) -> the calibration error."""
-
-    def match(given, labels, bins, want, mistakes, otherwise):
-        got = trial.number(error(given, labels, bins), name="the error")
-        says = f"{otherwise}; you say {got:.3f}"
-        trial.match(got, want, mistakes, otherwise=says, tolerance=1e-4)
 
     def rows(confidence, K=4):
         rest = (1 - confidence) / (K - 1)
         return torch.cat([confidence[:, None], rest[:, None].expand(-1, K - 1)], dim=1)
 
-    trial.stage("a model that is sure and right")
-    match(
-        rows(torch.ones(6)),
-        torch.zeros(6, dtype=torch.long),
-        5,
-        0.0,
-        {},
-        "sure and always right is an error of 0",
-    )
-
-    trial.stage("a model that is sure and wrong")
-    match(
-        rows(torch.full((8,), 0.9)),
-        torch.ones(8, dtype=torch.long),
-        5,
-        0.9,
-        {
-            "a distance has no sign": -0.9,
-            "0.9 sure and never right is no error? Confidence belongs to the answer, not to the "
-            "label": 0.1 / 3,
-            "bins without answers were counted in": 0.9 / 5,
-        },
-        "it is 0.9 sure and never right",
-    )
-
-    trial.stage("a model that is always 100 % sure")
-    match(
-        rows(torch.ones(6)),
-        torch.tensor([0, 0, 0, 1, 1, 1]),
-        5,
-        0.5,
-        {"right half the time, and no error? In which bin is 100 %?": 0.0},
-        "100 % sure, half right: off by 0.5",
-    )
-
-    trial.stage("too sure here, too modest there")
-    given = rows(torch.cat([torch.full((4,), 0.9), torch.full((4,), 0.5)]))
-    labels = torch.tensor([0, 0, 1, 1, 0, 0, 0, 0])  # 0.9 sure: half right; 0.5 sure: all right
-    cancel = "positive and negative gaps cancel: take the absolute value in each bin"
-    match(given, labels, 4, 0.45, {cancel: [0.05, -0.05]}, "bins are off by 0.4 and by 0.5")
-
-    trial.stage("bins of unequal weight")
-    given = rows(torch.cat([torch.full((18,), 0.9), torch.full((2,), 0.5)]))
-    labels = torch.cat([torch.tensor([0] * 9 + [1] * 9), torch.tensor([0, 0])])
-    alike = "two answers weigh as much as eighteen"
-    match(given, labels, 4, 0.41, {alike: 0.45}, "it should be 0.41 here")
-
-    trial.stage("as many bins as asked for")
-    given = rows(torch.tensor([0.52, 0.52, 0.68, 0.68]))
-    many = "two wide bins were asked for. How many did you make?"
-    labels = torch.tensor([0, 0, 1, 1])
-    match(given, labels, 2, 0.1, {many: 0.58}, "in one bin: half right, 0.6 sure")
+    for stage, confidence, labels, bins, otherwise in (  # answer 0 is always the surest
+        (
+            "a model that is sure and right",
+            *([1.0] * 6, [0] * 6, 5),
+            "sure and always right is an error of 0",
+        ),
+        (
+            "a model that is sure and wrong",
+            *([0.9] * 8, [1] * 8, 5),
+            "it is 0.9 sure and never right",
+        ),
+        (
+            "a model that is always 100 % sure",
+            *([1.0] * 6, [0, 0, 0, 1, 1, 1], 5),
+            "100 % sure, half right: off by 0.5",
+        ),
+        (
+            "too sure here, too modest there",  # 0.9 sure: half right; 0.5 sure: all right
+            *([0.9] * 4 + [0.5] * 4, [0, 0, 1, 1, 0, 0, 0, 0], 4),
+            "bins are off by 0.4 and by 0.5",
+        ),
+        (
+            "bins of unequal weight",
+            *([0.9] * 18 + [0.5] * 2, [0] * 9 + [1] * 9 + [0, 0], 4),
+            "it should be 0.41 here",
+        ),
+        (
+            "as many bins as asked for",
+            *([0.52, 0.52, 0.68, 0.68], [0, 0, 1, 1], 2),
+            "in one bin: half right, 0.6 sure",
+        ),
+    ):
+        trial.stage(stage)
+        given = rows(torch.tensor(confidence)), torch.tensor(labels), bins
+        got = trial.number(error(*given), name="the error")
+        says = f"{otherwise}; you say {got:.3f}"
+        trial.compare(got, *given, otherwise=says, tolerance=1e-4)
 
 
 class _Recorder(nn.Module):

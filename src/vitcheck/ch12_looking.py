@@ -1,9 +1,11 @@
 """Checks of chapter 12: reading maps, and testing them."""
 
+from functools import partial
+
 import torch
 from torch import nn
 
-from vitcheck.reading import NO, OPEN, YES, judge
+from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import staged
 
 # What is said about the table of the exercise: the answer, and what to ask who misses it.
@@ -27,141 +29,151 @@ _STATEMENTS = {
 }
 
 
-@staged("reach", ok="each query has its own distance, in pixels, with rows and columns apart.")
+def _reach(weights, columns, P, *, norm=2.0, root=True):
+    place = torch.arange(len(weights))
+    steps = torch.stack([place // columns, place % columns]).float()  # (2, N)
+    apart = P * (steps[:, :, None] - steps[:, None]).abs()  # (2, N, N), in pixels
+    between = torch.linalg.vector_norm(apart, norm, dim=0) ** (1 if root else 2)
+    return (weights * between).sum(dim=-1)
+
+
+@staged(
+    "reach",
+    ok="each query has its own distance, in pixels, with rows and columns apart.",
+    right=_reach,
+    mistakes={
+        "that is in patches; how many pixels lie between two neighbours?": (
+            lambda weights, columns, P: _reach(weights, columns, 1)
+        ),
+        "how many columns has the grid? Divide by that number, not by the rows": (
+            lambda weights, columns, P: _reach(weights, len(weights) // columns, P)
+        ),
+        "that is the way along rows and columns; how far is it as the crow flies?": partial(
+            _reach, norm=1.0
+        ),
+        "that is the larger of the two sides; how far is it as the crow flies?": (
+            partial(_reach, norm=torch.inf)
+        ),
+        "is there a root missing?": [
+            lambda weights, columns, P: P * _reach(weights, columns, 1, root=False),
+            partial(_reach, root=False),
+        ],
+        "who looks, and who is looked at? One row of weights belongs to one query": (
+            lambda weights, columns, P: _reach(weights.T, columns, P)
+        ),
+    },
+)
 def check_reach(trial, my_reach):
     """my_reach(weights, columns, P): (N, N) between patches -> (N,) mean distances in pixels."""
     rows, columns, P = 2, 3, 4
-    N = rows * columns
-    weights = (2 * trial.randn(N, N)).softmax(dim=-1)
-
-    def reach(shape, side=P, power=2.0, root=True, weights=weights):
-        down, right = torch.arange(N) // shape, torch.arange(N) % shape
-        steps = torch.stack([down[:, None] - down, right[:, None] - right]).abs().float()
-        if power == 0:
-            between = steps.amax(dim=0)
-        else:
-            between = (steps**power).sum(dim=0)
-            between = between ** (1 / power) if root else between
-        return (weights * between * side).sum(dim=-1)
-
+    weights = (2 * trial.randn(rows * columns, rows * columns)).softmax(dim=-1)
     trial.stage("distance")
-    trial.match(
-        my_reach(weights, columns, P),
-        reach(columns),
-        {
-            "that is in patches; how many pixels lie between two neighbours?": reach(columns, 1),
-            "how many columns has the grid? Divide by that number, not by the rows": reach(rows),
-            "that is the way along rows and columns; how far is it as the crow flies?": reach(
-                columns, power=1
+    otherwise = "weigh the distance from query to key by what the query takes from the key"
+    trial.compare(my_reach, weights, columns, P, otherwise=otherwise)
+
+
+def _sink(weights):
+    shares = weights.mean(dim=(0, 1))
+    return int(shares.argmax()), float(shares.max())
+
+
+@staged(
+    "sink",
+    ok="the key that all queries share, and how much of their attention it gets.",
+    right=_sink,
+    in_part={
+        0: {
+            "that key gets the largest single weight; is it the one that all queries look at?": (
+                lambda weights: int(weights.flatten().argmax()) % weights.shape[-1]
             ),
-            "that is the larger of the two sides; how far is it as the crow flies?": reach(
-                columns, power=0
-            ),
-            "is there a root missing?": [
-                reach(columns, root=False),
-                reach(columns, P * P, root=False),
-            ],
-            "who looks, and who is looked at? One row of weights belongs to one query": reach(
-                columns, weights=weights.T
+            "is that a query? Which axis of the weights holds the keys?": lambda weights: int(
+                weights.amax(dim=(0, 2)).argmax()
             ),
         },
-        otherwise="weigh the distance from query to key by what the query takes from the key",
-    )
-
-
-@staged("sink", ok="the key that all queries share, and how much of their attention it gets.")
+        1: {
+            "that is a sum; what share of all attention is it?": [
+                lambda weights: float(weights.sum(dim=(0, 1)).max()),
+                lambda weights: float(weights.mean(dim=0).sum(dim=0).max()),
+                lambda weights: float(weights.sum(dim=0).mean(dim=0).max()),
+            ],
+            "that is a single weight; what is the mean over queries and heads?": (
+                lambda weights: float(weights.max())
+            ),
+            "each row sums to one, so its mean is the same for all; which axis is to stay?": (
+                lambda weights: 1 / weights.shape[-1]
+            ),
+        },
+    },
+)
 def check_sink(trial, my_sink):
     """my_sink(weights): (h, N, N) of one layer -> (token, share)."""
     h, N = 3, 6
     weights = trial.randn(h, N, N)
-    sink = trial.integer(1, N - 2)
-    weights[..., sink] += 1.0
+    weights[..., trial.integer(1, N - 2)] += 1.0
     weights[0, 0, N - 1] += 9.0  # one strong weight, and no sink
     weights = weights.softmax(dim=-1)
-    shares = weights.mean(dim=(0, 1))
     trial.stage("which token")
-    token, share = trial.pair(my_sink(weights))
-    column = int(shares.argmax())
-    trial.match(
-        token,
-        column,
-        {
-            "that key gets the largest single weight; is it the one that all queries look at?": int(
-                weights.flatten().argmax() % N
-            ),
-            "is that a query? Which axis of the weights holds the keys?": int(
-                weights.amax(dim=(0, 2)).argmax()
-            ),
-        },
-        otherwise="add up what each key gets from all queries of all heads; who gets most?",
-        tolerance=0,
-        name="the token",
-    )
+    pair = trial.pair(my_sink(weights))
+    otherwise = "add up what each key gets from all queries of all heads; who gets most?"
+    trial.compare(pair, weights, part=0, otherwise=otherwise, name="the token")
     trial.stage("its share")
-    trial.match(
-        share,
-        shares[column].item(),
-        {
-            "that is a sum; what share of all attention is it?": [
-                (weights.sum(dim=(0, 1))[column]).item(),
-                (weights.mean(dim=0).sum(dim=0)[column]).item(),
-                (weights.sum(dim=0).mean(dim=0)[column]).item(),
-            ],
-            "that is a single weight; what is the mean over queries and heads?": (
-                weights.max().item()
-            ),
-            "each row sums to one, so its mean is the same for all; which axis is to stay?": 1 / N,
-        },
-        otherwise="what is the mean weight on that key?",
-        name="the share",
-    )
+    otherwise = "what is the mean weight on that key?"
+    trial.compare(pair, weights, part=1, otherwise=otherwise, name="the share")
 
 
-@staged("two at a time", ok="both drops, of the answer to the whole image, and what is left over.")
+@torch.no_grad()
+def _drop(model, images, patches, P, *, logits=False, follow_the_best=False, black=False):
+    """How much the answer to the whole image loses when these patches are painted over."""
+    changed = images.clone()
+    for patch in patches:
+        top, left = (P * place for place in divmod(patch, images.shape[-1] // P))
+        paint = 0.0 if black else images.mean(dim=(1, 2, 3), keepdim=True)
+        changed[:, :, top : top + P, left : left + P] = paint
+    before, after = model(images), model(changed)
+    if not logits:
+        before, after = before.log_softmax(dim=1), after.log_softmax(dim=1)
+    told = before.argmax(dim=1, keepdim=True)
+    left_over = after.amax(dim=1) if follow_the_best else after.gather(1, told)[:, 0]
+    return before.amax(dim=1) - left_over
+
+
+def _together(model, images, first, second, P, *, singles=(0, 1), **kind):
+    rest = _drop(model, images, (first, second), P, **kind)
+    for single in singles:
+        rest = rest - _drop(model, images, ((first, second)[single],), P, **kind)
+    return rest
+
+
+@staged(
+    "two at a time",
+    ok="both drops, of the answer to the whole image, and what is left over.",
+    right=_together,
+    mistakes={
+        "that is the drop of both; what do the two single drops say?": partial(
+            _together, singles=()
+        ),
+        "the other way round: joint drop minus the single ones": lambda *given: -_together(*given),
+        "is it the log-probability, or the logit?": partial(_together, logits=True),
+        "which answer do you follow? Not the best one after the change": partial(
+            _together, follow_the_best=True
+        ),
+        "the new patch has the image's mean colour; is yours black?": partial(
+            _together, black=True
+        ),
+        "one of the two single drops is missing": [
+            partial(_together, singles=(0,)),
+            partial(_together, singles=(1,)),
+        ],
+    },
+)
 def check_together(trial, together):
     """together(model, images, first, second, P) -> (B,) joint drop minus the two single ones."""
-    B, side, P = 3, 6, 2
+    B, side, P = 24, 6, 2  # so many that the answer to some image changes
     model = _TwoPatches(trial.randn(4, side * side), trial.randn(4))
     images = trial.randn(B, 1, side, side)
-    first, second = 1, 5
-    with torch.no_grad():
-
-        def drop(*patches, logits=False, answers=None, zero=False):
-            changed = images.clone()
-            for patch in patches:
-                top, left = patch // 3 * P, patch % 3 * P
-                paint = 0.0 if zero else images.mean(dim=(1, 2, 3), keepdim=True)
-                changed[:, :, top : top + P, left : left + P] = paint
-            before, after = model(images), model(changed)
-            if not logits:
-                before, after = before.log_softmax(dim=1), after.log_softmax(dim=1)
-            told = before.argmax(dim=1) if answers is None else after.argmax(dim=1)
-            told = told[:, None]
-            gone = after.amax(dim=1) if answers else after.gather(1, told)[:, 0]
-            return before.amax(dim=1) - gone
-
-        def rest(**kind):
-            return drop(first, second, **kind) - drop(first, **kind) - drop(second, **kind)
-
-        right = rest()
-        trial.stage("numbers")
-        trial.match(
-            together(model, images, first, second, P),
-            right,
-            {
-                "that is the drop of both; what do the two single drops say?": drop(first, second),
-                "the other way round: joint drop minus the single ones": -right,
-                "is it the log-probability, or the logit?": rest(logits=True),
-                "which answer do you follow? Not the best one after the change": rest(answers=True),
-                "the new patch has the image's mean colour; is yours black?": rest(zero=True),
-                "one of the two single drops is missing": [
-                    drop(first, second) - drop(first),
-                    drop(first, second) - drop(second),
-                ],
-            },
-            otherwise="follow the log-probability of the answer to the whole image, three times",
-            tolerance=1e-4,
-        )
+    trial.stage("numbers")
+    otherwise = "follow the log-probability of the answer to the whole image, three times"
+    trial.compare(together, model, images, 1, 5, P, otherwise=otherwise, tolerance=1e-4)
 
 
 class _TwoPatches(nn.Module):
@@ -176,7 +188,11 @@ class _TwoPatches(nn.Module):
         return torch.tanh(x @ self.weight.T / 2) * 3 + self.bias
 
 
-@staged("what follows", ok="what the intervals show, what they refute, and what they leave open")
+@staged(
+    "what follows",
+    ok="what the intervals show, what they refute, and what they leave open",
+    **reading(_STATEMENTS),
+)
 def check_readings(trial, my_readings):
     """my_readings(): a dictionary from statement to "yes", "no" or "cannot say"."""
     judge(trial, my_readings(), _STATEMENTS)

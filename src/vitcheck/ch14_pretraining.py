@@ -4,10 +4,17 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitcheck.reading import NO, OPEN, YES, judge
+from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import staged
 
 KERNEL = "patch_embed.proj.weight"
+_HEAD = ("head.weight", "head.bias")
+_OTHERS = (
+    "cls_token",
+    "patch_embed.proj.bias",
+    "positions.table",
+    "encoder.blocks.0.mlp.fc1.weight",
+)
 
 
 def _weights(trial) -> dict:
@@ -24,7 +31,40 @@ def _weights(trial) -> dict:
     }
 
 
-@staged("my_start", ok="the kernel summed, the head your own, everything else theirs")
+def _start(theirs, ours):
+    head = {name: ours[name] for name in _HEAD}
+    return {**theirs, KERNEL: theirs[KERNEL].sum(1, keepdim=True), **head}
+
+
+@staged(
+    "my_start",
+    ok="the kernel summed, the head your own, everything else theirs",
+    right=_start,
+    in_part={
+        KERNEL: {
+            "three copies of a grey image went into three channels. What do the three products add "
+            "up to?": lambda theirs, ours: theirs[KERNEL].mean(1, keepdim=True),
+            "that is one of the three channels; where are the other two?": [
+                lambda theirs, ours, i=i: theirs[KERNEL][:, i : i + 1] for i in range(3)
+            ],
+            "that is the untrained kernel: nothing was taken over": lambda theirs, ours: ours[
+                KERNEL
+            ],
+        },
+        **{
+            name: {
+                "their head knows their classes. Are they yours?": (
+                    lambda theirs, ours, name=name: theirs[name]
+                )
+            }
+            for name in _HEAD
+        },
+        **{
+            name: {f"{name} is still the untrained one": lambda theirs, ours, name=name: ours[name]}
+            for name in _OTHERS
+        },
+    },
+)
 def check_start(trial, my_start):
     """my_start(theirs, ours): two state dicts, of colour and of grey images -> what to load."""
     theirs, ours = _weights(trial), _weights(trial)
@@ -38,42 +78,17 @@ def check_start(trial, my_start):
     unchanged = all(torch.equal(theirs[name], kept[name]) for name in kept)
     trial.ask(unchanged and theirs.keys() == kept.keys(), "`theirs` has changed; make a new dict")
 
+    def compare(name, otherwise):
+        trial.compare(got, theirs, ours, part=name, otherwise=otherwise, name=name)
+
     trial.stage("the patch kernel")
-    kernel = theirs[KERNEL]
-    trial.match(
-        got[KERNEL],
-        kernel.sum(1, keepdim=True),
-        {
-            "three copies of a grey image went into three channels. What do the three products add "
-            "up to?": kernel.mean(1, keepdim=True),
-            "that is one of the three channels; where are the other two?": [
-                kernel[:, i : i + 1] for i in range(3)
-            ],
-            "that is the untrained kernel: nothing was taken over": ours[KERNEL],
-        },
-        otherwise="let a grey image go through both kernels and compare",
-        name=KERNEL,
-    )
-
+    compare(KERNEL, "let a grey image go through both kernels and compare")
     trial.stage("the head")
-    for name in ("head.weight", "head.bias"):
-        trial.match(
-            got[name],
-            ours[name],
-            {"their head knows their classes. Are they yours?": theirs[name]},
-            otherwise="whose head is that?",
-            name=name,
-        )
-
+    for name in _HEAD:
+        compare(name, "whose head is that?")
     trial.stage("everything else")
-    for name in ours.keys() - {KERNEL, "head.weight", "head.bias"}:
-        trial.match(
-            got[name],
-            theirs[name],
-            {f"{name} is still the untrained one": ours[name]},
-            otherwise=f"{name} should be theirs, as it is",
-            name=name,
-        )
+    for name in _OTHERS:
+        compare(name, f"{name} should be theirs, as it is")
 
 
 class _Small(nn.Module):
@@ -123,91 +138,103 @@ def check_probe(trial, my_probe):
     )
 
 
-@staged("my_distillation", ok="labels and teacher, mixed, at one temperature, size kept")
+def _soft(said, told):
+    """KL divergence, mean over the images: what ``told`` expects of ``said``."""
+    return (told.softmax(-1) * (told.log_softmax(-1) - said.log_softmax(-1))).sum(-1).mean()
+
+
+def _hard(student, labels, T):
+    return F.cross_entropy(student, labels)
+
+
+def _softened(student, teacher, T):
+    return T**2 * _soft(student / T, teacher / T)
+
+
+def _mixed(teach=_softened, *, hard=_hard, mix=lambda hard, soft, a, T: (1 - a) * hard + a * soft):
+    """The loss with the teacher's part ``teach(student, teacher, T)``."""
+
+    def loss(student, teacher, labels, share, T):
+        return mix(hard(student, labels, T), teach(student, teacher, T), share, T)
+
+    return loss
+
+
+def _entropy(teacher):
+    return -(teacher.softmax(-1) * teacher.log_softmax(-1)).sum(-1).mean()
+
+
+@staged(
+    "my_distillation",
+    ok="labels and teacher, mixed, at one temperature, size kept",
+    right=_mixed(),
+    mistakes={
+        "the labels are compared with the student's own answers; do they have a temperature?": (
+            _mixed(hard=lambda s, labels, T: _hard(s / T, labels, T))
+        ),
+        "share is the teacher's part": _mixed(
+            mix=lambda hard, soft, share, T: share * hard + (1 - share) * soft
+        ),
+        "whose answers are expected, and who is asked? The two are swapped": _mixed(
+            lambda s, t, T: _softened(t, s, T)
+        ),
+        "averaged over the classes, too? A distribution is summed over them": _mixed(
+            lambda s, t, T: _softened(s, t, T) / s.shape[1]
+        ),
+        "that is a sum over the images; a loss is their mean": _mixed(
+            lambda s, t, T: len(s) * _softened(s, t, T)
+        ),
+        "a student who repeats the teacher should pay nothing: subtract the teacher's own "
+        "entropy": _mixed(lambda s, t, T: _softened(s, t, T) + T**2 * _entropy(t / T)),
+        "soft answers have small gradients. What gives them back their size?": _mixed(
+            lambda s, t, T: _soft(s / T, t / T)
+        ),
+        "multiplied by T once; how often does 1 / T enter the gradient?": _mixed(
+            lambda s, t, T: T * _soft(s / T, t / T)
+        ),
+        "only one of the two has been softened": [
+            _mixed(lambda s, t, T: T**2 * _soft(s, t / T)),
+            _mixed(lambda s, t, T: T**2 * _soft(s / T, t)),
+            _mixed(lambda s, t, T: _soft(s, t / T)),
+            _mixed(lambda s, t, T: _soft(s / T, t)),
+        ],
+        "temperature changes nothing": _mixed(lambda s, t, T: _soft(s, t)),
+        "it divides; did you multiply?": [
+            _mixed(lambda s, t, T: _soft(s * T, t * T)),
+            _mixed(lambda s, t, T: T**2 * _soft(s * T, t * T)),
+        ],
+        "the two shares should sum to one": _mixed(
+            mix=lambda hard, soft, share, T: hard + share * soft
+        ),
+        "the factor T squared belongs to the teacher's part only": _mixed(
+            mix=lambda hard, soft, share, T: T**2 * (1 - share) * hard + share * soft
+        ),
+    },
+)
 def check_distillation(trial, my_distillation):
     """my_distillation(student, teacher, labels, share, temperature): logits (B, K) -> the loss."""
-    B, K, T, share = 5, 4, 3.0, 0.7
+    B, K = 5, 4
     student, teacher = 2 * trial.randn(B, K), 2 * trial.randn(B, K)
     labels = torch.randint(K, (B,), generator=trial.generator)
-    hard = F.cross_entropy(student, labels)
-
-    def soft(said, told):
-        """KL divergence, mean over the images: what `told` expects of `said`."""
-        return (told.softmax(-1) * (told.log_softmax(-1) - said.log_softmax(-1))).sum(-1).mean()
-
-    def loss(share, temperature):
-        return my_distillation(student, teacher, labels, share, temperature)
-
-    trial.stage("labels only: share 0")
-    trial.match(
-        loss(0.0, T),
-        hard.item(),
-        {
-            "the labels are compared with the student's own answers; do they have a temperature?": (
-                F.cross_entropy(student / T, labels)
-            ),
-            "share is the teacher's part": [T**2 * soft(student / T, teacher / T)],
-        },
-        otherwise="without a teacher it is the usual cross-entropy",
-        tolerance=1e-4,
-        name="the loss",
-    )
-
-    trial.stage("teacher only: share 1, temperature 1")
-    plain = soft(student, teacher)
-    entropy = -(teacher.softmax(-1) * teacher.log_softmax(-1)).sum(-1).mean()
-    trial.match(
-        loss(1.0, 1.0),
-        plain.item(),
-        {
-            "whose answers are expected, and who is asked? The two are swapped": soft(
-                teacher, student
-            ),
-            "averaged over the classes, too? A distribution is summed over them": plain / K,
-            "that is a sum over the images; a loss is their mean": B * plain,
-            "a student who repeats the teacher should pay nothing: subtract the teacher's own "
-            "entropy": plain + entropy,
-        },
-        otherwise="the KL divergence between two softmaxes, summed over the classes",
-        tolerance=1e-4,
-        name="the loss",
-    )
-
-    trial.stage("temperature")
-    part = soft(student / T, teacher / T)
-    trial.match(
-        loss(1.0, T),
-        T**2 * part.item(),
-        {
-            "soft answers have small gradients. What gives them back their size?": part,
-            "multiplied by T once; how often does 1 / T enter the gradient?": T * part,
-            "only one of the two has been softened": [
-                T**2 * soft(student, teacher / T),
-                T**2 * soft(student / T, teacher),
-                soft(student, teacher / T),
-                soft(student / T, teacher),
-            ],
-            "temperature changes nothing": plain,
-            "it divides; did you multiply?": [soft(student * T, teacher * T) * f for f in (1, 9)],
-        },
-        otherwise="divide both logits by T before the softmax",
-        tolerance=1e-4,
-        name="the loss",
-    )
-
-    trial.stage("the mix")
-    trial.match(
-        loss(share, T),
-        ((1 - share) * hard + share * T**2 * part).item(),
-        {
-            "the two shares should sum to one": hard + share * T**2 * part,
-            "the factor T squared belongs to the teacher's part only": T**2
-            * ((1 - share) * hard + share * part),
-        },
-        otherwise="a share of one, the rest of the other",
-        tolerance=1e-4,
-        name="the loss",
-    )
+    for stage, share, T, otherwise in (
+        ("labels only: share 0", 0.0, 3.0, "without a teacher it is the usual cross-entropy"),
+        (
+            "teacher only: share 1, temperature 1",
+            1.0,
+            1.0,
+            "the KL divergence between two softmaxes, summed over the classes",
+        ),
+        ("temperature", 1.0, 3.0, "divide both logits by T before the softmax"),
+        ("the mix", 0.7, 3.0, "a share of one, the rest of the other"),
+    ):
+        trial.stage(stage)
+        trial.compare(
+            my_distillation,
+            *(student, teacher, labels, share, T),
+            otherwise=otherwise,
+            tolerance=1e-4,
+            name="the loss",
+        )
 
 
 _STATEMENTS = {
@@ -225,7 +252,11 @@ _STATEMENTS = {
 }
 
 
-@staged("my_reading", ok="what the intervals show, and what they leave open")
+@staged(
+    "my_reading",
+    ok="what the intervals show, and what they leave open",
+    **reading(_STATEMENTS),
+)
 def check_reading(trial, my_reading):
     """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
     judge(trial, my_reading(), _STATEMENTS)

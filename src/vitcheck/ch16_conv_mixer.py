@@ -1,128 +1,151 @@
 """Checks of chapter 16: a depthwise convolution, how deep is deep enough, its bill, a curve."""
 
+from functools import partial
+
 import torch.nn.functional as F
 from torch import Tensor
 
-from vitcheck.reading import NO, OPEN, YES, judge
+from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import Trial, staged
 
 
-@staged("my_depthwise", ok="each channel with its own kernel, zeros beyond the edge")
+def _depthwise(x: Tensor, weight: Tensor, pad: str = "constant") -> Tensor:
+    padded = F.pad(x[None], [weight.shape[-1] // 2] * 4, mode=pad)
+    return F.conv2d(padded, weight[:, None], groups=len(x))[0]
+
+
+@staged(
+    "my_depthwise",
+    ok="each channel with its own kernel, zeros beyond the edge",
+    right=_depthwise,
+    mistakes={
+        "the kernel is turned round: which of its corners meets the upper left neighbour?": (
+            lambda x, weight: _depthwise(x, weight.flip(-1, -2))
+        ),
+        "rows and columns of the kernel are exchanged": lambda x, weight: _depthwise(x, weight.mT),
+        "all channels went into each result. Which one belongs to this kernel?": lambda x, weight: (
+            _depthwise(x.sum(0, keepdim=True).expand_as(x), weight)
+        ),
+        "every channel has the kernel of the first": lambda x, weight: _depthwise(
+            x, weight[:1].expand_as(weight)
+        ),
+        "what lies beyond the edge: zeros, or the other side?": partial(_depthwise, pad="circular"),
+        "what lies beyond the edge: zeros, or the image once more?": [
+            partial(_depthwise, pad="reflect"),
+            partial(_depthwise, pad="replicate"),
+        ],
+    },
+)
 def check_depthwise(trial: Trial, my_depthwise):
     """my_depthwise(x, weight): x (D, H, W), weight (D, k, k), k odd -> (D, H, W)."""
-    D, H, W, k = 4, 5, 5, 3
-    x, weight = trial.randn(D, H, W), trial.randn(D, k, k)
-
-    def conv(x: Tensor, weight: Tensor, groups: int = D, pad: str = "constant") -> Tensor:
-        p = weight.shape[-1] // 2
-        return F.conv2d(F.pad(x[None], [p] * 4, mode=pad), weight, groups=groups)[0]
-
-    own = weight[:, None]
+    x, weight = trial.randn(4, 5, 5), trial.randn(4, 3, 3)
     trial.stage("one result for each place and channel")
-    trial.match(
-        my_depthwise(x, weight),
-        conv(x, own),
-        {
-            "the kernel is turned round: which of its corners meets the upper left neighbour?": (
-                conv(x, own.flip(-1, -2))
-            ),
-            "rows and columns of the kernel are exchanged": conv(x, own.mT),
-            "all channels went into each result. Which one belongs to this kernel?": conv(
-                x, weight[:, None].expand(D, D, k, k), groups=1
-            ),
-            "every channel has the kernel of the first": conv(x, own[:1].expand_as(own)),
-            "what lies beyond the edge: zeros, or the other side?": conv(x, own, pad="circular"),
-            "what lies beyond the edge: zeros, or the image once more?": [
-                conv(x, own, pad=pad) for pad in ("reflect", "replicate")
-            ],
-        },
-        otherwise="take one place of one channel: the products of its k x k neighbours, added up",
-        tolerance=1e-4,
-    )
+    otherwise = "take one place of one channel: the products of its k x k neighbours, added up"
+    trial.compare(my_depthwise, x, weight, otherwise=otherwise, tolerance=1e-4)
     trial.stage("another kernel size")
     x, weight = trial.randn(2, 4, 6), trial.randn(2, 5, 5)
-    trial.close(
-        my_depthwise(x, weight),
-        conv(x, weight[:, None], groups=2),
-        "is a size typed somewhere?",
-        tolerance=1e-4,
-    )
+    question = "is a size typed somewhere?"
+    trial.close(my_depthwise(x, weight), _depthwise(x, weight), question, tolerance=1e-4)
 
 
-@staged("my_depth", ok="two patches meet in a token as soon as the field spans both")
+def _depth(distance, k):
+    return -(-distance // (k - 1))
+
+
+def _right_for_3(wrong):
+    """A mistake that shows with other kernels only."""
+    return lambda distance, k: _depth(distance, k) if k == 3 else wrong(distance, k)
+
+
+@staged(
+    "my_depth",
+    ok="two patches meet in a token as soon as the field spans both",
+    right=_depth,
+    mistakes={
+        "does the token have to stand on one of the two patches, or may it be between them?": (
+            lambda distance, k: _depth(2 * distance, k)
+        ),
+        "one block adds two patches to the field. Does it add two on each side?": (
+            lambda distance, k: -(-distance // (2 * (k - 1)))
+        ),
+        "half a block does not exist: is the last patch in the field?": lambda distance, k: (
+            distance // (k - 1)
+        ),
+        "count the patch in the middle once: 1 + m (k - 1)": lambda distance, k: (
+            distance // (k - 1) + 1
+        ),
+        "is the kernel's size 3 in your answer?": lambda distance, k: _depth(distance, 3),
+        "a kernel of k patches reaches (k - 1) / 2 to each side, not k": [
+            lambda distance, k: -(-distance // k),
+            _right_for_3(lambda distance, k: -(-distance // k)),
+        ],
+        "does the token have to stand on one of the two?": _right_for_3(
+            lambda distance, k: _depth(2 * distance, k)
+        ),
+    },
+)
 def check_depth(trial: Trial, my_depth):
     """my_depth(distance, k): least number of blocks after which some token has seen both."""
     trial.stage("kernels of 3")
-    for distance in (4, 7, 11, 2):
-        right = -(-distance // 2)
-        trial.match(
-            my_depth(distance, 3),
-            right,
-            {
-                "does the token have to stand on one of the two patches, or may it be between "
-                "them?": distance,
-                "one block adds two patches to the field. Does it add two on each side?": [
-                    -(-distance // 4)
-                ],
-                "half a block does not exist: is the last patch in the field?": distance // 2,
-                "count the patch in the middle once: 1 + m (k - 1)": distance // 2 + 1,
-            },
+    for distance in (10, 4, 7, 11, 2):  # first one for which no two mistakes give the same
+        trial.compare(
+            my_depth,
+            distance,
+            3,
             otherwise=f"two patches {distance} apart: how wide is the field that holds both?",
-            tolerance=0,
             name=f"depth for distance {distance}",
         )
     trial.stage("any kernel")
-    for distance, k in ((7, 5), (8, 5), (9, 5), (6, 7), (20, 9)):
-        trial.match(
-            my_depth(distance, k),
-            -(-distance // (k - 1)),
-            {
-                "is the kernel's size 3 in your answer?": -(-distance // 2),
-                "a kernel of k patches reaches (k - 1) / 2 to each side, not k": -(-distance // k),
-                "does the token have to stand on one of the two?": -(-2 * distance // (k - 1)),
-            },
+    for distance, k in ((20, 9), (7, 5), (8, 5), (9, 5), (6, 7)):
+        trial.compare(
+            my_depth,
+            distance,
+            k,
             otherwise="the field has 1 + m (k - 1) patches; how many have to fit in?",
-            tolerance=0,
             name=f"depth for distance {distance}, kernel {k}",
         )
 
 
-@staged("my_bill", ok="each weight is used once for each patch")
-def check_conv_bill(trial: Trial, my_bill):
-    """my_bill(N, D, k): multiplications and weights (no biases, no norms) of one block."""
-    N, D, k = trial.integer(50, 90), trial.integer(20, 40), 2 * trial.integer(1, 4) + 1
+def _bill(N, D, k):
     weights = D * k * k + D * D
-    given = trial.pair(my_bill(N, D, k))
-    trial.stage("weights")
-    trial.match(
-        trial.number(given[1], name="weights"),
-        weights,
-        {
-            "a depthwise kernel sees one channel, not D of them": D * D * k * k + D * D,
-            "does every channel have a kernel of its own?": k * k + D * D,
-            "where are the channels mixed?": D * k * k,
-            "the kernel has two sides": D * k + D * D,
-            "the pointwise part has one layer here, without a wider one": D * k * k + 8 * D * D,
-        },
-        otherwise="one k x k kernel for each channel, and one D x D matrix",
-        tolerance=1e-9,
-        name="weights",
-    )
-    trial.stage("multiplications")
-    trial.match(
-        trial.number(given[0], name="multiplications"),
-        N * weights,
-        {
-            "how many patches are there?": weights,
+    return N * weights, weights
+
+
+@staged(
+    "my_bill",
+    ok="each weight is used once for each patch",
+    right=_bill,
+    in_part={
+        0: {
+            "how many patches are there?": lambda N, D, k: D * k * k + D * D,
             "does a convolution compare all pairs of patches?": [
-                N * N * weights,
-                N * N * D + N * D * D,
+                lambda N, D, k: N * N * (D * k * k + D * D),
+                lambda N, D, k: N * N * D + N * D * D,
             ],
         },
-        otherwise="how often is each weight used?",
-        tolerance=1e-9,
-        name="multiplications",
-    )
+        1: {
+            "a depthwise kernel sees one channel, not D of them": lambda N, D, k: (
+                D * D * k * k + D * D
+            ),
+            "does every channel have a kernel of its own?": lambda N, D, k: k * k + D * D,
+            "where are the channels mixed?": lambda N, D, k: D * k * k,
+            "the kernel has two sides": lambda N, D, k: D * k + D * D,
+            "the pointwise part has one layer here, without a wider one": lambda N, D, k: (
+                D * k * k + 8 * D * D
+            ),
+        },
+    },
+)
+def check_conv_bill(trial: Trial, my_bill):
+    """my_bill(N, D, k): multiplications and weights (no biases, no norms) of one block."""
+    sizes = trial.integer(50, 90), trial.integer(20, 40), 2 * trial.integer(1, 4) + 1
+    given = trial.pair(my_bill(*sizes))
+    for part, name, otherwise in (
+        (1, "weights", "one k x k kernel for each channel, and one D x D matrix"),
+        (0, "multiplications", "how often is each weight used?"),
+    ):
+        trial.stage(name)
+        trial.compare(given, *sizes, part=part, otherwise=otherwise, name=name)
 
 
 _STATEMENTS = {
@@ -147,7 +170,11 @@ _STATEMENTS = {
 }
 
 
-@staged("my_reading", ok="what a curve over the distance shows, and what it does not")
+@staged(
+    "my_reading",
+    ok="what a curve over the distance shows, and what it does not",
+    **reading(_STATEMENTS),
+)
 def check_distances(trial: Trial, my_reading):
     """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
     judge(trial, my_reading(), _STATEMENTS)

@@ -1,13 +1,66 @@
 """Checks of chapter 17: a stack of chosen layers, equal weights, what ties it, a table."""
 
+from functools import partial
+
 import torch.nn.functional as F
 from torch import Tensor
 
-from vitcheck.reading import NO, OPEN, YES, judge
+from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import Trial, staged
 
 
-@staged("my_stack", ok="each block mixes the tokens in its own way, all else is the same")
+def _stack(x, mixings, mlps, norm, *, before=True, second=True, last=True, keep=1):
+    """``before``, ``second`` and ``last``: does the norm stand there?"""
+    for mix, mlp in zip(mixings, mlps, strict=True):
+        x = keep * x + mix(norm(x) if before else x)
+        x = keep * x + mlp(norm(x) if second else x)
+    return norm(x) if last else x
+
+
+def _post_norm(x, mixings, mlps, norm):
+    for mix, mlp in zip(mixings, mlps, strict=True):
+        x = norm(x + mix(x))
+        x = norm(x + mlp(x))
+    return x
+
+
+def _mixings_first(x, mixings, mlps, norm):
+    for layer in [*mixings, *mlps]:
+        x = x + layer(norm(x))
+    return norm(x)
+
+
+def _side_by_side(x, mixings, mlps, norm):
+    for mix, mlp in zip(mixings, mlps, strict=True):
+        x = x + mix(norm(x)) + mlp(norm(x))
+    return norm(x)
+
+
+@staged(
+    "my_stack",
+    ok="each block mixes the tokens in its own way, all else is the same",
+    right=_stack,
+    mistakes={
+        "what comes after the last block?": partial(_stack, last=False),
+        "what does a block add to its input, and what would it replace?": partial(_stack, keep=0),
+        "the norm stands before a layer here, not after the sum": [
+            _post_norm,
+            lambda x, mixings, mlps, norm: norm(_post_norm(x, mixings, mlps, norm)),
+        ],
+        "what stands before the mixing?": partial(_stack, before=False),
+        "what stands before the MLP?": partial(_stack, second=False),
+        "each block mixes the tokens, then the channels. Did all mixings come first?": (
+            _mixings_first
+        ),
+        "the MLP of a block reads what its mixing has left": _side_by_side,
+        "is every block's mixing that of the first?": lambda x, mixings, mlps, norm: _stack(
+            x, mixings[:1] * len(mixings), mlps, norm
+        ),
+        "in which order do the blocks come?": lambda x, mixings, mlps, norm: _stack(
+            x, mixings[::-1], mlps[::-1], norm
+        ),
+    },
+)
 def check_stack(trial: Trial, my_stack):
     """my_stack(x, mixings, mlps, norm): x (B, N, D), functions (B, N, D) -> (B, N, D)."""
     B, N, D = 2, 4, 4
@@ -20,140 +73,108 @@ def check_stack(trial: Trial, my_stack):
     def norm(x: Tensor) -> Tensor:
         return F.layer_norm(x, (x.shape[-1],))
 
-    def stack(x, mixings, mlps, before=norm, second=norm, last=norm, keep=1):
-        for mix, mlp in zip(mixings, mlps, strict=True):
-            x = keep * x + mix(before(x))
-            x = keep * x + mlp(second(x))
-        return last(x)
-
-    def same(x):
-        return x
-
-    after = x
-    for mix, mlp in zip(mixings, mlps, strict=True):
-        after = norm(after + mix(after))
-        after = norm(after + mlp(after))
-    apart = x
-    for mix in mixings:
-        apart = apart + mix(norm(apart))
-    for mlp in mlps:
-        apart = apart + mlp(norm(apart))
-    side = x
-    for mix, mlp in zip(mixings, mlps, strict=True):
-        side = side + mix(norm(side)) + mlp(norm(side))
     trial.stage("three blocks")
-    trial.match(
-        my_stack(x, mixings, mlps, norm),
-        stack(x, mixings, mlps),
-        {
-            "what comes after the last block?": stack(x, mixings, mlps, last=same),
-            "what does a block add to its input, and what would it replace?": stack(
-                x, mixings, mlps, keep=0
-            ),
-            "the norm stands before a layer here, not after the sum": [after, norm(after)],
-            "what stands before the mixing?": stack(x, mixings, mlps, before=same),
-            "what stands before the MLP?": stack(x, mixings, mlps, second=same),
-            "each block mixes the tokens, then the channels. Did all mixings come first?": norm(
-                apart
-            ),
-            "the MLP of a block reads what its mixing has left": norm(side),
-            "is every block's mixing that of the first?": stack(x, mixings[:1] * 3, mlps),
-            "in which order do the blocks come?": stack(x, mixings[::-1], mlps[::-1]),
-        },
-        otherwise="x = x + mix(norm(x)), then x = x + mlp(norm(x)), block by block",
-        tolerance=1e-4,
-    )
+    otherwise = "x = x + mix(norm(x)), then x = x + mlp(norm(x)), block by block"
+    trial.compare(my_stack, x, mixings, mlps, norm, otherwise=otherwise, tolerance=1e-4)
     trial.stage("another depth")
-    trial.close(
-        my_stack(x, mixings[:1], mlps[:1], norm),
-        stack(x, mixings[:1], mlps[:1]),
-        "is the number of blocks typed somewhere?",
-        tolerance=1e-4,
-    )
+    one = x, mixings[:1], mlps[:1], norm
+    question = "is the number of blocks typed somewhere?"
+    trial.close(my_stack(*one), _stack(*one), question, tolerance=1e-4)
 
 
-@staged("my_equal", ok="as many weights; attention costs more from N = 0.73 D on")
+def _equal(N, D):
+    return 2 * D * D / N, N / D + N * N / (2 * D * D)
+
+
+@staged(
+    "my_equal",
+    ok="as many weights; attention costs more from N = 0.73 D on",
+    right=_equal,
+    in_part={
+        0: {
+            "attention has four matrices: queries, keys, values and the projection": [
+                lambda N, D: 3 * D * D / (2 * N),
+                lambda N, D: D * D / (2 * N),
+            ],
+            "the token mixing has two matrices, N x S and S x N": lambda N, D: 4 * D * D / N,
+            "the MLP along the channels is another layer": [
+                lambda N, D: 4 * D,
+                lambda N, D: 6 * D * D / N,
+            ],
+            "that is the paper's rule, whatever N is": lambda N, D: D / 2,
+        },
+        1: {
+            "attention over token mixing, not the other way round": lambda N, D: (
+                1 / _equal(N, D)[1]
+            ),
+            "are there products without weights in attention?": lambda N, D: N / D,
+            "queries with keys, and the weights with the values: two such products": (
+                lambda N, D: N / D + N * N / (4 * D * D)
+            ),
+            "one uses a weight for each of N tokens, the other for each of D channels": [
+                lambda N, D: 1,
+                lambda N, D: _equal(N, D)[1] * D,
+                lambda N, D: _equal(N, D)[1] * D / N,
+            ],
+            "by how many times, not by how many": lambda N, D: (
+                4 * N * D * D + 2 * N * N * D - 4 * D**3
+            ),
+        },
+    },
+)
 def check_equal(trial: Trial, my_equal):
     """my_equal(N, D): S for attention's number of weights, and attention's cost over that of S."""
     few = 2 * trial.integer(4, 9)
     many = 3 * trial.integer(3, 6)
-    _equal_at(trial, my_equal, few, few * trial.integer(3, 4), "few patches")
-    _equal_at(trial, my_equal, many, many // 3 * 4, "three patches for four channels")
-    _equal_at(trial, my_equal, 2 * many, many, "more patches than channels")
-
-
-def _equal_at(trial: Trial, my_equal, N: int, D: int, when: str) -> None:
-    S = 2 * D * D / N
-    given = trial.pair(my_equal(N, D))
-    trial.stage(f"the hidden width, {when}")
-    trial.match(
-        trial.number(given[0], name="S"),
-        S,
-        {
-            "attention has four matrices: queries, keys, values and the projection": [
-                3 * D * D / (2 * N),
-                D * D / (2 * N),
-            ],
-            "the token mixing has two matrices, N x S and S x N": 4 * D * D / N,
-            "the MLP along the channels is another layer": [4 * D, 6 * D * D / N],
-            "that is the paper's rule, whatever N is": D / 2,
-        },
-        otherwise="2 N S weights in one layer, 4 D^2 in the other",
-        tolerance=1e-9,
-        name="S",
-    )
-    trial.stage(f"multiplications, {when}")
-    own, products, mixing = 4 * N * D * D, 2 * N * N * D, 2 * N * S * D
-    trial.match(
-        trial.number(given[1], name="the ratio"),
-        (own + products) / mixing,
-        {
-            "attention over token mixing, not the other way round": mixing / (own + products),
-            "are there products without weights in attention?": own / mixing,
-            "queries with keys, and the weights with the values: two such products": (
-                (own + products / 2) / mixing
-            ),
-            "one uses a weight for each of N tokens, the other for each of D channels": [
+    for when, N, D in (
+        ("few patches", few, few * trial.integer(3, 4)),
+        ("three patches for four channels", many, many // 3 * 4),
+        ("more patches than channels", 2 * many, many),
+    ):
+        given = trial.pair(my_equal(N, D))
+        for part, stage, name, otherwise in (
+            (0, "the hidden width", "S", "2 N S weights in one layer, 4 D^2 in the other"),
+            (
                 1,
-                (own + products) / (2 * N * S),
-                (own + products) / (2 * N * S * N),
-            ],
-            "by how many times, not by how many": own + products - mixing,
-        },
-        otherwise="4 N D^2 + 2 N^2 D for one layer, 2 N S D for the other",
-        tolerance=1e-9,
-        name="the ratio",
-    )
+                "multiplications",
+                "the ratio",
+                "4 N D^2 + 2 N^2 D for one layer, 2 N S D for the other",
+            ),
+        ):
+            trial.stage(f"{stage}, {when}")
+            trial.compare(given, N, D, part=part, otherwise=otherwise, tolerance=1e-9, name=name)
 
 
-@staged("my_misfits", ok="one Mixer layer is enough to tie a stack to its grid")
+def _misfits(each=3, table=lambda positions: positions == "learned"):
+    """So many tensors of each Mixer layer, and whether there is a table of positions."""
+    return lambda layers, positions: each * layers.count("mixer") + table(positions)
+
+
+@staged(
+    "my_misfits",
+    ok="one Mixer layer is enough to tie a stack to its grid",
+    right=_misfits(),
+    mistakes={
+        "which of the four tensors of a token mixing do not know N?": _misfits(each=4),
+        "a bias of the token mixing has N entries, too": _misfits(each=2),
+        "count tensors, not layers": _misfits(each=1),
+        "is there a table with a row for each place?": _misfits(table=lambda positions: False),
+        "there are no positions here": _misfits(table=lambda positions: True),
+    },
+)
 def check_misfits(trial: Trial, my_misfits):
     """my_misfits(layers, positions): how many tensors do not fit a grid with another N."""
-    cases = [
+    for layers, positions in (
         (["attention", "attention"], "learned"),
         (["conv", "conv", "conv"], "none"),
         (["mixer", "attention"], "none"),
         (["conv", "mixer", "mixer"], "none"),
         (["mixer", "attention", "conv", "mixer"], "learned"),
         (["uniform", "none", "attention"], "none"),
-    ]
-    for layers, positions in cases:
-        mixers, learned = layers.count("mixer"), positions == "learned"
+    ):
         trial.stage(f"{layers}, positions {positions!r}")
-        trial.match(
-            trial.number(my_misfits(layers, positions), name="misfits"),
-            3 * mixers + learned,
-            {
-                "which of the four tensors of a token mixing do not know N?": 4 * mixers + learned,
-                "a bias of the token mixing has N entries, too": 2 * mixers + learned,
-                "count tensors, not layers": [mixers + learned] if mixers else [],
-                "is there a table with a row for each place?": 3 * mixers if learned else [],
-                "there are no positions here": 3 * mixers + 1 if not learned else [],
-            },
-            otherwise="go through the layers: which shapes hold N?",
-            tolerance=0,
-            name="misfits",
-        )
+        otherwise = "go through the layers: which shapes hold N?"
+        trial.compare(my_misfits, layers, positions, otherwise=otherwise, name="misfits")
 
 
 _STATEMENTS = {
@@ -181,7 +202,11 @@ _STATEMENTS = {
 }
 
 
-@staged("my_reading", ok="what differences paired by seed allow one to say")
+@staged(
+    "my_reading",
+    ok="what differences paired by seed allow one to say",
+    **reading(_STATEMENTS),
+)
 def check_places(trial: Trial, my_reading):
     """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
     judge(trial, my_reading(), _STATEMENTS)

@@ -1,10 +1,39 @@
 """Checks of chapter 18: equal budgets, what adding up can do, and reading a comparison."""
 
-from vitcheck.reading import NO, OPEN, YES, judge
+from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import Trial, staged
 
 
-@staged("my_budget", ok="the nearest size, and the steps that its compute allows")
+def _nearest(sizes, whole, what=0):
+    """The width whose parameters (or multiplications, 1) are nearest."""
+    return min(sizes, key=lambda width: abs(sizes[width][what] - whole[what]))
+
+
+def _budget(sizes, whole):
+    width = _nearest(sizes, whole)
+    _, multiplications, steps = whole
+    return width, steps * multiplications / sizes[width][1]
+
+
+@staged(
+    "my_budget",
+    ok="the nearest size, and the steps that its compute allows",
+    right=_budget,
+    in_part={
+        0: {
+            "a little too many parameters may be nearer than far too few": lambda sizes, whole: max(
+                width for width in sizes if sizes[width][0] <= whole[0]
+            ),
+            "a little too few parameters may be nearer than far too many": lambda sizes, whole: min(
+                width for width in sizes if sizes[width][0] >= whole[0]
+            ),
+            "the largest is not wanted, the nearest is": lambda sizes, whole: max(sizes),
+            "did you compare the parameters, or the multiplications?": lambda sizes, whole: (
+                _nearest(sizes, whole, 1)
+            ),
+        },
+    },
+)
 def check_budget(trial: Trial, my_budget):
     """my_budget(sizes, whole): the width and the steps that make another model equal to it.
 
@@ -21,17 +50,11 @@ def check_budget(trial: Trial, my_budget):
         width, steps = trial.pair(my_budget(sizes, whole))
         own = sizes[nearest][1]
         trial.stage("the width")
-        trial.match(
-            trial.number(width, name="the width"),
-            nearest,
-            {
-                "a little too many parameters may be nearer than far too few": nearest - 4,
-                "a little too few parameters may be nearer than far too many": nearest + 4,
-                "the largest is not wanted, the nearest is": 40,
-                "did you compare the parameters, or the multiplications?": min(
-                    sizes, key=lambda w: abs(sizes[w][1] - whole[1])
-                ),
-            },
+        trial.compare(
+            (width, steps),
+            sizes,
+            whole,
+            part=0,
             otherwise="which width has the smallest difference to the parameters wanted?",
             name="the width",
         )
@@ -52,29 +75,38 @@ def check_budget(trial: Trial, my_budget):
         )
 
 
-@staged("my_ceiling", ok="how far adding up can go, and no further")
+def _for_one(K, a, wrong=1 / 2):
+    return a / (2 * K) + (1 - wrong * a * (a - 1) / (K * (K - 1))) / 2
+
+
+def _ceiling(K, wrong=1 / 2):
+    return max(_for_one(K, a, wrong) for a in range(K + 1))
+
+
+@staged(
+    "my_ceiling",
+    ok="how far adding up can go, and no further",
+    right=_ceiling,
+    mistakes={
+        "that is the value for one a; which a is the best?": [
+            lambda K: _for_one(K, 0),
+            lambda K: _for_one(K, 1),
+            lambda K: _for_one(K, K // 4),
+        ],
+        "one of the two orders has to be wrong, not both": lambda K: _ceiling(K, wrong=1),
+        "nothing is lost on the different pairs? Two kinds called the same cost one": (
+            lambda K: 1.0
+        ),
+        "each class is half of the images": lambda K: 2 * _ceiling(K),
+    },
+)
 def check_ceiling(trial: Trial, my_ceiling):
     """my_ceiling(K): the most right answers that adding up can give, K kinds of glyphs."""
-
-    def right(K, a, wrong):
-        return a / (2 * K) + (1 - wrong * a * (a - 1) / (K * (K - 1))) / 2
-
-    def best(K, wrong):
-        return max(right(K, a, wrong) for a in range(K + 1))
-
     trial.stage("the largest over a")
     for K in (16, 8, trial.integer(20, 30), 3):
-        trial.match(
-            trial.number(my_ceiling(K)),
-            best(K, 1 / 2),
-            {
-                "that is the value for one a; which a is the best?": [
-                    right(K, a, 1 / 2) for a in (0, 1, K // 4)
-                ],
-                "one of the two orders has to be wrong, not both": best(K, 1),
-                "nothing is lost on the different pairs? Two kinds called the same cost one": 1.0,
-                "each class is half of the images": 2 * best(K, 1 / 2),
-            },
+        trial.compare(
+            my_ceiling,
+            K,
             otherwise="count the same pairs that are right, and the different pairs that are "
             "wrong, for each a from 0 to K",
             tolerance=1e-6,
@@ -100,7 +132,11 @@ _STATEMENTS = {
 }
 
 
-@staged("my_reading", ok="what the comparison shows, and what it leaves open")
+@staged(
+    "my_reading",
+    ok="what the comparison shows, and what it leaves open",
+    **reading(_STATEMENTS),
+)
 def check_comparison(trial: Trial, my_reading):
     """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
     judge(trial, my_reading(), _STATEMENTS)

@@ -8,8 +8,25 @@ from vitcheck.trial import Trial
 
 YES, NO, OPEN = "yes", "no", "cannot say"
 
+# statement -> (the right answer, the question to ask whoever misses it)
+Statements = dict[str, tuple[str, str]]
 
-def judge(trial: Trial, given: Any, statements: dict[str, tuple[str, str]]) -> None:
+
+def reading(statements: Statements) -> dict[str, Any]:
+    """What ``staged`` wants to know of such a check: the right answer, and each wrong one."""
+    right = {statement: answer for statement, (answer, _) in statements.items()}
+
+    def but(statement: str, said: str) -> Any:
+        return lambda: right | {statement: said}
+
+    mistakes = {
+        question: [but(statement, said) for said in (YES, NO, OPEN) if said != answer]
+        for statement, (answer, question) in statements.items()
+    }
+    return {"right": lambda: right, "mistakes": mistakes}
+
+
+def judge(trial: Trial, given: Any, statements: Statements) -> None:
     """Stop at the first statement that is judged wrongly.
 
     Args:

@@ -36,7 +36,17 @@ def check_shapes(trial: Trial, shapes):
         trial.ask(tuple(given) == right, question)
 
 
-@staged("softmax", ok="rows that sum to one, along the last axis, and no overflow.")
+@staged(
+    "softmax",
+    ok="rows that sum to one, along the last axis, and no overflow.",
+    right=lambda scores: scores.softmax(-1),
+    mistakes={
+        "the whole table sums to one; should each row have a 1 of its own?": lambda scores: (
+            scores.exp() / scores.exp().sum()
+        ),
+        "your columns sum to one; which axis is the last?": lambda scores: scores.softmax(0),
+    },
+)
 def check_softmax(trial: Trial, softmax):
     """softmax(scores) along the last axis, from exp and sum, for any number of axes."""
     trial.stage("shape")
@@ -44,22 +54,13 @@ def check_softmax(trial: Trial, softmax):
     got = trial.tensor(softmax(scores), (3, 4))
     trial.stage("rows")
     trial.ask(got > 0, "is every entry positive? What does exp do to a negative score?")
-    trial.match(
-        got.sum(-1),
-        torch.ones(3),
-        {
-            "the whole table sums to one; should each row have a 1 of its own?": scores.exp().sum(
-                -1
-            )
-            / scores.exp().sum(),
-            "your columns sum to one; which axis is the last?": scores.softmax(0).sum(-1),
-        },
-        otherwise="does each row sum to one?",
-    )
-    trial.close(
+    otherwise = "does each row sum to one?"
+    trial.compare(got, scores, part=lambda table: table.sum(-1), otherwise=otherwise)
+    trial.compare(
         got,
-        scores.softmax(-1),
-        "two entries of a row should be to each other as the exponentials of their scores",
+        scores,
+        otherwise="two entries of a row should be to each other as the exponentials of their "
+        "scores",
         tolerance=1e-4,
     )
     trial.stage("more axes")

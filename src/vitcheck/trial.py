@@ -1,23 +1,39 @@
 """How a check speaks: stages in order, and at the first one that fails a question, not an answer.
 
-A check is a function decorated with ``staged``. It receives a ``Trial`` and then the learner's
-answers, draws its inputs from the trial, and asks about one property after the other.
+A check is a function decorated with ``staged``, which is given a right answer and the known
+mistakes, each written once, as a function of the same inputs. The check itself receives a ``Trial``
+and the learner's answer, draws inputs, and has what the answer gives compared; or it asks about one
+property after the other.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import types
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
-import numpy as np
 import torch
 from torch import Tensor
+
+from vitcheck.values import (
+    difference,
+    family_of,
+    in_words,
+    is_unanswered,
+    objection,
+    wrong_number,
+    wrong_tensor,
+)
+
+# Question -> an answer with the mistake that it is asked about, or a list of such answers.
+Mistakes = Mapping[str, Any]
 
 _HERE = str(Path(__file__).parent)
 _calls: Counter[str] = Counter()
@@ -41,12 +57,17 @@ class Trial:
     Args:
         what: The thing that is checked, as the exercise calls it.
         seed: Decides the inputs.
+        right: A right answer, of the same kind as the learner's.
+        mistakes: (question, answer) of each known mistake.
     """
 
-    def __init__(self, what: str, seed: int):
-        self.what = what
+    def __init__(
+        self, what: str, seed: int, right: Any = None, mistakes: Sequence[tuple[str, Any]] = ()
+    ):
+        self.what, self.right, self.mistakes = what, right, mistakes
         self.current = ""
         self.generator = torch.Generator().manual_seed(seed)
+        self._accepted: list[Callable[[Any], bool]] = []
 
     def stage(self, name: str) -> None:
         """Begin the stage ``name``; failures from here on are reported under it."""
@@ -69,40 +90,89 @@ class Trial:
         if not bool(torch.as_tensor(condition).all()):
             self.fail(question)
 
+    def compare(
+        self,
+        answer: Any,
+        *inputs: Any,
+        otherwise: str,
+        part: int | str | Callable[[Any], Any] | None = None,
+        tolerance: float = 1e-5,
+        name: str = "the result",
+    ) -> None:
+        """Accept what an answer gives where the right one gives the same; else ask a question.
+
+        The right answer is looked at first: nobody who has it can be accused of a mistake that
+        happens to give the same. If several mistakes give the same, that one is asked about first
+        which also gives what was accepted earlier in this run.
+
+        Args:
+            answer: The learner's function; or what it gave, if it was called already.
+            inputs: What it is called with, and so are the right answer and the mistakes.
+            otherwise: The question for all other wrong answers.
+            part: Look only at this entry (index or key) of what was given, or at what this function
+                makes of it: an order, a sum.
+            tolerance: Absolute and relative at once, for the right answer and the mistakes alike.
+            name: What the messages about shape and type call the result.
+        """
+        got, want = _given(answer, inputs), _given(self.right, inputs)
+        if is_unanswered(got):
+            raise _Unanswered
+        if isinstance(part, int):
+            self.several(got, len(want), name)
+        if callable(part) and difference(got, want, tolerance, tolerance):
+            part = None  # not only numbers differ, and that is said of the whole
+
+        def seen(result: Any) -> Any:
+            if part is None:
+                return result
+            return part(result) if callable(part) else result[part]
+
+        def gives(mistake: Any) -> Any:
+            with contextlib.suppress(Exception):  # it cannot be called so: it gives nothing
+                return seen(_given(mistake, inputs))
+            return None
+
+        got = seen(got)
+        mistakes = ((question, gives(one)) for question, one in self._by_likelihood())
+        self._say(objection(got, seen(want), mistakes, otherwise, tolerance, name))
+        self._accepted.append(lambda one: difference(got, gives(one), tolerance, tolerance) is None)
+
+    def _say(self, words: str | None) -> None:
+        """Stop with these words, if there are any."""
+        if words is not None:
+            self.fail(words)
+
+    def _by_likelihood(self) -> Iterator[tuple[str, Any]]:
+        """The mistakes, first those that gave the same as all that was accepted in this run."""
+
+        def refuted(mistake: tuple[str, Any]) -> bool:
+            return not all(gave_the_same(mistake[1]) for gave_the_same in self._accepted)
+
+        yield from sorted(self.mistakes, key=refuted)  # an iterator: no work for a right answer
+
     def tensor(
         self,
         value: Any,
         shape: tuple[int, ...],
         *,
-        dtype: torch.dtype | None = None,
+        dtype: torch.dtype = torch.float32,
         name: str = "the result",
     ) -> Tensor:
-        """Stop unless ``value`` is a finite tensor of that shape (and dtype); return it.
+        """Stop unless ``value`` is a finite tensor of that shape and kind of type; return it.
 
-        Without a dtype any floating-point type will do, and what is returned is float32: a check
-        computes with it as with its own inputs.
+        Any floating type will do where one is expected, and what is returned is then float32: a
+        check computes with it as with its own inputs.
         """
-        if value is None or value is ...:
+        if is_unanswered(value):
             raise _Unanswered
-        if not isinstance(value, Tensor):
-            self.fail(f"{name} should be a tensor of shape {tuple(shape)}, got {_kind(value)}")
-        if tuple(value.shape) != tuple(shape):
-            self.fail(f"{name} has the shape {tuple(value.shape)}, expected {tuple(shape)}")
-        if value.dtype != dtype if dtype else not value.is_floating_point():
-            self.fail(f"{name} has the type {value.dtype}, expected {dtype or 'torch.float32'}")
-        if not bool(torch.isfinite(value).all()):
-            kind = "NaN" if bool(torch.isnan(value).any()) else "infinite numbers"
-            self.fail(f"{name} holds {kind}; where do they come from?")
-        return value if dtype else value.float()
+        self._say(wrong_tensor(value, shape, family_of(dtype), name))
+        return value.float() if dtype.is_floating_point else value
 
     def number(self, value: Any, *, name: str = "the result") -> float:
         """Stop unless ``value`` is one finite number; return it as a float."""
-        if value is None or value is ...:
+        if is_unanswered(value):
             raise _Unanswered
-        numeric = isinstance(value, int | float) or hasattr(value, "__float__")
-        if not numeric or getattr(value, "ndim", 0) != 0:
-            self.fail(f"{name} should be one number, got {_kind(value)}")
-        self.ask(torch.isfinite(torch.tensor(float(value))), f"{name} is {float(value)}")
+        self._say(wrong_number(value, name))
         return float(value)
 
     def close(
@@ -124,38 +194,25 @@ class Trial:
         self,
         got: Any,
         want: Tensor | float,
-        mistakes: dict[str, Any],
+        mistakes: Mapping[str, Any],
         *,
         otherwise: str,
         tolerance: float = 1e-5,
         name: str = "the result",
     ) -> None:
-        """Accept ``got`` where it agrees with ``want``; else name the first mistake that fits.
-
-        The right answer is looked at first: nobody who has it can be accused of a mistake that
-        happens to give the same.
+        """Like ``compare``, for what no answer gives as such: a sum, a gradient, what was kept.
 
         Args:
-            got: The learner's answer, a tensor or a number.
-            want: The right one, of the same kind.
-            mistakes: Question -> what the mistake gives (or a list of such values, where several
-                slips deserve the same question). A mistake of another shape never fits.
+            got: What was found, a tensor or a number.
+            want: What it should be.
+            mistakes: Question -> what it is with that mistake, or a list of such values.
             otherwise: The question for all other wrong answers.
             tolerance: Absolute and relative at once, for the right answer and the mistakes alike.
-            name: What the messages about shape and type call the answer.
+            name: What the messages about shape and type call it.
         """
-        if isinstance(want, Tensor):
-            exact = None if want.is_floating_point() else want.dtype
-            got = self.tensor(got, want.shape, dtype=exact, name=name)
-        else:
-            got = torch.tensor(self.number(got, name=name), dtype=torch.float64)
-        if _agree(got, want, tolerance):
-            return
-        for question, mistaken in mistakes.items():
-            several = mistaken if isinstance(mistaken, list) else [mistaken]
-            if any(_agree(got, value, tolerance) for value in several):
-                self.fail(question)
-        self.fail(otherwise)
+        if is_unanswered(got):
+            raise _Unanswered
+        self._say(objection(got, want, _flat(mistakes), otherwise, tolerance, name))
 
     def answers(self, given: Any, questions: Collection[str]) -> dict[str, Any]:
         """Stop unless ``given`` is a dictionary with an answer to each of ``questions``; return it.
@@ -163,8 +220,8 @@ class Trial:
         A ``...`` among the answers ends the check as unanswered.
         """
         if not isinstance(given, dict):
-            self.fail(f"return a dictionary from question to answer, not {_kind(given)}")
-        if any(answer is ... for answer in given.values()):
+            self.fail(f"return a dictionary from question to answer, not {in_words(given)}")
+        if is_unanswered([*given.values()]):
             raise _Unanswered
         for question in questions:
             if question not in given:
@@ -174,17 +231,19 @@ class Trial:
                 self.fail(f"{question!r} is not one of the questions; was one of them changed?")
         return given
 
-    def pair(self, value: Any, name: str = "the result") -> tuple[Any, Any]:
-        """Stop unless ``value`` is a tuple of two; return it."""
-        if (
-            value is None
-            or value is ...
-            or (isinstance(value, tuple) and any(item is ... for item in value))
-        ):
+    def several(self, value: Any, count: int, name: str = "the result") -> tuple[Any, ...]:
+        """Stop unless ``value`` is a tuple or list of so many; return it as a tuple."""
+        if is_unanswered(value):
             raise _Unanswered
-        if not isinstance(value, tuple | list) or len(value) != 2:
-            self.fail(f"{name} should be a pair (two values), got {_kind(value)}")
-        return value[0], value[1]
+        if not isinstance(value, tuple | list) or len(value) != count:
+            expected = "a pair (two values)" if count == 2 else f"a tuple of {count} values"
+            self.fail(f"{name} should be {expected}, got {in_words(value)}")
+        return tuple(value)
+
+    def pair(self, value: Any, name: str = "the result") -> tuple[Any, Any]:
+        """Stop unless ``value`` is a tuple or list of two; return them."""
+        first, second = self.several(value, 2, name)
+        return first, second
 
     def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call the learner's function; a stub's None or ``...`` ends the check as unanswered.
@@ -201,7 +260,14 @@ class Trial:
         return result
 
 
-def staged(what: str, *, ok: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def staged(
+    what: str,
+    *,
+    ok: str,
+    right: Any = None,
+    mistakes: Mistakes = MappingProxyType({}),
+    in_part: Mapping[Any, Mistakes] = MappingProxyType({}),
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Turn a function ``(trial, *answers)`` into a check ``(*answers)`` that a learner calls.
 
     A right answer prints one line, "ok: " and ``ok``; a stub (None, ``...``, or a
@@ -209,10 +275,21 @@ def staged(what: str, *, ok: str) -> Callable[[Callable[..., None]], Callable[..
     stage and a question; an exception in the learner's code raises ``CheckFailed`` from it, with
     the learner's own traceback.
 
+    The right answer and the mistakes are what ``Trial.compare`` compares with. The tests find them
+    on the check (``check.right``, ``check.mistakes``) and hand in each of them.
+
     Args:
         what: The thing that is checked, as the exercise calls it ("causal_mask").
         ok: What is now known to hold, in a few words.
+        right: A right answer, of the kind that a learner hands in: a function, mostly.
+        mistakes: Question -> an answer with the mistake that it is asked about, or a list of such
+            answers.
+        in_part: Mistakes in one entry of what an answer gives (index of a tuple, key of a
+            dictionary), for each entry: they give this entry only, the others are right.
     """
+    known = _flat(mistakes)
+    for key, some in in_part.items():
+        known += [(question, _with_entry(right, key, entry)) for question, entry in _flat(some)]
 
     def decorate(check: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(check)
@@ -221,7 +298,7 @@ def staged(what: str, *, ok: str) -> Callable[[Callable[..., None]], Callable[..
             bound.bind(*answers, **options)  # too few answers: Python's own message
             _calls[check.__qualname__] += 1
             seed = zlib.crc32(f"{check.__qualname__} {_calls[check.__qualname__]}".encode())
-            trial = Trial(what, seed)
+            trial = Trial(what, seed, right, known)
             try:
                 if any(answer is None or answer is ... for answer in answers):
                     raise _Unanswered
@@ -249,9 +326,31 @@ def staged(what: str, *, ok: str) -> Callable[[Callable[..., None]], Callable[..
         _trial, *others = inspect.signature(check).parameters.values()
         bound = inspect.Signature(others)
         run.__signature__ = bound  # type: ignore[attr-defined]
+        vars(run).update(right=right, mistakes=known)
         return run
 
     return decorate
+
+
+def _flat(mistakes: Mistakes) -> list[tuple[str, Any]]:
+    """(question, answer) of each mistake, lists of answers taken apart."""
+    return [
+        (question, answer)
+        for question, answers in mistakes.items()
+        for answer in (answers if isinstance(answers, list) else [answers])
+    ]
+
+
+def _with_entry(right: Callable[..., Any], key: Any, entry: Any) -> Callable[..., Any]:
+    """The right answer, but for one entry of what it gives."""
+
+    def answer(*inputs: Any) -> Any:
+        given = right(*inputs)
+        changed: Any = dict(given) if isinstance(given, dict) else list(given)
+        changed[key] = _given(entry, inputs)
+        return changed if isinstance(given, dict) else tuple(changed)
+
+    return answer
 
 
 def _guarded(trial: Trial, answer: Any) -> Any:
@@ -277,18 +376,6 @@ def _broken(trial: Trial, error: Exception, check: Callable[..., None]) -> Check
     return failure
 
 
-def _agree(got: Tensor, want: Any, tolerance: float) -> bool:
-    want = torch.as_tensor(want, dtype=torch.float64)
-    if got.shape != want.shape:
-        return False
-    return torch.allclose(got.double(), want, rtol=tolerance, atol=tolerance)
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, tuple | list):
-        return f"a {type(value).__name__} of {len(value)}"
-    if isinstance(value, Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
-    if isinstance(value, np.ndarray):
-        return f"a numpy array of shape {value.shape}"
-    return f"{type(value).__name__} {value!r}"
+def _given(answer: Any, inputs: tuple[Any, ...]) -> Any:
+    """What an answer gives: a function is called, anything else is the answer itself."""
+    return answer(*inputs) if callable(answer) else answer

@@ -1,4 +1,7 @@
-"""Values as plain data: what goes into a function and what came out of it, without pickle.
+"""Values: written down as plain data without pickle, compared, and named in a sentence.
+
+Checks of chapters (``trial``) and of assignments (``cases``) compare and speak alike: both ask
+:func:`objection`.
 
 A value is a number, a string, a truth value, ``None``, a list of values, or an object with one key:
 ``{"tensor": key}``, ``{"tuple": [...]}``, ``{"dict": {...}}``, ``{"float": "nan"}``,
@@ -10,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -145,6 +149,46 @@ def fresh(value: Any) -> Any:
     return value.build() if isinstance(value, Layer) else value
 
 
+def objection(
+    got: Any,
+    want: Any,
+    mistakes: Iterable[tuple[str, Any]],
+    otherwise: str,
+    tolerance: float | tuple[float, float],
+    name: str = "the result",
+) -> str | None:
+    """None where ``got`` is right, else what to say about it.
+
+    The right result is looked at first, in any floating type: nobody who has it can be accused of a
+    mistake that happens to give the same.
+
+    Args:
+        got: What an answer gave.
+        want: The right result.
+        mistakes: (question, result) of each known mistake; the first one that ``got`` agrees with
+            has its question asked. None of them is looked at where ``got`` is right.
+        otherwise: What to say where shape and type are right and the numbers are not.
+        tolerance: Of the right result and of the mistakes alike: relative and absolute, or one
+            number for both.
+        name: What a sentence about shape or type calls ``got``.
+    """
+    rtol, atol = tolerance if isinstance(tolerance, tuple) else (tolerance, tolerance)
+    wrong = difference(got, want, rtol, atol, name)
+    if wrong is None:
+        return None
+    for question, gives in mistakes:
+        if difference(got, gives, rtol, atol) is None:
+            return question
+    return wrong or otherwise
+
+
+def is_unanswered(got: Any) -> bool:
+    """Is this what a stub returns?"""
+    if isinstance(got, tuple | list) and any(item is ... for item in got):
+        return True
+    return got is None or got is ... or (isinstance(got, Other) and got.words == "...")
+
+
 def difference(
     got: Any, want: Any, rtol: float, atol: float, name: str = "the result"
 ) -> str | None:
@@ -211,61 +255,87 @@ def _kinds(got: Any, expected: str, name: str) -> str:
     return f"{name} should be {expected}, got {in_words(got)}"
 
 
+def wrong_number(got: Any, name: str) -> str | None:
+    """What to say about a ``got`` that is not one finite number, or None."""
+    got = _plain_number(got)
+    if isinstance(got, bool) or not isinstance(got, int | float):
+        return _kinds(got, "one number", name)
+    if isinstance(got, float) and not math.isfinite(got):
+        kind = "NaN; where does it come from?" if math.isnan(got) else "infinite"
+        return f"{name} is {kind}"
+    return None
+
+
+def wrong_tensor(
+    got: Any, shape: tuple[int, ...], family: str, name: str, *, finite: bool = True
+) -> str | None:
+    """What to say about a ``got`` that is not a tensor of that shape and family, or None."""
+    if not isinstance(got, Tensor):
+        return _kinds(got, f"a tensor of shape {tuple(shape)}", name)
+    if tuple(got.shape) != tuple(shape):
+        return f"{name} has the shape {tuple(got.shape)}, expected {tuple(shape)}"
+    if family_of(got.dtype) != family:
+        return f"{name} has the type {got.dtype}, expected {family}"
+    if finite and got.is_floating_point():
+        for kind, words in ((torch.isnan, "NaN"), (torch.isinf, "infinite numbers")):
+            if bool(kind(got).any()):
+                return f"{name} holds {words}; where do they come from?"
+    return None
+
+
+def family_of(dtype: torch.dtype) -> str:
+    """What is told apart of the types of a tensor, in words."""
+    if dtype is torch.bool:
+        return "torch.bool"
+    return "floating-point numbers" if dtype.is_floating_point else "whole numbers"
+
+
+def _plain_number(got: Any) -> Any:
+    """Python's own number for a tensor or array of one; anything else as it is."""
+    if isinstance(got, Tensor) and got.numel() == 1:
+        return got.item()
+    return got.item() if isinstance(got, np.generic) else got
+
+
 def _number_difference(
     got: Any, want: bool | int | float, rtol: float, atol: float, name: str
 ) -> str | None:
-    if isinstance(got, Tensor) and got.numel() == 1:
-        got = got.item()
+    got = _plain_number(got)
     if isinstance(want, bool):
         return (
             (None if got == want else "")
             if isinstance(got, bool)
             else _kinds(got, "True or False", name)
         )
-    if isinstance(got, bool) or not isinstance(got, int | float):
-        return _kinds(got, "one number", name)
+    if isinstance(want, int) and isinstance(got, int) and not isinstance(got, bool):
+        return None if got == want else ""  # however large
+    if wrong := wrong_number(got, name):
+        return None if not math.isfinite(want) and _close(got, want, rtol, atol) else wrong
     if isinstance(want, int):
         return None if got == want else ""
+    return None if _close(got, want, rtol, atol) else ""
+
+
+def _close(got: Any, want: float, rtol: float, atol: float) -> bool:
     try:
         got = float(got)
-    except OverflowError:  # a whole number beyond every float, infinity too
-        return ""
-    if math.isnan(got) and not math.isnan(want):
-        return f"{name} is NaN; where does it come from?"
-    close = torch.isclose(
-        torch.tensor(got, dtype=torch.float64),
-        torch.tensor(want, dtype=torch.float64),
-        rtol=rtol,
-        atol=atol,
-        equal_nan=True,
-    )
-    return None if close else ""
+    except (OverflowError, TypeError, ValueError):  # a whole number beyond every float
+        return False
+    one, other = torch.tensor([got, want], dtype=torch.float64)
+    return bool(torch.isclose(one, other, rtol=rtol, atol=atol, equal_nan=True))
 
 
 def _tensor_difference(got: Any, want: Tensor, rtol: float, atol: float, name: str) -> str | None:
-    shape = tuple(want.shape)
-    if not isinstance(got, Tensor):
-        if want.ndim == 0 and isinstance(got, int | float):
-            try:
-                got = torch.tensor(got)
-            except (OverflowError, ValueError, RuntimeError):  # a whole number beyond every tensor
-                return ""
-        else:
-            return _kinds(got, f"a tensor of shape {shape}", name)
-    if tuple(got.shape) != shape:
-        return f"{name} has the shape {tuple(got.shape)}, expected {shape}"
-    if _family(got) != _family(want):
-        return f"{name} has the type {got.dtype}, expected {_family(want)}"
+    if want.ndim == 0 and isinstance(got, int | float):
+        try:
+            got = torch.tensor(got)
+        except (OverflowError, ValueError, RuntimeError):  # a whole number beyond every tensor
+            return ""
+    finite = not want.is_floating_point() or bool(want.isfinite().all())
+    shape, family = tuple(want.shape), family_of(want.dtype)
+    if wrong := wrong_tensor(got, shape, family, name, finite=finite):
+        return wrong
     if not want.is_floating_point():
         return None if torch.equal(got.long(), want.long()) else ""
-    for kind, words in ((torch.isnan, "NaN"), (torch.isinf, "infinite numbers")):
-        if bool(kind(got).any()) and not bool(kind(want).any()):
-            return f"{name} holds {words}; where do they come from?"
     agree = torch.allclose(got.double(), want.double(), rtol=rtol, atol=atol, equal_nan=True)
     return None if agree else ""
-
-
-def _family(value: Tensor) -> str:
-    if value.dtype is torch.bool:
-        return "torch.bool"
-    return "floating-point numbers" if value.is_floating_point() else "whole numbers"

@@ -130,6 +130,7 @@ def test_the_small_master_holds(tmp_path):
     assert {row.points for row in drawn.rows if row.who.startswith("mutant")} == {0}
 
 
+QUESTION = MASTER.partition("# BEGIN QUESTION\n")[2].partition("\n```")[0]
 LARGE = "times(draw.randn(30))"
 FLAWS = {
     "no config": ("# ASSIGNMENT CONFIG", "# CONFIG", "no raw cell '# ASSIGNMENT CONFIG'"),
@@ -153,6 +154,23 @@ FLAWS = {
     "mutant of nothing": ("change: 'x * {{ factor }}'", "change: 'y'", "0 times"),
     "wrong alternative": ("sum([x] * {{ factor }})", "x * 2", "added fails q1-1, q1-2"),
     "a name that is no number": ("name: q1", "name: first", "names like q1"),
+    "a word for a chapter": (
+        "chapters: [1]",
+        "chapters: 1",
+        "chapters is a list like [1, 2], got 1",
+    ),
+    "words for points": ("points: 10", "points: ten", "points of q1 must be a number, got 'ten'"),
+    "words for a test's points": ("points: 9", "points: nine", "a test must be a number"),
+    "a question in words": (QUESTION, "Times, 10 points", "holds keys and their values"),
+    "a test in words": (
+        "name: large\npoints: 9\nhidden: true",
+        "large",
+        "a TEST CONFIG holds keys",
+    ),
+    "mutants in words": (MUTANTS, "is it 5?", "'# MUTANTS' holds a list of entries"),
+    "a mutant that asks nothing": ("asks: 'is it 5?', ", "", "'# MUTANTS' lacks asks"),
+    "a mutant that changes nothing": (", to: 'x * 5'", "", "a mutant has code, or change and to"),
+    "an alternative without code": ("  code: |", "  said: |", "'# ALTERNATIVES' lacks code"),
     "no YAML": ("name: q1", "name: [q1", "no YAML"),
     "stray cell": ("# END QUESTION\n```", "# END QUESTION\n```\n\nMore.", "to no question"),
 }

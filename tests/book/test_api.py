@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
-from tools.book_rules.introductions import introductions
+from tools.book_rules.introductions import introductions, part_of
 from tools.book_rules.source import read_book
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -238,11 +238,12 @@ def test_no_docstring_types_the_number_of_a_chapter():
 
 def test_each_name_on_the_page_is_documented_and_the_teaching_parts_have_their_chapter():
     found = vitbook_api.modules(ROOT / "src", "vitbook")
-    names = {(module.name.split(".")[1], member.name) for module in found
+    names = {(part_of(module.name.split(".")[1:]), member.name) for module in found
              for member in module.members()}
     introduced = introductions(read_book(ROOT))
     assert len(names) > 80
-    assert introduced["attention", "MultiHeadSelfAttention"].number == 4
-    assert introduced["vit", "VisionTransformer"].number == 10
+    assert introduced["layers.attention", "MultiHeadSelfAttention"].number == 4
+    assert introduced["models.vit", "VisionTransformer"].number == 10
     assert {place.number for place in introduced.values()} >= {1, 2, 3, 4, 6, 8, 9, 10, 11}
-    assert {("attention", "causal_mask"), ("training", "train"), ("records", "Record")} <= names
+    wanted = {("layers.attention", "causal_mask"), ("training", "train"), ("book.records", "Record")}
+    assert wanted <= names

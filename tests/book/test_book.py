@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tools.book_rules import code, exercises, forms, limits, prose
+from tools.book_rules import code, contents, exercises, forms, limits, prose
 from tools.book_rules.source import read_book
 from tools.check_prose import RULES, check
 from tools.pages.reader import PageError
@@ -128,6 +128,16 @@ chapters:
   - file: depth_2_why
 """
 LIST = "tools/book_rules/still_too_long.txt"
+INDEX = "book/index.md"
+FRONT_PAGE = """# Front
+
+```{list-table}
+* - {doc}`01_first`
+  - {minutes}`read 01_first` + {minutes}`do 01_first`
+* - {doc}`02_second`
+  - {minutes}`read 02_second` + {minutes}`do 02_second`
+```
+"""
 
 
 def chapter(number, name, pyobject):
@@ -143,7 +153,7 @@ def book(tmp_path):
     files = {
         "_config.yml": "repository:\n  path_to_book: book\n",
         "_toc.yml": TOC,
-        "book/index.md": "# Front\n\nWords.\n",
+        INDEX: FRONT_PAGE,
         FIRST: chapter(1, "first", "mix"),
         SECOND: chapter(2, "second", "Heads.forward"),
         FIRST_DEPTH: DEPTH.replace("NUMBER", "1").replace("NAME", "first"),
@@ -164,6 +174,14 @@ def test_a_book_that_keeps_the_rules_has_no_findings(book):
 IMPORT = "from vitbook.book.glue import glue"
 # rule -> (name, file, old text, new text, words of the finding)
 PLANTED = {
+    contents.numbers: [
+        ("a second chapter 1", SECOND, "# 2. Second", "# 1. Second", "chapter 1 is 01_first already"),
+        ("out of order", SECOND, "# 2. Second", "# 0. Second", "chapter 0 stands after chapter 1"),
+    ],
+    contents.front_page: [
+        ("no row", INDEX, "{doc}`02_second`", "{doc}`01_first`", "lacks {doc}`02_second`"),
+        ("no minutes", INDEX, "do 02_second", "do 01_first", "lacks {minutes}`do 02_second`"),
+    ],
     prose.known_syntax: [
         (
             "unknown directive",
@@ -417,9 +435,14 @@ def test_the_list_of_what_is_too_long_does_not_grow():
     assert len(listed) <= 40  # so many when the list was made; lower it with each that goes
 
 
+def test_every_module_that_the_chapters_teach_is_there():
+    package = ROOT / "src/vitbook"
+    assert [part for part in code.TEACHING if not code.module_files(package, part)] == []
+
+
 def test_the_front_page_may_import_what_comes_later(book):
     cell = "```{code-cell} ipython3\nfrom vitbook.layers.attention import Heads\n```\n"
-    (book / "book/index.md").write_text(f"{FRONT}\n# Front\n\n{cell}")
+    (book / INDEX).write_text(f"{FRONT}\n{FRONT_PAGE}\n{cell}")
     assert check(read_book(book)) == []
 
 

@@ -1,4 +1,4 @@
-"""What a check has to prove: one `Case` for each, in the tables beside this file."""
+"""What a check is tried with beside its own answers: a `Case`, in the tables beside this file."""
 
 from __future__ import annotations
 
@@ -19,27 +19,29 @@ def stub(*args, **kwargs):
 
 @dataclass(frozen=True)
 class Case:
-    """One check with answers that must pass, and answers that must be refused with a reason.
+    """What a check cannot know of itself: other right answers, and wrong ones of no known kind.
 
+    The right answer and the mistakes that the check was given are tested without being named here.
     An answer is what the learner hands to the check; a tuple of them where the check takes several.
 
     Args:
         check: the check.
-        right: an answer that passes. It must also pass when it gives float64.
+        right: a right answer, where the check was given none. It must also pass in float64.
         also: other right ways ("loops", "einsum", "float64 inside"): name -> answer.
-        mistakes: name -> (answer, words of the message that it must be met with); at least three.
+        wrong: name -> (answer, words of the message that it must be met with).
         stubs: answers that are "not answered yet".
     """
 
     check: Callable
-    right: Any
-    mistakes: dict[str, tuple[Any, str]]
+    right: Any = None
     also: dict[str, Any] = field(default_factory=dict)
+    wrong: dict[str, tuple[Any, str]] = field(default_factory=dict)
     stubs: tuple = (stub,)
 
-    def run(self, answer) -> None:
-        several = len(inspect.signature(self.check).parameters) > 1 and isinstance(answer, tuple)
-        self.check(*(answer if several else (answer,)))
+
+def hand_in(check, answer) -> None:
+    several = len(inspect.signature(check).parameters) > 1 and isinstance(answer, tuple)
+    check(*(answer if several else (answer,)))
 
 
 def in_float64(answer):
@@ -61,10 +63,3 @@ def in_float64(answer):
 
         return wide
     return answer
-
-
-def reads(answers: dict[str, str], **changed: str):
-    """A learner's reading of a table: these answers, but for the ones whose place is named (_0)."""
-    names = list(answers)
-    other = {names[int(place[1:])]: answer for place, answer in changed.items()}
-    return lambda: {**answers, **other}

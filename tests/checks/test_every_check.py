@@ -1,6 +1,7 @@
-"""Every check passes right answers of every style, passes over stubs and names planted mistakes.
+"""Every check passes right answers of every style, passes over stubs and names every mistake.
 
-The answers stand in tables/, one module for each module of `vitcheck`.
+A check brings a right answer and its known mistakes along (see `vitcheck.trial.staged`). Others
+stand in tables/, one module for each module of `vitcheck`.
 """
 
 import importlib
@@ -8,66 +9,84 @@ import pkgutil
 
 import pytest
 import tables
-from case import in_float64
+from case import Case, hand_in, in_float64
 
 import vitcheck
 from vitcheck import CheckFailed
 
 ENGINE = {"trial", "cases", "checker", "values", "reading", "before_handing_in"}
 MODULES = [m.name for m in pkgutil.iter_modules(vitcheck.__path__) if m.name not in ENGINE]
-TABLES = {
-    m.name: importlib.import_module(f"tables.{m.name}")
-    for m in pkgutil.iter_modules(tables.__path__)
+TABLES = [
+    importlib.import_module(f"tables.{m.name}") for m in pkgutil.iter_modules(tables.__path__)
+]
+IN_TABLES = {case.check: case for table in TABLES for case in table.CASES}
+CASES = {
+    f"{module}-{name}": IN_TABLES.get(check) or Case(check)
+    for module in MODULES
+    for name, check in vars(importlib.import_module(f"vitcheck.{module}")).items()
+    if name.startswith("check_")
 }
-CASES = [case for table in TABLES.values() for case in table.CASES]
-
-
-def named(case):
-    return f"{case.check.__module__.removeprefix('vitcheck.')}-{case.check.__name__}"
 
 
 def each(find):
-    """(case, answer, ...) for each that `find` yields from a case, with readable ids."""
-    rows = [(case, *row) for case in CASES for row in find(case)]
-    return [pytest.param(case, *row[1:], id=f"{named(case)}-{row[0]}") for case, *row in rows]
+    """(check, answer, ...) for each (name, answer, ...) that `find` yields from a case."""
+    return [
+        pytest.param(case.check, *row, id=f"{check}-{name}")
+        for check, case in CASES.items()
+        for name, *row in find(case)
+    ]
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_every_check_has_a_case_with_three_mistakes(module):
-    loaded = importlib.import_module(f"vitcheck.{module}")
-    checks = {name for name in vars(loaded) if name.startswith("check_")}
-    proven = {case.check.__name__: case for case in TABLES[module].CASES}
-    assert checks == set(proven)
-    assert [name for name, case in proven.items() if len(case.mistakes) < 3] == []
+def right_answers(case):
+    return [("right", case.check.right or case.right), *case.also.items()]
 
 
-@pytest.mark.parametrize(
-    ("case", "answer"), each(lambda case: [("right", case.right), *case.also.items()])
-)
-def test_a_right_answer_passes(case, answer, capsys):
-    case.run(answer)
+def known_mistakes(case):
+    return [(question[:60], answer, question) for question, answer in case.check.mistakes]
+
+
+def wrong_answers(case):
+    return [(name, *row) for name, row in case.wrong.items()]
+
+
+def test_every_check_is_tried_with_a_right_answer_that_is_not_its_own():
+    assert set(IN_TABLES) <= {case.check for case in CASES.values()}
+    assert [name for name, case in CASES.items() if not case.also and case.right is None] == []
+
+
+def test_every_check_is_tried_with_three_wrong_answers():
+    few = [name for name, case in CASES.items() if len(case.check.mistakes) + len(case.wrong) < 3]
+    assert few == []
+
+
+@pytest.mark.parametrize(("check", "answer"), each(right_answers))
+def test_a_right_answer_passes(check, answer, capsys):
+    hand_in(check, answer)
     assert capsys.readouterr().out.startswith("ok: ")
 
 
-@pytest.mark.parametrize(
-    ("case", "answer"), each(lambda case: [("right", case.right), *case.also.items()])
-)
-def test_a_right_answer_in_float64_passes(case, answer, capsys):
-    case.run(in_float64(answer))
+@pytest.mark.parametrize(("check", "answer"), each(right_answers))
+def test_a_right_answer_in_float64_passes(check, answer, capsys):
+    hand_in(check, in_float64(answer))
     assert capsys.readouterr().out.startswith("ok: ")
 
 
-@pytest.mark.parametrize(("case", "answer"), each(lambda case: enumerate(case.stubs)))
-def test_a_stub_is_not_answered_yet(case, answer, capsys):
-    case.run(answer)
+@pytest.mark.parametrize(("check", "answer"), each(lambda case: enumerate(case.stubs)))
+def test_a_stub_is_not_answered_yet(check, answer, capsys):
+    hand_in(check, answer)
     assert capsys.readouterr().out.startswith("not answered yet: ")
 
 
-@pytest.mark.parametrize(
-    ("case", "answer", "words"),
-    each(lambda case: [(name, *row) for name, row in case.mistakes.items()]),
-)
-def test_a_mistake_is_named(case, answer, words):
+@pytest.mark.parametrize(("check", "answer", "question"), each(known_mistakes))
+def test_a_known_mistake_is_met_by_its_own_question(check, answer, question):
+    for _ in range(2):  # other inputs each time
+        with pytest.raises(CheckFailed) as failure:
+            hand_in(check, answer)
+        assert failure.value.question == question
+
+
+@pytest.mark.parametrize(("check", "answer", "words"), each(wrong_answers))
+def test_another_wrong_answer_is_told_what_is_wrong(check, answer, words):
     with pytest.raises(CheckFailed) as failure:
-        case.run(answer)
+        hand_in(check, answer)
     assert words in str(failure.value)

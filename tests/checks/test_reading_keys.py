@@ -2,8 +2,15 @@
 
 import pytest
 
-from vitcheck import ch12_looking, ch14_pretraining, ch17_hybrids, ch18_what_attention_buys
-from vitcheck.reading import OPEN
+from vitcheck import (
+    CheckFailed,
+    ch12_looking,
+    ch14_pretraining,
+    ch17_hybrids,
+    ch18_what_attention_buys,
+)
+from vitcheck.reading import OPEN, judge, reading
+from vitcheck.trial import Trial
 
 # two rows of a table whose intervals overlap, and whose paired difference is missing or holds zero
 LIKE_ONE_ANOTHER = {
@@ -18,3 +25,29 @@ LIKE_ONE_ANOTHER = {
 def test_intervals_that_overlap_decide_nothing_in_any_chapter(statement):
     answer, _ = LIKE_ONE_ANOTHER[statement][statement]
     assert answer == OPEN
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"a": "maybe", "b": "no"}, 'a: answer "yes", "no" or "cannot say"'),
+        ({"a": True, "b": "no"}, 'a: answer "yes", "no" or "cannot say"'),
+        ({"a": "yes"}, "'b' has lost its answer"),
+        ({"a": "yes", "b": "cannot say"}, "b: which?"),
+    ],
+)
+def test_another_word_a_missing_answer_and_a_wrong_one_are_told_apart(given, words):
+    with pytest.raises(CheckFailed, match=words):
+        judge(Trial("reading", seed=0), given, {"a": ("yes", "why?"), "b": ("no", "which?")})
+
+
+def test_a_check_of_statements_brings_its_answer_and_every_other_along():
+    known = reading({"a": ("yes", "why?"), "b": ("no", "which?")})
+    assert known["right"]() == {"a": "yes", "b": "no"}
+    said = [answer() for answers in known["mistakes"].values() for answer in answers]
+    assert [(one["a"], one["b"]) for one in said] == [
+        ("no", "no"),
+        ("cannot say", "no"),
+        ("yes", "yes"),
+        ("yes", "cannot say"),
+    ]

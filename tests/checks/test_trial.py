@@ -3,6 +3,7 @@
 import functools
 import traceback
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -156,7 +157,10 @@ TRIALS = [
     ("infinite", lambda t: t.tensor(torch.tensor([float("inf")]), (1,)), "infinite"),
     ("tensor for number", lambda t: t.number(torch.ones(2)), "should be one number"),
     ("word for number", lambda t: t.number("three"), "should be one number, got str"),
-    ("nan number", lambda t: t.number(float("nan")), "is nan"),
+    ("nan number", lambda t: t.number(float("nan")), "is NaN"),
+    ("truth for number", lambda t: t.number(True), "should be one number, got bool True"),
+    ("array for number", lambda t: t.number(np.ones(2)), "got a numpy array of shape"),
+    ("infinite number", lambda t: t.number(float("inf")), "is infinite"),
     ("single for pair", lambda t: t.pair(torch.ones(2)), "should be a pair"),
     ("three for pair", lambda t: t.pair((1, 2, 3)), "should be a pair .* tuple of 3"),
     ("off", lambda t: t.close(torch.ones(2) + 1e-3, torch.ones(2), "why?"), "why?"),
@@ -179,7 +183,8 @@ def test_a_trial_accepts_what_is_right():
     trial.close(torch.ones(2, 3) + 1e-7, torch.ones(2, 3), "why?")
     trial.close(torch.arange(3), torch.arange(3), "why?")
     trial.close(torch.tensor(2.0), 2, "why?")
-    assert trial.number(torch.tensor(2.5)) == 2.5
+    assert trial.number(torch.tensor(2.5)) == trial.number(np.float32(2.5)) == 2.5
+    trial.close(np.float32(2.5), 2.5, "why?")
     assert trial.pair((1, 2)) == (1, 2)
     assert trial.randn(2, 3).shape == (2, 3)
     assert {trial.integer(2, 4) for _ in range(100)} == {2, 3, 4}
@@ -209,6 +214,123 @@ def test_any_floating_type_is_an_answer_and_becomes_float32(dtype):
     trial, ones = Trial("thing", seed=0), torch.ones(2, dtype=dtype)
     assert trial.tensor(ones, (2,)).dtype is torch.float32
     trial.match(ones, torch.ones(2), {}, otherwise="why?")
+
+
+def halve(x):
+    return x / 2
+
+
+def broken(x):
+    raise RuntimeError("never called for a right answer, and passed over for a wrong one")
+
+
+@staged(
+    "halve",
+    ok="halved",
+    right=halve,
+    mistakes={
+        "broken?": broken,
+        "the first row only?": lambda x: x[0] / 2,
+        "doubled, or not at all?": [lambda x: 2 * x, lambda x: x],
+        "nothing is left?": lambda x: 0 * x,
+    },
+)
+def check_halve(trial, answer):
+    trial.stage("one row")
+    trial.compare(answer, trial.randn(1, 3), otherwise="what is it?")
+    trial.stage("two rows")
+    trial.compare(answer, trial.randn(2, 3), otherwise="and two rows?")
+
+
+def test_a_check_carries_its_right_answer_and_each_of_its_mistakes():
+    assert check_halve.right is halve
+    questions = [question for question, _ in check_halve.mistakes]
+    assert questions[1:4] == [
+        "the first row only?",
+        "doubled, or not at all?",
+        "doubled, or not at all?",
+    ]
+
+
+HALVES = {
+    "another way": (lambda x: x * 0.5, None),
+    "wider": (lambda x: x.double() / 2, None),
+    "a list": (lambda x: (x / 2).tolist(), "should be a tensor of shape (1, 3), got a list of 1"),
+    "another shape": (lambda x: x[:, :1] / 2, "has the shape (1, 1), expected (1, 3)"),
+    "a known shape": (lambda x: x[0] / 2, "the first row only?"),
+    "doubled": (lambda x: x + x, "one row: doubled, or not"),
+    "untouched": (lambda x: x.clone(), "one row: doubled, or not"),
+    "later": (lambda x: x / 2 if len(x) == 1 else x - x, "two rows: nothing is left?"),
+    "another": (lambda x: x / 3, "what is it?"),
+}
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_an_answer_is_right_or_its_own_mistake_or_of_another_shape_or_another(name, capsys):
+    answer, words = HALVES[name]
+    if words is None:
+        check_halve(answer)
+        assert capsys.readouterr().out == "ok: halved\n"
+        return
+    with pytest.raises(CheckFailed) as failed:
+        check_halve(answer)
+    assert words in str(failed.value)
+
+
+def test_a_mistake_that_an_earlier_result_speaks_against_comes_last():
+    @staged(
+        "steps",
+        ok="counted",
+        right=lambda n: n + 1,
+        mistakes={"always four?": lambda n: 4, "doubled?": lambda n: 2 * n},
+    )
+    def check_steps(trial, steps):
+        for n in (1, 2):
+            trial.compare(steps, n, otherwise="how many?")
+
+    with pytest.raises(CheckFailed, match="doubled"):
+        check_steps(lambda n: 2 * n)  # 2, and then 4
+    with pytest.raises(CheckFailed, match="always four"):
+        check_steps(lambda n: 4)
+
+
+@staged(
+    "pair",
+    ok="both",
+    right=lambda n: (n, torch.arange(n)),
+    in_part={0: {"one more?": lambda n: n + 1, "ten?": 10}, 1: {"backwards?": lambda n: range(n)}},
+)
+def check_pair(trial, answer):
+    pair = trial.pair(answer(3))
+    trial.compare(pair, 3, part=0, otherwise="how many?", name="the count")
+    trial.compare(pair, 3, part=lambda pair: pair[1].sum(), otherwise="which numbers?")
+    trial.compare(pair, 3, part=1, otherwise="in which order?")
+
+
+def test_a_mistake_in_one_part_leaves_the_others_right():
+    (_, more), (_, ten), (_, backwards) = check_pair.mistakes
+    assert more(3)[0] == 4
+    assert ten(3)[0] == 10
+    assert torch.equal(more(3)[1], torch.arange(3))
+    assert backwards(3) == (3, range(3))
+
+
+PAIRS = {
+    "count": (lambda n: (n + 1, torch.arange(n)), "pair: one more?"),
+    "no number": (lambda n: ("n", torch.arange(n)), "the count should be one number, got str 'n'"),
+    "a sum": (lambda n: (n, torch.arange(n) + 1), "pair: which numbers?"),
+    "a shape": (lambda n: (n, torch.arange(n)[None]), "has the shape (1, 3), expected (3,)"),
+    "an order": (lambda n: (n, torch.arange(n).flip(0)), "pair: in which order?"),
+    "a number": (lambda n: n, "the result should be a pair (two values), got int 3"),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_parts_are_looked_at_one_after_the_other(name):
+    answer, words = PAIRS[name]
+    with pytest.raises(CheckFailed) as failed:
+        check_pair(answer)
+    assert words in str(failed.value)
 
 
 ANSWERS = [

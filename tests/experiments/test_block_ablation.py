@@ -7,7 +7,7 @@ from torch import nn
 from experiments import block_ablation as ablation
 from experiments import block_ablation_longer as longer
 from vitbook.book.records import load_record
-from vitbook.inspection.cost import count_parameters
+from vitbook.models.cost import count_parameters
 from vitbook.models.vit import VisionTransformer
 
 D, L = ablation.MODEL["embed_dim"], ablation.MODEL["depth"]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from experiments.machinery.cheaper import SHARE, WAYS, with_way
-from vitbook.inspection.cost import count_multiplies
+from vitbook.models.cost import count_multiplies
 
 MODEL = {
     "image_size": 12,

@@ -11,7 +11,7 @@ from experiments.machinery.experiment import load_experiment
 from experiments.machinery.full_augment import random_affine, random_erase, stronger
 from experiments.machinery.full_parts import Averaged, CoarseStem, KeepHalf, refined
 from vitbook.book.records import Record
-from vitbook.inspection.cost import count_parameters
+from vitbook.models.cost import count_parameters
 from vitbook.models.vit import VisionTransformer
 
 SETS = ("mnist", "fashion-mnist", "cifar10")

@@ -1,7 +1,7 @@
 """The stacks of `hybrid_places`: layers as their letters say, and equally many parameters."""
 
 from experiments import hybrid_places
-from vitbook.inspection.cost import count_parameters
+from vitbook.models.cost import count_parameters
 
 
 def test_letters_name_the_layers_from_the_image_to_the_answer():

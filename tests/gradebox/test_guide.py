@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from classroom import make_package
 from gradebox.reading import MOST_BYTES
-from gradebox.sandbox import THREADS, Limits
+from gradebox.sandbox import HELP, NAMES, THREADS, Limits
 
 from gradebox import cli
 from tools import guide
 from tools.assignment.draw import write_key
 from tools.assignment.prove import draw_assignment
+from tools.assignment.reader import MOST_PUBLIC
 from tools.assignment.write import write_all
 from tools.marked_class import KINDS, Class, command, excerpt, shown
 from tools.settings import read_settings
@@ -65,6 +66,18 @@ def test_every_command_of_the_guide_has_only_options_that_there_are(tmp_path):
     known = {name for action in cli.parser()._actions for name in action.option_strings}
     assert {"--roster", "--late", "--keep", "--question", "--shard", "--unsafe"} <= options
     assert options - known == {"--new-key", "--list", "--find"}  # of two tools
+
+
+def test_what_is_promised_of_the_sandbox_is_what_the_grader_says_of_it():
+    promised = " ".join((ROOT / "SECURITY.md").read_text("utf-8").split())
+    assert "Linux 5.13" in promised
+    assert "Linux 5.13" in HELP
+    assert {"bubblewrap", "landlock", "unsafe"} == set(NAMES)
+    assert "In bubblewrap, or behind Landlock and seccomp" in promised
+    assert "at most a tenth of the points" in promised
+    assert MOST_PUBLIC == 0.1
+    for path in re.findall(r"`([\w.]+/[\w./]+)`", promised):
+        assert (ROOT / path).exists(), path
 
 
 def test_the_limits_in_the_guide_are_those_of_the_grader():

@@ -1,10 +1,13 @@
 """From one notebook to its marks."""
 
+import json
+import zipfile
 from dataclasses import replace
 
 import pytest
 import tiny
 from gradebox.marking import mark
+from gradebox.package import load_package
 from gradebox.result import Result
 from gradebox.sandbox import Limits
 from tiny import SOLUTIONS, answers, cell, notebook, write
@@ -346,3 +349,17 @@ def test_the_first_step_of_an_optimizer_costs_a_cell_no_seconds(marked):
 def test_the_notebooks_own_checks_are_not_run_again(marked):
     made = cell('from vitcheck import Checker\n\ncheck = Checker("tiny", "no data")')
     assert marked([made, *answers(), cell("check.all()")]).stopped == []
+
+
+@pytest.mark.parametrize("about", [{"assignment": None}, {"cells": ["q1"]}, {"setup": None}])
+def test_a_package_that_lacks_a_part_is_named(tmp_path, about):
+    path = tiny.package(tmp_path / "tiny.gradebox.zip")
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    kept = {**json.loads(parts["package.json"]), **about}
+    parts["package.json"] = json.dumps({k: v for k, v in kept.items() if v is not None}).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+    with pytest.raises(ValueError, match=r"tiny.gradebox.zip is no assignment's package"):
+        load_package(path)

@@ -81,6 +81,13 @@ def test_each_day_that_began_costs_up_to_the_cap(after, grace, days, lost):
     assert policy.lost(days) == lost
 
 
+def test_minutes_that_are_forgiven_are_so_where_lateness_costs_nothing_too():
+    policy = read_late(None, DUE.isoformat(), grace_minutes=15)
+    assert policy.days(DUE + timedelta(minutes=14), False, None) == 0
+    assert policy.days(DUE + timedelta(minutes=16), False, None) == 1
+    assert policy.lost(1) == 0
+
+
 def test_an_extension_moves_the_due_date_and_an_unknown_time_counts_as_one_day():
     policy = LatePolicy(DUE, 10, 50)
     extended = Student(person("1"), extension=DUE + 48 * HOUR)

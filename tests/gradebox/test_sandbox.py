@@ -115,7 +115,7 @@ def test_what_an_answer_may_do(session, name):
 
 
 COUNTING = """
-from vitbook.inspection.cost import count_multiplies
+from vitbook.models.cost import count_multiplies
 found = count_multiplies(torch.nn.Linear(2, 3), torch.ones(4, 2))
 """
 

@@ -403,7 +403,7 @@ def test_a_run_from_before_the_parts_were_renamed_learns_from_the_same_images(
     part = part or "trainval"  # the default, then and now
     output(capsys, "train", *SMALL, "--steps", 1, "--learn-from", part, "--out", out)
     run_json = json.loads((out / "run.json").read_text())
-    assert run_json.pop("format") == 3
+    assert run_json.pop("format") == 4
     run_json["settings"]["learn_from"] = word
     if word is None:
         del run_json["settings"]["learn_from"]
@@ -419,31 +419,30 @@ BRIEF = ["--embed-dim", "8", "--batch-size", "16", "--no-progress", "--steps", "
 
 
 @pytest.mark.parametrize("architecture", [[], ["--architecture", "hybrid", "--layers", "mixer"]])
-def test_a_run_from_before_the_grid_chose_the_base_keeps_the_table_it_was_trained_with(
-    architecture, tmp_path, capsys
-):
-    out, published = tmp_path / "run", sincos_2d(4, 8, base=10000.0, centred=False)
+def test_an_older_run_keeps_the_table_it_was_trained_with(architecture, tmp_path, capsys):
+    out, published = tmp_path / "run", sincos_2d(4, 8)
     sizes = ["--depth", 1, "--num-heads", 1] if not architecture else []
     command = ["train", *architecture, *BRIEF, *sizes, "--positions", "sincos_2d", "--pool", "mean"]
     command = command[:-2] if architecture else command
     output(capsys, *command, "--out", out)
     run_json = json.loads((out / "run.json").read_text())
     model = build_model(stored_run(out)["settings"])
-    assert torch.equal(model.positions.table, sincos_2d(4, 8))  # today's
-    run_json["format"] = 2
-    (out / "run.json").write_text(json.dumps(run_json))
-    model = build_model(stored_run(out)["settings"])
-    assert torch.equal(model.positions.table, published)
-    assert not torch.equal(model.positions.table, sincos_2d(4, 8))
+    assert torch.equal(model.positions.table, published)  # today's, and before format 3
+    chosen_by_grid = sincos_2d(4, 8, base=8.0, centred=True)
+    for number, table in ((2, published), (3, chosen_by_grid)):
+        run_json["format"] = number
+        (out / "run.json").write_text(json.dumps(run_json))
+        model = build_model(stored_run(out)["settings"])
+        assert torch.equal(model.positions.table, table)
     output(capsys, "evaluate", out)
 
 
-def test_the_published_base_can_be_asked_for(tmp_path, capsys):
+def test_another_base_can_be_asked_for(tmp_path, capsys):
     command = ["train", *BRIEF, "--depth", 1, "--num-heads", 1, "--pool", "mean", "--positions"]
-    given = ["sincos_2d", "--position-base", 10000, "--no-centred-positions"]
+    given = ["sincos_2d", "--position-base", 8, "--centred-positions"]
     output(capsys, *command, *given, "--out", tmp_path)
     model = build_model(stored_run(tmp_path)["settings"])
-    assert torch.equal(model.positions.table, sincos_2d(4, 8, base=10000.0, centred=False))
+    assert torch.equal(model.positions.table, sincos_2d(4, 8, base=8.0, centred=True))
     text = message(capsys, *command, "learned", "--position-base", 10, "--out", tmp_path / "no")
     assert "position_base must be left out, 'learned' positions have none" in text
 

@@ -12,11 +12,11 @@ from torch import nn
 from torch.testing import assert_close
 
 from vitbook.inspection import attention_maps
-from vitbook.inspection.cost import count_multiplies, count_parameters
 from vitbook.layers.attention import causal_mask
 from vitbook.layers.patches import PatchEmbedding
 from vitbook.layers.stems import ConvStem, NormedPatchEmbedding
 from vitbook.models.conv_mixer import CONV_MIXER_VARIANTS, ConvMixer, ConvMixerBlock, conv_mixer
+from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.weights import from_timm, load_weights, save_weights
 from vitbook.training import RunFolder, TrainConfig, evaluate, train
 
@@ -170,8 +170,9 @@ def test_the_gradient_of_one_image_is_that_of_the_image_in_a_batch(make):
         out = net(batch) if make is stem else net.forward_features(batch)
         out[0, 1].sum().backward()
         grads.append(batch.grad[0])
-    assert grads[0].abs().max() > 1e-3
-    assert_close(grads[1], grads[0], atol=1e-6, rtol=1e-4)
+    largest = grads[0].abs().max().item()
+    assert largest > 0
+    assert_close(grads[1], grads[0], atol=1e-3 * largest, rtol=1e-4)
 
 
 def test_a_conv_mixer_learns_one_batch_and_is_measured_in_evaluation_mode():
@@ -277,8 +278,6 @@ BAD_INPUT = [
         ValueError,
         "x must hold the N = 4 * 6 tokens of the grid, got 20; the weights fit any grid",
     ),
-    ("axes", lambda: block()(x[0]), ValueError, "(B, N, D), got the shape (24, 10)"),
-    ("block-width", lambda: block()(x[..., :6]), ValueError, "the width embed_dim = 10, got 6"),
     ("mask", lambda: block()(x, causal_mask(N)), ValueError, "mask must be None: a convolution"),
     (
         "grid",
@@ -293,7 +292,6 @@ BAD_INPUT = [
     ("width", lambda: model(embed_dim=-16), ValueError, "embed_dim must be at least 1, got -16"),
     ("depth", lambda: model(depth=0), ValueError, "depth must be at least 1, got 0"),
     ("classes", lambda: model(num_classes=10.0), TypeError, "num_classes must be a whole"),
-    ("features", lambda: model().forward_head(torch.zeros(B, D)), ValueError, "axes (B, N, D)"),
     (
         "variant",
         lambda: conv_mixer("768/33"),
@@ -305,7 +303,7 @@ BAD_INPUT = [
         "maps",
         lambda: attention_maps(model(), images()),
         ValueError,
-        "(ConvMixer) has no layer with",
+        "(ConvMixer) ran, and none of its layers showed attention",
     ),
     ("stem-power", lambda: stem(patch_size=3, image_size=12), ValueError, "power of two for a con"),
     ("stem-one", lambda: stem(patch_size=1), ValueError, "patch_size must be at least 2, got 1"),

@@ -5,9 +5,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitbook.inspection.cost import count_multiplies, count_parameters
 from vitbook.layers.attention import MultiHeadSelfAttention, scaled_dot_product_attention
 from vitbook.layers.encoder import MLP
+from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.vit import vit
 
 B, N, D, h = 3, 5, 12, 4

@@ -9,8 +9,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from vitbook.data import augmentation
+from vitbook.models.distillation import WithTeacher, distillation_loss
 from vitbook.training import TrainConfig, evaluate, train
-from vitbook.training.distillation import WithTeacher, distillation_loss
 
 B, K = 4, 3
 

@@ -9,9 +9,9 @@ from torch import nn
 from torch.testing import assert_close
 
 from vitbook.inspection import attention_maps, record_attention
-from vitbook.inspection.cost import count_multiplies, count_parameters
 from vitbook.layers.attention import MultiHeadSelfAttention, causal_mask
 from vitbook.models.conv_mixer import ConvMixer
+from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.hybrid import LAYERS, STEMS, Hybrid
 from vitbook.models.mlp_mixer import MlpMixer
 from vitbook.models.vit import VisionTransformer
@@ -104,7 +104,7 @@ def test_every_stem_goes_with_all_positions(stem, positions):
     assert net.embed(x).shape == (B, N, D)
     added = net.embed(x) - net.patch_embed(x)
     assert_close(added, added[:1].expand(B, N, D), atol=1e-5, rtol=0)  # the same for all images
-    assert (added.abs().max() > 0.1) == (positions != "none")
+    assert (added.abs().max() > 0.01) == (positions != "none")
     assert net(images(0)).shape == (0, CLASSES)
 
 
@@ -264,7 +264,6 @@ BAD_INPUT = [
         "maps of different shapes: (4, 1, 6, 6) of",
     ),
     ("dropout", lambda: model("mixer", dropout=1), ValueError, "dropout must be at least 0 and be"),
-    ("features", lambda: model("conv").forward_head(torch.zeros(B, D)), ValueError, "(B, N, D)"),
 ]
 
 

@@ -3,12 +3,14 @@
 B = 2, C = 3, images of 4 x 6 pixels, P = 2, so a grid of 2 x 3 patches.
 """
 
+from types import SimpleNamespace
+
 import torch
 from scipy.stats import spearmanr
 from torch import nn
 from torch.testing import assert_close
 
-from vitbook.inspection.occlusion import gradient_drop, occlusion, rank_correlation
+from vitbook.inspection import gradient_drop, occlusion, rank_correlation
 
 B, C, H, W, P, K = 2, 3, 4, 6, 2, 5
 
@@ -83,6 +85,45 @@ def test_the_forecast_leaves_gradients_and_modes_alone():
     assert model.training
 
 
+def test_a_class_one_asks_about_is_followed_in_place_of_the_answer():
+    model, x, paint = Reads(), images(), images(7)
+    answers = model(x).argmax(-1)
+    assert torch.equal(occlusion(model, x, P, paint, answers), occlusion(model, x, P, paint))
+    assert torch.equal(gradient_drop(model, x, P, target=answers), gradient_drop(model, x, P))
+    others = (answers + torch.tensor([1, 2])) % K
+    drops, forecast = occlusion(model, x, P, paint, others), gradient_drop(model, x, P, x, others)
+    for b in range(B):
+        asked = int(others[b])
+        before = model(x).log_softmax(-1)[b, asked]
+        changed = x.clone()
+        changed[:, :, 2:, 4:] = paint[:, :, 2:, 4:]
+        assert_close(drops[b, 1, 2], before - model(changed).log_softmax(-1)[b, asked])
+        alone = occlusion(model, x[b : b + 1], P, paint[b : b + 1], asked)
+        assert_close(alone, drops[b : b + 1])
+    assert (forecast == 0).all()
+    assert not torch.allclose(drops, occlusion(model, x, P, paint), atol=0.01)
+
+
+def test_the_forecast_for_a_class_is_of_that_class():
+    model, x = Reads().double(), images().double()
+    paint, asked = x + 1e-5 * images(3), torch.tensor([3, 0])
+    found, foretold = (f(model, x, P, paint, asked) for f in (occlusion, gradient_drop))
+    assert_close(foretold.float() * 1e5, found * 1e5, atol=1e-3, rtol=1e-2)
+
+
+def test_any_classifier_is_tested_a_convolution_too_and_logits_in_an_output():
+    conv = nn.Sequential(nn.Conv2d(C, K, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+    class Output(nn.Module):
+        def forward(self, x):
+            return SimpleNamespace(logits=conv(x))
+
+    drops = occlusion(conv, images(), P)
+    assert drops.abs().max() > 0
+    assert torch.equal(occlusion(Output(), images(), P), drops)
+    assert torch.equal(gradient_drop(Output(), images(), P), gradient_drop(conv, images(), P))
+
+
 def test_rank_correlation_is_scipys_with_and_without_ties():
     random = torch.Generator().manual_seed(0)
     x, y = torch.randn(3, 4, 9, generator=random), torch.randn(3, 4, 9, generator=random)
@@ -110,6 +151,16 @@ BAD_INPUT = [
     ("paint", lambda: occlusion(Reads(), X, P, X[:1]), ValueError, "paint must have the shape"),
     ("forecast patch", lambda: gradient_drop(Reads(), X, 5), ValueError, "patch_size must divide"),
     ("forecast paint", lambda: gradient_drop(Reads(), X, P, X[0]), ValueError, "paint must have"),
+    ("class", lambda: occlusion(Reads(), X, P, target=K), ValueError, "between 0 and 4, got 5"),
+    ("negative", lambda: gradient_drop(Reads(), X, P, target=-1), ValueError, "between 0 and 4"),
+    (
+        "classes",
+        lambda: occlusion(Reads(), X, P, target=torch.tensor([0, 1, 2])),
+        ValueError,
+        "target must be a class or one for each of the 2 images",
+    ),
+    ("half", lambda: occlusion(Reads(), X, P, target=0.5), ValueError, "target must be a class"),
+    ("no logits", lambda: occlusion(nn.Identity(), X, P), ValueError, "must give logits (B, K)"),
     ("ranks", lambda: rank_correlation(X[0, 0, 0], X[0, 0, 0, 1:]), ValueError, "same last axis"),
     ("one", lambda: rank_correlation(X[..., :1], X[..., :1]), ValueError, "two numbers or more"),
 ]

@@ -41,7 +41,6 @@ def content(folder) -> dict:
         "wall_seconds": 13.0,
         "date": "2026-01-01",
         "weight_files": {"vit": entry},
-        "hashes": {},
     }
 
 

@@ -6,8 +6,7 @@ L = 2, B = 2, h = 3, a grid of 2 x 3 patches and one class token.
 import torch
 from torch.testing import assert_close
 
-from vitbook.inspection import mean_attention_distance
-from vitbook.inspection.regions import query_distance, region_attention
+from vitbook.inspection import mean_attention_distance, query_distance, region_attention
 
 L, B, H, GRID, N = 2, 2, 3, (2, 3), 7
 

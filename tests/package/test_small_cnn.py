@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from vitbook.inspection.cost import count_parameters
+from vitbook.models.cost import count_parameters
 from vitbook.models.small_cnn import SmallCNN
 
 

@@ -11,9 +11,7 @@ from torch.testing import assert_close
 from vitbook.data import normalize
 from vitbook.layers.positions import resample_positions
 from vitbook.layers.stems import ConvStem
-from vitbook.models.vit import VisionTransformer, vit
-from vitbook.models.weights import from_timm, save_weights
-from vitbook.training.transfer import (
+from vitbook.models.transfer import (
     BIAS,
     KERNEL,
     adapt,
@@ -21,6 +19,8 @@ from vitbook.training.transfer import (
     fold_normalization,
     head_inputs,
 )
+from vitbook.models.vit import VisionTransformer, vit
+from vitbook.models.weights import from_timm, save_weights
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 

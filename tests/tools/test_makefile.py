@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ MAKEFILE = (ROOT / "Makefile").read_text("utf8")
 TARGETS = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
 PROMISED = "help install book serve unit test test-deep lint format notebooks experiments"
 PROMISED += " bundle release publish experiments-verify bench clean distclean lock page links"
-PROMISED += " colab gpu-runs grader"
+PROMISED += " colab grader"
 
 
 def make(*arguments, **variables):
@@ -54,6 +55,39 @@ def test_the_tools_that_make_calls_exist():
     there = {path.stem for path in (ROOT / "tools").iterdir()}
     assert tools - there == set()
     assert len(tools) > 5
+
+
+UNSEEN = {
+    "sphinx-book-theme": "jupyter-book's theme, held at a version",
+    "ipykernel": "what chapters run in",
+    "ipywidgets": "tqdm's bar in a notebook",
+    "pytest-timeout": "the setting `timeout` in pyproject.toml",
+    "pytest-xdist": "the option -n 2 in the Makefile",
+    "editables": "hatchling's, for an install that follows the sources",
+}
+
+
+def test_what_is_installed_is_imported_or_called_somewhere():
+    wanted = set(re.findall(r"^([a-z0-9-]+)", (ROOT / "requirements.in").read_text("utf8"), re.M))
+    shown = subprocess.run(
+        ["git", "ls-files", "*.py", "*.toml", "*.yml", "Makefile", "book/*.md"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    text = "\n".join((ROOT / name).read_text("utf8") for name in shown.stdout.splitlines())
+    modules: dict[str, list[str]] = {}
+    for module, names in packages_distributions().items():
+        for name in names:
+            modules.setdefault(re.sub(r"[._]", "-", name.lower()), []).append(module)
+
+    def used(name):
+        words = "|".join(map(re.escape, modules.get(name, [name])))
+        listed = re.search(rf"^ *(?:import|from|-) (?:{words})\b", text, re.MULTILINE)
+        return listed or re.search(rf"""(?:-m |/bin/|"-m", "){re.escape(name)}\b""", text)
+
+    assert {name for name in wanted if not used(name)} == set(UNSEEN)
 
 
 def test_without_a_new_python_make_says_what_is_missing():
@@ -100,6 +134,21 @@ def test_workflows_call_targets_that_exist():
     assert {target for _, target in called} - TARGETS == set()
     assert {"check.yml", "release.yml", "weekly.yml"} <= {name for name, _ in called}
     assert any(command == "bash .ci/run" for _, command in workflow_steps())
+
+
+def test_every_python_that_make_looks_for_is_tested_and_so_are_the_oldest_packages():
+    looked_for = set(re.findall(r"python(3\.\d+)", MAKEFILE))
+    workflow = yaml.safe_load((ROOT / ".github/workflows/check.yml").read_text("utf8"))
+    jobs = workflow["jobs"]
+    steps = [step for job in ("test", "unit") for step in jobs[job]["steps"]]
+    said = {step["with"]["python-version"] for step in steps if "python-version" in str(step)}
+    assert looked_for == (said | set(jobs["unit"]["strategy"]["matrix"]["python"])) - {
+        "${{ matrix.python }}"
+    }
+    oldest = "\n".join(step.get("run", "") for step in jobs["lowest"]["steps"])
+    assert "--resolution lowest-direct pyproject.toml" in oldest
+    file, name = re.search(r"--deselect (\S+)::(\w+)", oldest).groups()
+    assert f"def {name}(" in (ROOT / file).read_text("utf8")
 
 
 # --- the environment -------------------------------------------------------------------------

@@ -103,7 +103,9 @@ def _nbgrader_code(question: Question) -> str:
     return "\n".join(lines)
 
 
-def _nbgrader(name: str, *, solution: bool = False, grade: bool = False, points=None) -> dict:
+def _nbgrader(
+    name: str, *, solution: bool = False, grade: bool = False, points: float | None = None
+) -> dict:
     about = {"grade": grade, "grade_id": name, "locked": not solution, "schema_version": 3}
     about |= {"solution": solution, "task": False}
     return about | ({"points": points} if grade else {})

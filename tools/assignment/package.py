@@ -23,8 +23,10 @@ def package_of(drawn: Drawn) -> dict:
     master, cases = drawn.master, drawn.cases
     asked = [q for q in master.questions if not q.manual]
     handed_out = student_notebook(drawn, read_settings(ROOT)).cells
-    keep = ("id", "title", "points", "minutes", "difficulty", "objective")
-    keep += ("defines", "manual", "rubric")
+    keep = (
+        *("id", "title", "points", "minutes", "difficulty", "objective"),
+        *("defines", "manual", "rubric"),
+    )
     return {
         "format": FORMAT,
         "assignment": cases.assignment,

@@ -7,7 +7,7 @@ a public one, which stands in the notebook.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,9 @@ def draw_assignment(path: Path, key: bytes, release: str) -> Drawn:
 
 def _draw_once(path: Path, secret: Secret, release: str, attempt: int) -> Drawn:
     master = read_master(path, secret.draw(f"variant {attempt}"))
-    questions, rows, complaints = [], [], []
+    questions: list[Asked] = []
+    rows: list[Row] = []
+    complaints: list[str] = []
     sources = list(master.setup)
     for question in master.questions:
         if question.manual:
@@ -152,7 +154,7 @@ class _Proof:
         for mutant, names in zip(self.question.mutants, self.mutants, strict=True):
             yield self._row(f"mutant: {mutant.asks}", names)
 
-    def _row(self, who: str, names: Names, turned=lambda value: value) -> Row:
+    def _row(self, who: str, names: Names, turned: Callable = lambda value: value) -> Row:
         failed = []
         for case in self.cases:
             got, error = _result(names, case)

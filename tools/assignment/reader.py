@@ -14,6 +14,7 @@ from typing import Any
 
 import jupytext
 import yaml
+from nbformat import NotebookNode
 
 from tools.assignment.draw import Draw
 from tools.assignment.master import Master, MasterError, Mutant, Question, Test
@@ -58,22 +59,29 @@ def _text(path: Path) -> str:
         raise MasterError(f"{path} cannot be read: {error}") from None
 
 
+def _number(what: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise MasterError(f"{what} must be a number, got {value!r}")
+
+
 class _Reader:
     """Walks once through the cells."""
 
-    def __init__(self, cells: list, draw: Draw):
+    def __init__(self, cells: list[NotebookNode], draw: Draw):
         self.cells, self.at, self.draw = cells, 0, draw
         self.names: dict[str, Any] = {}
 
     def master(self) -> Master:
-        config = self.raw("ASSIGNMENT CONFIG", required=True)
+        config = self.needed("ASSIGNMENT CONFIG")
         for key in ("name", "title", "chapters"):
             if key not in config:
                 raise MasterError(f"ASSIGNMENT CONFIG has no {key}")
         if self.raw("BEGIN VARIANT") is not None:
             code = "\n".join(cell.source for cell in self.until("END VARIANT", "code"))
             self.run_variant(code)
-        introduction, setup, questions = [], [], []
+        introduction: list[str] = []
+        setup: list[str] = []
+        questions: list[Question] = []
         while self.at < len(self.cells):
             cell = self.cells[self.at]
             if cell.cell_type == "raw":
@@ -83,6 +91,8 @@ class _Reader:
                 raise MasterError(f"what stands after {questions[-1].name} belongs to no question")
             (setup if cell.cell_type == "code" else introduction).append(self.fill(cell.source))
             self.at += 1
+        if not isinstance(config["chapters"], list):
+            raise MasterError(f"chapters is a list like [1, 2], got {config['chapters']!r}")
         names = [question.name for question in questions]
         if not questions or len(set(names)) < len(names):
             raise MasterError(f"every question needs a name of its own, got {names}")
@@ -100,7 +110,7 @@ class _Reader:
         self.names = {k: v for k, v in scope.items() if k not in ("draw", "__builtins__")}
 
     def question(self) -> Question:
-        config = self.raw("BEGIN QUESTION", required=True)
+        config = self.needed("BEGIN QUESTION")
         name = config.get("name", "a question without a name")
         if not re.fullmatch(r"q\d+", str(name)):
             raise MasterError(f"questions have names like q1, q2, got {name!r}")
@@ -108,6 +118,8 @@ class _Reader:
             raise MasterError(f"{name} lacks {', '.join(sorted(lacking))}")
         if unknown := set(config) - QUESTION_KEYS - OPTIONAL_KEYS:
             raise MasterError(f"{name} has keys without a meaning: {', '.join(sorted(unknown))}")
+        for key in ("points", "minutes", "difficulty"):
+            _number(f"{key} of {name}", config[key])
         parts: dict[str, Any] = {"prompt": [], "solution": "", "tests": []}
         parts |= {"mutants": [], "alternatives": {}}
         while (cell := self.next_cell(name)) is not None:
@@ -120,7 +132,7 @@ class _Reader:
             self.complain(question)
         return question
 
-    def next_cell(self, name: str):
+    def next_cell(self, name: str) -> NotebookNode | None:
         """The question's next cell, or None at its end."""
         if self.at >= len(self.cells):
             raise MasterError(f"{name} has no '# END QUESTION'")
@@ -129,7 +141,7 @@ class _Reader:
         done = cell.cell_type == "raw" and cell.source.startswith("# END QUESTION")
         return None if done else cell
 
-    def part(self, name: str, cell, parts: dict) -> None:
+    def part(self, name: str, cell: NotebookNode, parts: dict) -> None:
         if cell.cell_type == "markdown":
             parts["prompt"].append(self.fill(cell.source))
             return
@@ -142,10 +154,10 @@ class _Reader:
         elif mark == "# BEGIN TESTS":
             parts["tests"] = [self.test(name, c.source) for c in self.until("END TESTS", "code")]
         elif mark == "# MUTANTS":
-            for entry in self.yaml(cell.source) or []:
+            for entry in self.entries(cell.source, f"{name}: '# MUTANTS'", "asks"):
                 parts["mutants"].append(self.mutant(name, entry, parts["solution"]))
         elif mark == "# ALTERNATIVES":
-            for entry in self.yaml(cell.source) or []:
+            for entry in self.entries(cell.source, f"{name}: '# ALTERNATIVES'", "name", "code"):
                 parts["alternatives"][entry["name"]] = self.fill(entry["code"])
         else:
             raise MasterError(f"{name}: a raw cell that means nothing here: {mark!r}")
@@ -154,9 +166,10 @@ class _Reader:
         config = CONFIG.match(source)
         if not config:
             raise MasterError(f"{name}: a test begins with its TEST CONFIG, got {source[:40]!r}")
-        options = self.yaml(config["yaml"])
+        options = self.keys(config["yaml"], f"{name}: a TEST CONFIG")
         code = self.fill(source[config.end() :]).strip()
         options = {key: self.fill_all(value) for key, value in options.items()}
+        _number(f"{name}: points of a test", options.get("points", 0))
         try:
             return Test(hidden=options.pop("hidden", False), code=code, **options)
         except TypeError as error:
@@ -165,6 +178,8 @@ class _Reader:
     def mutant(self, name: str, entry: dict, solution: str) -> Mutant:
         if "code" in entry:
             return Mutant(self.fill(entry["asks"]), self.fill(entry["code"]))
+        if not {"change", "to"} <= set(entry):
+            raise MasterError(f"{name}: a mutant has code, or change and to: {entry!r}"[:200])
         change, to = self.fill(entry["change"]), self.fill(entry["to"])
         if solution.count(change) != 1:
             times = solution.count(change)
@@ -186,19 +201,43 @@ class _Reader:
                 "points, more than a tenth; their results can be copied out of the notebook"
             )
 
-    def raw(self, mark: str, *, required: bool = False) -> dict | None:
+    def raw(self, mark: str) -> str | None:
+        """The source of the raw cell that stands here, if it has this mark."""
         cell = self.cells[self.at] if self.at < len(self.cells) else None
         if cell is None or cell.cell_type != "raw" or not cell.source.startswith(f"# {mark}"):
-            if required:
-                found = cell.source[:40] if cell is not None else "the end"
-                raise MasterError(f"expected a raw cell '# {mark}', found {found!r}")
             return None
         self.at += 1
-        found = self.yaml(cell.source)
-        return {} if found is None else found
+        return cell.source
 
-    def until(self, mark: str, kind: str = "") -> list:
-        found = []
+    def needed(self, mark: str) -> dict:
+        """The keys and values of the raw cell that has to stand here."""
+        source = self.raw(mark)
+        if source is None:
+            found = self.cells[self.at].source[:40] if self.at < len(self.cells) else "the end"
+            raise MasterError(f"expected a raw cell '# {mark}', found {found!r}")
+        return self.keys(source, f"'# {mark}'")
+
+    def keys(self, text: str, where: str) -> dict:
+        """YAML that is keys and values, or nothing."""
+        found = self.yaml(text)
+        if found is not None and not isinstance(found, dict):
+            raise MasterError(f"{where} holds keys and their values, got {found!r}"[:200])
+        return found or {}
+
+    def entries(self, text: str, where: str, *wanted: str) -> list[dict]:
+        """YAML that is a list of entries with these keys, or nothing."""
+        found = self.yaml(text) or []
+        if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+            raise MasterError(f"{where} holds a list of entries, got {found!r}"[:200])
+        for entry in found:
+            if lacking := [key for key in wanted if key not in entry]:
+                raise MasterError(
+                    f"an entry of {where} lacks {', '.join(lacking)}: {entry!r}"[:200]
+                )
+        return found
+
+    def until(self, mark: str, kind: str = "") -> list[NotebookNode]:
+        found: list[NotebookNode] = []
         while self.at < len(self.cells):
             cell = self.cells[self.at]
             self.at += 1
@@ -211,7 +250,7 @@ class _Reader:
             found.append(cell)
         raise MasterError(f"'# {mark}' is missing")
 
-    def yaml(self, text: str):
+    def yaml(self, text: str) -> Any:
         try:
             return yaml.safe_load(text)
         except yaml.YAMLError as error:

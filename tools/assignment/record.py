@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from tools.assignment.draw import Draw
@@ -37,22 +38,23 @@ def case_of(question: Question, number: int, names: Names, draw: Draw) -> Case:
         MasterError: the cell does not come down to one call of what the question defines.
     """
     test, id_ = question.tests[number], f"{question.name}-{number + 1}"
-    about = {
-        "id": id_,
-        "stage": test.name,
-        "points": test.points,
-        "public": not test.hidden,
-        "rtol": test.rtol,
-        "atol": test.atol,
-        "otherwise": test.otherwise,
-    }
     try:
         with patience():
             call = _value(question, test) or _call(question, test, names, draw)
-            case = Case(want=None, **about, **call)
+            case = Case(
+                id=id_,
+                stage=test.name,
+                want=None,
+                points=test.points,
+                public=not test.hidden,
+                rtol=test.rtol,
+                atol=test.atol,
+                otherwise=test.otherwise,
+                **call,
+            )
             want = run_case(names, case)
         encode(want, {}, "the result")
-        return Case(want=want, **about, **call)
+        return replace(case, want=want)
     except MasterError as error:
         raise MasterError(f"{id_}: {error}") from None
     except Exception as error:

@@ -32,7 +32,7 @@ def marks(code: str) -> list[str]:
     for node in ast.walk(tree):  # a docstring is no code
         body = getattr(node, "body", None)
         if isinstance(body, list) and body and _is_text(body[0]):
-            node.body = body[1:] or [ast.Pass()]
+            body[:] = body[1:] or [ast.Pass()]
     out: list[str] = []
     _walk(tree, out)
     return out

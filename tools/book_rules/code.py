@@ -13,8 +13,9 @@ from .exercises import called
 from .introductions import imported, included_sources
 from .source import Book, Chapter, Finding, Item
 
-TEACHING = {"attention", "patches", "positions", "encoder", "vit", "inspection", "training"}
-TEACHING |= {"mlp_mixer", "conv_mixer", "hybrid"}
+TEACHING = {f"layers.{name}" for name in ("attention", "patches", "positions", "encoder")}
+TEACHING |= {f"models.{name}" for name in ("vit", "mlp_mixer", "conv_mixer", "hybrid")}
+TEACHING |= {"inspection", "training"}
 IN_COLAB = {"torch", "torchvision", "numpy", "matplotlib", "mpl_toolkits", "scipy", "sklearn"}
 IN_COLAB |= {"einops", "safetensors", "tqdm", "IPython", "pandas", "PIL", "vitbook", "vitcheck"}
 LATER = {"timm": 9}  # package -> first chapter that may compare with it
@@ -157,7 +158,7 @@ def public_names(package: Path) -> set[str]:
     """What the teaching modules offer: a package what its ``__all__`` lists, a module its own."""
     names = set()
     for module in TEACHING:
-        for path in _module_files(package, module):
+        for path in module_files(package, module):
             for node in ast.parse(path.read_text(encoding="utf-8")).body:
                 if path.name == "__init__.py" and isinstance(node, ast.Assign):
                     names |= set(ast.literal_eval(node.value))
@@ -166,9 +167,10 @@ def public_names(package: Path) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
-def _module_files(package: Path, module: str) -> list[Path]:
+def module_files(package: Path, module: str) -> list[Path]:
     """The file that says what the module offers, if the module is there."""
-    places = package / f"{module}.py", package / module / "__init__.py"
+    base = package.joinpath(*module.split("."))
+    places = base.with_suffix(".py"), base / "__init__.py"
     return [path for path in places if path.is_file()]
 
 

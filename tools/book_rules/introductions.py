@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from .source import Book, Chapter, Item
+
+FOLDERS = {"layers", "models", "book"}  # whose modules are imported by their own names
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Introduction:
 
 
 def introductions(book: Book) -> dict[tuple[str, str], Introduction]:
-    """(module below the package, name) -> where it is introduced: where its source is shown, else
+    """(part of the package, name) -> where it is introduced: where its source is shown, else
     where it is first imported. Chapter 0, the preview, introduces nothing."""
     found: dict[tuple[str, str], Introduction] = {}
     for at, chapter, _, part, name in included_sources(book):
@@ -44,19 +46,25 @@ def introductions(book: Book) -> dict[tuple[str, str], Introduction]:
 
 
 def included_sources(book: Book) -> Iterator[tuple[int, Chapter, Item, str, str]]:
-    """(place, chapter, item, module, name) of each piece of the package whose source is shown."""
+    """(place, chapter, item, part, name) of each piece of the package whose source is shown."""
     for at, chapter in enumerate(book.chapters):
         for item in chapter.directives("literalinclude"):
             parts = Path(item.directive.argument).with_suffix("").parts
             name = item.directive.options.get("pyobject", "")
             if name and "vitbook" in parts:
-                yield at, chapter, item, parts[parts.index("vitbook") + 1], name
+                yield at, chapter, item, part_of(parts[parts.index("vitbook") + 1 :]), name
 
 
 def imported(cell: Item) -> Iterator[tuple[str, str]]:
-    """(module below the package, name) of what a cell imports from it."""
+    """(part of the package, name) of what a cell imports from it."""
     for node in ast.walk(cell.tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             package, _, module = node.module.partition(".")
             if package == "vitbook" and module:
-                yield from ((module.partition(".")[0], alias.name) for alias in node.names)
+                part = part_of(module.split("."))
+                yield from ((part, alias.name) for alias in node.names)
+
+
+def part_of(names: Sequence[str]) -> str:
+    """The part of the package that a module belongs to: a folder, or the module itself."""
+    return ".".join(names[: 2 if names[0] in FOLDERS else 1])

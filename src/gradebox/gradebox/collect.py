@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from gradebox.platforms import READERS, recognise
+from gradebox.platforms.handed import Handed
 from gradebox.reading import NotReadableError
 from gradebox.sources import Entry, InputError, in_zip, open_source
 
@@ -31,27 +33,12 @@ class Found:
     late: bool = False  # the platform's own mark, where it says no time
 
 
-@dataclass(frozen=True)
-class Handed:
-    """Files of one student at one time, before a notebook is chosen from them."""
-
-    student: str
-    entries: tuple[Entry, ...]
-    order: tuple = ()  # sorts the attempts of a student
-    name: str = ""
-    email: str = ""
-    submitted: datetime | None = None
-    late: bool = False
-
-
 def collect(source: Path, platform: str = "auto") -> list[Found]:
     """All attempts of all students, in the order of students and attempts.
 
     Raises:
         InputError: The source does not exist, or holds nothing that looks like a submission.
     """
-    from gradebox.platforms import READERS, recognise
-
     entries = open_source(source)
     chosen = recognise(entries) if platform == "auto" else platform
     handed = READERS[chosen](entries)

@@ -55,8 +55,9 @@ def read_gradebook(path: Path, column: str | None, points: float, scale: bool) -
         InputError: It is neither, the column is missing or not unique, or the points differ.
     """
     table = read_table(path, "gradebook")
-    moodle = table.column("identifier") is not None and table.column(*MOODLE) is not None
-    at = table.column(*MOODLE) if moodle and column is None else _column(path, table, column)
+    grade = None if table.column("identifier") is None else table.column(*MOODLE)
+    moodle = grade is not None
+    at = _column(path, table, column) if grade is None or column is not None else grade
     most, comma = None, False
     for row in table.rows:
         first = row[0].strip().lower() if row else ""

@@ -36,8 +36,8 @@ def finish(
     if sheet is not None:
         write_atomically(out / "manual.csv", sheet)
     if plan.similarity:
-        html, table = report(inputs.assignment, grades)
-        write_atomically(out / "similarity.html", html.encode("utf-8", "replace"))
+        alike, table = report(inputs.assignment, grades)
+        write_atomically(out / "similarity.html", alike.encode("utf-8", "replace"))
         write_atomically(out / "similarity.csv", table)
         say(f"similarity report: {out / 'similarity.html'} (a hint, no proof)")
     write_atomically(out / "grades.csv", grades_csv(inputs.assignment, grades))

@@ -79,8 +79,8 @@ class Grade:
 
     @property
     def questions(self) -> list[QuestionResult]:
-        marked = self.chosen and self.status == "ok"
-        return list(self.chosen.result.questions) if marked else []
+        result = self.chosen.result if self.chosen and self.status == "ok" else None
+        return list(result.questions) if result else []
 
     def points(self, question: QuestionResult) -> float | None:
         """The points for one question; nothing while a person has to mark it. Where nothing was
@@ -231,7 +231,7 @@ def grades_csv(assignment: Assignment, grades: Iterable[Grade]) -> bytes:
                 grade.submitted.isoformat(timespec="seconds") if grade.submitted else "",
                 grade.days_late or "",
                 f"{grade.lost_percent:g}" if grade.lost_percent else "",
-                *("" if points.get(id) is None else rounded(points[id]) for id in ids),
+                *("" if (one := points.get(id)) is None else rounded(one) for id in ids),
                 rounded(grade.earned) if grade.questions else "",
                 "" if grade.total is None else grade.total,
                 rounded(assignment.points),

@@ -8,7 +8,6 @@ feedback page would show, and no hidden test.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import sys
 import zipfile
@@ -16,17 +15,21 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from gradebox.assignment import Assignment, read_assignment
-from gradebox.collect import Handed, choose
+from gradebox.collect import choose
 from gradebox.feedback import WORDS, clean
 from gradebox.grades import STATUS, rounded
+from gradebox.platforms.handed import Handed
 from gradebox.reading import NotReadableError
 from gradebox.result import QuestionResult, Result
+from gradebox.sandbox import NoSandboxError, folder_of
 from gradebox.sources import InputError, open_source
 from vitbook.files import write_atomically
 
 OURS = ("vitbook", "vitcheck", "gradebox")
-NEEDED = ("torch", "torchvision", "numpy", "einops", "safetensors", "tqdm", "pyyaml")
-NEEDED += ("matplotlib", "scikit-learn", "scipy", "pillow")
+NEEDED = (
+    *("torch", "torchvision", "numpy", "einops", "safetensors", "tqdm", "pyyaml"),
+    *("matplotlib", "scikit-learn", "scipy", "pillow"),
+)
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -45,7 +48,7 @@ def write_zip(path: Path, package: Path) -> None:
         out.writestr("requirements.txt", "\n".join(filter(None, map(_pinned, NEEDED))) + "\n")
         out.write(package, "package.gradebox.zip")
         for name in OURS:
-            root = Path(importlib.util.find_spec(name).origin).parent
+            root = folder_of(name)
             for file in sorted(root.rglob("*")):
                 if file.is_file() and not {"__pycache__", "recorded"} & set(file.parts):
                     out.write(file, f"packages/{name}/{file.relative_to(root).as_posix()}")
@@ -105,7 +108,6 @@ def main(arguments: list[str] | None = None) -> int:
 def _mark(submission: Path, package: Path) -> dict:
     from gradebox.marking import mark
     from gradebox.package import load_package
-    from gradebox.sandbox import NoSandboxError
 
     try:
         data = choose(Handed("student", tuple(open_source(submission)))).read()

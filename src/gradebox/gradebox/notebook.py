@@ -72,16 +72,14 @@ def read_answers(path: Path, package: Package) -> Answers:
             section = question or named(source, HEADING, package)
         if kind == "code":
             code.append(Cell(source, question))
-        if answers_in_words(source, question, section, package):
+        if section and answers_in_words(source, question, section, package):
             texts.setdefault(section, []).append(source)
     if not texts and not any(cell.question for cell in code) and not tries(code, package):
         raise NotebookError("no-answers", "No answer to any of the questions is in this notebook.")
     return Answers(code, {id: "\n\n".join(found) for id, found in texts.items()}, notes)
 
 
-def answers_in_words(
-    source: str, question: str | None, section: str | None, package: Package
-) -> bool:
+def answers_in_words(source: str, question: str | None, section: str, package: Package) -> bool:
     """Is this cell something that a student wrote to a question which a person marks? It is the
     question's own cell, unless nothing was written there, or any cell of the student's below it."""
     explained = {one.id for one in package.questions if one.manual}
@@ -143,7 +141,7 @@ def check_names(notebook: dict, package: Package) -> list[str]:
     return [f"the notebook does not say its {' and its '.join(lost)}"] if lost else []
 
 
-def cells_of(notebook: dict) -> list[tuple[str, str, dict]]:
+def cells_of(notebook: dict) -> list[tuple[object, str, dict]]:
     """Kind, source and metadata of every cell that has them."""
     found = []
     for cell in notebook["cells"]:

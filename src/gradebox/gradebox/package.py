@@ -42,9 +42,10 @@ def load_package(path: Path) -> Package:
         set_up, reference = about["setup"], about["reference"]
         tags = {name: cell["tag"] for name, cell in (about.get("cells") or {}).items()}
         stubs, given = dict(about.get("stubs") or {}), frozenset(about.get("given") or ())
-    except (OSError, KeyError, TypeError, zipfile.BadZipFile, json.JSONDecodeError) as error:
+        named = about["assignment"], about["variant"]
+    except (OSError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, ValueError) as error:
         raise ValueError(f"{path} is no assignment's package ({error})") from None
-    if (about["assignment"], about["variant"]) != (cases.assignment, cases.variant):
+    if named != (cases.assignment, cases.variant):
         raise ValueError(f"{path}: its two files are of different assignments; make it anew")
     set_up = [set_up] if isinstance(set_up, str) else list(set_up)
     whole = hashlib.sha256(data).hexdigest()

@@ -13,8 +13,10 @@ from pathlib import Path
 from gradebox.sources import InputError
 
 # Columns as the roster, Canvas and Moodle call them; the first that a row has is shown.
-IDS = ("id", "student id", "sid", "sis user id", "sis login id", "canvas id", "moodle id")
-IDS += ("id number", "identifier", "username")
+IDS = (
+    *("id", "student id", "sid", "sis user id", "sis login id", "canvas id", "moodle id"),
+    *("id number", "identifier", "username"),
+)
 NAMES = ("name", "full name", "student", "student name")
 EMAILS = ("email", "email address", "e-mail")
 
@@ -123,7 +125,7 @@ class Matcher:
     def find(self, wanted: Person) -> int | None:
         """The place in the list; nothing if nobody matches, more than one does, or the number is
         one person's and the name another's."""
-        found = {kind: set() for kind in ("id", "email", "name")}
+        found: dict[str, set[int]] = {kind: set() for kind in ("id", "email", "name")}
         for key in wanted.keys:
             found[key[0]].update(self.at.get(key, []))
         sure = [places.pop() for places in found.values() if len(places) == 1]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from gradebox import exports, manual
 from gradebox.assignment import Assignment, read_assignment
 from gradebox.collect import Found, collect
 from gradebox.roster import LatePolicy, Student, read_roster
+from gradebox.sandbox import Limits
 from gradebox.sources import InputError
 
 
@@ -20,7 +20,7 @@ class Plan:
     submissions: Path
     package: Path
     out: Path
-    limits: Any
+    limits: Limits
     unsafe: bool = False
     platform: str = "auto"
     jobs: int = 1

@@ -120,6 +120,7 @@ class Worker:
 
     def __init__(self, nursery: Nursery, limits: Limits):
         self.limits, self.nursery, self.memory_mb = limits, nursery, 0.0
+        self.pid: int | None
         self.pid, self.requests, self.replies = nursery.bear(limits)
         for pipe in (self.requests, self.replies):
             os.set_blocking(pipe, False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 MOST_BYTES = 30_000_000  # of one notebook: one full of pictures has 10 MB
 
@@ -32,7 +32,7 @@ def read_file(path: Path) -> bytes:
         raise NotReadableError(f"it cannot be read: {error.strerror}") from error
 
 
-def limited(file: BinaryIO) -> bytes:
+def limited(file: IO[bytes]) -> bytes:
     """All bytes, counted as they come: the size that an archive states may be a lie."""
     data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:

@@ -72,7 +72,7 @@ class Result:
     notes: list[str] = field(default_factory=list)  # for the instructor: what was survived
     stopped: list[str] = field(default_factory=list)  # cells that stopped, in words for the student
     seconds: float = 0.0
-    memory_mb: float = 0.0  # as the worker says: not to be trusted
+    memory_mb: float = 0.0  # the most that one worker took, as the kernel counted
     restarts: int = 0  # how often the worker was started anew
     sandbox: str = ""  # "bubblewrap", "landlock" or "unsafe"
     package: str = ""  # digest of the package that marked it

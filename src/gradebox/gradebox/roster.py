@@ -56,16 +56,16 @@ def read_late(words: str | None, due: str | None, grace_minutes: float = 0) -> L
     Raises:
         InputError: The words or the date cannot be read.
     """
-    policy = LatePolicy(read_time(due, "--due") if due else None)
+    when, grace = read_time(due, "--due") if due else None, timedelta(minutes=grace_minutes)
     if words is None:
-        return policy
+        return LatePolicy(when, grace=grace)
     match = SPOKEN.match(words.strip())
     if not match:
         raise InputError(f'--late is written like "10 per day, at most 50", got {words!r}')
     percent, cap = float(match["percent"]), float(match["cap"] or 100)
     if percent > 100 or cap > 100:
         raise InputError(f"--late takes at most 100 per cent of the points, got {words!r}")
-    return LatePolicy(policy.due, percent, cap, timedelta(minutes=grace_minutes))
+    return LatePolicy(when, percent, cap, grace)
 
 
 def read_time(text: str, what: str) -> datetime:

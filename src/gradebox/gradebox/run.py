@@ -104,14 +104,15 @@ def _interval() -> float:
 def _mark_one(key: str, plan: Plan, store: Store, mark: Mark) -> str:
     """Mark one notebook and store the result; what the machine could not do, else nothing."""
     earlier = store.earlier(key) if plan.questions else None
-    only = plan.questions if earlier and earlier.status == "ok" else None
+    if earlier and earlier.status != "ok":
+        earlier = None  # nothing in it to keep
     try:
-        result = mark(store.notebook(key), only)
+        result = mark(store.notebook(key), plan.questions if earlier else None)
     except Exception as error:  # one submission must not end the marking of all others
         return f"{key}.ipynb: {type(error).__name__}: {error}"
     if result.status == "crashed":
         return f"{key}.ipynb: {result.detail}"
-    store.save(key, merged(earlier, result, only) if only else result)
+    store.save(key, merged(earlier, result, plan.questions) if earlier else result)
     return ""
 
 

@@ -142,10 +142,11 @@ def find_sandbox(name: str = "auto") -> Sandbox:
     if name == "unsafe":
         return Sandbox(name)
     reasons = {"bubblewrap": "not asked for", "landlock": "not asked for"}
-    for candidate in reasons if name == "auto" else [name]:
-        reasons[candidate] = Sandbox(candidate).complaint()
-        if reasons[candidate] is None:
+    for candidate in list(reasons) if name == "auto" else [name]:
+        complaint = Sandbox(candidate).complaint()
+        if complaint is None:
             return Sandbox(candidate)
+        reasons[candidate] = complaint
     raise NoSandboxError(HELP.format(**reasons))
 
 
@@ -201,13 +202,22 @@ def packages_path(folders: bool = True) -> list[str]:
     sites = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     found = [path for path in sites if os.path.isdir(path)]
     for name in ("torch", "vitbook", "vitcheck", "gradebox"):
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.origin is None:
-            raise NoSandboxError(f"the package {name} is not installed")
-        package = Path(spec.origin).parent
+        package = folder_of(name)
         if str(package.parent) not in found:
             found.append(str(package.parent if folders else package))
     return found
+
+
+def folder_of(name: str) -> Path:
+    """Where a package lies, without importing it.
+
+    Raises:
+        NoSandboxError: it is not installed.
+    """
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise NoSandboxError(f"the package {name} is not installed")
+    return Path(spec.origin).parent
 
 
 def parents(paths: list[str]) -> list[str]:

@@ -29,7 +29,8 @@ RARE = 50  # a shingle in more answers than this leads to no pair
 SHOWN = 30  # pairs whose answers stand side by side
 
 Shingles = frozenset[tuple[str, ...]]
-Pairs = dict[tuple[int, int], dict[str, float]]
+Alike = dict[str, float]  # question -> how alike; under "all" for all of them
+Pairs = dict[tuple[int, int], Alike]  # two students, by place
 
 
 def tokens(source: str) -> list[str]:
@@ -128,7 +129,13 @@ def report(assignment: Assignment, grades: list[Grade]) -> tuple[str, bytes]:
     return _page(assignment, marked, answers, found, ids), text.getvalue().encode()
 
 
-def _page(assignment: Assignment, marked: list[Grade], answers, found, ids: list[str]) -> str:
+def _page(
+    assignment: Assignment,
+    marked: list[Grade],
+    answers: list[dict[str, str]],
+    found: list[tuple[tuple[int, int], Alike]],
+    ids: list[str],
+) -> str:
     lines = [
         f"<h1>Similar answers: {clean(assignment.name)}</h1>",
         "<p><strong>A hint where to look, and no proof.</strong> Short right answers are alike by "

@@ -15,7 +15,6 @@ marked once, and a changed package marks anew.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import re
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from gradebox.result import Result
+from gradebox.sandbox import Limits, folder_of
 from vitbook.files import write_atomically
 
 
@@ -44,14 +44,14 @@ OUTER |= {"__main__"}
 def grader_version() -> str:
     """A name for the code that marks, vitcheck's comparison too: another version marks anew."""
     root = Path(__file__).parent
-    checks = Path(importlib.util.find_spec("vitcheck").origin).parent
+    checks = folder_of("vitcheck")
     files = [file for file in sorted(root.rglob("*.py")) if file.parent.name != "platforms"]
     files = [file for file in files if file.parent != root or file.stem not in OUTER]
     files += [checks / f"{name}.py" for name in ("cases", "values")]
     return digest(*(file.read_bytes() for file in files))
 
 
-def package_key(package: Path, limits: Any, unsafe: bool = False) -> str:
+def package_key(package: Path, limits: Limits, unsafe: bool = False) -> str:
     """The name of everything but the notebook that a result depends on."""
     how = repr((asdict(limits), unsafe, grader_version()))
     return digest(package.read_bytes(), how.encode())

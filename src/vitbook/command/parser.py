@@ -7,8 +7,9 @@ import vitbook
 from vitbook.command.architectures import ARCHITECTURES
 from vitbook.command.recipes import MODELS, RECIPES
 from vitbook.data.splits import PARTS
+from vitbook.layers.positions import POSITIONS
+from vitbook.models.classifier import POOLS
 from vitbook.models.hybrid import LAYERS, STEMS
-from vitbook.models.vit import POOLS, POSITIONS
 
 EXAMPLES = """examples:
   python -m vitbook train --out runs/digits
@@ -150,18 +151,32 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         type=float,
         metavar="B",
         default=unset,
-        help="of sin-cos or rotary angles (sincos_2d: twice the longer side; published: 10000)",
+        help="of sin-cos or rotary angles (default: the published 10000 and 100)",
     )
     model.add_argument(
         "--centred-positions",
         action=argparse.BooleanOptionalAction,
         default=unset,
-        help="take the mean row off a sin-cos table (sincos_2d: yes; published: no)",
+        help="take the mean row off a sin-cos table (default: no)",
+    )
+    model.add_argument(
+        "--position-std",
+        type=float,
+        metavar="S",
+        default=unset,
+        help="of a learned table at the start (default: 0.5; published: 0.02)",
     )
     model.add_argument(
         "--post-norm", action="store_const", const=False, dest="norm_first", default=unset
     )
     model.add_argument("--dropout", type=float, metavar="P", default=unset)
+    model.add_argument(
+        "--drop-path",
+        type=float,
+        metavar="P",
+        default=unset,
+        help="share of images that lose a branch of the last block while training (default: 0)",
+    )
 
     recipe = parser.add_argument_group("recipe")
     length = recipe.add_mutually_exclusive_group()

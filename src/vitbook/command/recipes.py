@@ -74,6 +74,8 @@ RECIPES = {
         "depth": 2,
         "pool": "mean",
         "positions": "sincos_2d",
+        "position_base": 8.0,  # twice the side of the grid
+        "centred_positions": True,
         "epochs": 4,
         "batch_size": 128,
         **_SHORT,
@@ -105,6 +107,11 @@ def settings_of(given: dict) -> dict:
     model = require.one_of("model", given.get("model", recipe["model"]), tuple(MODELS))
     sizes = MODELS[model] if "model" in given else {**MODELS[model], **recipe}
     settings = {**recipe, **sizes, **given, "model": model}
+    if settings["positions"] == "learned":  # the published 0.02 has to grow first
+        settings.setdefault("position_std", 0.5)
+    if settings["positions"] != recipe["positions"]:  # the arguments of the recipe's table
+        for name in {"position_base", "centred_positions"} - given.keys():
+            settings.pop(name, None)
     require.one_of("learn_from", settings["learn_from"], ("trainval", "train"))
     if "steps" in given and "epochs" not in given:
         del settings["epochs"]

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import vitbook
-from vitbook.command.recipes import build_model, settings_of
+from vitbook.command.recipes import SHAPES, build_model, settings_of
 from vitbook.files import write_atomically
 from vitbook.models.weights import load_weights
 
@@ -24,10 +24,9 @@ def stored_run(out: Path) -> dict:
         if "format" not in run:  # before format 2 the parts had other names
             part = settings.get("learn_from", "train")
             settings["learn_from"] = {"train": "trainval", "fit": "train"}[part]
+        if run.get("format", 1) < 4 and settings.get("positions") == "sincos_2d":
+            settings = _table_of_then(run.get("format", 1), settings)
         settings = settings_of(settings)
-        if run.get("format", 1) < 3 and settings.get("positions") == "sincos_2d":
-            # the table is not kept; it was the published one
-            settings |= {"position_base": 10000.0, "centred_positions": False}
         return {"settings": settings, "root": run["root"]}
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise ValueError(
@@ -35,11 +34,19 @@ def stored_run(out: Path) -> dict:
         ) from None
 
 
+def _table_of_then(format: int, settings: dict) -> dict:
+    """The sin-cos table of an older run: it is not kept with the weights."""
+    if format < 3:  # the published one
+        return settings | {"position_base": 10000.0, "centred_positions": False}
+    side = SHAPES[settings["data"]]["image_size"] // settings["patch_size"]
+    return {"position_base": 2.0 * side, "centred_positions": True} | settings
+
+
 def write_run(out: Path, settings: dict, root: str | None) -> None:
     """Keep what describes a run beside its weights."""
     out.mkdir(parents=True, exist_ok=True)
     root = None if root is None else str(Path(root).expanduser().resolve())
-    run = {"vitbook": vitbook.__version__, "format": 3, "settings": settings, "root": root}
+    run = {"vitbook": vitbook.__version__, "format": 4, "settings": settings, "root": root}
     write_atomically(out / "run.json", (json.dumps(run, indent=2) + "\n").encode())
 
 

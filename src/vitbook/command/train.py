@@ -12,7 +12,7 @@ from vitbook import training
 from vitbook.command.recipes import augment, build_model, load_part, settings_of, train_config
 from vitbook.command.runs import device_type, same_settings, stored_run, write_run
 from vitbook.data import ImageSet
-from vitbook.inspection.cost import count_parameters
+from vitbook.models.cost import count_parameters
 from vitbook.training import RunFolder, processes
 
 # Options of ``train`` that say where and how, not what: they may change when a run is resumed.

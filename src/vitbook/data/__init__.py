@@ -1,5 +1,6 @@
 """Data sets as tensors: real ones, generated ones, and those that torchvision downloads."""
 
+from vitbook.data.canvas import PlacedObjects, place_on_canvas
 from vitbook.data.digits import load_digits
 from vitbook.data.matching_pairs import MatchingPairs, matching_pairs
 from vitbook.data.pointer import Pointer, pointer
@@ -18,12 +19,14 @@ __all__ = [
     "DataError",
     "ImageSet",
     "MatchingPairs",
+    "PlacedObjects",
     "Pointer",
     "augmentation",
     "load_digits",
     "load_torchvision",
     "matching_pairs",
     "normalize",
+    "place_on_canvas",
     "pointer",
     "random_flip",
     "random_shift",

@@ -7,6 +7,7 @@ forecast take any classifier. Everything else is a pure function of the stacked 
 (L, B, h, N, N).
 """
 
+from vitbook.inspection.audit import Audit, audit
 from vitbook.inspection.maps import (
     attention_rollout,
     class_token_attention,
@@ -19,9 +20,11 @@ from vitbook.inspection.scoring import attention_hits
 from vitbook.inspection.tokens import find_num_prefix, token_norms
 
 __all__ = [
+    "Audit",
     "attention_hits",
     "attention_maps",
     "attention_rollout",
+    "audit",
     "class_token_attention",
     "find_num_prefix",
     "gradient_drop",

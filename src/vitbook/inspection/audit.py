@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.inspection.occlusion import _logits, gradient_drop, rank_correlation
+from vitbook.inspection.occlusion import gradient_drop, logits_of, rank_correlation
 
 RESAMPLES = 400  # of blocks of patches, for the interval of a difference
 BATCH = 16  # images that run at once
@@ -182,7 +182,7 @@ def audit(
     patch_size = _patch_size(image, rows, columns)
     map_ = grid_map.flatten()
     with torch.no_grad():
-        before = _logits(model, image).log_softmax(dim=-1)[0].double().cpu()
+        before = logits_of(model, image).log_softmax(dim=-1)[0].double().cpu()
         if len(before) < 2:
             raise ValueError("model must answer with at least two classes")
         paints = (image.mean(dim=(2, 3), keepdim=True).expand_as(image), others[:1])
@@ -278,7 +278,7 @@ def _without(model: nn.Module, image: Tensor, paint: Tensor, patch_size: int) ->
         changed.append(image[0].clone())
         changed[-1][where] = paint[0][where]
         if len(changed) == BATCH or patch == rows * columns - 1:
-            says = _logits(model, torch.stack(changed)).log_softmax(dim=-1)
+            says = logits_of(model, torch.stack(changed)).log_softmax(dim=-1)
             found.append(says.double().cpu())
             changed = []
     return torch.cat(found)

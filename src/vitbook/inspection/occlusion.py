@@ -47,7 +47,7 @@ def occlusion(
                 right = slice(column * patch_size, (column + 1) * patch_size)
                 changed = images.clone()
                 changed[:, :, down, right] = paint[:, :, down, right]
-                after = _logits(model, changed).log_softmax(dim=-1)  # (B, K)
+                after = logits_of(model, changed).log_softmax(dim=-1)  # (B, K)
                 drops[:, row, column] = before - after.gather(1, answers[:, None])[:, 0]
     return drops
 
@@ -104,7 +104,7 @@ def rank_correlation(x: Tensor, y: Tensor) -> Tensor:
     return (a * b).sum(dim=-1) / (a.norm(dim=-1) * b.norm(dim=-1))
 
 
-def _logits(model: nn.Module, images: Tensor) -> Tensor:
+def logits_of(model: nn.Module, images: Tensor) -> Tensor:
     out = model(images)
     logits = out if isinstance(out, Tensor) else getattr(out, "logits", None)
     if not isinstance(logits, Tensor) or logits.ndim != 2:
@@ -117,7 +117,7 @@ def _answers(
     model: nn.Module, images: Tensor, target: int | Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """The log-probabilities of the classes that are followed, and their numbers, both (B,)."""
-    says = _logits(model, images).log_softmax(dim=-1)  # (B, K)
+    says = logits_of(model, images).log_softmax(dim=-1)  # (B, K)
     if target is None:
         best, answers = says.max(dim=-1)
         return best, answers

@@ -43,16 +43,16 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
         RuntimeError: Nothing ran inside the block, or a layer ran in two passes.
 
     Warns:
-        UserWarning: A layer attends, by the name of its class, and has no map, or a map that is
-            not one of its tokens. It is named; so the dict is never less than it seems.
+        UserWarning: A layer seems to attend and has no map, or has one that is not of its tokens.
+            It is named; so the dict is never less than it seems.
     """
     watch = Watch(require.module("model", model))
-    with _uncompiled(), watch:
+    with uncompiled(), watch:
         yield watch.maps
     watch.close()
     _require_some(model, watch)
     if watch.doubts:
-        warnings.warn(f"{_doubts(watch.doubts)}; the other layers' maps are right", stacklevel=3)
+        warnings.warn(f"not maps of all tokens: {_doubts(watch.doubts)}", stacklevel=3)
 
 
 def attention_maps(
@@ -71,7 +71,8 @@ def attention_maps(
 
     Returns:
         The weights (L, B, h, N, N); ``maps[l, b, i, q]`` is the row of query q, how much it takes
-        from each token.
+        from each token. Layers come in the order in which they ran; where a block has two side by
+        side, both count.
 
     Raises:
         TypeError: ``images`` is no tensor.
@@ -89,7 +90,7 @@ def watch_images(model: nn.Module, images: Tensor) -> Watch:
     require.module("model", model)
     model = getattr(model, "_orig_mod", model)  # what was compiled
     watch = Watch(model)
-    with torch.no_grad(), evaluated(model), _uncompiled(), watch:
+    with torch.no_grad(), evaluated(model), uncompiled(), watch:
         model(images)
     watch.close()
     _require_some(model, watch)
@@ -189,7 +190,7 @@ def _require_some(model: nn.Module, watch: Watch) -> None:
         raise ValueError(f"model ({kind}) ran, and none of its layers showed attention{doubts}")
 
 
-def _uncompiled() -> AbstractContextManager:
+def uncompiled() -> AbstractContextManager:
     """Compiled code would run unseen. Where none can be there, torch's compiler stays unloaded."""
     if "torch._dynamo" not in sys.modules or not hasattr(torch.compiler, "set_stance"):
         return nullcontext()  # torch 2.5 has no such switch: it traces what watches, and is slow

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.inspection.recording import evaluated, stacked, watch_images
+from vitbook.inspection.recording import evaluated, stacked, uncompiled, watch_images
 from vitbook.inspection.watching import is_part
 
 # What timm, torchvision, transformers, CLIP and this package call tokens that are no patches.
@@ -105,12 +105,12 @@ def token_norms(
 
         return after
 
-    blocks = blocks_of(model, names)
+    blocks = blocks_of(watch.modules, names)
     handles = [
         block.register_forward_hook(hook(name), with_kwargs=True) for name, block in blocks.items()
     ]
     try:
-        with torch.no_grad(), evaluated(model):
+        with torch.no_grad(), evaluated(model), uncompiled():
             model(images)
     finally:
         for handle in handles:
@@ -118,7 +118,7 @@ def token_norms(
     return torch.stack(norms)
 
 
-def blocks_of(model: nn.Module, layers: list[str]) -> dict[str, nn.Module]:
+def blocks_of(modules: dict[str, nn.Module], layers: list[str]) -> dict[str, nn.Module]:
     """The largest module round each attention layer that holds no other one, by name."""
     layers = list(dict.fromkeys(layers))
     blocks = []
@@ -126,14 +126,14 @@ def blocks_of(model: nn.Module, layers: list[str]) -> dict[str, nn.Module]:
         parts = layer.split(".")
         around = [".".join(parts[:end]) for end in range(1, len(parts) + 1)]  # from the outside
         if len(layers) == 1:  # nothing to tell a block by but the list in which it stands
-            held = [model.get_submodule(name.rpartition(".")[0]) for name in around]
+            held = [modules[name.rpartition(".")[0]] for name in around]
             lists = [isinstance(holder, (nn.ModuleList, nn.Sequential)) for holder in held]
             blocks.append(around[len(lists) - 1 - lists[::-1].index(True)] if any(lists) else layer)
         else:
             rest = [other for other in layers if other != layer]
             alone = (n for n in around if not any(is_part(other, of=n) for other in rest))
             blocks.append(next(alone, layer))
-    return {name: model.get_submodule(name) for name in blocks}
+    return {name: modules[name] for name in blocks}
 
 
 def _each(out: Any) -> Any:

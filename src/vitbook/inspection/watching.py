@@ -17,6 +17,14 @@ from torch import Tensor, nn
 from torch.nn.modules import module as all_modules
 from torch.overrides import TorchFunctionMode
 
+from vitbook.inspection.judging import (
+    is_transpose,
+    not_of_tokens,
+    padded,
+    sums_over_keys,
+    tokens_of,
+    with_heads,
+)
 from vitbook.inspection.weights import mha_weights, on_the_side, sdpa_weights
 
 T = Tensor
@@ -48,6 +56,8 @@ class Call:
     name: str
     module: nn.Module
     own: bool  # it says its weights itself
+    native: bool  # it may take a native kernel
+    x: Tensor | None  # what it was given
     seen: list[tuple[str, Tensor | None]] = field(default_factory=list)  # labels, values
     softmaxes: list[Softmax] = field(default_factory=list)
     other_axes: list[int] = field(default_factory=list)  # lengths of what other softmaxes add up
@@ -60,7 +70,7 @@ class Watch(TorchFunctionMode):
         maps: Layer name -> weights, in the order in which they were seen. Where a layer attends
             several times in one pass, the later ones are called "name#2", "name#3" ...
         doubts: Layer name -> why there is no map of it, or why the map is not one of its tokens.
-        ran: The modules that ran, by name.
+        modules, ran: All modules of the model, and those that ran, by name.
     """
 
     def __init__(self, model: nn.Module):
@@ -68,10 +78,11 @@ class Watch(TorchFunctionMode):
         self.maps: dict[str, Tensor] = {}
         self.doubts: dict[str, str] = {}
         self.ran: dict[str, nn.Module] = {}
-        self._names = {  # without what torch.compile puts round a module
-            id(module): name.replace("_orig_mod.", "").removesuffix("_orig_mod")
+        self.modules = {  # without what torch.compile puts round a module
+            name.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix("."): module
             for name, module in model.named_modules()
         }
+        self._names = {id(module): name for name, module in self.modules.items()}
         self._calls: list[Call] = []  # the innermost comes last
         self._passes = 0  # calls from outside
         self._pass_of: dict[str, int] = {}
@@ -102,10 +113,13 @@ class Watch(TorchFunctionMode):
             return
         self._passes += not self._calls
         self.ran[name] = module
-        self._calls.append(Call(name, module, says_weights(module)))
+        x = args[0] if args and isinstance(args[0], Tensor) else None
+        self._calls.append(Call(name, module, says_weights(module), may_be_native(module), x))
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
         if id(module) not in self._names or self._away or _runs_backwards():
+            return None
+        if not self._calls or self._calls[-1].module is not module:  # it ran already, outside
             return None
         call = self._calls.pop()
         if len(rest) < 2:  # after an error
@@ -118,21 +132,13 @@ class Watch(TorchFunctionMode):
                     self._add(call, lambda: module.attention_weights(*args, **kwargs))  # type: ignore[operator]
             else:
                 self._judge(call, [*args, *kwargs.values()])
-            native = isinstance(module, NATIVE) and not module.training
-            if native and not any(isinstance(outer.module, NATIVE) for outer in self._calls):
-                return self._as_alone(module, args, kwargs)
+            if call.native and not any(outer.native for outer in self._calls):
+                # what it gives when no mode watches: from its native kernel, the last bit too
+                with torch._C.DisableTorchFunction():
+                    return module.forward(*args, **kwargs)
         finally:
             self._away = False
         return None
-
-    @staticmethod
-    def _as_alone(module: nn.Module, args: tuple, kwargs: dict) -> Any:
-        """What the module gives when no mode watches: from its native kernel, the last bit too."""
-        inner = [part for part in module.modules() if part is not module]
-        if any(part._forward_hooks or part._forward_pre_hooks for part in inner):
-            return None  # somebody else's hooks would see it twice; they rule the kernel out, too
-        with torch._C.DisableTorchFunction():
-            return module.forward(*args, **kwargs)
 
     # --- functions -----------------------------------------------------------------------------
 
@@ -213,8 +219,9 @@ class Watch(TorchFunctionMode):
 
     def _judge(self, call: Call, inputs: list[Any]) -> None:
         """Hold what a layer's call has shown against the tokens that it was given."""
-        x = next((x for x in inputs if isinstance(x, Tensor) and x.is_floating_point()), None)
-        lengths = call.other_axes + [softmax.weights.shape[-1] for softmax in call.softmaxes]
+        given = [
+            x for x in inputs if isinstance(x, Tensor) and x.is_floating_point() and x.ndim > 1
+        ]
         why = ""
         if call.other_axes:
             why = "it takes a softmax over another axis than the last"
@@ -224,18 +231,26 @@ class Watch(TorchFunctionMode):
             why = "it attends more than once in one call"
         if why:
             self._why[call.name] = why
-        if x is not None and tokens_of(x, len(x)) & set(lengths) and not call.seen:
+        unread = {*call.other_axes, *(softmax.weights.shape[-1] for softmax in call.softmaxes)}
+        if given and not call.seen and tokens_of(given[:1], len(given[0])) & unread:
             self.doubts[call.name] = why  # whatever its class is called
         for label, values in call.seen:
             weights = self.maps[label]
-            if x is not None and weights.ndim == 3:
-                weights = self.maps[label] = with_heads(weights, x)
-            doubt = why or (not_of_tokens(weights, values, x) if x is not None else "")
+            if given and weights.ndim == 3:
+                weights = self.maps[label] = with_heads(weights, given[0])
+            doubt = why
+            if given and not why:
+                doubt = not_of_tokens(weights, values, given, strict=bool(self._calls))
+                around = (outer.x for outer in self._calls[::-1] if outer.x is not None)
+                doubt = doubt or padded(weights, given[0], next(around, None))
             if doubt:
                 self.doubts[label] = doubt
 
     def close(self) -> None:
         """Add the layers to the doubts that ran, attend by their name, and have no map."""
+        for name, module in self.ran.items():
+            if re.search("softmax|attention", str(getattr(module, "inlined_graph", ""))):
+                self.doubts[name] = "it is TorchScript, which runs unseen"
         layers = {label.partition("#")[0] for label in self.maps}
         within = [name for name in layers if _attends(self.ran[name])]
         blank = [
@@ -267,52 +282,12 @@ def says_weights(module: nn.Module) -> bool:
     return False
 
 
-def not_of_tokens(weights: Tensor, values: Tensor | None, x: Tensor) -> str:
-    """Why the rows or columns of a map are not the tokens of the layer's input x, or nothing."""
-    tokens = tokens_of(x, len(weights))
-    Nq, Nk = weights.shape[-2:]
-    width = values.shape[-1] if values is not None else 0
-    if not tokens & {Nq, Nk} and tokens & {width, *weights.shape[1:-2]}:
-        return f"its {Nq} x {Nk} weights are not of its {min(tokens)} tokens: channels attend"
-    if values is not None and Nq == Nk == width and Nq in tokens and values.stride(-1) != 1:
-        return f"{Nq} tokens and heads of width {Nq}: it is open which of the two attend"
-    return ""
-
-
-def tokens_of(x: Tensor, batch: int) -> set[int]:
-    """How many tokens a layer's input may hold: (N, D), (B, N, D), (N, B, D) or an image's."""
-    if x.ndim < 4:
-        return {x.shape[1] if x.ndim == 3 and batch != x.shape[1] else x.shape[0]}
-    return {x.shape[1] * x.shape[2], x.shape[2] * x.shape[3]}
-
-
-def with_heads(weights: Tensor, x: Tensor) -> Tensor:
-    """Maps (B, N_q, N_k) of one head, or (h, N_q, N_k) of one sequence, with both axes."""
-    if x.ndim == 2:
-        return weights[None]
-    if x.ndim == 3 and x.shape[1] != weights.shape[1]:
-        return weights  # perhaps (N, B, D)
-    if len(weights) == len(x):
-        return weights[:, None]
-    return weights[None] if len(x) == 1 else weights
-
-
-def sums_over_keys(equation: Any, tensors: tuple, weights: Tensor) -> bool:
-    """Does an einsum add up something over the last axis of the weights?"""
-    if not isinstance(equation, str) or not equation:
+def may_be_native(module: nn.Module) -> bool:
+    """Could it take a native kernel, were it not watched? Hooks on its parts would keep it."""
+    if not isinstance(module, NATIVE) or module.training:
         return False
-    inputs, _, out = equation.replace(" ", "").partition("->")
-    terms = inputs.split(",")
-    at = next(i for i, tensor in enumerate(tensors) if tensor is weights)
-    others = [term for i, term in enumerate(terms) if i != at]
-    return terms[at][-1] not in out and any(terms[at][-1] in term for term in others)
-
-
-def is_transpose(out: Any, x: Tensor) -> bool:
-    """Is it the same memory, with the last two axes swapped?"""
-    if not isinstance(out, Tensor) or out.shape != x.mT.shape or out.stride() != x.mT.stride():
-        return False
-    return out.data_ptr() == x.data_ptr()
+    inner = [part for part in module.modules() if part is not module]
+    return not any(part._forward_hooks or part._forward_pre_hooks for part in inner)
 
 
 def is_part(name: str, of: str) -> bool:

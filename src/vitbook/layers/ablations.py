@@ -32,7 +32,6 @@ class UniformAttention(_Control):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""
         _refuse(mask)
-        require.floats("x", x, "(B, N, D)")
         B, N, D = x.shape  # batch, tokens, width
         mean = self.value(x).mean(dim=1, keepdim=True)  # (B, 1, D)
         return self.proj(mean.expand(B, N, D))
@@ -40,7 +39,6 @@ class UniformAttention(_Control):
     def attention_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The weights in use: 1 / N everywhere, (B, 1, N, N)."""
         _refuse(mask)
-        require.floats("x", x, "(B, N, D)")
         B, N, _ = x.shape
         return x.new_full((B, 1, N, N), 1 / N)
 
@@ -55,12 +53,11 @@ class NoMixing(_Control):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""
         _refuse(mask)
-        return self.proj(self.value(require.floats("x", x, "(B, N, D)")))
+        return self.proj(self.value(x))
 
     def attention_weights(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The weights in use: the identity, (B, 1, N, N)."""
         _refuse(mask)
-        require.floats("x", x, "(B, N, D)")
         B, N, _ = x.shape
         identity = torch.eye(N, dtype=x.dtype, device=x.device)
         return identity.repeat(B, 1, 1, 1)

@@ -118,7 +118,6 @@ class MultiHeadSelfAttention(nn.Module):
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Turn tokens (B, N, D) into queries, keys and values, each (B, h, N, d)."""
-        require.tokens("x", x, self.qkv.in_features)
         B, N, _ = x.shape  # batch, tokens, width
         qkv = self.qkv(x).view(B, N, 3, self.num_heads, self.head_dim)  # (B, N, 3, h, d)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each (B, h, N, d)
@@ -128,7 +127,6 @@ class MultiHeadSelfAttention(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Mix the tokens: (B, N, D) -> (B, N, D); mask broadcastable to (B, h, N, N)."""
-        require.tokens("x", x, self.qkv.in_features)
         B, N, D = x.shape  # batch, tokens, width
         q, k, v = self.project(x)  # each (B, h, N, d)
         _require_mask(mask, q, k)
@@ -167,11 +165,7 @@ class MultiHeadCrossAttention(nn.Module):
 
     def project(self, x: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, h, N_q, d) from x; keys and values (B, h, N_k, d) from the context."""
-        require.tokens("x", x, self.q.in_features)
-        require.tokens("context", context, self.q.in_features)
         (B, Nq, _), Nk = x.shape, context.shape[1]
-        if context.shape[0] != B:
-            raise ValueError(f"context must hold as many sequences as x, {B}, got {len(context)}")
         q = self.q(x).view(B, Nq, self.num_heads, self.head_dim).transpose(1, 2)
         kv = self.kv(context).view(B, Nk, 2, self.num_heads, self.head_dim)
         k, v = kv.permute(2, 0, 3, 1, 4).unbind(0)  # each (B, h, N_k, d)
@@ -179,7 +173,6 @@ class MultiHeadCrossAttention(nn.Module):
 
     def forward(self, x: Tensor, context: Tensor, mask: Tensor | None = None) -> Tensor:
         """x (B, N_q, D), context (B, N_k, D) -> (B, N_q, D); mask fits (B, h, N_q, N_k)."""
-        require.tokens("x", x, self.q.in_features)
         B, Nq, D = x.shape  # batch, tokens that ask, width
         q, k, v = self.project(x, context)  # (B, h, N_q, d) and twice (B, h, N_k, d)
         _require_mask(mask, q, k)
@@ -203,6 +196,8 @@ def _require_heads(embed_dim: int, num_heads: int) -> tuple[int, int]:
 
 
 def _require_mask(mask: Tensor | None, q: Tensor, k: Tensor) -> None:
+    if mask is None:
+        return
     if isinstance(mask, Tensor) and mask.ndim == 3:
         raise ValueError(  # it would be read as (1, h, N_q, N_k): silently wrong when B equals h
             f"mask of shape {tuple(mask.shape)} could mean one per sequence or one per head; "

@@ -1,11 +1,13 @@
 """The residual block and its stack, pre- or post-norm."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitbook import require
+from vitbook.layers.residual import branch_end
 
 
 class MLP(nn.Module):
@@ -42,6 +44,8 @@ class EncoderBlock(nn.Module):
         mlp_ratio: Hidden width of the MLP over D.
         norm_first: True for pre-norm (ViT), False for post-norm (the first Transformer).
         dropout: Share of each branch's output dropped while training.
+        drop_path: Share of the images for which a branch is left out while training.
+        layer_scale: Where the learned factor of each channel of a branch starts; None: no factor.
 
     Source: Dosovitskiy et al. 2021, equations 2 and 3; Vaswani et al. 2017, section 3.1.
     """
@@ -54,6 +58,8 @@ class EncoderBlock(nn.Module):
         mlp_ratio: float = 4.0,
         norm_first: bool = True,
         dropout: float = 0.0,
+        drop_path: float = 0.0,
+        layer_scale: float | None = None,
     ):
         super().__init__()
         embed_dim = require.whole("embed_dim", embed_dim)
@@ -63,17 +69,17 @@ class EncoderBlock(nn.Module):
         self.attn = require.module("attn", attn)
         self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6)
         self.mlp = MLP(embed_dim=embed_dim, hidden_dim=hidden_dim, dropout=dropout)
-        self.dropout = nn.Dropout(require.fraction("dropout", dropout))
+        ends: Any = {"dropout": dropout, "drop_path": drop_path, "layer_scale": layer_scale}
+        self.end1, self.end2 = branch_end(embed_dim, **ends), branch_end(embed_dim, **ends)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""
-        require.tokens("x", x, self.mlp.fc1.in_features)
         if self.norm_first:
-            x = x + self.dropout(self.attn(self.norm1(x), mask))
-            x = x + self.dropout(self.mlp(self.norm2(x)))
+            x = x + self.end1(self.attn(self.norm1(x), mask))
+            x = x + self.end2(self.mlp(self.norm2(x)))
         else:
-            x = self.norm1(x + self.dropout(self.attn(x, mask)))
-            x = self.norm2(x + self.dropout(self.mlp(x)))
+            x = self.norm1(x + self.end1(self.attn(x, mask)))
+            x = self.norm2(x + self.end2(self.mlp(x)))
         return x
 
 

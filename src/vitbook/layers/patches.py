@@ -1,6 +1,5 @@
 """From an image to a sequence of patches, and back."""
 
-import torch
 from einops import rearrange
 from torch import Tensor, nn
 
@@ -112,15 +111,14 @@ class PatchEmbedding(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Images (B, C, H, W) -> tokens (B, N, D)."""
-        require.floats("images", images, "(B, C, H, W)")
-        expected = (self.proj.in_channels, *self.image_size)
-        if images.shape[1:] != torch.Size(expected):
-            raise ValueError(
-                f"images must have the shape (B, C, H, W) = (B, {', '.join(map(str, expected))}), "
-                f"got {tuple(images.shape)}"
-            )
+        require.images(images, self.proj.in_channels, self.image_size)
         x = self.proj(images)  # (B, D, H / P, W / P)
         return x.flatten(2).transpose(1, 2)  # (B, N, D)
+
+    def set_image_size(self, image_size: tuple[int, int]) -> None:
+        """Take images of another size from now on; the weights are the same."""
+        self.grid = _patch_grid(image_size, self.patch_size)
+        self.image_size, self.num_patches = image_size, self.grid[0] * self.grid[1]
 
 
 def _patch_grid(image_size: tuple[int, ...], patch_size: int) -> tuple[int, int]:

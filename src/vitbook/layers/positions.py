@@ -34,7 +34,7 @@ def sincos_1d(n: int, dim: int, *, base: float = 10000.0, centred: bool = False)
 
 
 def sincos_2d(
-    grid: int | tuple[int, int], dim: int, *, base: float | None = None, centred: bool = True
+    grid: int | tuple[int, int], dim: int, *, base: float = 10000.0, centred: bool = False
 ) -> Tensor:
     """Patches of a grid as sines and cosines of their column and of their row.
 
@@ -42,15 +42,15 @@ def sincos_2d(
     frequencies base^(-4 i / dim). This is the table of MoCo v3. (big_vision divides the exponent
     by dim / 4 - 1 instead, which is 0 / 0 at dim 4.)
 
-    The published tables have base 10000 and are not centred. On a small grid most of their columns
-    hardly change from one patch to another; the record ``sincos_base`` says what that costs in a
-    short training. After four times the steps the cost remained on 4 x 4 patches, but not on 7 x 7
-    (``sincos_longer``); on 14 x 14 none was detected (``sincos_large``).
+    The defaults are the published ones. On a small grid most columns of such a table are nearly the
+    same for all patches. With a base of twice the longer side, centred, short trainings on 4 x 4
+    and 7 x 7 patches ended higher (record ``sincos_base``); after four times the steps that held on
+    4 x 4 only (``sincos_longer``), and on 14 x 14 none was detected (``sincos_large``).
 
     Args:
         grid: (rows, columns) of patches; one number means a square.
         dim: Width of the table, divisible by 4.
-        base: As in :func:`sincos_1d`; by default twice the longer side of the grid.
+        base: As in :func:`sincos_1d`.
         centred: As in :func:`sincos_1d`.
 
     Returns:
@@ -64,7 +64,6 @@ def sincos_2d(
     """
     rows, cols = require.pair("grid", grid)
     dim = require.whole("dim", dim)
-    base = 2.0 * max(rows, cols) if base is None else base
     row, col = _axial(rows, cols, dim, base, "dim")
     table = torch.cat([col.sin(), col.cos(), row.sin(), row.cos()], dim=-1)
     return _finished(table, centred)
@@ -130,13 +129,13 @@ class LearnedPositions(nn.Module):
     Args:
         num_tokens: N, the class token included where there is one.
         embed_dim: D, the width of a token.
-        std: Standard deviation of the table at the start. ViT takes 0.02, which has to grow for
-            thousands of steps; 0.5 is about the size of the sin-cos tables and helps short runs.
+        std: Standard deviation of the table at the start. ViT's 0.02 has to grow for thousands of
+            steps; the course takes 0.5 in short trainings, about the size of the sin-cos tables.
 
     Source: Dosovitskiy et al. 2021, equation 1.
     """
 
-    def __init__(self, *, num_tokens: int, embed_dim: int, std: float = 0.5):
+    def __init__(self, *, num_tokens: int, embed_dim: int, std: float = 0.02):
         super().__init__()
         size = require.whole("num_tokens", num_tokens), require.whole("embed_dim", embed_dim)
         self.table = nn.Parameter(torch.empty(size))
@@ -145,6 +144,12 @@ class LearnedPositions(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""
         return x + _require_fits(self.table, x)
+
+    def set_grid(self, old: tuple[int, int], new: tuple[int, int], num_prefix: int) -> None:
+        """Stretch the table to another grid of patches; it becomes a new parameter."""
+        with torch.no_grad():
+            table = resample_positions(self.table, old, new, num_prefix)
+        self.table = nn.Parameter(table, requires_grad=self.table.requires_grad)
 
 
 class FixedPositions(nn.Module):
@@ -167,6 +172,10 @@ class FixedPositions(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""
         return x + _require_fits(self.table, x)
+
+    def set_grid(self, old: tuple[int, int], new: tuple[int, int], num_prefix: int) -> None:
+        """Stretch the table to another grid of patches."""
+        self.table = resample_positions(self.table, old, new, num_prefix)
 
 
 class RotaryPositions(nn.Module):
@@ -197,19 +206,31 @@ class RotaryPositions(nn.Module):
         base: float | None = None,
     ):
         super().__init__()
-        head_dim = require.whole("head_dim", head_dim)
-        num_prefix = require.whole("num_prefix", num_prefix, at_least=0)
+        self.head_dim = require.whole("head_dim", head_dim)
+        self.num_prefix = require.whole("num_prefix", num_prefix, at_least=0)
+        self.base = base
+        self._turn(grid)
+
+    def _turn(self, grid: int | tuple[int, int]) -> None:
+        """Cosines and sines of the angles of each position."""
         if isinstance(grid, (tuple, list)):
             rows, cols = require.pair("grid", grid)
-            row, col = _axial(rows, cols, head_dim, 100.0 if base is None else base, "head_dim")
+            base = 100.0 if self.base is None else self.base
+            row, col = _axial(rows, cols, self.head_dim, base, "head_dim")
             angles = torch.cat([col, row], dim=-1)
         else:
-            base = 10000.0 if base is None else base
-            angles = _angles(require.whole("grid", grid), head_dim, base, "head_dim")
-        angles = F.pad(angles, (0, 0, num_prefix, 0))  # (num_prefix + N, d / 2)
+            base = 10000.0 if self.base is None else self.base
+            angles = _angles(require.whole("grid", grid), self.head_dim, base, "head_dim")
+        angles = F.pad(angles, (0, 0, self.num_prefix, 0))  # (num_prefix + N, d / 2)
         dtype = torch.get_default_dtype()
         self.register_buffer("cos", angles.cos().to(dtype), persistent=False)
         self.register_buffer("sin", angles.sin().to(dtype), persistent=False)
+
+    def set_grid(self, old: tuple[int, int], new: tuple[int, int], num_prefix: int) -> None:
+        """Turn by the angles of another grid of patches."""
+        device = self.cos.device
+        self._turn(new)
+        self.to(device)
 
     def forward(self, x: Tensor) -> Tensor:
         """Queries or keys (..., N, d) -> (..., N, d)."""
@@ -253,3 +274,51 @@ def _require_fits(table: Tensor, x: Tensor) -> Tensor:
             f"per position, got {tuple(x.shape)}"
         )
     return table
+
+
+POSITIONS = ("learned", "sincos_1d", "sincos_2d", "rotary", "none")
+
+
+def make_positions(
+    kind: str,
+    *,
+    grid: tuple[int, int],
+    embed_dim: int,
+    num_prefix: int = 0,
+    std: float | None = None,
+    base: float | None = None,
+    centred: bool | None = None,
+) -> nn.Module:
+    """What is added to the tokens before the first block: a table, or nothing.
+
+    Args:
+        kind: One of ``POSITIONS``. "rotary" adds nothing here: it works inside the attention.
+        grid: (rows, columns) of patches.
+        embed_dim: D, the width of a token.
+        num_prefix: How many tokens stand before the patches.
+        std: Of the learned table at the start; 0.02, if not said.
+        base: Of a sin-cos table; 10000, if not said.
+        centred: Whether the mean row is taken off a sin-cos table; no, if not said.
+
+    Raises:
+        ValueError: An unknown kind, or an argument that this kind does not have.
+    """
+    require.one_of("positions", kind, POSITIONS)
+    said = {"position_std": std, "position_base": base, "centred_positions": centred}
+    known = {"learned": {"position_std"}, "rotary": {"position_base"}, "none": set()}
+    taken = known.get(kind, {"position_base", "centred_positions"})
+    if wrong := [name for name, value in said.items() if value is not None and name not in taken]:
+        raise ValueError(f"{wrong[0]} must be left out, {kind!r} positions have none")
+    if kind == "learned":
+        num_tokens = num_prefix + grid[0] * grid[1]
+        return LearnedPositions(
+            num_tokens=num_tokens, embed_dim=embed_dim, std=0.02 if std is None else std
+        )
+    if kind in ("rotary", "none"):
+        return nn.Identity()
+    base, centred = 10000.0 if base is None else base, bool(centred)
+    if kind == "sincos_1d":
+        table = sincos_1d(grid[0] * grid[1], embed_dim, base=base, centred=centred)
+    else:
+        table = sincos_2d(grid, embed_dim, base=base, centred=centred)
+    return FixedPositions(table, num_prefix=num_prefix)

@@ -76,17 +76,11 @@ class ConvStem(nn.Module):
         embed_dim: int,
     ):
         super().__init__()
-        H, W = self.image_size = require.pair("image_size", image_size)
         P, D = require.whole("patch_size", patch_size, 2), require.whole("embed_dim", embed_dim)
-        if P & (P - 1) or H % P or W % P:
-            raise ValueError(
-                "patch_size must be a power of two for a convolutional stem, and divide the "
-                f"image's height {H} and width {W}, got {P}"
-            )
         if D % (P // 2):
             raise ValueError(f"embed_dim must be divisible by patch_size / 2 = {P // 2}, got {D}")
-        self.patch_size, self.grid = P, (H // P, W // P)
-        self.num_patches = self.grid[0] * self.grid[1]
+        self.patch_size = P
+        self.set_image_size(require.pair("image_size", image_size))
         self.in_channels = width_in = require.whole("in_channels", in_channels)
         layers = []
         for i in reversed(range(P.bit_length() - 1)):  # D / 2^i channels, at last D
@@ -96,14 +90,19 @@ class ConvStem(nn.Module):
         self.layers = nn.Sequential(*layers)
         self.proj = nn.Conv2d(D, D, kernel_size=1)
 
+    def set_image_size(self, image_size: tuple[int, int]) -> None:
+        """Take images of another size from now on; the weights are the same."""
+        (H, W), P = image_size, self.patch_size
+        if P & (P - 1) or H % P or W % P:
+            raise ValueError(
+                "patch_size must be a power of two for a convolutional stem, and divide the "
+                f"image's height {H} and width {W}, got {P}"
+            )
+        self.image_size, self.grid = image_size, (H // P, W // P)
+        self.num_patches = self.grid[0] * self.grid[1]
+
     def forward(self, images: Tensor) -> Tensor:
         """Images (B, C, H, W) -> tokens (B, N, D)."""
-        require.floats("images", images, "(B, C, H, W)")
-        if images.shape[1:] != (self.in_channels, *self.image_size):
-            expected = ", ".join(map(str, (self.in_channels, *self.image_size)))
-            raise ValueError(
-                f"images must have the shape (B, C, H, W) = (B, {expected}), "
-                f"got {tuple(images.shape)}"
-            )
+        require.images(images, self.in_channels, self.image_size)
         x = self.proj(self.layers(images))  # (B, D, H / P, W / P)
         return x.flatten(2).transpose(1, 2)  # (B, N, D)

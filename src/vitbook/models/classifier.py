@@ -1,16 +1,21 @@
-"""What MLP-Mixer, ConvMixer and hybrids share: tokens, blocks, the mean of the tokens, a head."""
+"""What every classifier of this package shares: tokens, blocks, one vector that is read, a head."""
 
 from collections.abc import Iterable
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from vitbook import require
 from vitbook.layers.encoder import Encoder
-from vitbook.models.vit import _init_weights
+from vitbook.layers.init import init_weights
+
+# What the logits are read from: the class token, or the mean of the patches.
+POOLS = ("cls", "mean")
 
 
 class TokenClassifier(nn.Module):
-    """An image classifier: an embedding makes tokens, blocks change them, their mean is read out.
+    """An image classifier: an embedding makes tokens, blocks change them, one vector is read out.
 
     Args:
         patch_embed: Images (B, C, H, W) -> tokens (B, N, D); its ``grid`` is (rows, columns).
@@ -18,11 +23,10 @@ class TokenClassifier(nn.Module):
         norm: What follows the last block.
         embed_dim: D, the width of a token.
         num_classes: How many logits come out.
+        pool: "cls" reads a class token that stands before the patches, "mean" averages them.
         positions: Added to the tokens before the first block; nothing, if not said.
         dropout: Share dropped after the positions.
     """
-
-    num_prefix = 0  # there is no class token
 
     def __init__(
         self,
@@ -32,35 +36,73 @@ class TokenClassifier(nn.Module):
         norm: nn.Module,
         embed_dim: int,
         num_classes: int,
+        pool: str = "mean",
         positions: nn.Module | None = None,
         dropout: float = 0.0,
     ):
         super().__init__()
-        self.patch_embed = require.module("patch_embed", patch_embed)
+        self.pool = require.one_of("pool", pool, POOLS)
+        self.patch_embed: Any = require.module("patch_embed", patch_embed)
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim)) if pool == "cls" else None
         self.positions = nn.Identity() if positions is None else positions
         self.dropout = nn.Dropout(require.fraction("dropout", dropout))
         self.encoder = Encoder(blocks, norm)
         self.head = nn.Linear(embed_dim, require.whole("num_classes", num_classes))
-        self.apply(_init_weights)  # as in the ViT: a layer keeps the size of its input
+        self.apply(init_weights)
         nn.init.trunc_normal_(self.head.weight, std=0.02)  # at first all classes are equal
 
+    @property
+    def num_prefix(self) -> int:
+        """How many tokens stand before the patches: 1 with a class token, else 0."""
+        return 0 if self.cls_token is None else 1
+
     def embed(self, images: Tensor) -> Tensor:
-        """Images (B, C, H, W) -> tokens before the first block (B, N, D)."""
-        return self.dropout(self.positions(self.patch_embed(images)))
+        """Images (B, C, H, W) -> tokens before the first block (B, N, D), class token first."""
+        x = self.patch_embed(images)  # (B, N, D)
+        if self.cls_token is not None:
+            x = torch.cat([self.cls_token.expand(x.shape[0], -1, -1), x], dim=1)  # (B, N + 1, D)
+        return self.dropout(self.positions(x))
 
     def forward_features(self, images: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Images (B, C, H, W) -> tokens after the last norm (B, N, D).
+        """Images (B, C, H, W) -> tokens after the last norm (B, N, D), class token first.
 
-        A mask, broadcastable to (B, h, N, N) and True = may attend, is for models in which every
-        block attends; the others refuse it.
+        A mask, broadcastable to (B, h, N, N) and True = may attend, holds in every block; blocks
+        that do not attend refuse it.
         """
         return self.encoder(self.embed(images), mask)
 
     def forward_head(self, features: Tensor) -> Tensor:
         """Tokens (B, N, D) -> logits (B, num_classes)."""
-        require.tokens("features", features, self.head.in_features)
-        return self.head(features.mean(dim=1))
+        x = features[:, 0] if self.pool == "cls" else features.mean(dim=1)  # (B, D)
+        return self.head(x)
 
     def forward(self, images: Tensor) -> Tensor:
         """Images (B, C, H, W) -> logits (B, num_classes)."""
         return self.forward_head(self.forward_features(images))
+
+    def set_image_size(self, image_size: int | tuple[int, int]) -> None:
+        """Take images of another size from now on.
+
+        A table of positions is stretched to the new grid, rotations and convolutions take it as it
+        is; all other weights are the same. A table that is learned becomes a new parameter: make
+        the optimizer afterwards.
+
+        Args:
+            image_size: Height and width in pixels; one number means a square.
+
+        Raises:
+            ValueError: P does not divide it, or a layer is tied to its number of patches. The
+                model is then as it was.
+
+        Source: Dosovitskiy et al. 2021, section 3.2 (fine-tuning at higher resolution).
+        """
+        image_size, old = require.pair("image_size", image_size), self.patch_embed.grid
+        tied = [module for module in self.modules() if getattr(module, "one_grid", None)]
+        if tied and image_size != self.patch_embed.image_size:
+            raise ValueError(
+                f"image_size must stay {self.patch_embed.image_size}: {tied[0].one_grid}"
+            )
+        self.patch_embed.set_image_size(image_size)
+        placed: list[Any] = [module for module in self.modules() if hasattr(module, "set_grid")]
+        for module in placed:
+            module.set_grid(old, self.patch_embed.grid, self.num_prefix)

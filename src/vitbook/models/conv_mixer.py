@@ -46,11 +46,14 @@ class ConvMixerBlock(nn.Module):
         self.pointwise = nn.Conv2d(D, D, kernel_size=1)
         self.norm2 = GridNorm(D)
 
+    def set_grid(self, old: tuple[int, int], new: tuple[int, int], num_prefix: int) -> None:
+        """Lay the tokens out on another grid from now on."""
+        self.grid = new
+
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""
         if mask is not None:
             raise ValueError("mask must be None: a convolution has one fixed weight per neighbour")
-        require.tokens("x", x, self.pointwise.in_channels)
         rows, cols = self.grid
         if x.shape[1] != rows * cols:
             raise ValueError(
@@ -66,8 +69,7 @@ class ConvMixerBlock(nn.Module):
 class ConvMixer(TokenClassifier):
     """The classifier of the paper: patches, blocks of two convolutions, the mean, a linear layer.
 
-    Its weights do not depend on the size of the images: build the model for another size and load
-    them.
+    Its weights do not depend on the size of the images: ``set_image_size`` takes another.
 
     Args:
         image_size: Height and width in pixels; one number means a square.

@@ -10,11 +10,11 @@ from vitbook.layers.ablations import NoMixing, UniformAttention
 from vitbook.layers.attention import MultiHeadSelfAttention
 from vitbook.layers.encoder import EncoderBlock
 from vitbook.layers.patches import PatchEmbedding
+from vitbook.layers.positions import make_positions
 from vitbook.layers.stems import ConvStem, NormedPatchEmbedding
+from vitbook.layers.token_mixing import TokenMixing, default_token_dim, require_one_size
 from vitbook.models.classifier import TokenClassifier
 from vitbook.models.conv_mixer import ConvMixerBlock
-from vitbook.models.mlp_mixer import TokenMixing, default_token_dim, require_grid
-from vitbook.models.vit import _position_layer
 
 LAYERS = ("attention", "mixer", "conv", "uniform", "none")
 STEMS = {"patches": PatchEmbedding, "normed": NormedPatchEmbedding, "conv": ConvStem}
@@ -47,7 +47,8 @@ class Hybrid(TokenClassifier):
         stem: "patches" as in ViT and Mixer, "normed" as in ConvMixer (GELU and BatchNorm after
             them) or "conv", a convolutional stem.
         positions: "learned", "sincos_1d", "sincos_2d" or "none".
-        position_base, centred_positions: Of a sin-cos table, as in
+        position_std: Of a learned table at the start.
+        position_base, centred_positions: Of a sin-cos table. All as in
             :class:`~vitbook.models.vit.VisionTransformer`.
         dropout: Share dropped after the positions, within the MLPs and at the end of each branch;
             "conv" has none.
@@ -74,6 +75,7 @@ class Hybrid(TokenClassifier):
         kernel_size: int = 5,
         stem: str = "patches",
         positions: str = "learned",
+        position_std: float | None = None,
         position_base: float | None = None,
         centred_positions: bool | None = None,
         dropout: float = 0.0,
@@ -107,8 +109,13 @@ class Hybrid(TokenClassifier):
         norm = nn.Identity() if layers[-1] == "conv" else nn.LayerNorm(embed_dim, eps=1e-6)
         super().__init__(
             patch_embed=patch_embed,
-            positions=_position_layer(
-                positions, grid, 0, embed_dim, position_base, centred_positions
+            positions=make_positions(
+                positions,
+                grid=grid,
+                embed_dim=embed_dim,
+                std=position_std,
+                base=position_base,
+                centred=centred_positions,
             ),
             blocks=blocks,
             norm=norm,
@@ -121,7 +128,7 @@ class Hybrid(TokenClassifier):
     def embed(self, images: Tensor) -> Tensor:
         """Images (B, C, H, W) -> tokens before the first block (B, N, D)."""
         if "mixer" in self.layers:
-            require_grid(images, self.patch_embed)
+            require_one_size(images, self.patch_embed)
         return super().embed(images)
 
 

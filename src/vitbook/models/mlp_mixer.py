@@ -5,8 +5,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.layers.encoder import MLP, EncoderBlock
+from vitbook.layers.encoder import EncoderBlock
 from vitbook.layers.patches import PatchEmbedding
+from vitbook.layers.token_mixing import TokenMixing, default_token_dim, require_one_size
 from vitbook.models.classifier import TokenClassifier
 
 # Tolstikhin et al. 2021, table 1. Their D_S and D_C are token_dim and mlp_ratio * embed_dim.
@@ -16,57 +17,6 @@ MIXER_VARIANTS = {
     "L": {"embed_dim": 1024, "depth": 24, "token_dim": 512, "mlp_ratio": 4.0},
     "H": {"embed_dim": 1280, "depth": 32, "token_dim": 640, "mlp_ratio": 4.0},
 }
-
-
-class TokenMixing(nn.Module):
-    """One MLP along the tokens, the same for every channel; it fits ``EncoderBlock(attn=...)``.
-
-    Its weights are indexed by position: they know where a patch stands, and they are as many as
-    there are patches. So there is no other N, and no mask.
-
-    Args:
-        num_tokens: N, the number of tokens.
-        token_dim: Hidden width of the MLP, D_S in the paper.
-        dropout: Share of the hidden values dropped while training.
-
-    Source: Tolstikhin et al. 2021, equation 1, first line.
-    """
-
-    def __init__(self, *, num_tokens: int, token_dim: int, dropout: float = 0.0):
-        super().__init__()
-        self.num_tokens = require.whole("num_tokens", num_tokens)
-        token_dim = require.whole("token_dim", token_dim)
-        self.mlp = MLP(embed_dim=num_tokens, hidden_dim=token_dim, dropout=dropout)
-
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Tokens (B, N, D) -> tokens (B, N, D)."""
-        if mask is not None:
-            raise ValueError("mask must be None: token mixing has one fixed weight for each place")
-        require.floats("x", x, "(B, N, D)")
-        if x.shape[1] != self.num_tokens:
-            raise ValueError(
-                f"x must hold N = {self.num_tokens} tokens, got {x.shape[1]}: {tied_to_its_grid()}"
-            )
-        return self.mlp(x.transpose(1, 2)).transpose(1, 2)  # (B, D, N) inside
-
-
-def tied_to_its_grid() -> str:
-    """Why a Mixer takes one number of patches only, and what helps."""
-    return (
-        "token mixing is tied to its number of patches; scale the images to the size the model "
-        "was built for, or build and train one for this size"
-    )
-
-
-def require_grid(images: Tensor, patch_embed: Any) -> None:
-    """Refuse images of another height or width than the token mixing behind was built for."""
-    require.floats("images", images, "(B, C, H, W)")
-    if images.shape[2:] != patch_embed.image_size:
-        (H, W), (rows, cols) = patch_embed.image_size, patch_embed.grid
-        raise ValueError(
-            f"images must be {H} high and {W} wide, that is N = {rows} * {cols} patches, "
-            f"got {tuple(images.shape)}: {tied_to_its_grid()}"
-        )
 
 
 class MlpMixer(TokenClassifier):
@@ -135,13 +85,8 @@ class MlpMixer(TokenClassifier):
 
     def embed(self, images: Tensor) -> Tensor:
         """Images (B, C, H, W) of the one size -> tokens before the first block (B, N, D)."""
-        require_grid(images, self.patch_embed)
+        require_one_size(images, self.patch_embed)
         return super().embed(images)
-
-
-def default_token_dim(embed_dim: int) -> int:
-    """The width of the token mixing that goes with a width of the tokens in the paper: D / 2."""
-    return max(1, require.whole("embed_dim", embed_dim) // 2)
 
 
 def mlp_mixer(

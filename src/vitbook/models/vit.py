@@ -1,29 +1,17 @@
 """The Vision Transformer classifier and its named sizes."""
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from vitbook import require
 from vitbook.layers.attention import MultiHeadSelfAttention
-from vitbook.layers.encoder import Encoder, EncoderBlock
+from vitbook.layers.encoder import EncoderBlock
 from vitbook.layers.patches import PatchEmbedding
-from vitbook.layers.positions import (
-    FixedPositions,
-    LearnedPositions,
-    RotaryPositions,
-    sincos_1d,
-    sincos_2d,
-)
-
-# What the logits are read from: the class token, or the mean of the patches.
-POOLS = ("cls", "mean")
-# How a model is told where its tokens are.
-POSITIONS = ("learned", "sincos_1d", "sincos_2d", "rotary", "none")
+from vitbook.layers.positions import RotaryPositions, make_positions
+from vitbook.models.classifier import POOLS, TokenClassifier
 
 # Ti and S: Touvron et al. 2021 (DeiT), table 1. B, L and H: Dosovitskiy et al. 2021, table 1.
 VIT_VARIANTS = {
@@ -35,8 +23,10 @@ VIT_VARIANTS = {
 }
 
 
-class VisionTransformer(nn.Module):
+class VisionTransformer(TokenClassifier):
     """An image classifier: patches become tokens, tokens are mixed, one vector is read out.
+
+    The defaults are the published model's.
 
     Args:
         image_size: Height and width in pixels; one number means a square.
@@ -49,15 +39,19 @@ class VisionTransformer(nn.Module):
         mlp_ratio: Hidden width of the MLP over D.
         pool: "cls" reads a class token that stands before the patches, "mean" averages them.
         positions: "learned", "sincos_1d", "sincos_2d", "rotary" (on the grid) or "none".
-        position_base: Base of the sin-cos or rotary angles; by default 10000 for "sincos_1d", twice
-            the longer side of the grid for "sincos_2d" (published: 10000), 100 for "rotary".
-        centred_positions: Whether the mean row is taken off a sin-cos table; by default of
-            "sincos_2d" only (published: of neither).
+        position_std: Standard deviation of the learned table at the start; 0.02, if not said.
+        position_base: Base of the sin-cos or rotary angles; by default 10000, for "rotary" 100.
+        centred_positions: Whether the mean row is taken off a sin-cos table; no, if not said.
+        qkv_bias: Whether queries, keys and values have biases.
         norm_first: True for pre-norm blocks, False for post-norm.
         dropout: Share dropped after the positions, within the MLP and at the end of each branch.
+        drop_path: Share of the images for which a branch of the last block is left out while
+            training; it grows from 0 in the first block (Huang et al. 2016).
+        layer_scale: Where the factor of each channel of a branch starts; None: there is none.
         attn_layer: Makes what mixes the tokens of one block; called as
-            ``attn_layer(embed_dim=D, num_heads=h)``, with rotary positions with ``rotary=`` too.
-            Bind further arguments with ``functools.partial``.
+            ``attn_layer(embed_dim=D, num_heads=h)``, with rotary positions with ``rotary=`` too,
+            without biases with ``qkv_bias=False``. Bind further arguments with
+            ``functools.partial``.
 
     Raises:
         TypeError, ValueError: An argument is not what it has to be; the message names it.
@@ -78,33 +72,42 @@ class VisionTransformer(nn.Module):
         mlp_ratio: float = 4.0,
         pool: str = "cls",
         positions: str = "learned",
+        position_std: float | None = None,
         position_base: float | None = None,
         centred_positions: bool | None = None,
+        qkv_bias: bool = True,
         norm_first: bool = True,
         dropout: float = 0.0,
+        drop_path: float = 0.0,
+        layer_scale: float | None = None,
         attn_layer: Callable[..., nn.Module] = MultiHeadSelfAttention,
     ):
-        super().__init__()
-        self.pool = require.one_of("pool", pool, POOLS)
-        require.one_of("positions", positions, POSITIONS)
-        self.patch_embed = PatchEmbedding(
+        patch_embed = PatchEmbedding(
             image_size=image_size,
             patch_size=patch_size,
             in_channels=in_channels,
             embed_dim=embed_dim,
         )
-        self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim)) if pool == "cls" else None
-        grid, num_prefix = self.patch_embed.grid, self.num_prefix
-        self.positions = _position_layer(
-            positions, grid, num_prefix, embed_dim, position_base, centred_positions
+        grid = patch_embed.grid
+        num_prefix = 1 if require.one_of("pool", pool, POOLS) == "cls" else 0
+        table = make_positions(
+            positions,
+            grid=grid,
+            embed_dim=embed_dim,
+            num_prefix=num_prefix,
+            std=position_std,
+            base=position_base,
+            centred=centred_positions,
         )
-        self.dropout = nn.Dropout(require.fraction("dropout", dropout))
         if positions == "rotary":
             head_dim = embed_dim // require.whole("num_heads", num_heads)
             rotary = RotaryPositions(
                 grid=grid, head_dim=head_dim, num_prefix=num_prefix, base=position_base
             )
             attn_layer = partial(attn_layer, rotary=rotary)
+        if not require.truth("qkv_bias", qkv_bias):
+            attn_layer = partial(attn_layer, qkv_bias=False)
+        last, depth = require.fraction("drop_path", drop_path), require.whole("depth", depth)
         blocks = (
             EncoderBlock(
                 embed_dim=embed_dim,
@@ -112,43 +115,21 @@ class VisionTransformer(nn.Module):
                 mlp_ratio=mlp_ratio,
                 norm_first=norm_first,
                 dropout=dropout,
+                drop_path=last * i / max(1, depth - 1),
+                layer_scale=layer_scale,
             )
-            for _ in range(require.whole("depth", depth))
+            for i in range(depth)
         )
-        norm = nn.LayerNorm(embed_dim, eps=1e-6) if norm_first else nn.Identity()
-        self.encoder = Encoder(blocks, norm)
-        self.head = nn.Linear(embed_dim, require.whole("num_classes", num_classes))
-        self.apply(_init_weights)
-        nn.init.trunc_normal_(self.head.weight, std=0.02)  # at first all classes are equal
-
-    @property
-    def num_prefix(self) -> int:
-        """How many tokens stand before the patches: 1 with a class token, else 0."""
-        return 0 if self.cls_token is None else 1
-
-    def embed(self, images: Tensor) -> Tensor:
-        """Images (B, C, H, W) -> tokens before the first block (B, N, D), class token first."""
-        x = self.patch_embed(images)  # (B, N, D)
-        if self.cls_token is not None:
-            x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)  # (B, N + 1, D)
-        return self.dropout(self.positions(x))
-
-    def forward_features(self, images: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Images (B, C, H, W) -> tokens after the last norm (B, N, D), class token first.
-
-        The mask, broadcastable to (B, h, N, N) and True = may attend, holds in every block.
-        """
-        return self.encoder(self.embed(images), mask)
-
-    def forward_head(self, features: Tensor) -> Tensor:
-        """Tokens (B, N, D) -> logits (B, num_classes)."""
-        require.tokens("features", features, self.head.in_features)
-        x = features[:, 0] if self.pool == "cls" else features.mean(dim=1)  # (B, D)
-        return self.head(x)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Images (B, C, H, W) -> logits (B, num_classes)."""
-        return self.forward_head(self.forward_features(images))
+        super().__init__(
+            patch_embed=patch_embed,
+            blocks=blocks,
+            norm=nn.LayerNorm(embed_dim, eps=1e-6) if norm_first else nn.Identity(),
+            embed_dim=embed_dim,
+            num_classes=num_classes,
+            pool=pool,
+            positions=table,
+            dropout=dropout,
+        )
 
 
 def vit(
@@ -178,42 +159,3 @@ def vit(
         raise ValueError(f'name must be one of {known} and a patch size ("Ti/16"), got {name!r}')
     sizes = {"patch_size": int(patch_size), "in_channels": 3} | VIT_VARIANTS[variant]
     return VisionTransformer(image_size=image_size, num_classes=num_classes, **(sizes | options))
-
-
-def _position_layer(
-    positions: str,
-    grid: tuple[int, int],
-    num_prefix: int,
-    embed_dim: int,
-    base: float | None,
-    centred: bool | None,
-) -> nn.Module:
-    if base is not None and positions in ("learned", "none"):
-        raise ValueError(f"position_base must be left out, {positions!r} positions have none")
-    asked = centred is not None and require.truth("centred_positions", centred)
-    if asked and "sincos" not in positions:
-        raise ValueError(f"centred_positions needs a sin-cos table, not positions {positions!r}")
-    said = {"base": base, "centred": centred}
-    given: Any = {name: value for name, value in said.items() if value is not None}
-    num_patches = grid[0] * grid[1]
-    if positions == "learned":
-        return LearnedPositions(num_tokens=num_prefix + num_patches, embed_dim=embed_dim)
-    if positions == "sincos_1d":
-        table = sincos_1d(num_patches, embed_dim, **given)
-        return FixedPositions(table, num_prefix=num_prefix)
-    if positions == "sincos_2d":
-        table = sincos_2d(grid, embed_dim, **given)
-        return FixedPositions(table, num_prefix=num_prefix)
-    return nn.Identity()  # "none", or "rotary", which works inside the attention layers
-
-
-def _init_weights(module: nn.Module) -> None:
-    """Each layer keeps the size of its input (LeCun), at every width.
-
-    At D = 768 this is about what the paper's code does (Xavier, 0.036); with the 0.02 of
-    timm and DeiT a layer keeps about half of its input's size at that width, and a sixth at D = 64.
-    """
-    if isinstance(module, (nn.Linear, nn.Conv2d)):
-        nn.init.trunc_normal_(module.weight, std=math.sqrt(1 / module.weight[0].numel()))
-        if module.bias is not None:
-            nn.init.zeros_(module.bias)

@@ -4,6 +4,7 @@
 Arrays may be NumPy arrays, tensors or nested lists.
 """
 
+from vitbook.plotting.animation import animation_html, show_animation
 from vitbook.plotting.attention import (
     show_attention,
     show_attention_distance,
@@ -23,10 +24,12 @@ __all__ = [
     "FAINT",
     "INK",
     "SIGNED",
+    "animation_html",
     "figure_html",
     "figure_png",
     "label_ends",
     "show",
+    "show_animation",
     "show_attention",
     "show_attention_distance",
     "show_attention_matrix",

@@ -18,10 +18,6 @@ COUNTS = {
 }
 
 
-def strongest(weights, columns):
-    return divmod(int(weights[0, 1:].argmax()), columns)
-
-
 def strongest_by_loops(weights, columns):
     best = max(range(1, len(weights)), key=lambda token: weights[0, token])
     return [(best - 1) // columns, (best - 1) % columns]
@@ -51,14 +47,6 @@ def hide_in_place(images, patch, P):
     return images
 
 
-def rollout(maps, residual=0.5, attention=0.5, reverse=False, heads="mean"):
-    result = torch.eye(maps.shape[-1])
-    for layer in getattr(maps, heads)(1):
-        mixed = attention * layer + residual * torch.eye(len(layer))
-        result = result @ mixed if reverse else mixed @ result
-    return result
-
-
 def rollout_by_einsum(maps):
     result = torch.eye(maps.shape[-1])
     for layer in maps:
@@ -70,11 +58,10 @@ def rollout_by_einsum(maps):
 CASES = [
     Case(
         check_token_count,
-        right=lambda: COUNTS,
-        mistakes={
-            "patches only": (lambda: COUNTS | {"8 x 8, patch 2": 16}, "not a patch"),
-            "one side": (lambda: COUNTS | {"8 x 8, patch 2": 33}, "wide and P pixels high"),
-            "added": (lambda: COUNTS | {"32 x 48, patch 8": 11}, "added or multiplied"),
+        also={"in numbers": lambda: COUNTS},
+        wrong={
+            "patches only, once": (lambda: COUNTS | {"8 x 8, patch 2": 16}, "not a patch"),
+            "added, once": (lambda: COUNTS | {"32 x 48, patch 8": 11}, "added or multiplied"),
             "off": (lambda: COUNTS | {"224 x 224, patch 32": 65}, "fit into a row"),
             "no answers": (lambda: {}, "lost its answer"),
             "one deleted": (lambda: dict(list(COUNTS.items())[:3]), "lost its answer"),
@@ -87,43 +74,22 @@ CASES = [
     ),
     Case(
         check_strongest_patch,
-        right=strongest,
         also={"loops": strongest_by_loops},
-        mistakes={
-            "class token": (lambda w, c: divmod(int(w[0].argmax()), c), "Column 0"),
-            "shifted": (lambda w, c: divmod(int(w[0, 1:].argmax()) + 1, c), "Column 0"),
-            "swapped": (lambda w, c: strongest(w, c)[::-1], "which one is the row"),
-            "rows for columns": (lambda w, c: strongest(w, 3), "rows, or columns"),
-            "column read": (lambda w, c: divmod(int(w[1:, 0].argmax()), c), "whom does it look"),
-            "one number": (lambda w, c: int(w[0, 1:].argmax()), "a pair"),
-        },
+        wrong={"one number": (lambda w, c: int(w[0, 1:].argmax()), "a pair")},
     ),
     Case(
         check_hide_patch,
-        right=hide,
         also={"loops": hide_by_loops},
-        mistakes={
+        wrong={
             "nothing": (lambda x, p, P: x, "nothing has changed"),
             "in place": (hide_in_place, "in place"),
             "another place": (lambda x, p, P: hide(x, p, P, columns=4), "outside the patch"),
-            "mean of the batch": (lambda x, p, P: hide(x, p, P, value=x.mean()), "whole batch"),
-            "mean of a channel": (
-                lambda x, p, P: hide(x, p, P, value=x.mean((2, 3), keepdim=True)),
-                "for each channel",
-            ),
             "zero": (lambda x, p, P: hide(x, p, P, value=0.0), "filled with"),
         },
     ),
     Case(
         check_rollout,
-        right=rollout,
         also={"einsum": rollout_by_einsum},
-        mistakes={
-            "no residual": (lambda m: rollout(m, residual=0.0, attention=1.0), "residual"),
-            "not halved": (lambda m: rollout(m, residual=1.0, attention=1.0), "half and half"),
-            "reversed": (lambda m: rollout(m, reverse=True), "turned round"),
-            "heads added": (lambda m: rollout(m, heads="sum"), "averaged or added"),
-            "one layer": (lambda m: m.mean(1), "expected (5, 5)"),
-        },
+        wrong={"one layer": (lambda m: m.mean(1), "expected (5, 5)")},
     ),
 ]

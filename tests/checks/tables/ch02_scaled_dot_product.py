@@ -67,10 +67,6 @@ def random_tokens(n):
     return torch.randn(n, 3, generator=torch.Generator().manual_seed(n))
 
 
-def removal(weights, values):
-    return weights / (1 - weights) * (values - weights @ values).norm(dim=-1)
-
-
 def removal_by_hiding(weights, values):
     moved = []
     for j in range(len(weights)):
@@ -85,22 +81,17 @@ def removal_by_einsum(weights, values):
     return weights / (1 - weights) * torch.einsum("nd,nd->n", difference, difference).sqrt()
 
 
-def removal_by_plain_mean(weights, values):
-    others = (values.sum(0) - values) / (len(weights) - 1)
-    return (weights @ values - others).norm(dim=-1)
-
-
 CASES = [
     Case(
         check_stable_softmax,
-        right=softmax,
         also={
+            "by hand": softmax,
             "log-sum-exp": lambda s: s.log_softmax(-1).exp(),
             "PyTorch's": lambda s: torch.softmax(s, -1),
             "loops": softmax_by_loops,
             "float64 inside": lambda s: softmax(s.double()),
         },
-        mistakes={
+        wrong={
             "no shift": (lambda s: shares(s.exp()), "e^1000"),
             "one maximum for all rows": (lambda s: shares((s - s.max()).exp()), "Whose maximum"),
             "one maximum, and a guard": (
@@ -108,8 +99,6 @@ CASES = [
                 "Whose maximum",
             ),
             "clamped scores": (lambda s: shares(s.clamp(max=10).exp()), "cut off"),
-            "one sum for all": (lambda s: s.exp() / s.exp().sum(), "whole table"),
-            "over the queries": (lambda s: s.softmax(-2), "columns"),
             "scores as shares": (lambda s: s / s.sum(-1, keepdim=True), "positive"),
             "not divided": (lambda s: (s - s.amax(-1, keepdim=True)).exp(), "divide by"),
             "powers of two": (lambda s: softmax(s * math.log(2)), "ratio of two weights"),
@@ -124,7 +113,7 @@ CASES = [
         check_temperature,
         right=temperature,
         also={"a tensor": lambda s, t: torch.tensor(temperature(s, t))},
-        mistakes={
+        wrong={
             "inverse": (lambda s, t: 1 / temperature(s, t), "Is it 1 / T"),
             "bits": (lambda s, t: temperature(s, t, lambda w: entropy(w, torch.log2)), "nats"),
             "wrong direction": (lambda s, t: temperature(s, t, rising=False), "rise or fall"),
@@ -140,16 +129,11 @@ CASES = [
     ),
     Case(
         check_scale,
-        right=lambda d, a, b: (d * a * b) ** -0.5,
         also={
             "deviations": lambda d, a, b: 1 / (d**0.5 * a**0.5 * b**0.5),
             "a tensor": lambda d, a, b: torch.tensor(d * a * b).rsqrt(),
         },
-        mistakes={
-            "variance": (lambda d, a, b: 1 / (d * a * b), "variance 1/d"),
-            "multiplied": (lambda d, a, b: (d * a * b) ** 0.5, "Multiply or divide"),
-            "no variances": (lambda d, a, b: d**-0.5, "Do they enter"),
-            "variances outside the root": (lambda d, a, b: d**-0.5 / (a * b), "deviations"),
+        wrong={
             "sum of variances": (lambda d, a, b: (d * (a + b) / 2) ** -0.5, "as their sum"),
             "fixed width": (lambda d, a, b: 1 / 8, "variance"),
             "negative": (lambda d, a, b: -((d * a * b) ** -0.5), "a positive one"),
@@ -159,7 +143,7 @@ CASES = [
         check_symmetric_map,
         right=circle,
         also={"a large circle": lambda n: circle(n, 5.0), "a ring, by loops": ring},
-        mistakes={
+        wrong={
             "random tokens": (random_tokens, "what differs between rows"),
             "equal tokens": (lambda n: torch.ones(n, 3), "uniform"),
             "one-hot": (torch.eye, "treats all others alike"),
@@ -169,22 +153,11 @@ CASES = [
     ),
     Case(
         check_removal,
-        right=removal,
         also={"hiding": removal_by_hiding, "einsum": removal_by_einsum},
-        mistakes={
-            "contribution": (lambda w, v: (w[:, None] * v).norm(dim=-1), "goes to the others"),
-            "not divided": (
-                lambda w, v: w * (v - w @ v).norm(dim=-1),
-                "By what are the others divided",
-            ),
-            "without the output": (
-                lambda w, v: w / (1 - w) * v.norm(dim=-1),
-                "where does the old output enter",
-            ),
-            "plain mean": (removal_by_plain_mean, "equal weights"),
-            "one number": (lambda w, v: removal(w, v).sum(), "shape"),
+        wrong={
+            "one number": (lambda w, v: removal_by_hiding(w, v).sum(), "shape"),
             "vectors": (lambda w, v: w[:, None] * v, "shape"),
-            "a signed length": (lambda w, v: -removal(w, v), "a length is negative"),
+            "a signed length": (lambda w, v: -removal_by_hiding(w, v), "a length is negative"),
         },
     ),
 ]

@@ -28,11 +28,6 @@ def said(**other):
     }
 
 
-def scores(q, k):
-    product = torch.bmm(q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2))
-    return product.view(*q.shape[:3], k.shape[2])
-
-
 def scores_by_reshape(q, k):
     B, h, n, d = q.shape
     return q.reshape(-1, n, d).bmm(k.reshape(B * h, -1, d).mT).unflatten(0, (B, h))
@@ -43,20 +38,9 @@ def reshaped_scores(q, k):  # tokens are read as channels
     return torch.bmm(q.flatten(0, 1), k.reshape(B * h, d, n)).view(*q.shape[:3], n)
 
 
-def swapped_scores(q, k):
-    B, h, n, _ = q.shape
-    q, k = q.transpose(0, 1).flatten(0, 1), k.transpose(0, 1).flatten(0, 1)
-    return torch.bmm(q, k.transpose(1, 2)).view(B, h, n, -1)
-
-
 def scores_of_a_view(q, k):
     folded = q.view(-1, *q.shape[2:]), k.view(-1, *k.shape[2:]).transpose(1, 2)
     return torch.bmm(*folded).view(*q.shape[:3], -1)
-
-
-def multi_query(q, k, v, scale=None, axis=-1, softmax=True):
-    raw = torch.einsum("bhqd,bkd->bhqk", q, k) / (scale or q.shape[-1] ** 0.5)
-    return torch.einsum("bhqk,bkd->bhqd", raw.softmax(axis) if softmax else raw, v)
 
 
 def heads_are_more_queries(q, k, v):
@@ -71,7 +55,7 @@ def multi_query_by_loops(q, k, v):
 
 
 def multi_query_in_double(q, k, v):
-    return multi_query(q.double(), k.double(), v.double()).float()
+    return heads_are_more_queries(q.double(), k.double(), v.double()).float()
 
 
 def repeated(q, k, v):
@@ -121,7 +105,7 @@ CASES = [
             "Error with a capital": said(b="Error", e="ERROR "),
             "torch's own": said(d=torch.Size([6, 7, 3, 2])),
         },
-        mistakes={
+        wrong={
             "bmm broadcasts": (said(b=(7, 3, 2)), "does not broadcast"),
             "axis not dropped": (said(c=(7, 3, 1)), "how many are left"),
             "refused": (said(d="error"), "is accepted"),
@@ -137,36 +121,24 @@ CASES = [
     ),
     Case(
         check_bmm_scores,
-        right=scores,
         also={"reshape": scores_by_reshape},
-        mistakes={
+        wrong={
             "matmul": (lambda q, k: q @ k.transpose(-2, -1), "single torch.bmm"),
             "einsum": (lambda q, k: torch.einsum("bhqd,bhkd->bhqk", q, k), "single torch.bmm"),
-            "scaled": (lambda q, k: scores(q, k) / q.shape[-1] ** 0.5, "raw scores"),
             "reshaped": (reshaped_scores, "reshape where a transpose"),
-            "swapped": (swapped_scores, "in each other's place"),
-            "keys ask": (lambda q, k: scores(k, q), "expected (2, 3, 4, 6)"),
+            "keys ask": (lambda q, k: k @ q.mT, "expected (2, 3, 4, 6)"),
             "a view": (scores_of_a_view, "view size is not compatible"),
         },
     ),
     Case(
         check_einsum_attention,
-        right=multi_query,
         also={
             "bmm": heads_are_more_queries,
             "loops": multi_query_by_loops,
             "float64 inside": multi_query_in_double,
             "fused": lambda q, k, v: F.scaled_dot_product_attention(q, k[:, None], v[:, None]),
         },
-        mistakes={
-            "no scale": (lambda q, k, v: multi_query(q, k, v, 1), "square root of the head"),
-            "scaled by d": (lambda q, k, v: multi_query(q, k, v, q.shape[-1]), "instead of its"),
-            "queries": (lambda q, k, v: multi_query(q, k, v, axis=-2), "sum to one"),
-            "no softmax": (
-                lambda q, k, v: multi_query(q, k, v, softmax=False),
-                "where is the softmax",
-            ),
-            "keys averaged": (lambda q, k, v: multi_query(q, k, k), "keys or the values"),
+        wrong={
             "no head axis": (
                 lambda q, k, v: F.scaled_dot_product_attention(q, k, v),
                 "your code stopped with RuntimeError",
@@ -184,7 +156,7 @@ CASES = [
         check_strict_matmul,
         right=strict,
         also={"einsum": strict_by_einsum},
-        mistakes={
+        wrong={
             "matmul": (torch.matmul, "an axis is missing"),
             "ranks only": (strict_about_rank_only, "length 1"),
             "bmm": (lambda a, b: torch.bmm(a, b), "3D"),

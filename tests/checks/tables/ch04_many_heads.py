@@ -19,7 +19,7 @@ COUNTS = {
     "W_Q of all heads, if there are 24": 768 * 768,
     "W_Q of all 12 heads, embedding cut in 12": 12 * 64 * 64,
 }
-ALL, ONE, TWICE, CUT = COUNTS
+ALL, ONE, TWICE, _ = COUNTS
 
 
 def split(x, h):
@@ -41,16 +41,12 @@ def split_by_einsum(x, h):
     return torch.einsum("bnD,Dhd->bhnd", x, pick)
 
 
-def contribution(layer, x, head):
+def less_its_contribution(layer, x, head):
     q, k, v = layer.project(x)
     d = layer.head_dim
     weights = (q @ k.transpose(-2, -1) / d**0.5).softmax(-1)
     own = slice(head * d, (head + 1) * d)
-    return (weights @ v)[:, head] @ layer.proj.weight[:, own].T
-
-
-def without(layer, x, head):
-    return layer(x) - contribution(layer, x, head)
+    return layer(x) - (weights @ v)[:, head] @ layer.proj.weight[:, own].T
 
 
 def without_by_loops(layer, x, head):
@@ -65,43 +61,23 @@ def without_by_loops(layer, x, head):
     return total
 
 
-def silenced(layer, x, head, rows=False, inside=False):
-    layer = layer if inside else copy.deepcopy(layer)
+def silenced(layer, x, head):
     own = slice(head * layer.head_dim, (head + 1) * layer.head_dim)
     with torch.no_grad():
-        if rows:
-            layer.proj.weight[own] = 0.0
-        else:
-            layer.proj.weight[:, own] = 0.0
+        layer.proj.weight[:, own] = 0.0
     return layer(x)
 
 
 def silenced_in_float64(layer, x, head):
-    return silenced(copy.deepcopy(layer).double(), x.double(), head, inside=True)
+    return silenced(copy.deepcopy(layer).double(), x.double(), head)
 
 
-def zeroed(layer, x, head, part, bias=True):
-    """With the rows of queries (0), keys (1) or values (2) of one head set to zero."""
-    layer = copy.deepcopy(layer)
-    start = part * layer.proj.in_features + head * layer.head_dim
-    own = slice(start, start + layer.head_dim)
+def without_its_values(layer, x, head):
+    layer, start = copy.deepcopy(layer), 2 * layer.proj.in_features + head * layer.head_dim
     with torch.no_grad():
-        layer.qkv.weight[own] = 0.0
-        if bias:
-            layer.qkv.bias[own] = 0.0
+        layer.qkv.weight[start : start + layer.head_dim] = 0.0
+        layer.qkv.bias[start : start + layer.head_dim] = 0.0
     return layer(x)
-
-
-def joined_by_reshape(layer, x, head):
-    q, k, v = layer.project(x)
-    heads = (q @ k.transpose(-2, -1) / layer.head_dim**0.5).softmax(-1) @ v
-    heads[:, head] = 0.0
-    return layer.proj(heads.reshape(x.shape))
-
-
-def louder(layer, x, head):
-    h, bias = layer.num_heads, layer.proj.bias
-    return (without(layer, x, head) - bias) * h / (h - 1) + bias
 
 
 def repack(weight, h):
@@ -116,10 +92,6 @@ def repack_by_loops(weight, h):
 def repack_by_einsum(weight, h):
     parts = torch.einsum("hpdD->phdD", weight.view(h, 3, -1, weight.shape[1]))
     return parts.reshape(weight.shape)
-
-
-def unpack(weight, h):
-    return weight.unflatten(0, (3, h, -1)).transpose(0, 1).flatten(0, 2)
 
 
 def queries_only(weight, h):
@@ -150,23 +122,12 @@ def one_token_only(step):  # right for token 3 alone
 CASES = [
     Case(
         check_split_heads,
-        right=split,
         also={
-            "view": lambda x, h: x.view(*x.shape[:2], h, -1).transpose(1, 2),
-            "chunks": lambda x, h: torch.stack(x.chunk(h, dim=-1), dim=1),
+            "view": split,
             "loops": split_by_loops,
             "einsum": split_by_einsum,
         },
-        mistakes={
-            "not moved": (lambda x, h: x.reshape(*x.shape[:2], h, -1), "before the tokens"),
-            "tokens cut": (
-                lambda x, h: x.reshape(len(x), h, x.shape[1], -1),
-                "how many tokens does",
-            ),
-            "every third column": (
-                lambda x, h: x.reshape(*x.shape[:2], -1, h).permute(0, 3, 1, 2),
-                "a head's columns neighbours",
-            ),
+        wrong={
             "heads turned round": (
                 lambda x, h: split(x, h).flip(1),
                 "head 0 should hold the columns 0 to 3",
@@ -184,20 +145,9 @@ CASES = [
     ),
     Case(
         check_counts,
-        right=lambda: COUNTS,
-        mistakes={
-            "one head D x D": (lambda: COUNTS | {ONE: 768 * 768}, "how wide are its queries"),
-            "one head d x d": (lambda: COUNTS | {ONE: 64 * 64}, "read all D numbers"),
-            "the width": (lambda: COUNTS | {ONE: 64}, "the width of a head"),
-            "h matrices D x D": (
-                lambda: COUNTS | {ALL: 12 * 768 * 768},
-                "is W_Q of one head D x D",
-            ),
-            "q, k and v": (lambda: COUNTS | {ALL: 3 * 768 * 768}, "only W_Q is asked"),
-            "twice as many": (lambda: COUNTS | {TWICE: 2 * 768 * 768}, "is each of them as wide"),
+        also={"in numbers": lambda: COUNTS},
+        wrong={
             "half as many": (lambda: COUNTS | {TWICE: 768 * 384}, "how many rows"),
-            "one block": (lambda: COUNTS | {CUT: 64 * 64}, "how many heads are there"),
-            "not cut": (lambda: COUNTS | {CUT: 768 * 768}, "without the cut"),
             "nearly": (lambda: COUNTS | {ALL: 768 * 768 + 1}, "how many rows"),
             "three deleted": (lambda: {ALL: 768 * 768}, "has lost its answer"),
             "no answers": (lambda: {}, "has lost its answer"),
@@ -208,64 +158,24 @@ CASES = [
     ),
     Case(
         check_without_head,
-        right=without,
         also={
-            "weights silenced": silenced,
+            "less its contribution": less_its_contribution,
             "float64 inside": silenced_in_float64,
-            "value silenced": lambda layer, x, head: zeroed(layer, x, head, part=2),
+            "value silenced": without_its_values,
             "loops and einsum": without_by_loops,
         },
-        mistakes={
-            "all heads": (lambda layer, x, head: layer(x), "what is missing"),
-            "only that head": (contribution, "what is left without it"),
-            "bias lost": (
-                lambda layer, x, head: without(layer, x, head) - layer.proj.bias,
-                "belongs to no head",
-            ),
-            "from one": (lambda layer, x, head: without(layer, x, head - 1), "from 1"),
-            "rows": (
-                lambda layer, x, head: silenced(layer, x, head, rows=True),
-                "did you silence rows",
-            ),
-            "louder": (louder, "speak louder"),
-            "queries zeroed": (
-                lambda layer, x, head: zeroed(layer, x, head, part=0),
-                "still brings an average",
-            ),
-            "query weights zeroed": (
-                lambda layer, x, head: zeroed(layer, x, head, part=0, bias=False),
-                "still brings an average",
-            ),
-            "keys zeroed": (
-                lambda layer, x, head: zeroed(layer, x, head, part=1),
-                "still brings an average",
-            ),
-            "value bias stays": (
-                lambda layer, x, head: zeroed(layer, x, head, part=2, bias=False),
-                "bias of its values",
-            ),
-            "joined by reshape": (joined_by_reshape, "behind the tokens"),
+        wrong={
             "another scale": (
-                lambda layer, x, head: 2 * without(layer, x, head),
+                lambda layer, x, head: 2 * less_its_contribution(layer, x, head),
                 "in a copy: is it the same",
             ),
-            "in place": (
-                lambda layer, x, head: silenced(layer, x, head, inside=True),
-                "weights have changed",
-            ),
+            "in place": (silenced, "weights have changed"),
         },
     ),
     Case(
         check_repack,
-        right=repack,
         also={"loops": repack_by_loops, "einsum": repack_by_einsum},
-        mistakes={
-            "as it came": (lambda weight, h: weight, "which rows must move"),
-            "the way back": (unpack, "that is the way back"),
-            "the way back by view": (
-                lambda weight, h: weight.view(3, h, -1).transpose(0, 1).reshape(weight.shape),
-                "the way back",
-            ),
+        wrong={
             "queries only": (queries_only, "are the keys and the values"),
             "turned round": (lambda weight, h: repack(weight, h).flip(0), "stood first"),
             "heads turned round": (
@@ -290,7 +200,7 @@ CASES = [
             "much sharper": lambda step: shift(step, sharpness=1e4),
             "step in the keys": shift_in_the_keys,
         },
-        mistakes={
+        wrong={
             "other side": (lambda step: shift(step, sign=-1.0), "to the other side"),
             "no square": (lambda step: shift(step, square=0.0), "keeps a far token from winning"),
             "no step": (

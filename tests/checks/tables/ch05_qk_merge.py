@@ -14,13 +14,8 @@ from vitcheck.ch05_qk_merge import (
 WAYS = ("separate", "reordered", "merged")
 
 
-def parameters(D, h, d):
-    return h * 2 * D * d, h * D * D
-
-
-def split(M, d):
-    U, S, Vh = torch.linalg.svd(M)
-    return U[:, :d] * S[:d], Vh[:d].T
+def parameters_by_loops(D, h, d):
+    return sum(D * d + D * d for _ in range(h)), sum([D * D] * h)
 
 
 def balanced_split(M, d):
@@ -38,25 +33,17 @@ def split_by_eigenvectors(M, d):  # of M^T M, whose eigenvectors are the right s
     return [M.double() @ V, V]
 
 
-def svd_factors(M, d, power=1.0, rows=slice(None), v_transposed=False):
-    U, S, Vh = torch.linalg.svd(M)
-    left, right = (U * S**power)[:, rows][:, :d], Vh.T[:, rows][:, :d]
-    return left, Vh[:, :d] if v_transposed else right
-
-
 def symmetric_split(M, d):
     values, vectors = torch.linalg.eigh((M + M.T) / 2)
     largest = values.abs().argsort(descending=True)[:d]
     return vectors[:, largest] * values[largest], vectors[:, largest]
 
 
-def multiplies(N, D, d, **changed):
-    counts = {
-        "separate": 2 * N * D * d + N * N * d,
-        "reordered": 2 * N * D * d + N * N * D,
-        "merged": N * D * D + N * N * D,
-    }
-    return counts | {way: count(N, D, d) for way, count in changed.items()}
+def smallest_kept(M, d):
+    if torch.linalg.matrix_rank(M) == d:
+        return projected_split(M, d)
+    U, S, Vh = torch.linalg.svd(M)
+    return U[:, -d:] * S[-d:], Vh[-d:].T
 
 
 def multiplies_by_shapes(N, D, d):
@@ -68,10 +55,6 @@ def multiplies_by_shapes(N, D, d):
         "reordered": product(N, D, d) + product(N, d, D) + product(N, D, N),
         "separate": product(N, D, d) + product(N, D, d) + product(N, d, N),
     }
-
-
-def merge(W_Q, b_Q, W_K, b_K):
-    return W_Q @ W_K.T, W_K @ b_Q
 
 
 def merge_by_loops(W_Q, b_Q, W_K, b_K):
@@ -89,16 +72,7 @@ def merge_by_einsum(W_Q, b_Q, W_K, b_K):
     return torch.einsum("ac,bc->ab", W_Q, W_K), torch.einsum("ac,c->a", W_K, b_Q)
 
 
-def merge_in_float64(W_Q, b_Q, W_K, b_K):
-    return merge(W_Q.double(), b_Q.double(), W_K.double(), b_K.double())
-
-
 def rebase(E, W_Q, W_K, W_V):
-    inverse = torch.linalg.inv(W_Q)
-    return E @ W_Q, inverse @ W_K, inverse @ W_V
-
-
-def rebase_by_solving(E, W_Q, W_K, W_V):
     return E @ W_Q, torch.linalg.solve(W_Q, W_K), torch.linalg.solve(W_Q, W_V)
 
 
@@ -109,25 +83,17 @@ def rebase_in_float64(E, W_Q, W_K, W_V):
 
 def rebase_with_longer_queries(E, W_Q, W_K, W_V):
     """Queries twice as long, keys half as long: the same scores and values."""
-    new_E, new_K, new_V = rebase(E, 2 * W_Q, W_K / 2, W_V)
-    return new_E, new_K, new_V
+    return rebase(E, 2 * W_Q, W_K / 2, W_V)
 
 
 CASES = [
     Case(
         check_parameters,
-        right=parameters,
         also={
-            "tensors": lambda *s: torch.tensor(parameters(*s)).unbind(),
-            "loops": lambda D, h, d: (sum(D * d + D * d for _ in range(h)), sum([D * D] * h)),
+            "tensors": lambda *s: torch.tensor(parameters_by_loops(*s)).unbind(),
+            "loops": parameters_by_loops,
         },
-        mistakes={
-            "swapped": (lambda D, h, d: parameters(D, h, d)[::-1], "which is first"),
-            "one matrix": (lambda D, h, d: (h * D * d, h * D * D), "one of the two"),
-            "one head": (lambda D, h, d: (2 * D * d, D * D), "one head"),
-            "h d = D": (lambda D, h, d: (2 * D * D, h * D * D), "h d is not D"),
-            "shared M": (lambda D, h, d: (2 * h * D * d, D * D), "share scores"),
-            "narrow M": (lambda D, h, d: (2 * h * D * d, h * d * d), "wide is a token"),
+        wrong={
             "biases too": (lambda D, h, d: (2 * h * (D + 1) * d, h * D * D), "one head's W_Q"),
             "off by one": (lambda D, h, d: (2 * h * D * d, h * D * D + 1), "shape of W_Q W_K"),
             "not a pair": (lambda D, h, d: 3, "pair"),
@@ -136,83 +102,42 @@ CASES = [
     ),
     Case(
         check_split,
-        right=split,
         also={
             "evenly": balanced_split,
             "by projection": projected_split,
             "by eigenvectors": split_by_eigenvectors,
         },
-        mistakes={
-            "transposed": (lambda M, d: split(M, d)[::-1], "transpose of M"),
-            "values in both": (
-                lambda M, d: (svd_factors(M, d)[0], split(M, d)[1] * torch.linalg.svd(M).S[:d]),
-                "into both factors",
-            ),
-            "no values": (lambda M, d: svd_factors(M, d, power=0), "where are the singular"),
-            "V twice transposed": (
-                lambda M, d: svd_factors(M, d, v_transposed=True),
-                "V transposed",
-            ),
+        wrong={
             "symmetric part": (symmetric_split, "symmetric, and M is not"),
-            "smallest kept": (
-                lambda M, d: (
-                    svd_factors(M, d, rows=slice(-d, None))
-                    if torch.linalg.matrix_rank(M) > d
-                    else split(M, d)
-                ),
-                "smallest",
-            ),
+            "smallest kept": (smallest_kept, "smallest"),
             "first columns": (lambda M, d: (M[:, :d], torch.eye(len(M))[:, :d]), "exactly"),
             "exact only": (
                 lambda M, d: (M[:, :d], torch.linalg.lstsq(M[:, :d], M).solution.T),
                 "worth keeping",
             ),
-            "wrong shape": (lambda M, d: (split(M, d)[0], split(M, d)[1].T), "expected"),
+            "wrong shape": (lambda M, d: (M[:, :d], M[:d]), "expected"),
         },
     ),
     Case(
         check_multiplies,
-        right=multiplies,
         also={"shape by shape": multiplies_by_shapes},
-        mistakes={
-            "FLOPs": (
-                lambda *s: {way: 2 * count for way, count in multiplies(*s).items()},
-                "FLOPs",
-            ),
-            "keys for free": (
-                lambda *s: multiplies(*s, separate=lambda N, D, d: N * D * d + N * N * d),
-                "who makes the keys",
-            ),
-            "weights first": (
-                lambda *s: multiplies(
-                    *s, reordered=lambda N, D, d: D * D * d + N * D * D + N * N * D
-                ),
-                "weight matrices first",
-            ),
-            "same as separate": (
-                lambda *s: multiplies(*s, reordered=lambda N, D, d: 2 * N * D * d + N * N * d),
-                "last product",
-            ),
-            "M made again": (
-                lambda *s: multiplies(*s, merged=lambda N, D, d: D * D * d + N * D * D + N * N * D),
-                "M is stored",
-            ),
+        wrong={
             "one product": (
-                lambda *s: multiplies(*s, merged=lambda N, D, d: N * D * D),
+                lambda *s: multiplies_by_shapes(*s) | {"merged": s[0] * s[1] ** 2},
                 "and then",
             ),
             "one too many": (
-                lambda *s: multiplies(*s, separate=lambda N, D, d: 2 * N * D * d + N * N * d + 1),
+                lambda *s: multiplies_by_shapes(*s) | {"separate": 1},
                 "twice, then",
             ),
             "a number": (lambda *s: 12, "return a dictionary"),
             "no answers": (lambda *s: {}, "lost its answer"),
             "one deleted": (
-                lambda *s: {way: multiplies(*s)[way] for way in WAYS[:2]},
+                lambda *s: {way: multiplies_by_shapes(*s)[way] for way in WAYS[:2]},
                 "lost its answer",
             ),
             "renamed": (
-                lambda *s: multiplies(*s) | {"re-ordered": 1},
+                lambda *s: multiplies_by_shapes(*s) | {"re-ordered": 1},
                 "not one of the questions",
             ),
         },
@@ -220,22 +145,8 @@ CASES = [
     ),
     Case(
         check_merge_biases,
-        right=merge,
-        also={
-            "constant added": lambda q, b, k, c: (q @ k.T, k @ b + 0 * b.sum()),
-            "loops": merge_by_loops,
-            "einsum": merge_by_einsum,
-            "float64 inside": merge_in_float64,
-        },
-        mistakes={
-            "M transposed": (lambda q, b, k, c: (k @ q.T, k @ b), "transposed"),
-            "scaled": (lambda q, b, k, c: (q @ k.T / q.shape[1] ** 0.5, k @ b), "the scale"),
-            "query bias lost": (
-                lambda q, b, k, c: (q @ k.T, torch.zeros(len(q))),
-                "disappeared",
-            ),
-            "wrong weights": (lambda q, b, k, c: (q @ k.T, q @ b), "Whose weights"),
-            "key bias too": (lambda q, b, k, c: (q @ k.T, k @ b + q @ c), "same along each row"),
+        also={"loops": merge_by_loops, "einsum": merge_by_einsum},
+        wrong={
             "key bias instead": (lambda q, b, k, c: (q @ k.T, q @ c), "disappeared"),
             "key bias times keys": (
                 lambda q, b, k, c: (q @ k.T, k @ b + k @ c),
@@ -255,36 +166,17 @@ CASES = [
     ),
     Case(
         check_identity_queries,
-        right=rebase,
         also={
-            "by solving": rebase_by_solving,
+            "by solving": rebase,
             "float64 inside": rebase_in_float64,
             "longer queries": rebase_with_longer_queries,
         },
-        mistakes={
-            "embedding kept": (
-                lambda e, q, k, v: (e, rebase(e, q, k, v)[1], v),
-                "must now be the queries",
-            ),
+        wrong={
             "embedding by the inverse": (
                 lambda e, q, k, v: (e @ torch.linalg.inv(q), k, v),
                 "What should E become",
             ),
-            "keys kept": (lambda e, q, k, v: (e @ q, k, v), "other tokens now"),
-            "inverse on the wrong side": (
-                lambda e, q, k, v: (e @ q, k @ torch.linalg.inv(q), v),
-                "wrong side",
-            ),
-            "transpose": (lambda e, q, k, v: (e @ q, q.T @ k, v), "rotation"),
             "keys twice": (lambda e, q, k, v: (e @ q, q @ k, v), "old tokens back"),
-            "values kept": (
-                lambda e, q, k, v: (*rebase(e, q, k, v)[:2], v),
-                "Who else reads",
-            ),
-            "values on the wrong side": (
-                lambda e, q, k, v: (*rebase(e, q, k, v)[:2], v @ torch.linalg.inv(q)),
-                "wrong side",
-            ),
             "values doubled": (
                 lambda e, q, k, v: (*rebase(e, q, k, v)[:2], 2 * rebase(e, q, k, v)[2]),
                 "values differ",

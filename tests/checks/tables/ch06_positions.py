@@ -26,13 +26,17 @@ ORDER = {
 }
 
 
-def shift(k, dim, *, sign=1, same=False, exponent=2, gathered=False):
+def shift(k, dim, exponent=2):
     R = torch.zeros(dim, dim)
     for i in range(dim // 2):
-        angle = torch.tensor(k * (1.0 if same else 10000 ** (-exponent * i / dim)))
-        c, s = angle.cos(), sign * angle.sin()
-        at = [i, i + dim // 2] if gathered else [2 * i, 2 * i + 1]
-        R[at[0], at[0]], R[at[0], at[1]], R[at[1], at[0]], R[at[1], at[1]] = c, -s, s, c
+        angle = torch.tensor(k * 10000 ** (-exponent * i / dim))
+        c, s = angle.cos(), angle.sin()
+        R[2 * i, 2 * i], R[2 * i, 2 * i + 1], R[2 * i + 1, 2 * i], R[2 * i + 1, 2 * i + 1] = (
+            c,
+            -s,
+            s,
+            c,
+        )
     return R
 
 
@@ -114,18 +118,6 @@ def always(*order):
     return lambda layer, x: permutation_test(layer, x, order=lambda n: torch.tensor(order))
 
 
-def turn(x, positions, *, sign=1, same=False, scale=2, halves=False, own=False):
-    d = x.shape[-1]
-    if own:
-        positions = torch.arange(len(positions), dtype=torch.float32)
-    exponent = torch.arange(d // 2) * (0.0 if same else scale / d)
-    angles = sign * positions[:, None] * 10000.0**-exponent
-    c, s = angles.cos(), angles.sin()
-    a, b = (x[..., : d // 2], x[..., d // 2 :]) if halves else (x[..., ::2], x[..., 1::2])
-    pair = [a * c - b * s, a * s + b * c]
-    return torch.cat(pair, -1) if halves else torch.stack(pair, -1).flatten(-2)
-
-
 def turn_by_loops(x, positions):
     turned, d = torch.empty_like(x), x.shape[-1]
     for b, sequence in enumerate(x):
@@ -153,10 +145,6 @@ def turn_by_einsum(x, positions):
     return torch.einsum("bnpi,npij->bnpj", x.unflatten(-1, (-1, 2)), rotation).flatten(-2)
 
 
-def unshuffle(table, order):
-    return table[order.argsort()]
-
-
 def unshuffle_by_loops(table, order):
     by_patch = [None] * len(table)
     for token, patch in enumerate(order.tolist()):
@@ -176,7 +164,7 @@ CASES = [
     Case(
         check_who_sees_order,
         right=lambda: ORDER,
-        mistakes={
+        wrong={
             "attention": (lambda: ORDER | {"attention": "invariant"}, "shuffled likewise"),
             "mean": (
                 lambda: ORDER | {"mean over the tokens": "equivariant"},
@@ -203,17 +191,15 @@ CASES = [
     ),
     Case(
         check_shift_matrix,
-        right=shift,
         also={
+            "loops": shift,
             "blocks": shift_by_blocks,
             "einsum": shift_by_einsum,
             "least squares": shift_by_least_squares,
         },
-        mistakes={
+        wrong={
             "transposed": (lambda k, dim: shift(k, dim).T, "tokens are rows"),
-            "the other direction": (lambda k, dim: shift(-k, dim), "the way back"),
-            "sines first": (lambda k, dim: shift(k, dim, gathered=True), "all sines first"),
-            "one angle": (lambda k, dim: shift(k, dim, same=True), "which angle does pair i turn"),
+            "one angle": (lambda k, dim: shift(k, dim, exponent=0), "angle does pair i turn"),
             "exponent i / dim": (
                 lambda k, dim: shift(k, dim, exponent=1),
                 "which angle does pair i turn",
@@ -231,7 +217,7 @@ CASES = [
             "many orders at once": every_order,
             "float64 inside": lambda layer, x: permutation_test(layer, x.double()),
         },
-        mistakes={
+        wrong={
             "not shuffled back": (compared_without_shuffling, "undo the shuffle"),
             "exact": (lambda f, x: permutation_test(f, x, exact=True), "up to rounding"),
             "a ring": (
@@ -251,38 +237,28 @@ CASES = [
     ),
     Case(
         check_turn,
-        right=turn,
         also={
             "loops": turn_by_loops,
             "einsum": turn_by_einsum,
             "complex numbers": turn_by_complex_numbers,
         },
-        mistakes={
-            "halves": (lambda x, p: turn(x, p, halves=True), "neighbours"),
-            "one angle": (lambda x, p: turn(x, p, same=True), "near position from a far one"),
-            "the other direction": (lambda x, p: turn(x, p, sign=-1), "other direction"),
-            "exponent i / d": (lambda x, p: turn(x, p, scale=1), "2 i / d, or i / d"),
-            "d of the pairs": (lambda x, p: turn(x, p, scale=4), "number of pairs"),
-            "own positions": (lambda x, p: turn(x, p, own=True), "of the given positions"),
+        wrong={
             "own positions, but zero": (
-                lambda x, p: turn(x, p, own=bool((p != 0).any())),
+                lambda x, p: turn_by_einsum(x, torch.arange(len(p)) * (p != 0).any()),
                 "of the given positions",
             ),
             "added": (lambda x, p: x + p[:, None], "keep its length"),
-            "a constant turn": (lambda x, p: turn(x, p + 1), "angle zero"),
+            "a constant turn": (lambda x, p: turn_by_einsum(x, p + 1), "angle zero"),
         },
     ),
     Case(
         check_unshuffle,
-        right=unshuffle,
         also={
             "loops": unshuffle_by_loops,
             "einsum": unshuffle_by_einsum,
             "scatter": unshuffle_by_scatter,
         },
-        mistakes={
-            "untouched": (lambda table, order: table, "as it was"),
-            "once more": (lambda table, order: table[order], "once more"),
+        wrong={
             "reversed": (lambda table, order: table.flip(0), "belongs to patch 0"),
             "transposed": (lambda table, order: table.T, "expected (7, 3)"),
         },

@@ -1,7 +1,7 @@
 """Chapter 7: updates, accumulation, who moves whom, the FFN's share, invariance."""
 
 import copy
-import math
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -14,11 +14,6 @@ from vitcheck.ch07_weight_sharing import (
     check_influence,
     check_invariant_feature,
 )
-
-
-def counts(samples, batch_size, epochs, accumulate):
-    batches = math.ceil(samples / batch_size)
-    return batches, epochs * math.ceil(batches / accumulate)
 
 
 def counts_in_whole_numbers(samples, batch_size, epochs, accumulate):
@@ -35,26 +30,14 @@ def counts_by_loops(samples, batch_size, epochs, accumulate):
     return [torch.tensor(float(batches)), torch.tensor(float(updates))]
 
 
-def changed_counts(change):
-    def answer(samples, batch_size, epochs, accumulate):
-        return change(samples, batch_size, epochs, accumulate, math.ceil(samples / batch_size))
-
-    return answer
-
-
-def over_the_edge(n, b, e, a, batches):
-    return batches, math.ceil(e * batches / a)
-
-
-def accumulate(model, batches, *, weight="samples", clear="first", step=0.0):
+def accumulate(model, batches, *, clear="first", step=0.0):
     total = sum(len(x) for x, _ in batches)
     if clear == "first":
         model.zero_grad()
     for x, y in batches:
         if clear == "each":
             model.zero_grad()
-        factor = {"samples": len(x) / total, "batches": 1 / len(batches), "none": 1, "sum": len(x)}
-        (factor[weight] * F.mse_loss(model(x), y)).backward()
+        (len(x) / total * F.mse_loss(model(x), y)).backward()
     if step:
         torch.optim.SGD(model.parameters(), lr=step).step()
     return [p.grad.clone() for p in model.parameters()]
@@ -116,11 +99,6 @@ def influence_by_loops(layer, x):
     return table
 
 
-def all_before(layer, x):
-    table = influence(layer, x)
-    return table.flip(1).cumsum(1).flip(1) > 0 if table.sum() > len(table) else table
-
-
 def in_place(layer, x):
     x[:, 0] += 1
     return influence(layer, x)
@@ -131,9 +109,8 @@ def all_disturbed(layer, x):
     return moved[:, None].expand(-1, len(moved)).clone()
 
 
-def share(N, D, ratio, *, products=2, matrices=4, layers=2):
-    ffn, attention = layers * ratio * D, matrices * D + products * N
-    return ffn / (ffn + attention)
+def share(N, D, ratio):
+    return ratio * D / (ratio * D + 2 * D + N)
 
 
 def feature(image, kernels, *, mode="circular", bend=torch.relu, stride=1, read=torch.mean):
@@ -168,58 +145,28 @@ def feature_by_fourier(image, kernels):
 CASES = [
     Case(
         check_counts,
-        right=counts,
         also={"whole numbers": counts_in_whole_numbers, "loops": counts_by_loops},
-        mistakes={
-            "eight": (lambda n, b, e, a: (2 * b, 2 * b), "How often does that go"),
+        wrong={
             "size for number": (lambda n, b, e, a: (b, b), "How often does that go"),
-            "one update": (changed_counts(lambda n, b, e, a, k: (k, 1)), "nobody asked"),
-            "batches of all epochs": (
-                changed_counts(lambda n, b, e, a, k: (e * k, e * math.ceil(k / a))),
-                "one epoch are asked",
-            ),
-            "epochs left out": (
-                changed_counts(lambda n, b, e, a, k: (k, math.ceil(k / a))),
-                "later epochs",
-            ),
-            "accumulate ignored": (
-                changed_counts(lambda n, b, e, a, k: (k, e * k)),
-                "where does `accumulate` enter",
-            ),
-            "accumulate multiplied": (
-                changed_counts(lambda n, b, e, a, k: (k, e * k * a)),
-                "multiply or divide",
-            ),
+            "twice the size": (lambda n, b, e, a: (2 * b, 2 * b), "How often does that go"),
             "larger batches": (
-                lambda n, b, e, a: (math.ceil(n / b / a), e * math.ceil(n / b / a)),
+                lambda n, b, e, a: counts_in_whole_numbers(n, a * b, e, 1),
                 "Does it change the batches",
             ),
             "rounded down": (lambda n, b, e, a: (n // b, e * (n // b // a)), "left out"),
             "not rounded": (lambda n, b, e, a: (n / b, e * n / b / a), "whole"),
-            "left-over group": (
-                changed_counts(lambda n, b, e, a, k: (k, e * (k // a))),
-                "never used",
-            ),
-            "over the end": (changed_counts(over_the_edge), "over the end of the epoch"),
-            "half an update": (
-                changed_counts(lambda n, b, e, a, k: (k, e * k / a)),
-                "over the end of the epoch",
-            ),
             "one number": (lambda n, b, e, a: 10, "pair"),
         },
         stubs=(stub, lambda n, b, e, a: (..., ...)),
     ),
     Case(
         check_accumulate,
-        right=accumulate,
-        also={"sums, divided by all": accumulate_sums, "on a copy": accumulate_on_a_copy},
-        mistakes={
-            "not divided": (lambda m, b: accumulate(m, b, weight="none"), "added as they are"),
-            "by the number of batches": (
-                lambda m, b: accumulate(m, b, weight="batches"),
-                "equal size only",
-            ),
-            "sum": (lambda m, b: accumulate(m, b, weight="sum"), "of the sum"),
+        also={
+            "backward": accumulate,
+            "sums, divided by all": accumulate_sums,
+            "on a copy": accumulate_on_a_copy,
+        },
+        wrong={
             "cleared each time": (lambda m, b: accumulate(m, b, clear="each"), "Who cleared"),
             "never cleared": (
                 lambda m, b: accumulate(m, b, clear="never"),
@@ -234,19 +181,15 @@ CASES = [
     ),
     Case(
         check_influence,
-        right=influence,
         also={
+            "a larger disturbance": partial(influence, size=5.0),
             "derivatives": influence_by_jacobian,
             "einsum": influence_by_einsum,
             "loops": influence_by_loops,
         },
-        mistakes={
-            "transposed": (lambda layer, x: influence(layer, x).T, "Which axis is the output"),
+        wrong={
             "all disturbed": (all_disturbed, "one token at a time"),
-            "diagonal": (lambda layer, x: torch.eye(x.shape[1]).bool(), "neighbour"),
-            "everything before": (all_before, "all tokens before it"),
             "coarse": (lambda layer, x: influence(layer, x, threshold=0.1), "How large must one"),
-            "unmoved": (lambda layer, x: ~influence(layer, x), "True should mean"),
             "compared with itself": (lambda layer, x: influence(layer, x, size=0.0), "nobody mov"),
             "in place": (in_place, "in place"),
             "numbers": (lambda layer, x: influence(layer, x).float(), "type"),
@@ -254,21 +197,13 @@ CASES = [
     ),
     Case(
         check_ffn_share,
-        right=share,
         also={
-            "of the whole": lambda N, D, r: r * D / (r * D + 2 * D + N),
+            "halved": share,
             "a tensor": lambda N, D, r: torch.tensor(share(N, D, r), dtype=torch.float32),
         },
-        mistakes={
-            "parameters": (lambda N, D, r: share(0, D, r), "share of the parameters"),
-            "one product": (lambda N, D, r: share(N, D, r, products=1), "how many products"),
-            "no W_O": (lambda N, D, r: share(N, D, r, matrices=3), "fourth matrix"),
-            "only up": (lambda N, D, r: share(N, D, r, layers=1), "up and comes down"),
-            "attention": (lambda N, D, r: 1 - share(N, D, r), "of the attention"),
-            "ratio": (lambda N, D, r: 2 * r * D / (4 * D + 2 * N), "a ratio"),
+        wrong={
             "N times": (lambda N, D, r: share(N * N, D, r), "count it N times"),
             "one case": (lambda N, D, r: 8 / 18, "where is N"),
-            "fixed ratio": (lambda N, D, r: share(N, D, 4), "Does it enter"),
             "per cent": (lambda N, D, r: 100 * share(N, D, r), "between 0 and 1"),
         },
     ),
@@ -282,7 +217,7 @@ CASES = [
             "einsum": feature_by_einsum,
             "Fourier": feature_by_fourier,
         },
-        mistakes={
+        wrong={
             "zeros around": (lambda i, k: feature(i, k, mode="constant"), "beyond the edge"),
             "no padding": (lambda i, k: feature(i, k, mode=None), "edge pixels"),
             "strided": (lambda i, k: feature(i, k, stride=2), "a shift changes"),

@@ -16,11 +16,10 @@ from vitcheck.ch08_patches import (
 )
 
 
-def counts(H, W, C, P, D, *, tokens=None, width=None, bias=1, each=1, table=0):
-    N = (H // P) * (W // P)
-    tokens = N if tokens is None else tokens(H, W, P)
-    width = C * P * P if width is None else width(C, P)
-    return tokens, width, (N if each != 1 else 1) * (width * D + bias * D) + table * N * D
+def counts(H, W, C, P, D, *, tokens=None, width=None, biases=1):
+    tokens = len(range(0, H - P + 1, P)) * len(range(0, W - P + 1, P)) if tokens is None else tokens
+    width = sum(P for _ in range(P) for _ in range(C)) if width is None else width
+    return [float(tokens), float(width), float(D * (width + biases))]
 
 
 def cut(images, P):
@@ -55,15 +54,6 @@ def only_contiguous(images, P):
 
 def kernel(weight, C, P):
     return weight.view(-1, P, P, C).permute(0, 3, 1, 2)
-
-
-def grey(
-    weight, bias, mean, std, *, fold=1, sign=-1, own=1, reduce=torch.sum, shifted=None, keep=True
-):
-    mu, sigma = mean.view(3, 1, 1), std.view(3, 1, 1)
-    scaled = weight / sigma**fold
-    moved = ((weight / sigma if shifted is None else shifted(weight)) * mu).sum((1, 2, 3))
-    return reduce(scaled, dim=1, keepdim=keep), own * bias + sign * moved
 
 
 def grey_by_probing(weight, bias, mean, std):
@@ -115,26 +105,11 @@ def kernel_by_loops(weight, C, P):
 CASES = [
     Case(
         check_counts,
-        right=counts,
-        also={"a list of floats": lambda *sizes: [float(n) for n in counts(*sizes)]},
-        mistakes={
-            "one side": (partial(counts, tokens=lambda H, W, P: H * W // P), "It has two sides"),
-            "square": (partial(counts, tokens=lambda H, W, P: (H // P) ** 2), "below each other"),
-            "wide square": (
-                partial(counts, tokens=lambda H, W, P: (W // P) ** 2),
-                "right for a square",
-            ),
-            "class token": (
-                partial(counts, tokens=lambda H, W, P: H // P * (W // P) + 1),
-                "class token",
-            ),
-            "tokens": (partial(counts, tokens=lambda H, W, P: H // P + W // P), "how many squares"),
-            "no channels": (partial(counts, width=lambda C, P: P * P), "for each channel"),
-            "one row": (partial(counts, width=lambda C, P: C * P), "numbers are in a patch of"),
-            "no bias": (partial(counts, bias=0), "added to each token"),
-            "not shared": (partial(counts, each=2), "weights of its own"),
-            "with table": (partial(counts, table=1), "a layer of its own"),
-            "two biases": (partial(counts, bias=2), "and a bias"),
+        also={"a list of floats": counts},
+        wrong={
+            "rows and columns added": (partial(counts, tokens=28), "how many squares"),
+            "one row": (partial(counts, width=48), "numbers are in a patch of"),
+            "two biases": (partial(counts, biases=2), "and a bias"),
             "pair": (lambda *sizes: (1, 2), "three numbers"),
             "words": (lambda *sizes: ("1", 2, 3), "should be one number"),
         },
@@ -142,18 +117,17 @@ CASES = [
     ),
     Case(
         check_patchify,
-        right=cut,
-        also={"unfold": by_unfold, "Tensor.unfold": by_tensor_unfold, "loops": by_loops},
-        mistakes={
-            "reshape": (
-                lambda x, P: x.reshape(len(x), -1, x.shape[1] * P * P),
-                "as they lie in memory",
-            ),
+        also={
+            "reshape": cut,
+            "unfold": by_unfold,
+            "Tensor.unfold": by_tensor_unfold,
+            "loops": by_loops,
+        },
+        wrong={
             "columns": (lambda x, P: F.unfold(x, P, stride=P), "one patch in each column"),
             "not flat": (cut_as("b (rows cols) c p q"), "still an image"),
             "grid": (cut_as("b rows cols (c p q)"), "still a grid"),
             "no batch": (cut_as("(b rows cols) (c p q)"), "the batch axis"),
-            "down": (cut_as("b (cols rows) (c p q)"), "a page is read across"),
             "down, mirrored": (cut_as("b (cols rows) (q p c)"), "a page is read across"),
             "backwards": (lambda x, P: cut(x, P).flip(1), "upper left patch"),
             "second": (lambda x, P: cut(x, P)[:, [0, 2, 1, *range(3, 10)]], "comes second"),
@@ -163,14 +137,6 @@ CASES = [
                 ),
                 "belongs to the patch",
             ),
-            "channel first": (
-                lambda x, P: cut_as("b (c rows cols) (p q)")(x, P).reshape(
-                    len(x), -1, x.shape[1] * P * P
-                ),
-                "before the grid",
-            ),
-            "channels last": (cut_as("b (rows cols) (p q c)"), "the channel comes first"),
-            "mirrored": (cut_as("b (rows cols) (c q p)"), "row before column"),
             "inside": (cut_as("b (rows cols) (q c p)"), "which comes first here"),
             "contiguous": (only_contiguous, "RuntimeError"),
             "right for a square": (cut_squares, "right for a square image"),
@@ -178,54 +144,26 @@ CASES = [
     ),
     Case(
         check_kernel,
-        right=kernel,
         also={
+            "view": kernel,
             "einops": lambda w, C, P: rearrange(w, "d (p q c) -> d c p q", c=C, p=P),
             "loops": kernel_by_loops,
         },
-        mistakes={
-            "cut as if first": (lambda w, C, P: w.view(-1, C, P, P), "as if channels came"),
-            "channel axis": (lambda w, C, P: w.view(-1, P, P, C), "which axis"),
-            "mirrored kernel": (
-                lambda w, C, P: kernel(w, C, P).transpose(2, 3),
-                "row before pixel column",
-            ),
-            "flipped kernel": (lambda w, C, P: kernel(w, C, P).flip(-2, -1), "does not flip"),
+        wrong={
             "scaled": (lambda w, C, P: kernel(w, C, P) / C, "other numbers"),
             "bgr": (lambda w, C, P: kernel(w, C, P).flip(1), "meet its weight"),
         },
     ),
     Case(
         check_grey,
-        right=grey,
         also={"a black image": grey_by_probing},
-        mistakes={
-            "no std": (partial(grey, fold=0), "division by std"),
-            "mean of kernels": (partial(grey, fold=0, reduce=torch.mean), "not averaged"),
-            "mean, scaled": (partial(grey, reduce=torch.mean), "a third of the size"),
-            "times std": (partial(grey, fold=-1), "divided by std; what happens"),
-            "one std": (
-                lambda w, b, m, s: (w.sum(1, keepdim=True) / s.mean(), b),
-                "one std for all",
+        wrong={
+            "no axis": (lambda w, b, m, s: (w.sum(1), b), "one channel that is left"),
+            "bias doubled": (
+                lambda *layer: (grey_by_probing(*layer)[0], 2 * grey_by_probing(*layer)[1]),
+                "left of a black image",
             ),
-            "one channel": (
-                lambda w, b, m, s: ((w / s.view(3, 1, 1))[:, :1], b),
-                "the other two channels",
-            ),
-            "no axis": (partial(grey, keep=False), "one channel that is left"),
-            "no mean": (partial(grey, sign=0), "where does that constant go"),
-            "wrong sign": (partial(grey, sign=1), "a black image"),
-            "mean not divided": (partial(grey, shifted=lambda w: w), "then divided by std"),
-            "own bias lost": (partial(grey, own=0), "a bias of its own"),
-            "bias doubled": (partial(grey, own=2), "left of a black image"),
             "other kernel": (lambda w, b, m, s: (0 * w[:, :1], b), "meets three weights"),
-            "one mean": (
-                lambda w, b, m, s: (
-                    grey(w, b, m, s)[0],
-                    b - m.mean() * (w / s.view(3, 1, 1)).sum((1, 2, 3)),
-                ),
-                "one mean for all",
-            ),
         },
         stubs=(stub, lambda *inputs: (..., ...)),
     ),
@@ -233,7 +171,7 @@ CASES = [
         check_fit,
         right=fit,
         also={"copying": fit_by_copy},
-        mistakes={
+        wrong={
             "crop": (
                 lambda x, P: x[:, : x.shape[1] // P * P, : x.shape[2] // P * P],
                 "pixels are lost",

@@ -93,7 +93,7 @@ CASES = [
         check_shapes,
         right=SHAPES,
         also={"lists": {key: list(shape) for key, shape in SHAPES.items()}},
-        mistakes={
+        wrong={
             "both axes kept": shapes("x @ w", (2, 5, 3, 4), "summed away"),
             "product turned": shapes("x @ w", (2, 4, 5), "summed away"),
             "not turned": shapes("x.transpose(1, 2)", (3, 5, 2), "change places"),
@@ -114,16 +114,14 @@ CASES = [
     ),
     Case(
         check_softmax,
-        right=softmax,
         also={
+            "by hand": softmax,
             "torch": lambda s: s.softmax(-1),
             "loops": softmax_by_loops,
             "einsum": softmax_by_einsum,
             "logsumexp": lambda s: (s - s.logsumexp(-1, keepdim=True)).exp(),
         },
-        mistakes={
-            "whole table": (lambda s: s.exp() / s.exp().sum(), "1 of its own"),
-            "columns": (lambda s: s.softmax(0), "columns sum to one"),
+        wrong={
             "no exponential": (lambda s: s / s.sum(-1, keepdim=True), "positive"),
             "not divided": (lambda s: s.exp(), "each row sum to one"),
             "powers of two": (
@@ -142,7 +140,7 @@ CASES = [
         check_linear,
         right=linear,
         also={"loops": linear_by_loops, "float64 inside": linear_in_float64},
-        mistakes={
+        wrong={
             "as given": (weight_as_given, "which comes first"),
             "square by luck": (square_by_luck, "right way round"),
             "bias forgotten": (forgot_the_bias, "is the bias"),

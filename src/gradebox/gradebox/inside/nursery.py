@@ -115,7 +115,8 @@ def be_born(
                 os.closerange(number, number + 1)
         if limits is not None:
             confine(limits)
-        work(*handles, notebook)
+        requests, replies = handles
+        work(requests, replies, notebook)
     finally:
         os._exit(1)
 

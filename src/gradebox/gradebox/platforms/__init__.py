@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gradebox.collect import Handed
 from gradebox.platforms import canvas, folder, gradescope, moodle
+from gradebox.platforms.handed import Handed
 from gradebox.sources import Entry
 
 READERS: dict[str, Callable[[list[Entry]], list[Handed]]] = {

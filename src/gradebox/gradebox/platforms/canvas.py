@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gradebox.collect import Handed
+from gradebox.platforms.handed import Handed
 from gradebox.sources import Entry
 
 NAME = re.compile(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradebox.collect import Handed
+from gradebox.platforms.handed import Handed
 from gradebox.sources import Entry
 
 OTHER = {".csv", ".tsv", ".xlsx", ".yml", ".yaml", ".json", ".md"}  # lists that lie beside them

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from gradebox.collect import Handed
 from gradebox.platforms import canvas
+from gradebox.platforms.handed import Handed
 from gradebox.sources import Entry
 
 # The first such mark is Moodle's own: it takes the underscores out of people's names, while what
@@ -26,7 +26,9 @@ def wrote(entries: list[Entry]) -> bool:
 
 def _is_ours(entry: Entry) -> bool:
     ours, other = _match(entry), canvas.match(entry)
-    return bool(ours) and not (other and other.start("user") < ours.start("id"))
+    if ours is None:
+        return False
+    return other is None or ours.start("id") <= other.start("user")
 
 
 def read(entries: list[Entry]) -> list[Handed]:

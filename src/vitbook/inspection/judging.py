@@ -1,0 +1,77 @@
+"""Is what a layer has shown a map of its tokens?"""
+
+from typing import Any
+
+from torch import Tensor
+
+
+def not_of_tokens(weights: Tensor, values: Tensor | None, given: list[Tensor], strict: bool) -> str:
+    """Why the rows or columns of a map are not the tokens that the layer was given, or nothing.
+
+    What was called from outside may be given an image, and make tokens of it itself. Then (not
+    strict) the map is in doubt only where another axis is as long as the tokens are many.
+    """
+    tokens = tokens_of(given, len(weights))
+    count = min(tokens)
+    if weights.ndim == 3:  # the first axis may be anything
+        tokens |= tokens_of(given, -1)
+    Nq, Nk = weights.shape[-2:]
+    width = values.shape[-1] if values is not None else 0
+    if not tokens & {Nq, Nk}:
+        if tokens & {width, *weights.shape[1:-2]}:
+            return f"its {Nq} x {Nk} weights are not of its {count} tokens: channels attend"
+        if strict:
+            return f"its {Nq} x {Nk} weights are not of its {count} tokens"
+    if values is not None and Nq == Nk == width and Nq in tokens and values.stride(-1) != 1:
+        return f"{Nq} tokens and heads of width {Nq}: it is open which of the two attend"
+    return ""
+
+
+def padded(weights: Tensor, x: Tensor, outer: Tensor | None) -> str:
+    """Was the grid (B, H, W, D) of a layer cut or padded by the block round it? Or nothing."""
+    if outer is None or x.ndim != 4 or outer.ndim != 4 or x.shape[-1] != outer.shape[-1]:
+        return ""
+    (H, W), (h, w) = outer.shape[1:3], x.shape[1:3]
+    if (h, w) == (H, W) or weights.shape[-2] != h * w:
+        return ""
+    return f"it attends within windows of {h} x {w}, of a grid of {H} x {W}"
+
+
+def tokens_of(given: list[Tensor], batch: int) -> set[int]:
+    """How many tokens inputs may hold: (N, D), (B, N, D), (N, B, D), a grid's or an image's."""
+    found = set()
+    for x in given:
+        if x.ndim > 3:
+            found |= {x.shape[1] * x.shape[2], x.shape[2] * x.shape[3]}
+        else:
+            found.add(x.shape[1] if x.ndim == 3 and batch != x.shape[1] else x.shape[0])
+    return found
+
+
+def with_heads(weights: Tensor, x: Tensor) -> Tensor:
+    """Maps (B, N_q, N_k) of one head, or (h, N_q, N_k) of one sequence, with both axes."""
+    if x.ndim == 2 or (x.ndim == 3 and x.shape[:2] == (weights.shape[1], 1)):  # (N, 1, D)
+        return weights[None]
+    if x.ndim == 3 and x.shape[1] != weights.shape[1]:
+        return weights  # perhaps (N, B, D)
+    if len(weights) == len(x):
+        return weights[:, None]
+    return weights[None] if len(x) == 1 else weights
+
+
+def sums_over_keys(equation: Any, tensors: tuple, weights: Tensor) -> bool:
+    """Does an einsum add up something over the last axis of the weights?"""
+    if not isinstance(equation, str) or not equation:
+        return False
+    inputs, _, out = equation.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    at = next(i for i, tensor in enumerate(tensors) if tensor is weights)
+    others = [term for i, term in enumerate(terms) if i != at]
+    return terms[at][-1] not in out and any(terms[at][-1] in term for term in others)
+
+
+def is_transpose(out: Any, x: Tensor) -> bool:
+    """Is it the same memory, with the last two axes swapped?"""
+    if not isinstance(out, Tensor) or out.shape != x.mT.shape or out.stride() != x.mT.stride():
+        return False
+    return out.data_ptr() == x.data_ptr()

@@ -1,0 +1,441 @@
+"""What matters is caught by the canaries of the records that use it; how it is written is not.
+
+Changes that matter are planted by patching what the package calls, whatever module it stands in.
+Changes that do not matter are made to a copy of all sources, one rule for every file.
+"""
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from experiments.machinery.canary import CANARIES, canary_of, moved
+from experiments.machinery.experiment import all_names, load_experiment
+from vitbook import data
+from vitbook.book.records import load_record
+from vitbook.layers.encoder import EncoderBlock
+from vitbook.layers.positions import FixedPositions, RotaryPositions
+from vitbook.models.vit import VisionTransformer
+from vitbook.training import train
+
+ROOT = Path(__file__).resolve().parents[2]
+LOOP = sys.modules[train.__module__]
+
+
+def around(patch, owner, name, change):
+    """Let `change(original, *args, **kwargs)` stand for a function, and count its calls."""
+    original, calls = getattr(owner, name), []
+
+    def planted(*args, **kwargs):
+        calls.append(name)
+        return change(original, *args, **kwargs)
+
+    patch.setattr(owner, name, planted)
+    return calls
+
+
+def attention_scale(patch):
+    def by_d(attend, q, k, v, **options):
+        return attend(q, k, v, **{**options, "scale": 1 / q.shape[-1]})
+
+    return around(patch, F, "scaled_dot_product_attention", by_d)
+
+
+def start_of_weights(patch):
+    return around(patch, nn.init, "trunc_normal_", lambda f, w, std: f(w, std=1.01 * std))
+
+
+def start_of_the_table(patch):
+    def wider(normal, tensor, mean=0.0, std=1.0, generator=None):
+        return normal(tensor, mean, 1.01 * std, generator)
+
+    return around(patch, nn.init, "normal_", wider)
+
+
+def eps_of_the_norms(patch):
+    def with_eps(norm, x, shape, weight, bias, eps):
+        return norm(x, shape, weight, bias, 1e-5)
+
+    return around(patch, F, "layer_norm", with_eps)
+
+
+def everything_decays(patch):
+    def one_group(groups, model, weight_decay):
+        return [{**group, "weight_decay": weight_decay} for group in groups(model, weight_decay)]
+
+    return around(patch, LOOP, "parameter_groups", one_group)
+
+
+def betas(patch):
+    def init(original, *args, **options):
+        original(*args, **{**options, "betas": (0.9, 0.95)})
+
+    return around(patch, torch.optim.AdamW, "__init__", init)
+
+
+def a_straight_way_down(patch):
+    calls = []
+
+    def schedule(step, total_steps, warmup_steps):
+        calls.append("schedule")
+        return min(1.0, (step + 1) / max(1, warmup_steps)) * (1 - step / total_steps)
+
+    patch.setitem(train.__kwdefaults__, "schedule", schedule)
+    return calls
+
+
+def order_of_the_images(patch):
+    return around(patch, LOOP, "epoch_order", lambda order, n, *rest: order(n, *rest).roll(1))
+
+
+def clip(patch):
+    def twice(clip_, parameters, largest):
+        return clip_(parameters, 2 * largest)
+
+    return around(patch, nn.utils, "clip_grad_norm_", twice)
+
+
+def the_other_gelu(patch):
+    return around(patch, F, "gelu", lambda gelu, x: gelu(x, approximate="tanh"))
+
+
+def no_smoothing(patch):
+    def without(cross_entropy, x, y, label_smoothing=0.0, **options):
+        return cross_entropy(x, y, **options)
+
+    return around(patch, F, "cross_entropy", without)
+
+
+def a_wider_shift(patch):
+    def wider(augmentation, **options):
+        return augmentation(**{**options, "shift": options.get("shift", 0) + 1})
+
+    return around(patch, data, "augmentation", wider)
+
+
+def normalisation(patch):
+    for name, (mean, std) in list(data.STATISTICS.items()):
+        patch.setitem(data.STATISTICS, name, (mean, tuple(1.001 * s for s in std)))
+    return ["statistics"]
+
+
+def pooling(patch):
+    def all_but_the_last(head, model, features):
+        return head(model, features[:, :-1] if model.pool == "mean" else features.roll(1, dims=1))
+
+    return around(patch, VisionTransformer, "forward_head", all_but_the_last)
+
+
+def table_of_positions(patch):
+    def scaled(init, self, table, **options):
+        init(self, 1.01 * table, **options)
+
+    return around(patch, FixedPositions, "__init__", scaled)
+
+
+def rotary_angles(patch):
+    def other_base(init, self, **options):
+        init(self, **{**options, "base": 99.0})
+
+    return around(patch, RotaryPositions, "__init__", other_base)
+
+
+def the_branch_is_halved(patch):
+    return around(patch, EncoderBlock, "forward", lambda block, *args: block(*args) / 2)
+
+
+# Each with runs that are quick and use what is changed.
+DIGITS, FIVE = ("digits", "model vit"), ("five_classes", "classes even")
+PLANTED = {
+    attention_scale: [DIGITS, FIVE],
+    start_of_weights: [DIGITS, ("reach", "arm Mixer")],
+    start_of_the_table: [DIGITS],
+    eps_of_the_norms: [DIGITS, FIVE],
+    everything_decays: [DIGITS, ("digits", "model cnn")],
+    betas: [DIGITS, ("reach", "arm Mixer")],
+    a_straight_way_down: [DIGITS, ("digits", "model cnn")],
+    order_of_the_images: [DIGITS, FIVE],
+    clip: [DIGITS],
+    the_other_gelu: [DIGITS, ("reach", "arm Mixer")],
+    no_smoothing: [("recipe", "recipe smoothing")],
+    a_wider_shift: [("recipe", "recipe shift")],
+    normalisation: [FIVE, ("recipe", "recipe flip")],
+    pooling: [("pooling", "pool mean"), ("pooling", "pool cls")],
+    table_of_positions: [("position_encodings", "positions sincos_2d")],
+    rotary_angles: [("position_encodings", "positions rotary")],
+    the_branch_is_halved: [DIGITS, FIVE],
+}
+
+
+def replayed(name: str, first: str) -> list[str]:
+    """What moves in the first run of a canary whose name begins so."""
+    kept = json.loads((CANARIES / f"{name}.json").read_text(encoding="utf-8"))
+    run = next(run for run in kept["runs"] if run.startswith(first))
+    scales, choice = {run: kept["runs"][run]["scale"]}, load_record(name).choice
+    now = canary_of(load_experiment(name), choice.get("winners", []), scales, only=[run])
+    then = {"runs": {run: kept["runs"][run]}, "recipes": []}
+    return moved(then, {**now, "recipes": []})
+
+
+@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+def test_a_change_that_matters_is_caught(plant, monkeypatch):
+    with monkeypatch.context() as patch:
+        calls = plant(patch)
+        for name, first in PLANTED[plant]:
+            assert replayed(name, first), f"{name}, {first} is the same"
+    assert calls
+
+
+def test_without_a_change_these_runs_are_the_same():
+    for name, first in sorted({run for runs in PLANTED.values() for run in runs}):
+        assert replayed(name, first) == []
+
+
+def longest(name: str) -> str:
+    """A run of a canary that makes steps."""
+    runs = json.loads((CANARIES / f"{name}.json").read_text(encoding="utf-8"))["runs"]
+    return next((run for run in reversed(runs) if runs[run]["losses"]), next(iter(runs)))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+def test_a_change_that_matters_is_caught_by_every_record_that_uses_it(plant, monkeypatch):
+    silent = {"a_wider_shift", "no_smoothing", "normalisation"}  # called, but without effect
+    for path in sorted(CANARIES.glob("*.json")):
+        with monkeypatch.context() as patch:
+            calls = plant(patch)
+            found = replayed(path.stem, longest(path.stem))
+        if not calls:
+            assert not found, path.stem
+        elif plant.__name__ not in silent:
+            assert found, f"{path.stem} uses it, and its canary is the same"
+
+
+# ---- changes that do not matter, each a rule for all sources ----
+
+Trees = dict[Path, ast.Module]
+
+
+def functions(tree: ast.Module) -> list[ast.FunctionDef]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+
+
+def other_messages(trees: Trees) -> int:
+    raised = [n for t in trees.values() for n in ast.walk(t) if isinstance(n, ast.Raise)]
+    strings = [s for r in raised for s in ast.walk(r) if isinstance(s, ast.Constant)]
+    strings = [s for s in strings if isinstance(s.value, str)]
+    for string in strings:
+        string.value += " (in other words)"
+    return len(strings)
+
+
+def no_docstrings(trees: Trees) -> int:
+    count = 0
+    for tree in trees.values():
+        for node in [tree, *ast.walk(tree)]:
+            documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            if documented and ast.get_docstring(node) is not None:
+                node.body, count = node.body[1:] or [ast.Pass()], count + 1
+    return count
+
+
+def more_re_exports(trees: Trees) -> int:
+    count = 0
+    for path, tree in trees.items():
+        if path.name == "__init__.py":
+            for node in [node for node in tree.body if isinstance(node, ast.ImportFrom)]:
+                again = [ast.alias(alias.name, f"{alias.name}_again") for alias in node.names]
+                if node.module != "__future__":
+                    tree.body.append(ast.ImportFrom(node.module, again, node.level))
+                    count += 1
+    return count
+
+
+def renamed_private_helpers(trees: Trees) -> int:
+    private = {f.name for t in trees.values() for f in functions(t) if re.match("_[a-z]", f.name)}
+    for tree in trees.values():
+        for node in ast.walk(tree):
+            for field in ("id", "name", "attr"):
+                if getattr(node, field, None) in private:
+                    setattr(node, field, f"{getattr(node, field)}_renamed")
+    return len(private)
+
+
+def a_moved_module(trees: Trees) -> int:
+    (old,) = (p for p, t in trees.items() if any(f.name == "count_multiplies" for f in t.body
+              if isinstance(f, ast.FunctionDef)))  # fmt: skip
+    package = next(up for up in old.parents if up.name == "vitbook")
+    was = ".".join(old.relative_to(package.parent).with_suffix("").parts)
+    trees[package / "moved.py"] = trees.pop(old)
+    old.unlink()
+    count = 0
+    for tree in trees.values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module == was:
+                node.module, count = "vitbook.moved", count + 1
+    return count
+
+
+def arguments_with_a_default(trees: Trees) -> int:
+    count = 0
+    for tree in trees.values():
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and not node.args.kwarg:
+                node.args.kwonlyargs.append(ast.arg("new_option"))
+                node.args.kw_defaults.append(ast.Constant(None))
+                count += 1
+            if isinstance(node, ast.ClassDef) and node.name == "TrainConfig":
+                node.body.append(ast.parse("new_option: int = 0").body[0])
+    return count
+
+
+def no_types(trees: Trees) -> int:
+    found = [f for t in trees.values() for f in functions(t)]
+    for function in found:
+        function.returns = None
+        for arg in [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]:
+            arg.annotation = None
+    return len(found)
+
+
+def new_functions(trees: Trees) -> int:
+    for tree in trees.values():
+        tree.body += ast.parse("def something_new(x):\n    return 2 * x").body
+    return len(trees)
+
+
+def no_checks(trees: Trees) -> int:
+    count = 0
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            for field in ("body", "orelse"):
+                block = getattr(node, field, None)
+                if path.name == "require.py" and isinstance(block, list):
+                    kept = [ast.Pass() if isinstance(s, ast.Raise) else s for s in block]
+                    count += sum(isinstance(s, ast.Raise) for s in block)
+                    setattr(node, field, kept)
+    return count
+
+
+def logging_everywhere(trees: Trees) -> int:
+    line = "import logging; logging.getLogger('vitbook').debug('here')"
+    found = [f for t in trees.values() for f in functions(t)]
+    for function in found:
+        function.body = ast.parse(line).body + function.body
+    return len(found)
+
+
+def other_local_names(trees: Trees) -> int:
+    count = 0
+    for tree in trees.values():
+        for function in functions(tree):
+            inner = [n for n in ast.walk(function) if n is not function]
+            if any(isinstance(n, ast.FunctionDef | ast.Lambda | ast.ClassDef) for n in inner):
+                continue
+            names = [n for n in inner if isinstance(n, ast.Name)]
+            outside = {
+                n for i in inner if isinstance(i, ast.Global | ast.Nonlocal) for n in i.names
+            }
+            stored = {n.id for n in names if isinstance(n.ctx, ast.Store)} - outside
+            stored -= {arg.arg for arg in inner if isinstance(arg, ast.arg)}
+            for name in names:
+                if name.id in stored:
+                    name.id, count = f"{name.id}_here", count + 1
+    return count
+
+
+def sorted_definitions(trees: Trees) -> int:
+    """Functions at the end of each module in another order: those below the last other line."""
+    count = 0
+    for tree in trees.values():
+        tail = len(tree.body)
+        while tail and isinstance(tree.body[tail - 1], ast.FunctionDef):
+            tail -= 1
+        count += len(tree.body) - tail > 1
+        tree.body[tail:] = tree.body[tail:][::-1]
+    return count
+
+
+EQUAL_CODE = """
+import math
+import torch
+import torch.nn.functional as F
+def gelu(x):
+    return x * torch.special.ndtr(x)
+def layer_norm(x, shape, weight, bias, eps):
+    centred = x - x.mean(dim=-1, keepdim=True)
+    return centred * (centred.square().mean(dim=-1, keepdim=True) + eps).rsqrt() * weight + bias
+def attend(q, k, v, attn_mask=None, dropout_p=0.0):
+    scores = (q * q.shape[-1] ** -0.5) @ k.mT
+    if attn_mask is not None:
+        scores = scores.masked_fill(~attn_mask, -math.inf)
+    return F.dropout(scores.softmax(dim=-1), dropout_p, dropout_p > 0) @ v
+F.gelu, F.layer_norm, F.scaled_dot_product_attention = gelu, layer_norm, attend
+"""
+HARMLESS = [
+    other_messages, no_docstrings, more_re_exports, renamed_private_helpers, a_moved_module,
+    arguments_with_a_default, no_types, new_functions, no_checks, logging_everywhere,
+    other_local_names, sorted_definitions,
+]  # fmt: skip
+REPLAY = """
+import json, sys
+from experiments.machinery.canary import CANARIES, canary_of, moved, scales_of
+from experiments.machinery.experiment import load_experiment
+from vitbook.book.records import load_record
+import vitbook
+assert "copied" in vitbook.__file__
+for name in sys.argv[1:]:
+    kept = json.loads((CANARIES / f"{name}.json").read_text())
+    winners = load_record(name).choice.get("winners", [])
+    for line in moved(kept, canary_of(load_experiment(name), winners, scales_of(kept))):
+        print(f"{name}: {line}")
+"""
+CHEAP = ("digits", "mixer_units")
+
+
+def rewritten(folder: Path, rules) -> Path:
+    """A copy of the sources with some rules applied, laid out anew and without comments."""
+    copy = folder / "copied"
+    for tree in ("src/vitbook", "experiments"):
+        shutil.copytree(ROOT / tree, copy / tree, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "before.py").write_text(EQUAL_CODE, encoding="utf-8")
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in copy.rglob("*/**/*.py")}
+    for rule in rules:
+        assert rule(trees), f"{rule.__name__} changed nothing"
+    for path, tree in trees.items():
+        path.write_text(ast.unparse(ast.fix_missing_locations(tree)), encoding="utf-8")
+    return copy
+
+
+def replayed_in(copy: Path, names) -> str:
+    ended = subprocess.run(
+        [sys.executable, "-c", f"import before\n{REPLAY}", *names],
+        cwd=copy, env={"PYTHONPATH": f"{copy}:{copy / 'src'}", "OMP_NUM_THREADS": "1"},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    return ended.stdout + ended.stderr
+
+
+def test_changes_that_do_not_matter_trouble_no_record(tmp_path):
+    """All at once: other layout and comments, faster equal code, and the twelve rules."""
+    assert replayed_in(rewritten(tmp_path, HARMLESS), CHEAP) == ""
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("rule", HARMLESS, ids=lambda rule: rule.__name__)
+def test_a_change_that_does_not_matter_troubles_no_record(rule, tmp_path):
+    assert replayed_in(rewritten(tmp_path, [rule]), CHEAP) == ""
+
+
+@pytest.mark.deep
+def test_all_of_them_trouble_no_record_at_all(tmp_path):
+    names = [name for name in all_names() if (CANARIES / f"{name}.json").is_file()]
+    assert replayed_in(rewritten(tmp_path, HARMLESS), names) == ""

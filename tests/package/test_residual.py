@@ -1,0 +1,72 @@
+"""What is done to a branch: a learned factor, and leaving it out at random."""
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from vitbook.layers.residual import DropPath, LayerScale
+from vitbook.models.vit import VisionTransformer
+
+B, N, D = 4, 6, 12
+
+
+def test_a_layer_scale_multiplies_each_channel_by_its_own_number():
+    layer, x = LayerScale(D, 1e-2), torch.randn(B, N, D)
+    assert_close(layer(x), 0.01 * x)
+    with torch.no_grad():
+        layer.gamma.copy_(torch.arange(float(D)))
+    assert_close(layer(x)[..., 3], 3 * x[..., 3])
+
+
+def test_drop_path_leaves_out_whole_images_while_training_and_keeps_the_mean():
+    torch.manual_seed(0)
+    layer, x = DropPath(0.25), torch.ones(4000, 2, 3)
+    out = layer(x)
+    each = out.flatten(1)
+    assert (each == each[:, :1]).all()  # an image loses all of the branch, or nothing
+    assert sorted(set(each[:, 0].tolist())) == pytest.approx([0, 1 / 0.75])
+    assert out.mean() == pytest.approx(1, abs=0.05)
+    assert torch.equal(layer.eval()(x), x)
+
+
+def sizes(**other):
+    given = {"image_size": 8, "patch_size": 4, "in_channels": 1, "num_classes": 3}
+    return given | {"embed_dim": D, "depth": 3, "num_heads": 2} | other
+
+
+def test_the_rate_grows_from_nothing_to_that_of_the_last_block():
+    model = VisionTransformer(**sizes(drop_path=0.2))
+    rates = [
+        [m.rate for m in block.modules() if isinstance(m, DropPath)] for block in blocks(model)
+    ]
+    assert rates == [[], [0.1, 0.1], [0.2, 0.2]]
+
+
+def test_scales_that_start_at_nothing_leave_the_stream_as_it_is():
+    model = VisionTransformer(**sizes(layer_scale=1e-9)).eval()
+    x = torch.randn(B, 1, 8, 8)
+    assert_close(model.encoder.norm(model.embed(x)), model.forward_features(x), atol=1e-5, rtol=0)
+    scales = [name for name in model.state_dict() if "gamma" in name]
+    assert len(scales) == 2 * 3
+    ones = VisionTransformer(**sizes(layer_scale=1.0))
+    plain = VisionTransformer(**sizes())
+    ones.load_state_dict(plain.state_dict(), strict=False)
+    assert_close(ones(x), plain(x))
+
+
+def test_the_biases_of_queries_keys_and_values_can_be_left_out():
+    model = VisionTransformer(**sizes(qkv_bias=False))
+    names = {name for name in model.state_dict() if "attn" in name and "bias" in name}
+    assert names == {f"encoder.blocks.{i}.attn.proj.bias" for i in range(3)}
+
+
+def blocks(model: nn.Module) -> nn.ModuleList:
+    return model.encoder.blocks
+
+
+def test_bad_input_is_named(refused):
+    refused(lambda: DropPath(1.0), ValueError, "drop_path must be at least 0 and below 1")
+    refused(lambda: LayerScale(D, 0), ValueError, "layer_scale must be finite and greater than 0")
+    refused(lambda: VisionTransformer(**sizes(drop_path=-0.1)), ValueError, "drop_path must")
+    refused(lambda: VisionTransformer(**sizes(qkv_bias=1)), TypeError, "qkv_bias must be True")

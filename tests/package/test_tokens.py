@@ -1,0 +1,183 @@
+"""How many tokens stand before the patches, and how long tokens are: of four kinds of models."""
+
+import copy
+import warnings
+
+import pytest
+import timm
+import torch
+import torchvision
+from torch import nn
+from torch.testing import assert_close
+
+from tests.package.random_models import all_random
+from vitbook.inspection import (
+    attention_maps,
+    attention_rollout,
+    class_token_attention,
+    find_num_prefix,
+    mean_attention_distance,
+    query_distance,
+    token_norms,
+)
+from vitbook.models.vit import VisionTransformer
+
+B, SIZE, GRID, P = 2, (32, 48), (4, 6), 8
+TINY = {"patch_size": P, "embed_dim": 32, "depth": 2, "num_heads": 4, "num_classes": 5}
+
+
+def timm_model(name, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return all_random(timm.create_model(name, img_size=SIZE, **(TINY | options))).eval()
+
+
+def ours(**options):
+    model = VisionTransformer(image_size=SIZE, in_channels=3, **(TINY | options))
+    return all_random(model).eval()
+
+
+def torchvisions():
+    sizes = {"num_layers": 2, "num_heads": 4, "hidden_dim": 32, "mlp_dim": 48, "num_classes": 5}
+    return all_random(torchvision.models.VisionTransformer(32, P, **sizes)).eval()
+
+
+class Clip(nn.Module):
+    """What of CLIP says that it has a class token: a parameter (D,)."""
+
+    def __init__(self):
+        super().__init__()
+        self.visual = nn.Module()
+        self.visual.class_embedding = nn.Parameter(torch.randn(32))
+
+
+PREFIXES = {
+    "ours with a class token": (ours, 1),
+    "ours without": (lambda: ours(pool="mean"), 0),
+    "torchvision": (torchvisions, 1),
+    "timm": (lambda: timm_model("vit_tiny_patch16_224"), 1),
+    "timm, mean of patches": (lambda: timm_model("vit_base_patch16_gap_224"), 0),
+    "timm, distilled": (lambda: timm_model("deit_tiny_distilled_patch16_224"), 2),
+    "timm, registers": (lambda: timm_model("vit_small_patch14_reg4_dinov2"), 5),
+    "CLIP": (Clip, 1),
+}
+
+
+@pytest.mark.parametrize("name", PREFIXES)
+def test_prefix_tokens_are_found_where_the_model_says_them_also_inside_another(name):
+    build, expected = PREFIXES[name]
+    model = build()
+    assert find_num_prefix(model) == expected
+    assert find_num_prefix(nn.Sequential(nn.Identity(), model)) == expected
+
+
+def test_maps_of_other_libraries_are_read_with_their_prefix():
+    model, x = timm_model("vit_small_patch14_reg4_dinov2"), torch.randn(B, 3, *SIZE)
+    maps, prefix = attention_maps(model, x), find_num_prefix(model)
+    assert attention_rollout(maps).shape == (B, 29, 29)
+    assert mean_attention_distance(maps, GRID, P, prefix).shape == (2, B, 4)
+    assert query_distance(maps, GRID, P, prefix).shape == (2, B, 4, 24)
+    assert class_token_attention(maps, GRID, prefix).shape == (2, B, 4, *GRID)
+    with pytest.raises(ValueError, match="25 tokens, but maps have N = 29"):
+        class_token_attention(maps, GRID)
+
+
+def timm_tokens(model, x):
+    tokens = [model.norm_pre(model.patch_drop(model._pos_embed(model.patch_embed(x))))]
+    for block in model.blocks:
+        tokens.append(block(tokens[-1]))
+    return torch.stack(tokens)
+
+
+def our_tokens(model, x):
+    with torch.no_grad():
+        tokens = []
+        model.encoder.blocks[0].register_forward_pre_hook(lambda _, args: tokens.append(args[0]))
+        for block in model.encoder.blocks:
+            block.register_forward_hook(lambda *call: tokens.append(call[-1]))
+        model(x)
+        return torch.stack(tokens)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_norms_are_those_of_the_tokens_between_the_blocks(depth):
+    model, x = timm_model("vit_small_patch14_reg4_dinov2", depth=depth), torch.randn(B, 3, *SIZE)
+    norms = token_norms(model, x)
+    assert norms.shape == (depth + 1, B, 29)
+    assert_close(norms, timm_tokens(model, x).norm(dim=-1))
+    own = ours(depth=depth)
+    assert_close(token_norms(own, x), our_tokens(copy.deepcopy(own), x).norm(dim=-1))
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_norms_of_torchs_encoder_have_images_first(batch_first):
+    layer = nn.TransformerEncoderLayer(32, 4, 48, batch_first=batch_first)
+    model = all_random(nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)).eval()
+    x = torch.randn(B, 7, 32)
+    norms = token_norms(model, x if batch_first else x.transpose(0, 1))
+    assert norms.shape == (4, B, 7)
+    assert_close(norms[0], x.norm(dim=-1))
+
+
+def test_an_artefact_is_seen_where_it_is_and_from_the_block_that_makes_it():
+    model, x = timm_model("vit_tiny_patch16_224", depth=4), torch.randn(B, 3, *SIZE)
+
+    def enlarge(block, args, out):
+        out[:, 9] *= 100
+        return out
+
+    before = token_norms(model, x)
+    model.blocks[1].register_forward_hook(enlarge)
+    after = token_norms(model, x)
+    assert_close(after[:2], before[:2])
+    assert_close(after[2, :, 9], 100 * before[2, :, 9])
+    assert (after[2:].argmax(dim=-1) == 9).all()
+
+
+def test_taking_norms_leaves_modes_and_hooks_alone():
+    model = timm_model("vit_tiny_patch16_224").train()
+    token_norms(model, torch.randn(B, 3, *SIZE))
+    assert all(module.training for module in model.modules())
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def silent():
+    return nn.Sequential(nn.Linear(3, 3))
+
+
+class Turned(nn.Module):
+    """A block that gives (B, D, N)."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(32, 4, batch_first=True)
+
+    def forward(self, x):
+        return self.attention(x, x, x)[0].mT.contiguous()
+
+
+BAD_INPUT = [
+    ("not a module", lambda: find_num_prefix(torch.relu), TypeError, "model must be"),
+    (
+        "says nothing",
+        lambda: find_num_prefix(silent()),
+        ValueError,
+        "model (Sequential) does not say how many tokens stand before its patches; give num_prefix",
+    ),
+    (
+        "no attention",
+        lambda: token_norms(silent(), torch.ones(1, 3)),
+        ValueError,
+        "none of its layers showed attention",
+    ),
+    (
+        "no tokens",
+        lambda: token_norms(nn.Sequential(Turned()), torch.randn(B, 7, 32)),
+        ValueError,
+        "block '0' must take and give tokens (B, N, D) with B, N = 2, 7, got (2, 32, 7)",
+    ),
+]
+
+
+def test_bad_input_is_named(bad_input, refused):
+    refused(*bad_input)
