@@ -16,7 +16,7 @@ import time
 import pytest
 import torch
 from PIL import Image
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from vitbook.command.architectures import ARCHITECTURES
 from vitbook.command.cli import main
@@ -133,6 +133,97 @@ def test_attention_is_drawn_for_a_picture_file(trained, tmp_path, capsys):
     file = output(capsys, "attention", tmp_path / "seven.png", *words).split(": ", 1)[1]
     paper = output(capsys, "attention", tmp_path / "paper.png", "--invert", *words)
     assert number == file == paper.split(": ", 1)[1]
+
+
+def test_a_run_is_shown_in_one_file_with_its_audit(trained, tmp_path, capsys):
+    assert run("attention", 7, "--run", trained, "--out", tmp_path / "seven.html") == 0
+    printed = capsys.readouterr()
+    assert "two runs of the model for each patch" in printed.err
+    page = (tmp_path / "seven.html").read_text()
+    assert page.count("the map, against an untrained twin") == 1
+    assert str(tmp_path) not in page, "a file that is sent must not tell where it was made"
+    assert "Audit." in page
+
+
+MEANS = ["--mean", "0.4,0.4,0.4", "--std", "0.3,0.3,0.3", "--size", 16]
+OWN_MODEL = """
+from vitbook.models.vit import VisionTransformer
+SIZES = dict(image_size=16, patch_size=4, in_channels=3, embed_dim=8, depth=1, num_heads=2)
+def build(): return VisionTransformer(**SIZES, num_classes=3)
+def count(): return 3
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Words that show a photograph to a model of a file, whose weights lie beside it."""
+    (tmp_path / "own.py").write_text(OWN_MODEL)
+    names: dict = {}
+    exec(OWN_MODEL, names)
+    weights = names["build"]().state_dict()
+    save_file(weights, tmp_path / "own.safetensors")
+    torch.save({"state_dict": weights}, tmp_path / "own.pt")
+    torch.save({"model": Dangerous()}, tmp_path / "evil.pt")
+    save_file({"head.bias": weights["head.bias"]}, tmp_path / "half.safetensors")
+    Image.new("RGB", (30, 20), "teal").save(tmp_path / "photo.png")
+    return ["attention", tmp_path / "photo.png", "--out", tmp_path / "look.html"]
+
+
+class Dangerous:
+    def __reduce__(self):
+        return (os.mkdir, ("it_ran",))
+
+
+@pytest.mark.parametrize("file", ["own.safetensors", "own.pt"])
+def test_a_model_of_ones_own_file_is_shown(own, file, tmp_path, capsys):
+    words = ["--model", f"{tmp_path}/own.py:build", "--weights", tmp_path / file, *MEANS]
+    assert "not audited" in output(capsys, *own, *words, "--no-audit")
+    page = (tmp_path / "look.html").read_text()
+    assert "Not audited." in page
+    assert "mean 0.4, 0.4, 0.4" in page
+    assert "weights are random" not in page
+
+
+def test_random_weights_of_timm_are_said_loudly(own, tmp_path, capsys):
+    words = ["--timm", "vit_tiny_patch16_224", "--random", "--no-audit"]
+    output(capsys, *own, *words)
+    page = (tmp_path / "look.html").read_text()
+    assert "The weights are random. Nothing here was learned" in page
+    assert "mean 0.5, 0.5, 0.5" in page, "of timm's own configuration"
+
+
+REFUSED = [
+    (["own.py:build", "--weights", "own.pt"], "mean and std and size of this model's images must"),
+    (["own.py:build", "--weights", "own.pt", *MEANS[:4]], "size of this model's images must be"),
+    (["own.py:build", *MEANS], "--model needs --weights FILE, or --random"),
+    (["own.py:build", "--weights", "evil.pt", *MEANS], "cannot be read as weights"),
+    (["own.py:build", "--weights", "half.safetensors", *MEANS], "lacks"),
+    (["own.py:build", "--weights", "none.pt", *MEANS], "--weights must be a file"),
+    (["own.py:built", "--random", *MEANS], "has no function built"),
+    (["own.py:count", "--random", *MEANS], "must return a torch.nn.Module, got 3"),
+    (["other.py:build", "--random", *MEANS], "must be FILE.py:FUNCTION of a file that exists"),
+]
+
+
+@pytest.mark.parametrize(("words", "expected"), REFUSED)
+def test_a_model_that_is_not_known_well_enough_is_refused(
+    own, words, expected, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    assert expected in message(capsys, *own, "--model", *words)
+    assert not (tmp_path / "look.html").exists()
+    assert not (tmp_path / "it_ran").exists()
+
+
+def test_without_timm_or_its_weights_a_sentence_says_what_to_do(own, monkeypatch, capsys):
+    def unreachable(*args, **options):
+        raise OSError("no network")
+
+    monkeypatch.setattr("timm.create_model", unreachable)
+    words = [*own, "--timm", "vit_tiny_patch16_224"]
+    assert "(no network); where its weights cannot be downloaded" in message(capsys, *words)
+    monkeypatch.setitem(sys.modules, "timm", None)
+    assert "pip install timm" in message(capsys, *words)
 
 
 def test_a_model_without_a_class_token_is_drawn_by_the_mean(tmp_path, capsys):

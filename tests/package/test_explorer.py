@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
 
 from vitbook.explorer import AttentionExplorer, attention_explorer, pack
 from vitbook.explorer.pack import pooled, quantise
-from vitbook.inspection import attention_rollout
+from vitbook.inspection import attention_maps, attention_rollout
 
 L, B, H, GRID, N = 3, 2, 4, (3, 4), 13
 
@@ -553,6 +554,97 @@ def test_reduced_motion_means_no_transition(tab):
     assert tab.locator(".patch").first.evaluate(duration) == "0s"
 
 
+# --- a photograph, and a file ---------------------------------------------------------------------
+
+
+def saved(folder, monkeypatch, pool=1, **options):
+    """A file with compressed maps of 4 x 6 patches, and the maps."""
+    maps = random_maps(2, 1, 6, 25, 25)
+    monkeypatch.setattr(pack, "PLAIN", 0)
+    if pool > 1:
+        monkeypatch.setattr(pack, "WHOLE", 0)
+        monkeypatch.setattr(pack, "MAX_TEXT", 7000)
+    figure = attention_explorer(images(1, 3, 16, 24), maps, (4, 6), even=True, **options)
+    assert (figure.data["deflated"], figure.data["pool"]) == (True, pool)
+    figure.save(folder / "look.html")
+    return (folder / "look.html").as_uri(), maps
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("pool", [1, 2])
+def test_a_file_opens_from_a_disk_and_says_what_the_maps_hold(tab, tmp_path, monkeypatch, pool):
+    address, maps = saved(tmp_path, monkeypatch, pool, warning="Random weights.")
+    tab.goto(address)
+    tab.locator(".card").wait_for()
+    row = maps[1, 0].mean(0)[0]
+    best = int(row[1:].argmax())
+    assert f"on row {best // 6 + 1}, column {best % 6 + 1}" in sentence(tab)
+    assert f"({25 * float(row[1 + best]):.1f} even shares)" in sentence(tab)
+    tab.locator("fieldset").nth(1).locator("input").last.check()
+    flow = attention_rollout(maps)[0, 0]
+    assert close(spoken_shares(tab)[0], float(flow[1:].max()), float(flow.max()))
+    tab.locator(".patch").nth(13).click()
+    name = "row 3, column 2" if pool == 1 else "rows 3 to 4, columns 1 to 2"
+    assert tab.locator(".title").first.inner_text() == f"Where {name} looks"
+    assert tab.locator(".warning").inner_text() == "Random weights."
+    assert "Not audited." in tab.locator("main").inner_text()
+    assert Axe().run(tab).violations_count == 0
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("broken", ["undefined", "class { constructor() { throw Error() } }"])
+def test_a_browser_that_cannot_unpack_shows_the_still_and_says_so(
+    tab, tmp_path, monkeypatch, broken
+):
+    address, _ = saved(tmp_path, monkeypatch)
+    tab.add_init_script(f"window.DecompressionStream = {broken}")
+    tab.goto(address)
+    tab.get_by_text("This browser cannot unpack the maps").wait_for()
+    assert tab.locator("img").evaluate("image => image.naturalWidth") > 400
+    assert tab.locator(".card").count() == 0
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 667, 1280])
+def test_no_small_picture_is_cut(tab, tmp_path, monkeypatch, width):
+    address, _ = saved(tmp_path, monkeypatch)
+    tab.set_viewport_size({"width": width, "height": 900})
+    tab.goto(address)
+    tab.locator(".card").wait_for()
+    assert tab.locator(".scroll").evaluate("box => box.scrollWidth - box.clientWidth") <= 0
+    seen = [i for i in range(16) if tab.locator(".thumb").nth(i).is_visible()]
+    assert seen == (list(range(8, 16)) if width == 390 else list(range(16)))
+
+
+class Small(torch.nn.Module):
+    """One layer of attention over 2 x 3 patches and a class token."""
+
+    num_prefix = 1
+
+    def __init__(self):
+        super().__init__()
+        self.attention = torch.nn.MultiheadAttention(12, 2, batch_first=True)
+
+    def forward(self, x):
+        tokens = (
+            x.unfold(2, 2, 2).unfold(3, 2, 2).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
+        )
+        tokens = torch.cat([tokens.mean(1, keepdim=True), tokens], dim=1)
+        return self.attention(tokens, tokens, tokens)[0][:, 0]
+
+
+def test_a_model_and_a_photograph_make_the_same_figure_as_its_maps(tmp_path):
+    model, pixels = Small(), (255 * images(1, 3, 4, 6)).byte()
+    Image.fromarray(pixels[0].permute(1, 2, 0).numpy()).save(tmp_path / "photo.png")
+    known = {"mean": (0.5, 0.5, 0.5), "std": (0.2, 0.2, 0.2), "size": (4, 6)}
+    seen = attention_explorer(model, tmp_path / "photo.png", **known).data
+    maps = attention_maps(model, (pixels / 255 - 0.5) / 0.2)
+    assert seen["packed"] == attention_explorer(pixels, maps, (2, 3), even=True).data["packed"]
+    assert "mean 0.5, 0.5, 0.5" in seen["notes"][-1]
+    model.pretrained_cfg = {"mean": known["mean"], "std": known["std"], "input_size": (3, 4, 6)}
+    assert attention_explorer(model, tmp_path / "photo.png").data == seen
+
+
 # --- bad input ---------------------------------------------------------------------------------
 
 
@@ -592,6 +684,12 @@ BAD_INPUT = [
         "do not fit into the 2.9 MB",
     ),
     ("no grid", lambda: make(grid=None), TypeError, "with images and maps say grid"),
+    (
+        "mean unknown",
+        lambda: attention_explorer(Small(), images(1, 3, 4, 6), size=(4, 6)),
+        ValueError,
+        "mean and std of this model's images must be said",
+    ),
     ("size", lambda: make(size=224), TypeError, "belong to a model"),
 ]
 

@@ -144,8 +144,7 @@
     var data = JSON.parse(root.querySelector("script[type='application/json']").textContent);
     var packed = bytes(data.packed);
     if (!data.deflated) return build(root, data, packed);
-    var unpacked = typeof DecompressionStream === "undefined" ? Promise.reject() : inflate(packed);
-    unpacked.then(function (all) { build(root, data, all); }, function () {
+    Promise.resolve(packed).then(inflate).then(function (all) { build(root, data, all); }, function () {
       root.querySelector("p").textContent = "This browser cannot unpack the maps, so the figure stays still; a newer one can.";
     });
   }
