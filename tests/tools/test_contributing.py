@@ -34,7 +34,6 @@ PLACE = re.compile(
 )
 SCRIPT = re.compile(r"the script of \[[^\]]*\]\((?P<file>[^)#]+)[^)]*\) as `(?P<path>[^`]+)`")
 TARGET = re.compile(r"`(?:make) ([a-z-]+)")
-LONG = ("-m experiments",)  # the trial searches as the experiment does
 
 
 @dataclass(frozen=True)
@@ -192,11 +191,7 @@ def test_the_readme_shows_the_folders_and_its_example_runs(followed):
 
 @pytest.mark.parametrize(
     "command",
-    [
-        pytest.param(step, marks=[pytest.mark.deep] if any(w in step.text for w in LONG) else [])
-        for step in COMMANDS
-        if not step.text.startswith("cp ")
-    ],
+    [step for step in COMMANDS if not step.text.startswith("cp ")],
     ids=lambda step: step.text,
 )
 def test_a_command_does_what_the_text_says(followed, command):
