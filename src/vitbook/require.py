@@ -90,25 +90,23 @@ def floats(name: str, value: Any, axes: str) -> Tensor:
 
 
 @torch.fx.wrap  # a traced model keeps the check as one call
-def images(value: Any, channels: int, image_size: tuple[int, int]) -> Tensor:
+def images(value: Any, channels: int, image_size: tuple[int, int], why: str = "") -> Tensor:
     """Images (B, C, H, W) of the one size that a model was built for."""
     expected = (channels, *image_size)
     if floats("images", value, "(B, C, H, W)").shape[1:] != expected:
         raise ValueError(
             f"images must have the shape (B, C, H, W) = (B, {', '.join(map(str, expected))}), "
-            f"got {tuple(value.shape)}"
+            f"got {tuple(value.shape)}{why and ': '}{why}"
         )
     return value
 
 
-def tokens(name: str, value: Any, embed_dim: int) -> Tensor:
-    """Tokens (B, N, D) of the width the layer was built for."""
-    floats(name, value, "(B, N, D)")
-    if value.shape[-1] != embed_dim:
-        raise ValueError(
-            f"{name} must have the width embed_dim = {embed_dim}, got {value.shape[-1]}"
-        )
-    return value
+@torch.fx.wrap
+def num_tokens(x: Tensor, number: int, why: str) -> Tensor:
+    """Tokens (B, N, D), as many as a layer was built for."""
+    if x.shape[1] != number:
+        raise ValueError(f"x must hold N = {number} tokens, got {x.shape[1]}: {why}")
+    return x
 
 
 def mask(value: Any, axes: str, shape: tuple[int, ...]) -> Tensor | None:

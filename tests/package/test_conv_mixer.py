@@ -276,7 +276,7 @@ BAD_INPUT = [
         "another-n",
         lambda: block()(x[:, :20]),
         ValueError,
-        "x must hold the N = 4 * 6 tokens of the grid, got 20; the weights fit any grid",
+        "x must hold N = 24 tokens, got 20: the grid is 4 x 6",
     ),
     ("mask", lambda: block()(x, causal_mask(N)), ValueError, "mask must be None: a convolution"),
     (

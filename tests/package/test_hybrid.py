@@ -236,7 +236,7 @@ BAD_INPUT = [
         "another-size",
         lambda: model("conv", "mixer")(torch.randn(B, C, 16, 12)),
         ValueError,
-        "8 high and 12 wide, that is N = 2 * 3 patches, got (4, 3, 16, 12): token mixing is tied",
+        "(B, 3, 8, 12), got (4, 3, 16, 12): token mixing is tied",
     ),
     ("images-size", lambda: model("conv")(images().mT), ValueError, "(B, 3, 8, 12), got (4, 3, 1"),
     (

@@ -203,7 +203,7 @@ BAD_INPUT = [
         "another-size",
         lambda: model()(torch.randn(B, C, 8, 10)),
         ValueError,
-        "images must be 6 high and 8 wide, that is N = 3 * 4 patches, got (4, 3, 8, 10): token "
+        "images must have the shape (B, C, H, W) = (B, 3, 6, 8), got (4, 3, 8, 10): token "
         "mixing is tied to its number of patches; scale the images",
     ),
     ("turned", lambda: model()(images().mT), ValueError, "tied to its number of patches"),

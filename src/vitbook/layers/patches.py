@@ -105,13 +105,13 @@ class PatchEmbedding(nn.Module):
         self.grid = _patch_grid(self.image_size, patch_size)  # (rows, columns) of patches
         self.num_patches = self.grid[0] * self.grid[1]
         self.patch_size = patch_size
-        in_channels = require.whole("in_channels", in_channels)
+        self.in_channels = C = require.whole("in_channels", in_channels)
         embed_dim = require.whole("embed_dim", embed_dim)
-        self.proj = nn.Conv2d(in_channels, embed_dim, kernel_size=patch_size, stride=patch_size)
+        self.proj = nn.Conv2d(C, embed_dim, kernel_size=patch_size, stride=patch_size)
 
     def forward(self, images: Tensor) -> Tensor:
         """Images (B, C, H, W) -> tokens (B, N, D)."""
-        require.images(images, self.proj.in_channels, self.image_size)
+        require.images(images, self.in_channels, self.image_size)
         x = self.proj(images)  # (B, D, H / P, W / P)
         return x.flatten(2).transpose(1, 2)  # (B, N, D)
 

@@ -1,6 +1,7 @@
 """Where a token is: fixed tables, learned tables, rotations."""
 
 import torch
+import torch.fx
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -234,11 +235,7 @@ class RotaryPositions(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Queries or keys (..., N, d) -> (..., N, d)."""
-        tokens, pairs = self.cos.shape
-        if x.shape[-2:] != (tokens, 2 * pairs):
-            raise ValueError(
-                f"x must end with the axes (N, d) = ({tokens}, {2 * pairs}), got {tuple(x.shape)}"
-            )
+        _require_places(self.cos, x)
         return rotate_pairs(x, self.cos, self.sin)
 
 
@@ -267,6 +264,17 @@ def _axial(rows: int, cols: int, dim: int, base: float, name: str) -> tuple[Tens
     return row.repeat_interleave(cols, dim=0), col.repeat(rows, 1)
 
 
+@torch.fx.wrap
+def _require_places(angles: Tensor, x: Tensor) -> Tensor:
+    tokens, pairs = angles.shape
+    if x.shape[-2:] != (tokens, 2 * pairs):
+        raise ValueError(
+            f"x must end with the axes (N, d) = ({tokens}, {2 * pairs}), got {tuple(x.shape)}"
+        )
+    return x
+
+
+@torch.fx.wrap
 def _require_fits(table: Tensor, x: Tensor) -> Tensor:
     if x.shape[-2:] != table.shape:
         raise ValueError(

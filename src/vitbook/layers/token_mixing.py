@@ -1,14 +1,11 @@
 """MLP-Mixer's way of mixing tokens: an MLP across the patches, with weights for each position."""
 
-from typing import Any
-
 from torch import Tensor, nn
 
 from vitbook import require
 from vitbook.layers.encoder import MLP
 
-__all__ = ["TokenMixing", "default_token_dim"]
-
+# why a Mixer takes one size of images only, and what helps
 TIED = (
     "token mixing is tied to its number of patches; scale the images to the size the model "
     "was built for, or build and train one for this size"
@@ -41,21 +38,10 @@ class TokenMixing(nn.Module):
         """Tokens (B, N, D) -> tokens (B, N, D)."""
         if mask is not None:
             raise ValueError("mask must be None: token mixing has one fixed weight for each place")
-        if x.shape[1] != self.num_tokens:
-            raise ValueError(f"x must hold N = {self.num_tokens} tokens, got {x.shape[1]}: {TIED}")
+        x = require.num_tokens(x, self.num_tokens, TIED)
         return self.mlp(x.transpose(1, 2)).transpose(1, 2)  # (B, D, N) inside
 
 
 def default_token_dim(embed_dim: int) -> int:
     """The width of the token mixing that goes with a width of the tokens in the paper: D / 2."""
     return max(1, require.whole("embed_dim", embed_dim) // 2)
-
-
-def require_one_size(images: Tensor, patch_embed: Any) -> None:
-    """Refuse images of another height or width than the token mixing behind was built for."""
-    if require.floats("images", images, "(B, C, H, W)").shape[2:] != patch_embed.image_size:
-        (H, W), (rows, cols) = patch_embed.image_size, patch_embed.grid
-        raise ValueError(
-            f"images must be {H} high and {W} wide, that is N = {rows} * {cols} patches, "
-            f"got {tuple(images.shape)}: {TIED}"
-        )

@@ -55,11 +55,7 @@ class ConvMixerBlock(nn.Module):
         if mask is not None:
             raise ValueError("mask must be None: a convolution has one fixed weight per neighbour")
         rows, cols = self.grid
-        if x.shape[1] != rows * cols:
-            raise ValueError(
-                f"x must hold the N = {rows} * {cols} tokens of the grid, got {x.shape[1]}; the "
-                "weights fit any grid: build the block for this one and load them"
-            )
+        x = require.num_tokens(x, rows * cols, f"the grid is {rows} x {cols}; set_grid changes it")
         x = x.transpose(1, 2).unflatten(2, self.grid)  # (B, D, rows, columns)
         x = x + self.norm1(F.gelu(self.depthwise(x)))
         x = self.norm2(F.gelu(self.pointwise(x)))

@@ -12,7 +12,7 @@ from vitbook.layers.encoder import EncoderBlock
 from vitbook.layers.patches import PatchEmbedding
 from vitbook.layers.positions import make_positions
 from vitbook.layers.stems import ConvStem, NormedPatchEmbedding
-from vitbook.layers.token_mixing import TokenMixing, default_token_dim, require_one_size
+from vitbook.layers.token_mixing import TIED, TokenMixing, default_token_dim
 from vitbook.models.classifier import TokenClassifier
 from vitbook.models.conv_mixer import ConvMixerBlock
 
@@ -128,7 +128,8 @@ class Hybrid(TokenClassifier):
     def embed(self, images: Tensor) -> Tensor:
         """Images (B, C, H, W) -> tokens before the first block (B, N, D)."""
         if "mixer" in self.layers:
-            require_one_size(images, self.patch_embed)
+            first = self.patch_embed
+            require.images(images, first.in_channels, first.image_size, TIED)
         return super().embed(images)
 
 

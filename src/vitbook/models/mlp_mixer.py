@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from vitbook import require
 from vitbook.layers.encoder import EncoderBlock
 from vitbook.layers.patches import PatchEmbedding
-from vitbook.layers.token_mixing import TokenMixing, default_token_dim, require_one_size
+from vitbook.layers.token_mixing import TIED, TokenMixing, default_token_dim
 from vitbook.models.classifier import TokenClassifier
 
 # Tolstikhin et al. 2021, table 1. Their D_S and D_C are token_dim and mlp_ratio * embed_dim.
@@ -85,7 +85,8 @@ class MlpMixer(TokenClassifier):
 
     def embed(self, images: Tensor) -> Tensor:
         """Images (B, C, H, W) of the one size -> tokens before the first block (B, N, D)."""
-        require_one_size(images, self.patch_embed)
+        first = self.patch_embed
+        require.images(images, first.in_channels, first.image_size, TIED)
         return super().embed(images)
 
 
