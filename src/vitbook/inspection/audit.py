@@ -146,7 +146,7 @@ def audit(
     twins: Sequence[nn.Module] | None = None,
     seed: int = 0,
 ) -> Audit:
-    """Hold a map of one image, also one from another tool, against what chapter 12 asks of it.
+    """Hold a map of one image, also one from another tool, against the controls of the book's chapter on looking.
 
     The measure is the rank correlation of the map with the size of what the answer loses when a
     patch is replaced, under two paints; a map has shown something only where it exceeds its
@@ -172,7 +172,7 @@ def audit(
         TypeError, ValueError: An argument is not what it has to be; the message names it.
 
     Source: the controls are those of Adebayo et al. 2018 (random weights), Zeiler & Fergus 2014
-    (occlusion) and this course's chapter 12.
+    (occlusion) and the book's chapter on looking at attention.
     """
     image, others = _images(image, others)
     if model.training:
