@@ -146,7 +146,7 @@ def audit(
     twins: Sequence[nn.Module] | None = None,
     seed: int = 0,
 ) -> Audit:
-    """Hold a map of one image, also one from another tool, against the controls of the book's chapter on looking.
+    """Hold a map of one image, also one from another tool, against all controls at once.
 
     The measure is the rank correlation of the map with the size of what the answer loses when a
     patch is replaced, under two paints; a map has shown something only where it exceeds its
