@@ -132,6 +132,7 @@ def test_a_block_has_the_mean_row_of_its_patches_and_takes_the_sum_of_their_shar
     torch.testing.assert_close(first[1, :, 3], attention_rollout(maps)[:, :2])
 
 
+@pytest.mark.slow
 def test_twelve_layers_and_heads_of_14_x_14_patches_fit_whole_into_a_file_of_3_mb(tmp_path):
     maps = (1.5 * torch.randn(12, 1, 12, 197, 197)).softmax(dim=-1)  # hard to compress
     figure = attention_explorer(images(1, 3, 224, 224), maps, 14, even=True)
