@@ -158,6 +158,7 @@ def test_hooks_are_gone_after_the_block_and_after_an_exception():
     with pytest.raises(ValueError), record_attention(model):
         model(torch.randn(B, 1, 5, 5))
     assert count_hooks() == 0
+    assert not torch.nn.modules.module._has_any_global_hook(), "compiled modules would warn"
     assert not torch.overrides.has_torch_function((torch.zeros(1),)), "a mode is still on"
 
 

@@ -104,6 +104,8 @@ class Watch(TorchFunctionMode):
         super().__exit__(*error)
         for handle in self._handles:
             handle.remove()
+            # torch forgets to; then every compiled module would warn of hooks that are gone
+            all_modules._global_forward_hooks_with_kwargs.pop(handle.id, None)
 
     # --- modules -------------------------------------------------------------------------------
 
