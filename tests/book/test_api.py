@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
-from tools.book_rules.introductions import introductions, part_of
+from tools.book_rules.introductions import imported, introductions, part_of
 from tools.book_rules.source import read_book
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -234,6 +234,16 @@ def test_no_docstring_types_the_number_of_a_chapter():
     typed = re.compile(r"\bchapters?\s+\d", re.IGNORECASE)
     for path in (ROOT / "src" / "vitbook").rglob("*.py"):
         assert not typed.search(path.read_text("utf8")), path.name
+
+
+def test_each_public_name_that_a_page_imports_is_on_the_page_of_the_package():
+    found = vitbook_api.modules(ROOT / "src", "vitbook")
+    listed = {member.name for module in found for member in module.members()}
+    cells = [cell for chapter in read_book(ROOT).chapters for cell in chapter.cells]
+    taken = {name for cell in cells for _, name in imported(cell)}
+    assert len(taken) > 80
+    # what the command is made of is described where the command is
+    assert taken - listed <= {"build_model"}
 
 
 def test_each_name_on_the_page_is_documented_and_the_teaching_parts_have_their_chapter():
