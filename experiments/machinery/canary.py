@@ -181,12 +181,13 @@ def moved(then: dict, now: dict) -> list[str]:
             continue
         if after["steps"] != before["steps"]:
             found.append(f"{name}: {after['steps']} updates instead of {before['steps']}")
-        kept = {"loss": before["losses"], **before["metrics"]}
-        fresh = {"loss": after["losses"], **after["metrics"]}
+        # The losses stand apart: many records have a metric "loss", too, of few digits.
+        compared = [("loss", before["losses"], after["losses"])]
+        compared += [(what, v, after["metrics"].get(what)) for what, v in before["metrics"].items()]
         found += [
-            f"{name}: {what} is {_short(fresh.get(what))}, was {_short(values)}"
-            for what, values in kept.items()
-            if not _same(values, fresh.get(what))
+            f"{name}: {what} is {_short(new)}, was {_short(was)}"
+            for what, was, new in compared
+            if not _same(was, new)
         ]
     found += [f"{name}: a new run" for name in now["runs"].keys() - then["runs"].keys()]
     if len(then["recipes"]) != len(now["recipes"]):
