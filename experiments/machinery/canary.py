@@ -29,9 +29,9 @@ from vitbook.book.records import FOLDER as RECORDS
 from vitbook.training import TrainConfig
 
 CANARIES = FOLDER / "canaries"
-STEPS = 4  # updates of a run; at least three are made
-LEAST = 3
-LARGEST = 0.5  # scale, for experiments whose data are few already
+STEPS = 4  # updates of a run
+LEAST = 3  # of them, in every training of a run: with two, neither betas nor schedule show
+LARGEST = 0.64  # scale, for experiments whose data are few already
 TABLE = 15  # conditions; of a larger table some are run
 MANY = 12  # numbers; of a longer list the canary keeps four that depend on all of them
 RTOL, ATOL = 1e-9, 1e-11  # seen between AVX-512, AVX2 and plain kernels: 2e-13
@@ -61,17 +61,18 @@ def canary_of(
     runs: dict[str, dict] = {}
     recipes: list[dict] = []
     made: list[dict] = []
+    updates: list[int] = []
     try:
         with (
             tempfile.TemporaryDirectory() as folder,
             generated_sets(Path(folder)),
             _double_precision(),
-            _short_warmup(made),
+            _short_warmup(made, updates),
         ):
             for name, steps, run in _runs(experiment, winners):
                 if only is not None and name not in only:
                     continue
-                runs[name] = _smallest(run, steps, scales and scales.get(name), made)
+                runs[name] = _smallest(run, steps, scales and scales.get(name), made, updates)
                 recipes += [recipe for recipe in made if recipe not in recipes]
     finally:
         torch.set_num_threads(threads)
@@ -131,19 +132,26 @@ def _named(condition: dict, settings: dict) -> str:
     return ", ".join(f"{key} {value}" for key, value in {**condition, **settings}.items())
 
 
-def _smallest(run: Callable, steps: int, scale: float | None, made: list[dict]) -> dict:
-    """A run as small as can be, or of the scale that was kept; `made` are then its recipes."""
+def _smallest(
+    run: Callable, steps: int, scale: float | None, made: list[dict], updates: list[int]
+) -> dict:
+    """A run as small as can be, or of the scale that was kept.
+
+    `made` are then its recipes, and `updates` the numbers of steps that its trainings make.
+    """
     asked, scale = scale, scale or (STEPS / steps if steps > STEPS else 0.02)
     while True:
         losses: list[float] = []
         made.clear()
+        updates.clear()
         try:
             metrics = run(lambda loss, losses=losses: losses.append(float(loss)), scale)
         except (IndexError, ValueError):  # perhaps there are too few images for all classes
             if asked or scale >= LARGEST:
                 raise
         else:
-            if asked or not losses or len(losses) >= LEAST or scale >= LARGEST:
+            enough = min(len(losses), *updates, LEAST) == LEAST
+            if asked or not losses or enough or scale >= LARGEST:
                 break
         scale = min(LARGEST, 2 * scale)
     measured = {name: _condensed(value) for name, value in sorted(metrics.items())}
@@ -181,12 +189,13 @@ def moved(then: dict, now: dict) -> list[str]:
             continue
         if after["steps"] != before["steps"]:
             found.append(f"{name}: {after['steps']} updates instead of {before['steps']}")
-        kept = {"loss": before["losses"], **before["metrics"]}
-        fresh = {"loss": after["losses"], **after["metrics"]}
+        # The losses stand apart: many records have a metric "loss", too, of few digits.
+        compared = [("loss", before["losses"], after["losses"])]
+        compared += [(what, v, after["metrics"].get(what)) for what, v in before["metrics"].items()]
         found += [
-            f"{name}: {what} is {_short(fresh.get(what))}, was {_short(values)}"
-            for what, values in kept.items()
-            if not _same(values, fresh.get(what))
+            f"{name}: {what} is {_short(new)}, was {_short(was)}"
+            for what, was, new in compared
+            if not _same(was, new)
         ]
     found += [f"{name}: a new run" for name in now["runs"].keys() - then["runs"].keys()]
     if len(then["recipes"]) != len(now["recipes"]):
@@ -247,8 +256,8 @@ def _forget() -> None:
 
 
 @contextlib.contextmanager
-def _short_warmup(made: list[dict]) -> Iterator[None]:
-    """Note each recipe in `made`; a warm-up longer than half of the few updates becomes that half.
+def _short_warmup(made: list[dict], updates: list[int]) -> Iterator[None]:
+    """Note each recipe and its updates; a warm-up longer than half of those becomes that half.
 
     So the miniature takes the way down, too. The warm-up that was asked for is noted.
     """
@@ -261,6 +270,7 @@ def _short_warmup(made: list[dict]) -> Iterator[None]:
         if asked not in made:
             made.append(asked)
         if config.steps:
+            updates.append(config.steps)
             short = min(config.warmup_steps, config.steps // 2)
             object.__setattr__(config, "warmup_steps", short)
 

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,7 @@ def clip(patch):
 
 
 def the_other_gelu(patch):
-    return around(patch, F, "gelu", lambda gelu, x: gelu(x, approximate="tanh"))
+    return around(patch, F, "gelu", lambda gelu, x, **_: gelu(x, approximate="tanh"))
 
 
 def no_smoothing(patch):
@@ -199,24 +200,56 @@ def test_without_a_change_these_runs_are_the_same():
         assert replayed(name, first) == []
 
 
-def longest(name: str) -> str:
-    """A run of a canary that makes steps."""
+def test_the_logged_losses_are_compared_beside_a_rounded_metric_of_that_name():
+    run = {"steps": 3, "scale": 1.0, "losses": [0.6931471, 0.5], "metrics": {"loss": [0.69, 0.5]}}
+    other = {**run, "losses": [0.6931472, 0.5]}
+    then, now = ({"runs": {"a": one}, "recipes": []} for one in (run, other))
+    assert moved(then, then) == []
+    assert moved(then, now) == ["a: loss is 0.6931472, 0.5, was 0.6931471, 0.5"]
+
+
+# Called there, and yet nothing that the record computes depends on it.
+LOADED = {
+    "cheaper_attention": "trained weights of cifar_maps are loaded over the start, 0 of it is left",
+    "cifar_contrast": "the same",
+}
+CHANGES_NOTHING: dict[Callable, dict[str, str]] = {
+    start_of_weights: LOADED,
+    start_of_the_table: LOADED,
+    the_other_gelu: {"attention_sinks": "its MLPs are 0 and frozen: 0 times gelu(0) = 0"},
+}
+
+
+def runs_of(name: str) -> list[str]:
+    """The runs of a canary, first the last one that makes steps."""
     runs = json.loads((CANARIES / f"{name}.json").read_text(encoding="utf-8"))["runs"]
-    return next((run for run in reversed(runs) if runs[run]["losses"]), next(iter(runs)))
+    backwards = list(reversed(runs))
+    return sorted(backwards, key=lambda run: not runs[run]["losses"])
+
+
+def is_seen(name: str, calls: list) -> bool:
+    """Whether a run of a canary shows a change that is called; one that is not called needs one."""
+    first, *others = runs_of(name)
+    return bool(replayed(name, first)) or (bool(calls) and any(replayed(name, r) for r in others))
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
 def test_a_change_that_matters_is_caught_by_every_record_that_uses_it(plant, monkeypatch):
+    """By one run of its canary, or else by any other."""
     silent = {"a_wider_shift", "no_smoothing", "normalisation"}  # called, but without effect
+    blind, troubled = [], []
     for path in sorted(CANARIES.glob("*.json")):
         with monkeypatch.context() as patch:
             calls = plant(patch)
-            found = replayed(path.stem, longest(path.stem))
-        if not calls:
-            assert not found, path.stem
-        elif plant.__name__ not in silent:
-            assert found, f"{path.stem} uses it, and its canary is the same"
+            seen = is_seen(path.stem, calls)
+        used = bool(calls) and path.stem not in CHANGES_NOTHING.get(plant, {})
+        if used and not seen and plant.__name__ not in silent:
+            blind.append(path.stem)
+        if seen and not used:
+            troubled.append(path.stem)
+    assert blind == []
+    assert troubled == []
 
 
 # ---- changes that do not matter, each a rule for all sources ----
@@ -368,7 +401,7 @@ EQUAL_CODE = """
 import math
 import torch
 import torch.nn.functional as F
-def gelu(x):
+def gelu(x, approximate="none"):
     return x * torch.special.ndtr(x)
 def layer_norm(x, shape, weight, bias, eps):
     centred = x - x.mean(dim=-1, keepdim=True)
