@@ -132,11 +132,21 @@ def _declared_otherwise(experiment: Experiment, record: dict) -> Iterator[str]:
 
 def _asked_otherwise(experiment: Experiment, record: dict) -> Iterator[str]:
     choice = record.get("choice")
-    if _plain(experiment.plan) != (choice and {k: v for k, v in choice.items() if k != "winners"}):
+    kept = choice and {key: value for key, value in choice.items() if key != "winners"}
+    if _in_any_order(_plain(experiment.plan)) != _in_any_order(kept):
         yield "the search is another one now"
     runs = [[run["condition"], run["seed"]] for run in record["runs"]]
-    if runs != _plain(experiment.runs):
+    if _in_any_order(runs) != _in_any_order(_plain(experiment.runs)):
         yield "the conditions or the seeds are others now"
+
+
+def _in_any_order(value: Any) -> Any:
+    """Lists of arms or runs sorted: which one a script names first does not matter."""
+    if isinstance(value, dict):
+        return {key: _in_any_order(inner) for key, inner in value.items()}
+    if isinstance(value, list) and value and isinstance(value[0], list | dict):
+        return sorted(value, key=lambda one: json.dumps(one, sort_keys=True))
+    return value
 
 
 def _said(experiment: Experiment) -> dict[str, Any]:

@@ -91,8 +91,7 @@ class TokenClassifier(nn.Module):
             image_size: Height and width in pixels; one number means a square.
 
         Raises:
-            ValueError: P does not divide it, or a layer is tied to its number of patches. The
-                model is then as it was.
+            ValueError: P does not divide it, or a layer is tied to its grid; nothing is changed.
 
         Source: Dosovitskiy et al. 2021, section 3.2 (fine-tuning at higher resolution).
         """
