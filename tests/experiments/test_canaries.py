@@ -414,8 +414,10 @@ def layer_norm(x, shape, weight, bias, eps):
     return centred * (centred.square().mean(dim=-1, keepdim=True) + eps).rsqrt() * weight + bias
 def attend(q, k, v, attn_mask=None, dropout_p=0.0):
     scores = (q * q.shape[-1] ** -0.5) @ k.mT
-    if attn_mask is not None:
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
         scores = scores.masked_fill(~attn_mask, -math.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
     return F.dropout(scores.softmax(dim=-1), dropout_p, dropout_p > 0) @ v
 F.gelu, F.layer_norm, F.scaled_dot_product_attention = gelu, layer_norm, attend
 """
