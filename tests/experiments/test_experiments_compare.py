@@ -35,7 +35,7 @@ def recorded(folder: Path, seconds: float, shift: float = 0.0) -> Path:
         one = {"condition": condition, "seed": seed, "metrics": metrics}
         results.append({**one, "losses": [], "machine": {"device": "test"}, "versions": {}})
     weights = {"w": half_precision({"a": torch.tensor([[1.0, 2.0, 3.0 + shift]])})}
-    return write_record("toy", EXPERIMENT, results, {}, weights, folder)
+    return write_record("toy", EXPERIMENT, results, weights, folder)
 
 
 def changed(path: Path, change) -> None:

@@ -8,14 +8,16 @@ from vitbook.book.records import load_record
 from vitbook.layers.positions import sincos_2d
 
 
-def test_the_tables_are_the_package_s_default_and_the_published_one():
+def test_the_tables_are_the_mended_and_the_package_s_published_one():
     grid, D = small.SIZE // large.PATCH_SIZE, small.MODEL["embed_dim"]
     tables = {
         name: small.build(large.PATCH_SIZE, name, 0).positions.table
         for name in ("2 sides, centred", "10000")
     }
-    assert torch.equal(tables["2 sides, centred"], sincos_2d(grid, D))
-    assert torch.equal(tables["10000"], sincos_2d(grid, D, base=10000.0, centred=False))
+    assert torch.equal(
+        tables["2 sides, centred"], sincos_2d(grid, D, base=2.0 * grid, centred=True)
+    )
+    assert torch.equal(tables["10000"], sincos_2d(grid, D))
 
 
 def test_the_runs_are_those_of_the_small_grids():
@@ -26,7 +28,7 @@ def test_the_runs_are_those_of_the_small_grids():
         assert large.EXPERIMENT.steps(condition) == small.EXPERIMENT.steps(condition)
 
 
-def test_the_default_loses_nothing_to_the_published_table_and_both_beat_a_learned_one():
+def test_the_mended_table_loses_nothing_to_the_published_table_and_both_beat_a_learned_one():
     record = load_record("sincos_large")
 
     def gained(table, other):
