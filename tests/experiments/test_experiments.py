@@ -1,6 +1,7 @@
 """The machinery: nothing done is lost, and a record holds while the code computes the same."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -200,6 +201,13 @@ def test_what_the_code_computes_otherwise_is_stale_and_the_numbers_are_named(rec
     assert why.startswith("STALE: 4 numbers of its canary moved: bias 0.5: loss is ")
     assert replayed(toy) == (False, "STALE: the losses of a run differ from step 1 on")
     assert recorded.read_bytes() == before
+
+
+def test_a_script_edited_within_a_second_at_the_same_length_is_read_anew(toy):
+    for count in (2, 3):
+        toy.write_text(TOY.replace("range(2)", f"range({count})"))
+        os.utime(toy, (1e9, 1e9))
+        assert list(load_experiment(str(toy)).seeds) == list(range(count))
 
 
 @pytest.mark.parametrize(
