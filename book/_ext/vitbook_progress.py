@@ -38,10 +38,11 @@ class ChapterEnd(SphinxPostTransform):
     formats = ("html",)
 
     def run(self, **options) -> None:
-        sections = {id_: node for node in self.document.findall(nodes.section) for id_ in node["ids"]}
+        found = list(self.document.findall(nodes.section))
+        sections = {id_: node for node in found for id_ in node["ids"]}
         asks = next(iter(self.document.findall(prediction)), None) is not None
         if asks or "concept-check" in sections:
-            last = sections.get("summary") or next(iter(self.document.findall(nodes.section)))
+            last = sections.get("summary") or found[0]
             last += progress("", chapters=False)
 
 

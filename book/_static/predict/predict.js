@@ -6,7 +6,7 @@
 {
   const { SURE, button, drawAll, kept, make } = globalThis.progress;
 
-  const MARKS = [["1", "✓ Right"], ["0.5", "◐ Partly right"], ["0", "✗ Wrong"]];
+  const MARKS = [["1", "✓ Right"], ["0.5", "◐ Partly"], ["0", "✗ Wrong"]];
 
   const chosen = (field) => field.querySelector("input:checked")?.value ?? "";
   const copied = (node) => [...node.cloneNode(true).childNodes];
@@ -100,10 +100,10 @@
     });
     const sure = radios("sure", "predict-sure", "How sure are you?", levels);
     const complaint = make("p", { role: "status", class: "predict-missing" });
-    const commit = make("button", { class: "predict-button" }, "Commit");
-    const act = make("div", { class: "predict-act" }, commit, complaint);
+    const commit = make("button", { class: "predict-button predict-commit" }, "Commit");
     const attributes = { "aria-label": name, novalidate: "", autocomplete: "off" };
-    const form = make("form", { class: "predict-form", ...attributes }, way.field ?? "", sure, act);
+    const form = make("form", { class: "predict-form", ...attributes });
+    form.append(way.field ?? "", sure, commit, complaint);
     const said = make("div", { role: "status", class: "predict-verdict" });
     const marks = radios(`mark-${id}`, "predict-own", "Now compare. Your answer was", MARKS);
     const again = button("Take it back", "predict-again", () => {
