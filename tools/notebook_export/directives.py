@@ -174,6 +174,11 @@ def on_the_site(directive: Directive, writer: Writer) -> str:
     return f"{what[directive.name]} is on the book's page [{title}]({address})."
 
 
+def dropped(directive: Directive, writer: Writer) -> str:
+    """What a notebook has no place for: a notebook keeps nothing of its reader."""
+    return ""
+
+
 DIRECTIVES: dict[str, Callable[[Directive, Writer], str]] = {
     **dict.fromkeys(["admonition", *ADMONITIONS], admonition),
     "dropdown": dropdown,
@@ -182,6 +187,7 @@ DIRECTIVES: dict[str, Callable[[Directive, Writer], str]] = {
     "in-depth": in_depth,
     "claims-table": on_the_site,
     "bibliography": on_the_site,
+    "progress": dropped,
     "literalinclude": literalinclude,
     "code-block": code_block,
     "figure": figure,
