@@ -121,6 +121,7 @@ def add_buttons(app, pagename, templatename, context, doctree) -> None:
 
 
 def setup(app):
+    app.add_css_file("print/print.css", media="print", priority=900)
     app.connect("config-inited", prepare)
     app.connect("html-page-context", load_mathjax)
     app.connect("html-page-context", mend_body)
