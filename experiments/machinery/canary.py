@@ -227,11 +227,19 @@ def _short(values: list | None) -> str:
 
 @contextlib.contextmanager
 def _double_precision() -> Iterator[None]:
-    """Every number that comes into being inside is of 64 bits, whatever asks for 32."""
+    """Every number that comes into being inside is of 64 bits, whatever asks for 32.
+
+    Nothing is rounded to 32 on the way, so that a conversion that changes nothing is no change.
+    """
+
+    def widened(argument):
+        return torch.float64 if argument is torch.float32 else argument
 
     class Double(TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
-            made = function(*args, **(kwargs or {}))
+            function = Tensor.double if function is Tensor.float else function
+            named = {name: widened(value) for name, value in (kwargs or {}).items()}
+            made = function(*map(widened, args), **named)
             single = isinstance(made, Tensor) and made.dtype == torch.float32
             return made.double() if single else made
 

@@ -200,6 +200,17 @@ def test_without_a_change_these_runs_are_the_same():
         assert replayed(name, first) == []
 
 
+def test_a_conversion_that_changes_nothing_is_no_change(monkeypatch):
+    def converted(block, encoder_block, x, *rest):
+        x = x.float().to(torch.float32).to(x.device, dtype=torch.float32)
+        return block(encoder_block, x.type(torch.float32), *rest)
+
+    calls = around(monkeypatch, EncoderBlock, "forward", converted)
+    for name, first in (DIGITS, FIVE):
+        assert replayed(name, first) == []
+    assert calls
+
+
 def test_the_logged_losses_are_compared_beside_a_rounded_metric_of_that_name():
     run = {"steps": 3, "scale": 1.0, "losses": [0.6931471, 0.5], "metrics": {"loss": [0.69, 0.5]}}
     other = {**run, "losses": [0.6931472, 0.5]}
