@@ -19,6 +19,7 @@ from vitbook.training import TrainConfig, train
 SET = "cifar10"
 COUNTS = {"train": 8000, "test": 2000}  # the first ones of each part
 MODEL = {**load_record("cifar_maps").settings["model"], "depth": 3, "num_heads": 4}
+POINTS = 20  # of a curve
 RECIPE = {"steps": 40, "batch_size": 100, "warmup_steps": 4, "learning_rate": 1e-3}
 
 
@@ -76,7 +77,7 @@ def run(condition: dict, seed: int, log, scale: float) -> Outcome:
     return Outcome(
         metrics
         | {
-            "loss": thin([row["loss"] for row in history], 20),
+            "loss": thin([row["loss"] for row in history], POINTS),
             "multiplies": multiplies(model, images_of("test", scale).images),
         }
     )

@@ -4,11 +4,12 @@ The very functions that made the record make a few updates, on generated images 
 that have to be fetched, in double precision, where another formula shows at once and another
 processor does not. The losses and all that is measured are kept in `experiments/canaries/`. While
 they stay the same, the record is what the present code computes; how the code is written does not
-matter.
+matter. Numbers that the miniature cannot reach are compared where they are declared.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import math
 import sys
@@ -16,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import torch
@@ -54,7 +56,8 @@ def canary_of(
         only: the names of some runs; without it all of them.
 
     Returns:
-        {"runs": {name: {"scale", "losses", "metrics"}}, "recipes", "versions"}, plain values.
+        {"runs": {name: {"scale", "losses", "metrics"}}, "recipes", "constants", "versions"},
+        plain values.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -76,7 +79,8 @@ def canary_of(
                 recipes += [recipe for recipe in made if recipe not in recipes]
     finally:
         torch.set_num_threads(threads)
-    return {"runs": runs, "recipes": recipes, "versions": versions()}
+    constants = _constants(experiment)
+    return {"runs": runs, "recipes": recipes, "constants": constants, "versions": versions()}
 
 
 def scales_of(kept: dict | None) -> dict[str, float] | None:
@@ -179,7 +183,8 @@ def _flat(value) -> Iterator:
 def moved(then: dict, now: dict) -> list[str]:
     """What a canary does differently from the one that was kept, in sentences; none if nothing.
 
-    A metric or an argument of a recipe that has been added since is no difference.
+    A metric or an argument of a recipe that has been added since is no difference, nor is a
+    constant that has another name or place.
     """
     found = []
     for name, before in then["runs"].items():
@@ -206,6 +211,12 @@ def moved(then: dict, now: dict) -> list[str]:
             for key, value in before.items()
             if after.get(key) != value
         ]
+    before, after = (canary.get("constants", {}) for canary in (then, now))
+    found += [
+        f"{name} is {after[name]}, it was {value}"
+        for name, value in before.items()
+        if name in after and not _same([value], [after[name]])
+    ]
     return found
 
 
@@ -225,6 +236,43 @@ def _short(values: list | None) -> str:
     return ", ".join(words[:4]) + (" ..." if len(words) > 4 else "")
 
 
+def _constants(experiment: Experiment) -> dict[str, float]:
+    """The numbers in capitals of a script and of all it takes from this folder, by their names.
+
+    A limit of 2,000 images changes nothing in miniature, so it is compared by itself.
+    """
+    modules = _modules("experiment")
+    used = [module for module in modules if vars(module).get("EXPERIMENT") is experiment]
+    for module in used:
+        values = list(vars(module).values())
+        names = {getattr(v, "__module__", getattr(v, "__name__", None)) for v in values}
+        used += [other for other in modules if other.__name__ in names and other not in used]
+    return {
+        f"{module.__name__.removeprefix('experiment_').rpartition('.')[2]}.{name}": number
+        for module in used
+        for constant in _declared(module)
+        for name, number in _numbers(constant, getattr(module, constant, None))
+    }
+
+
+def _declared(module: ModuleType) -> list[str]:
+    """The names in capitals that a module gives itself; those that it imports are another's."""
+    tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
+    given = [node for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))]
+    names = [part for node in given for part in ast.walk(node) if isinstance(part, ast.Name)]
+    return [name.id for name in names if isinstance(name.ctx, ast.Store) and name.id.isupper()]
+
+
+def _numbers(name: str, value) -> Iterator[tuple[str, float]]:
+    """The numbers in a constant; inner ones have the names or places of their parts."""
+    if isinstance(value, (int, float)) and math.isfinite(value):
+        yield name, value
+    parts = dict(enumerate(value)) if isinstance(value, (tuple, list)) else value
+    if isinstance(parts, dict):
+        for key, part in parts.items():
+            yield from _numbers(f"{name}.{key}", part)
+
+
 @contextlib.contextmanager
 def _double_precision() -> Iterator[None]:
     """Every number that comes into being inside is of 64 bits, whatever asks for 32.
@@ -232,8 +280,8 @@ def _double_precision() -> Iterator[None]:
     Nothing is rounded to 32 on the way, so that a conversion that changes nothing is no change.
     """
 
-    def widened(argument):
-        return torch.float64 if argument is torch.float32 else argument
+    def widened(value):
+        return torch.float64 if value is torch.float32 else value
 
     class Double(TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
@@ -256,11 +304,15 @@ def _double_precision() -> Iterator[None]:
 
 def _forget() -> None:
     """Images that an experiment keeps in memory are of one precision."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("experiment"):
-            for value in list(vars(module).values()):
-                if callable(getattr(value, "cache_clear", None)):
-                    value.cache_clear()
+    for module in _modules("experiment"):
+        for value in list(vars(module).values()):
+            if callable(getattr(value, "cache_clear", None)):
+                value.cache_clear()
+
+
+def _modules(*beginnings: str) -> list[ModuleType]:
+    """What is imported, by the beginning of its name."""
+    return [module for name, module in sys.modules.items() if name.startswith(beginnings)]
 
 
 @contextlib.contextmanager

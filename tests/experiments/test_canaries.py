@@ -5,6 +5,7 @@ Changes that do not matter are made to a copy of all sources, one rule for every
 """
 
 import ast
+import importlib
 import json
 import re
 import shutil
@@ -209,6 +210,60 @@ def test_a_conversion_that_changes_nothing_is_no_change(monkeypatch):
     for name, first in (DIGITS, FIVE):
         assert replayed(name, first) == []
     assert calls
+
+
+# Numbers that nothing in miniature reaches: in a script, and in what scripts share.
+DECLARED = {
+    "near_far": ("LOOKED = 300", "THRESHOLD = 0.2", "HALF = 0.5"),
+    "attention_scores": ("LEVEL = 0.95",),
+    "small_data": ("WARMUP = 10", "PER_CLASS = 100"),
+    "position_encodings": ("POINTS = 104",),
+    "cheaper_attention": ("POINTS = 20", '"test": 2000'),
+    "matching_pairs": ('"train": 20_000',),
+}
+SHARED = {
+    "classifier.KNOWN": "digits",
+    "image_sets.SEED": "recipe",
+    "measures.POINTS": "digits",
+    "plain.WARMUP": "attention_scores",
+    "relatives.LOOKS": "relatives_pointer",
+    "relatives.POINTS": "relatives_longer",
+    "canvas.COUNTS": "block_ablation",
+    "full_tested.EVALUATIONS": "full_sets_best",
+}
+
+
+def declared_otherwise(name: str, script: str) -> list[str]:
+    """What moves without a run: the constants."""
+    kept = json.loads((CANARIES / f"{name}.json").read_text(encoding="utf-8"))
+    now = canary_of(load_experiment(script), only=[])
+    return moved({**kept, "runs": {}, "recipes": []}, now)
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_declared_number_that_the_miniature_does_not_reach_is_compared(name, tmp_path):
+    source, copy = (ROOT / f"experiments/{name}.py").read_text("utf-8"), tmp_path / f"{name}.py"
+    for line in DECLARED[name]:
+        assert source.count(line) == 1
+        copy.write_text(source.replace(line, f"{line} + 1"), encoding="utf-8")
+        assert len(declared_otherwise(name, str(copy))) == 1, line
+
+
+@pytest.mark.parametrize("constant", SHARED)
+def test_so_is_one_that_scripts_share(constant, monkeypatch):
+    module, name = constant.split(".")
+    owner = importlib.import_module(f"experiments.machinery.{module}")
+    value = getattr(owner, name)
+    doubled = {k: 2 * v for k, v in value.items()} if isinstance(value, dict) else value + 1
+    monkeypatch.setattr(owner, name, doubled)
+    assert any(line.startswith(constant) for line in declared_otherwise(*2 * [SHARED[constant]]))
+
+
+def test_another_name_or_another_text_of_a_constant_is_no_change(tmp_path):
+    source, copy = (ROOT / "experiments/near_far.py").read_text("utf-8"), tmp_path / "near_far.py"
+    source = source.replace("LOOKED", "COUNTED").replace("share of the attention", "attention")
+    copy.write_text(source, encoding="utf-8")
+    assert declared_otherwise("near_far", str(copy)) == []
 
 
 def test_the_logged_losses_are_compared_beside_a_rounded_metric_of_that_name():
