@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -28,7 +29,7 @@ from experiments.machinery.experiment import FOLDER, Experiment
 from experiments.machinery.generated import generated_sets
 from experiments.machinery.worker import tried, versions
 from vitbook.book.records import FOLDER as RECORDS
-from vitbook.training import TrainConfig
+from vitbook.training import TrainConfig, train
 
 CANARIES = FOLDER / "canaries"
 STEPS = 4  # updates of a run
@@ -71,6 +72,7 @@ def canary_of(
             generated_sets(Path(folder)),
             _double_precision(),
             _short_warmup(made, updates),
+            _short_epochs(train),
         ):
             for name, steps, run in _runs(experiment, winners):
                 if only is not None and name not in only:
@@ -339,3 +341,24 @@ def _short_warmup(made: list[dict], updates: list[int]) -> Iterator[None]:
         yield
     finally:
         TrainConfig.__post_init__ = check
+
+
+@contextlib.contextmanager
+def _short_epochs(whole: Callable) -> Iterator[None]:
+    """The last update of a training belongs to a second epoch, and one image fills no batch.
+
+    So many images are taken evenly from those that the experiment gives, some of them several times
+    where these are fewer; how many they are still counts. `whole` is the function that trains.
+    """
+
+    def short(model, images, labels, config, **options):
+        before_the_last = max(1, config.total_steps(len(images)) - 1)
+        count = before_the_last * config.batch_size + 1
+        places = torch.arange(count) * len(images) // count
+        return whole(model, images[places], labels[places], config, **options)
+
+    with contextlib.ExitStack() as stack:
+        for module in _modules("experiment", "vitbook"):
+            for name in [name for name, value in vars(module).items() if value is whole]:
+                stack.enter_context(patch.object(module, name, short))
+        yield

@@ -6,6 +6,7 @@ Changes that do not matter are made to a copy of all sources, one rule for every
 
 import ast
 import importlib
+import inspect
 import json
 import re
 import shutil
@@ -98,6 +99,18 @@ def order_of_the_images(patch):
     return around(patch, LOOP, "epoch_order", lambda order, n, *rest: order(n, *rest).roll(1))
 
 
+def a_second_epoch_like_the_first(patch):
+    return around(patch, LOOP, "epoch_order", lambda order, n, seed, epoch: order(n, seed, 0))
+
+
+def a_short_batch_at_the_end(patch):
+    source = inspect.getsource(LOOP._batches)
+    assert "len(images) // b)" in source
+    names = dict(vars(LOOP))
+    exec(source.replace("len(images) // b)", "-(-len(images) // b))"), names)
+    return around(patch, LOOP, "_batches", lambda batches, *rest: names["_batches"](*rest))
+
+
 def clip(patch):
     def twice(clip_, parameters, largest):
         return clip_(parameters, 2 * largest)
@@ -165,6 +178,8 @@ PLANTED = {
     betas: [DIGITS, ("reach", "arm Mixer")],
     a_straight_way_down: [DIGITS, ("digits", "model cnn")],
     order_of_the_images: [DIGITS, FIVE],
+    a_second_epoch_like_the_first: [DIGITS, FIVE, ("position_encodings", "positions rotary")],
+    a_short_batch_at_the_end: [DIGITS, FIVE, ("reach", "arm Mixer")],
     clip: [DIGITS],
     the_other_gelu: [DIGITS, ("reach", "arm Mixer")],
     no_smoothing: [("recipe", "recipe smoothing")],
@@ -285,10 +300,13 @@ CHANGES_NOTHING: dict[Callable, dict[str, str]] = {
     the_other_gelu: {"attention_sinks": "its MLPs are 0 and frozen: 0 times gelu(0) = 0"},
 }
 
-# The record would change, and its canary does not: a gap that is known.
-BLIND: dict[Callable, dict[str, str]] = {
-    order_of_the_images: {"position_encodings": "20 images in miniature are one batch of 32"},
-}
+# The record would change, and its canary does not: a known gap. Of the plants there is none.
+# Not planted, because nothing in miniature can tell:
+# - a flip with probability 0.45: eight images are flipped as with 0.5, two times of three;
+# - autocast where "fp32" is asked for: it leaves double precision alone (the setting is compared);
+# - when an accuracy is first reached: none is, in four updates (`test_attention_scores` counts it);
+# - numbers without a name: a default of an argument, or one in the midst of a line.
+BLIND: dict[Callable, dict[str, str]] = {}
 
 
 def runs_of(name: str) -> list[str]:
