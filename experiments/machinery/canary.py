@@ -81,7 +81,7 @@ def canary_of(
                 recipes += [recipe for recipe in made if recipe not in recipes]
     finally:
         torch.set_num_threads(threads)
-    constants = _constants(experiment)
+    constants = dict(sorted(_constants(experiment).items()))
     return {"runs": runs, "recipes": recipes, "constants": constants, "versions": versions()}
 
 
