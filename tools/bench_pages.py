@@ -77,10 +77,11 @@ def visit(browser: Browser, url: str, slower: float = SLOWER) -> Measured:
     try:
         page = context.new_page()
         page.add_init_script(WATCH)
-        cdp, sizes = context.new_cdp_session(page), []
+        cdp, sent, sizes = context.new_cdp_session(page), set(), []
         cdp.send("Network.enable")
         cdp.send("Emulation.setCPUThrottlingRate", {"rate": slower})
-        cdp.on("Network.loadingFinished", lambda one: sizes.append(one["encodedDataLength"]))
+        cdp.on("Network.responseReceived", lambda one: note(one, sent))
+        cdp.on("Network.loadingFinished", lambda one: add(one, sent, sizes))
         page.goto(url, wait_until="load", timeout=120_000)
         page.wait_for_function(QUIET, timeout=120_000)
         seen, arrived = page.evaluate("seen"), sum(sizes)
@@ -90,6 +91,17 @@ def visit(browser: Browser, url: str, slower: float = SLOWER) -> Measured:
         return Measured(seen["task"] / 1e3, seen["shift"], arrived, sum(sizes), len(sizes))
     finally:
         context.close()
+
+
+def note(event: dict[str, Any], sent: set[str]) -> None:
+    """Remember an answer of the server; a picture that stands in the page is none."""
+    if event["response"]["url"].startswith("http"):
+        sent.add(event["requestId"])
+
+
+def add(event: dict[str, Any], sent: set[str], sizes: list[float]) -> None:
+    if event["requestId"] in sent:
+        sizes.append(event["encodedDataLength"])
 
 
 def measure(html: Path, names: list[str], times: int = TIMES) -> dict[str, Measured]:
