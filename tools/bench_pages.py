@@ -40,7 +40,9 @@ new PerformanceObserver(list => list.getEntries().forEach(one => {
 })).observe({type: "layout-shift", buffered: true});
 """
 QUIET = "() => performance.now() - seen.task > 2000"  # milliseconds without a long task
-ALL_PICTURES = "document.querySelectorAll('img[loading=lazy]').forEach(one => one.loading = 'eager')"
+ALL_PICTURES = (
+    "document.querySelectorAll('img[loading=lazy]').forEach(one => one.loading = 'eager')"
+)
 
 
 @dataclass
@@ -77,7 +79,9 @@ def visit(browser: Browser, url: str, slower: float = SLOWER) -> Measured:
     try:
         page = context.new_page()
         page.add_init_script(WATCH)
-        cdp, sent, sizes = context.new_cdp_session(page), set(), []
+        cdp = context.new_cdp_session(page)
+        sent: set[str] = set()
+        sizes: list[float] = []
         cdp.send("Network.enable")
         cdp.send("Emulation.setCPUThrottlingRate", {"rate": slower})
         cdp.on("Network.responseReceived", lambda one: note(one, sent))

@@ -16,7 +16,7 @@ KEPT = [
     "@keyframes gone{from{top:0}to{top:1px}}",
     '@import "x.css";',
     "@media print{.here{margin:0}}",
-    '.here{background:url("data:image/svg+xml,<a style=\'b{}\'>)")}',
+    ".here{background:url(\"data:image/svg+xml,<a style='b{}'>)\")}",
     ".here{background:url(data:x;y{z)}",
     '.here::after{content:"}.gone{"}',
 ]
