@@ -3,8 +3,9 @@
     python -m tools.bench_book
 
 Cold build (nothing cached), build after no change, build after one word of one chapter changed
-and back; the size of the environment; what readers of each page wait for (tools/bench_pages.py).
-The working tree is left as it was, and the site built. Nothing here asserts a time.
+and back; the size of the environment; the rhythm of the pages (tools/rhythm.py) and what their
+readers wait for (tools/bench_pages.py). The working tree is left as it was, and the site built.
+Nothing here asserts a time.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import sys
 import time
 from pathlib import Path
 
-from tools.bench_pages import measure, pages, table
+from tools import bench_pages, rhythm
+from tools.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "_build"
@@ -60,7 +62,8 @@ def main() -> int:
         print(f"| {name} | {seconds:.1f} s | {BUDGETS[name]} s |")
     print(f"| the whole site | {folder_size(BUILD / 'html') / 1e6:.1f} MB | |")
     print(f"| the environment | {folder_size(ROOT / '.venv') / 1e9:.1f} GB | |")
-    print(f"\n{table(measure(BUILD / 'html', pages(BUILD / 'html', [])))}")
+    print(f"\n{rhythm.table(BUILD / 'html', read_settings(ROOT).documents)}")
+    print(f"\n{bench_pages.site_table(BUILD / 'html')}")
     return 0
 
 

@@ -139,14 +139,19 @@ def table(found: dict[str, Measured]) -> str:
 
 
 def pages(html: Path, beginnings: list[str]) -> list[str]:
-    """The pages of a site, or those whose name begins so."""
+    """The names of a site's pages, or of those whose name begins so."""
     names = (path.relative_to(html) for path in sorted(html.rglob("*.html")))
     wanted = [name.as_posix() for name in names if name.parts[0] != "_static"]
     return [name for name in wanted if name.startswith(tuple(beginnings or [""]))]
 
 
+def site_table(html: Path, beginnings: list[str] | None = None) -> str:
+    """The table of a whole site, or of the pages whose name begins so."""
+    return table(measure(html, pages(html, beginnings or [])))
+
+
 def main() -> int:
-    print(table(measure(HTML, pages(HTML, sys.argv[1:]))))
+    print(site_table(HTML, sys.argv[1:]))
     return 0
 
 

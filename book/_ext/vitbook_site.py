@@ -102,6 +102,7 @@ def add_buttons(app, pagename, templatename, context, doctree) -> None:
 
 
 def setup(app):
+    app.add_css_file("print/print.css", media="print", priority=900)
     app.connect("config-inited", prepare)
     app.connect("html-page-context", mend_body)
     app.connect("html-page-context", add_buttons, priority=900)

@@ -20,8 +20,11 @@ function unfold() {
 addEventListener("hashchange", unfold);
 addEventListener("DOMContentLoaded", unfold);
 
-// Paper has no folds: solutions and boxes are printed open.
+// Paper has no folds: solutions and boxes are printed open. Short code stays on one page.
 addEventListener("beforeprint", () => {
+  document.querySelectorAll(".bd-article pre").forEach((code) => {
+    code.classList.toggle("whole", code.textContent.trim().split("\n").length <= 20);
+  });
   document.querySelectorAll("details:not([open]):not(.code-fold)").forEach((fold) => {
     fold.open = true;
     fold.dataset.printed = "";
