@@ -9,7 +9,7 @@ import pytest
 from answerable import CHAPTER, FRONT, FRONT_SHELL, HTML, KEY, SHELL, put_into, rendered
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
-from test_site import DARK, MATHJAX, OPTIONS, STILL, VIEWS, served
+from test_site import DARK, OPTIONS, STILL, VIEWS, served
 
 pytestmark = [pytest.mark.site, pytest.mark.browser]
 
@@ -78,7 +78,6 @@ def reader(browser, address, pages):
     def made(view="light", **options):
         context = browser.new_context(**{**VIEWS[view], "reduced_motion": "reduce", **options})
         contexts.append(context)
-        context.route(MATHJAX, lambda route: route.fulfill(body=""))
         for name, html in pages.items():
 
             def answer(route, html=html):
