@@ -70,6 +70,10 @@ class Reader:
         return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
 
 
+def answer_with(html):
+    return lambda route: route.fulfill(body=html, content_type="text/html")
+
+
 @pytest.fixture
 def reader(browser, address, pages):
     """reader(view, **context): a Reader who has opened nothing yet."""
@@ -80,11 +84,7 @@ def reader(browser, address, pages):
         contexts.append(context)
         context.route(MATHJAX, lambda route: route.fulfill(body=""))
         for name, html in pages.items():
-
-            def answer(route, html=html):
-                route.fulfill(body=html, content_type="text/html")
-
-            context.route(f"**/html/{name}", answer)
+            context.route(f"**/html/{name}", answer_with(html))
         return Reader(context, address)
 
     yield made
