@@ -32,7 +32,15 @@ class Firefox:
     def __init__(self, program, profile):
         lines = [f"user_pref({json.dumps(k)}, {json.dumps(v)});" for k, v in PREFERENCES.items()]
         (profile / "user.js").write_text("\n".join(lines))
-        command = [program, "--marionette", "--headless", "--no-remote", "--profile", str(profile)]
+        command = [
+            program,
+            "--marionette",
+            "-remote-allow-system-access",
+            "--headless",
+            "--no-remote",
+            "--profile",
+            str(profile),
+        ]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         self.process, self.profile, self.number = subprocess.Popen(command, **quiet), profile, 0
 
