@@ -73,10 +73,18 @@ def dropdown(directive: Directive, writer: Writer) -> str:
 
 
 def claim(directive: Directive, writer: Writer) -> str:
-    says = directive.options["says"].strip().strip('"“”')
-    verdict = VERDICTS[directive.options["verdict"].strip().lower()]
-    head = f"**Claim:** “{writer.text(says, directive.line)}”\n\n**Verdict: {verdict}.**"
-    return quote(f"{head} {writer.blocks(directive.blocks())}")
+    """What is said, the verdict, what holds and why, and what would refute it."""
+    options = {key: value.strip(' "“”') for key, value in directive.options.items()}
+    said, truth, refuted = (
+        writer.text(options.get(key, ""), directive.line)
+        for key in ("says", "truth", "refuted-by")
+    )
+    head = f"**Claim:** “{said}”\n\n**Verdict: {VERDICTS[options['verdict'].lower()]}.**"
+    headline = f"**{truth}** " if truth else ""
+    body = [f"{head} {headline}{writer.blocks(directive.blocks())}"]
+    if refuted:
+        body.append(f"*Would be refuted by:* {refuted}")
+    return quote("\n\n".join(body))
 
 
 def predict(directive: Directive, writer: Writer) -> str:
