@@ -33,6 +33,7 @@ SHOWN = 65  # words of a place that a result can show
 WORD = re.compile(r"[^\W\d_]{3,}")
 KEYWORDS = re.compile(r"search: *(.+)", re.DOTALL)
 CAPTION = re.compile(r"<figcaption.*?>(.*?)</figcaption>", re.DOTALL)
+COMMAND = re.compile(r"\\(?:[A-Za-z]+|,)")
 SILENT = {"cell_input", "cell_output", "predict-answer", "claim-label", "claim-verdict"}
 SILENT_NODES = (
     nodes.literal_block,
@@ -43,8 +44,11 @@ SILENT_NODES = (
     addnodes.toctree,
 )
 SIGNS = {
-    r"\sqrt{d}": "√d",
     r"\times": "×",
+    r"\cdot": "·",
+    r"\to": "→",
+    r"\approx": "≈",
+    r"\,": " ",
     r"\top": "T",
     r"\omega": "ω",
     r"\lambda": "λ",
@@ -108,7 +112,7 @@ def collect(node: nodes.Node, here: Place, own: list[Place]) -> None:
     """The words below a node go to `here`; what gets a place of its own goes to `own`."""
     below = [*here.above, here.heading]
     for child in node.children:
-        if isinstance(child, nodes.section | nodes.title):
+        if isinstance(child, nodes.title) or is_subsection(child):
             continue
         if isinstance(child, nodes.comment):
             if match := KEYWORDS.fullmatch(child.astext()):
@@ -126,6 +130,11 @@ def collect(node: nodes.Node, here: Place, own: list[Place]) -> None:
             here.words += captions(child)
         elif not is_silent(child):
             collect(child, here, own)
+
+
+def is_subsection(node: nodes.Node) -> bool:
+    """What sphinx-exercise calls a section, the words of an exercise, is none."""
+    return isinstance(node, nodes.section) and isinstance(node.parent, nodes.section)
 
 
 def of_claim(page: str, box: nodes.Element, above: list[str]) -> Place:
@@ -151,7 +160,8 @@ def of_definition(page: str, entry: addnodes.desc, above: list[str]) -> Iterator
 def of_row(here: Place, row: nodes.row, above: list[str]) -> Iterator[Place]:
     letter, *meaning = [said(cell) for cell in row.children]
     if isinstance(row.parent, nodes.tbody) and any(meaning):
-        yield Place(here.page, here.anchor, above, f"{letter}: {meaning[0]}", "notation", [], meaning[1:])
+        heading = f"{letter}: {meaning[0]}"
+        yield Place(here.page, here.anchor, above, heading, "notation", [], meaning[1:])
 
 
 def captions(output: nodes.Node) -> Iterator[str]:
@@ -173,9 +183,10 @@ def said(node: nodes.Node) -> str:
 
 
 def formula(tex: str) -> str:
-    for command, sign in SIGNS.items():
-        tex = tex.replace(command, sign)
-    return "…" if "\\" in tex else re.sub(r"[{}]|(?<=\w)\^(?=T)", "", tex)
+    """A formula in plain signs; one that needs more than the simplest is three dots."""
+    tex = re.sub(r"\\sqrt(\{d\}| d\b)", "√d", tex)
+    tex = COMMAND.sub(lambda found: SIGNS.get(found[0], found[0]), tex)
+    return "…" if "\\" in tex else re.sub(r"[{}]|\^(?=T)", "", tex)
 
 
 def is_silent(node: nodes.Node) -> bool:
@@ -214,6 +225,7 @@ def write(app, error) -> None:
             uri = app.builder.get_target_uri(name)
             index["pages"].append([uri, *[place.packed() for place in found]])
     text = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
+    (folder / INDEX).parent.mkdir(parents=True, exist_ok=True)
     (folder / INDEX).write_text(f"window.bookIndex={text};\n", encoding="utf-8")
     for name in OF_SPHINX:
         (folder / "_static" / name).unlink(missing_ok=True)
