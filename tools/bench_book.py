@@ -3,7 +3,7 @@
     python -m tools.bench_book
 
 Cold build (nothing cached), build after no change, build after one word of one chapter changed
-and back; the weight of the pages; the size of the environment. The working tree is left as it
+and back; the weight of the pages and their rhythm (tools/rhythm.py); the size of the environment. The working tree is left as it
 was, and the site built. Nothing here asserts a time.
 """
 
@@ -15,6 +15,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from tools import rhythm
+from tools.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "_build"
@@ -63,6 +66,7 @@ def main() -> int:
     print(f"| heaviest page, its HTML alone ({heaviest.name}), gzip | {weight:.0f} kB | |")
     print(f"| the whole site | {folder_size(BUILD / 'html') / 1e6:.1f} MB | |")
     print(f"| the environment | {folder_size(ROOT / '.venv') / 1e9:.1f} GB | |")
+    print(f"\n{rhythm.table(BUILD / 'html', read_settings(ROOT).documents)}")
     print("\nWeight of each page with all it loads: python -m tools.check_site --weights")
     return 0
 

@@ -37,12 +37,11 @@ addEventListener("afterprint", () => {
   });
 });
 
-// Tab passes by formulas, except by those too wide for the screen: arrow keys move them sideways.
-const letTabReachWideFormulas = () => {
-  document.querySelectorAll("mjx-container[display=true], div.math").forEach((formula) => {
-    if (formula.scrollWidth > formula.clientWidth) formula.tabIndex = 0;
-    else formula.removeAttribute("tabindex");
-  });
-};
-addEventListener("load", () => window.MathJax?.startup?.promise?.then(letTabReachWideFormulas));
-addEventListener("resize", letTabReachWideFormulas);
+// Tab passes by formulas, except by those too wide for their box: arrow keys move them sideways.
+const boxes = new ResizeObserver((changed) => changed.forEach(({ target }) => {
+  if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
+  else target.removeAttribute("tabindex");
+}));
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll(".katex-display").forEach((formula) => boxes.observe(formula));
+});

@@ -309,6 +309,8 @@ def test_a_prediction_carries_what_a_script_needs(formed):
     assert group.select_one("details .predict-right").text == "no more"
     group = predicted(formed, ":number: 0.5 +- 0.1\n")
     assert (group["data-number"], group["data-within"]) == ("0.5", "0.1")
+    group = predicted(formed, ":number: 50 +- 5\n:unit: %\n")
+    assert (group["data-unit"], group.select_one(".predict-right").text) == ("%", "50 %")
 
 
 def test_a_wrong_prediction_is_a_warning_with_its_place(formed):
