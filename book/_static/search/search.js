@@ -8,8 +8,8 @@
     return new Promise((done, failed) => {
       const script = document.createElement("script");
       script.src = new URL(name, HERE);
-      script.onload = done;
-      script.onerror = failed;
+      script.addEventListener("load", done);
+      script.addEventListener("error", failed);
       document.head.append(script);
     });
   }
