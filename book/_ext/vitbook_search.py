@@ -29,12 +29,13 @@ SAME_WORDS = Path(__file__).with_name("search_words.json")
 INDEX = "_static/search/index.js"
 OF_SPHINX = ("searchtools.js", "language_data.js", "sphinx_highlight.js")  # nothing needs them now
 NOT_INDEXED = {"Concept check", "What to read next"}
-SHOWN = 65  # words of a place that a result can show
-WORD = re.compile(r"[^\W\d_]{3,}")
+SHOWN = 60  # words of a place that a result can show
+WORD = re.compile(r"[^\W\d_]{4,}|\b[A-Z]{2,3}\b")  # a word, or a name like CNN
 KEYWORDS = re.compile(r"search: *(.+)", re.DOTALL)
 CAPTION = re.compile(r"<figcaption.*?>(.*?)</figcaption>", re.DOTALL)
 COMMAND = re.compile(r"\\(?:[A-Za-z]+|,)")
-SILENT = {"cell_input", "cell_output", "predict-answer", "claim-label", "claim-verdict"}
+SILENT = {"solution", "cell_input", "cell_output", "predict-title", "predict-answer"}
+SILENT |= {"claim-label", "claim-verdict", "in-depth-label"}
 SILENT_NODES = (
     nodes.literal_block,
     nodes.math_block,
@@ -78,9 +79,8 @@ class Place:
         there as it is, then each word once that is new."""
         words = " ".join(self.words).split()
         shown, rest = words[:SHOWN], words[SHOWN:]
-        known = set(WORD.findall(" ".join(shown).lower()))
-        new = dict.fromkeys(WORD.findall(" ".join(rest).lower()))
-        more = " ".join(word for word in new if word not in known)
+        known, new = ([word.lower() for word in WORD.findall(" ".join(of))] for of in (shown, rest))
+        more = " ".join(word for word in dict.fromkeys(new) if word not in known)
         texts = [" ".join(shown), more, ", ".join(self.keywords)]
         return [self.anchor, " › ".join(self.above), self.heading, *texts, self.kind]
 
