@@ -3,8 +3,8 @@
     python -m tools.bench_book
 
 Cold build (nothing cached), build after no change, build after one word of one chapter changed
-and back; the weight of the pages and their rhythm (tools/rhythm.py); the size of the environment. The working tree is left as it
-was, and the site built. Nothing here asserts a time.
+and back; the weight of the pages and their rhythm (tools/rhythm.py); the size of the environment.
+The working tree is left as it was, and the site built. Nothing here asserts a time.
 """
 
 from __future__ import annotations

@@ -49,10 +49,14 @@ def fold_by_rule(cell: nodes.container) -> None:
         fold_tagged(cell)
         return
     if found.setup:
-        cell.insert(0, folded([nodes.Text("Setup")], [of(source, found.setup)], classes=["code-fold"]))
+        cell.insert(
+            0, folded([nodes.Text("Setup")], [of(source, found.setup)], classes=["code-fold"])
+        )
     if found.check:
         check = of(source, found.check)
-        cell += folded(title_of_check(check, found.words, ran(cell)), [check], classes=["code-fold"])
+        cell += folded(
+            title_of_check(check, found.words, ran(cell)), [check], classes=["code-fold"]
+        )
     if found.shown:
         source.replace_self(of(source, found.shown))
     else:
