@@ -580,7 +580,7 @@ def test_a_table_stands_above_its_code_and_is_numbered(folded):
     output, fold = folded.select_one("table.vitbook-table").find_parent(class_="cell").find_all(recursive=False)
     assert output.caption.text == "Table 1.1. Of two. Small."
     assert output.strong.text == "1.0"
-    assert fold.summary.text == "Code of this table: Table 1"
+    assert fold.summary.text == "Code of this table: Of two"
 
 
 def test_code_of_the_package_shows_its_body_and_says_where_it_is(folded):
