@@ -85,7 +85,7 @@ def title_of_check(source: nodes.container, words: str | None, has_run: bool) ->
 
 def checked(name: str, has_run: bool) -> list[nodes.Node]:
     """The title of a check, with the mark that it has passed here."""
-    mark = [nodes.Text(" "), nodes.inline("", RAN, classes=["fold-ran"])]
+    mark = [nodes.inline("", f" {RAN}", classes=["fold-ran"])]
     return [nodes.Text(name), *(mark if has_run else [])]
 
 
