@@ -76,8 +76,7 @@ def claim(directive: Directive, writer: Writer) -> str:
     """What is said, the verdict, what holds and why, and what would refute it."""
     options = {key: value.strip(' "“”') for key, value in directive.options.items()}
     said, truth, refuted = (
-        writer.text(options.get(key, ""), directive.line)
-        for key in ("says", "truth", "refuted-by")
+        writer.text(options.get(key, ""), directive.line) for key in ("says", "truth", "refuted-by")
     )
     head = f"**Claim:** “{said}”\n\n**Verdict: {VERDICTS[options['verdict'].lower()]}.**"
     headline = f"**{truth}** " if truth else ""
