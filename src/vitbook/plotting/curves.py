@@ -89,7 +89,7 @@ def label_ends(ax: Axes, ends: list[tuple[float, float, str, ColorType]]) -> Non
     fig.draw_without_rendering()  # limits and layout are known only now
     x_right = ax.transData.transform([(x, y) for x, y, _, _ in ends])[:, 0].max()
     heights = [ax.transData.transform((x, y))[1] for x, y, _, _ in ends]
-    placed = spread(heights, gap=1.25 * 11 * fig.dpi / 72)  # one line of 11 pt text
+    placed = spread(heights, gap=1.25 * 12 * fig.dpi / 72)  # one line of 12 pt text
     for (x, y, name, color), target in zip(ends, placed, strict=True):
         here = ax.transData.transform((x, y))
         offset = np.array([x_right - here[0], target - here[1]]) * 72 / fig.dpi + (8, 0)
@@ -100,7 +100,7 @@ def label_ends(ax: Axes, ends: list[tuple[float, float, str, ColorType]]) -> Non
             textcoords="offset points",
             color=0.72 * np.array(to_rgb(color)),  # dark enough to read as text
             va="center",
-            fontsize=11,
+            fontsize=12,
             annotation_clip=False,
         )
 
