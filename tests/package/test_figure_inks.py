@@ -2,6 +2,7 @@
 
 import base64
 import io
+from itertools import pairwise
 
 import matplotlib
 import numpy as np
@@ -137,4 +138,4 @@ def test_names_at_the_ends_of_curves_do_not_meet_in_a_wide_figure():
     enlarge(fig)
     fig.draw_without_rendering()
     boxes = sorted((text.get_window_extent() for text in ax.texts), key=lambda box: box.y0)
-    assert all(low.y1 <= high.y0 + 1 for low, high in zip(boxes, boxes[1:], strict=False))
+    assert all(low.y1 <= high.y0 + 1 for low, high in pairwise(boxes))

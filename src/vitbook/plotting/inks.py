@@ -148,7 +148,7 @@ def _light_texts(fig: Figure, texts: list[Text]) -> list[Text]:
         rows = slice(max(0, round(top - box.y1)), max(0, round(top - box.y0)))
         under = pixels[rows, max(0, round(box.x0)) : max(0, round(box.x1))].reshape(-1, 3)
         plate = text.get_bbox_patch()
-        if plate is not None and plate.get_facecolor()[3] > 0.5:
+        if plate is not None and plate.get_facecolor()[3] > 0.5:  # type: ignore[misc, operator]
             ground = np.array(plate.get_facecolor()[:3])
         else:
             ground = np.median(under, axis=0) if len(under) else _GROUND

@@ -38,7 +38,11 @@ def enlarge(fig: Figure) -> None:
     """Draw what is too small for a phone larger; larger letters may widen the figure again."""
     for _ in range(3):
         size = smallest(drawn_width(fig))
-        small = [text for text in written(fig) if text.get_fontsize() < size - 0.05]
+        small = [
+            text
+            for text in written(fig)
+            if text.get_fontsize() < size - 0.05  # type: ignore[operator]
+        ]
         if not small:
             return
         for text in small:
