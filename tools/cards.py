@@ -15,7 +15,7 @@ from PIL import Image
 
 SIZE = (520, 292)  # pixels of a picture, twice as many as it is shown with
 MARGIN = 20
-FIGURE = re.compile(r'<figure class="vitbook-figure.*?</figure>', re.DOTALL)
+FIGURE = re.compile(r'<figure class="vitbook-figure(?! vb-animation).*?</figure>', re.DOTALL)
 STILL = re.compile(r'<img alt="The map shown first[^>]*>')  # of an explorer
 IMAGE = re.compile(r'<img\b[^>]*?\bsrc="([^"]+)"[^>]*>')
 
@@ -31,8 +31,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Card:
-    """A chapter. ``figure`` counts from 1, and 0 is the still of the front page's explorer; ``crop``
-    is left, top, right, bottom in per cent."""
+    """A chapter. ``figure`` counts from 1; 0 is the still of the front page's explorer. ``crop`` is
+    left, top, right, bottom in per cent."""
 
     chapter: int
     question: str

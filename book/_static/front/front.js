@@ -8,10 +8,10 @@
   if (!figure) return;
 
   // Only the stage and its choices: all heads at once are shown in chapter 0.
-  const SHEET = ".heads, .unit, .controls details, .controls fieldset:nth-of-type(n + 3) { display: none }" +
-    " :host { margin: 0 } .card { grid-template: 'stage' auto 'controls' auto / minmax(0, 1fr) !important; gap: 0.75rem }" +
-    " .board { max-width: 25rem } .controls { flex-direction: row; flex-wrap: wrap; gap: 0.75rem 1.5rem }" +
-    " .sentence { min-height: 2.9em }";
+  const SHEET = ".heads, .unit, .controls details, .controls fieldset:nth-of-type(n + 4) { display: none }" +
+    " :host { margin: 0 } .card { grid-template: 'stage' auto 'controls' auto / minmax(0, 1fr) !important; gap: 1rem }" +
+    " .title { min-height: 2rem; padding-right: 8rem } .sentence { min-height: 2.9em } .tokens { margin-bottom: 0.5rem }" +
+    " @container (min-width: 35rem) { .card { grid-template: 'stage controls' auto / minmax(0, 1fr) 9.5rem !important; gap: 1.5rem } .controls { padding-top: 6rem } }";
 
   function begin(shadow) {
     const style = document.createElement("style");
