@@ -15,6 +15,7 @@ from PIL import Image
 
 SIZE = (520, 292)  # pixels of a picture, twice as many as it is shown with
 MARGIN = 20
+GROUND = 24  # of the dark theme's cards
 FIGURE = re.compile(r'<figure class="vitbook-figure(?! vb-animation).*?</figure>', re.DOTALL)
 STILL = re.compile(r'<img alt="The map shown first[^>]*>')  # of an explorer
 IMAGE = re.compile(r'<img\b[^>]*?\bsrc="([^"]+)"[^>]*>')
@@ -115,8 +116,9 @@ def fitted(image: Image.Image, card: Card) -> Image.Image:
 
 
 def inverted(image: Image.Image) -> Image.Image:
-    """Light for dark; the hues stay (in HSL, 1 - lightness)."""
+    """Light for dark; the hues stay (in HSL, 1 - lightness), and black becomes the dark ground."""
     rgba = np.asarray(image).astype(int)
     rgb = rgba[..., :3]
     turned = rgb + 255 - rgb.max(-1, keepdims=True) - rgb.min(-1, keepdims=True)
+    turned = GROUND + turned * (255 - GROUND) // 255
     return Image.fromarray(np.concatenate([turned, rgba[..., 3:]], -1).clip(0, 255).astype("uint8"))

@@ -117,7 +117,8 @@ def grid(pages: Pages, entries: list[Part | Card]) -> str:
 def part(pages: Pages, entry: Part, chapters: list[int]) -> str:
     told = ""
     if chapters:
-        which = f"Chapters {chapters[0]} to {chapters[-1]}"
+        first, last = chapters[0], chapters[-1]
+        which = f"Chapter {first}" if first == last else f"Chapters {first} to {last}"
         told = f"<p>{which}<br>about {pages.hours(chapters)} hours</p>"
     return (
         f'<li class="front-part"><h3><span>{entry.sign}</span> {html.escape(entry.title)}</h3>'

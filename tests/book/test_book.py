@@ -184,8 +184,9 @@ PLANTED = {
         ("out of order", SECOND, "# 2. Second", "# 0. Second", "chapter 0 stands after chapter 1"),
     ],
     contents.front_page: [
-        ("no row", INDEX, "{doc}`02_second`", "{doc}`01_first`", "lacks {doc}`02_second`"),
-        ("no minutes", INDEX, "do 02_second", "do 01_first", "lacks {minutes}`do 02_second`"),
+        ("no card", INDEX, "\n2 | ", "\n3 | ", "the cards lack a question for chapter 2"),
+        ("no question", INDEX, "second?", "second.", "the cards lack a question for chapter 2"),
+        ("a figure in words", INDEX, "second? | 1", "second? | one", "no card and no part"),
     ],
     prose.known_syntax: [
         (
