@@ -104,8 +104,9 @@ def opened(page: Path, address: str) -> Image.Image:
 def fitted(image: Image.Image, card: Card) -> Image.Image:
     """The wanted part of an image, in the middle of a card; a clear ground stays clear."""
     image = image.convert("RGBA")
-    sides = (image.width, image.height) * 2
-    image = image.crop(tuple(round(s * c / 100) for s, c in zip(sides, card.crop, strict=True)))
+    left, top, right, bottom = (share / 100 for share in card.crop)
+    w, h = image.size
+    image = image.crop((round(w * left), round(h * top), round(w * right), round(h * bottom)))
     scale = min((SIZE[0] - 2 * MARGIN) / image.width, (SIZE[1] - 2 * MARGIN) / image.height)
     image = image.resize((round(image.width * scale), round(image.height * scale)))
     ground = image.getpixel((0, 0)) if not card.photo else (0, 0, 0, 0)

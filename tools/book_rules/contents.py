@@ -28,7 +28,7 @@ def numbers(book: Book) -> Iterator[Finding]:
 def front_page(book: Book) -> Iterator[Finding]:
     """The first page has a card for each chapter, with a question."""
     front, *_ = book.chapters
-    asked = {}
+    asked: dict[int | None, str] = {}
     for item in front.directives("chapter-cards"):
         try:
             cards = [one for one in read_cards(item.directive.body) if isinstance(one, Card)]
