@@ -40,7 +40,9 @@ new PerformanceObserver(list => list.getEntries().forEach(one => {
 })).observe({type: "layout-shift", buffered: true});
 """
 QUIET = "() => performance.now() - seen.task > 2000"  # milliseconds without a long task
-ALL_PICTURES = "document.querySelectorAll('img[loading=lazy]').forEach(one => one.loading = 'eager')"
+ALL_PICTURES = (
+    "document.querySelectorAll('img[loading=lazy]').forEach(one => one.loading = 'eager')"
+)
 
 
 @dataclass
@@ -77,10 +79,13 @@ def visit(browser: Browser, url: str, slower: float = SLOWER) -> Measured:
     try:
         page = context.new_page()
         page.add_init_script(WATCH)
-        cdp, sizes = context.new_cdp_session(page), []
+        cdp = context.new_cdp_session(page)
+        sent: set[str] = set()
+        sizes: list[float] = []
         cdp.send("Network.enable")
         cdp.send("Emulation.setCPUThrottlingRate", {"rate": slower})
-        cdp.on("Network.loadingFinished", lambda one: sizes.append(one["encodedDataLength"]))
+        cdp.on("Network.responseReceived", lambda one: note(one, sent))
+        cdp.on("Network.loadingFinished", lambda one: add(one, sent, sizes))
         page.goto(url, wait_until="load", timeout=120_000)
         page.wait_for_function(QUIET, timeout=120_000)
         seen, arrived = page.evaluate("seen"), sum(sizes)
@@ -90,6 +95,17 @@ def visit(browser: Browser, url: str, slower: float = SLOWER) -> Measured:
         return Measured(seen["task"] / 1e3, seen["shift"], arrived, sum(sizes), len(sizes))
     finally:
         context.close()
+
+
+def note(event: dict[str, Any], sent: set[str]) -> None:
+    """Remember an answer of the server; a picture that stands in the page is none."""
+    if event["response"]["url"].startswith("http"):
+        sent.add(event["requestId"])
+
+
+def add(event: dict[str, Any], sent: set[str], sizes: list[float]) -> None:
+    if event["requestId"] in sent:
+        sizes.append(event["encodedDataLength"])
 
 
 def measure(html: Path, names: list[str], times: int = TIMES) -> dict[str, Measured]:
@@ -123,14 +139,19 @@ def table(found: dict[str, Measured]) -> str:
 
 
 def pages(html: Path, beginnings: list[str]) -> list[str]:
-    """The pages of a site, or those whose name begins so."""
+    """The names of a site's pages, or of those whose name begins so."""
     names = (path.relative_to(html) for path in sorted(html.rglob("*.html")))
     wanted = [name.as_posix() for name in names if name.parts[0] != "_static"]
     return [name for name in wanted if name.startswith(tuple(beginnings or [""]))]
 
 
+def site_table(html: Path, beginnings: list[str] | None = None) -> str:
+    """The table of a whole site, or of the pages whose name begins so."""
+    return table(measure(html, pages(html, beginnings or [])))
+
+
 def main() -> int:
-    print(table(measure(HTML, pages(HTML, sys.argv[1:]))))
+    print(site_table(HTML, sys.argv[1:]))
     return 0
 
 

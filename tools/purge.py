@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 # A string, an address or a comment may hold any sign; outside them these three end something.
 SIGN = re.compile(
-    r"""/\*.*?\*/ | "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' | url\((?!\s*["'])[^)]*\) | \\. | [{};]""",
+    r"""/\*.*?\*/ | "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*'
+    | url\((?!\s*["'])[^)]*\) | \\. | [{};]""",
     re.VERBOSE | re.DOTALL,
 )
 COMMENT = re.compile(r"/\*(?!!).*?\*/", re.DOTALL)  # all but licences
