@@ -5,7 +5,8 @@ import json
 import pytest
 from test_book_extension import Book
 
-EXTENSIONS = ("sphinx_design", "sphinx_exercise", "vitbook_claims", "vitbook_folds", "vitbook_search")
+OURS = ("vitbook_claims", "vitbook_folds", "vitbook_search")
+EXTENSIONS = ("sphinx_design", "sphinx_exercise", *OURS)
 PAGE = r"""Words of the page, and $q \cdot k$, $Q K^\top$, $\sqrt{d}$, $\frac{a}{b}$.
 
 ## Why the root?

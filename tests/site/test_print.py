@@ -7,7 +7,7 @@ PAGES = ["index", "00_preview", "attention/02_scaled_dot_product", "classroom/a2
 SCREEN_ONLY = (
     "#jb-print-docs-body, .bd-header-article, .bd-sidebar-primary, .bd-sidebar-secondary, "
     ".prev-next-footer, .copybtn, .headerlink, #pst-search-dialog, #pst-back-to-top, "
-    "details.code-fold:not([open]), details.predict-answer > summary"
+    "details.code-fold:not([open]), details.predict-answer > summary, .vit-map-tall"
 )
 SEEN = "all => all.filter(one => one.checkVisibility()).map(one => one.outerHTML.slice(0, 80))"
 

@@ -7,8 +7,6 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from test_site import HTML, OPTIONS, STILL, VIEWS
 
-from tools.site import Site
-
 HERE = Path(__file__).resolve().parent
 QUERIES = json.loads((HERE / "search_queries.json").read_text("utf8"))
 SHUT = json.loads((HERE / "search_queries_shut.json").read_text("utf8"))["queries"]
@@ -72,11 +70,10 @@ def test_the_right_section_is_found_first_for_what_students_ask(open_file):
 
 @pytest.mark.parametrize("queries", [QUERIES, SHUT], ids=["open", "shut"])
 def test_the_sections_that_are_looked_for_exist(queries):
-    pages = Site(HTML, HERE.parents[1]).pages
     for query in queries:
         for address in query["right"]:
             name, _, anchor = address.partition("#")
-            assert anchor in pages[name].anchors, address
+            assert f'id="{anchor}"' in (HTML / name).read_text("utf8") or not anchor, address
 
 
 def test_an_answer_takes_no_time(open_file):
