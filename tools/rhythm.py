@@ -78,7 +78,7 @@ def measure(html: Path, documents: Iterable[str]) -> Iterator[tuple[str, dict]]:
         )
         for document in documents:
             page.goto((html / f"{document}.html").resolve().as_uri())
-            page.evaluate("window.MathJax?.startup?.promise")
+            page.evaluate("document.fonts.ready.then(() => true)")
             found = page.evaluate(MEASURE)
             if found["code"]:
                 yield document, found

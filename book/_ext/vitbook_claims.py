@@ -61,10 +61,6 @@ class Entry:
     def anchor(self) -> str:
         return f"claim-{self.id}"
 
-    @property
-    def has_math(self) -> bool:
-        return any(list(node.findall(nodes.math)) for node in [*self.says, *self.truth])
-
 
 class claims_table(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
     """Stands for the table until all pages are read."""
@@ -219,9 +215,6 @@ def update(app, env) -> list[str]:
                 type="vitbook",
             )
         first.setdefault(entry.id, entry)
-    if any(entry.has_math for entry in first.values()):
-        for docname in tables_of(env):  # so that these pages load MathJax
-            env.get_domain("math").data["has_equations"][docname] = True
     return sorted(tables_of(env))
 
 

@@ -178,7 +178,20 @@ def on_the_site(directive: Directive, writer: Writer) -> str:
     """Lists that are made from the whole book stay on its site."""
     title, address = writer.links.site.document(writer.links.document)
     what = {"claims-table": "The table of claims", "bibliography": "The bibliography"}
+    what |= {"vit-map": "The drawing of the whole model", "chapter-cards": "The list of chapters"}
     return f"{what[directive.name]} is on the book's page [{title}]({address})."
+
+
+def dropped(directive: Directive, writer: Writer) -> str:
+    """What a notebook has no place for: a notebook keeps nothing of its reader."""
+    return ""
+
+
+def start(directive: Directive, writer: Writer) -> str:
+    """The buttons of the front page, as links."""
+    return " · ".join(
+        writer.text(f"{{doc}}`{name}`", directive.line) for name in directive.argument.split()
+    )
 
 
 DIRECTIVES: dict[str, Callable[[Directive, Writer], str]] = {
@@ -189,6 +202,10 @@ DIRECTIVES: dict[str, Callable[[Directive, Writer], str]] = {
     "in-depth": in_depth,
     "claims-table": on_the_site,
     "bibliography": on_the_site,
+    "progress": dropped,
+    "vit-map": on_the_site,
+    "chapter-cards": on_the_site,
+    "start": start,
     "literalinclude": literalinclude,
     "code-block": code_block,
     "figure": figure,

@@ -35,8 +35,10 @@ FIGURES = "div.cell_output figure, div.cell_output img"
 
 
 def alt_texts(page: Page) -> Iterator[Finding]:
-    """Every picture says what it shows."""
+    """Every picture says what it shows; one that is hidden from a reader's ear need not."""
     for image in page.soup.find_all("img"):
+        if image.find_parent(attrs={"aria-hidden": "true"}):
+            continue
         alt, source = (image.get("alt") or "").strip(), image.get("src") or ""
         name = PurePosixPath(source.partition("?")[0])
         if not alt:
@@ -77,7 +79,7 @@ def remnants(page: Page) -> Iterator[Finding]:
 
 
 def in_formula(element: Tag) -> bool:
-    """Is this text part of a formula, whose source MathJax will read?"""
+    """Is this text part of a formula? Its braces are signs, not placeholders."""
     return "math" in element.get("class", []) or bool(element.find_parent(class_="math"))
 
 
