@@ -457,7 +457,7 @@ assert naive(1) == 1
 
 ```{claim} two-is-even
 :says: "Two is odd, $\\\\sqrt{4}$"
-:truth: Two is even, $2 = 2 \\\\cdot 1$.
+:truth: Two is even, $2 = 2 \\cdot 1$.
 :verdict: false
 :refuted-by: a remainder.
 It has none.
