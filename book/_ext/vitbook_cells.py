@@ -121,7 +121,8 @@ def names(
         (said, *_) = claim.findall(
             lambda node: isinstance(node, nodes.inline) and "claim-says" in node["classes"]
         )
-        return "How this verdict is checked", shortened(said.astext())
+        plain = re.sub(r"[\\{}\s]+", " ", said.astext())  # of formulas their letters
+        return "How this verdict is checked", shortened(plain)
     if output is None:
         return ("How this is checked" if checks else "How these numbers are computed"), ""
     shown = "\n".join(raw.astext() for raw in output.findall(nodes.raw))

@@ -456,8 +456,8 @@ assert naive(1) == 1
 ```
 
 ```{claim} two-is-even
-:says: "Two is odd"
-:truth: Two is even, $2 = 2 \\\\cdot 1$.
+:says: "Two is odd, $\\\\sqrt{4}$"
+:truth: Two is even, $2 = 2 \\cdot 1$.
 :verdict: false
 :refuted-by: a remainder.
 It has none.
@@ -565,7 +565,7 @@ def test_what_stands_below_a_marker_folds_under_its_words_and_says_that_it_ran(f
 
 def test_what_holds_is_the_headline_and_the_cell_that_settles_it_stands_in_the_card(folded):
     card = folded.find(id="claim-two-is-even")
-    assert card.select_one(".claim-top .claim-says").text == "“Two is odd”"
+    assert card.select_one(".claim-top .claim-says").text.startswith("“Two is odd, ")
     assert card.select_one(".claim-top .verdict").text == "✗ False"
     assert card.select_one(".claim-truth").text.startswith("Two is even, ")
     order = [" ".join(child["class"]) for child in card.find_all(recursive=False)]
@@ -574,6 +574,7 @@ def test_what_holds_is_the_headline_and_the_cell_that_settles_it_stands_in_the_c
     ]  # fmt: skip
     assert card.select_one(".claim-refuted").text == "Would be refuted by: a remainder."
     assert "half == 1" in card.select_one(".cell details").text
+    assert card.summary.text.startswith("How this verdict is checked: “Two is odd, sqrt 4 ”")
 
 
 def test_a_table_stands_above_its_code_and_is_numbered(folded):
