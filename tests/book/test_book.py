@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tools.book_rules import code, contents, exercises, forms, limits, prose
+from tools.book_rules import code, contents, exercises, forms, kit, limits, prose
 from tools.book_rules.source import read_book
 from tools.check_prose import RULES, check
 from tools.pages.reader import PageError
@@ -277,6 +277,7 @@ PLANTED = {
         ("no answer", FIRST, ":answer: two\n", "", "'' is not among: one, two"),
         ("one choice", FIRST, "one | two", "two | two", "needs two choices at least"),
         ("no number", FIRST, ":choices: one | two\n:answer: two", ":number: two", "is no number"),
+        ("unit and no number", FIRST, ":choices: one | two\n:answer: two", ":unit: %", "a unit, and no number"),
         ("number and answer", FIRST, ":choices: one | two", ":number: 2", "no answer besides"),
         ("odd id", FIRST, "} c1-sum", "} c1_sum", "lower-case words joined by hyphens"),
         ("another chapter's id", FIRST, "} c1-sum", "} c3-sum", "c3-sum lacks c1-"),
@@ -322,6 +323,9 @@ PLANTED = {
             "keeps the limit of 2,500 words now",
         ),
         ("a page that went", LIST, "# No", "03_third: words\n# No", "there is no chapter 03_third"),
+    ],
+    kit.kit: [
+        ("kit", FIRST, "---\njupytext", "---\nkit: true\njupytext", "this claim lacks :truth:"),
     ],
     code.named_records: [
         (
@@ -462,7 +466,7 @@ def test_what_is_listed_as_too_long_may_be_so_in_that_and_in_nothing_else(book):
 def test_the_list_of_what_is_too_long_does_not_grow():
     lines = (ROOT / LIST).read_text().splitlines()
     listed = [what for line in lines if line[0] != "#" for what in line.split(",")]
-    assert len(listed) <= 40  # so many when the list was made; lower it with each that goes
+    assert len(listed) <= 38  # so many when the list was made; lower it with each that goes
 
 
 def test_every_module_that_the_chapters_teach_is_there():

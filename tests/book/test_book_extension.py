@@ -43,6 +43,8 @@ def claim(id_, verdict="false", says='"it is so"', body="It is not."):
 class Book:
     """A few pages and what Sphinx makes of them; building again is incremental."""
 
+    settings: dict = {}  # noqa: RUF012
+
     def __init__(self, folder, extensions=("vitbook_claims",)):
         self.folder, self.extensions = folder, extensions
         self.warnings = ""
@@ -65,6 +67,7 @@ class Book:
                     "extensions": ["myst_parser", *self.extensions],
                     "html_theme": "basic",
                     "myst_enable_extensions": ["dollarmath"],
+                    **self.settings,
                 },
                 status=None,
                 warning=warnings,
@@ -132,11 +135,6 @@ def test_the_table_can_choose_claims_and_its_links_work_from_a_folder(book):
 def test_a_chosen_claim_that_nobody_makes_is_a_warning(book):
     book.page("part/two", "\n```{claims-table}\n:only: nobody-says-so\n```\n")
     assert "no claim has the id 'nobody-says-so'" in book.build().warnings
-
-
-def test_a_page_whose_table_holds_a_formula_loads_mathjax(book):
-    scripts = [script.get("src", "") for script in book.build().html("index").find_all("script")]
-    assert any("mathjax" in source for source in scripts)
 
 
 def test_an_edited_page_renews_the_table_on_another_page(book):
@@ -309,6 +307,8 @@ def test_a_prediction_carries_what_a_script_needs(formed):
     assert group.select_one("details .predict-right").text == "no more"
     group = predicted(formed, ":number: 0.5 +- 0.1\n")
     assert (group["data-number"], group["data-within"]) == ("0.5", "0.1")
+    group = predicted(formed, ":number: 50 +- 5\n:unit: %\n")
+    assert (group["data-unit"], group.select_one(".predict-right").text) == ("%", "50 %")
 
 
 def test_a_wrong_prediction_is_a_warning_with_its_place(formed):
@@ -444,6 +444,41 @@ print("ok: one")
 
 FOLDED += """
 ```{code-cell} ipython3
+import math
+N = 3
+```
+
+```{code-cell} ipython3
+def naive(x):
+    return x + 0
+# check: equal to the package, 1e-6
+assert naive(1) == 1
+```
+
+```{claim} two-is-even
+:says: "Two is odd"
+:truth: Two is even, $2 = 2 \\\\cdot 1$.
+:verdict: false
+:refuted-by: a remainder.
+It has none.
+```
+
+```{code-cell} ipython3
+half = 2 / 2
+assert half == 1
+```
+
+```{code-cell} ipython3
+from vitbook.book.table import show_table
+rows = [["one", 1.0], ["two", None]]
+show_table(rows, header=["", "value"], caption="Of two. Small.", best="max")
+```
+
+```{literalinclude} ../../src/vitbook/part.py
+:pyobject: mix
+```
+
+```{code-cell} ipython3
 from vitbook.book.glue import glue
 glue(c1_half=0.5)
 ```
@@ -457,11 +492,23 @@ Just {glue:text}`c1_half:.2f`, or $1/2$.
 """
 
 
+PART = '''def mix(x):
+    """Mix ``x``, as :func:`there`.
+
+    More.
+    """
+    return x
+'''
+
+
 @pytest.fixture(scope="module")
 def folded(site):
     """A page with everything that folds, executed and built."""
     page = site / "book" / "part" / "01_folds.md"
     page.write_text(FOLDED)
+    source = site / "src" / "vitbook" / "part.py"
+    source.parent.mkdir(parents=True)
+    source.write_text(PART)
     toc = site / "_toc.yml"
     toc.write_text(toc.read_text() + "- file: part/01_folds\n")
     assert execute(site, site / "_build", [page], jobs=1, timeout=60) == []
@@ -494,12 +541,89 @@ def test_a_cell_tagged_deeper_moves_into_the_box_before_it(folded):
 
 def test_a_folded_assertion_stands_in_the_claim_before_it(folded):
     fold = folded.select_one(".claim details")
-    assert fold.summary.text == "How this verdict is checked: “It is one”"
+    assert fold.summary.text == "How this verdict is checked: “It is one” ran in this build"
     assert "assert" in fold.select_one(".cell_input").text
 
 
+def cell_with(page, words):
+    return page.find(string=re.compile(words)).find_parent(class_="cell")
+
+
+def test_a_cell_of_imports_and_constants_folds_as_setup(folded):
+    (child,) = cell_with(folded, "^math$").find_all(recursive=False)
+    assert (child.name, child.summary.text) == ("details", "Setup")
+    assert "N = 3" in child.select_one(".cell_input").text
+
+
+def test_what_stands_below_a_marker_folds_under_its_words_and_says_that_it_ran(folded):
+    shown, fold = cell_with(folded, "^naive$").find_all(recursive=False)
+    assert shown.text.strip().endswith("return x + 0")
+    assert fold.summary.text == "Checked: equal to the package, 1e-6 ran in this build"
+    assert "assert" in fold.select_one(".cell_input").text
+    assert "# check" not in folded.text
+
+
+def test_what_holds_is_the_headline_and_the_cell_that_settles_it_stands_in_the_card(folded):
+    card = folded.find(id="claim-two-is-even")
+    assert card.select_one(".claim-top .claim-says").text == "“Two is odd”"
+    assert card.select_one(".claim-top .verdict").text == "✗ False"
+    assert card.select_one(".claim-truth").text.startswith("Two is even, ")
+    order = [" ".join(child["class"]) for child in card.find_all(recursive=False)]
+    assert [name.split()[0] for name in order] == [
+        "claim-top", "claim-truth", "claim-body", "claim-refuted", "cell",
+    ]  # fmt: skip
+    assert card.select_one(".claim-refuted").text == "Would be refuted by: a remainder."
+    assert "half == 1" in card.select_one(".cell details").text
+
+
+def test_a_table_stands_above_its_code_and_is_numbered(folded):
+    output, fold = folded.select_one("table.vitbook-table").find_parent(class_="cell").find_all(recursive=False)
+    assert output.caption.text == "Table 1.1. Of two. Small."
+    assert output.strong.text == "1.0"
+    assert fold.summary.text == "Code of this table: Of two"
+
+
+def test_code_of_the_package_shows_its_body_and_says_where_it_is(folded):
+    box = folded.select_one(".package-code")
+    assert box.p.text == "From the package: mix, src/vitbook/part.py"
+    assert box.p.a["href"].endswith(f"/blob/{read_settings(ROOT).tag}/src/vitbook/part.py")
+    assert box.select_one(".highlight").text == "def mix(x):\n    return x\n"
+    assert box.details.summary.text == "Docstring of mix"
+    assert "Mix x, as there." in box.details.text
+
+
+def test_a_truth_with_a_glued_number_is_a_warning_because_it_stands_on_other_pages(book):
+    glued = claim("a").replace(":verdict", ":truth: So {glue:text}`x`.\n:verdict")
+    book.page("one", glued)
+    assert "'truth' takes no glued number" in book.build().warnings
+
+
+def test_the_table_of_claims_says_what_holds(book):
+    book.page("one", claim("a").replace(":verdict", ":truth: It is *not* so.\n:verdict"))
+    said = book.build().html("index").select("table.claims-table tbody tr")[2].td
+    assert [p.text for p in said.find_all("p")] == ["“it is so”", "It is not so."]
+
+
+LONG = "    result = some_function(first, second)  # (B, N, D)\n"
+
+
+def test_a_long_line_of_code_is_marked_for_phones_and_reads_the_same():
+    import vitbook_lines
+
+    code = f"def f():\n{LONG}    return 1\n"
+    page = f'<div class="highlight-python notranslate"><div class="highlight"><pre><span></span>{code}</pre></div></div>'
+    context = {"body": page}
+    vitbook_lines.mark_lines(None, "one", "page.html", context, None)
+    marked = BeautifulSoup(context["body"], "html.parser")
+    assert marked.pre.text == code
+    assert [(line["class"], line.text) for line in marked.select(".line")] == [(["line", "in1"], LONG)]
+
+
 def test_a_prediction_is_explained_with_glued_numbers(folded):
-    assert folded.select_one(".predict details").text.split() == "What happened 0.5 Just 0.50, or \\(1/2\\).".split()
+    assert "What happened 0.5 Just 0.50, or" in " ".join(
+        folded.select_one(".predict details").text.split()
+    )
+    assert folded.select_one(".predict details math").text == "1/2"
 
 
 def test_the_code_of_a_figure_comes_after_it_and_is_named_after_its_caption(folded):
@@ -543,11 +667,45 @@ def test_the_site_loads_nothing_from_elsewhere_and_no_dead_weight(site):
             assert "fontawesome" not in address
 
 
-def test_mathjax_loads_only_where_there_is_a_formula(site):
-    assert not any("mathjax" in address for address in loaded(soup(site, "index")))
-    (address,) = [address for address in loaded(soup(site, "part/one")) if "mathjax" in address]
-    assert address.startswith("../_static/vendor/mathjax/tex-mml-chtml.js")
-    assert (site / "_build/html/part" / address.split("?")[0]).is_file()
+def test_a_formula_is_in_the_page_and_its_style_only_where_one_is(site):
+    assert not any("katex" in address for address in loaded(soup(site, "index")))
+    page = soup(site, "part/one")
+    assert page.select_one(".math math msup").text == "x2"
+    sheets = [address for address in loaded(page) if "katex.min.css" in address]
+    assert [sheet.split("?")[0] for sheet in sheets] == ["../_static/vendor/katex/katex.min.css"]
+    assert not any("mathjax" in address.lower() for address in loaded(page))
+
+
+def test_what_a_page_fetches_first_is_there_and_is_what_its_style_sheets_ask_for(site):
+    page, folder = soup(site, "part/one"), site / "_build/html/part"
+    fonts = [(folder / link["href"]).resolve() for link in page.select("link[rel=preload]")]
+    assert len(fonts) == 5
+    sheets = "".join(path.read_text("utf8") for path in (site / "_build/html/_static").rglob("*.css"))
+    for font in fonts:
+        assert font.is_file()
+        assert f"fonts/{font.name}" in sheets
+
+
+def test_a_site_holds_no_rule_for_icons_and_no_file_that_no_page_loads(site):
+    static = site / "_build/html/_static"
+    assert "fa-dragon" not in (static / "styles/pydata-sphinx-theme.css").read_text("utf8")
+    assert ".bd-article-container" in (static / "styles/pydata-sphinx-theme.css").read_text("utf8")
+    assert not (static / "scripts/fontawesome.js").exists()
+    assert [*static.rglob("*.map")] == []
+
+
+def test_a_script_comes_only_with_what_it_works_on(site, folded):
+    """Code to copy, here; of tabs there are none."""
+    assert not any("copybutton.js" in address for address in loaded(soup(site, "index")))
+    assert any("copybutton.js" in address for address in loaded(folded))
+    assert not any("design-tabs" in address for address in loaded(folded))
+
+
+def test_plain_words_of_code_have_no_element_of_their_own(folded):
+    code = folded.select_one(".highlight pre:-soup-contains('from IPython.display import')")
+    assert "HTML(" in code.text
+    assert code.select_one(".n, .p, .w") is None
+    assert code.select_one(".kn").text == "from"
 
 
 def test_a_chapter_links_to_its_notebook_in_colab_and_offers_downloads(site):

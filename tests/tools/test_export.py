@@ -169,6 +169,13 @@ TRANSLATED = [
         "<details>\n<summary>What happened</summary>\n\n**2**\n\nSo.\n\n</details>",
     ),
     (
+        "prediction of a number with a unit",
+        "```{predict} c1-sum\n:number: 2 +- 1\n:unit: %\nHow many?\n+++\nSo.\n```",
+        "> **Predict, then run**\n>\n> How many?\n\n"
+        "<details>\n<summary>What happened</summary>\n\n**2 %**\n\nSo.\n\n</details>",
+    ),
+    ("what the reader has done", "Text\n\n```{progress}\n```\n\nMore", "Text\n\nMore"),
+    (
         "page in depth",
         "```{in-depth} sec-a\nWhy?\n```",
         f"> **In depth**\n>\n> Why?\n>\n"
@@ -181,6 +188,13 @@ TRANSLATED = [
     ("hours of some pages", "{minutes}`hours literature literature`", "0.5"),
     ("math in a quote", "```{tip}\n$$\na\n= b\n$$\n```", "> **Tip**\n>\n> $$a = b$$"),
     ("colon fence", ":::{warning}\nHot.\n:::", "> **Warning**\n>\n> Hot."),
+    (
+        "claim with its truth",
+        '```{claim} sums\n:says: "They are $1$"\n:truth: They are $2$.\n:verdict: false\n'
+        ":refuted-by: a sum of $1$.\nSo.\n```",
+        "> **Claim:** “They are $1$”\n>\n> **Verdict: false.** **They are $2$.** So.\n>\n"
+        "> *Would be refuted by:* a sum of $1$.",
+    ),
     (
         "claim",
         '```{claim} sums\n:says: "They are $1$"\n:verdict: true with conditions\nIf so.\n```',
