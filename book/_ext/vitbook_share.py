@@ -50,8 +50,20 @@ def describe(doctree: nodes.document, metadata: dict) -> str:
         return " ".join(str(said).split())
     for paragraph in doctree.findall(nodes.paragraph):
         if isinstance(paragraph.parent, nodes.section):
-            return shortened(" ".join(paragraph.astext().split()))
+            return shortened(" ".join(plain(paragraph).split()))
     return ""
+
+
+def plain(node: nodes.Node) -> str:
+    """The words of a paragraph; a formula is written without its commands."""
+    if isinstance(node, nodes.math):
+        tex = re.sub(r"\\sqrt\s*", "√", node.astext().replace(r"\top", "ᵀ"))
+        return re.sub(r"\\[a-zA-Z]+|\\.|[{}^_$]", "", tex)
+    if isinstance(node, nodes.raw):
+        return ""
+    if isinstance(node, nodes.Text):
+        return str(node)
+    return "".join(map(plain, node.children))
 
 
 def shortened(text: str) -> str:

@@ -481,6 +481,7 @@ def test_the_front_page_may_import_what_comes_later(book):
 
 
 def test_the_preview_may_import_what_comes_later(book):
+    (book / INDEX).write_text(FRONT_PAGE.replace("1 | What", "0 | What"))
     for path in (book / FIRST, book / FIRST_DEPTH, book / SECOND):
         text = path.read_text().replace("c1_", "c0_").replace("c1-", "c0-")
         text = text.replace("# 1. ", "# 0. ").replace("# 1, ", "# 0, ")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
+from docutils import nodes
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTENSIONS = str(ROOT / "book" / "_ext")
@@ -74,6 +75,12 @@ def test_the_strip_colours_the_parts_of_its_chapter(chapter, parts):
 
 def test_every_chapter_has_a_place():
     assert sorted(PLACES) == CHAPTERS
+
+
+def test_a_formula_in_a_description_is_readable():
+    paragraph = nodes.paragraph("", "So ")
+    paragraph += nodes.math("", r"\operatorname{softmax}(QK^\top / \sqrt d)\, V")
+    assert vitbook_share.plain(paragraph) == "So softmax(QKᵀ / √d) V"
 
 
 def test_a_description_ends_with_a_sentence_or_a_word():

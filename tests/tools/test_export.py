@@ -181,6 +181,21 @@ TRANSLATED = [
         f"> **In depth**\n>\n> Why?\n>\n"
         f"> From {ADDING}; the chapters do without it. Read 5 minutes.",
     ),
+    (
+        "buttons of the front page",
+        "```{start} depth_1_why literature\n```",
+        f"[1, in depth: why]({DEEPER}) · [Literature]({SITE}/ch/literature.html)",
+    ),
+    (
+        "drawing of the whole model",
+        "```{vit-map}\n```",
+        f"The drawing of the whole model is on the book's page [1. Sums]({SITE}/ch/01_sums.html).",
+    ),
+    (
+        "cards of the chapters",
+        "```{chapter-cards}\n1 | Why? | 1\n```",
+        f"The list of chapters is on the book's page [1. Sums]({SITE}/ch/01_sums.html).",
+    ),
     ("link to a page in depth", "{in-depth}`depth_1_why`", f"[in depth: why]({DEEPER})"),
     ("link with text", "{in-depth}`so <depth_1_why>`", f"[so]({DEEPER})"),
     ("minutes", "{minutes}`this page`.", "Read 5 minutes."),

@@ -11,7 +11,7 @@
   const SHEET = ".heads, .unit, .controls details, .controls fieldset:nth-of-type(n + 4) { display: none }" +
     " :host { margin: 0 } .card { grid-template: 'stage' auto 'controls' auto / minmax(0, 1fr) !important; gap: 1rem }" +
     " .title { min-height: 2rem; padding-right: 8rem } .sentence { min-height: 2.9em } .tokens { margin-bottom: 0.5rem }" +
-    " @container (min-width: 35rem) { .card { grid-template: 'stage controls' auto / minmax(0, 1fr) 9.5rem !important; gap: 1.5rem } .controls { padding-top: 6rem } }";
+    " @container (min-width: 35rem) { .card { grid-template: 'stage controls' auto / minmax(0, 23.5rem) minmax(8.5rem, 1fr) !important; gap: 1.5rem } .controls { padding-top: 6rem } }";
 
   function begin(shadow) {
     const style = document.createElement("style");
