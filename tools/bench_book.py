@@ -3,18 +3,21 @@
     python -m tools.bench_book
 
 Cold build (nothing cached), build after no change, build after one word of one chapter changed
-and back; the weight of the pages; the size of the environment. The working tree is left as it
-was, and the site built. Nothing here asserts a time.
+and back; the size of the environment; the rhythm of the pages (tools/rhythm.py) and what their
+readers wait for (tools/bench_pages.py). The working tree is left as it was, and the site built.
+Nothing here asserts a time.
 """
 
 from __future__ import annotations
 
-import gzip
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from tools import bench_pages, rhythm
+from tools.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "_build"
@@ -57,13 +60,10 @@ def main() -> int:
     print("\n| what | measured | budget |\n|---|---|---|")
     for name, seconds in times.items():
         print(f"| {name} | {seconds:.1f} s | {BUDGETS[name]} s |")
-    pages = [path for path in (BUILD / "html").rglob("*.html") if "_static" not in path.parts]
-    heaviest = max(pages, key=lambda page: len(gzip.compress(page.read_bytes())))
-    weight = len(gzip.compress(heaviest.read_bytes())) / 1e3
-    print(f"| heaviest page, its HTML alone ({heaviest.name}), gzip | {weight:.0f} kB | |")
     print(f"| the whole site | {folder_size(BUILD / 'html') / 1e6:.1f} MB | |")
     print(f"| the environment | {folder_size(ROOT / '.venv') / 1e9:.1f} GB | |")
-    print("\nWeight of each page with all it loads: python -m tools.check_site --weights")
+    print(f"\n{rhythm.table(BUILD / 'html', read_settings(ROOT).documents)}")
+    print(f"\n{bench_pages.site_table(BUILD / 'html')}")
     return 0
 
 

@@ -12,7 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools.book_rules import code, contents, exercises, forms, limits, prose
+from tools.book_rules import code, contents, exercises, forms, kit, limits, prose
 from tools.book_rules.source import Book, Finding, read_book
 from tools.pages.reader import PageError
 
@@ -30,6 +30,7 @@ RULES = [
     forms.predictions,
     forms.in_depth,
     limits.limits,
+    kit.kit,
     code.imports,
     code.named_records,
     code.first_cell,

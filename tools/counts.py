@@ -3,9 +3,11 @@
     python -m tools.counts                   every page of _toc.yml
     python -m tools.counts 04_many           only pages whose name holds these words
 
-Read: what stands outside the exercises, at 200 words and 10 lines of visible code a minute, and
-half a minute for each figure. What is folded in a box counts as well: folding makes no page
-shorter. Do: the minutes that the exercises name. Both are shown to the nearest five.
+Read: what stands outside the exercises, at 140 words and 8 lines of visible code a minute, and
+besides half a minute for a figure, one for a claim or a prediction and one and a half for a table.
+Words that are folded in a box count as well: folding makes no page shorter. Code that is folded
+(tools/pages/cells.py) proves and does not teach: it takes no time. Do: the minutes that the
+exercises name. Both are shown to the nearest five.
 """
 
 from __future__ import annotations
@@ -18,17 +20,20 @@ from functools import lru_cache
 from pathlib import Path
 
 from tools.book_rules.source import Book, Chapter, Item, read_book, read_chapter
+from tools.pages.cells import TABLE, parts, settles, shows_table
+from tools.pages.docstrings import parted
 from tools.pages.include import included
 from tools.pages.inline import DROPPED_LINE, TOKEN
 from tools.pages.reader import PageError
 
 ROOT = Path(__file__).resolve().parents[1]
-WORDS_A_MINUTE = 200
-LINES_A_MINUTE = 10
-MINUTES_A_FIGURE = 0.5
+WORDS_A_MINUTE = 140
+LINES_A_MINUTE = 8
+MINUTES = {"figures": 0.5, "tables": 1.5, "claims": 1, "predictions": 1}
 HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
+RULER = re.compile(r"^\|(?: *:?-+:? *\|)+ *$", re.MULTILINE)  # the second line of a table
 WORD = re.compile(r"\w[\w'’.,-]*")
-MINUTES = re.compile(r"^\*Difficulty[^*]*?(\d+) minutes", re.MULTILINE)
+NAMED = re.compile(r"^\*Difficulty[^*]*?(\d+) minutes", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,7 @@ class Counts:
     words: int
     code: int  # visible lines that are not blank
     figures: int
+    tables: int
     claims: int
     predictions: int
     exercises: int
@@ -47,7 +53,8 @@ class Counts:
     def read(self) -> int:
         """Minutes of reading."""
         words, code = self.words / WORDS_A_MINUTE, self.code / LINES_A_MINUTE
-        return _fives(words + code + self.figures * MINUTES_A_FIGURE)
+        rest = sum(getattr(self, what) * each for what, each in MINUTES.items())
+        return _fives(words + code + rest)
 
     @property
     def do(self) -> int:
@@ -73,10 +80,11 @@ def count(chapter: Chapter) -> Counts:
         code=sum(_lines(chapter, item) for item in items),
         figures=sum(len(re.findall(r"\bshow\(", cell.text)) for cell in cells)
         + len([item for item in items if item.text in {"figure", "image"}]),
+        tables=sum(_tables(item) for item in items),
         claims=len(chapter.directives("claim")),
         predictions=len(chapter.directives("predict")),
         exercises=len(chapter.directives("exercise-start")),
-        exercise_minutes=sum(int(found) for text in asked for found in MINUTES.findall(text)),
+        exercise_minutes=sum(int(found) for text in asked for found in NAMED.findall(text)),
     )
 
 
@@ -99,15 +107,45 @@ def _plain(match: re.Match) -> str:
     return "word" if match["code"] or match["math"] or match["block"] else " "
 
 
+def _tables(item: Item) -> int:
+    """Tables that a cell shows or that are written out; lists of the whole book are not read."""
+    if item.kind == "cell":
+        return len(re.findall(rf"\b{TABLE}\(", item.text))
+    if item.kind == "directive":
+        return int(item.text == "list-table")
+    return len(RULER.findall(item.text)) if item.kind == "text" else 0
+
+
+def seen_code(chapter: Chapter, cell: Item) -> str:
+    """What the page shows of a cell's code without a click; exercises show all of it."""
+    if HIDDEN & set(_tags(cell)):
+        return ""
+    if cell.gate:
+        return cell.text
+    hidden = shows_table(cell.text) or (settles(cell.text) and _follows_claim(chapter, cell))
+    return "" if hidden else parts(cell.text).shown
+
+
+def _follows_claim(chapter: Chapter, cell: Item) -> bool:
+    """Is there nothing between a claim and the cell?"""
+    before = chapter.items[: chapter.items.index(cell)]
+    claims = [item for item in before if item.text == "claim" and item.kind == "directive"]
+    if not claims:
+        return False
+    end = claims[-1].directive.body_line + len(claims[-1].directive.body)
+    return all(item.line <= end for item in before)
+
+
 def _lines(chapter: Chapter, item: Item) -> int:
     if item.kind == "cell":
-        return 0 if HIDDEN & set(_tags(item)) else _not_blank(item.text)
+        return _not_blank(seen_code(chapter, item))
     if item.kind != "directive" or item.text not in {"literalinclude", "code-block"}:
         return 0
     if item.text == "code-block":
         return _not_blank(item.directive.text)
     try:
-        return _not_blank(included(item.directive)[0])
+        code, options = included(item.directive)
+        return _not_blank(parted(code)[0] if "pyobject" in options else code)
     except (KeyError, ValueError, OSError) as error:
         raise PageError(chapter.page.path, item.line, f"{{{item.text}}}: {error}") from error
 
@@ -135,12 +173,12 @@ def hours(paths: list[Path]) -> str:
 
 def table(book: Book, words: list[str]) -> str:
     """A line for each page."""
-    lines = ["  words  code  fig.  claims  pred.  ex.  read   do"]
+    lines = ["  words  code  fig.  tables  claims  pred.  ex.  read   do"]
     for chapter in book.chapters:
         if not words or any(word in chapter.name for word in words):
             n = count(chapter)
             lines.append(
-                f"{n.words:7,}{n.code:6}{n.figures:6}{n.claims:8}{n.predictions:7}"
+                f"{n.words:7,}{n.code:6}{n.figures:6}{n.tables:8}{n.claims:8}{n.predictions:7}"
                 f"{n.exercises:5}{n.read:6}{n.do:5}  {chapter.name}"
             )
     return "\n".join(lines)

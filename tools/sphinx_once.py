@@ -1,9 +1,9 @@
 """What Sphinx works out again for each page and each build, worked out once.
 
-Three things, a third of the writing together: which plugins are installed (asked for each
-citation), the stem of a word (for each page that has it) and the colours of a block of code. The
-colours are kept between builds, under a hash of all that they depend on. Code that Pygments does
-not understand is not kept, so that Sphinx warns of it each time.
+Two things, a quarter of the writing together: which plugins are installed (asked for each
+citation) and the colours of a block of code. The colours are kept between builds, under a hash of
+all that they depend on. Code that Pygments does not understand is not kept, so that Sphinx warns
+of it each time.
 """
 
 from __future__ import annotations
@@ -27,12 +27,10 @@ def worked_out_once(file: Path) -> Iterator[None]:
     """
     import pybtex.plugin
     from sphinx import highlighting
-    from sphinx.search.en import SearchEnglish
 
     colours = Colours(file, highlighting.highlight)
     replaced = [
         (pybtex.plugin, "entry_points", cache(pybtex.plugin.entry_points)),
-        (SearchEnglish, "stem", cache(SearchEnglish.stem)),
         (highlighting, "highlight", colours.highlight),
     ]
     before = [(place, name, getattr(place, name)) for place, name, _ in replaced]

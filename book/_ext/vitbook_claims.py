@@ -3,9 +3,15 @@ every claim of the book with its verdict and a link.
 
     ```{claim} bmm-same-kernel
     :says: "bmm is faster than matmul"
+    :truth: For rank-3 inputs both call the same kernel.
     :verdict: false
-    For rank-3 inputs both call the same kernel; the cell counts what the profiler sees.
+    :refuted-by: a shape on which the two need different times on one machine.
+    The cell counts what the profiler sees.
     ```
+
+``truth`` is the sentence that holds; it is the headline, and what is said stands small above it.
+``refuted-by`` is the last line. Both may hold formulas and no glued numbers: the table of claims
+repeats the first on another page. Without ``truth`` the quoted sentence is the headline.
 
     ```{claims-table}
     :only: bmm-same-kernel softmax-differentiable-argmax
@@ -19,7 +25,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -36,6 +42,7 @@ VERDICTS = {
     "misleading": ("Misleading", "△"),
     "open": ("Open", "?"),
 }
+REFUTED = "Would be refuted by:"
 ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -48,14 +55,11 @@ class Entry:
     line: int
     verdict: str
     says: list[nodes.Node]
+    truth: list[nodes.Node] = field(default_factory=list)
 
     @property
     def anchor(self) -> str:
         return f"claim-{self.id}"
-
-    @property
-    def has_math(self) -> bool:
-        return any(list(node.findall(nodes.math)) for node in self.says)
 
 
 class claims_table(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
@@ -66,7 +70,9 @@ class Claim(SphinxDirective):
     required_arguments = 1
     final_argument_whitespace = True
     has_content = True
-    option_spec = {"says": directives.unchanged_required, "verdict": directives.unchanged_required}  # noqa: RUF012
+    option_spec = dict.fromkeys(
+        ("says", "truth", "verdict", "refuted-by"), directives.unchanged_required
+    )
 
     def run(self) -> list[nodes.Node]:
         id_ = self.arguments[0].strip()
@@ -89,26 +95,45 @@ class Claim(SphinxDirective):
         if len(says) > 1 and says[0] in '"“' and says[-1] in '"”':
             says = says[1:-1]  # the page sets its own quotation marks
         words, messages = self.state.inline_text(says, self.lineno)
-        entry = Entry(id_, self.env.docname, self.lineno, verdict, deepcopy(words))
+        truth, more = self.inline(id_, "truth")
+        entry = Entry(id_, self.env.docname, self.lineno, verdict, deepcopy(words), deepcopy(truth))
         claims_of(self.env).append(entry)
         std = self.env.get_domain("std")
         std.note_hyperlink_target(entry.anchor, entry.docname, entry.anchor, f"“{says}”")
-        return [self.box(entry, words), *messages]
+        return [self.box(entry, words, truth), *messages, *more]
 
-    def box(self, entry: Entry, words: list[nodes.Node]) -> nodes.container:
+    def inline(self, id_: str, option: str) -> tuple[list[nodes.Node], list[nodes.Node]]:
+        """The words of an option, and what the parser complains of."""
+        text = self.options.get(option, "").strip()
+        if "{glue" in text:
+            self.warn(f"claim {id_}: {option!r} takes no glued number: write it into the body")
+            return [], []
+        return self.state.inline_text(text, self.lineno)
+
+    def box(
+        self, entry: Entry, words: list[nodes.Node], truth: list[nodes.Node]
+    ) -> nodes.container:
         name = entry.verdict.replace(" ", "-")
         box = nodes.container(ids=[entry.anchor], classes=["claim", f"claim-{name}"])
         head = nodes.paragraph(classes=["claim-head"])
-        head += nodes.inline("", "Claim", classes=["claim-label"])
+        label = "It is said" if truth else "Claim"
+        head += nodes.inline("", label, classes=["claim-label"])
         head += nodes.Text(" ")
         head += quoted(words)
+        verdict = nodes.paragraph("", "", verdict_node(entry.verdict), classes=["claim-verdict"])
+        if truth:
+            box += nodes.container("", head, verdict, classes=["claim-top"])
+            box += nodes.paragraph("", "", *truth, classes=["claim-truth"])
+        else:
+            box += [head, verdict]
         body = nodes.container(classes=["claim-body"])
         self.state.nested_parse(self.content, self.content_offset, body)
-        box += [
-            head,
-            nodes.paragraph("", "", verdict_node(entry.verdict), classes=["claim-verdict"]),
-            body,
-        ]
+        box += body
+        refuted, _ = self.inline(entry.id, "refuted-by")
+        if refuted:
+            label = nodes.inline("", REFUTED, classes=["claim-refuted-label"])
+            line = [label, nodes.Text(" "), *refuted]
+            box += nodes.paragraph("", "", *line, classes=["claim-refuted"])
         self.set_source_info(box)
         return box
 
@@ -190,9 +215,6 @@ def update(app, env) -> list[str]:
                 type="vitbook",
             )
         first.setdefault(entry.id, entry)
-    if any(entry.has_math for entry in first.values()):
-        for docname in tables_of(env):  # so that these pages load MathJax
-            env.get_domain("math").data["has_equations"][docname] = True
     return sorted(tables_of(env))
 
 
@@ -221,6 +243,9 @@ def table(app, docname: str, claims: list[Entry]) -> nodes.table:
         title = app.env.titles[entry.docname].astext()
         link = nodes.reference("", title, internal=True, refuri=uri)
         body += row(quoted(deepcopy(entry.says)), verdict_node(entry.verdict), link)
+        if entry.truth:  # below the quotation
+            said = body[-1][0]
+            said += nodes.paragraph("", "", *deepcopy(entry.truth), classes=["claim-truth"])
     group += [head, body]
     return nodes.table("", group, classes=["claims-table"])
 

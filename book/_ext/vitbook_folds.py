@@ -5,12 +5,14 @@
 - The **code of a folded cell** (``hide-input``, ``hide-cell``) stands in a quiet line under what it
   shows: "Code of this figure". A folded cell that shows nothing stands in the claim before it, as
   "How this verdict is checked".
+- Of **every other cell** set-up, checks and the code of tables fold by rule (vitbook_cells.py),
+  except in exercises and solutions, where the reader works with the whole of it.
 - A stub's "not answered yet" is for the notebook, where somebody is about to answer.
+- Tables that a cell shows are numbered by chapter: Table 17.2.
 """
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
 
@@ -18,24 +20,14 @@ from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx_exercise.nodes import is_exercise_node, solution_node
+from vitbook_cells import fold_by_rule, fold_tagged, is_cell, part, tags
+from vitbook_details import fold, folded
+from vitbook_numbers import chapter_number
 
 logger = logging.getLogger(__name__)
 
 UNANSWERED = re.compile(r"\s*(not answered yet\b.*\s*)+")
-CAPTION = re.compile(r"<figcaption>(.*?)</figcaption>", re.DOTALL)
-LONGEST = 80  # characters of a caption in the spoken name of a fold
-
-
-class fold(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
-    """A folded block: a `fold_title`, then what it hides."""
-
-
-class fold_title(nodes.General, nodes.TextElement):  # noqa: N801
-    """What is always seen of it."""
-
-
-def folded(title: list[nodes.Node], content: list[nodes.Node], **attributes) -> fold:
-    return fold("", fold_title("", "", *title), *content, **attributes)
+TABLE_CAPTION = re.compile(r'(?<=<table class="vitbook-table")([^>]*><caption>)')
 
 
 class Folds(SphinxPostTransform):
@@ -46,6 +38,7 @@ class Folds(SphinxPostTransform):
     formats = ("html",)
 
     def run(self, **options) -> None:
+        self.number_tables()
         for node in self.found(lambda node: isinstance(node, solution_node)):
             fold_solution(node)
         for node in self.found(is_exercise_node):
@@ -53,27 +46,34 @@ class Folds(SphinxPostTransform):
                 drop_unanswered(cell)
         for cell in self.found(lambda node: is_cell(node) and "deeper" in tags(node)):
             move_into_box(cell)
-        for cell in self.found(lambda node: is_cell(node) and node.get("hide_mode")):
-            fold_code(cell)
+        for cell in self.found(is_cell):
+            if cell.get("hide_mode"):
+                fold_tagged(cell)
+            elif not is_worked_with(cell):
+                fold_by_rule(cell)
 
     def found(self, wanted) -> list[nodes.Node]:
         return list(self.document.findall(wanted))
 
+    def number_tables(self) -> None:
+        chapter, count = chapter_number(self.env.docname), 0
+        for raw in self.document.findall(nodes.raw):
+            if '<table class="vitbook-table"' in raw.astext():
+                count += 1
+                number = count if chapter is None else f"{chapter}.{count}"
+                mark = f'<span class="caption-number">Table {number}.</span> '
+                numbered = TABLE_CAPTION.sub(rf"\1{mark}", raw.astext())
+                raw.children = [nodes.Text(numbered)]
 
-def is_cell(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
 
-
-def tags(cell: nodes.container) -> set[str]:
-    return set(cell.get("cell_metadata", {}).get("tags", []))
-
-
-def part(cell: nodes.container, name: str) -> nodes.container | None:
-    """The cell's "source" or "output"."""
-    for node in cell.children:
-        if isinstance(node, nodes.Element) and node.get("nb_element") == f"cell_code_{name}":
-            return node
-    return None
+def is_worked_with(cell: nodes.container) -> bool:
+    """Does the cell belong to an exercise or a solution?"""
+    node = cell.parent
+    while node is not None:
+        if is_exercise_node(node) or (isinstance(node, fold) and "solution" in node["classes"]):
+            return True
+        node = node.parent
+    return False
 
 
 def fold_solution(node: solution_node) -> None:
@@ -114,83 +114,9 @@ def move_into_box(cell: nodes.container) -> None:
     box += cell
 
 
-def fold_code(cell: nodes.container) -> None:
-    source, output = part(cell, "source"), part(cell, "output")
-    if source is None or cell["hide_mode"] not in {"input", "all"}:
-        return
-    hidden = [source]
-    if output is not None and cell["hide_mode"] == "all":
-        hidden.append(output)
-    for node in hidden:
-        cell.remove(node)
-    shown = None if output in hidden else output
-    claim = claim_before(cell) if shown is None else None
-    name, more = names(source, shown, claim)
-    title = [nodes.Text(name)]
-    if more:
-        title.append(nodes.inline("", f": {more}", classes=["visually-hidden"]))
-    cell += folded(title, hidden, classes=["code-fold"])
-    del cell["hide_mode"]
-    if claim is not None:
-        cell.parent.remove(cell)
-        claim += cell
-
-
-def names(
-    source: nodes.container, output: nodes.container | None, claim: nodes.container | None
-) -> tuple[str, str]:
-    """What the fold is called, and what is said besides to tell it from the others."""
-    if claim is not None:
-        said = next(claim.findall(lambda node: "claim-says" in getattr(node, "attributes", {}).get("classes", [])))
-        return "How this verdict is checked", shortened(said.astext())
-    if output is None:
-        checks = "assert" in source.astext()
-        return ("How this is checked" if checks else "How these numbers are computed"), ""
-    shown = "\n".join(raw.astext() for raw in output.findall(nodes.raw))
-    if "<figure" not in shown:
-        return "Code of this output", ""
-    caption = CAPTION.search(shown)
-    return "Code of this figure", beginning(caption[1]) if caption else ""
-
-
-def beginning(caption: str) -> str:
-    """The first sentence of a caption, or as much of it as may be said."""
-    text = html.unescape(re.sub(r"<[^>]*>", "", caption))
-    text = re.sub(r"\\[()]|\$", "", text)
-    text = re.split(r"(?<=\w)[.:;](?= |$)", " ".join(text.split()), maxsplit=1)[0]
-    return shortened(text)
-
-
-def shortened(text: str) -> str:
-    return text if len(text) <= LONGEST else text[:LONGEST].rpartition(" ")[0] + " …"
-
-
-def claim_before(cell: nodes.container) -> nodes.container | None:
-    """The claim that this cell follows directly."""
-    before = cell.parent.children[: cell.parent.index(cell)]
-    box = before[-1] if before else None
-    is_claim = isinstance(box, nodes.container) and "claim" in box["classes"]
-    return box if is_claim else None
-
-
-def visit_fold(self, node: fold) -> None:
-    self.body.append(self.starttag(node, "details"))
-
-
-def depart_fold(self, node: fold) -> None:
-    self.body.append("</details>\n")
-
-
-def visit_title(self, node: fold_title) -> None:
-    self.body.append(self.starttag(node, "summary", ""))
-
-
-def depart_title(self, node: fold_title) -> None:
-    self.body.append("</summary>\n")
-
-
 def setup(app):
-    app.add_node(fold, html=(visit_fold, depart_fold))
-    app.add_node(fold_title, html=(visit_title, depart_title))
+    app.setup_extension("vitbook_details")
+    app.setup_extension("vitbook_package")
+    app.setup_extension("vitbook_lines")
     app.add_post_transform(Folds)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -9,9 +9,9 @@
     ```
 
 is a group with the question, its choices and a closed ``<details>`` that explains. Its data
-attributes (``data-predict``, ``data-choices``, ``data-number``, ``data-within``, ``data-answer``)
-are for a script that may ask for the prediction before it opens; nothing here needs one. Instead of
-choices there may be ``:number: 0.5 +- 0.1``, or neither.
+attributes (``data-predict``, ``data-choices``, ``data-number``, ``data-within``, ``data-unit``,
+``data-answer``) are for the script that asks for the prediction (vitbook_progress.py); nothing here
+needs one. Instead of choices there may be ``:number: 0.5 +- 0.1`` and ``:unit: %``, or neither.
 
     ```{in-depth} sec-c2-reading
     What the page asks, in a sentence.
@@ -41,7 +41,7 @@ from vitbook_folds import folded
 
 from tools.counts import count_file, hours
 from tools.pages import depth
-from tools.pages.prediction import ANSWER_TITLE, TITLE, Prediction, read_prediction
+from tools.pages.prediction import ANSWER_TITLE, OPTIONS, TITLE, Prediction, read_prediction
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Predict(SphinxDirective):
     required_arguments = 1
     final_argument_whitespace = True
     has_content = True
-    option_spec = dict.fromkeys(("choices", "answer", "number"), directives.unchanged_required)
+    option_spec = dict.fromkeys(OPTIONS, directives.unchanged_required)
 
     def run(self) -> list[nodes.Node]:
         try:
@@ -91,7 +91,7 @@ class Predict(SphinxDirective):
 def data(read: Prediction) -> dict[str, str]:
     """What a script needs to know."""
     found = {"predict": read.id, "answer": read.answer, "number": read.number}
-    found["within"] = read.within
+    found |= {"within": read.within, "unit": read.unit}
     if read.choices:
         found["choices"] = json.dumps(read.choices, ensure_ascii=False)
     return {f"data-{name}": value for name, value in found.items() if value}

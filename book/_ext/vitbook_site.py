@@ -1,11 +1,9 @@
 """What the theme leaves to mend: no third-party request, links to the notebooks, accessibility.
 
 - Style sheets and scripts directly in ``_static`` serve every page; those in folders below it
-  (MathJax, a live figure) load only where something asks for them.
+  (KaTeX's, a live figure) load only where something asks for them.
 - The thebe script, which Jupyter Book always adds and which only throws errors here, is left out,
   and so is the script that folds boxes: ours are native (vitbook_folds.py).
-- MathJax loads on pages that hold a formula, not on every page above one in the contents; until it
-  has come, nobody sees raw LaTeX.
 - Pages that are notebooks get a link to Colab and downloads of the clean notebook and script; so do
   pages whose front matter names a notebook that is made elsewhere (``notebook: a1-attention``).
 """
@@ -15,18 +13,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sphinx.ext import mathjax
-
 HERE = Path(__file__).resolve().parent
 UNUSED = {"sphinx_thebe", "sphinx_togglebutton"}  # Jupyter Book adds them to every book
-# Until MathJax has set the formulas, or could not be loaded, book.css hides their source.
-WAIT = """
-document.documentElement.classList.add("formulas-wait");
-addEventListener("load", () => {
-  const done = () => document.documentElement.classList.remove("formulas-wait");
-  Promise.resolve(window.MathJax?.startup?.promise).then(done, done);
-});
-"""
 COLAB = "https://colab.research.google.com/github"
 
 
@@ -37,8 +25,7 @@ def prepare(app, config) -> None:
     config.html_context.setdefault("default_mode", "auto")
     for listeners in app.events.listeners.values():
         for listener in list(listeners):
-            module = getattr(listener.handler, "__module__", "")
-            if module in UNUSED or listener.handler is mathjax.install_mathjax:
+            if getattr(listener.handler, "__module__", "") in UNUSED:
                 app.disconnect(listener.id)
     for files in (app.registry.css_files, app.registry.js_files):
         files[:] = [item for item in files if not is_unused(*item)]
@@ -48,12 +35,6 @@ def is_unused(name: str | None, attributes: dict) -> bool:
     """A file, or a script in the page, of an extension that the book does not use."""
     told = f"{name} {attributes.get('body', '')}"
     return any(word in told for word in ("sphinx-thebe", "togglebutton", "let toggle"))
-
-
-def load_mathjax(app, pagename, templatename, context, doctree) -> None:
-    if app.env.get_domain("math").data["has_equations"].get(pagename):
-        mathjax.install_mathjax(app, pagename, templatename, context, doctree)
-        app.add_js_file(None, body=WAIT)
 
 
 def mend_body(app, pagename, templatename, context, doctree) -> None:
@@ -121,8 +102,8 @@ def add_buttons(app, pagename, templatename, context, doctree) -> None:
 
 
 def setup(app):
+    app.add_css_file("print/print.css", media="print", priority=900)
     app.connect("config-inited", prepare)
-    app.connect("html-page-context", load_mathjax)
     app.connect("html-page-context", mend_body)
     app.connect("html-page-context", add_buttons, priority=900)
     app.connect("html-page-context", name_folds, priority=950)

@@ -20,8 +20,11 @@ function unfold() {
 addEventListener("hashchange", unfold);
 addEventListener("DOMContentLoaded", unfold);
 
-// Paper has no folds: solutions and boxes are printed open.
+// Paper has no folds: solutions and boxes are printed open. Short code stays on one page.
 addEventListener("beforeprint", () => {
+  document.querySelectorAll(".bd-article pre").forEach((code) => {
+    code.classList.toggle("whole", code.textContent.trim().split("\n").length <= 20);
+  });
   document.querySelectorAll("details:not([open]):not(.code-fold)").forEach((fold) => {
     fold.open = true;
     fold.dataset.printed = "";
@@ -34,12 +37,11 @@ addEventListener("afterprint", () => {
   });
 });
 
-// Tab passes by formulas, except by those too wide for the screen: arrow keys move them sideways.
-const letTabReachWideFormulas = () => {
-  document.querySelectorAll("mjx-container[display=true], div.math").forEach((formula) => {
-    if (formula.scrollWidth > formula.clientWidth) formula.tabIndex = 0;
-    else formula.removeAttribute("tabindex");
-  });
-};
-addEventListener("load", () => window.MathJax?.startup?.promise?.then(letTabReachWideFormulas));
-addEventListener("resize", letTabReachWideFormulas);
+// Tab passes by formulas, except by those too wide for their box: arrow keys move them sideways.
+const boxes = new ResizeObserver((changed) => changed.forEach(({ target }) => {
+  if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
+  else target.removeAttribute("tabindex");
+}));
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll(".katex-display").forEach((formula) => boxes.observe(formula));
+});

@@ -271,6 +271,7 @@ PLANTED = {
         ("no answer", FIRST, ":answer: two\n", "", "'' is not among: one, two"),
         ("one choice", FIRST, "one | two", "two | two", "needs two choices at least"),
         ("no number", FIRST, ":choices: one | two\n:answer: two", ":number: two", "is no number"),
+        ("unit and no number", FIRST, ":choices: one | two\n:answer: two", ":unit: %", "a unit, and no number"),
         ("number and answer", FIRST, ":choices: one | two", ":number: 2", "no answer besides"),
         ("odd id", FIRST, "} c1-sum", "} c1_sum", "lower-case words joined by hyphens"),
         ("another chapter's id", FIRST, "} c1-sum", "} c3-sum", "c3-sum lacks c1-"),

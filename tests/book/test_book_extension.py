@@ -43,6 +43,8 @@ def claim(id_, verdict="false", says='"it is so"', body="It is not."):
 class Book:
     """A few pages and what Sphinx makes of them; building again is incremental."""
 
+    settings: dict = {}  # noqa: RUF012
+
     def __init__(self, folder, extensions=("vitbook_claims",)):
         self.folder, self.extensions = folder, extensions
         self.warnings = ""
@@ -65,6 +67,7 @@ class Book:
                     "extensions": ["myst_parser", *self.extensions],
                     "html_theme": "basic",
                     "myst_enable_extensions": ["dollarmath"],
+                    **self.settings,
                 },
                 status=None,
                 warning=warnings,
@@ -132,11 +135,6 @@ def test_the_table_can_choose_claims_and_its_links_work_from_a_folder(book):
 def test_a_chosen_claim_that_nobody_makes_is_a_warning(book):
     book.page("part/two", "\n```{claims-table}\n:only: nobody-says-so\n```\n")
     assert "no claim has the id 'nobody-says-so'" in book.build().warnings
-
-
-def test_a_page_whose_table_holds_a_formula_loads_mathjax(book):
-    scripts = [script.get("src", "") for script in book.build().html("index").find_all("script")]
-    assert any("mathjax" in source for source in scripts)
 
 
 def test_an_edited_page_renews_the_table_on_another_page(book):
@@ -309,6 +307,8 @@ def test_a_prediction_carries_what_a_script_needs(formed):
     assert group.select_one("details .predict-right").text == "no more"
     group = predicted(formed, ":number: 0.5 +- 0.1\n")
     assert (group["data-number"], group["data-within"]) == ("0.5", "0.1")
+    group = predicted(formed, ":number: 50 +- 5\n:unit: %\n")
+    assert (group["data-unit"], group.select_one(".predict-right").text) == ("%", "50 %")
 
 
 def test_a_wrong_prediction_is_a_warning_with_its_place(formed):
@@ -499,7 +499,10 @@ def test_a_folded_assertion_stands_in_the_claim_before_it(folded):
 
 
 def test_a_prediction_is_explained_with_glued_numbers(folded):
-    assert folded.select_one(".predict details").text.split() == "What happened 0.5 Just 0.50, or \\(1/2\\).".split()
+    assert "What happened 0.5 Just 0.50, or" in " ".join(
+        folded.select_one(".predict details").text.split()
+    )
+    assert folded.select_one(".predict details math").text == "1/2"
 
 
 def test_the_code_of_a_figure_comes_after_it_and_is_named_after_its_caption(folded):
@@ -543,11 +546,45 @@ def test_the_site_loads_nothing_from_elsewhere_and_no_dead_weight(site):
             assert "fontawesome" not in address
 
 
-def test_mathjax_loads_only_where_there_is_a_formula(site):
-    assert not any("mathjax" in address for address in loaded(soup(site, "index")))
-    (address,) = [address for address in loaded(soup(site, "part/one")) if "mathjax" in address]
-    assert address.startswith("../_static/vendor/mathjax/tex-mml-chtml.js")
-    assert (site / "_build/html/part" / address.split("?")[0]).is_file()
+def test_a_formula_is_in_the_page_and_its_style_only_where_one_is(site):
+    assert not any("katex" in address for address in loaded(soup(site, "index")))
+    page = soup(site, "part/one")
+    assert page.select_one(".math math msup").text == "x2"
+    sheets = [address for address in loaded(page) if "katex.min.css" in address]
+    assert [sheet.split("?")[0] for sheet in sheets] == ["../_static/vendor/katex/katex.min.css"]
+    assert not any("mathjax" in address.lower() for address in loaded(page))
+
+
+def test_what_a_page_fetches_first_is_there_and_is_what_its_style_sheets_ask_for(site):
+    page, folder = soup(site, "part/one"), site / "_build/html/part"
+    fonts = [(folder / link["href"]).resolve() for link in page.select("link[rel=preload]")]
+    assert len(fonts) == 5
+    sheets = "".join(path.read_text("utf8") for path in (site / "_build/html/_static").rglob("*.css"))
+    for font in fonts:
+        assert font.is_file()
+        assert f"fonts/{font.name}" in sheets
+
+
+def test_a_site_holds_no_rule_for_icons_and_no_file_that_no_page_loads(site):
+    static = site / "_build/html/_static"
+    assert "fa-dragon" not in (static / "styles/pydata-sphinx-theme.css").read_text("utf8")
+    assert ".bd-article-container" in (static / "styles/pydata-sphinx-theme.css").read_text("utf8")
+    assert not (static / "scripts/fontawesome.js").exists()
+    assert [*static.rglob("*.map")] == []
+
+
+def test_a_script_comes_only_with_what_it_works_on(site, folded):
+    """Code to copy, here; of tabs there are none."""
+    assert not any("copybutton.js" in address for address in loaded(soup(site, "index")))
+    assert any("copybutton.js" in address for address in loaded(folded))
+    assert not any("design-tabs" in address for address in loaded(folded))
+
+
+def test_plain_words_of_code_have_no_element_of_their_own(folded):
+    code = folded.select_one(".highlight pre:-soup-contains('from IPython.display import')")
+    assert "HTML(" in code.text
+    assert code.select_one(".n, .p, .w") is None
+    assert code.select_one(".kn").text == "from"
 
 
 def test_a_chapter_links_to_its_notebook_in_colab_and_offers_downloads(site):

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from test_site import HTML, MATHJAX, STILL, VIEWS, served
+from test_site import HTML, STILL, VIEWS, served
 
 from tools.book_rules.code import WIDEST
 
@@ -26,25 +26,18 @@ def open_page(browser, address):
     """open_page(name, **context): the page and the errors that happen on it."""
     contexts = []
 
-    def opened(name, *, route=None, wait="load", **options):
+    def opened(name, **options):
         context = browser.new_context(**{**VIEWS["light"], "reduced_motion": "reduce", **options})
         contexts.append(context)
         page = context.new_page()
         page.errors = []
         page.on("pageerror", lambda error: page.errors.append(str(error)))
-        if route:
-            page.route(MATHJAX, route)
-        page.goto(f"{address}/{name}", wait_until=wait)
+        page.goto(f"{address}/{name}", wait_until="load")
         return page
 
     yield opened
     for context in contexts:
         context.close()
-
-
-def set_formulas(page):
-    page.wait_for_function("document.querySelector('.math mjx-container')", timeout=120_000)
-    page.wait_for_function("() => MathJax.startup.promise.then(() => true)", timeout=120_000)
 
 
 SOLUTIONS = """() => [...document.querySelectorAll('.solution')].map(
@@ -61,7 +54,7 @@ def test_solutions_are_closed_before_any_script_has_run(open_page):
 
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_a_solution_opens_wherever_its_title_is_clicked(open_page, name):
-    page = open_page(name, route=lambda route: route.abort())
+    page = open_page(name)
     page.add_style_tag(content=STILL)
     titles = page.locator(".solution > summary, .solution > .admonition-title")
     assert titles.count() >= 3
@@ -80,7 +73,7 @@ def test_a_solution_opens_wherever_its_title_is_clicked(open_page, name):
 
 
 def test_every_control_of_the_header_shows_when_it_has_the_focus(open_page):
-    page = open_page(CHAPTER, route=lambda route: route.abort())
+    page = open_page(CHAPTER)
     seen = {}
     for _ in range(60):
         page.keyboard.press("Tab")
@@ -101,25 +94,45 @@ def test_every_control_of_the_header_shows_when_it_has_the_focus(open_page):
 
 def test_tab_passes_by_formulas_which_a_screen_reader_still_reads(open_page):
     page = open_page(CHAPTER)
-    set_formulas(page)
-    assert page.locator("mjx-container[tabindex='0']").count() == 0
-    assert page.locator("mjx-container").count() > 100
-    assert page.locator("mjx-container mjx-assistive-mml math").count() > 100
+    assert page.locator(".math [tabindex]").count() == 0
+    assert page.locator(".math .katex-mathml math").count() > 100
+    assert page.locator(".math .katex-html:not([aria-hidden=true])").count() == 0
 
 
-def test_formulas_are_not_raw_while_mathjax_is_on_its_way(open_page):
-    page = open_page(CHAPTER, route=lambda route: None, wait="commit")
-    page.wait_for_selector(".math", state="attached")
-    page.wait_for_function("document.querySelectorAll('.math').length > 50")
-    colour = page.locator(".math").first.evaluate("e => getComputedStyle(e).color")
-    assert colour == "rgba(0, 0, 0, 0)"
+WIDE = """() => [...document.querySelectorAll('.katex-display')]
+    .map(one => [one.scrollWidth > one.clientWidth, one.tabIndex === 0])"""
 
 
-def test_formulas_are_readable_where_mathjax_cannot_be_loaded(open_page):
-    page = open_page(CHAPTER, route=lambda route: route.abort())
-    page.wait_for_timeout(200)
-    colour = page.locator(".math").first.evaluate("e => getComputedStyle(e).color")
-    assert colour != "rgba(0, 0, 0, 0)"
+def test_tab_reaches_the_formulas_that_are_too_wide_also_after_a_turn_of_the_phone(open_page):
+    page = open_page(CHAPTER, viewport=VIEWS["phone"]["viewport"])
+    assert [True, True] in page.evaluate(WIDE)
+    assert all(wide == reached for wide, reached in page.evaluate(WIDE))
+    page.set_viewport_size(VIEWS["light"]["viewport"])
+    page.wait_for_timeout(300)
+    assert [True, True] not in page.evaluate(WIDE)
+    assert all(wide == reached for wide, reached in page.evaluate(WIDE))
+
+
+def test_a_formula_is_whole_before_any_script_has_run(open_page):
+    page = open_page(CHAPTER, java_script_enabled=False)
+    first = page.locator(".katex-display").first
+    assert first.bounding_box()["height"] > 20
+    assert "\\" not in "".join(page.locator(".math").all_inner_texts())
+
+
+FACES = """() => document.fonts.ready.then(() => [...document.fonts]
+    .filter(face => face.status === 'loaded').map(face => face.family.replaceAll('"', '')))"""
+
+
+def test_text_code_headings_and_formulas_have_the_books_own_faces(open_page):
+    page = open_page(CHAPTER)
+    assert {
+        "Source Sans 3",
+        "Source Serif 4",
+        "Source Code Pro",
+        "KaTeX_Main",
+        "KaTeX_Math",
+    } <= set(page.evaluate(FACES))
 
 
 SHIFTS = """new PerformanceObserver(list => list.getEntries().forEach(entry => {
@@ -129,7 +142,7 @@ SHIFTS = """new PerformanceObserver(list => list.getEntries().forEach(entry => {
 
 def test_no_fold_makes_the_page_jump_while_it_loads(open_page):
     phone = {"viewport": VIEWS["phone"]["viewport"], "has_touch": True, "is_mobile": True}
-    page = open_page(CHAPTER + "#exercises", route=lambda route: route.abort(), **phone)
+    page = open_page(CHAPTER + "#exercises", **phone)
     page.locator(".solution").first.scroll_into_view_if_needed()
     page.reload(wait_until="load")  # the browser comes back to the same place
     page.evaluate(SHIFTS)
@@ -162,7 +175,7 @@ def test_no_tooltip_stays_in_the_way_of_a_finger(open_page):
 
 
 def test_the_code_of_a_figure_is_a_line_below_it_with_a_name_of_its_own(open_page):
-    page = open_page(CHAPTER, route=lambda route: route.abort())
+    page = open_page(CHAPTER)
     folds = page.locator(".code-fold > summary")
     told = folds.evaluate_all(
         "all => all.map(e => [e.getAttribute('aria-label'), e.textContent, e.innerText])"
@@ -180,7 +193,7 @@ def test_the_code_of_a_figure_is_a_line_below_it_with_a_name_of_its_own(open_pag
 
 
 def test_a_deeper_box_holds_its_cells(open_page):
-    page = open_page(CHAPTER, route=lambda route: route.abort())
+    page = open_page(CHAPTER)
     boxes = page.locator("details.sd-dropdown", has_text="Deeper: ")
     assert boxes.count() == 4
     for at in range(boxes.count()):
@@ -192,7 +205,7 @@ def test_a_deeper_box_holds_its_cells(open_page):
 
 
 def test_a_link_to_something_folded_opens_the_fold(open_page):
-    page = open_page(CHAPTER, route=lambda route: route.abort())
+    page = open_page(CHAPTER)
     solution = page.locator("details.solution").nth(1)
     name = solution.get_attribute("id")
     page.evaluate("name => { location.hash = name; }", name)
@@ -212,11 +225,11 @@ TYPE = """() => {
 
 
 def test_the_type_is_the_books_own(open_page):
-    page = open_page("00_preview.html", color_scheme="dark", route=lambda route: route.abort())
+    page = open_page("00_preview.html", color_scheme="dark")
     assert page.evaluate(TYPE) == {
-        "text": "17px",
+        "text": "18px",
         "caption": "400",
-        "headings": ["650", "650"],
+        "headings": ["600", "600"],
         "comment": "rgb(154, 167, 184)",
     }
 

@@ -9,11 +9,7 @@ import gzip
 import os
 import re
 import subprocess
-from contextlib import contextmanager, suppress
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from zipfile import ZipFile
 
 import nbformat
@@ -22,6 +18,7 @@ from axe_playwright_python.sync_playwright import Axe
 from nbformat.v4 import new_notebook
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
+from tools.bench_pages import served
 from tools.chapters import Store, find_chapters
 from tools.check_site import check
 from tools.dependencies import cell_tree, is_file_beside
@@ -41,7 +38,6 @@ VIEWS = {
     "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
     "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
 }
-MATHJAX = "**/tex-mml-chtml.js*"
 
 pytestmark = pytest.mark.site
 
@@ -182,8 +178,8 @@ UNFOLD = """() => {
 }"""
 # axe takes its time for each element: one word in each syntax colour is enough for it, and five of
 # the formulas and of the rows that are alike: in themselves, and in all that they stand in. What
-# MathJax makes within a formula is a third of a page and MathJax's own: five are left whole, the
-# others keep their width and something at its end. Formulas and widths have been looked at by then.
+# KaTeX makes within a formula is a third of a page and KaTeX's own: five are left whole, the others
+# keep their width and something at its end. Formulas and widths have been looked at by then.
 THIN_OUT = """() => {
     const make = element => element.tagName + '.' + element.getAttribute('class');
     const within = element => element ? make(element) + ' < ' + within(element.parentElement) : '';
@@ -195,12 +191,12 @@ THIN_OUT = """() => {
         if (colours.has(word.className)) { word.replaceWith(...word.childNodes); }
         colours.add(word.className);
     });
-    document.querySelectorAll('mjx-container:not([display])').forEach(
+    document.querySelectorAll(':not(.katex-display) > .katex').forEach(
         formula => { if (often(within(formula))) { formula.replaceWith('x'); } });
-    [...document.querySelectorAll('mjx-container')].slice(5).forEach(formula => {
+    [...document.querySelectorAll('.katex')].slice(5).forEach(formula => {
         const box = document.createElement('span');
         box.style.cssText = 'display: inline-block; text-align: right; width: '
-            + formula.firstElementChild.getBoundingClientRect().width + 'px';
+            + formula.lastElementChild.scrollWidth + 'px';
         box.textContent = 'x';
         formula.replaceChildren(box);
     });
@@ -213,7 +209,7 @@ TOO_WIDE = """() => [...document.querySelectorAll('body *')]
     .filter(element => element.getBoundingClientRect().right > innerWidth + 1)
     .slice(0, 5).map(element => element.outerHTML.slice(0, 120))"""
 FORMULAS = """() => [...document.querySelectorAll('.math')]
-    .filter(e => !e.querySelector('mjx-container') || e.querySelector('mjx-merror'))
+    .filter(e => !e.querySelector('.katex-mathml math') || !e.querySelector('.katex-html'))
     .map(e => e.textContent.slice(0, 80))"""
 
 # Every rule; what is in order axe need not list, which takes a third of its time.
@@ -222,22 +218,6 @@ STILL = "*, ::before, ::after { transition: none !important; animation: none !im
 # Nothing moves any more (STILL), so what is drawn once is as it stays.
 DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 DARK = "() => document.documentElement.dataset.theme === 'dark'"
-SET = f"""() => !document.querySelector('script[src*="mathjax"]') || !({FORMULAS})().length"""
-
-
-class QuietHandler(SimpleHTTPRequestHandler):
-    def log_message(self, *args):
-        pass
-
-
-@contextmanager
-def served(folder):
-    """The address at which a folder is served on this machine."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(folder)))
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
 
 
 @pytest.fixture(scope="module")
@@ -266,8 +246,6 @@ class Visit:
         page.goto(url, wait_until="networkidle")
 
     def unfold(self) -> None:
-        with suppress(PlaywrightTimeout):  # what is not set by then is a complaint
-            self.page.wait_for_function(SET, timeout=60_000)
         self.page.add_style_tag(content=STILL)
         self.page.evaluate(UNFOLD)
 
@@ -314,10 +292,8 @@ def complaints(context, address, name, views=VIEWS):
 
 
 def arrival(context, url, view):
-    """What goes wrong when the page is opened in this view. MathJax, which is slow and the same in
-    each, is left out."""
+    """What goes wrong when the page is opened in this view."""
     page = context.new_page()
-    page.route(MATHJAX, lambda route: route.fulfill(body=""))
     visit = Visit(page, url, view)
     yield from (f"error: {error}" for error in visit.errors)
     yield from light_in_the_dark(page, view)
@@ -388,9 +364,9 @@ PLANTED = {
     "late formula that Tab cannot reach": (
         "<p>W",
         "".join(
-            "<div style='width: 99px; overflow: auto'><mjx-container display='true'><mjx-math "
-            f"style='display: inline-block; text-align: right; width: {width}px'>1</mjx-math>"
-            "</mjx-container></div>"
+            "<div class='katex-display' style='width: 99px; overflow: auto'><span class='katex'>"
+            f"<span style='display: inline-block; text-align: right; width: {width}px'>1</span>"
+            "</span></div>"
             for width in (*7 * (50,), 300)
         )
         + "<p>W",

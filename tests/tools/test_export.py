@@ -169,6 +169,13 @@ TRANSLATED = [
         "<details>\n<summary>What happened</summary>\n\n**2**\n\nSo.\n\n</details>",
     ),
     (
+        "prediction of a number with a unit",
+        "```{predict} c1-sum\n:number: 2 +- 1\n:unit: %\nHow many?\n+++\nSo.\n```",
+        "> **Predict, then run**\n>\n> How many?\n\n"
+        "<details>\n<summary>What happened</summary>\n\n**2 %**\n\nSo.\n\n</details>",
+    ),
+    ("what the reader has done", "Text\n\n```{progress}\n```\n\nMore", "Text\n\nMore"),
+    (
         "page in depth",
         "```{in-depth} sec-a\nWhy?\n```",
         f"> **In depth**\n>\n> Why?\n>\n"

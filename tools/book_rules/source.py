@@ -144,7 +144,9 @@ def _flatten(blocks: list[Block]) -> Iterator[Item]:
 def _words(block: Directive) -> str:
     """The words of a container's first lines. What a claim says, which file a figure shows and what
     a prediction is called are not the book's own words."""
-    if block.name in {"claim", "figure"}:
+    if block.name == "claim":
+        return "\n".join(block.options.get(name, "") for name in ("truth", "refuted-by"))
+    if block.name == "figure":
         return block.options.get("alt", "")
     if block.name == "predict":
         return " ".join(block.options.get(name, "") for name in ("choices", "number"))

@@ -73,10 +73,18 @@ def dropdown(directive: Directive, writer: Writer) -> str:
 
 
 def claim(directive: Directive, writer: Writer) -> str:
-    says = directive.options["says"].strip().strip('"“”')
-    verdict = VERDICTS[directive.options["verdict"].strip().lower()]
-    head = f"**Claim:** “{writer.text(says, directive.line)}”\n\n**Verdict: {verdict}.**"
-    return quote(f"{head} {writer.blocks(directive.blocks())}")
+    """What is said, the verdict, what holds and why, and what would refute it."""
+    options = {key: value.strip(' "“”') for key, value in directive.options.items()}
+    said, truth, refuted = (
+        writer.text(options.get(key, ""), directive.line)
+        for key in ("says", "truth", "refuted-by")
+    )
+    head = f"**Claim:** “{said}”\n\n**Verdict: {VERDICTS[options['verdict'].lower()]}.**"
+    headline = f"**{truth}** " if truth else ""
+    body = [f"{head} {headline}{writer.blocks(directive.blocks())}"]
+    if refuted:
+        body.append(f"*Would be refuted by:* {refuted}")
+    return quote("\n\n".join(body))
 
 
 def predict(directive: Directive, writer: Writer) -> str:
@@ -174,6 +182,11 @@ def on_the_site(directive: Directive, writer: Writer) -> str:
     return f"{what[directive.name]} is on the book's page [{title}]({address})."
 
 
+def dropped(directive: Directive, writer: Writer) -> str:
+    """What a notebook has no place for: a notebook keeps nothing of its reader."""
+    return ""
+
+
 DIRECTIVES: dict[str, Callable[[Directive, Writer], str]] = {
     **dict.fromkeys(["admonition", *ADMONITIONS], admonition),
     "dropdown": dropdown,
@@ -182,6 +195,7 @@ DIRECTIVES: dict[str, Callable[[Directive, Writer], str]] = {
     "in-depth": in_depth,
     "claims-table": on_the_site,
     "bibliography": on_the_site,
+    "progress": dropped,
     "literalinclude": literalinclude,
     "code-block": code_block,
     "figure": figure,

@@ -9,8 +9,8 @@
     ```
 
 Instead of choices a prediction may ask for a number (``:number: 0.5 +- 0.1``, the answer and how
-far off one may be), or for neither: then it is answered in words. Site, notebooks and the rules for
-the sources all read it here.
+far off one may be, and ``:unit: %`` where it has one), or for neither: it is answered in words.
+Site, notebooks and the rules for the sources all read it here.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+OPTIONS = ("choices", "answer", "number", "unit")
 TITLE = "Predict, then run"
 ANSWER_TITLE = "What happened"
 ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -36,6 +37,7 @@ class Prediction:
     answer: str = ""
     number: str = ""
     within: str = ""
+    unit: str = ""  # of the number
 
     @property
     def anchor(self) -> str:
@@ -44,7 +46,7 @@ class Prediction:
     @property
     def right(self) -> str:
         """The answer in a word, where there is one."""
-        return self.answer or self.number
+        return self.answer or f"{self.number} {self.unit}".strip()
 
     @property
     def explanation_at(self) -> int:
@@ -68,10 +70,13 @@ def read_prediction(id_: str, options: Mapping[str, str], body: Sequence[str]) -
         raise ValueError(f"the prediction {id_} asks nothing")
     if not "".join(explanation).strip():
         raise ValueError(f"the prediction {id_} does not say, below a line +++, what happened")
-    given = {key: (options.get(key) or "").strip() for key in ("choices", "answer", "number")}
+    given = {key: (options.get(key) or "").strip() for key in OPTIONS}
     if given["number"]:
         number, within = _number(id_, given)
-        return Prediction(id_, question, explanation, number=number, within=within)
+        asked = {"number": number, "within": within, "unit": given["unit"]}
+        return Prediction(id_, question, explanation, **asked)
+    if given["unit"]:
+        raise ValueError(f"the prediction {id_} has a unit, and no number")
     choices = tuple(c.strip() for c in given["choices"].split("|") if c.strip())
     if given["choices"] and len(set(choices)) < max(2, len(choices)):
         raise ValueError(f"the prediction {id_} needs two choices at least, all different")

@@ -54,5 +54,5 @@ def settled(box: Tag) -> bool:
     following = box.find_next(
         lambda tag: tag.name == "div" and {"cell", "claim"} & set(tag.get("class", []))
     )
-    source = following.select_one(".cell_input") if following else None
-    return bool(source and ASSERTION.search(source.get_text()))
+    sources = following.select(".cell_input") if following else []
+    return any(ASSERTION.search(source.get_text()) for source in sources)

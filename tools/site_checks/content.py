@@ -77,7 +77,7 @@ def remnants(page: Page) -> Iterator[Finding]:
 
 
 def in_formula(element: Tag) -> bool:
-    """Is this text part of a formula, whose source MathJax will read?"""
+    """Is this text part of a formula? Its braces are signs, not placeholders."""
     return "math" in element.get("class", []) or bool(element.find_parent(class_="math"))
 
 

@@ -4,14 +4,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from vitbook.command.recipes import SHAPES, load_part
+from vitbook.command.attention_page import attention_page
+from vitbook.command.images import read_image
 from vitbook.command.runs import trained_model
-from vitbook.data import STATISTICS, normalize
+from vitbook.data import STATISTICS
 from vitbook.inspection import attention_maps, attention_rollout
 from vitbook.plotting import figure_png, show_attention, show_rollout
 
@@ -22,8 +22,6 @@ PAGES = (".html", ".htm")
 def attention(options: argparse.Namespace) -> None:
     """Draw where the model of a run looks in one image."""
     if Path(options.out).suffix.lower() in PAGES:
-        from vitbook.command.attention_page import attention_page
-
         return attention_page(options)
     if not options.run:
         raise ValueError(f"--out must end in .html with --timm and --model, got {options.out}")
@@ -32,41 +30,6 @@ def attention(options: argparse.Namespace) -> None:
     figure, told = attention_figure(model, image, settings, options.query, options.rollout)
     save_figure(figure, Path(options.out))
     print(f"{name}: {told}; drawn into {options.out}")
-
-
-def read_image(options: argparse.Namespace, settings: dict, root: str | None) -> tuple[Tensor, str]:
-    """The image that was asked for as the model takes it (C, H, W), and what to call it."""
-    if options.image.isdecimal():
-        number = int(options.image)
-        images, labels = load_part(settings, options.part, options.root or root)
-        if number >= len(images):
-            raise ValueError(
-                f"IMAGE must be below {len(images)}, the number of {options.part} images, "
-                f"got {number}"
-            )
-        return images[number], f"{options.part} image {number}, label {int(labels[number])}"
-    return read_picture(Path(options.image), settings, invert=options.invert), options.image
-
-
-def read_picture(path: Path, settings: dict, *, invert: bool = False) -> Tensor:
-    """A picture file, cut to a square and scaled to what the model was trained on, (C, S, S)."""
-    from PIL import Image, UnidentifiedImageError
-
-    if not path.is_file():
-        raise ValueError(f"IMAGE must be a picture file or a number, but there is no file {path}")
-    shape = SHAPES[settings["data"]]
-    try:
-        picture = Image.open(path).convert("L" if shape["in_channels"] == 1 else "RGB")
-    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
-        raise ValueError(f"{path} cannot be read as a picture ({error})") from None
-    side = min(picture.size)
-    left, top = (picture.width - side) // 2, (picture.height - side) // 2
-    size = (shape["image_size"],) * 2
-    picture = picture.crop((left, top, left + side, top + side)).resize(size, Image.Resampling.BOX)
-    pixels = torch.tensor(np.asarray(picture), dtype=torch.float32).reshape(*size, -1) / 255
-    pixels = (1 - pixels if invert else pixels).permute(2, 0, 1)  # (C, S, S)
-    statistics = STATISTICS.get(settings["data"])
-    return pixels if statistics is None else normalize(pixels[None], *statistics)[0]
 
 
 def attention_figure(

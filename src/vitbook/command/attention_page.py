@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook.command.any_model import RANDOM, any_model
-from vitbook.command.attention import read_image
+from vitbook.command.images import read_image
 from vitbook.command.recipes import SHAPES, load_part
 from vitbook.command.runs import device_type, trained_model
 from vitbook.data import STATISTICS, normalize

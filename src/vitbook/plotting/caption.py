@@ -1,7 +1,8 @@
 """Captions: plain text; between dollar signs, letters in italics with sub- and superscripts.
 
-The same caption stands in the book, in JupyterLab and in Colab, and only one of them loads MathJax.
-So maths is written as HTML can show it: ``$W_Q$``, ``$e^{-α}$``, and signs as they are (√, ×, α).
+The same caption stands in the book, in JupyterLab and in Colab, and each sets formulas in its own
+way, or not at all. So maths is written as HTML can show it: ``$W_Q$``, ``$e^{-α}$``, and signs as
+they are (√, ×, α).
 """
 
 import html

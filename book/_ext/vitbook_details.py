@@ -1,0 +1,39 @@
+"""The nodes of what is folded: a native ``<details>`` with its title."""
+
+from __future__ import annotations
+
+from docutils import nodes
+
+
+class fold(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
+    """A folded block: a `fold_title`, then what it hides."""
+
+
+class fold_title(nodes.General, nodes.TextElement):  # noqa: N801
+    """What is always seen of it."""
+
+
+def folded(title: list[nodes.Node], content: list[nodes.Node], **attributes) -> fold:
+    return fold("", fold_title("", "", *title), *content, **attributes)
+
+
+def visit_fold(self, node: fold) -> None:
+    self.body.append(self.starttag(node, "details"))
+
+
+def depart_fold(self, node: fold) -> None:
+    self.body.append("</details>\n")
+
+
+def visit_title(self, node: fold_title) -> None:
+    self.body.append(self.starttag(node, "summary", ""))
+
+
+def depart_title(self, node: fold_title) -> None:
+    self.body.append("</summary>\n")
+
+
+def setup(app):
+    app.add_node(fold, html=(visit_fold, depart_fold))
+    app.add_node(fold_title, html=(visit_title, depart_title))
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

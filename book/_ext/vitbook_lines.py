@@ -1,0 +1,40 @@
+"""Long lines of code get a box of their own, so that a phone can wrap them with a hanging indent.
+
+A line that a phone cannot hold becomes ``<span class="line in2">``, where 2 is how deep it is
+indented. Everywhere but on phones nothing of it is seen (folds.css), and copied code stays as it is.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+CODE = re.compile(
+    r'(<div class="highlight-(?:ipython3|python|py|default)[^"]*"><div class="highlight"><pre>)(.*?)(</pre>)',
+    re.DOTALL,
+)
+PHONE = 34  # characters that fit on a phone
+DEEPEST = 6
+
+
+def mark_lines(app, pagename, templatename, context, doctree) -> None:
+    if "body" in context:
+        context["body"] = CODE.sub(_marked, context["body"])
+
+
+def _marked(match: re.Match) -> str:
+    lines = match[2].split("\n")
+    return match[1] + "".join(_line(line) for line in lines[:-1]) + lines[-1] + match[3]
+
+
+def _line(line: str) -> str:
+    words = html.unescape(re.sub(r"<[^>]*>", "", line))
+    if len(words) <= PHONE:
+        return line + "\n"
+    depth = min((len(words) - len(words.lstrip())) // 4, DEEPEST)
+    return f'<span class="line in{depth}">{line}\n</span>'
+
+
+def setup(app):
+    app.connect("html-page-context", mark_lines)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,59 @@
+"""Code of the package on a page: ``literalinclude`` with ``:pyobject:`` shows the body.
+
+Above it stand where it comes from and a link to the file, below it its docstrings, folded.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.directives.code import LiteralInclude
+from vitbook_details import folded
+
+from tools.pages.docstrings import parted
+from tools.settings import read_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class PackageInclude(LiteralInclude):
+    def run(self) -> list[nodes.Node]:
+        found = super().run()
+        blocks = [block for node in found for block in node.findall(nodes.literal_block)]
+        if "pyobject" not in self.options or len(blocks) != 1:
+            return found
+        (block,) = blocks
+        code, docstrings = parted(block.astext())
+        block.rawsource = code
+        block.children = []
+        block += nodes.Text(code)
+        name, path = self.options["pyobject"], Path(self.env.relfn2path(self.arguments[0])[1])
+        box = nodes.container("", self.head(name, path), *found, classes=["package-code"])
+        for documented, words in docstrings:
+            text = nodes.literal_block(words, words, language="none", classes=["docstring"])
+            title = f"Docstring of {documented}"
+            box += folded([nodes.Text(title)], [text], classes=["code-fold"])
+        return [box]
+
+    def head(self, name: str, path: Path) -> nodes.paragraph:
+        line = nodes.paragraph("", "From the package: ", classes=["package-head"])
+        line += nodes.literal("", name)
+        if path.resolve().is_relative_to(ROOT):
+            file = path.resolve().relative_to(ROOT).as_posix()
+            line += [nodes.Text(", "), nodes.reference("", file, refuri=f"{at_the_tag()}/{file}")]
+        return line
+
+
+@cache
+def at_the_tag() -> str:
+    """Where the release of this version shows its files."""
+    settings = read_settings(ROOT)
+    return f"{settings.repository}/blob/{settings.tag}"
+
+
+def setup(app):
+    app.setup_extension("vitbook_details")
+    app.add_directive("literalinclude", PackageInclude, override=True)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

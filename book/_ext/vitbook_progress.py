@@ -1,0 +1,77 @@
+"""What scripts keep of the reader's predictions, and the boxes where it shows them.
+
+Every page with a prediction or a concept check ends in a box: after its summary, or after all else.
+The front page has one where this stands:
+
+    ```{progress}
+    ```
+
+The boxes are empty and hidden until the scripts in ``_static/predict`` fill them. Scripts and style
+sheet are loaded on those pages only. ``data-page`` and ``data-title`` name a page for the script;
+``data-chapters``, on the front page, lists every chapter as ``[page, title]``.
+"""
+
+from __future__ import annotations
+
+import json
+
+from docutils import nodes
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util.docutils import SphinxDirective
+from vitbook_forms import prediction
+from vitbook_numbers import chapter_number
+
+SCRIPTS, STYLE = ("predict/progress.js", "predict/predict.js"), "predict/predict.css"
+
+
+class progress(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
+    """A box for the script. ``chapters`` is true of the one that lists them."""
+
+
+class Progress(SphinxDirective):
+    def run(self) -> list[nodes.Node]:
+        return [progress("", chapters=True)]
+
+
+class ChapterEnd(SphinxPostTransform):
+    default_priority = 160
+    formats = ("html",)
+
+    def run(self, **options) -> None:
+        found = list(self.document.findall(nodes.section))
+        sections = {id_: node for node in found for id_ in node["ids"]}
+        asks = next(iter(self.document.findall(prediction)), None) is not None
+        if asks or "concept-check" in sections:
+            last = sections.get("summary") or found[0]
+            last += progress("", chapters=False)
+
+
+def visit_progress(self, node: progress) -> None:
+    env, page = self.builder.env, self.builder.current_docname
+    if node["chapters"]:
+        chapters = [name for name in env.titles if chapter_number(name) is not None]
+        chapters.sort(key=chapter_number)
+        listed = [[name, env.titles[name].astext()] for name in chapters]
+        data = {"data-chapters": json.dumps(listed, ensure_ascii=False)}
+    else:
+        data = {"data-page": page, "data-title": env.titles[page].astext()}
+    more = {"role": "group", "aria-label": "Your answers so far", "hidden": "hidden", **data}
+    self.body.append(self.starttag(node, "div", CLASS="progress-box", **more) + "</div>\n")
+    raise nodes.SkipNode
+
+
+def load(app, pagename, templatename, context, doctree) -> None:
+    if doctree is not None and next(iter(doctree.findall(progress)), None) is not None:
+        app.add_css_file(STYLE)
+        for script in SCRIPTS:
+            app.add_js_file(script, loading_method="defer")
+
+
+def setup(app):
+    app.setup_extension("vitbook_forms")
+    app.setup_extension("vitbook_numbers")
+    app.add_node(progress, html=(visit_progress, None))
+    app.add_directive("progress", Progress)
+    app.add_post_transform(ChapterEnd)
+    app.connect("html-page-context", load)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

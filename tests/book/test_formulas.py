@@ -1,0 +1,82 @@
+"""Formulas are set while the book is built: what comes of one, its number, and what is wrong."""
+
+import re
+import sys
+
+import pytest
+from test_book_extension import EXTENSIONS, Book
+
+if EXTENSIONS not in sys.path:
+    sys.path.append(EXTENSIONS)
+from vitbook_math import aligned, typeset  # noqa: E402
+
+
+@pytest.fixture
+def book(tmp_path):
+    class KatexBook(Book):
+        settings = {"html_math_renderer": "katex"}  # noqa: RUF012
+
+    return KatexBook(tmp_path, ("vitbook_math", "vitbook_claims"))
+
+
+def test_a_formula_is_boxes_for_the_eye_and_mathml_for_a_screen_reader():
+    html = typeset(r"\sqrt{d}", display=False)
+    assert "<msqrt><mi>d</mi></msqrt>" in html
+    assert 'class="katex-html" aria-hidden="true"' in html
+    assert 'display="block"' not in html
+    assert 'display="block"' in typeset(r"\sqrt{d}", display=True)
+
+
+def test_the_source_of_a_formula_is_not_sent():
+    assert "annotation" not in typeset(r"\operatorname{softmax}(x)", display=False)
+
+
+@pytest.mark.parametrize("tex", [r"\frac{1}", r"\nothing", "x_1_2", "é", "x % y"])
+def test_what_cannot_be_set_strictly_is_an_error(tex):
+    with pytest.raises(ValueError, match=r"KaTeX|LaTeX"):
+        typeset(tex, display=False)
+
+
+def test_lines_without_an_environment_are_set_below_each_other():
+    assert aligned(r"a \\ b") == r"\begin{split}a \\ b\end{split}"
+    assert aligned(r"\begin{cases}a \\ b\end{cases}") == r"\begin{cases}a \\ b\end{cases}"
+    assert aligned("a") == "a"
+    assert typeset(aligned(r"a &= b \\ &= c"), display=True).count("<mtr>") == 2
+
+
+def test_equations_are_numbered_and_referred_to(book):
+    book.page("index", "```{toctree}\none\n```\n\nSee {eq}`eq-b`.\n")
+    book.page("one", "$$a$$ (eq-a)\n\n$$b$$ (eq-b)\n")
+    page = book.build().html("one")
+    assert book.warnings == ""
+    box = page.find(id="equation-eq-b")
+    assert box.select_one(".eqno").text.startswith("(2)")
+    assert box.select_one("math").text == "b"
+    link = book.html("index").select_one('a[href="one.html#equation-eq-b"]')
+    assert link.text == "(2)"
+
+
+def test_a_wrong_formula_is_a_warning_with_page_and_line(book):
+    book.page("index", "Good.\n\nA line, and $\\frac{1}$ in the next.\n")
+    line = next(line for line in book.build().warnings.splitlines() if "frac" in line)
+    assert re.search(r"index\.md:5: WARNING", line)
+
+
+def test_a_formula_in_a_title_and_in_a_claim_is_set_too(book):
+    claim = "```{claim} big\n:says: '\"$N^2$ is large\"'\n:verdict: true\nIt is.\n```\n"
+    book.page("index", f"## Why $N$?\n\n{claim}\n```{{claims-table}}\n```\n")
+    page = book.build().html("index")
+    assert book.warnings == ""
+    assert page.select_one("h2 math").text == "N"
+    assert page.select_one(".claim-says math").text == "N2"
+    assert page.select_one("table.claims-table math").text == "N2"
+    assert "\\(" not in page.select_one(".body").text
+
+
+def test_nothing_is_loaded_for_formulas_but_a_style_sheet(book):
+    book.page("index", "```{toctree}\none\n```\n\n$x$\n")
+    book.page("one", "No formula.\n")
+    page = book.build().html("index")
+    assert any("katex.min.css" in link["href"] for link in page.select("link[rel=stylesheet]"))
+    assert not any("jax" in tag.get("src", "") for tag in page.find_all("script"))
+    assert not any("katex" in link["href"] for link in book.html("one").select("link"))

@@ -1,0 +1,112 @@
+"""A chapter with a question of each kind and a front page, in the look of the built site.
+
+What the extensions make of PAGES is put into the pages of the real site, so that its
+styles and scripts are at work; both pages are answered at addresses that the site does not have.
+"""
+
+import io
+import re
+import sys
+from pathlib import Path
+
+from bs4 import BeautifulSoup
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+ROOT = Path(__file__).resolve().parents[2]
+HTML = ROOT / "_build" / "html"
+EXTENSIONS = ["myst_parser", "sphinx_design", "vitbook_progress"]
+KEY = "attention-patch-by-patch.predictions.v1"
+CHAPTER, FRONT = "part/04_heads.html", "front.html"
+SHELL, FRONT_SHELL = "attention/04_many_heads.html", "index.html"
+PAGES = {
+    "index": """# Front
+
+```{toctree}
+part/04_heads
+part/05_merge
+```
+
+```{progress}
+```
+""",
+    "part/04_heads": """# 4. Many heads
+
+## How they are cut
+
+```{predict} c4-view
+:choices: one half | the *same* | twice
+:answer: the *same*
+How many numbers do two heads need, beside one?
++++
+They share the width.
+```
+
+```{predict} c4-share
+:number: 50 +- 5
+:unit: %
+Which share of the pairs does one head lose?
++++
+Half of them.
+```
+
+```{predict} c4-words
+What does the map look like?
++++
+Like a diagonal.
+```
+
+## Concept check
+
+```{dropdown} 1. Why?
+Because.
+```
+
+```{dropdown} 2. How?
+So.
+```
+
+## Summary
+
+- That was it.
+
+## What to read next
+
+Much.
+""",
+    "part/05_merge": "# 5. Merged\n\nWords.\n",
+}
+
+
+def rendered(folder):
+    """Page name -> its HTML: PAGES built in this folder, without the look of the book."""
+    if (extensions := str(ROOT / "book" / "_ext")) not in sys.path:
+        sys.path.append(extensions)
+    for name, text in PAGES.items():
+        path = folder / "src" / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf8")
+    warnings = io.StringIO()
+    with patch_docutils(None), docutils_namespace():
+        app = Sphinx(
+            folder / "src",
+            None,
+            folder / "out",
+            folder / "trees",
+            "html",
+            confoverrides={"extensions": EXTENSIONS, "html_theme": "basic"},
+            status=None,
+            warning=warnings,
+        )
+        app.build()
+    found = [line for line in warnings.getvalue().splitlines() if "predict/predict" not in line]
+    assert found == []
+    return {name: (folder / "out" / f"{name}.html").read_text("utf8") for name in PAGES}
+
+
+def put_into(shell, page):
+    """The page of the real site whose article is this one's."""
+    body = BeautifulSoup(page, "html.parser").select_one("div.body").decode_contents()
+    html = (HTML / shell).read_text("utf8")
+    start = re.search(r'<article class="bd-article"[^>]*>', html).end()
+    return html[:start] + body + html[html.index("</article>", start) :]

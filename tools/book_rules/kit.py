@@ -1,0 +1,66 @@
+"""Stricter rules for the pages that have been rewritten: they say ``kit: true`` in front."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tools.counts import Counts, count, seen_code
+from tools.pages.cells import is_proof
+
+from .source import Book, Chapter, Finding, Item
+
+WIDEST = 72  # characters of code, as wide as the text beside it
+MOST = {"words": 1800, "code": 120, "claims": 5, "predictions": 4, "exercises": 4, "minutes": 60}
+FEWEST = {"claims": 1, "predictions": 2}
+
+
+def kit(book: Book) -> Iterator[Finding]:
+    """A page of the kit can be finished in an hour and shows no line that only proves."""
+    for chapter in book.chapters:
+        if not chapter.page.metadata.get("kit"):
+            continue
+        for what, found in measured(count(chapter)).items():
+            if found > MOST[what]:
+                yield chapter.finding(None, f"kit: {found:,} {what}, at most {MOST[what]:,}")
+            if found < FEWEST.get(what, 0):
+                yield chapter.finding(None, f"kit: {found} {what}, {FEWEST[what]} at least")
+        for claim in chapter.directives("claim"):
+            for option in ("truth", "refuted-by"):
+                if not claim.directive.options.get(option):
+                    yield chapter.finding(claim, f"kit: this claim lacks :{option}:")
+        for cell in chapter.cells:
+            yield from _wide_lines(chapter, cell)
+            if not cell.gate:
+                yield from _plumbing(chapter, cell)
+
+
+def measured(counts: Counts) -> dict[str, int]:
+    """What MOST limits."""
+    found = {what: getattr(counts, what) for what in MOST if what != "minutes"}
+    return found | {"minutes": counts.read + counts.do}
+
+
+def _wide_lines(chapter: Chapter, cell: Item) -> Iterator[Finding]:
+    shown = set(seen_code(chapter, cell).splitlines())
+    for at, line in enumerate(cell.text.splitlines(), cell.directive.body_line):
+        if line in shown and len(line) > WIDEST:
+            words = f"kit: {len(line)} characters of code, at most {WIDEST}: {line.strip()!r}"
+            yield Finding(chapter.page.path, at, words)
+
+
+def _plumbing(chapter: Chapter, cell: Item) -> Iterator[Finding]:
+    """Visible code that proves or sets up, and printed results."""
+    shown = set(seen_code(chapter, cell).splitlines())
+    lines = cell.text.splitlines()
+    for node in ast.walk(cell.tree):
+        if not isinstance(node, ast.stmt) or lines[node.lineno - 1] not in shown:
+            continue
+        called = getattr(getattr(node, "value", None), "func", None)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield chapter.finding(cell, "kit: this cell shows an import")
+        elif is_proof(node):
+            words = f"kit: this cell shows what only proves: {lines[node.lineno - 1].strip()!r}"
+            yield chapter.finding(cell, words)
+        elif getattr(called, "id", "") == "print":
+            yield chapter.finding(cell, "kit: this cell prints; show_table(...) shows a table")
