@@ -127,6 +127,15 @@ def test_a_figure_whose_letters_are_large_enough_is_left_alone():
     assert [text.get_fontsize() for text in written(fig)] == sizes
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_line_longer_than_its_figure_does_not_grow_without_end():
+    fig = bars(4.0)
+    fig.axes[0].set_title("a title that is much longer than its figure is wide " * 2)
+    before = drawn_width(fig)
+    enlarge(fig)
+    assert drawn_width(fig) < 1.3 * before
+
+
 def test_names_at_the_ends_of_curves_do_not_meet_in_a_wide_figure():
     fig = Figure(figsize=(8.0, 3.0))
     ax = fig.subplots()
