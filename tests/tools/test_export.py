@@ -189,6 +189,13 @@ TRANSLATED = [
     ("math in a quote", "```{tip}\n$$\na\n= b\n$$\n```", "> **Tip**\n>\n> $$a = b$$"),
     ("colon fence", ":::{warning}\nHot.\n:::", "> **Warning**\n>\n> Hot."),
     (
+        "claim with its truth",
+        '```{claim} sums\n:says: "They are $1$"\n:truth: They are $2$.\n:verdict: false\n'
+        ":refuted-by: a sum of $1$.\nSo.\n```",
+        "> **Claim:** “They are $1$”\n>\n> **Verdict: false.** **They are $2$.** So.\n>\n"
+        "> *Would be refuted by:* a sum of $1$.",
+    ),
+    (
         "claim",
         '```{claim} sums\n:says: "They are $1$"\n:verdict: true with conditions\nIf so.\n```',
         "> **Claim:** “They are $1$”\n>\n> **Verdict: true, with conditions.** If so.",
