@@ -14,7 +14,7 @@ from PIL import Image
 from vitbook.plotting import COLORS, INK, figure_html, figure_png, label_ends, style
 from vitbook.plotting.display import BOTH_THEMES
 from vitbook.plotting.inks import GROUND, contrast, dark_inks, exchanged
-from vitbook.plotting.letters import drawn_width, enlarge, laid_out, written
+from vitbook.plotting.letters import drawn_width, enlarge, laid_out, smallest, written
 
 DARK = np.array(matplotlib.colors.to_rgb(GROUND))
 
@@ -111,12 +111,13 @@ def test_letters_have_ten_pixels_on_a_phone_and_larger_ones_stay(width):
     fig = bars(width)
     fig.axes[0].texts[0].set_fontsize(7)
     fig.axes[0].tick_params(labelsize=5)
-    fig.axes[0].title.set_fontsize(40)
+    (title,) = [text for text in written(fig) if text.get_text() == "accuracy"]
+    title.set_fontsize(40)
     enlarge(fig)
     wide = drawn_width(fig)
     pixels = [text.get_fontsize() * 360 / 72 / wide for text in written(fig)]
     assert min(pixels) > 9.9
-    assert fig.axes[0].title.get_fontsize() == 40
+    assert title.get_fontsize() == 40
 
 
 def test_a_figure_whose_letters_are_large_enough_is_left_alone():
@@ -125,6 +126,17 @@ def test_a_figure_whose_letters_are_large_enough_is_left_alone():
     sizes = [text.get_fontsize() for text in written(fig)]
     enlarge(fig)
     assert [text.get_fontsize() for text in written(fig)] == sizes
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_line_longer_than_its_figure_does_not_grow_without_end():
+    fig = Figure(figsize=(6.0, 3.0))
+    words = "a title that is longer than its figure is wide, because it says too much on one line"
+    fig.subplots().set_title(words)
+    before = drawn_width(fig)
+    enlarge(fig)
+    sizes = {text.get_text(): text.get_fontsize() for text in written(fig)}
+    assert sizes[words] < 1.13 * smallest(before)
 
 
 def test_names_at_the_ends_of_curves_do_not_meet_in_a_wide_figure():

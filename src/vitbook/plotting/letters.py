@@ -35,9 +35,14 @@ def laid_out(fig: Figure) -> Iterator[None]:
 
 
 def enlarge(fig: Figure) -> None:
-    """Draw what is too small for a phone larger; larger letters may widen the figure again."""
+    """Draw what is too small for a phone larger.
+
+    Larger letters may widen the figure again, and a line longer than the figure would do so without
+    end: more than an eighth above the first size they do not become.
+    """
+    most = smallest(drawn_width(fig)) * 9 / 8
     for _ in range(3):
-        size = smallest(drawn_width(fig))
+        size = min(smallest(drawn_width(fig)), most)
         small = [
             text
             for text in written(fig)
