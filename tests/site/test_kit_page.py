@@ -47,6 +47,13 @@ def test_question_formula_and_figure_are_on_the_first_screen(opened):
     assert max(bottoms) < 900
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_each_figure_has_its_caption_in_both_themes(opened, theme):
+    captions = opened(viewport=PHONE, color_scheme=theme).locator(".vitbook-figure figcaption")
+    assert captions.count() == 3
+    assert all(captions.nth(at).is_visible() for at in range(3))
+
+
 CUT = """() => [...document.querySelectorAll("article .highlight pre, article .vitbook-table")]
     .filter(box => box.checkVisibility() && box.scrollWidth > box.clientWidth + 1)
     .map(box => box.textContent.slice(0, 80))"""

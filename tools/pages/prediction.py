@@ -73,8 +73,8 @@ def read_prediction(id_: str, options: Mapping[str, str], body: Sequence[str]) -
     given = {key: (options.get(key) or "").strip() for key in OPTIONS}
     if given["number"]:
         number, within = _number(id_, given)
-        asked = {"number": number, "within": within, "unit": given["unit"]}
-        return Prediction(id_, question, explanation, **asked)
+        unit = given["unit"]
+        return Prediction(id_, question, explanation, number=number, within=within, unit=unit)
     if given["unit"]:
         raise ValueError(f"the prediction {id_} has a unit, and no number")
     choices = tuple(c.strip() for c in given["choices"].split("|") if c.strip())
