@@ -13,6 +13,7 @@ from PIL import Image
 
 from vitbook.plotting import COLORS, INK, figure_html, figure_png, label_ends, style
 from vitbook.plotting.display import BOTH_THEMES
+from vitbook.plotting.images import ink
 from vitbook.plotting.inks import GROUND, contrast, dark_inks, exchanged
 from vitbook.plotting.letters import drawn_width, enlarge, laid_out, smallest, written
 
@@ -151,3 +152,10 @@ def test_names_at_the_ends_of_curves_do_not_meet_in_a_wide_figure():
     fig.draw_without_rendering()
     boxes = sorted((text.get_window_extent() for text in ax.texts), key=lambda box: box.y0)
     assert all(low.y1 <= high.y0 + 1 for low, high in pairwise(boxes))
+
+
+def test_a_photograph_is_lifted_under_a_map_and_a_drawing_keeps_its_strokes():
+    black = np.zeros((2, 2, 3))
+    assert ink(black).min() == pytest.approx(2 / 3)
+    assert ink(black + 1).max() == pytest.approx(1)
+    assert ink(black[..., 0]).max() < 0.2
