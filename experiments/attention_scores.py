@@ -35,6 +35,7 @@ RECIPE = {"steps": 500, "batch_size": 128, "warmup_steps": 40}
 CELLS = {"cells_per_side": 3, "num_classes": 4}
 IMAGES = {"train": 20_000, "validation": 1_000, "test": 1_000}
 TRIAL_SEEDS = 3  # for each learning rate that is tried
+LEVEL = 0.95  # accuracy that `steps_to_95` waits for
 EVERY = 25  # steps between looks at the accuracy
 WIDTHS = (4, 16, 64, 256)
 USUAL = {"scaled": True, "head_dim": 64}
@@ -149,7 +150,7 @@ def run(condition: dict, seed: int, log, scale: float, **rate) -> Outcome:
     metrics = {
         **watching.measure(model, losses, scale),
         "curve": curve,
-        "steps_to_95": first_reached(curve, 0.95),
+        "steps_to_95": first_reached(curve, LEVEL),
         "entropy_at_start": before,
         "entropy_at_end": entropies(model, test.images),
     }

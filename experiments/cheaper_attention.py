@@ -19,6 +19,7 @@ from vitbook.training import TrainConfig, train
 SET = "cifar10"
 COUNTS = {"train": 8000, "test": 2000}  # the first ones of each part
 MODEL = {**load_record("cifar_maps").settings["model"], "depth": 3, "num_heads": 4}
+POINTS = 20  # of a curve
 RECIPE = {"steps": 40, "batch_size": 100, "warmup_steps": 4, "learning_rate": 1e-3}
 
 
@@ -41,6 +42,13 @@ def logits_of(model, images: Tensor) -> Tensor:
     return torch.cat([model(x) for x in images.split(100)])
 
 
+@lru_cache
+def answered(seed: int, scale: float) -> Tensor:
+    """The answers of the untouched model to the test images, (n,)."""
+    images, _ = images_of("test", scale)
+    return logits_of(trained("untouched", seed).eval(), images).argmax(dim=-1)
+
+
 def measured(model, before: Tensor, scale: float, when: str) -> dict[str, float]:
     """Accuracy, loss, and how many answers are not those of the untouched model, `before`."""
     images, labels = images_of("test", scale)
@@ -56,8 +64,7 @@ def measured(model, before: Tensor, scale: float, when: str) -> dict[str, float]
 def run(condition: dict, seed: int, log, scale: float) -> Outcome:
     """Swap one way in, test, fine-tune the whole model, test again."""
     way = condition["way"]
-    images = images_of("test", scale).images
-    before = logits_of(trained("untouched", seed).eval(), images).argmax(dim=-1)
+    before = answered(seed, scale)
     model = trained(way, seed)
     torch.manual_seed(seed)
     metrics = measured(model, before, scale, "swapped")
@@ -70,8 +77,8 @@ def run(condition: dict, seed: int, log, scale: float) -> Outcome:
     return Outcome(
         metrics
         | {
-            "loss": thin([row["loss"] for row in history], 20),
-            "multiplies": multiplies(model, images),
+            "loss": thin([row["loss"] for row in history], POINTS),
+            "multiplies": multiplies(model, images_of("test", scale).images),
         }
     )
 

@@ -32,6 +32,8 @@ RECIPE = {"steps": 1200, "batch_size": 64, "warmup_steps": 60}
 ARMS = [{"depth": 1, "heads": 1}, {"depth": 1, "heads": 4}, {"depth": 2, "heads": 4}]
 LINEAR = {"depth": 0, "heads": 0}  # logistic regression on the pixels
 PARTS = ("train", "validation", "test")
+THRESHOLD = 0.2  # brighter pixels are the garment's
+HALF = 0.5  # of the pixels of a patch
 LOOKED = 300  # test images whose maps are counted
 
 
@@ -48,7 +50,7 @@ def placed(part: str, scale: float = 1.0) -> tuple[PlacedObjects, Tensor]:
     """The part's images; each part has a seed of its own."""
     things, labels = objects(part)
     kept = scaled(len(labels), scale)
-    canvas = place_on_canvas(things[:kept], CANVAS, seed=PARTS.index(part), threshold=0.2)
+    canvas = place_on_canvas(things[:kept], CANVAS, seed=PARTS.index(part), threshold=THRESHOLD)
     return canvas, labels[:kept]
 
 
@@ -70,7 +72,7 @@ CLASSIFIER = Classifier(build=build, images=images, recipe=RECIPE)
 def counts(model: VisionTransformer, canvas: PlacedObjects) -> dict[str, list]:
     """What `COUNTS` names, by layer and head (L, h)."""
     share = canvas.object_share(P)  # (n, N)
-    thing, ground = share >= 0.5, share == 0
+    thing, ground = share >= HALF, share == 0
     fits = thing.any(dim=1)
     thing, ground = thing[fits], ground[fits]
     with torch.no_grad():

@@ -25,6 +25,7 @@ MODEL = {
     "mlp_ratio": 2.0,
     "pool": "mean",  # no class token: all tokens are patches, and their order is lost in the mean
 }
+POINTS = 104  # of a curve
 RECIPE = {"steps": 1560, "batch_size": 32, "learning_rate": 4e-3, "warmup_steps": 50}  # 5 epochs
 TOKENS = (SIZE // PATCH) ** 2
 # Place i of a shuffled image shows patch ORDER[i] of the image; one order for all images.
@@ -56,7 +57,7 @@ def build(positions: str, seed: int) -> VisionTransformer:
     return VisionTransformer(**MODEL, positions=positions, position_std=std)
 
 
-def curve(losses: list[float], points: int = 104) -> list[float]:
+def curve(losses: list[float], points: int = POINTS) -> list[float]:
     """Means over equal stretches, because one batch of 32 says little."""
     stretch = max(1, len(losses) // points)
     means = torch.tensor(losses[: len(losses) // stretch * stretch]).view(-1, stretch).mean(dim=1)

@@ -38,6 +38,7 @@ MODEL = {
     "position_std": 0.5,
 }
 RECIPE = {"batch_size": 100, "weight_decay": 0.05}
+WARMUP = 10  # one step in so many
 STEPS = (80, 400)  # 8 and 40 epochs
 SEED, DRAWS = 30, 5  # the first of the seeds that draw images, first weights and order
 BLACK = -STATISTICS[SET][0][0] / STATISTICS[SET][1][0]
@@ -105,7 +106,7 @@ def trained(
     arm, steps = ARMS[condition["arm"]], scaled(condition["steps"], scale)
     config = TrainConfig(
         steps=steps,
-        warmup_steps=steps // 10,
+        warmup_steps=steps // WARMUP,
         learning_rate=rate,
         seed=seed,
         batch_size=scaled(RECIPE["batch_size"], scale),

@@ -177,6 +177,7 @@ def kernel_environment(root: Path, build: Path) -> dict[str, str]:
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         "NO_COLOR": "1",
+        "VITBOOK_BOTH_THEMES": "1",  # figures in the inks of both themes
     }
 
 

@@ -20,7 +20,7 @@ from tools.browser import FLAGS, HELP, find_chromium
 from tools.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
-SCREEN = {"width": 1280, "height": 900}
+WIDTH, SCREEN = 1280, 900
 MEASURE = """() => {
   const article = document.querySelector("article.bd-article");
   const seen = (node) => node.checkVisibility() && node.getBoundingClientRect().height > 1;
@@ -48,7 +48,7 @@ def stretches(measured: dict, most: int = 3) -> list[tuple[float, str]]:
         heads = [words for y, words in measured["heads"] if y <= at + 1]
         first = measured["heads"][0][1] if measured["heads"] else ""
         words = heads[-1] if heads else first
-        gaps.append(((top - at) / SCREEN["height"], " ".join(words.replace("#", "").split())))
+        gaps.append(((top - at) / SCREEN, " ".join(words.replace("#", "").split())))
         at = max(at, bottom)
     return sorted(gaps, reverse=True)[:most]
 
@@ -56,7 +56,7 @@ def stretches(measured: dict, most: int = 3) -> list[tuple[float, str]]:
 def row(name: str, measured: dict) -> str:
     """One page as a line of the table."""
     longest = "; ".join(f"{screens:.1f} {words}" for screens, words in stretches(measured))
-    screens, share = measured["height"] / SCREEN["height"], measured["code"] / measured["height"]
+    screens, share = measured["height"] / SCREEN, measured["code"] / measured["height"]
     return f"| {name} | {screens:.1f} | {share:.0%} | {measured['plumbing']} | {longest} |"
 
 
@@ -73,7 +73,9 @@ def measure(html: Path, documents: Iterable[str]) -> Iterator[tuple[str, dict]]:
         raise SystemExit(HELP)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        page = browser.new_page(viewport=SCREEN, reduced_motion="reduce")
+        page = browser.new_page(
+            viewport={"width": WIDTH, "height": SCREEN}, reduced_motion="reduce"
+        )
         for document in documents:
             page.goto((html / f"{document}.html").resolve().as_uri())
             page.evaluate("document.fonts.ready.then(() => true)")

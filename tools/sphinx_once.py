@@ -1,8 +1,9 @@
 """What Sphinx works out again for each page and each build, worked out once.
 
 Two things, a quarter of the writing together: which plugins are installed (asked for each
-citation) and the colours of a block of code. The colours are kept between builds, under a hash of all that they depend on. Code that Pygments does
-not understand is not kept, so that Sphinx warns of it each time.
+citation) and the colours of a block of code. The colours are kept between builds, under a hash of
+all that they depend on. Code that Pygments does not understand is not kept, so that Sphinx warns
+of it each time.
 """
 
 from __future__ import annotations

@@ -49,10 +49,14 @@ def fold_by_rule(cell: nodes.container) -> None:
         fold_tagged(cell)
         return
     if found.setup:
-        cell.insert(0, folded([nodes.Text("Setup")], [of(source, found.setup)], classes=["code-fold"]))
+        cell.insert(
+            0, folded([nodes.Text("Setup")], [of(source, found.setup)], classes=["code-fold"])
+        )
     if found.check:
         check = of(source, found.check)
-        cell += folded(title_of_check(check, found.words, ran(cell)), [check], classes=["code-fold"])
+        cell += folded(
+            title_of_check(check, found.words, ran(cell)), [check], classes=["code-fold"]
+        )
     if found.shown:
         source.replace_self(of(source, found.shown))
     else:
@@ -81,7 +85,7 @@ def title_of_check(source: nodes.container, words: str | None, has_run: bool) ->
 
 def checked(name: str, has_run: bool) -> list[nodes.Node]:
     """The title of a check, with the mark that it has passed here."""
-    mark = [nodes.Text(" "), nodes.inline("", RAN, classes=["fold-ran"])]
+    mark = [nodes.inline("", f" {RAN}", classes=["fold-ran"])]
     return [nodes.Text(name), *(mark if has_run else [])]
 
 
@@ -117,7 +121,8 @@ def names(
         (said, *_) = claim.findall(
             lambda node: isinstance(node, nodes.inline) and "claim-says" in node["classes"]
         )
-        return "How this verdict is checked", shortened(said.astext())
+        plain = re.sub(r"[\\{}\s]+", " ", said.astext())  # of formulas their letters
+        return "How this verdict is checked", shortened(plain)
     if output is None:
         return ("How this is checked" if checks else "How these numbers are computed"), ""
     shown = "\n".join(raw.astext() for raw in output.findall(nodes.raw))

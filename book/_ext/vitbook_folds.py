@@ -38,7 +38,6 @@ class Folds(SphinxPostTransform):
     formats = ("html",)
 
     def run(self, **options) -> None:
-        self.number_tables()
         for node in self.found(lambda node: isinstance(node, solution_node)):
             fold_solution(node)
         for node in self.found(is_exercise_node):
@@ -51,6 +50,7 @@ class Folds(SphinxPostTransform):
                 fold_tagged(cell)
             elif not is_worked_with(cell):
                 fold_by_rule(cell)
+        self.number_tables()
 
     def found(self, wanted) -> list[nodes.Node]:
         return list(self.document.findall(wanted))

@@ -13,7 +13,7 @@ CODE = re.compile(
     r'(<div class="highlight-(?:ipython3|python|py|default)[^"]*"><div class="highlight"><pre>)(.*?)(</pre>)',
     re.DOTALL,
 )
-PHONE = 34  # characters that fit on a phone
+PHONE = 27  # characters that fit into an exercise on a phone
 DEEPEST = 6
 
 

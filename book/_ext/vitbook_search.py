@@ -29,11 +29,13 @@ SAME_WORDS = Path(__file__).with_name("search_words.json")
 INDEX = "_static/search/index.js"
 OF_SPHINX = ("searchtools.js", "language_data.js", "sphinx_highlight.js")  # nothing needs them now
 NOT_INDEXED = {"Concept check", "What to read next"}
-SHOWN = 65  # words of a place that a result can show
-WORD = re.compile(r"[^\W\d_]{3,}")
+SHOWN = 48  # words of a place that a result can show
+WORD = re.compile(r"[^\W\d_]{4,}|\b[A-Z]{2,3}\b")  # a word, or a name like CNN
 KEYWORDS = re.compile(r"search: *(.+)", re.DOTALL)
 CAPTION = re.compile(r"<figcaption.*?>(.*?)</figcaption>", re.DOTALL)
-SILENT = {"cell_input", "cell_output", "predict-answer", "claim-label", "claim-verdict"}
+COMMAND = re.compile(r"\\(?:[A-Za-z]+|,)")
+SILENT = {"solution", "cell_input", "cell_output", "predict-title", "predict-answer"}
+SILENT |= {"claim-label", "claim-verdict", "in-depth-label"}
 SILENT_NODES = (
     nodes.literal_block,
     nodes.math_block,
@@ -43,8 +45,11 @@ SILENT_NODES = (
     addnodes.toctree,
 )
 SIGNS = {
-    r"\sqrt{d}": "√d",
     r"\times": "×",
+    r"\cdot": "·",
+    r"\to": "→",
+    r"\approx": "≈",
+    r"\,": " ",
     r"\top": "T",
     r"\omega": "ω",
     r"\lambda": "λ",
@@ -74,9 +79,8 @@ class Place:
         there as it is, then each word once that is new."""
         words = " ".join(self.words).split()
         shown, rest = words[:SHOWN], words[SHOWN:]
-        known = set(WORD.findall(" ".join(shown).lower()))
-        new = dict.fromkeys(WORD.findall(" ".join(rest).lower()))
-        more = " ".join(word for word in new if word not in known)
+        known, new = ([word.lower() for word in WORD.findall(" ".join(of))] for of in (shown, rest))
+        more = " ".join(word for word in dict.fromkeys(new) if word not in known)
         texts = [" ".join(shown), more, ", ".join(self.keywords)]
         return [self.anchor, " › ".join(self.above), self.heading, *texts, self.kind]
 
@@ -108,7 +112,7 @@ def collect(node: nodes.Node, here: Place, own: list[Place]) -> None:
     """The words below a node go to `here`; what gets a place of its own goes to `own`."""
     below = [*here.above, here.heading]
     for child in node.children:
-        if isinstance(child, nodes.section | nodes.title):
+        if isinstance(child, nodes.title) or is_subsection(child):
             continue
         if isinstance(child, nodes.comment):
             if match := KEYWORDS.fullmatch(child.astext()):
@@ -126,6 +130,11 @@ def collect(node: nodes.Node, here: Place, own: list[Place]) -> None:
             here.words += captions(child)
         elif not is_silent(child):
             collect(child, here, own)
+
+
+def is_subsection(node: nodes.Node) -> bool:
+    """What sphinx-exercise calls a section, the words of an exercise, is none."""
+    return isinstance(node, nodes.section) and isinstance(node.parent, nodes.section)
 
 
 def of_claim(page: str, box: nodes.Element, above: list[str]) -> Place:
@@ -151,7 +160,8 @@ def of_definition(page: str, entry: addnodes.desc, above: list[str]) -> Iterator
 def of_row(here: Place, row: nodes.row, above: list[str]) -> Iterator[Place]:
     letter, *meaning = [said(cell) for cell in row.children]
     if isinstance(row.parent, nodes.tbody) and any(meaning):
-        yield Place(here.page, here.anchor, above, f"{letter}: {meaning[0]}", "notation", [], meaning[1:])
+        heading = f"{letter}: {meaning[0]}"
+        yield Place(here.page, here.anchor, above, heading, "notation", [], meaning[1:])
 
 
 def captions(output: nodes.Node) -> Iterator[str]:
@@ -173,9 +183,10 @@ def said(node: nodes.Node) -> str:
 
 
 def formula(tex: str) -> str:
-    for command, sign in SIGNS.items():
-        tex = tex.replace(command, sign)
-    return "…" if "\\" in tex else re.sub(r"[{}]|(?<=\w)\^(?=T)", "", tex)
+    """A formula in plain signs; one that needs more than the simplest is three dots."""
+    tex = re.sub(r"\\sqrt(\{d\}| d\b)", "√d", tex)
+    tex = COMMAND.sub(lambda found: SIGNS.get(found[0], found[0]), tex)
+    return "…" if "\\" in tex else re.sub(r"[{}]|\^(?=T)", "", tex)
 
 
 def is_silent(node: nodes.Node) -> bool:
@@ -214,6 +225,7 @@ def write(app, error) -> None:
             uri = app.builder.get_target_uri(name)
             index["pages"].append([uri, *[place.packed() for place in found]])
     text = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
+    (folder / INDEX).parent.mkdir(parents=True, exist_ok=True)
     (folder / INDEX).write_text(f"window.bookIndex={text};\n", encoding="utf-8")
     for name in OF_SPHINX:
         (folder / "_static" / name).unlink(missing_ok=True)

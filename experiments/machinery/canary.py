@@ -4,11 +4,12 @@ The very functions that made the record make a few updates, on generated images 
 that have to be fetched, in double precision, where another formula shows at once and another
 processor does not. The losses and all that is measured are kept in `experiments/canaries/`. While
 they stay the same, the record is what the present code computes; how the code is written does not
-matter.
+matter. Numbers that the miniature cannot reach are compared where they are declared.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import math
 import sys
@@ -16,6 +17,8 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import ModuleType
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -26,7 +29,7 @@ from experiments.machinery.experiment import FOLDER, Experiment
 from experiments.machinery.generated import generated_sets
 from experiments.machinery.worker import tried, versions
 from vitbook.book.records import FOLDER as RECORDS
-from vitbook.training import TrainConfig
+from vitbook.training import TrainConfig, train
 
 CANARIES = FOLDER / "canaries"
 STEPS = 4  # updates of a run
@@ -54,7 +57,8 @@ def canary_of(
         only: the names of some runs; without it all of them.
 
     Returns:
-        {"runs": {name: {"scale", "losses", "metrics"}}, "recipes", "versions"}, plain values.
+        {"runs": {name: {"scale", "losses", "metrics"}}, "recipes", "constants", "versions"},
+        plain values.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -68,6 +72,7 @@ def canary_of(
             generated_sets(Path(folder)),
             _double_precision(),
             _short_warmup(made, updates),
+            _short_epochs(train),
         ):
             for name, steps, run in _runs(experiment, winners):
                 if only is not None and name not in only:
@@ -76,7 +81,8 @@ def canary_of(
                 recipes += [recipe for recipe in made if recipe not in recipes]
     finally:
         torch.set_num_threads(threads)
-    return {"runs": runs, "recipes": recipes, "versions": versions()}
+    constants = dict(sorted(_constants(experiment).items()))
+    return {"runs": runs, "recipes": recipes, "constants": constants, "versions": versions()}
 
 
 def scales_of(kept: dict | None) -> dict[str, float] | None:
@@ -179,7 +185,8 @@ def _flat(value) -> Iterator:
 def moved(then: dict, now: dict) -> list[str]:
     """What a canary does differently from the one that was kept, in sentences; none if nothing.
 
-    A metric or an argument of a recipe that has been added since is no difference.
+    A metric or an argument of a recipe that has been added since is no difference, nor is a
+    constant that has another name or place.
     """
     found = []
     for name, before in then["runs"].items():
@@ -206,6 +213,12 @@ def moved(then: dict, now: dict) -> list[str]:
             for key, value in before.items()
             if after.get(key) != value
         ]
+    before, after = (canary.get("constants", {}) for canary in (then, now))
+    found += [
+        f"{name} is {after[name]}, it was {value}"
+        for name, value in before.items()
+        if name in after and not _same([value], [after[name]])
+    ]
     return found
 
 
@@ -225,13 +238,58 @@ def _short(values: list | None) -> str:
     return ", ".join(words[:4]) + (" ..." if len(words) > 4 else "")
 
 
+def _constants(experiment: Experiment) -> dict[str, float]:
+    """The numbers in capitals of a script and of all it takes from this folder, by their names.
+
+    A limit of 2,000 images changes nothing in miniature, so it is compared by itself.
+    """
+    modules = _modules("experiment")
+    used = [module for module in modules if vars(module).get("EXPERIMENT") is experiment]
+    for module in used:
+        values = list(vars(module).values())
+        names = {getattr(v, "__module__", getattr(v, "__name__", None)) for v in values}
+        used += [other for other in modules if other.__name__ in names and other not in used]
+    return {
+        f"{module.__name__.removeprefix('experiment_').rpartition('.')[2]}.{name}": number
+        for module in used
+        for constant in _declared(module)
+        for name, number in _numbers(constant, getattr(module, constant, None))
+    }
+
+
+def _declared(module: ModuleType) -> list[str]:
+    """The names in capitals that a module gives itself; those that it imports are another's."""
+    tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
+    given = [node for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))]
+    names = [part for node in given for part in ast.walk(node) if isinstance(part, ast.Name)]
+    return [name.id for name in names if isinstance(name.ctx, ast.Store) and name.id.isupper()]
+
+
+def _numbers(name: str, value) -> Iterator[tuple[str, float]]:
+    """The numbers in a constant; inner ones have the names or places of their parts."""
+    if isinstance(value, (int, float)) and math.isfinite(value):
+        yield name, value
+    parts = dict(enumerate(value)) if isinstance(value, (tuple, list)) else value
+    if isinstance(parts, dict):
+        for key, part in parts.items():
+            yield from _numbers(f"{name}.{key}", part)
+
+
 @contextlib.contextmanager
 def _double_precision() -> Iterator[None]:
-    """Every number that comes into being inside is of 64 bits, whatever asks for 32."""
+    """Every number that comes into being inside is of 64 bits, whatever asks for 32.
+
+    Nothing is rounded to 32 on the way, so that a conversion that changes nothing is no change.
+    """
+
+    def widened(value):
+        return torch.float64 if value is torch.float32 else value
 
     class Double(TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
-            made = function(*args, **(kwargs or {}))
+            function = Tensor.double if function is Tensor.float else function
+            named = {name: widened(value) for name, value in (kwargs or {}).items()}
+            made = function(*map(widened, args), **named)
             single = isinstance(made, Tensor) and made.dtype == torch.float32
             return made.double() if single else made
 
@@ -248,11 +306,15 @@ def _double_precision() -> Iterator[None]:
 
 def _forget() -> None:
     """Images that an experiment keeps in memory are of one precision."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("experiment"):
-            for value in list(vars(module).values()):
-                if callable(getattr(value, "cache_clear", None)):
-                    value.cache_clear()
+    for module in _modules("experiment"):
+        for value in list(vars(module).values()):
+            if callable(getattr(value, "cache_clear", None)):
+                value.cache_clear()
+
+
+def _modules(*beginnings: str) -> list[ModuleType]:
+    """What is imported, by the beginning of its name."""
+    return [module for name, module in sys.modules.items() if name.startswith(beginnings)]
 
 
 @contextlib.contextmanager
@@ -279,3 +341,24 @@ def _short_warmup(made: list[dict], updates: list[int]) -> Iterator[None]:
         yield
     finally:
         TrainConfig.__post_init__ = check
+
+
+@contextlib.contextmanager
+def _short_epochs(whole: Callable) -> Iterator[None]:
+    """The last update of a training belongs to a second epoch, and one image fills no batch.
+
+    So many images are taken evenly from those that the experiment gives, some of them several times
+    where these are fewer; how many they are still counts. `whole` is the function that trains.
+    """
+
+    def short(model, images, labels, config, **options):
+        before_the_last = max(1, config.total_steps(len(images)) - 1)
+        count = before_the_last * config.batch_size + 1
+        places = torch.arange(count) * len(images) // count
+        return whole(model, images[places], labels[places], config, **options)
+
+    with contextlib.ExitStack() as stack:
+        for module in _modules("experiment", "vitbook"):
+            for name in [name for name, value in vars(module).items() if value is whole]:
+                stack.enter_context(patch.object(module, name, short))
+        yield

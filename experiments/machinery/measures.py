@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from vitbook.models.cost import count_multiplies, count_parameters
 
 BINS = 15  # of confidence, as Guo et al. 2017
+POINTS = 100  # of a curve
 
 
 parameters = count_parameters  # as the records name it
@@ -18,7 +19,7 @@ def multiplies(model: nn.Module, images: Tensor) -> int:
     return count_multiplies(model, images[:1])
 
 
-def thin(values: list[float], points: int = 100) -> list[float]:
+def thin(values: list[float], points: int = POINTS) -> list[float]:
     """A long curve as about that many means over stretches of equal length."""
     width = max(1, len(values) // points)
     return [

@@ -17,6 +17,7 @@ from vitbook.training import TrainConfig
 LINEAR, MLP, NEAREST = PLAIN = ("logistic regression", "MLP", "nearest neighbour")
 HIDDEN = 64
 RATES = (1e-3, 4e-3, 16e-3)
+BATCH, WARMUP = 64, 40
 
 
 def updates(name: str, steps: int) -> int:
@@ -55,9 +56,9 @@ def plain(
         model.append(nn.Unflatten(1, (answers, classes)))
         config = TrainConfig(
             steps=scaled(steps, scale),
-            batch_size=scaled(64, scale),
+            batch_size=scaled(BATCH, scale),
             learning_rate=rate,
-            warmup_steps=scaled(40, scale),
+            warmup_steps=scaled(WARMUP, scale),
         )
         fit(model, known, config, log)
         tried.append((answered(model, validation)[0], rate, model))

@@ -84,7 +84,7 @@ def stamp(name: str, folder: Path) -> list[str]:
     kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
     now = canary_of(experiment, _winners(record), scales_of(kept))
     differences = moved(kept, now) if kept else ["a new canary"]
-    if differences or kept["versions"] != now["versions"]:
+    if differences or any(kept.get(key) != now[key] for key in ("constants", "versions")):
         write_json(path, now)
     return found + differences
 

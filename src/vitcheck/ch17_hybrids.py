@@ -179,11 +179,11 @@ def check_misfits(trial: Trial, my_misfits):
 
 _STATEMENTS = {
     "mixing the patches helps on these images": (YES, "compare with the stack that mixes nothing"),
-    "one attention layer at the beginning helps on these images": (
+    "attention in the first layer helps on these images": (
         YES,
         "the difference, paired by seed, has an interval of its own. Does it hold zero?",
     ),
-    "one attention layer at the end helps on these images": (
+    "attention in the last layer helps on these images": (
         OPEN,
         "does the interval of its difference hold zero? And half a point?",
     ),

@@ -444,6 +444,41 @@ print("ok: one")
 
 FOLDED += """
 ```{code-cell} ipython3
+import math
+N = 3
+```
+
+```{code-cell} ipython3
+def naive(x):
+    return x + 0
+# check: equal to the package, 1e-6
+assert naive(1) == 1
+```
+
+```{claim} two-is-even
+:says: "Two is odd, $\\\\sqrt{4}$"
+:truth: Two is even, $2 = 2 \\cdot 1$.
+:verdict: false
+:refuted-by: a remainder.
+It has none.
+```
+
+```{code-cell} ipython3
+half = 2 / 2
+assert half == 1
+```
+
+```{code-cell} ipython3
+from vitbook.book.table import show_table
+rows = [["one", 1.0], ["two", None]]
+show_table(rows, header=["", "value"], caption="Of two. Small.", best="max")
+```
+
+```{literalinclude} ../../src/vitbook/part.py
+:pyobject: mix
+```
+
+```{code-cell} ipython3
 from vitbook.book.glue import glue
 glue(c1_half=0.5)
 ```
@@ -457,11 +492,23 @@ Just {glue:text}`c1_half:.2f`, or $1/2$.
 """
 
 
+PART = '''def mix(x):
+    """Mix ``x``, as :func:`there`.
+
+    More.
+    """
+    return x
+'''
+
+
 @pytest.fixture(scope="module")
 def folded(site):
     """A page with everything that folds, executed and built."""
     page = site / "book" / "part" / "01_folds.md"
     page.write_text(FOLDED)
+    source = site / "src" / "vitbook" / "part.py"
+    source.parent.mkdir(parents=True)
+    source.write_text(PART)
     toc = site / "_toc.yml"
     toc.write_text(toc.read_text() + "- file: part/01_folds\n")
     assert execute(site, site / "_build", [page], jobs=1, timeout=60) == []
@@ -494,8 +541,83 @@ def test_a_cell_tagged_deeper_moves_into_the_box_before_it(folded):
 
 def test_a_folded_assertion_stands_in_the_claim_before_it(folded):
     fold = folded.select_one(".claim details")
-    assert fold.summary.text == "How this verdict is checked: “It is one”"
+    assert fold.summary.text == "How this verdict is checked: “It is one” ran in this build"
     assert "assert" in fold.select_one(".cell_input").text
+
+
+def cell_with(page, words):
+    return page.find(string=re.compile(words)).find_parent(class_="cell")
+
+
+def test_a_cell_of_imports_and_constants_folds_as_setup(folded):
+    (child,) = cell_with(folded, "^math$").find_all(recursive=False)
+    assert (child.name, child.summary.text) == ("details", "Setup")
+    assert "N = 3" in child.select_one(".cell_input").text
+
+
+def test_what_stands_below_a_marker_folds_under_its_words_and_says_that_it_ran(folded):
+    shown, fold = cell_with(folded, "^naive$").find_all(recursive=False)
+    assert shown.text.strip().endswith("return x + 0")
+    assert fold.summary.text == "Checked: equal to the package, 1e-6 ran in this build"
+    assert "assert" in fold.select_one(".cell_input").text
+    assert "# check" not in folded.text
+
+
+def test_what_holds_is_the_headline_and_the_cell_that_settles_it_stands_in_the_card(folded):
+    card = folded.find(id="claim-two-is-even")
+    assert card.select_one(".claim-top .claim-says").text.startswith("“Two is odd, ")
+    assert card.select_one(".claim-top .verdict").text == "✗ False"
+    assert card.select_one(".claim-truth").text.startswith("Two is even, ")
+    order = [" ".join(child["class"]) for child in card.find_all(recursive=False)]
+    assert [name.split()[0] for name in order] == [
+        "claim-top", "claim-truth", "claim-body", "claim-refuted", "cell",
+    ]  # fmt: skip
+    assert card.select_one(".claim-refuted").text == "Would be refuted by: a remainder."
+    assert "half == 1" in card.select_one(".cell details").text
+    assert card.summary.text.startswith("How this verdict is checked: “Two is odd, sqrt 4 ”")
+
+
+def test_a_table_stands_above_its_code_and_is_numbered(folded):
+    output, fold = folded.select_one("table.vitbook-table").find_parent(class_="cell").find_all(recursive=False)
+    assert output.caption.text == "Table 1.1. Of two. Small."
+    assert output.strong.text == "1.0"
+    assert fold.summary.text == "Code of this table: Of two"
+
+
+def test_code_of_the_package_shows_its_body_and_says_where_it_is(folded):
+    box = folded.select_one(".package-code")
+    assert box.p.text == "From the package: mix, src/vitbook/part.py"
+    assert box.p.a["href"].endswith(f"/blob/{read_settings(ROOT).tag}/src/vitbook/part.py")
+    assert box.select_one(".highlight").text == "def mix(x):\n    return x\n"
+    assert box.details.summary.text == "Docstring of mix"
+    assert "Mix x, as there." in box.details.text
+
+
+def test_a_truth_with_a_glued_number_is_a_warning_because_it_stands_on_other_pages(book):
+    glued = claim("a").replace(":verdict", ":truth: So {glue:text}`x`.\n:verdict")
+    book.page("one", glued)
+    assert "'truth' takes no glued number" in book.build().warnings
+
+
+def test_the_table_of_claims_says_what_holds(book):
+    book.page("one", claim("a").replace(":verdict", ":truth: It is *not* so.\n:verdict"))
+    said = book.build().html("index").select("table.claims-table tbody tr")[2].td
+    assert [p.text for p in said.find_all("p")] == ["“it is so”", "It is not so."]
+
+
+LONG = "    result = some_function(first, second)  # (B, N, D)\n"
+
+
+def test_a_long_line_of_code_is_marked_for_phones_and_reads_the_same():
+    import vitbook_lines
+
+    code = f"def f():\n{LONG}    return 1\n"
+    page = f'<div class="highlight-python notranslate"><div class="highlight"><pre><span></span>{code}</pre></div></div>'
+    context = {"body": page}
+    vitbook_lines.mark_lines(None, "one", "page.html", context, None)
+    marked = BeautifulSoup(context["body"], "html.parser")
+    assert marked.pre.text == code
+    assert [(line["class"], line.text) for line in marked.select(".line")] == [(["line", "in1"], LONG)]
 
 
 def test_a_prediction_is_explained_with_glued_numbers(folded):

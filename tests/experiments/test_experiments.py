@@ -198,7 +198,7 @@ def test_what_the_code_computes_otherwise_is_stale_and_the_numbers_are_named(rec
     before = recorded.read_bytes()
     holds, why = verified(toy)
     assert not holds
-    assert why.startswith("STALE: 4 numbers of its canary moved: bias 0.5: loss is ")
+    assert why.startswith("STALE: 5 numbers of its canary moved: bias 0.5: loss is ")
     assert replayed(toy) == (False, "STALE: the losses of a run differ from step 1 on")
     assert recorded.read_bytes() == before
 

@@ -267,6 +267,19 @@ def test_the_weight_counts_pictures_of_style_sheets_but_no_font_that_is_only_dec
     assert 10_000 <= weigh() - before <= 10_500
 
 
+def test_the_weight_counts_the_picture_of_one_theme(site):
+    before = weights(Site(site, site.parents[1]))[PAGE]
+    for theme in ("light", "dark"):
+        (site / "_images" / f"{theme}.png").write_bytes(os.urandom(10_000))
+    both = "".join(
+        f'<img class="only-{theme}" alt="A hall" src="../_images/{theme}.png">'
+        for theme in ("light", "dark")
+    )
+    path = site / PAGE
+    path.write_text(path.read_text().replace("</main>", f"{both}</main>"))
+    assert 10_000 <= weights(Site(site, site.parents[1]))[PAGE] - before <= 10_500
+
+
 def test_the_command_prints_one_line_for_each_finding_and_fails(site, capsys):
     path = site / PAGE
     path.write_text(path.read_text().replace("A plan of two rooms", ""))

@@ -75,15 +75,75 @@ def page(tmp_path):
 
 def test_everything_on_a_page_is_counted_once(page):
     assert count(read_chapter("01_page", page)) == Counts(
-        words=27, code=4, figures=2, claims=1, predictions=1, exercises=1, exercise_minutes=25
+        words=27,
+        code=4,
+        figures=2,
+        tables=0,
+        claims=1,
+        predictions=1,
+        exercises=1,
+        exercise_minutes=25,
     )
 
 
 def test_minutes_follow_from_the_counts():
-    counts = Counts(2000, 120, 6, 1, 1, 2, 38)
-    assert (counts.read, counts.do) == (25, 40)  # 10 + 12 + 3
-    assert str(counts) == "Read 25 minutes, do 40 minutes"
-    assert str(Counts(10, 0, 0, 0, 0, 0, 0)) == "Read 5 minutes"
+    counts = Counts(1400, 80, 4, 2, 3, 2, 2, 38)
+    assert (counts.read, counts.do) == (30, 40)  # 10 + 10 + 2 + 3 + 3 + 2
+    assert str(counts) == "Read 30 minutes, do 40 minutes"
+    assert str(Counts(10, 0, 0, 0, 0, 0, 0, 0)) == "Read 5 minutes"
+
+
+MORE = """
+| a | b |
+|---|--:|
+| 1 | 2 |
+
+```{list-table}
+* - a
+```
+
+```{code-cell}
+import torch
+
+a = 1
+assert a == 1
+```
+
+```{code-cell}
+show_table([["a", 1]], header=["", "b"], caption="Folds.")
+```
+
+```{claim} c1-b
+:says: "b"
+:verdict: true
+So.
+```
+
+```{code-cell}
+b = 1
+assert b == 1
+```
+
+Words between.
+
+```{code-cell}
+c = 1
+assert c == 1
+```
+"""
+
+
+def test_tables_take_time_and_folded_code_takes_none(page):
+    before = count(read_chapter("01_page", page))
+    page.write_text(PAGE + MORE)
+    after = count(read_chapter("01_page", page))
+    assert (after.tables, after.code - before.code) == (3, 2)  # a = 1, c = 1
+
+
+def test_what_holds_and_what_would_refute_it_are_read(page):
+    said = ":verdict: true\n:truth: Four words are true.\n:refuted-by: one word.\n"
+    page.write_text(PAGE.replace(":verdict: true\n", said))
+    assert count(read_chapter("01_page", page)).words == 27 + 6
 
 
 def test_the_hours_of_several_pages_are_their_reading_and_their_exercises(page):
@@ -105,5 +165,5 @@ def test_the_command_prints_a_line_for_each_page(page, capsys):
     (root / "_toc.yml").write_text("root: 01_page\n")
     assert main(["--root", str(root)]) == 0
     head, row = capsys.readouterr().out.splitlines()
-    assert head.split() == ["words", "code", "fig.", "claims", "pred.", "ex.", "read", "do"]
-    assert row.split() == [str(27), "4", "2", "1", "1", "1", "5", "25", "01_page"]
+    assert " ".join(head.split()) == "words code fig. tables claims pred. ex. read do"
+    assert row.split() == [str(27), "4", "2", "0", "1", "1", "1", "5", "25", "01_page"]

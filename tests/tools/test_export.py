@@ -181,6 +181,21 @@ TRANSLATED = [
         f"> **In depth**\n>\n> Why?\n>\n"
         f"> From {ADDING}; the chapters do without it. Read 5 minutes.",
     ),
+    (
+        "buttons of the front page",
+        "```{start} depth_1_why literature\n```",
+        f"[1, in depth: why]({DEEPER}) · [Literature]({SITE}/ch/literature.html)",
+    ),
+    (
+        "drawing of the whole model",
+        "```{vit-map}\n```",
+        f"The drawing of the whole model is on the book's page [1. Sums]({SITE}/ch/01_sums.html).",
+    ),
+    (
+        "cards of the chapters",
+        "```{chapter-cards}\n1 | Why? | 1\n```",
+        f"The list of chapters is on the book's page [1. Sums]({SITE}/ch/01_sums.html).",
+    ),
     ("link to a page in depth", "{in-depth}`depth_1_why`", f"[in depth: why]({DEEPER})"),
     ("link with text", "{in-depth}`so <depth_1_why>`", f"[so]({DEEPER})"),
     ("minutes", "{minutes}`this page`.", "Read 5 minutes."),
@@ -188,6 +203,13 @@ TRANSLATED = [
     ("hours of some pages", "{minutes}`hours literature literature`", "0.5"),
     ("math in a quote", "```{tip}\n$$\na\n= b\n$$\n```", "> **Tip**\n>\n> $$a = b$$"),
     ("colon fence", ":::{warning}\nHot.\n:::", "> **Warning**\n>\n> Hot."),
+    (
+        "claim with its truth",
+        '```{claim} sums\n:says: "They are $1$"\n:truth: They are $2$.\n:verdict: false\n'
+        ":refuted-by: a sum of $1$.\nSo.\n```",
+        "> **Claim:** “They are $1$”\n>\n> **Verdict: false.** **They are $2$.** So.\n>\n"
+        "> *Would be refuted by:* a sum of $1$.",
+    ),
     (
         "claim",
         '```{claim} sums\n:says: "They are $1$"\n:verdict: true with conditions\nIf so.\n```',

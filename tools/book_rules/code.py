@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tools.counts import seen_code
+
 from .exercises import called
 from .introductions import imported, included_sources
 from .source import Book, Chapter, Finding, Item
@@ -96,10 +98,9 @@ def line_length(book: Book) -> Iterator[Finding]:
     """A line of code that the page shows fits its column; folded cells may be wider."""
     for chapter in book.chapters:
         for cell in chapter.cells:
-            if "hide-input" in cell.directive.options.get("tags", ""):
-                continue
+            shown = set(seen_code(chapter, cell).splitlines())
             for at, line in enumerate(cell.text.splitlines(), cell.directive.body_line):
-                if len(line) > WIDEST:
+                if len(line) > WIDEST and line in shown:
                     words = f"{len(line)} characters of code, at most {WIDEST} fit: "
                     yield Finding(chapter.page.path, at, words + repr(line.strip()))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tools.cards import Card, read_cards
+
 from .source import Book, Finding
 
 
@@ -24,11 +26,17 @@ def numbers(book: Book) -> Iterator[Finding]:
 
 
 def front_page(book: Book) -> Iterator[Finding]:
-    """The table of the first page has a row for each chapter, with its two numbers of minutes."""
+    """The first page has a card for each chapter, with a question."""
     front, *_ = book.chapters
-    shown = "\n".join(item.text for item in front.items if item.kind == "text")
+    asked: dict[int | None, str] = {}
+    for item in front.directives("chapter-cards"):
+        try:
+            cards = [one for one in read_cards(item.directive.body) if isinstance(one, Card)]
+        except ValueError as error:
+            yield front.finding(item, str(error))
+            continue
+        asked |= {card.chapter: card.question for card in cards}
     for chapter in book.numbered:
-        name = chapter.name
-        for wanted in (f"{{doc}}`{name}`", f"{{minutes}}`read {name}`", f"{{minutes}}`do {name}`"):
-            if wanted not in shown:
-                yield front.finding(None, f"the table of chapters lacks {wanted}")
+        if not asked.get(chapter.number, "").endswith("?"):
+            words = f"the cards lack a question for chapter {chapter.number}"
+            yield front.finding(None, words)

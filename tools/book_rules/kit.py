@@ -30,7 +30,8 @@ def kit(book: Book) -> Iterator[Finding]:
                 if not claim.directive.options.get(option):
                     yield chapter.finding(claim, f"kit: this claim lacks :{option}:")
         for cell in chapter.cells:
-            yield from _wide_lines(chapter, cell)
+            if cell.gate != "solution":
+                yield from _wide_lines(chapter, cell)
             if not cell.gate:
                 yield from _plumbing(chapter, cell)
 

@@ -76,8 +76,7 @@ def claim(directive: Directive, writer: Writer) -> str:
     """What is said, the verdict, what holds and why, and what would refute it."""
     options = {key: value.strip(' "“”') for key, value in directive.options.items()}
     said, truth, refuted = (
-        writer.text(options.get(key, ""), directive.line)
-        for key in ("says", "truth", "refuted-by")
+        writer.text(options.get(key, ""), directive.line) for key in ("says", "truth", "refuted-by")
     )
     head = f"**Claim:** “{said}”\n\n**Verdict: {VERDICTS[options['verdict'].lower()]}.**"
     headline = f"**{truth}** " if truth else ""
@@ -179,12 +178,20 @@ def on_the_site(directive: Directive, writer: Writer) -> str:
     """Lists that are made from the whole book stay on its site."""
     title, address = writer.links.site.document(writer.links.document)
     what = {"claims-table": "The table of claims", "bibliography": "The bibliography"}
+    what |= {"vit-map": "The drawing of the whole model", "chapter-cards": "The list of chapters"}
     return f"{what[directive.name]} is on the book's page [{title}]({address})."
 
 
 def dropped(directive: Directive, writer: Writer) -> str:
     """What a notebook has no place for: a notebook keeps nothing of its reader."""
     return ""
+
+
+def start(directive: Directive, writer: Writer) -> str:
+    """The buttons of the front page, as links."""
+    return " · ".join(
+        writer.text(f"{{doc}}`{name}`", directive.line) for name in directive.argument.split()
+    )
 
 
 DIRECTIVES: dict[str, Callable[[Directive, Writer], str]] = {
@@ -196,6 +203,9 @@ DIRECTIVES: dict[str, Callable[[Directive, Writer], str]] = {
     "claims-table": on_the_site,
     "bibliography": on_the_site,
     "progress": dropped,
+    "vit-map": on_the_site,
+    "chapter-cards": on_the_site,
+    "start": start,
     "literalinclude": literalinclude,
     "code-block": code_block,
     "figure": figure,

@@ -40,7 +40,7 @@ def parts(code: str) -> Parts:
     """Cut the code of a cell into what is folded above, seen, and folded below."""
     lines = code.split("\n")
     tree = cell_tree(code)
-    if tree.body and tree.body[-1].end_lineno > len(lines):  # magics that took several lines
+    if code.startswith("%%"):  # the whole cell is a magic's
         return Parts(shown=code)
     marker = MARKER.search(code)
     end = code.count("\n", 0, marker.start()) if marker else len(lines)
@@ -50,7 +50,7 @@ def parts(code: str) -> Parts:
     if marker is None:
         while body and is_proof(body[-1]):
             body.pop()
-        end = body[-1].end_lineno if body else start
+        end = _end(body[-1]) if body else start
     setup, shown = _text(lines[:start]), _text(lines[start:end])
     if marker:
         check = _text(lines[end + 1 :])
@@ -101,7 +101,11 @@ def _setup_lines(body: list[ast.stmt]) -> int:
     if all(_sets_up(node) or _is_constant(node) for node in body):
         run = body  # nothing else stands here
     imports = any(isinstance(node, ast.Import | ast.ImportFrom) for node in run)
-    return run[-1].end_lineno if imports else 0
+    return _end(run[-1]) if imports else 0
+
+
+def _end(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
 
 
 def _sets_up(node: ast.stmt) -> bool:

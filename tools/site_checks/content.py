@@ -35,8 +35,10 @@ FIGURES = "div.cell_output figure, div.cell_output img"
 
 
 def alt_texts(page: Page) -> Iterator[Finding]:
-    """Every picture says what it shows."""
+    """Every picture says what it shows; one that is hidden from a reader's ear need not."""
     for image in page.soup.find_all("img"):
+        if image.find_parent(attrs={"aria-hidden": "true"}):
+            continue
         alt, source = (image.get("alt") or "").strip(), image.get("src") or ""
         name = PurePosixPath(source.partition("?")[0])
         if not alt:

@@ -25,16 +25,25 @@ def compressed(path: Path) -> int:
 def resources(site: Site, page: Page) -> set[Path]:
     """The page, what it loads, and the pictures and sheets that its style sheets load.
 
+    A figure has a picture for each theme, of about one size, and a browser loads one of them.
+
     Which declared fonts a page needs only a browser knows: tests/site/test_site.py counts them.
     """
-    files = {page.path}
+    files, unseen = {page.path}, page.fact(dark_pictures)
     for _, address in page.fact(loaded):
+        if address in unseen:
+            continue
         path = local_path(site, page.name, address)
         if path is not None and path.is_file():
             files.add(path)
             if path.suffix == ".css":
                 files |= _from_css(site, path)
     return files
+
+
+def dark_pictures(page: Page) -> list[str]:
+    """The addresses of the pictures that only the dark theme shows."""
+    return [image["src"] for image in page.soup.select("img.only-dark")]
 
 
 def _from_css(site: Site, sheet: Path) -> set[Path]:

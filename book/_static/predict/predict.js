@@ -91,7 +91,7 @@
   }
 
   // One question: a form to commit with, which opens the fold. `box` is around or after the fold.
-  function ask(id, box, fold, way, name) {
+  function ask(id, box, fold, way) {
     const summary = fold.querySelector("summary");
     const title = summary.textContent;
     const levels = Object.entries(SURE).map(([level, words]) => {
@@ -101,8 +101,7 @@
     const sure = radios("sure", "predict-sure", "How sure are you?", levels);
     const complaint = make("p", { role: "status", class: "predict-missing" });
     const commit = make("button", { class: "predict-button predict-commit" }, "Commit");
-    const attributes = { "aria-label": name, novalidate: "", autocomplete: "off" };
-    const form = make("form", { class: "predict-form", ...attributes });
+    const form = make("form", { class: "predict-form", novalidate: "", autocomplete: "off" });
     form.append(way.field ?? "", sure, commit, complaint);
     const said = make("div", { role: "status", class: "predict-verdict" });
     const marks = radios(`mark-${id}`, "predict-own", "Now compare. Your answer was", MARKS);
@@ -161,15 +160,16 @@
   document.querySelectorAll(".predict[data-predict]").forEach((group, at, all) => {
     const { predict: id, choices, number } = group.dataset;
     const way = choices ? byChoice(group) : number ? byNumber(group) : inWords();
-    ask(id, group, group.querySelector("details.predict-answer"), way, "Your prediction");
+    ask(id, group, group.querySelector("details.predict-answer"), way);
     const place = make("span", { class: "predict-count" }, `${at + 1} of ${all.length}`);
     group.querySelector(".predict-title").append(" ", place);
   });
   const here = document.querySelector(".progress-box[data-page]")?.dataset.page;
   document.querySelectorAll("#concept-check > details").forEach((fold, at) => {
-    const box = make("div", { class: "predict-check" });
+    const name = `Question ${at + 1}`;
+    const box = make("div", { class: "predict-check", role: "group", "aria-label": name });
     fold.after(box);
-    ask(`${here}#check-${at + 1}`, box, fold, inTheHead, `Concept check, question ${at + 1}`);
+    ask(`${here}#check-${at + 1}`, box, fold, inTheHead);
   });
   drawAll();
 }

@@ -88,7 +88,7 @@
       const share = make("td", {}, `${count(right)} of ${of} right`);
       return make("tr", {}, head, share, make("td", { class: "progress-drawn" }, bar));
     });
-    const caption = make("caption", {}, "Your answers, by how sure you were: a mark on the bar");
+    const caption = make("caption", {}, "Your answers, by how sure you were (the mark on the bar)");
     return make("table", { class: "progress-table" }, caption, make("tbody", {}, ...rows));
   }
 

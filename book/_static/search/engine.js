@@ -37,14 +37,15 @@ window.bookSearch = (({ same, pages }) => {
     }
     return stems.get(word);
   }
-  const words = (text) => text.toLowerCase().replace(/√/g, " sqrt ").match(/[\p{L}\d]+/gu) || [];
+  const WORDS = /[\p{L}\d]+/gu;
+  const words = (text) => text.toLowerCase().replace(/√/g, " sqrt ").match(WORDS) || [];
   const read = (text) => words(text).map(stemmed);
 
   // Phrases: the first stem -> [stems, group], the longest first.
   const phrases = new Map();
   const groups = same.map((group) => group.map(read));
   groups.forEach((group) => group.forEach((said) => {
-    phrases.set(said[0], [...(phrases.get(said[0]) || []), [said, group]].sort((a, b) => b[0].length - a[0].length));
+    phrases.set(said[0], [...(phrases.get(said[0]) || []), [said, group]].toSorted((a, b) => b[0].length - a[0].length));
   }));
   function phraseAt(said, at) {
     return (phrases.get(said[at]) || []).find(([phrase]) => phrase.every((one, i) => said[at + i] === one));
@@ -187,5 +188,5 @@ window.bookSearch = (({ same, pages }) => {
     return pairs;
   }
 
-  return { search, stem };
+  return { search };
 })(window.bookIndex);

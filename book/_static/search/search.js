@@ -8,8 +8,8 @@
     return new Promise((done, failed) => {
       const script = document.createElement("script");
       script.src = new URL(name, HERE);
-      script.onload = done;
-      script.onerror = failed;
+      script.addEventListener("load", done);
+      script.addEventListener("error", failed);
       document.head.append(script);
     });
   }
@@ -41,12 +41,13 @@
     return make("li", "", link, make("span", "search-above", hit.above), make("p", "", ...shown));
   }
 
-  function told({ found, hits, unknown }, query) {
+  function told({ found, hits, unknown }, query, dialog) {
     const instead = unknown.map(({ word, instead }) => instead
       ? `“${word}” is not in the book; this is for “${instead}”.`
       : `“${word}” is not in the book.`);
-    const count = found ? `${found} places; the best ${hits.length} are shown.` : `Nothing found for “${query}”.`;
-    return [found > hits.length || !found ? count : `${found} places.`, ...instead].join(" ");
+    const more = found > hits.length ? `; the best ${hits.length} are shown${dialog ? ", Enter shows more" : ""}` : "";
+    const count = found ? `${found} ${found === 1 ? "place" : "places"}${more}.` : `Nothing found for “${query}”.`;
+    return [count, ...instead].join(" ");
   }
 
   function serve(form) {
@@ -74,7 +75,7 @@
       const result = query && window.bookSearch.search(query, dialog ? 8 : 30);
       list.replaceChildren(...(result ? result.hits.map(item) : []));
       box.classList.toggle("search-asked", Boolean(query));
-      timer = setTimeout(() => { status.textContent = result ? told(result, query) : ""; }, STATUS_DELAY);
+      timer = setTimeout(() => { status.textContent = result ? told(result, query, dialog) : ""; }, STATUS_DELAY);
     }
 
     form.addEventListener("focusin", prepare, { once: true });

@@ -79,7 +79,7 @@ class Table:
                 shown = f"<strong>{shown}</strong>"
             if cell is None:
                 shown = f"<em>{shown}</em>"
-            if interval:
+            if self._has_intervals(column):  # an empty one keeps the numbers below each other
                 shown += f" <small>{interval}</small>"
             title = html.escape(self.header[column].replace("$", ""))
             start = f'<td role="cell" data-of="{title}"{_class(wordy[column])}>'
@@ -100,8 +100,10 @@ class Table:
         return _number(cell, spec), ""
 
     def _has_words(self, column: int) -> bool:
-        cells = [row[column] for row in self.rows]
-        return any(isinstance(cell, str) for cell in cells)
+        return all(isinstance(row[column], str) for row in self.rows)
+
+    def _has_intervals(self, column: int) -> bool:
+        return any(isinstance(row[column], Interval) for row in self.rows)
 
     def _bold(self) -> tuple[int, int] | None:
         """Row and column of the one bold number."""

@@ -16,13 +16,14 @@ from vitbook.plotting.curves import label_ends, show_curves
 from vitbook.plotting.display import figure_html, figure_png, show
 from vitbook.plotting.images import show_images, show_patches
 from vitbook.plotting.positions import show_position_similarity
-from vitbook.plotting.style import COLORS, FAINT, INK, style, use_style
+from vitbook.plotting.style import COLORS, FAINT, INK, MODEL_COLORS, style, use_style
 
 __all__ = [
     "ATTENTION",
     "COLORS",
     "FAINT",
     "INK",
+    "MODEL_COLORS",
     "SIGNED",
     "animation_html",
     "figure_html",

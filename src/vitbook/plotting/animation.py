@@ -18,6 +18,7 @@ from PIL import Image
 from vitbook.plotting import require
 from vitbook.plotting.caption import caption_html
 from vitbook.plotting.colormaps import ATTENTION
+from vitbook.plotting.images import ink
 
 TOP = 0.62  # how far up the colour scale the maps go, so that the image stays visible on them
 QUERY = (31, 95, 204, 255)
@@ -25,8 +26,9 @@ STYLE = """
 .vitbook-figure.vb-animation { width: auto; max-width: 46rem; }
 .vb-animation .stage { background: #fff; color: #1b2330; border-radius: 0.5rem; padding: 0.6rem; }
 .vb-animation .row { display: grid; gap: 0.5rem; margin: 0 0 0.6rem;
-  grid-template-columns: repeat(auto-fit, minmax(5.2rem, 1fr)); }
+  grid-template-columns: repeat(auto-fit, minmax(6rem, 1fr)); }
 .vb-animation .panel { text-align: center; font-size: 0.875rem; line-height: 1.3; }
+.vb-animation .panel > span { text-wrap: balance; }
 .vb-animation .box { position: relative; }
 .vb-animation .box > * { display: block; position: absolute; inset: 0; background-repeat: no-repeat;
   background-size: 100% 100%; image-rendering: pixelated; }
@@ -113,15 +115,14 @@ def animation_html(
     parts = []
     for photo, film in zip(images, maps, strict=True):
         pixels = require.image("images", photo)
-        grey = pixels if pixels.ndim == 2 else pixels @ (0.2126, 0.7152, 0.0722)
         seen = _layer("", _png(pixels))
         ratio = f"aspect-ratio:{pixels.shape[1]}/{pixels.shape[0]}"
         cells = [_panel("the image", ratio, seen, where)]
-        ink = _layer("ink", _png(0.15 + 0.85 * grey))
+        over = _layer("ink", _png(ink(pixels)))
         for name, frames in zip(names, film, strict=True):
             top = frames.max(axis=(1, 2), keepdims=True)
             heat = ATTENTION(TOP * frames / np.where(top > 0, top, 1))[..., :3]
-            cells.append(_panel(name, ratio, _film(heat), ink, where))
+            cells.append(_panel(name, ratio, _film(heat), over, where))
         parts.append(f'<div class="row">{"".join(cells)}</div>')
     frames = f"--frames:{F};--tall:{100 * F}%;--long:{F * seconds:g}s"
     frames += f";--still:{100 * still / (F - 1):.4f}%"
@@ -154,7 +155,7 @@ def _layer(kind: str, png: str) -> str:
 def _panel(name: str, ratio: str, *layers: str) -> str:
     return (
         f'<div class="panel"><div class="box" style="{ratio}">{"".join(layers)}</div>'
-        f"{html.escape(name)}</div>"
+        f"<span>{html.escape(name)}</span></div>"
     )
 
 

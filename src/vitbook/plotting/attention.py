@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from vitbook.plotting import require
 from vitbook.plotting.colormaps import ATTENTION, SIGNED, oklab
-from vitbook.plotting.images import draw_image
+from vitbook.plotting.images import draw_image, ink
 from vitbook.plotting.style import COLORS, bare, style
 
 OVERLAY_TOP = 0.55  # how far up the scale an overlay goes, so that dark pixels stay visible on it
@@ -53,11 +53,11 @@ def show_attention(
             ax, panel = axes[layer, head], maps[layer, head]
             draw_overlay(ax, pixels, panel, maps.max() if shared_scale else panel.max(), invert)
             if not shared_scale:
-                ax.set_xlabel(f"max {_short(panel.max())}", fontsize=10, labelpad=2)
+                ax.set_xlabel(f"max {_short(panel.max())}", fontsize=12, labelpad=2)
             if layer == 0:
-                ax.set_title(column_labels[head], loc="center", fontsize=11, pad=4)
+                ax.set_title(column_labels[head], loc="center", fontsize=12, pad=4)
             if head == 0:
-                ax.set_ylabel(row_labels[layer], fontsize=11, labelpad=4)
+                ax.set_ylabel(row_labels[layer], fontsize=12, labelpad=4)
     return fig
 
 
@@ -90,11 +90,11 @@ def show_rollout(
     axes = fig.subplots(rows, columns, squeeze=False).ravel()
     bare(axes[0])
     draw_image(axes[0], 1 - pixels if _inverted(pixels, invert) else pixels)
-    axes[0].set_title("image", loc="center", fontsize=11, pad=4)
+    axes[0].set_title("image", loc="center", fontsize=12, pad=4)
     for ax, rollout, label in zip(axes[1:], rollouts, labels, strict=False):
         draw_overlay(ax, pixels, rollout, rollout.max(), invert)
-        ax.set_title(label, loc="center", fontsize=11, pad=4)
-        ax.set_xlabel(f"max {_short(rollout.max())}", fontsize=10, labelpad=2)
+        ax.set_title(label, loc="center", fontsize=12, pad=4)
+        ax.set_xlabel(f"max {_short(rollout.max())}", fontsize=12, labelpad=2)
     for ax in axes[L + 1 :]:
         ax.set_visible(False)
     return fig
@@ -217,9 +217,8 @@ def draw_overlay(
         )
     heat = ATTENTION(OVERLAY_TOP * weights / (top or 1.0))[..., :3]  # (rows, columns, 3)
     heat = heat.repeat(H // rows, axis=0).repeat(W // columns, axis=1)  # (H, W, 3)
-    grey = pixels if pixels.ndim == 2 else pixels @ (0.2126, 0.7152, 0.0722)
-    grey = 1 - grey if _inverted(pixels, invert) else grey
-    ax.imshow(heat * (0.15 + 0.85 * grey[..., None]), interpolation="nearest")
+    seen = ink(1 - pixels if _inverted(pixels, invert) else pixels)
+    ax.imshow(heat * seen[..., None], interpolation="nearest")
 
 
 def _inverted(pixels: np.ndarray, invert: bool | None) -> bool:

@@ -31,7 +31,8 @@ def oklab(rgb: np.ndarray) -> np.ndarray:
     return np.cbrt(linear @ _TO_LMS.T) @ _TO_LAB.T
 
 
-def _srgb(lab: np.ndarray) -> np.ndarray:
+def srgb(lab: np.ndarray) -> np.ndarray:
+    """sRGB colours from 0 to 1 of OKLab colours (..., 3); what no screen shows is cut off."""
     linear = (lab @ np.linalg.inv(_TO_LAB).T) ** 3 @ np.linalg.inv(_TO_LMS).T
     linear = linear.clip(0, 1)
     return np.where(linear <= 0.0031308, linear * 12.92, 1.055 * linear ** (1 / 2.4) - 0.055)
@@ -42,7 +43,7 @@ def _even(stops: tuple[str, ...], n: int = 256) -> np.ndarray:
     lab = oklab(np.array([to_rgb(stop) for stop in stops]))
     lightness = np.linspace(lab[0, 0], lab[-1, 0], n)
     rest = [np.interp(-lightness, -lab[:, 0], lab[:, axis]) for axis in (1, 2)]
-    return _srgb(np.stack([lightness, *rest], axis=-1)).round(6)
+    return srgb(np.stack([lightness, *rest], axis=-1)).round(6)
 
 
 # For what is never negative, such as attention: from the colour of paper to dark brown.

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from vitbook.book.intervals import student_half
 from vitbook.plotting import require
+from vitbook.plotting.letters import drawn_width, enlarge, smallest
 from vitbook.plotting.style import style
 
 LINES = ("-", "--", "-.", ":")
@@ -86,10 +87,11 @@ def mean_interval(values: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, 
 def label_ends(ax: Axes, ends: list[tuple[float, float, str, ColorType]]) -> None:
     """Write each name (x, y, name, colour) right of its curve, moved apart where they collide."""
     fig: Any = ax.figure
-    fig.draw_without_rendering()  # limits and layout are known only now
+    enlarge(fig)  # limits and layout are known only now
     x_right = ax.transData.transform([(x, y) for x, y, _, _ in ends])[:, 0].max()
     heights = [ax.transData.transform((x, y))[1] for x, y, _, _ in ends]
-    placed = spread(heights, gap=1.25 * 11 * fig.dpi / 72)  # one line of 11 pt text
+    size = max(12.0, smallest(drawn_width(fig)))
+    placed = spread(heights, gap=1.25 * size * fig.dpi / 72)  # one line of text
     for (x, y, name, color), target in zip(ends, placed, strict=True):
         here = ax.transData.transform((x, y))
         offset = np.array([x_right - here[0], target - here[1]]) * 72 / fig.dpi + (8, 0)
@@ -100,7 +102,7 @@ def label_ends(ax: Axes, ends: list[tuple[float, float, str, ColorType]]) -> Non
             textcoords="offset points",
             color=0.72 * np.array(to_rgb(color)),  # dark enough to read as text
             va="center",
-            fontsize=11,
+            fontsize=size,
             annotation_clip=False,
         )
 

@@ -3,23 +3,30 @@
 import base64
 import html
 import io
+import os
 
+import numpy as np
 from matplotlib import pyplot as plt
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
 from vitbook.plotting.caption import caption_html
+from vitbook.plotting.inks import GROUND, dark_inks
+from vitbook.plotting.letters import PAD, enlarge, laid_out
 from vitbook.plotting.style import style
 
 CSS_DPI = 96  # one CSS inch
 PIXEL_RATIO = 2  # image pixels per CSS pixel, so that the figure stays sharp on good screens
+BOTH_THEMES = "VITBOOK_BOTH_THEMES"  # the site's build sets it: pages show the theme's picture
 
 
 def show(fig: Figure, alt: str, caption: str | None = None) -> None:
     """Display ``fig`` as one self-contained HTML figure, and close it.
 
     The picture is a PNG of twice the displayed size, inside the page. It looks the same in the
-    book, in JupyterLab and in Colab, and shrinks with the column.
+    book, in JupyterLab and in Colab, and shrinks with the column. Letters that would be smaller
+    than 10 px on a phone, 360 px wide, are drawn larger: 2 pt for each inch of the figure's width.
 
     Args:
         fig: A matplotlib Figure. It is closed, so that the notebook does not draw it again.
@@ -39,40 +46,78 @@ def show(fig: Figure, alt: str, caption: str | None = None) -> None:
 
 
 def figure_html(fig: Figure, alt: str, caption: str | None = None) -> str:
-    """The HTML that ``show`` displays, as a string. Same arguments, same errors."""
+    """The HTML that ``show`` displays, as a string. Same arguments, same errors.
+
+    Where the environment asks for both themes, a second picture follows the first, in the inks of
+    the dark theme; the page's style sheet shows one of them.
+    """
     if not isinstance(fig, Figure):
         raise TypeError(f"fig must be a matplotlib Figure, got {type(fig).__name__}")
     alt = _plain_text("alt", alt)
-    png = figure_png(fig)
-    width, height = (round(side / PIXEL_RATIO) for side in _png_size(png))
-    parts = [
-        '<figure class="vitbook-figure" style="margin:1em 0">',
-        f'<img alt="{html.escape(alt)}" width="{width}" height="{height}"'
-        ' style="max-width:100%;height:auto;background:#fff"'
-        f' src="data:image/png;base64,{base64.b64encode(png).decode()}">',
-    ]
-    if caption is not None:
-        text = caption_html(_plain_text("caption", caption))
+    text = None if caption is None else caption_html(_plain_text("caption", caption))
+    both = bool(os.environ.get(BOTH_THEMES))
+    parts = ['<figure class="vitbook-figure" style="margin:1em 0">']
+    with style():
+        enlarge(fig)
+    with laid_out(fig):  # once, so that both pictures have one size
+        parts.append(_image(figure_png(fig), alt, "only-light" if both else ""))
+        if both:
+            parts.append(_image(figure_png(fig, dark=True), alt, "only-dark"))
+    if text is not None:
         parts.append(f"<figcaption>{text}</figcaption>")
     return "".join([*parts, "</figure>"])
 
 
-def figure_png(fig: Figure) -> bytes:
-    """The figure as PNG bytes in 256 colours; the same figure always gives the same bytes."""
-    buffer = io.BytesIO()
+def figure_png(fig: Figure, *, dark: bool = False) -> bytes:
+    """The figure as PNG bytes in 256 colours; the same figure always gives the same bytes.
+
+    Args:
+        fig: A matplotlib Figure; it is drawn as it is.
+        dark: Whether it has the inks of the dark theme, on no ground.
+    """
+    options = {}
     with style():
-        fig.savefig(
-            buffer,
-            format="png",
-            dpi=CSS_DPI * PIXEL_RATIO,
-            bbox_inches="tight",
-            pad_inches=0.05,
-            metadata={"Software": None},  # else matplotlib writes its version into the file
-        )
-    smaller = io.BytesIO()  # a third of the bytes, and hardly a shade is lost in a drawing
-    picture = Image.open(buffer).convert("RGB")
-    picture.quantize(256, dither=Image.Dither.NONE).save(smaller, format="png", optimize=True)
-    return smaller.getvalue()
+        if dark:
+            with laid_out(fig), dark_inks(fig):
+                picture = _pixels(fig, GROUND)
+        else:
+            picture = _pixels(fig)
+    smaller = picture.quantize(256, dither=Image.Dither.NONE)
+    if dark:
+        options["transparency"] = _ground(smaller)
+    buffer = io.BytesIO()  # a third of the bytes, and hardly a shade is lost in a drawing
+    smaller.save(buffer, format="png", optimize=True, **options)
+    return buffer.getvalue()
+
+
+def _pixels(fig: Figure, ground: str = "white") -> Image.Image:
+    buffer = io.BytesIO()
+    fig.savefig(
+        buffer,
+        format="png",
+        dpi=CSS_DPI * PIXEL_RATIO,
+        bbox_inches="tight",
+        pad_inches=PAD,
+        facecolor=ground,
+    )
+    return Image.open(buffer).convert("RGB")
+
+
+def _ground(picture: Image.Image) -> int:
+    """The place of the ground's colour in the palette of a picture."""
+    palette = np.array(picture.getpalette()).reshape(-1, 3)
+    return int(abs(palette - 255 * np.array(to_rgb(GROUND))).sum(axis=1).argmin())
+
+
+def _image(png: bytes, alt: str, class_: str) -> str:
+    width, height = (round(side / PIXEL_RATIO) for side in _png_size(png))
+    theme = f' class="{class_}"' if class_ else ""
+    ground = "" if class_ == "only-dark" else ";background:#fff"
+    return (
+        f'<img alt="{html.escape(alt)}"{theme} width="{width}" height="{height}"'
+        f' style="max-width:100%;height:auto{ground}"'
+        f' src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+    )
 
 
 def _png_size(png: bytes) -> tuple[int, ...]:

@@ -87,11 +87,22 @@ def show_patches(
         patch = pixels[r * height : (r + 1) * height, c * breadth : (c + 1) * breadth]
         apart.imshow(patch, extent=(left, left + 1, top + 1, top), **vmax)
         if numbers:
-            apart.text(left + 0.06, top + 0.04, str(n), va="top", fontsize=10, **_readable(patch))
+            apart.text(left + 0.06, top + 0.04, str(n), va="top", fontsize=12, **_readable(patch))
     apart.set(xlim=(0, columns * (1 + gap) - gap), ylim=(rows * (1 + gap) - gap, 0))
     apart.set_aspect(height / breadth)
     apart.set_title(f"{rows * columns} patches of {height} × {breadth}")
     return fig
+
+
+def ink(pixels: np.ndarray) -> np.ndarray:
+    """An image as grey ink (H, W) under which a map's colours stay readable when multiplied.
+
+    A drawing keeps its dark strokes. A photograph is lifted into its top third of lightness, or
+    the strongest patch would drown where the photograph is dark.
+    """
+    if pixels.ndim == 2:
+        return 0.15 + 0.85 * pixels
+    return (2 + pixels @ (0.2126, 0.7152, 0.0722)) / 3
 
 
 def draw_image(ax: Axes, pixels: np.ndarray) -> None:

@@ -20,6 +20,17 @@ COLORS = {
     "black": "#000000",
     "yellow": "#F0E442",
 }
+# One colour for one model, through the whole book; a hybrid's partner is told by its line.
+MODEL_COLORS = {
+    "ViT": COLORS["blue"],
+    "Mixer": COLORS["vermillion"],
+    "ConvMixer": COLORS["green"],
+    "CNN": COLORS["purple"],
+    "hybrid": COLORS["sky"],
+    "uniform": COLORS["orange"],  # attention that gives each patch the same weight
+    "none": COLORS["black"],  # nothing mixes the patches
+    "other": "#777777",  # neighbours, logistic regression, guesses
+}
 INK = "#1b2330"  # text and axes
 FAINT = "#c9ced8"  # grid lines and frames
 
@@ -29,12 +40,12 @@ STYLE: dict[Any, Any] = {
     "figure.constrained_layout.use": True,
     "figure.dpi": 96,
     "font.family": "DejaVu Sans",  # ships with matplotlib, so every machine draws the same
-    "font.size": 12,
+    "font.size": 12,  # in a figure 6 inches wide 10 px on a phone
     "axes.titlesize": 12,
     "axes.labelsize": 12,
-    "xtick.labelsize": 11,
-    "ytick.labelsize": 11,
-    "legend.fontsize": 11,
+    "xtick.labelsize": 12,
+    "ytick.labelsize": 12,
+    "legend.fontsize": 12,
     "text.color": INK,
     "axes.labelcolor": INK,
     "axes.edgecolor": INK,

@@ -36,8 +36,8 @@ def misfits_by_shape(layers, positions):
 
 ANSWERS = {
     "mixing the patches helps on these images": "yes",
-    "one attention layer at the beginning helps on these images": "yes",
-    "one attention layer at the end helps on these images": "cannot say",
+    "attention in the first layer helps on these images": "yes",
+    "attention in the last layer helps on these images": "cannot say",
     "the beginning is a better place for it than the end": "cannot say",
     "four attention layers gain five points or more here": "no",
     "with ten times as many images the stacks come out alike": "cannot say",

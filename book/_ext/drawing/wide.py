@@ -1,0 +1,105 @@
+"""The drawing from left to right, 1120 px wide."""
+
+from __future__ import annotations
+
+from .places import LABELS
+from .shapes import (
+    Address,
+    answer,
+    attention_map,
+    box,
+    cells,
+    link,
+    path,
+    photograph,
+    plus,
+    rect,
+    svg,
+    text,
+)
+
+STREAM = 146  # the height at which the tokens run
+WIDTH, HEIGHT = 1120, 486
+
+
+def wide(address: Address, picture: str) -> str:
+    """SVG of the drawing.
+
+    Args:
+        address: Where a chapter is.
+        picture: The address of a square photograph.
+    """
+
+    def to(x: float, y: float, chapter: int, words: str | list[str] = "", more: str = "") -> str:
+        return link(x, y, chapter, words or LABELS[chapter], address, more)
+
+    parts = [
+        to(0, 34, 8),
+        photograph(0, 72, 144, picture),
+        text(0, 236, "an image", "m-small"),
+        path(f"M152 {STREAM}h22", end="wide-tip"),
+        path(f"M182 {STREAM - 42}l44 20v44l-44 20z", "m-shape"),
+        text(204, STREAM + 4.5, "linear", "m-word", "middle"),
+        to(178, 206, 8, ["linear", "map"]),
+        path(f"M234 {STREAM}h20", end="wide-tip"),
+        *_tokens(262),
+        to(262, 22, 10, "class token"),
+        path("M272 45v12", "m-green"),
+        to(300, 254, 6),
+        path("M405 264h11v-18", "m-pink"),
+        *_block(452, to),
+        path(f"M424 {STREAM}H940", "m-stream", "wide-flow"),
+        plus(728, STREAM),
+        plus(884, STREAM),
+        answer(966, STREAM, "wide-tip"),
+        text(1116, STREAM + 42, "“flower”", "m-text", "end"),
+        to(966, 62, 10, ["head: one token", "answers"]),
+        path("M966 234H1116", "m-rule"),
+        text(966, 258, "with the whole model", "m-small"),
+        *(to(966, 274 + 32 * at, chapter) for at, chapter in enumerate((11, 12, 13, 14))),
+        path("M0 350H380", "m-rule"),
+        text(0, 374, "before you open any part", "m-small"),
+        to(0, 388, 0),
+        path("M560 402V446", "m-dashes", "wide-else"),
+        text(424, 472, "Something else here instead?", "m-strong"),
+        *(to(x, 457, n) for x, n in ((624, 15), (738, 16), (848, 17), (950, 18))),
+    ]
+    return svg(WIDTH, HEIGHT, "wide", "".join(parts))
+
+
+def _tokens(x: float) -> list[str]:
+    parts = []
+    for at in range(10):
+        y = 60 + (0 if at == 0 else 6) + 18 * at
+        parts.append(cells(x, y, 7, 12, "m-class" if at == 0 else "m-token", at, False))
+        parts.append(path(f"M{x + 104:g} {y + 6:g}h6m-3 -3v6", "m-thin"))
+        parts.append(cells(x + 117, y, 3, 12, "m-position", at + 3, False))
+    return parts
+
+
+def _block(x: float, to) -> list[str]:
+    return [
+        rect(x + 12, 14, 452, 382, "m-behind", 10),
+        rect(x + 6, 20, 452, 382, "m-behind", 10),
+        rect(x, 26, 452, 376, "m-block", 10),
+        to(x + 14, 40, 9),
+        text(x + 438, 55, "the tokens run straight through", "m-small", "end"),
+        path(f"M{x + 36} {STREAM}v28", end="wide-tip"),
+        box(x + 8, 178, 56, 26, "norm", "m-norm"),
+        path(f"M{x + 36} 204v22", end="wide-tip"),
+        rect(x + 20, 224, 250, 160, "m-attention", 8),
+        rect(x + 14, 230, 250, 160, "m-attention", 8),
+        text(x + 26, 252, "attention", "m-orange"),
+        attention_map(x + 26, 266, 13),
+        text(x + 26, 376, "queries, keys", "m-small"),
+        *(to(x + 132, 242 + 29 * at, n) for at, n in enumerate((1, 2, 3, 4, 5))),
+        path(f"M{x + 270} 310H{x + 276}V{STREAM + 14}", end="wide-tip"),
+        path(f"M{x + 352} {STREAM}v28", end="wide-tip"),
+        box(x + 324, 178, 56, 26, "norm", "m-norm"),
+        path(f"M{x + 352} 204v22", end="wide-tip"),
+        rect(x + 296, 230, 112, 92, "m-mlp", 8),
+        text(x + 308, 252, "MLP", "m-strong"),
+        path(f"M{x + 324} 278l28 -14l28 14v16l-28 14l-28 -14zm28 -14v44", "m-shape"),
+        to(x + 296, 336, 7, ["one set of", "weights for all"]),
+        path(f"M{x + 408} 276H{x + 432}V{STREAM + 14}", end="wide-tip"),
+    ]

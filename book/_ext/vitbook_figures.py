@@ -1,0 +1,54 @@
+"""Figures become files: what a cell put into the page as data is written into ``_images``.
+
+The file's name is a hash of its bytes, so a picture that several pages show is there once. The
+first picture of a page is loaded with it, the others when the reader comes near. Pictures in the
+style of an element (the layers of a film) become files where they are worth a request.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from pathlib import Path
+
+from docutils import nodes
+
+IMAGE = re.compile(r'<img (?=[^>]*src="data:image/)([^>]*)>')
+DATA = re.compile(r"data:image/(png|jpeg);base64,([A-Za-z0-9+/=]+)")
+SMALL = 2_000  # characters; a layer with less stays in the page
+
+
+def write_figures(app, doctree, docname) -> None:
+    """The pictures of one page as files, and their addresses in its tree."""
+    if app.builder.format != "html":
+        return
+    folder = Path(app.outdir) / "_images"
+    address = "../" * docname.count("/") + "_images/"
+    first = True
+
+    def file(match: re.Match[str]) -> str:
+        content = base64.b64decode(match[2])
+        name = f"{hashlib.sha256(content).hexdigest()[:16]}.{match[1].replace('jpeg', 'jpg')}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+        return address + name
+
+    def image(match: re.Match[str]) -> str:
+        nonlocal first
+        hidden = 'class="only-dark"' in match[1]  # the light one stands before it
+        loading = "" if first and not hidden else 'loading="lazy" '
+        first = first and hidden
+        return f'<img {loading}decoding="async" {DATA.sub(file, match[1])}>'
+
+    for raw in doctree.findall(nodes.raw):
+        if raw.get("format") != "html" or "<figure" not in raw.rawsource + raw.astext():
+            continue
+        html = IMAGE.sub(image, raw.astext())
+        html = DATA.sub(lambda m: file(m) if len(m[0]) > SMALL else m[0], html)
+        raw.children = [nodes.Text(html)]
+
+
+def setup(app):
+    app.connect("doctree-resolved", write_figures)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,98 @@
+"""One drawing of a whole Vision Transformer, and "you are here" at the head of each chapter.
+
+    ```{vit-map}
+    ```
+
+draws it with a link to each chapter: from left to right where there is room, from top to bottom on
+a phone. The same data (drawing/places.py) put a strip below the title of each numbered chapter,
+with the chapter's parts in colour and named; it leads back to the drawing.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from functools import cache
+
+from docutils import nodes
+from drawing.places import PLACES
+from drawing.strip import strip
+from drawing.tall import tall
+from drawing.wide import wide
+from sphinx.util.docutils import SphinxDirective
+from vitbook_numbers import chapter_number
+
+LABEL = "whole-vit"  # of the section with the drawing
+WORDS = (
+    "From an image to an answer: the image is cut into patches, a linear map makes a token of each, "
+    "a class token joins them, positions are added. The tokens run straight through a block, L "
+    "times; two branches leave them and are added again, norm and attention, then norm and MLP. "
+    "The head reads the answer from one token. Each number leads to a chapter."
+)
+
+
+class vit_map(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
+    """Stands for the drawing until all pages are known."""
+
+
+class VitMap(SphinxDirective):
+    def run(self) -> list[nodes.Node]:
+        return [vit_map()]
+
+
+@cache
+def flower(side: int = 216) -> str:
+    """A photograph of scikit-learn as a data address: a dahlia, cut to a square."""
+    from PIL import Image
+    from sklearn.datasets import load_sample_image
+
+    whole = Image.fromarray(load_sample_image("flower.jpg"))
+    square = whole.crop((100, 0, 100 + whole.height, whole.height)).resize((side, side))
+    file = io.BytesIO()
+    square.save(file, "JPEG", quality=72)
+    return f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def figure(address) -> str:
+    """The HTML of the drawing."""
+    picture = flower()
+    return (
+        f'<figure class="vit-map">{wide(address, picture)}{tall(address, picture)}'
+        f'<figcaption class="visually-hidden" id="vit-map-words">{WORDS}</figcaption></figure>'
+    )
+
+
+def you_are_here(chapter: int, uri: str | None) -> str:
+    """The HTML of the strip; ``uri`` is where the whole drawing is."""
+    words = (
+        f'<span class="vit-strip-here">You are here:</span> {html.escape(PLACES[chapter].words)}'
+    )
+    more = f' <a href="{html.escape(uri)}">Whole map</a>' if uri else ""
+    return f'<div class="vit-strip">{strip(PLACES[chapter])}<p>{words}.{more}</p></div>'
+
+
+def resolve(app, doctree, docname: str) -> None:
+    env, builder = app.env, app.builder
+    pages = {chapter_number(name): name for name in sorted(env.found_docs, reverse=True)}
+
+    def address(chapter: int) -> str | None:
+        return builder.get_relative_uri(docname, pages[chapter]) if chapter in pages else None
+
+    for node in list(doctree.findall(vit_map)):
+        node.replace_self(nodes.raw("", figure(address), format="html"))
+    chapter = chapter_number(docname)
+    title = doctree.next_node(nodes.title)
+    if chapter in PLACES and title is not None:
+        home, anchor = env.get_domain("std").anonlabels.get(LABEL, (None, ""))
+        uri = f"{builder.get_relative_uri(docname, home)}#{anchor}" if home else None
+        parent = title.parent
+        here = nodes.raw("", you_are_here(chapter, uri), format="html")
+        parent.insert(parent.index(title) + 1, here)
+
+
+def setup(app):
+    app.add_node(vit_map)
+    app.add_directive("vit-map", VitMap)
+    app.connect("doctree-resolved", resolve)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

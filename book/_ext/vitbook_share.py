@@ -1,0 +1,127 @@
+"""What a shared link and a search engine show: descriptions, a preview image, sitemap.xml, 404.html.
+
+- A page's description is ``description:`` of its front matter, else its first sentences.
+- The preview image (``_static/preview.png``, 1200 x 630) is drawn while the book is built.
+- Addresses are those of the published site, from the settings; nothing is loaded from there.
+- The theme writes three viewports, and the title of the front page twice: one of each is left.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+from docutils import nodes
+
+from tools.preview_image import draw
+from tools.settings import read_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+IMAGE = "_static/preview.png"
+LONGEST = 200  # characters of a description
+VIEWPORT = re.compile(r'\s*<meta name="viewport"[^>]*>')
+LOST = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>Not found: {title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ max-width: 36rem; margin: 20vh auto; padding: 0 1rem; font: 1.1rem/1.6 system-ui, sans-serif; }}
+h1 {{ line-height: 1.2; }}
+</style>
+</head>
+<body>
+<main>
+<h1>This page is not here</h1>
+<p>It may have moved with a new release. The <a href="{home}">front page of {title}</a> leads to every chapter.</p>
+</main>
+</body>
+</html>
+"""
+
+
+def describe(doctree: nodes.document, metadata: dict) -> str:
+    """The page in a sentence or two, from its front matter or its first paragraph."""
+    if said := metadata.get("description"):
+        return " ".join(str(said).split())
+    for paragraph in doctree.findall(nodes.paragraph):
+        if isinstance(paragraph.parent, nodes.section):
+            return shortened(" ".join(plain(paragraph).split()))
+    return ""
+
+
+def plain(node: nodes.Node) -> str:
+    """The words of a paragraph; a formula is written without its commands."""
+    if isinstance(node, nodes.math):
+        tex = re.sub(r"\\sqrt\s*", "√", node.astext().replace(r"\top", "ᵀ"))
+        return re.sub(r"\\[a-zA-Z]+|\\.|[{}^_$]", "", tex)
+    if isinstance(node, nodes.raw):
+        return ""
+    if isinstance(node, nodes.Text):
+        return str(node)
+    return "".join(map(plain, node.children))
+
+
+def shortened(text: str) -> str:
+    """Whole sentences up to the limit; a first sentence that is longer ends in a word."""
+    kept = ""
+    for sentence in re.split(r"(?<=[.?!]) ", text):
+        if kept and len(kept) + len(sentence) >= LONGEST:
+            break
+        kept = f"{kept} {sentence}".strip()
+    return kept if len(kept) <= LONGEST else kept[:LONGEST].rpartition(" ")[0] + " …"
+
+
+def add_tags(app, pagename, templatename, context, doctree) -> None:
+    if doctree is None:
+        return
+    settings = read_settings(ROOT)
+    title = re.sub(r"<[^>]*>", "", context.get("title") or settings.title)
+    said = describe(doctree, app.env.metadata.get(pagename, {}))
+    front = pagename == app.config.root_doc
+    told = {
+        "og:type": "website" if front else "article",
+        "og:site_name": settings.title,
+        "og:title": html.unescape(title),
+        "og:description": said,
+        "og:url": settings.site_url + ("" if front else f"{pagename}.html"),
+        "og:image": settings.site_url + IMAGE,
+        "og:image:width": "1200",
+        "og:image:height": "630",
+        "og:image:alt": "The title of the book beside a drawing of a Vision Transformer",
+    }
+    tags = [f'<meta name="description" content="{html.escape(said)}">'] if said else []
+    tags += [
+        f'<meta property="{name}" content="{html.escape(value)}">'
+        for name, value in told.items()
+        if value
+    ]
+    tags.append('<meta name="twitter:card" content="summary_large_image">')
+    context["metatags"] = VIEWPORT.sub("", context.get("metatags", "")) + "\n".join(tags)
+
+
+def write_files(app, exception) -> None:
+    """The preview image, the list of pages for search engines, and the page for a lost reader."""
+    if exception is not None or app.builder.format != "html":
+        return
+    settings, out = read_settings(ROOT), Path(app.outdir)
+    draw(out / IMAGE, settings.title)
+    root = app.config.root_doc
+    pages = sorted(app.env.found_docs, key=lambda name: (name != root, name))
+    addresses = (settings.site_url + ("" if name == root else f"{name}.html") for name in pages)
+    urls = "".join(f"<url><loc>{html.escape(address)}</loc></url>\n" for address in addresses)
+    space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n'
+    (out / "sitemap.xml").write_text(f'{head}<urlset xmlns="{space}">\n{urls}</urlset>\n', "utf-8")
+    lost = LOST.format(title=html.escape(settings.title), home=html.escape(settings.site_url))
+    (out / "404.html").write_text(lost, "utf-8")
+
+
+def setup(app):
+    app.connect("html-page-context", add_tags, priority=800)
+    app.connect("build-finished", write_files)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

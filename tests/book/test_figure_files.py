@@ -1,0 +1,70 @@
+"""The pictures of a page become files, once each, with lazy loading for all but the first."""
+
+import base64
+import io
+
+import pytest
+from PIL import Image
+from test_book_extension import Book
+
+
+def data(colour, size=40):
+    buffer = io.BytesIO()
+    Image.effect_noise((size, size), 90 + colour).save(buffer, format="png")
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+LIGHT, DARK, THIRD = data(1), data(2), data(3)
+SMALL = "data:image/png;base64,iVBORw0KGgo="
+FIGURES = f"""```{{raw}} html
+<figure><img alt="one" class="only-light" width="20" height="20" src="{LIGHT}"><img alt="one"
+class="only-dark" width="20" height="20" src="{DARK}"><figcaption>One.</figcaption></figure>
+```
+
+```{{raw}} html
+<figure><img alt="two" width="20" height="20" src="{THIRD}"></figure>
+<figure><i style="background-image:url({SMALL})"></i><i
+style="background-image:url({LIGHT})"></i></figure>
+```
+"""
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    book = Book(tmp_path_factory.mktemp("figures"), extensions=("vitbook_figures",))
+    book.page("index", f"```{{toctree}}\npart/two\n```\n\n{FIGURES}")
+    book.page("part/two", FIGURES)
+    return book.build()
+
+
+def files(book):
+    return sorted((book.folder / "out" / "_images").iterdir())
+
+
+def test_each_picture_is_one_file_whatever_the_number_of_pages_that_show_it(book):
+    assert book.warnings == ""
+    contents = {base64.b64encode(path.read_bytes()).decode() for path in files(book)}
+    assert contents == {picture.split(",")[1] for picture in (LIGHT, DARK, THIRD)}
+
+
+@pytest.mark.parametrize("name", ["index", "part/two"])
+def test_every_address_leads_to_its_file(book, name):
+    page = book.folder / "out" / f"{name}.html"
+    found = {(page.parent / image["src"]).resolve() for image in book.html(name).select("img")}
+    assert found == {path.resolve() for path in files(book)}
+    layers = [layer["style"] for layer in book.html(name).select("figure i")]
+    assert SMALL in layers[0]  # not worth a request
+    assert "_images/" in layers[1]
+
+
+def test_the_first_picture_comes_at_once_and_the_others_when_the_reader_is_near(book):
+    images = book.html("part/two").select("img")
+    assert [image.get("loading") for image in images] == [None, "lazy", "lazy"]
+    for image in images:
+        assert (image["width"], image["height"], image["decoding"]) == ("20", "20", "async")
+
+
+def test_building_again_from_the_same_trees_gives_the_same_page(book):
+    before = (book.folder / "out" / "index.html").read_text("utf8")
+    (book.folder / "out" / "index.html").unlink()
+    assert book.build().folder.joinpath("out", "index.html").read_text("utf8") == before

@@ -1,0 +1,91 @@
+"""The drawing of a whole ViT, the strip "you are here", and what a shared link says."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from docutils import nodes
+
+ROOT = Path(__file__).resolve().parents[2]
+EXTENSIONS = str(ROOT / "book" / "_ext")
+if EXTENSIONS not in sys.path:
+    sys.path.append(EXTENSIONS)
+import vitbook_map  # noqa: E402
+import vitbook_share  # noqa: E402
+from drawing.places import PLACES  # noqa: E402
+
+CHAPTERS = list(range(19))
+
+
+def drawn(address):
+    return BeautifulSoup(vitbook_map.figure(address), "html.parser")
+
+
+@pytest.mark.parametrize("layout", ["wide", "tall"])
+def test_each_layout_links_to_every_chapter(layout):
+    links = drawn(lambda n: f"page-{n}.html").select(f"svg.vit-map-{layout} a")
+    assert {link["href"] for link in links} == {f"page-{n}.html" for n in CHAPTERS}
+    assert all(re.match(r"Chapter \d+: \S", link["aria-label"]) for link in links)
+
+
+def test_both_layouts_say_the_same():
+    page = drawn(lambda n: f"page-{n}.html")
+    said = [
+        sorted((a["href"]) for a in page.select(f"svg.vit-map-{layout} a"))
+        for layout in ("wide", "tall")
+    ]
+    assert said[0] == said[1]
+
+
+def test_a_chapter_that_is_missing_is_named_without_a_link():
+    page = drawn(lambda n: None if n == 12 else f"page-{n}.html")
+    wide = page.select_one("svg.vit-map-wide")
+    assert "page-12.html" not in str(wide)
+    assert "look inside" in wide.get_text()
+
+
+def test_no_letter_of_the_drawing_is_smaller_than_ten_pixels_on_a_phone():
+    css = (ROOT / "book/_static/map.css").read_text("utf8")
+    sizes = [
+        float(size) for size in re.findall(r"\.vit-map [^{]*\{[^}]*font-size: ([\d.]+)px", css)
+    ]
+    phone = 322 / 360  # the text column of a screen of 390 px, to the width of the drawing
+    assert len(sizes) >= 3
+    assert min(sizes) * phone >= 10
+
+
+def test_the_two_layouts_share_no_id():
+    ids = [tag["id"] for tag in drawn(lambda n: "x").find_all(id=True)]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize(
+    ("chapter", "parts"),
+    [(4, {"attention"}), (6, {"positions"}), (7, {"mlp"}), (8, {"image", "linear"})]
+    + [(10, {"token", "head"}), (16, {"attention"})],
+)
+def test_the_strip_colours_the_parts_of_its_chapter(chapter, parts):
+    page = BeautifulSoup(vitbook_map.you_are_here(chapter, "../index.html#x"), "html.parser")
+    here = {name.removeprefix("p-") for g in page.select("g.here") for name in g["class"]}
+    assert here - {"part", "here"} == parts
+    assert page.select_one("p").get_text().startswith(f"You are here: {PLACES[chapter].words}.")
+
+
+def test_every_chapter_has_a_place():
+    assert sorted(PLACES) == CHAPTERS
+
+
+def test_a_formula_in_a_description_is_readable():
+    paragraph = nodes.paragraph("", "So ")
+    paragraph += nodes.math("", r"\operatorname{softmax}(QK^\top / \sqrt d)\, V")
+    assert vitbook_share.plain(paragraph) == "So softmax(QKᵀ / √d) V"
+
+
+def test_a_description_ends_with_a_sentence_or_a_word():
+    assert vitbook_share.shortened("One. Two.") == "One. Two."
+    long = "A sentence of some length. " * 12
+    assert vitbook_share.shortened(long.strip()).endswith("length.")
+    assert vitbook_share.shortened("word " * 80).endswith("word …")
+    assert len(vitbook_share.shortened("word " * 80)) <= vitbook_share.LONGEST + 2

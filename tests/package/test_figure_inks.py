@@ -1,0 +1,153 @@
+"""The dark picture of a figure, and letters that a phone can show."""
+
+import base64
+import io
+from itertools import pairwise
+
+import matplotlib
+import numpy as np
+import pytest
+from bs4 import BeautifulSoup
+from matplotlib.figure import Figure
+from PIL import Image
+
+from vitbook.plotting import COLORS, INK, figure_html, figure_png, label_ends, style
+from vitbook.plotting.display import BOTH_THEMES
+from vitbook.plotting.inks import GROUND, contrast, dark_inks, exchanged
+from vitbook.plotting.letters import drawn_width, enlarge, laid_out, smallest, written
+
+DARK = np.array(matplotlib.colors.to_rgb(GROUND))
+
+
+@pytest.fixture(autouse=True)
+def _headless():
+    matplotlib.use("agg")
+    with style():
+        yield
+
+
+def bars(width=4.0):
+    """A wide orange bar with a black number in it, a title, a photograph beside it."""
+    fig = Figure(figsize=(width, 2.0))
+    left, right = fig.subplots(1, 2)
+    left.barh([0], [1], color=COLORS["orange"], edgecolor="white")
+    left.text(0.5, 0, "87", color="black", ha="center", va="center")
+    left.set_title("accuracy")
+    right.imshow(np.tile(np.linspace(0, 1, 8), (8, 1)), cmap="gray")
+    right.plot([2, 5], [4, 4], color="black")
+    right.plot([2, 5], [4, 4], "o", color="white")
+    return fig
+
+
+def seen(fig):
+    with laid_out(fig), dark_inks(fig):
+        return {text.get_text(): text.get_color() for text in written(fig)}, [
+            line.get_color() for line in fig.axes[1].lines
+        ]
+
+
+def test_greys_change_sides_and_colours_stay_and_read_on_the_dark():
+    assert np.allclose(exchanged("white")[0, :3], DARK)
+    assert contrast(exchanged(INK)[0, :3], DARK) > 12
+    for name in ("blue", "vermillion", "green", "purple", "orange", "sky", "yellow"):
+        old = matplotlib.colors.to_rgb(COLORS[name])
+        new = exchanged(COLORS[name])[0, :3]
+        assert contrast(new, DARK) >= 4.5, name
+        assert np.argsort(new).tolist() == np.argsort(old).tolist(), f"another hue for {name}"
+    assert exchanged((0, 0, 0, 0.25))[0, 3] == 0.25
+
+
+def test_a_text_takes_the_ink_that_reads_on_what_lies_under_it():
+    texts, _ = seen(bars())
+    assert texts["87"] == "black"  # in an orange bar
+    assert contrast(np.array(texts["accuracy"][:3]), DARK) > 12
+
+
+def test_what_lies_over_a_picture_keeps_its_inks():
+    _, lines = seen(bars())
+    assert lines == ["black", "white"]
+
+
+def test_after_the_dark_picture_the_figure_is_what_it_was():
+    fig = bars()
+    with laid_out(fig):
+        before = figure_png(fig)
+        dark = figure_png(fig, dark=True)
+        assert figure_png(fig) == before
+    assert dark != before
+
+
+def test_the_dark_picture_has_no_ground_and_leaves_the_photograph_alone():
+    fig = bars()
+    with laid_out(fig):
+        light, dark = (
+            np.asarray(Image.open(io.BytesIO(figure_png(fig, dark=dark))).convert("RGBA"))
+            for dark in (False, True)
+        )
+    assert light.shape == dark.shape
+    assert tuple(light[0, 0]) == (255, 255, 255, 255)
+    assert dark[0, 0, 3] == 0
+    panel = np.s_[200:240, -60:-20, :3]  # in the lightest column of the picture
+    assert np.abs(light[panel].astype(int) - dark[panel]).max() < 6
+
+
+def test_one_picture_in_a_notebook_and_two_of_one_size_where_the_build_asks(monkeypatch):
+    monkeypatch.delenv(BOTH_THEMES, raising=False)
+    (one,) = BeautifulSoup(figure_html(bars(), "Bars"), "html.parser").find_all("img")
+    assert not one.get("class")
+    monkeypatch.setenv(BOTH_THEMES, "1")
+    images = BeautifulSoup(figure_html(bars(), "Bars"), "html.parser").find_all("img")
+    assert [image["class"] for image in images] == [["only-light"], ["only-dark"]]
+    assert len({(image["alt"], image["width"], image["height"]) for image in images}) == 1
+    sizes = {
+        Image.open(io.BytesIO(base64.b64decode(image["src"].split(",")[1]))).size
+        for image in images
+    }
+    assert len(sizes) == 1
+
+
+@pytest.mark.parametrize("width", [4.0, 6.0, 8.0])
+def test_letters_have_ten_pixels_on_a_phone_and_larger_ones_stay(width):
+    fig = bars(width)
+    fig.axes[0].texts[0].set_fontsize(7)
+    fig.axes[0].tick_params(labelsize=5)
+    (title,) = [text for text in written(fig) if text.get_text() == "accuracy"]
+    title.set_fontsize(40)
+    enlarge(fig)
+    wide = drawn_width(fig)
+    pixels = [text.get_fontsize() * 360 / 72 / wide for text in written(fig)]
+    assert min(pixels) > 9.9
+    assert title.get_fontsize() == 40
+
+
+def test_a_figure_whose_letters_are_large_enough_is_left_alone():
+    fig = bars(4.0)
+    fig.draw_without_rendering()
+    sizes = [text.get_fontsize() for text in written(fig)]
+    enlarge(fig)
+    assert [text.get_fontsize() for text in written(fig)] == sizes
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_line_longer_than_its_figure_does_not_grow_without_end():
+    fig = Figure(figsize=(6.0, 3.0))
+    words = "a title that is longer than its figure is wide, because it says too much on one line"
+    fig.subplots().set_title(words)
+    before = drawn_width(fig)
+    enlarge(fig)
+    sizes = {text.get_text(): text.get_fontsize() for text in written(fig)}
+    assert sizes[words] < 1.13 * smallest(before)
+
+
+def test_names_at_the_ends_of_curves_do_not_meet_in_a_wide_figure():
+    fig = Figure(figsize=(8.0, 3.0))
+    ax = fig.subplots()
+    ends = []
+    for at, name in enumerate(("one", "two", "three")):
+        ax.plot([0, 1], [0, 1 + at / 100])
+        ends.append((1, 1 + at / 100, name, COLORS["blue"]))
+    label_ends(ax, ends)
+    enlarge(fig)
+    fig.draw_without_rendering()
+    boxes = sorted((text.get_window_extent() for text in ax.texts), key=lambda box: box.y0)
+    assert all(low.y1 <= high.y0 + 1 for low, high in pairwise(boxes))

@@ -1,0 +1,82 @@
+"""Chapter 17, carried through the whole kit: what a reader scrolls through, and on a phone."""
+
+from pathlib import Path
+
+import pytest
+
+from tools import rhythm
+
+HTML = Path(__file__).resolve().parents[2] / "_build" / "html"
+PAGE = HTML / "vit" / "17_hybrids.html"
+PHONE = {"width": 390, "height": 844}
+
+pytestmark = [pytest.mark.site, pytest.mark.browser]
+
+
+@pytest.fixture
+def opened(browser):
+    """Opens the chapter at a size."""
+    contexts = []
+
+    def opened(**options):
+        contexts.append(browser.new_context(reduced_motion="reduce", **options))
+        page = contexts[-1].new_page()
+        page.goto(PAGE.as_uri())
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def test_a_fifth_at_most_is_code_and_no_line_of_it_only_proves(opened):
+    page = opened(viewport={"width": rhythm.WIDTH, "height": rhythm.SCREEN})
+    found = page.evaluate(rhythm.MEASURE)
+    assert found["plumbing"] == 0
+    assert found["code"] / found["height"] < 0.2
+    assert found["height"] / rhythm.SCREEN < 14.5
+    assert rhythm.stretches(found)[0][0] < 3
+
+
+def test_question_formula_and_figure_are_on_the_first_screen(opened):
+    page = opened(viewport={"width": 1280, "height": 900})
+    bottoms = page.evaluate(
+        """() => ["section > p strong", "#equation-eq-c17-block", "figure img"].map(what =>
+            document.querySelector(`.bd-article ${what}`).getBoundingClientRect().bottom)"""
+    )
+    assert max(bottoms) < 900
+
+
+CUT = """() => [...document.querySelectorAll("article .highlight pre, article .vitbook-table")]
+    .filter(box => box.checkVisibility() && box.scrollWidth > box.clientWidth + 1)
+    .map(box => box.textContent.slice(0, 80))"""
+
+
+def test_on_a_phone_code_wraps_and_tables_are_whole(opened):
+    page = opened(viewport=PHONE, has_touch=True, is_mobile=True)
+    page.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
+    assert page.locator("article .highlight pre").count() > 10
+    assert page.evaluate(CUT) == []
+
+
+def test_code_that_goes_on_below_stands_further_in_and_is_copied_as_it_was(opened):
+    page = opened(viewport=PHONE)
+    line = page.locator(".highlight .line.in1", has_text="sizes = {").first
+    padding, indent = line.evaluate(
+        "e => ['paddingLeft', 'textIndent'].map(name => parseFloat(getComputedStyle(e)[name]))"
+    )
+    assert padding == -indent > 30
+    assert line.bounding_box()["height"] > 25
+    assert line.text_content().count("\n") == 1
+
+
+def test_a_table_is_cards_on_a_phone_and_still_a_table_to_a_screen_reader(opened):
+    page = opened(viewport=PHONE)
+    table = page.get_by_role("table", name="CIFAR-10 after one pass")
+    assert table.get_by_role("columnheader").count() == 5
+    assert table.get_by_role("rowheader", name="AAAA").count() == 1
+    cell = table.get_by_role("row", name="AAAA").get_by_role("cell").last
+    said = cell.evaluate("e => getComputedStyle(e, '::before').content")
+    assert said == '"minus MMMM, points"'
+    box = cell.bounding_box()
+    assert box["x"] + box["width"] <= PHONE["width"]

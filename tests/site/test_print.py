@@ -1,0 +1,57 @@
+"""A page on paper: the article alone, in a size to be read, without what needs a screen."""
+
+import pytest
+from test_site import HTML, VIEWS
+
+PAGES = ["index", "00_preview", "attention/02_scaled_dot_product", "classroom/a2_block"]
+SCREEN_ONLY = (
+    "#jb-print-docs-body, .bd-header-article, .bd-sidebar-primary, .bd-sidebar-secondary, "
+    ".prev-next-footer, .copybtn, .headerlink, #pst-search-dialog, #pst-back-to-top, "
+    "details.code-fold:not([open]), details.predict-answer > summary, .vit-map-tall"
+)
+SEEN = "all => all.filter(one => one.checkVisibility()).map(one => one.outerHTML.slice(0, 80))"
+
+pytestmark = [pytest.mark.site, pytest.mark.browser]
+
+
+@pytest.fixture(params=PAGES)
+def paper(browser, request):
+    """A page as the printer gets it."""
+    context = browser.new_context(**VIEWS["light"], reduced_motion="reduce")
+    page = context.new_page()
+    page.goto((HTML / f"{request.param}.html").as_uri())
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    yield page
+    context.close()
+
+
+def test_the_title_leads_and_what_only_a_screen_can_do_is_gone(paper):
+    assert paper.locator(".bd-article h1").first.is_visible()
+    assert paper.locator(SCREEN_ONLY).evaluate_all(SEEN) == []
+
+
+def test_the_text_has_ten_and_a_half_points(paper):
+    size = paper.locator(".bd-article p").first.evaluate("p => getComputedStyle(p).fontSize")
+    assert size == "14px"  # 10.5 pt
+
+
+def test_a_long_cell_may_go_on_over_the_page_and_a_short_one_stays_whole(paper):
+    frames = paper.locator(".bd-article pre").evaluate_all(
+        """all => all.filter(one => one.checkVisibility()).map(one => [
+            one.textContent.trim().split("\\n").length <= 20, getComputedStyle(one).breakInside,
+            getComputedStyle(one.parentElement).breakInside])"""
+    )
+    assert [one for one in frames if one[1] != ("avoid" if one[0] else "auto")] == []
+    assert [one for one in frames if one[2] != "auto"] == []
+
+
+def test_the_explorer_prints_its_map_beside_all_heads_without_controls(browser):
+    context = browser.new_context(**VIEWS["light"])
+    page = context.new_page()
+    page.goto((HTML / "00_preview.html").as_uri())
+    page.emulate_media(media="print")
+    stage, heads = (page.locator(f".vitbook-explorer .{part}").first for part in ("stage", "heads"))
+    assert stage.bounding_box()["y"] == heads.bounding_box()["y"]
+    assert not page.locator(".vitbook-explorer .controls").first.is_visible()
+    context.close()

@@ -1,0 +1,154 @@
+"""The search of the built site: the right section first, from a disk, too, and by keyboard."""
+
+import json
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from test_site import HTML, OPTIONS, STILL, VIEWS
+
+HERE = Path(__file__).resolve().parent
+QUERIES = json.loads((HERE / "search_queries.json").read_text("utf8"))
+SHUT = json.loads((HERE / "search_queries_shut.json").read_text("utf8"))["queries"]
+INDEX = HTML / "_static" / "search" / "index.js"
+PAGE = HTML / "vit" / "17_hybrids.html"
+ENOUGH = 0.85  # the share of queries whose first hit must be right: 17 of 20
+
+pytestmark = [pytest.mark.site, pytest.mark.browser]
+
+
+@pytest.fixture
+def open_file(browser):
+    """open_file(path, query, **context): a page opened from the disk, and the errors on it."""
+    contexts = []
+
+    def opened(path, query="", **options):
+        context = browser.new_context(**{**VIEWS["light"], "reduced_motion": "reduce", **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.errors, page.loaded = [], []
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.on("request", lambda request: page.loaded.append(request.url))
+        page.goto(path.as_uri() + query)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def dialog(open_file):
+    """dialog(words): a chapter with its search field open and these words in it."""
+
+    def asked(words, **options):
+        page = open_file(PAGE, **options)
+        page.keyboard.press("Control+k")
+        page.keyboard.type(words)
+        page.wait_for_selector("#pst-search-dialog .search-asked [role=status]:not(:empty)")
+        return page
+
+    return asked
+
+
+def test_the_right_section_is_found_first_for_what_students_ask(open_file):
+    page = open_file(HTML / "search.html")
+    page.wait_for_function("window.bookSearch")
+    found = page.evaluate(
+        """queries => queries.map(({query}) =>
+            window.bookSearch.search(query, 3).hits.map(hit => hit.address))""",
+        QUERIES,
+    )
+    wrong = [
+        f"{query['query']}: {hits[:1]}"
+        for query, hits in zip(QUERIES, found, strict=True)
+        if hits[0] not in query["right"]
+    ]
+    assert len(wrong) <= (1 - ENOUGH) * len(QUERIES), wrong
+    assert all(set(hits) & set(query["right"]) for query, hits in zip(QUERIES, found, strict=True))
+
+
+@pytest.mark.parametrize("queries", [QUERIES, SHUT], ids=["open", "shut"])
+def test_the_sections_that_are_looked_for_exist(queries):
+    for query in queries:
+        for address in query["right"]:
+            name, _, anchor = address.partition("#")
+            assert f'id="{anchor}"' in (HTML / name).read_text("utf8") or not anchor, address
+
+
+def test_an_answer_takes_no_time(open_file):
+    page = open_file(HTML / "search.html")
+    page.wait_for_function("window.bookSearch")
+    times = page.evaluate(
+        """queries => queries.map(({query}) => Math.min(...[1, 2, 3].map(() => {
+            const start = performance.now();
+            window.bookSearch.search(query, 30);
+            return performance.now() - start;
+        })))""",
+        QUERIES,
+    )
+    assert max(times) < 20  # milliseconds
+
+
+def test_the_index_is_light_and_waits_for_the_reader(open_file):
+    assert INDEX.stat().st_size <= 400_000
+    page = open_file(PAGE)
+    assert not [url for url in page.loaded if url.endswith(("index.js", "engine.js"))]
+
+
+def test_arrow_keys_and_enter_lead_into_the_section(dialog):
+    page = dialog("why divide by sqrt d")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/02_scaled_dot_product.html#why-the-square-root-of-d")
+    assert page.locator("mark, .highlighted").count() == 0
+    assert page.errors == []
+
+
+def test_a_hit_on_the_same_page_closes_the_search(dialog):
+    page = dialog("combine convolution and attention")
+    page.locator(".search-hits a[href*='17_hybrids']").first.click()
+    assert not page.locator("#pst-search-dialog").evaluate("dialog => dialog.open")
+
+
+def test_enter_in_the_field_leads_to_all_results(dialog):
+    page = dialog("temperature")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search.html?q=temperature")
+    page.wait_for_selector(".search-hits li:nth-child(9)")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("atention heatmap", "“atention” is not in the book; this is for “attention”."),
+        ("xylophone", "Nothing found for “xylophone”. “xylophone” is not in the book."),
+        ("rotary", "places"),
+    ],
+)
+def test_a_screen_reader_hears_what_was_found(dialog, asked, told):
+    assert told in dialog(asked).locator("#pst-search-dialog [role=status]").inner_text()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_results_have_no_barriers(dialog, open_file, view):
+    page = dialog("attention map", **VIEWS[view])
+    page.add_style_tag(content=STILL)
+    assert Axe().run(page, options=OPTIONS).violations_count == 0
+    page = open_file(HTML / "search.html", "?q=attention+map", **VIEWS[view])
+    page.wait_for_selector(".search-hits li")
+    page.add_style_tag(content=STILL)
+    assert Axe().run(page, options=OPTIONS).violations_count == 0
+
+
+def test_without_javascript_a_sentence_leads_on(open_file):
+    page = open_file(HTML / "search.html", java_script_enabled=False)
+    assert "The search needs JavaScript." in page.locator("main").inner_text()
+
+
+def test_words_for_the_search_stay_out_of_the_notebooks():
+    notebooks = list((HTML / "notebooks").glob("*.ipynb"))
+    assert notebooks
+    assert not [path.name for path in notebooks if "% search" in path.read_text("utf8")]

@@ -1,0 +1,74 @@
+"""The cards of the front page, and the picture beside a shared link."""
+
+import base64
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tools.cards import SIZE, Card, Part, cut_pictures, fitted, inverted, picture_name, read_cards
+from tools.preview_image import draw
+
+
+def test_a_line_is_a_part_or_a_chapter():
+    lines = ["# I | Attention | From one mean.", "", "4 | What is it? | 2 | 0 10 90 100 photo"]
+    part, card = read_cards([*lines])
+    assert part == Part("I", "Attention", "From one mean.")
+    assert card == Card(4, "What is it?", 2, (0, 10, 90, 100), True)
+    assert read_cards(["4 | What? | 2"]) == [Card(4, "What?", 2)]
+
+
+@pytest.mark.parametrize(
+    "line", ["4 | What?", "# I | Attention", "x | Why? | 1", "4 | Why? | 1 | 0 1"]
+)
+def test_a_line_that_is_neither_is_named(line):
+    with pytest.raises(ValueError, match="no card and no part"):
+        read_cards([line])
+
+
+def png(color, size=(60, 30)):
+    file = io.BytesIO()
+    Image.new("RGB", size, color).save(file, "PNG")
+    return file.getvalue()
+
+
+def figure(source):
+    return f'<figure class="vitbook-figure" style="x"><img alt="a" src="{source}"></figure>'
+
+
+def test_pictures_come_from_the_page_and_from_files_beside_it(tmp_path):
+    inside = "data:image/png;base64," + base64.b64encode(png("red")).decode()
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "two.png").write_bytes(png("blue"))
+    film = '<figure class="vitbook-figure vb-animation"><img src="no.png"></figure>'
+    (tmp_path / "part" / "c.html").write_text(film + figure(inside) + figure("two.png?v=1"))
+    cards = [(Card(n, "?", n), "part/c.html") for n in (1, 2, 3)]
+    told = list(cut_pictures(tmp_path, cards))
+    assert told == ["the card of chapter 3: part/c.html has no image 3"]
+    for chapter, color in ((1, 0), (2, 2)):
+        image = Image.open(tmp_path / "_images" / picture_name(chapter, "light")).convert("RGB")
+        assert image.size == SIZE
+        assert np.asarray(image)[SIZE[1] // 2, SIZE[0] // 2].argmax() == color
+        assert (tmp_path / "_images" / picture_name(chapter, "dark")).is_file()
+
+
+def test_only_the_wanted_part_is_shown():
+    image = Image.new("RGB", (100, 50), "white")
+    image.paste("red", (50, 0, 100, 50))
+    whole = np.asarray(fitted(image, Card(1, "?", 1, (60, 0, 100, 100))))
+    assert tuple(whole[SIZE[1] // 2, SIZE[0] // 2][:3]) == (255, 0, 0)
+
+
+def test_light_becomes_dark_and_a_hue_stays():
+    white, orange = (Image.new("RGBA", (1, 1), c) for c in ("white", (213, 94, 0)))
+    assert np.asarray(inverted(white))[0, 0, :3].max() < 40
+    red, green, blue = map(int, np.asarray(inverted(orange))[0, 0, :3])
+    assert red > green > blue
+
+
+def test_the_preview_image_has_the_size_that_its_tags_name(tmp_path):
+    draw(tmp_path / "new" / "a.png", "A, title")
+    draw(tmp_path / "b.png", "A, title")
+    assert Image.open(tmp_path / "b.png").size == (1200, 630)
+    assert (tmp_path / "new" / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
