@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 from docutils import nodes
+from pygments.token import STANDARD_TYPES
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTENSIONS = str(ROOT / "book" / "_ext")
@@ -71,6 +72,14 @@ def test_the_strip_colours_the_parts_of_its_chapter(chapter, parts):
     here = {name.removeprefix("p-") for g in page.select("g.here") for name in g["class"]}
     assert here - {"part", "here"} == parts
     assert page.select_one("p").get_text().startswith(f"You are here: {PLACES[chapter].words}.")
+
+
+def test_no_style_of_ours_hits_the_words_of_code_by_accident():
+    tokens = {name for name in STANDARD_TYPES.values() if name}
+    for path in (ROOT / "book" / "_static").glob("*.css"):
+        plain = re.sub(r"/\*.*?\*/|\([^)]*\)", "", path.read_text(), flags=re.DOTALL)
+        alone = re.findall(r"(?:^|[{},])\s*\.([\w-]+)\s*(?=[{,])", plain)
+        assert not tokens & set(alone), path.name
 
 
 def test_every_chapter_has_a_place():

@@ -64,7 +64,7 @@ def cells(x: float, y: float, count: int, side: float, shade: str, seed: int, do
             y + (step * at if down else 0),
             side,
             side,
-            f"{shade} s{CELLS[(7 * seed + at) % len(CELLS)]}",
+            f"{shade} m-s{CELLS[(7 * seed + at) % len(CELLS)]}",
             1.5,
         )
         for at in range(count)
@@ -95,7 +95,7 @@ def attention_map(x: float, y: float, side: float) -> str:
     for row in range(5):
         parts.append(rect(x, y + step * row, side, side, "m-query", 1))
         for column in range(5):
-            shade = f"m-heat s{MAP[5 * row + column]}"
+            shade = f"m-heat m-s{MAP[5 * row + column]}"
             parts.append(rect(x + step * (column + 1) + 3, y + step * row, side, side, shade, 1))
     for column in range(5):
         parts.append(rect(x + step * (column + 1) + 3, y + 5 * step + 3, side, side, "m-key", 1))

@@ -26,7 +26,7 @@ STYLE = """
 .vitbook-figure.vb-animation { width: auto; max-width: 46rem; }
 .vb-animation .stage { background: #fff; color: #1b2330; border-radius: 0.5rem; padding: 0.6rem; }
 .vb-animation .row { display: grid; gap: 0.5rem; margin: 0 0 0.6rem;
-  grid-template-columns: repeat(auto-fit, minmax(6rem, 1fr)); }
+  grid-template-columns: repeat(auto-fit, minmax(5rem, 1fr)); }
 .vb-animation .panel { text-align: center; font-size: 0.875rem; line-height: 1.3; }
 .vb-animation .panel > span { text-wrap: balance; }
 .vb-animation .box { position: relative; }
