@@ -17,6 +17,7 @@ from vitbook.plotting.display import figure_html, figure_png, show
 from vitbook.plotting.images import show_images, show_patches
 from vitbook.plotting.positions import show_position_similarity
 from vitbook.plotting.style import COLORS, FAINT, INK, MODEL_COLORS, style, use_style
+from vitbook.plotting.tensors import ROLE_COLORS, draw_tensor
 
 __all__ = [
     "ATTENTION",
@@ -24,8 +25,10 @@ __all__ = [
     "FAINT",
     "INK",
     "MODEL_COLORS",
+    "ROLE_COLORS",
     "SIGNED",
     "animation_html",
+    "draw_tensor",
     "figure_html",
     "figure_png",
     "label_ends",
