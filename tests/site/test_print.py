@@ -32,7 +32,8 @@ def test_the_title_leads_and_what_only_a_screen_can_do_is_gone(paper):
 
 
 def test_the_text_has_ten_and_a_half_points(paper):
-    size = paper.locator(".bd-article p").first.evaluate("p => getComputedStyle(p).fontSize")
+    text = paper.locator(".bd-article section section > p").last
+    size = text.evaluate("p => getComputedStyle(p).fontSize")
     assert size == "14px"  # 10.5 pt
 
 
