@@ -109,17 +109,15 @@ def add(event: dict[str, Any], sent: set[str], sizes: list[float]) -> None:
         sizes.append(event["encodedDataLength"])
 
 
-def measure(html: Path, names: list[str], times: int = TIMES) -> dict[str, Measured]:
+def measure(
+    browser: Browser, html: Path, names: list[str], times: int = TIMES
+) -> dict[str, Measured]:
     """Page -> the median of each number over several visits."""
-    from playwright.sync_api import sync_playwright
-
-    with served(html) as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-        found = {}
+    found = {}
+    with served(html) as address:
         for name in names:
             visits = [astuple(visit(browser, f"{address}/{name}")) for _ in range(times)]
             found[name] = Measured(*map(median, zip(*visits, strict=True)))
-        browser.close()
     return found
 
 
@@ -148,7 +146,13 @@ def pages(html: Path, beginnings: list[str]) -> list[str]:
 
 def site_table(html: Path, beginnings: list[str] | None = None) -> str:
     """The table of a whole site, or of the pages whose name begins so."""
-    return table(measure(html, pages(html, beginnings or [])))
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        found = measure(browser, html, pages(html, beginnings or []))
+        browser.close()
+    return table(found)
 
 
 def main() -> int:

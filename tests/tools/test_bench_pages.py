@@ -17,14 +17,14 @@ DRAWN = "<img alt='A dot' src='data:image/svg+xml,<svg xmlns=%22http://www.w3.or
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def found(browser, tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     bodies = {"calm": DRAWN, "busy": WORK, "jumpy": JUMP, "long": PICTURE}
     for name, body in bodies.items():
         (folder / f"{name}.html").write_text(PAGE.format(body))
     big = f"<svg xmlns='http://www.w3.org/2000/svg'><!-- {'x' * 50_000} --></svg>"
     (folder / "big.svg").write_text(big)
-    return measure(folder, [f"{name}.html" for name in bodies], times=1)
+    return measure(browser, folder, [f"{name}.html" for name in bodies], times=1)
 
 
 @pytest.mark.browser
