@@ -48,54 +48,6 @@ def check_split_heads(trial: Trial, split_heads):
     trial.close(split_heads(x, h), _split(x, h), question)
 
 
-D, h = 768, 12
-d = D // h
-_ALL, _ONE, _TWICE, _CUT = _QUESTIONS = (
-    "W_Q of all 12 heads together",
-    "W_Q of one of the 12 heads",
-    "W_Q of all heads, if there are 24",
-    "W_Q of all 12 heads, embedding cut in 12",
-)
-_THREE = {"that is queries, keys and values; only W_Q is asked for": 3 * D * D}
-
-
-def _counts():
-    return {_ALL: D * D, _ONE: D * d, _TWICE: D * D, _CUT: h * d * d}
-
-
-@staged(
-    "counting weights",
-    ok="the number of heads changes who owns the weights, not how many.",
-    right=_counts,
-    in_part={
-        _ALL: {
-            "is W_Q of one head D x D? How wide are its queries?": h * D * D,
-            "that is one head; how many are there?": D * d,
-            **_THREE,
-        },
-        _ONE: {
-            "that is D x D; how wide are its queries?": D * D,
-            "that is d x d; does this head read all D numbers of a token?": d * d,
-            "that is the width of a head; how many weights lead into it?": d,
-            **_THREE,
-        },
-        _TWICE: {"twice the heads; is each of them as wide as before?": 2 * D * D, **_THREE},
-        _CUT: {
-            "that is d x d, one head; how many heads are there?": d * d,
-            "that is W_Q without the cut; how many numbers does each head see?": D * D,
-            **_THREE,
-        },
-    },
-)
-def check_counts(trial: Trial, my_counts):
-    """The answers {"...": count} for D = 768, with 12 and with 24 heads."""
-    given = trial.answers(my_counts(), _QUESTIONS)
-    for question in _QUESTIONS:
-        trial.stage(question)
-        otherwise = "how many rows and columns does this matrix have?"
-        trial.compare(given, part=question, otherwise=otherwise)
-
-
 def _zeroed(layer, x, head, *, columns=False, rows=False, part=None, what=("weight", "bias")):
     """The output of a copy that has zeros in the columns (or rows) of ``proj`` that belong to a
     head, or (``part`` 0, 1, 2) in the rows of its queries, keys or values."""
