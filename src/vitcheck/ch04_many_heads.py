@@ -126,7 +126,7 @@ def check_without_head(trial: Trial, without_head):
 
 
 _STATEMENTS = {
-    "with three heads the model is better than with one": (
+    "in this training three heads do better than one": (
         YES,
         "the difference, paired by seed, has an interval of its own. Does it hold zero?",
     ),

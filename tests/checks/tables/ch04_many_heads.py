@@ -71,7 +71,7 @@ def without_its_values(layer, x, head):
 
 
 STATEMENTS = {
-    "with three heads the model is better than with one": "yes",
+    "in this training three heads do better than one": "yes",
     "the better models have more weights in their layers": "no",
     "six heads are better than twelve": "cannot say",
     "one head cannot reach 63 % on these images": "cannot say",
