@@ -1,6 +1,5 @@
-"""Checks of chapter 3: bmm, matmul, einsum and the fused kernel."""
+"""Checks of chapter 3: shared keys by einsum, a strict product, a table of times."""
 
-import re
 from functools import partial
 
 import torch
@@ -9,58 +8,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import Trial, staged
-
-PRODUCTS = (
-    "matmul (7, 3, 5) (5, 2)",
-    "bmm    (7, 3, 5) (5, 2)",
-    "matmul (7, 3, 5) (5,)",
-    "matmul (6, 1, 3, 5) (7, 5, 2)",
-    "matmul (7, 3, 5) (6, 5, 2)",
-)
-
-
-@staged("shapes of products", ok="every shape is right, and so is every refusal.")
-def check_shapes(trial: Trial, my_shapes):
-    """The answers {"matmul (7, 3, 5) (5, 2)": shape or "error", ...} against PyTorch itself."""
-    for product, answer in trial.answers(my_shapes(), PRODUCTS).items():
-        trial.stage(product)
-        shape = _shape_of(product)
-        if isinstance(answer, str):
-            said = answer.strip().lower()
-            trial.ask(said == "error", f'write a tuple, or the word "error", not {answer!r}')
-            trial.ask(
-                shape == "error", "this one is accepted; which leading axes can be broadcast?"
-            )
-        elif shape == "error":
-            trial.fail(_why_refused(product))
-        else:
-            given = tuple(answer) if isinstance(answer, tuple | list) else answer
-            rank = len(given) if isinstance(given, tuple) else "no"
-            trial.ask(
-                isinstance(given, tuple) and len(given) == len(shape),
-                f"your result has {rank} axes; how many are left after the product? "
-                "A vector's extra axis is dropped again.",
-            )
-            trial.ask(given[-1:] == shape[-1:], "which axis of the right factor survives?")
-            trial.ask(given == shape, "the last axes fit; how are the leading axes broadcast?")
-
-
-def _shape_of(product: str):
-    left, right = (
-        torch.zeros([int(number) for number in re.findall(r"\d+", group)])
-        for group in re.findall(r"\(([^)]*)\)", product)
-    )
-    multiply = torch.bmm if product.startswith("bmm") else torch.matmul
-    try:
-        return tuple(multiply(left, right).shape)
-    except RuntimeError:
-        return "error"
-
-
-def _why_refused(product: str) -> str:
-    if product.startswith("bmm"):
-        return "bmm does not broadcast; does it take anything but rank 3 on both sides?"
-    return "two leading axes differ and neither is 1; can they be broadcast?"
 
 
 def _multi_query(q, k, v, scale=lambda d: d**0.5, softmax=lambda scores: scores.softmax(-1)):

@@ -2,30 +2,13 @@
 
 import torch
 import torch.nn.functional as F
-from case import Case, stub
+from case import Case
 
 from vitcheck.ch03_bmm_matmul_einsum import (
     check_einsum_attention,
-    check_shapes,
     check_strict_matmul,
     check_times,
 )
-
-SHAPES = {
-    "matmul (7, 3, 5) (5, 2)": (7, 3, 2),
-    "bmm    (7, 3, 5) (5, 2)": "error",
-    "matmul (7, 3, 5) (5,)": (7, 3),
-    "matmul (6, 1, 3, 5) (7, 5, 2)": (6, 7, 3, 2),
-    "matmul (7, 3, 5) (6, 5, 2)": "error",
-}
-
-
-def said(**other):
-    """The right shapes, with other answers at the places (a to e) that are named."""
-    return lambda: {
-        product: other.get(place, answer)
-        for place, (product, answer) in zip("abcde", SHAPES.items(), strict=True)
-    }
 
 
 def heads_are_more_queries(q, k, v):
@@ -97,28 +80,6 @@ READ = {
 
 
 CASES = [
-    Case(
-        check_shapes,
-        right=lambda: SHAPES,
-        also={
-            "lists": said(a=[7, 3, 2], c=[7, 3]),
-            "Error with a capital": said(b="Error", e="ERROR "),
-            "torch's own": said(d=torch.Size([6, 7, 3, 2])),
-        },
-        wrong={
-            "bmm broadcasts": (said(b=(7, 3, 2)), "does not broadcast"),
-            "axis not dropped": (said(c=(7, 3, 1)), "how many are left"),
-            "refused": (said(d="error"), "is accepted"),
-            "wrong axis": (said(a=(7, 3, 5)), "survives"),
-            "not broadcast": (said(d=(6, 1, 3, 2)), "broadcast"),
-            "too generous": (said(e=(7, 3, 2)), "neither is 1"),
-            "another word": (said(e="nothing"), 'the word "error"'),
-            "no answers": (lambda: {}, "lost its answer"),
-            "one deleted": (lambda: dict(list(SHAPES.items())[:4]), "lost its answer"),
-            "another product": (lambda: SHAPES | {"bmm (2, 3) (3, 2)": "error"}, "not one of"),
-        },
-        stubs=(stub, said(c=...)),
-    ),
     Case(
         check_einsum_attention,
         also={
