@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from vitcheck.reading import OPEN, YES, judge, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -78,3 +79,37 @@ def check_removal(trial: Trial, removal):
     same = torch.ones(N, 1) * trial.randn(1, d_v)
     got = trial.tensor(removal(weights, same), (N,), name="the lengths")
     trial.ask(got.abs() < 1e-3, "all values are equal, so hiding one moves nothing")
+
+
+_STATEMENTS = {
+    "no token got more weight from the class token": (
+        YES,
+        "the row sums to one. How much is left for the others?",
+    ),
+    "the corner gives the weight 0.6 to the class token": (
+        OPEN,
+        "that is an entry of another row. Are maps symmetric?",
+    ),
+    "the corner added more to this output than any other": (
+        OPEN,
+        "what a token adds is its weight times something. Was that measured?",
+    ),
+    "without the corner the answer would be another one": (
+        OPEN,
+        "who hid the corner and looked?",
+    ),
+    "the corner had the highest score of the row": (
+        YES,
+        "within a row, does a larger score get a larger weight?",
+    ),
+    "its score is higher than one with weight 0.3 elsewhere": (
+        OPEN,
+        "elsewhere may be another row. What may be added to all scores of a row?",
+    ),
+}
+
+
+@staged("my_reading", ok="what one row of a map says, and what it does not", **reading(_STATEMENTS))
+def check_row(trial: Trial, my_reading):
+    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
+    judge(trial, my_reading(), _STATEMENTS)
