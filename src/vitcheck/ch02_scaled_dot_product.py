@@ -144,9 +144,9 @@ _STATEMENTS = {
         OPEN,
         "the difference has an interval in the caption. Does it hold zero?",
     ),
-    "pointer: without it, each wider head solves it less often": (
+    "pointer: without it, wider always means more failures": (
         NO,
-        "count the circles above 95 % at each width, from left to right",
+        "count the circles below 95 % at each width, from left to right",
     ),
     "game: at rate 0.03 the bare layer only needs more steps": (
         OPEN,
