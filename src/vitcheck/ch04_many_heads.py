@@ -136,7 +136,7 @@ _STATEMENTS = {
     ),
     "six heads are better than twelve": (
         OPEN,
-        "which difference would have to be in the table? And do these two overlap?",
+        "which difference would have to be in the table, with its own interval?",
     ),
     "one head cannot reach 63 % on these images": (
         OPEN,
