@@ -163,9 +163,9 @@ _STATEMENTS = {
         YES,
         "compare the two rows with rate 0.1. Are they further apart than their intervals are wide?",
     ),
-    "accumulating costs more than three points at any rate": (
+    "each accumulating row ends over three points below row 1": (
         NO,
-        "one row accumulates at another rate. How far is it from the first?",
+        "which rows accumulate? Compare each of them with row 1",
     ),
     "row 2 has seen fewer images than row 1": (
         NO,

@@ -57,7 +57,7 @@ def share(N, D, ratio):
 
 ANSWERS = {
     "at rate 0.1, a step after every batch reaches more": "yes",
-    "accumulating costs more than three points at any rate": "no",
+    "each accumulating row ends over three points below row 1": "no",
     "row 2 has seen fewer images than row 1": "no",
     "at rate 0.8, a step after every batch of 64 does as well": "cannot say",
     "rows 3 and 4 have the same gradients, up to rounding": "cannot say",
