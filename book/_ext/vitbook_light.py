@@ -20,7 +20,8 @@ from sphinx.highlighting import PygmentsBridge
 
 from tools.purge import purged
 
-FONTS = ["source-sans-3-latin", "source-serif-4-latin", "source-code-pro-latin"]
+FONTS = ["source-sans-3-latin", "source-serif-4-latin"]
+CODE_FONTS = ["source-code-pro-latin"]
 FORMULA_FONTS = ["KaTeX_Main-Regular", "KaTeX_Math-Italic"]
 WORKS_ON = {"design-tabs.js": "sd-tab-", "clipboard.min.js": "<pre", "copybutton.js": "<pre"}
 NEVER_LOADED = ["scripts/fontawesome.js*", "**/*.map", "locales", "images", "vendor/fontawesome"]
@@ -39,7 +40,8 @@ class PlainFormatter(HtmlFormatter):
 
 def add_fonts(app, pagename, templatename, context, doctree) -> None:
     """Links that let a browser fetch the fonts before it has read the style sheets."""
-    names = [f"vendor/fonts/{name}-wght-normal" for name in FONTS]
+    fonts = FONTS + CODE_FONTS * ("front-start" not in context.get("body", ""))  # all code folded
+    names = [f"vendor/fonts/{name}-wght-normal" for name in fonts]
     if 'class="katex' in context.get("body", ""):
         names += [f"vendor/katex/fonts/{name}" for name in FORMULA_FONTS]
     links = (
