@@ -14,8 +14,6 @@ import base64
 import html
 import io
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 
 from docutils import nodes
 from drawing.places import PLACES
@@ -24,6 +22,8 @@ from drawing.tall import tall
 from drawing.wide import wide
 from sphinx.util.docutils import SphinxDirective
 from vitbook_numbers import chapter_number
+
+from tools.photograph import dahlia
 
 LABEL = "whole-vit"  # of the section with the drawing
 WORDS = (
@@ -45,13 +45,8 @@ class VitMap(SphinxDirective):
 
 @cache
 def flower(side: int = 216) -> str:
-    """A photograph of scikit-learn as a data address: a dahlia, cut to a square. The file is read
-    without the library, whose import takes two seconds of each build."""
-    from PIL import Image
-
-    found = find_spec("sklearn")
-    assert found is not None and found.origin is not None
-    whole = Image.open(Path(found.origin).parent / "datasets" / "images" / "flower.jpg")
+    """A photograph as a data address: a dahlia, cut to a square."""
+    whole = dahlia()
     square = whole.crop((100, 0, 100 + whole.height, whole.height)).resize((side, side))
     file = io.BytesIO()
     square.save(file, "JPEG", quality=72)
