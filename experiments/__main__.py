@@ -120,7 +120,7 @@ def choose(name: str, workers: int | None) -> None:
 def record(name: str, folder: Path, workers: int | None) -> None:
     """Run what is missing, then write the record and its canary."""
     experiment, runs = load_experiment(name), runs_folder(name)  # as the workers do, before a run
-    trials, results = run_all(name, workers=workers)
+    trials, results = run_all(name, workers=workers, experiment=experiment)
     weights = {
         label: (runs / f"{experiment.runs.index(run)}.safetensors").read_bytes()
         for label, run in experiment.keep.items()

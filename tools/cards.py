@@ -13,6 +13,8 @@ from urllib.parse import unquote
 import numpy as np
 from PIL import Image
 
+from tools.pages.number import Number, read_number
+
 SIZE = (520, 292)  # pixels of a picture, twice as many as it is shown with
 MARGIN = 20
 GROUND = 24  # of the dark theme's cards
@@ -35,7 +37,7 @@ class Card:
     """A chapter. ``figure`` counts from 1; 0 is the still of the front page's explorer. ``crop`` is
     left, top, right, bottom in per cent."""
 
-    chapter: int
+    chapter: Number
     question: str
     figure: int
     crop: tuple[int, ...] = (0, 0, 100, 100)
@@ -60,16 +62,17 @@ def read_cards(lines: Sequence[str]) -> list[Part | Card]:
             words_of = (rest[0] if rest else "").split()
             photo = "photo" in words_of
             numbers = tuple(int(word) for word in words_of if word != "photo") or (0, 0, 100, 100)
-            if len(numbers) != 4:
+            number = read_number(chapter)
+            if len(numbers) != 4 or number is None:
                 raise ValueError
-            entries.append(Card(int(chapter), question, int(figure), numbers, photo))
+            entries.append(Card(number, question, int(figure), numbers, photo))
         except ValueError:
             raise ValueError(f"no card and no part of the book: {line!r}") from None
     return entries
 
 
-def picture_name(chapter: int, theme: str) -> str:
-    return f"card-{chapter:02}-{theme}.webp"
+def picture_name(chapter: Number, theme: str) -> str:
+    return f"card-{chapter:0>2}-{theme}.webp"
 
 
 def cut_pictures(site: Path, cards: Sequence[tuple[Card, str]]) -> Iterator[str]:

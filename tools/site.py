@@ -19,6 +19,8 @@ from typing import Any
 import bs4
 from bs4 import BeautifulSoup, Tag
 
+from tools.pages.number import titled
+
 HERE = Path(__file__).resolve().parent
 LOOKS = [HERE / "site.py", HERE / "check_site.py", *sorted((HERE / "site_checks").glob("*.py"))]
 
@@ -121,8 +123,7 @@ class Page:
 
     @property
     def is_chapter(self) -> bool:
-        number = self.title.partition(".")[0]
-        return bool(self.cells) and number.isdigit()
+        return bool(self.cells) and titled(self.title) is not None
 
     def texts(self, *, skip: tuple[str, ...] = ()) -> Iterator[tuple[Tag, str]]:
         """(parent, text) of each text node a reader sees, outside the elements in ``skip``."""

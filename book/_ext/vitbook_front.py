@@ -22,7 +22,6 @@ The page loads ``front/front.css`` and ``front/front.js``.
 from __future__ import annotations
 
 import html
-import re
 from pathlib import Path
 
 from docutils import nodes
@@ -32,6 +31,7 @@ from vitbook_numbers import chapter_number
 
 from tools.cards import SIZE, Card, Part, cut_pictures, picture_name, read_cards
 from tools.counts import count_file, hours
+from tools.pages.number import TITLE, Number
 
 logger = logging.getLogger(__name__)
 BUTTONS = ("Start", "Am I ready?")
@@ -67,7 +67,7 @@ class Pages:
     def __init__(self, app, docname: str) -> None:
         self.app, self.docname = app, docname
         numbered = {chapter_number(name): name for name in app.env.found_docs}
-        self.names: dict[int, str] = {n: name for n, name in numbered.items() if n is not None}
+        self.names: dict[Number, str] = {n: name for n, name in numbered.items() if n is not None}
 
     def uri(self, name: str) -> str:
         return html.escape(self.app.builder.get_relative_uri(self.docname, name))
@@ -75,11 +75,11 @@ class Pages:
     def path(self, name: str) -> Path:
         return Path(self.app.env.doc2path(name))
 
-    def title(self, chapter: int) -> str:
+    def title(self, chapter: Number) -> str:
         title = self.app.env.titles[self.names[chapter]].astext()
-        return html.escape(re.sub(r"^\d+\. ", "", title))
+        return html.escape(TITLE.sub("", title, count=1))
 
-    def hours(self, chapters: list[int]) -> str:
+    def hours(self, chapters: list[Number]) -> str:
         return hours([self.path(self.names[n]) for n in chapters])
 
 
@@ -114,7 +114,7 @@ def grid(pages: Pages, entries: list[Part | Card]) -> str:
     return f'<ul class="front-cards">{"".join(cells)}</ul>'
 
 
-def part(pages: Pages, entry: Part, chapters: list[int]) -> str:
+def part(pages: Pages, entry: Part, chapters: list[Number]) -> str:
     told = ""
     if chapters:
         first, last = chapters[0], chapters[-1]

@@ -23,6 +23,7 @@ from drawing.wide import wide
 from sphinx.util.docutils import SphinxDirective
 from vitbook_numbers import chapter_number
 
+from tools.pages.number import Number
 from tools.photograph import dahlia
 
 LABEL = "whole-vit"  # of the section with the drawing
@@ -62,7 +63,7 @@ def figure(address) -> str:
     )
 
 
-def you_are_here(chapter: int, uri: str | None) -> str:
+def you_are_here(chapter: Number, uri: str | None) -> str:
     """The HTML of the strip; ``uri`` is where the whole drawing is."""
     words = (
         f'<span class="vit-strip-here">You are here:</span> {html.escape(PLACES[chapter].words)}'
@@ -75,7 +76,7 @@ def resolve(app, doctree, docname: str) -> None:
     env, builder = app.env, app.builder
     pages = {chapter_number(name): name for name in sorted(env.found_docs, reverse=True)}
 
-    def address(chapter: int) -> str | None:
+    def address(chapter: Number) -> str | None:
         return builder.get_relative_uri(docname, pages[chapter]) if chapter in pages else None
 
     for node in list(doctree.findall(vit_map)):

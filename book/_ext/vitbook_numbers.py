@@ -5,7 +5,7 @@
 - ``{chapter}`12` `` links to chapter 12 where the table of contents has it. Until then it reads
   "chapter 12 (not yet written)". ``{chapter}`Chapter 12` `` begins a sentence.
 
-A page is chapter 12 when its file is named so: ``12_looking.md``.
+A page is chapter 12 when its file is named so: ``12_looking.md``, and chapter 2b: ``02b_maps.md``.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from sphinx.addnodes import pending_xref
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 
+from tools.pages.number import PATTERN, Number, number_of, read_number
+
 logger = logging.getLogger(__name__)
 
-FILE = re.compile(r"(?:.*/)?0*(\d+)_[^/]+")
-REFERENCE = re.compile(r"(?:([Cc]hapter) )?(\d+)")
+FILE = re.compile(rf"(?:.*/)?{PATTERN}_[^/]+")
+REFERENCE = re.compile(r"(?:([Cc]hapter) )?(\d+[a-z]?)")
 NOT_YET = "(not yet written)"  # tools/notebook_export/roles.py says the same in the notebooks
 
 
-def chapter_number(docname: str) -> int | None:
+def chapter_number(docname: str) -> Number | None:
     match = FILE.fullmatch(docname)
-    return int(match[1]) if match else None
+    return number_of(match) if match else None
 
 
 class ChapterRole(SphinxRole):
@@ -38,7 +40,7 @@ class ChapterRole(SphinxRole):
             words = f"chapter {self.text!r}: write {{chapter}}`12` or {{chapter}}`Chapter 12`"
             logger.warning(words, location=self.get_location(), type="vitbook")
             return [nodes.Text(self.text)], []
-        word, number = match[1] or "chapter", int(match[2])
+        word, number = match[1] or "chapter", read_number(match[2])
         node = pending_xref(
             "",
             nodes.inline("", f"{word} {number}"),
@@ -56,7 +58,7 @@ def resolve(app, env, node, content) -> nodes.Node | None:
     """A link to the chapter, or the words that say it is to come."""
     if node["reftype"] != "vitbook-chapter":
         return None
-    number, words = int(node["reftarget"]), content.astext()
+    number, words = read_number(node["reftarget"]), content.astext()
     pages = [name for name in sorted(env.found_docs) if chapter_number(name) == number]
     if not pages:
         return nodes.inline("", f"{words} {NOT_YET}", classes=["chapter-to-come"])

@@ -32,9 +32,15 @@ def runs_folder(name: str) -> Path:
 
 
 def run_all(
-    name: str, *, workers: int | None = None, choose_only: bool = False
+    name: str,
+    *,
+    workers: int | None = None,
+    choose_only: bool = False,
+    experiment: Experiment | None = None,
 ) -> tuple[list[dict], list[dict]]:
     """Do the trials and runs that are still missing; Ctrl-C or SIGKILL lose those in progress.
+
+    Whoever has loaded the experiment hands it over: a canary watches the module loaded last.
 
     Returns:
         The results of the trials, in the order of the search, and of the runs, in the experiment's.
@@ -43,7 +49,7 @@ def run_all(
         SystemExit: when a run failed (its traceback is printed), the user stopped it, or what is
             kept was made by other code or other libraries.
     """
-    with Runner(name, workers) as runner:
+    with Runner(name, workers, experiment) as runner:
         trials = runner.do_trials()
         return trials, [] if choose_only else runner.do_runs(trials)
 
@@ -55,8 +61,8 @@ class Runner:
     experiment that measures time or memory gets a fresh process for each run.
     """
 
-    def __init__(self, name: str, workers: int | None):
-        self.experiment, self.name = load_experiment(name), script_of(name).stem
+    def __init__(self, name: str, workers: int | None, experiment: Experiment | None):
+        self.experiment, self.name = experiment or load_experiment(name), script_of(name).stem
         self.folder = runs_folder(name)
         os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # the workers inherit it
         spawn, workers = multiprocessing.get_context("spawn"), workers or self.experiment.workers

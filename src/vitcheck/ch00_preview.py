@@ -1,39 +1,11 @@
 """Checks of chapter 0, the preview."""
 
-import re
 from functools import partial
 
 import torch
 
+from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import Trial, staged
-
-_IMAGES = ("8 x 8, patch 2", "224 x 224, patch 16", "32 x 48, patch 8", "224 x 224, patch 32")
-
-
-def _each(count):
-    """The answer that counts the tokens of each image like this."""
-    return lambda: {image: count(*map(int, re.findall(r"\d+", image))) for image in _IMAGES}
-
-
-@staged(
-    "number of tokens",
-    ok="every count is right, class tokens included.",
-    right=_each(lambda H, W, P: H * W // P**2 + 1),
-    mistakes={
-        "these are the patches; which token is not a patch?": _each(lambda H, W, P: H * W // P**2),
-        "a patch is P pixels wide and P pixels high": _each(lambda H, W, P: H * W // P + 1),
-        "rows and columns of patches: added or multiplied?": _each(
-            lambda H, W, P: H // P + W // P + 1
-        ),
-    },
-)
-def check_token_count(trial: Trial, my_counts):
-    """The answers {"32 x 48, patch 8": count, ...} for ViTs with a class token."""
-    given = trial.answers(my_counts(), _IMAGES)
-    for image in _IMAGES:
-        trial.stage(image)
-        otherwise = "how many patches fit into a row, and how many rows?"
-        trial.compare(given, part=image, otherwise=otherwise)
 
 
 def _strongest(weights, columns):
@@ -120,45 +92,30 @@ def check_hide_patch(trial: Trial, hide):
         )
 
 
-def _rollout(maps, residual=0.5, attention=0.5, heads=torch.mean, upwards=True):
-    result = eye = torch.eye(maps.shape[-1])
-    for layer in heads(maps, 1):
-        mixed = attention * layer + residual * eye
-        result = mixed @ result if upwards else result @ mixed
-    return result
+_CONCLUSIONS = {
+    "the answers depend on the dots": (YES, "what happens when a dot is painted over?"),
+    "painting over just anything ruins the answers": (
+        NO,
+        "which row is the control of the painted dot?",
+    ),
+    "without that head's look at the dots the models guess": (
+        NO,
+        "how many answers are right without it?",
+    ),
+    "looking at the dots is needed somewhere": (YES, "what is left when no head may?"),
+    "a hit of 98 % takes learning": (NO, "how often does the rule hit, and what has it learned?"),
+    "a model without attention would fail at this task": (
+        OPEN,
+        "was a model without attention trained?",
+    ),
+}
 
 
 @staged(
-    "rollout",
-    ok="shares are right and sum to one.",
-    right=_rollout,
-    mistakes={
-        "the rows sum to more than one; is it half and half?": partial(
-            _rollout, residual=1.0, attention=1.0
-        ),
-        "the rows sum to more than one; were the heads averaged or added?": [
-            partial(_rollout, residual=0.0, attention=1.0, heads=torch.sum),
-            partial(_rollout, heads=torch.sum),
-        ],
-        "where is the residual connection?": partial(_rollout, residual=0.0, attention=1.0),
-        "the order is turned round: which layer acts last on the tokens?": partial(
-            _rollout, upwards=False
-        ),
-    },
+    "my_conclusions",
+    ok="what hiding, cutting and a control allow one to say",
+    **reading(_CONCLUSIONS),
 )
-def check_rollout(trial: Trial, rollout):
-    """Rollout of maps (L, h, N, N), heads averaged, half residual, later layers from the left."""
-    L, h, N = 3, 4, 5  # with 2 or 3 heads, two mistakes would have the same sums
-    maps = trial.randn(L, h, N, N).mul(2).softmax(-1)
-    trial.stage("shape")
-    got = trial.tensor(rollout(maps), (N, N))
-    trial.stage("rows")
-    trial.compare(
-        got,
-        maps,
-        part=lambda table: table.sum(-1),
-        otherwise="each row is a list of shares; it should sum to one",
-        tolerance=1e-4,
-    )
-    trial.stage("values")
-    trial.compare(got, maps, otherwise="follow a weight from the last layer down")
+def check_conclusions(trial: Trial, my_conclusions):
+    """my_conclusions(): a dictionary from statement to "yes", "no" or "cannot say"."""
+    judge(trial, my_conclusions(), _CONCLUSIONS)

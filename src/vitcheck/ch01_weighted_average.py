@@ -1,11 +1,11 @@
-"""Checks of chapter 1: weights, masks, and what a leak is."""
+"""Checks of chapter 1: weights, masks, what a leak is, and what silence is."""
 
 import math
-from functools import partial
 
 import torch
 
 from vitbook.layers.attention import causal_mask, scaled_dot_product_attention
+from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -58,157 +58,6 @@ def check_weights_by_hand(trial: Trial, weights, output):
 def first_failing(*properties):
     """The question that belongs to the first property, of (holds, question), that does not hold."""
     return next(question for holds, question in properties if not holds)
-
-
-def _cross(x, context, w_q, w_k, w_v, scale=lambda x, context, q: q.shape[1] ** 0.5):
-    q = x @ w_q
-    weights = (q @ (context @ w_k).T / scale(x, context, q)).softmax(-1)
-    return weights @ (context @ w_v), weights
-
-
-@staged(
-    "cross-attention",
-    ok="the tokens ask, the context answers, and each row sums to one.",
-    right=_cross,
-    mistakes={
-        "the scores are not scaled; what keeps the softmax soft?": partial(
-            _cross, scale=lambda x, context, q: 1
-        ),
-        "you scale by the width of the tokens; which vectors are long?": partial(
-            _cross, scale=lambda x, context, q: x.shape[1] ** 0.5
-        ),
-        "you scale by the number of keys; which vectors make a score large?": partial(
-            _cross, scale=lambda x, context, q: len(context) ** 0.5
-        ),
-        "you scale by d; is it d itself?": partial(_cross, scale=lambda x, context, q: q.shape[1]),
-    },
-)
-def check_cross_attention(trial: Trial, cross_attention):
-    """cross_attention(x, context, w_q, w_k, w_v) -> output (N_q, d_v), weights (N_q, N_k)."""
-    # no two of the numbers that somebody could scale by are equal: D, d, d * d, N_q, N_k
-    n_q, n_k, width, d, d_v = 4, trial.integer(6, 8), 5, 3, 2
-    x, context = trial.randn(n_q, width), trial.randn(n_k, width)
-    w_q, w_k, w_v = trial.randn(width, d), trial.randn(width, d), trial.randn(width, d_v)
-    trial.stage("shapes")
-    output, weights = trial.pair(cross_attention(x, context, w_q, w_k, w_v))
-    shape = tuple(getattr(weights, "shape", ()))
-    trial.ask(shape != (n_q, d_v), "return the output first and the weights second")
-    trial.ask(shape != (n_k, n_q), "who asks here? The queries should come from x.")
-    trial.ask(shape != (n_q, n_q), "the context is never asked; where do the keys come from?")
-    weights = trial.tensor(weights, (n_q, n_k), name="the weights")
-
-    trial.stage("weights")
-    scores = (x @ w_q) @ (context @ w_k).T
-    raw, logs = scores - scores[:, :1], weights.log() - weights.log()[:, :1]
-    slope = (raw * logs).sum() / raw.square().sum()
-    trial.compare(
-        (output, weights),
-        *(x, context, w_q, w_k, w_v),
-        part=1,
-        otherwise=first_failing(
-            (
-                not torch.isclose(weights.sum(0), torch.ones(n_k), atol=1e-4).all(),
-                "your columns sum to one; over which axis should a token share its 1?",
-            ),
-            (
-                torch.isclose(weights.sum(1), torch.ones(n_q), atol=1e-4).all(),
-                "do the weights of each token sum to one?",
-            ),
-            (
-                (weights > 0).all(),
-                "a weight is zero or negative; did you leave out the exponential?",
-            ),
-            (
-                ((logs - slope * raw).abs() < 1e-2).all(),
-                "are the scores the products of the queries x w_q with the keys context w_k?",
-            ),
-            (
-                False,
-                f"your scores are divided by {1 / slope:.2f}; what belongs to queries of width "
-                f"{d}?",
-            ),
-        ),
-        tolerance=1e-4,
-        name="the weights",
-    )
-    trial.stage("output")
-    trial.close(
-        output,
-        weights @ (context @ w_v),
-        "is the output the average of the values context w_v?",
-        tolerance=1e-4,
-        name="the output",
-    )
-
-
-def _window(n, width):
-    distance = torch.arange(n)[:, None] - torch.arange(n)
-    return (distance >= 0) & (distance < width)
-
-
-def _blocks(n, width):
-    place = torch.arange(n)
-    return (place[:, None] // width == place // width) & (place <= place[:, None])
-
-
-@staged(
-    "window mask",
-    ok="each token sees itself and the few before it, nothing else.",
-    right=_window,
-    mistakes={
-        "True should mean 'may attend'; is yours the other way round?": lambda n, width: (
-            ~_window(n, width)
-        ),
-        "your tokens see in blocks; is each row the one above, moved by one?": _blocks,
-    },
-)
-def check_window_mask(trial: Trial, window_mask):
-    """window_mask(n, width) -> (n, n) bool, True = may attend."""
-    n, width = trial.integer(7, 10), trial.integer(3, 4)
-    trial.stage("shape and type")
-    mask = trial.tensor(window_mask(n, width), (n, n), dtype=torch.bool)
-    trial.stage("who sees whom")
-    last = int(mask[-1].sum())
-    backwards = bool(mask.triu(1).any()) and not mask.tril(-1).any()
-    trial.compare(
-        mask,
-        n,
-        width,
-        otherwise=first_failing(
-            (
-                mask.diagonal().any() or not mask.triu(1).any(),
-                "True should mean 'may attend'; is yours the other way round?",
-            ),
-            (mask.diagonal().all(), "may a token look at itself? It is part of its own window."),
-            (
-                not backwards,
-                "your first token sees later ones and your last sees none before it; which axis is "
-                "the query?",
-            ),
-            (not mask.triu(1).any(), "does any token see a later one? Look at the first row."),
-            (last < n, "does the window ever close behind the token? Look at the last row."),
-            (
-                last == width,
-                f"with width {width} the last token sees {last} tokens; who is counted?",
-            ),
-            (
-                mask[-1, -width:].all(),
-                "the tokens in the window should be the ones just before",
-            ),
-            (False, "is each row the one above, moved by one?"),
-        ),
-    )
-    trial.stage("limits")
-    trial.close(
-        window_mask(n, 1),
-        torch.eye(n, dtype=torch.bool),
-        "with a window of width 1, whom does a token see?",
-    )
-    trial.close(
-        window_mask(n, n + 5),
-        torch.ones(n, n, dtype=torch.bool).tril(),
-        "with a window longer than the text, what is left of the mask?",
-    )
 
 
 def _masked(scores, mask):
@@ -329,3 +178,34 @@ def check_leak_detector(trial: Trial, leak_detector):
         "you missed a layer that feels only the differences between features; how do you change "
         "a token? Adding the same to all its features leaves them as they were.",
     )
+
+
+_STATEMENTS = {
+    "the layer looks into the future": (
+        YES,
+        "is there an output that moved with a later token? Read the row of output 3",
+    ),
+    "output 1 never depends on a later token": (
+        OPEN,
+        "how many texts and replacements were tried?",
+    ),
+    "in this test output 2 did not feel token 3": (YES, "read the row of output 2"),
+    "token 3 gives token 4 a weight above zero": (
+        OPEN,
+        "in version (d), which weights are zero, and what leaks nevertheless?",
+    ),
+    "a causal mask before the softmax would give this table": (
+        NO,
+        "what stands above the diagonal when a causal mask works?",
+    ),
+}
+
+
+@staged(
+    "my_reading",
+    ok="a leak that is found is a proof, and silence is not",
+    **reading(_STATEMENTS),
+)
+def check_silent_test(trial: Trial, my_reading):
+    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
+    judge(trial, my_reading(), _STATEMENTS)

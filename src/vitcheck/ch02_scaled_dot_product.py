@@ -1,11 +1,10 @@
-"""Checks of chapter 2: softmax, temperature, the scale of scores, and what a map says."""
+"""Checks of chapter 2: a softmax that survives, the scale of scores, and what trainings show."""
 
 from __future__ import annotations
 
-import math
-
 import torch
 
+from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -85,43 +84,6 @@ def _no_nan(value) -> bool:
     return not (isinstance(value, torch.Tensor) and bool(value.isnan().any()))
 
 
-def _entropy(weights):
-    return -torch.xlogy(weights, weights).sum().item()
-
-
-@staged("my_temperature", ok="the softmax at this temperature has the entropy that was asked for")
-def check_temperature(trial: Trial, temperature):
-    """Exercise "A temperature to order": temperature(scores (N,), target in nats) -> number."""
-    for case in range(4):
-        N = trial.integer(4, 12)
-        scores = trial.randn(N).double() * (0.5, 1.0, 5.0, 30.0)[case]
-        share = (0.5, 0.2, 0.8, 0.95)[case]
-        target = share * math.log(N)
-        trial.stage(f"{share:.0%} of the largest entropy, {N} scores")
-        T = trial.number(temperature(scores, target), name="the temperature")
-        trial.ask(T > 0, f"the temperature is {T:.3g}. Can one be zero or negative?")
-
-        def got(value, scores=scores):
-            return _entropy((scores / value).softmax(-1))
-
-        if abs(got(T) - target) < 2e-3:
-            continue
-        if abs(got(1 / T) - target) < 2e-3:
-            trial.fail("dividing by your number misses, multiplying hits. Is it 1 / T?")
-        if abs(got(T) / math.log(2) - target) < 3e-3:
-            trial.fail("right if entropy is counted in bits. The target is in nats: which log?")
-        if abs(got(T) + target - math.log(N)) < 3e-3:
-            trial.fail("you hit the distance from ln N. Is an even softmax one of low entropy?")
-        if T < 1e-3 or T > 1e3:
-            trial.fail(
-                f"your search ran away to T = {T:.2g}. Does the entropy rise or fall with T?"
-            )
-        trial.fail(
-            f"the entropy is {got(T):.3f} instead of {target:.3f}. Do the scores, and their scale, "
-            "enter your search? Is its interval wide enough, and does it take enough steps?"
-        )
-
-
 @staged(
     "my_scale",
     ok="scores of variance 1, at every width and every variance of q and k",
@@ -169,72 +131,39 @@ def check_scale(trial: Trial, scale):
     )
 
 
-@staged("my_tokens", ok="a symmetric map that is not uniform: every row has the same sum to share")
-def check_symmetric_map(trial: Trial, tokens):
-    """Exercise "A map that is symmetric": tokens(n) -> x (n, d), for n from 4 on."""
-    for n in (4, trial.integer(5, 7), 12):
-        trial.stage(f"n = {n}")
-        x = tokens(n)
-        wide = x.shape[-1] if isinstance(x, torch.Tensor) and x.ndim == 2 else 2
-        x = trial.tensor(x, (n, wide), name="the tokens").double()
-        scores = x @ x.T / math.sqrt(wide)
-        weights = scores.softmax(-1)
-        uneven = (weights - weights.T).abs().max().item()
-        if uneven > 1e-4:
-            sums = scores.exp().sum(-1)
-            trial.fail(
-                f"two mirrored entries differ by {uneven:.2g}. The scores are symmetric, so what "
-                f"differs between rows? (Their sums of exponentials: {sums.min():.3g} to "
-                f"{sums.max():.3g}.)"
-            )
-        trial.ask(weights.max() - weights.min() > 1e-3, "uniform: all tokens are alike, or tiny")
-        off = weights[~torch.eye(n, dtype=torch.bool)].view(n, n - 1)
-        trial.ask(
-            off.amax(1) > 1.05 * off.amin(1),
-            "symmetric, but some token treats all others alike. Can its neighbours be nearer?",
-        )
+_STATEMENTS = {
+    "pointer: with the factor, all widths solve it": (
+        YES,
+        "look at the filled squares: does one lie below 95 %?",
+    ),
+    "pointer: at d = 64 it can be solved without the factor": (
+        YES,
+        "how many circles at d = 64 lie above 95 %?",
+    ),
+    "pointer: at d = 256 the factor raises the mean": (
+        OPEN,
+        "the difference has an interval in the caption. Does it hold zero?",
+    ),
+    "pointer: without it, wider always means more failures": (
+        NO,
+        "count the circles below 95 % at each width, from left to right",
+    ),
+    "game: at rate 0.03 the bare layer only needs more steps": (
+        OPEN,
+        "how many steps had each training? Was there a longer one?",
+    ),
+    "random: with 197 keys the factor never raises the median": (
+        NO,
+        "a ratio below 1 says that the gradient is larger with the factor. Is there one?",
+    ),
+}
 
 
 @staged(
-    "my_removal",
-    ok="the effect of hiding a token, from weights and values alone",
-    right=lambda weights, values: (
-        weights / (1 - weights) * (values - weights @ values).norm(dim=-1)
-    ),
-    mistakes={
-        "this is the size of what each token adds. But a hidden token's weight goes to the others: "
-        "what do they sum to without it?": lambda weights, values: weights * values.norm(dim=-1),
-        "too small by a factor that is larger for large weights. By what are the others divided?": (
-            lambda weights, values: weights * (values - weights @ values).norm(dim=-1)
-        ),
-        "where does the old output enter? A token that says what the others say moves nothing.": (
-            lambda weights, values: weights / (1 - weights) * values.norm(dim=-1)
-        ),
-        "did you average the others with equal weights? They keep their ratios.": (
-            lambda weights, values: (
-                weights @ values - (values.sum(0) - values) / (len(values) - 1)
-            ).norm(dim=-1)
-        ),
-    },
+    "my_reading",
+    ok="what the tables and the figure allow one to say of the factor",
+    **reading(_STATEMENTS),
 )
-def check_removal(trial: Trial, removal):
-    """Exercise "What would move": removal(weights (N,), values (N, d_v)) -> lengths (N,)."""
-    N, d_v = trial.integer(5, 8), 3
-    trial.stage("shape")
-    weights, values = trial.randn(N).softmax(-1), trial.randn(N, d_v)
-    got = trial.tensor(removal(weights, values), (N,), name="the lengths")
-    trial.stage("against hiding each token in turn")
-    trial.compare(
-        got,
-        weights,
-        values,
-        otherwise="a length is negative. Did you take the norm?"
-        if bool((got < 0).any())
-        else "not how far the output moves; try N = 2 on paper",
-        tolerance=1e-3,
-    )
-
-    trial.stage("a token that agrees with the others")
-    same = torch.ones(N, 1) * trial.randn(1, d_v)
-    got = trial.tensor(removal(weights, same), (N,), name="the lengths")
-    trial.ask(got.abs() < 1e-3, "all values are equal, so hiding one moves nothing")
+def check_factor(trial: Trial, my_reading):
+    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
+    judge(trial, my_reading(), _STATEMENTS)

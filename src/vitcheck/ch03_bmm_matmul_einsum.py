@@ -1,131 +1,13 @@
-"""Checks of chapter 3: bmm, matmul, einsum and the fused kernel."""
+"""Checks of chapter 3: shared keys by einsum, a strict product, a table of times."""
 
-import re
 from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import Trial, staged
-
-PRODUCTS = (
-    "matmul (7, 3, 5) (5, 2)",
-    "bmm    (7, 3, 5) (5, 2)",
-    "matmul (7, 3, 5) (5,)",
-    "matmul (6, 1, 3, 5) (7, 5, 2)",
-    "matmul (7, 3, 5) (6, 5, 2)",
-)
-
-
-@staged("shapes of products", ok="every shape is right, and so is every refusal.")
-def check_shapes(trial: Trial, my_shapes):
-    """The answers {"matmul (7, 3, 5) (5, 2)": shape or "error", ...} against PyTorch itself."""
-    for product, answer in trial.answers(my_shapes(), PRODUCTS).items():
-        trial.stage(product)
-        shape = _shape_of(product)
-        if isinstance(answer, str):
-            said = answer.strip().lower()
-            trial.ask(said == "error", f'write a tuple, or the word "error", not {answer!r}')
-            trial.ask(
-                shape == "error", "this one is accepted; which leading axes can be broadcast?"
-            )
-        elif shape == "error":
-            trial.fail(_why_refused(product))
-        else:
-            given = tuple(answer) if isinstance(answer, tuple | list) else answer
-            rank = len(given) if isinstance(given, tuple) else "no"
-            trial.ask(
-                isinstance(given, tuple) and len(given) == len(shape),
-                f"your result has {rank} axes; how many are left after the product? "
-                "A vector's extra axis is dropped again.",
-            )
-            trial.ask(given[-1:] == shape[-1:], "which axis of the right factor survives?")
-            trial.ask(given == shape, "the last axes fit; how are the leading axes broadcast?")
-
-
-def _shape_of(product: str):
-    left, right = (
-        torch.zeros([int(number) for number in re.findall(r"\d+", group)])
-        for group in re.findall(r"\(([^)]*)\)", product)
-    )
-    multiply = torch.bmm if product.startswith("bmm") else torch.matmul
-    try:
-        return tuple(multiply(left, right).shape)
-    except RuntimeError:
-        return "error"
-
-
-def _why_refused(product: str) -> str:
-    if product.startswith("bmm"):
-        return "bmm does not broadcast; does it take anything but rank 3 on both sides?"
-    return "two leading axes differ and neither is 1; can they be broadcast?"
-
-
-def _scores(q, k):
-    return torch.bmm(q.flatten(0, 1), k.flatten(0, 1).mT).view(*q.shape[:3], -1)
-
-
-@staged(
-    "scores with bmm",
-    ok="the scores are right, from a single bmm.",
-    right=_scores,
-    mistakes={
-        "the exercise asks for the raw scores; did you divide by sqrt(d)?": lambda q, k: (
-            _scores(q, k) / q.shape[-1] ** 0.5
-        ),
-        "batch and head are in each other's place; how did you fold them?": lambda q, k: (
-            _scores(q, k).transpose(0, 1).reshape(*q.shape[:3], -1)
-        ),
-    },
-)
-def check_bmm_scores(trial: Trial, my_scores):
-    """Raw scores (B, h, N_q, N_k) from one call of torch.bmm."""
-    trial.stage("shape")
-    B, h, Nq, Nk, d = 2, 3, 4, 6, 5
-    q, k = trial.randn(B, h, Nq, d), trial.randn(B, h, Nk, d)
-    with _CountProducts() as products:
-        got = trial.tensor(my_scores(q, k), (B, h, Nq, Nk))
-    trial.stage("values")
-    trial.compare(
-        got,
-        q,
-        k,
-        otherwise="the shape is right but tokens or heads are mixed; did you reshape where a "
-        "transpose was needed?",
-    )
-    trial.stage("one product")
-    trial.ask(
-        products.names == ["bmm"],
-        f"it should be a single torch.bmm; your code called {', '.join(products.names) or 'none'}",
-    )
-    trial.stage("non-contiguous input")
-    turned = trial.randn(B, Nq, h, d).transpose(1, 2)
-    trial.close(my_scores(turned, k), turned @ k.mT, "does it work on a transposed view?")
-
-
-class _CountProducts:
-    """Which product functions the learner's code calls, by name, while active."""
-
-    functions = ("bmm", "matmul", "einsum", "mm", "baddbmm")
-
-    def __enter__(self):
-        names = self.names = []
-
-        class Watch(torch.overrides.TorchFunctionMode):
-            def __torch_function__(self, function, types, args=(), kwargs=None):
-                name = getattr(function, "__name__", "")
-                name = {"__matmul__": "matmul", "__rmatmul__": "matmul"}.get(name, name)
-                if name in _CountProducts.functions:
-                    names.append(name)
-                return function(*args, **(kwargs or {}))
-
-        self.mode = Watch()
-        self.mode.__enter__()
-        return self
-
-    def __exit__(self, *error):
-        return self.mode.__exit__(*error)
 
 
 def _multi_query(q, k, v, scale=lambda d: d**0.5, softmax=lambda scores: scores.softmax(-1)):
@@ -225,3 +107,41 @@ def check_strict_matmul(trial: Trial, multiply):
         except RuntimeError as error:
             trial.fail(f"{what}: raise a ValueError (matmul's own error says: {error})")
         trial.fail(f"{what}; matmul says nothing, so your function has to")
+
+
+_STATEMENTS = {
+    "the fused kernel is faster here at 4,096 tokens": (
+        YES,
+        "explicit over fused: what would 1 mean, and does the interval hold it?",
+    ),
+    "the fused kernel is slower here at 128 tokens": (
+        OPEN,
+        "which factors are possible within the interval?",
+    ),
+    "at 1,024 tokens explicit takes twice as long or longer": (
+        NO,
+        "what is the largest factor that the interval allows?",
+    ),
+    "explicit memory grows about with the square of N here": (
+        YES,
+        "N grows by 4; by how much does the memory grow?",
+    ),
+    "the fused kernel makes fewer multiplications": (
+        OPEN,
+        "is there a column in which multiplications were counted?",
+    ),
+    "the written-out map is why explicit is slower here": (
+        OPEN,
+        "slower and larger at the same time: was one changed without the other?",
+    ),
+}
+
+
+@staged(
+    "my_reading",
+    ok="you took from times and bytes what they say, and no reason",
+    **reading(_STATEMENTS),
+)
+def check_times(trial: Trial, my_reading):
+    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
+    judge(trial, my_reading(), _STATEMENTS)

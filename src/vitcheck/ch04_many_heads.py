@@ -1,12 +1,12 @@
 """Checks of chapter 4: many heads."""
 
 import copy
-import math
 from functools import partial
 
 import torch
 
 from vitbook.layers.attention import MultiHeadSelfAttention, scaled_dot_product_attention
+from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -46,54 +46,6 @@ def check_split_heads(trial: Trial, split_heads):
     x = trial.randn(B, h * d, N).transpose(1, 2)  # and not contiguous
     question = "right for the first sizes; did you type one of them?"
     trial.close(split_heads(x, h), _split(x, h), question)
-
-
-D, h = 768, 12
-d = D // h
-_ALL, _ONE, _TWICE, _CUT = _QUESTIONS = (
-    "W_Q of all 12 heads together",
-    "W_Q of one of the 12 heads",
-    "W_Q of all heads, if there are 24",
-    "W_Q of all 12 heads, embedding cut in 12",
-)
-_THREE = {"that is queries, keys and values; only W_Q is asked for": 3 * D * D}
-
-
-def _counts():
-    return {_ALL: D * D, _ONE: D * d, _TWICE: D * D, _CUT: h * d * d}
-
-
-@staged(
-    "counting weights",
-    ok="the number of heads changes who owns the weights, not how many.",
-    right=_counts,
-    in_part={
-        _ALL: {
-            "is W_Q of one head D x D? How wide are its queries?": h * D * D,
-            "that is one head; how many are there?": D * d,
-            **_THREE,
-        },
-        _ONE: {
-            "that is D x D; how wide are its queries?": D * D,
-            "that is d x d; does this head read all D numbers of a token?": d * d,
-            "that is the width of a head; how many weights lead into it?": d,
-            **_THREE,
-        },
-        _TWICE: {"twice the heads; is each of them as wide as before?": 2 * D * D, **_THREE},
-        _CUT: {
-            "that is d x d, one head; how many heads are there?": d * d,
-            "that is W_Q without the cut; how many numbers does each head see?": D * D,
-            **_THREE,
-        },
-    },
-)
-def check_counts(trial: Trial, my_counts):
-    """The answers {"...": count} for D = 768, with 12 and with 24 heads."""
-    given = trial.answers(my_counts(), _QUESTIONS)
-    for question in _QUESTIONS:
-        trial.stage(question)
-        otherwise = "how many rows and columns does this matrix have?"
-        trial.compare(given, part=question, otherwise=otherwise)
 
 
 def _zeroed(layer, x, head, *, columns=False, rows=False, part=None, what=("weight", "bias")):
@@ -173,73 +125,31 @@ def check_without_head(trial: Trial, without_head):
         trial.ask(same, "the layer's weights have changed; can you do without writing into it?")
 
 
-def _repack(weight, h):
-    return weight.unflatten(0, (h, 3, -1)).transpose(0, 1).flatten(0, 2)
+_STATEMENTS = {
+    "in this training three heads do better than one": (
+        YES,
+        "the difference, paired by seed, has an interval of its own. Does it hold zero?",
+    ),
+    "the better models have more weights in their layers": (
+        NO,
+        "of one width: does the number of weights of a layer depend on the number of heads?",
+    ),
+    "six heads are better than twelve": (
+        OPEN,
+        "which difference would have to be in the table? And do these two overlap?",
+    ),
+    "one head cannot reach 63 % on these images": (
+        OPEN,
+        "how many lengths of training and how many learning rates did one head get?",
+    ),
+}
 
 
 @staged(
-    "repacked weights",
-    ok="all queries, then all keys, then all values.",
-    right=_repack,
-    mistakes={
-        "that is what came in; which rows must move?": lambda weight, h: weight,
-        "that is the way back; which axis comes first in what you are given, q/k/v or head?": (
-            lambda weight, h: weight.unflatten(0, (3, h, -1)).transpose(0, 1).flatten(0, 2)
-        ),
-    },
+    "my_reading",
+    ok="what a table of heads allows one to say",
+    **reading(_STATEMENTS),
 )
-def check_repack(trial: Trial, repack):
-    """repack(weight, num_heads): rows (head, q/k/v, d) -> rows (q/k/v, head, d), (3 D, D)."""
-    h, d = 4, 2
-    D = h * d
-    weight = trial.randn(3 * D, D)
-    trial.stage("shape")
-    got = trial.tensor(repack(weight, h), (3 * D, D))
-    trial.stage("rows")
-    if not torch.equal(got.sort(0).values, weight.sort(0).values):
-        hint = "some row was lost, doubled or mixed with others; only their order may change"
-    elif not torch.equal(got[:d], weight[:d]):
-        hint = "the queries of head 0 stood first; where are they now?"
-    elif not torch.equal(got[:D], _repack(weight, h)[:D]):
-        hint = f"rows {d} to {2 * d - 1} should be the queries of head 1; where did they stand?"
-    else:
-        hint = "the queries are in order; are the keys and the values?"
-    trial.compare(got, weight, h, otherwise=hint)
-
-
-@staged("a head that shifts", ok="every token looks exactly `step` places away.")
-def check_shift_head(trial: Trial, shift_head):
-    """shift_head(step): W_Q and W_K (3, 2); tokens are (1, n, n * n), n = 0 ... N - 1."""
-    N = 8
-    n = torch.arange(N, dtype=torch.float64)
-    x = torch.stack([torch.ones_like(n), n, n * n], dim=1)
-    for step in (1, -2, 0, 3):
-        trial.stage(f"step {step}")
-        W_Q, W_K = trial.pair(shift_head(step))
-        W_Q = trial.tensor(W_Q, (3, 2), name="W_Q").double()
-        W_K = trial.tensor(W_K, (3, 2), name="W_K").double()
-        weights = ((x @ W_Q) @ (x @ W_K).T / math.sqrt(2)).softmax(-1)
-        inside = [i for i in range(N) if 0 <= i + step < N]
-        places = weights.argmax(-1)
-        looks = places[inside].tolist()
-        if looks != [i + step for i in inside]:
-            trial.ask(
-                len(set(places.tolist())) > 1,
-                f"every token looks at token {looks[0]}; what keeps a far token from winning?",
-            )
-            other = [i for i in inside if 0 <= i - step < N]
-            trial.ask(
-                not other or [int(places[i]) for i in other] != [i - step for i in other],
-                "it looks to the other side; which sign has the step in the query?",
-            )
-            trial.ask(looks != inside, "every token looks at itself; where does the step come in?")
-            i = next(i for i in inside if places[i] != i + step)
-            trial.fail(
-                f"token {i} looks at {int(places[i])}, not at {i + step}; what is the score "
-                "of token m, as a function of m, and where is its maximum?"
-            )
-        reached = min(weights[i, i + step].item() for i in inside)
-        trial.ask(
-            reached >= 0.99,
-            f"the right place, but with weight {reached:.2f}; what makes a softmax sharper?",
-        )
+def check_heads(trial: Trial, my_reading):
+    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
+    judge(trial, my_reading(), _STATEMENTS)

@@ -3,120 +3,21 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
+from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import Trial, staged
 
 
-def _parameters(D, h, d):
-    return 2 * h * D * d, h * D * D
-
-
-@staged(
-    "my_parameters",
-    ok="both counts, for any width, number and size of heads",
-    right=_parameters,
-    mistakes={"the two are swapped: which is first?": lambda D, h, d: _parameters(D, h, d)[::-1]},
-    in_part={
-        0: {
-            "that is one of the two matrices. Who makes the keys?": lambda D, h, d: h * D * d,
-            "that is one head. Does each have its own matrices?": lambda D, h, d: 2 * D * d,
-            "right if the heads together are as wide as a token. Here h d is not D.": (
-                lambda D, h, d: 2 * D * D
-            ),
-        },
-        1: {
-            "merged: one matrix for all heads? Do they share scores?": lambda D, h, d: D * D,
-            "merged: M stands between two tokens. How wide is a token?": (
-                lambda D, h, d: h * d * d
-            ),
-        },
-    },
-)
-def check_parameters(trial: Trial, parameters):
-    """Exercise "Count before you merge": parameters(D, h, d) -> (separate, merged)."""
-    for D, h, d in ((6, 1, 4), (768, 12, 64), (40 + trial.integer(1, 9), 3, trial.integer(5, 20))):
-        trial.stage(f"D = {D}, h = {h}, d = {d}")
-        pair = trial.pair(parameters(D, h, d), name="the counts")
-        otherwise = "separate: what is the shape of one head's W_Q?"
-        trial.compare(pair, D, h, d, part=0, otherwise=otherwise, name="the first count")
-        otherwise = "merged: what is the shape of W_Q W_K^T?"
-        trial.compare(pair, D, h, d, part=1, otherwise=otherwise, name="the second count")
-
-
-def _split(M, d, power=1.0, other=0.0):
-    """From the singular values, to this power in W_Q and to the other one in W_K."""
-    U, S, Vh = torch.linalg.svd(M)
-    return U[:, :d] * S[:d] ** power, Vh[:d].T * S[:d] ** other
-
-
-def _product(factors):
-    W_Q, W_K = factors
-    return W_Q @ W_K.T
-
-
-@staged(
-    "my_split",
-    ok="two factors of width d, and no pair of that width comes nearer to M",
-    right=_split,
-    mistakes={
-        "W_Q W_K^T gives the transpose of M. Which factor holds the rows?": lambda M, d: _split(
-            M, d
-        )[::-1],
-        "the singular values went into both factors, whole": lambda M, d: _split(M, d, other=1.0),
-        "where are the singular values?": lambda M, d: _split(M, d, power=0.0),
-        "torch.linalg.svd returns V transposed already. Did you see it?": lambda M, d: (
-            _split(M, d)[0],
-            torch.linalg.svd(M).Vh[:, :d],
-        ),
-    },
-)
-def check_split(trial: Trial, split):
-    """Exercise "Undo the merge": split(M (D, D), d) -> W_Q, W_K, each (D, d)."""
-
-    def factors(M: Tensor, d: int) -> tuple[Tensor, Tensor]:
-        W_Q, W_K = trial.pair(split(M, d), name="the factors")
-        shape = (len(M), d)
-        return trial.tensor(W_Q, shape, name="W_Q"), trial.tensor(W_K, shape, name="W_K")
-
-    D, d = trial.integer(7, 9), 3
-    trial.stage("a matrix of rank d")
-    M = trial.randn(D, d) @ trial.randn(d, D)
-    got = factors(M, d)
-    otherwise = "M has rank d, so two factors of width d can give it exactly"
-    if torch.allclose(_product(got), _product(got).T, rtol=1e-3, atol=1e-3):
-        otherwise = "W_Q W_K^T is symmetric, and M is not. Eigenvectors will not do"
-    trial.compare(got, M, d, part=_product, otherwise=otherwise, tolerance=1e-3)
-
-    trial.stage("a matrix of full rank")
-    M = trial.randn(D, D)
-    U, S, Vh = torch.linalg.svd(M)
-    got = _product(factors(M, d))
-    possible = S[d:].norm()
-    error = (got - M).norm()
-    if error > 1.001 * possible:
-        smallest = (U[:, -d:] * S[-d:]) @ Vh[-d:]
-        trial.ask(
-            (got - smallest).norm() > 1e-3 * M.norm(),
-            "you kept the smallest singular values, not these",
-        )
-        trial.fail(
-            f"the product misses M by {error:.3f}, and {possible:.3f} is possible. Which d "
-            "directions of M are worth keeping?"
-        )
-
-
-def _multiplies(N, D, d):
-    projections = 2 * N * D * d
+def _multiplies(n, N, D, d):
     return {
-        "separate": projections + N * N * d,
-        "reordered": projections + N * N * D,
-        "merged": N * D * D + N * N * D,
+        "separate": n * D * d + N * D * d + n * N * d,
+        "reordered": 2 * n * D * d + n * N * D,
+        "merged": n * D * D + n * N * D,
     }
 
 
-def _weights_first(N, D, d):
-    return D * D * d + N * D * D + N * N * D
+def _weights_first(n, N, D, d):
+    return D * D * d + n * D * D + n * N * D
 
 
 @staged(
@@ -125,36 +26,53 @@ def _weights_first(N, D, d):
     right=_multiplies,
     mistakes={
         "these are FLOPs: a multiplication and an addition counted as two. We count one.": (
-            lambda N, D, d: {way: 2 * count for way, count in _multiplies(N, D, d).items()}
-        )
+            lambda n, N, D, d: {way: 2 * count for way, count in _multiplies(n, N, D, d).items()}
+        ),
+        "n tokens ask. Which of the N tokens need a query?": (
+            lambda n, N, D, d: _multiplies(N, N, D, d)
+        ),
+        "all N tokens are asked, also by a single query": (
+            lambda n, N, D, d: _multiplies(n, n, D, d)
+        ),
     },
     in_part={
         "separate": {
-            "separate: queries, and who makes the keys?": lambda N, D, d: N * D * d + N * N * d
+            "separate: queries, and who makes the keys?": (
+                lambda n, N, D, d: n * D * d + n * N * d
+            ),
+            "separate: how many tokens have a key?": lambda n, N, D, d: 2 * n * D * d + n * N * d,
         },
         "reordered": {
             "reordered: you multiplied the two weight matrices first. Go from left to right": (
                 _weights_first
             ),
-            "reordered: which shapes meet in the last product? (N, D), not (N, d)": (
-                lambda N, D, d: _multiplies(N, D, d)["separate"]
+            "reordered: which shapes meet in the last product? (n, D), not (n, d)": (
+                lambda n, N, D, d: 2 * n * D * d + n * N * d
+            ),
+            "reordered: W_K meets the queries, not the N tokens that are asked": (
+                lambda n, N, D, d: n * D * d + N * D * d + n * N * D
             ),
         },
         "merged": {"merged: M is stored. Why make it again for each input?": _weights_first},
     },
 )
 def check_multiplies(trial: Trial, multiplies):
-    """Exercise "Three ways to count": multiplies(N, D, d) -> dict of three counts."""
-    sizes = [(5, 7, 3), (7, 5, 11), (9, 6, 6), tuple(trial.integer(20, 90) for _ in range(3))]
-    for N, D, d in sizes:
-        trial.stage(f"N = {N}, D = {D}, d = {d}")
-        given = trial.answers(multiplies(N, D, d), _multiplies(N, D, d))
+    """Exercise "Three ways to count": multiplies(n, N, D, d) -> dict of three counts."""
+    sizes = [
+        (3, 5, 7, 2),
+        (1, 7, 5, 11),
+        (9, 9, 6, 6),
+        tuple(trial.integer(20, 90) for _ in "nNDd"),
+    ]
+    for n, N, D, d in sizes:
+        trial.stage(f"n = {n}, N = {N}, D = {D}, d = {d}")
+        given = trial.answers(multiplies(n, N, D, d), _multiplies(n, N, D, d))
         for way, otherwise in (
-            ("separate", "separate: (N, D) times (D, d), twice, then (N, d) times (d, N)"),
+            ("separate", "separate: n queries, N keys, then (n, d) times (d, N)"),
             ("reordered", "reordered: write the shape after each of the three products"),
             ("merged", "merged: x M, and then? Write down the shapes"),
         ):
-            trial.compare(given, N, D, d, part=way, otherwise=otherwise, name=f"got[{way!r}]")
+            trial.compare(given, n, N, D, d, part=way, otherwise=otherwise, name=f"got[{way!r}]")
 
 
 def _merge(W_Q, b_Q, W_K, b_K):
@@ -225,75 +143,35 @@ def check_merge_biases(trial: Trial, merge):
     trial.close(u, W_K @ b_Q, question, tolerance=1e-4, name="u")
 
 
-def _rebase(E, W_Q, W_K, W_V):
-    back = torch.linalg.inv(W_Q)
-    return E @ W_Q, back @ W_K, back @ W_V
+_STATEMENTS = {
+    "even weights are worse than two matrices on this task": (
+        YES,
+        "the difference, paired by seed, has an interval of its own. Does it hold zero?",
+    ),
+    "merging costs a point or more on this task": (
+        NO,
+        "what is the largest loss that the interval allows?",
+    ),
+    "merging helps on this task": (
+        OPEN,
+        "does the interval of its difference hold zero? And half a point?",
+    ),
+    "one component makes worse scores than two matrices here": (
+        OPEN,
+        "its interval holds zero. Does that show that one component is as good?",
+    ),
+    "merging is harmless where answers depend on the scores": (
+        OPEN,
+        "would a layer that scores badly have been seen on this task? Look at one component",
+    ),
+}
 
 
 @staged(
-    "my_rebase",
-    ok="no W_Q any more, and every head computes what it did",
-    right=_rebase,
-    in_part={
-        0: {
-            "the embedding is unchanged, so the tokens are. But they must now be the queries": (
-                lambda E, W_Q, W_K, W_V: E
-            )
-        },
-        1: {
-            "W_K is unchanged, but it meets other tokens now": lambda E, W_Q, W_K, W_V: W_K,
-            "the inverse stands on the wrong side: what does x W_Q have to meet first?": (
-                lambda E, W_Q, W_K, W_V: W_K @ torch.linalg.inv(W_Q)
-            ),
-            "a transpose is an inverse only for a rotation. Is W_Q one?": (
-                lambda E, W_Q, W_K, W_V: W_Q.T @ W_K
-            ),
-        },
-        2: {
-            "the scores are right. Who else reads the tokens?": lambda E, W_Q, W_K, W_V: W_V,
-            "the inverse stands on the wrong side, as it did not for the keys": (
-                lambda E, W_Q, W_K, W_V: W_V @ torch.linalg.inv(W_Q)
-            ),
-        },
-    },
+    "my_reading",
+    ok="no difference says something only where a difference would have been seen",
+    **reading(_STATEMENTS),
 )
-def check_identity_queries(trial: Trial, rebase):
-    """Exercise "A layer without W_Q": rebase(E, W_Q, W_K, W_V) -> E, W_K, W_V of the new layer.
-
-    Any layer with the same scores and values will do; how it is usually made only helps to say
-    what went wrong.
-    """
-    N, P, D, h = 5, 4, 6, trial.integer(2, 3)
-    inputs, E = trial.randn(N, P), trial.randn(P, D)
-    U, _, Vh = torch.linalg.svd(trial.randn(D, D))
-    W_Q = U * torch.linspace(0.5, 2, D) @ Vh  # no rotation, and far from singular
-    W_K, W_V = trial.randn(D, D), trial.randn(D, D)
-
-    def triple(value) -> list[Tensor]:
-        if isinstance(value, tuple | list) and len(value) == 3:
-            shapes = {"the embedding": (P, D), "W_K": (D, D), "W_V": (D, D)}
-            pairs = zip(value, shapes.items(), strict=True)
-            return [trial.tensor(a, s, name=n) for a, (n, s) in pairs]
-        return trial.fail(f"expected three matrices, got {type(value).__name__}")
-
-    def heads(table: Tensor) -> Tensor:
-        return table.view(N, h, D // h).transpose(0, 1)  # (h, N, d)
-
-    def close(a: Tensor, b: Tensor) -> bool:
-        return bool((a - b).norm() < 1e-3 * (1 + b.norm()))
-
-    def as_usual(part: int, otherwise: str) -> None:
-        trial.compare(new, E, W_Q, W_K, W_V, part=part, otherwise=otherwise, tolerance=1e-3)
-
-    x = inputs @ E
-    trial.stage("queries")
-    new = new_E, new_K, new_V = triple(rebase(E, W_Q, W_K, W_V))
-    new_x = inputs @ new_E
-    scores = heads(x @ W_Q) @ heads(x @ W_K).mT
-    if not close(heads(new_x) @ heads(new_x @ new_K).mT, scores):
-        as_usual(0, "the new tokens are not the old queries. What should E become?")
-        trial.stage("scores")
-        as_usual(1, "the scores differ. How do you get the old tokens back?")
-    trial.stage("values")
-    if not close(new_x @ new_V, x @ W_V):
-        as_usual(2, "the values differ from those of the old layer")
+def check_report(trial: Trial, my_reading):
+    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
+    judge(trial, my_reading(), _STATEMENTS)

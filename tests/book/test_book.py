@@ -170,6 +170,20 @@ def test_a_book_that_keeps_the_rules_has_no_findings(book):
     assert [str(finding) for finding in check(read_book(book))] == []
 
 
+def test_a_chapter_between_two_others_has_a_letter(book):
+    for name in (SECOND, SECOND_DEPTH):
+        (book / name).unlink()
+    between = chapter("1b", "second", "Heads.forward").replace("Text with", "In chapters 1 and 1b")
+    (book / "book/01b_second.md").write_text(between)
+    deeper = DEPTH.replace("NUMBER", "1b").replace("NAME", "second")
+    (book / "book/depth_1b_why.md").write_text(deeper)
+    (book / "_toc.yml").write_text(TOC.replace("02_second", "01b_second").replace("_2_", "_1b_"))
+    (book / INDEX).write_text(FRONT_PAGE.replace("\n2 | ", "\n1b | "))
+    assert [str(finding) for finding in check(read_book(book))] == []
+    *_, second, second_depth = read_book(book).chapters
+    assert 1 < second.number == second_depth.depth_of < 2
+
+
 IMPORT = "from vitbook.book.glue import glue"
 # rule -> (name, file, old text, new text, words of the finding)
 PLANTED = {
@@ -182,6 +196,7 @@ PLANTED = {
             "chapter 1 is 01_first already",
         ),
         ("out of order", SECOND, "# 2. Second", "# 0. Second", "chapter 0 stands after chapter 1"),
+        ("a letter too late", SECOND, "# 2. Second", "# 0b. Second", "0b stands after chapter 1"),
     ],
     contents.front_page: [
         ("no card", INDEX, "\n2 | ", "\n3 | ", "the cards lack a question for chapter 2"),
@@ -222,6 +237,7 @@ PLANTED = {
     prose.chapters_to_come: [
         ("chapter to come", FIRST, "Text with", "Chapter 12 has text with", "{chapter}`12`"),
         ("chapters to come", FIRST, "Text with", "Chapters 1, 2 and 14 with", "{chapter}`14`"),
+        ("a letter to come", FIRST, "Text with", "Chapters 2 and 2b with", "{chapter}`2b`"),
         ("range to come", FIRST, "Text with", "In chapters 2 to 15, with", "{chapter}`15`"),
         ("linked as if there", FIRST, "Text with", "{doc}`chapter 13 <x>` with", "{chapter}`13`"),
         ("to come in a list", FIRST, "- Sums.", "- Sums. See chapter 18.", "{chapter}`18`"),

@@ -30,6 +30,7 @@ TITLES = {
     "part/two": "2. Second",
     "ready": "Ready?",
     "part/06_places": "6. Places",
+    "part/06b_maps": "6b. Maps",
     "part/07_sharing": "7. Sharing",
     "part/depth_06_places": "6, in depth: where places go",
 }
@@ -225,6 +226,17 @@ def test_exercises_are_numbered_by_chapter(numbered):
         "part/06_places": ["Exercise 6.1 ", "Exercise 6.2 "],
         "part/07_sharing": ["Exercise 7.1 "],
     }
+
+
+def test_a_chapter_between_two_others_is_numbered_by_its_letter(numbered):
+    numbered.page("part/06b_maps", exercise("ex-d"))
+    toctree = "```{toctree}\nready\npart/06_places\npart/06b_maps\npart/07_sharing\n```\n"
+    numbered.page("index", toctree)
+    numbered.page("ready", "{chapter}`Chapter 6b` has {ref}`ex-d`, {chapter}`6` has {ref}`ex-a`.\n")
+    for _ in range(2):  # the second build takes the numbers from the first one's file
+        words = numbered.build().html("ready").select_one(".body p").text
+        assert numbered.warnings == ""
+        assert words == "Chapter 6b, Maps has Exercise 6b.1, chapter 6, Places has Exercise 6.1."
 
 
 def test_references_to_exercises_and_solutions_show_the_same_numbers(numbered):

@@ -122,6 +122,8 @@ def test_a_killed_experiment_goes_on_and_repeats_nothing_that_was_done(toy, runs
     expected = torch.randn(3, 2) * 0.9**25
     torch.testing.assert_close(record.weights()["w"], expected, rtol=1e-3, atol=1e-6)
     assert list(record.data) == ["zeros"]
+    canary = json.loads((tmp_path / "out/canaries/toy.json").read_text())
+    assert canary["constants"]["toy.FACTOR"] == 0.9  # of the code that was run
     assert not list(runs.iterdir())  # from scratch next time
 
 

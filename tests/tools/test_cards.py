@@ -18,6 +18,9 @@ def test_a_line_is_a_part_or_a_chapter():
     assert part == Part("I", "Attention", "From one mean.")
     assert card == Card(4, "What is it?", 2, (0, 10, 90, 100), True)
     assert read_cards(["4 | What? | 2"]) == [Card(4, "What?", 2)]
+    (between,) = read_cards(["4b | What? | 2"])
+    assert 4 < between.chapter < 5
+    assert picture_name(between.chapter, "dark") == "card-4b-dark.webp"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tools.cards import Card, read_cards
+from tools.pages.number import Number
 
 from .source import Book, Finding
 
@@ -12,7 +13,7 @@ from .source import Book, Finding
 def numbers(book: Book) -> Iterator[Finding]:
     """No two chapters have the same number, and they stand in order."""
     before = None
-    seen: dict[int, str] = {}
+    seen: dict[Number, str] = {}
     for chapter in book.numbered:
         number = chapter.number
         assert number is not None
@@ -28,7 +29,7 @@ def numbers(book: Book) -> Iterator[Finding]:
 def front_page(book: Book) -> Iterator[Finding]:
     """The first page has a card for each chapter, with a question."""
     front, *_ = book.chapters
-    asked: dict[int | None, str] = {}
+    asked: dict[Number | None, str] = {}
     for item in front.directives("chapter-cards"):
         try:
             cards = [one for one in read_cards(item.directive.body) if isinstance(one, Card)]

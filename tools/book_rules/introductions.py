@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.pages.number import Number
+
 from .source import Book, Chapter, Item
 
 FOLDERS = {"layers", "models", "book"}  # whose modules are imported by their own names
@@ -21,7 +23,7 @@ class Introduction:
     shown: bool  # is its source on the page, or is it only imported?
 
     @property
-    def number(self) -> int | None:
+    def number(self) -> Number | None:
         return self.chapter.belongs_to
 
     @property

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tools.notebook_export.directives import DIRECTIVES
 from tools.notebook_export.notebook import GATES
 from tools.pages.inline import TOKEN
+from tools.pages.number import read_number
 
 from .source import Book, Chapter, Finding, Item
 
@@ -20,7 +21,10 @@ NUMBER = re.compile(
     r"|Python|PyTorch|CC BY|§)\s*)?"
     r"(?P<number>\d[\d,]*\.\d+(?:\s?%)?|\d[\d,]*\s?(?:%|percent\b|per cent\b))"
 )
-CHAPTERS = re.compile(r"\b[Cc]hapters?\s+\d+(?:(?:\s*,|\s+to|\s+and|\s+or|\s*[–-])\s*\d+)*\b")
+ONE = r"\d+(?:[a-z]\b)?"
+CHAPTERS = re.compile(
+    rf"\b[Cc]hapters?\s+{ONE}(?:(?:\s*,|\s+to|\s+and|\s+or|\s*[–-])\s*{ONE})*(?!\w)"
+)
 # Numbers that nothing computes: the level of an interval, the whole of something.
 DEFINED = {"95 %", "100 %", "0 %", "50 %"}
 ALLOWED_ON_PAGE = re.compile(r"^%\s*typed numbers?:\s*(.+)$", re.MULTILINE)
@@ -73,7 +77,7 @@ def chapters_to_come(book: Book) -> Iterator[Finding]:
                 continue
             text = item.text if item.kind == "cell" else TOKEN.sub(_chapter_blank, item.text)
             for match in CHAPTERS.finditer(text):
-                missing = [n for n in re.findall(r"\d+", match[0]) if int(n) not in known]
+                missing = [n for n in re.findall(ONE, match[0]) if read_number(n) not in known]
                 if missing:
                     message = f"there is no chapter {missing[0]} yet: {{chapter}}`{missing[0]}`"
                     yield Finding(chapter.page.path, _line(item, text, match.start()), message)

@@ -13,6 +13,7 @@ from yaml import safe_load
 
 from tools.dependencies import cell_tree
 from tools.pages import depth
+from tools.pages.number import Number, number_of, titled
 from tools.pages.reader import Block, Directive, Fence, Page, PageError, Text, read_page
 from tools.settings import toc_files
 
@@ -66,19 +67,18 @@ class Chapter:
         return next((item.text for item in self.items if item.kind == "heading"), "")
 
     @property
-    def number(self) -> int | None:
+    def number(self) -> Number | None:
         """The chapter's number in the book; None for front matter and appendix."""
-        match = re.match(r"(\d+)\. ", self.title)
-        return int(match[1]) if match else None
+        return titled(self.title)
 
     @property
-    def depth_of(self) -> int | None:
+    def depth_of(self) -> Number | None:
         """The chapter that a page called "2, in depth: ..." goes deeper into."""
         match = depth.TITLE.match(self.title)
-        return int(match[1]) if match else None
+        return number_of(match) if match else None
 
     @property
-    def belongs_to(self) -> int | None:
+    def belongs_to(self) -> Number | None:
         """The number of the chapter that this page is, or goes deeper into."""
         return self.depth_of if self.number is None else self.number
 

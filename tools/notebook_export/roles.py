@@ -8,6 +8,7 @@ from pathlib import Path
 from tools.counts import count_file, hours
 from tools.pages import depth
 from tools.pages.inline import Inline
+from tools.pages.number import read_number
 from tools.settings import Settings
 
 from .references import References
@@ -109,7 +110,7 @@ class PageLinks:
     def _chapter(self, content: str) -> str:
         """A link to a chapter of the book, or the words that say it is to come."""
         words = content if content.startswith(("Chapter ", "chapter ")) else f"chapter {content}"
-        number = int(words.split()[1])
+        number = read_number(words.split()[1])
         for document in self.settings.documents:
             if re.match(rf"0*{number}_", document.rpartition("/")[2]):
                 title, url = self.site.document(document)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-TITLE = re.compile(r"(\d+), in depth: ")
+from tools.pages.number import PATTERN
+
+TITLE = re.compile(rf"{PATTERN}, in depth: ")
 
 
 def named(title: str) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tools.pages.number import Lettered, Number
+
 # What a link of the drawing says, by chapter. Two chapters have two places each.
-LABELS = {
+MAPS = Lettered(2, "b")
+LABELS: dict[Number, str] = {
     0: "the whole thing at work",
     1: "weighted mean",
     2: "scores, √d",
+    MAPS: "reading a map",
     3: "in one matmul",
     4: "several heads",
     5: "Q and K as one?",
@@ -37,9 +41,9 @@ class Place:
     words: str
 
 
-PLACES = {
+PLACES: dict[Number, Place] = {
     0: Place(WHOLE, "the whole model, at work"),
-    **dict.fromkeys(range(1, 6), Place(("attention",), "attention, in the block")),
+    **dict.fromkeys((1, 2, MAPS, 3, 4, 5), Place(("attention",), "attention, in the block")),
     6: Place(("positions",), "positions, added to the tokens"),
     7: Place(("mlp",), "one set of weights for all tokens, in the block"),
     8: Place(("image", "linear"), "from the image to the tokens"),

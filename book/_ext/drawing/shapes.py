@@ -5,7 +5,9 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Sequence
 
-Address = Callable[[int], str | None]  # chapter -> its page; None where there is none
+from tools.pages.number import Number
+
+Address = Callable[[Number], str | None]  # chapter -> its page; None where there is none
 LETTER = 7.1  # about the width of a letter of 13.5 px
 TILE = 20
 
@@ -34,7 +36,7 @@ def box(x: float, y: float, w: float, h: float, words: str, name: str) -> str:
 
 
 def link(
-    x: float, y: float, chapter: int, lines: str | Sequence[str], address: Address, name: str = ""
+    x: float, y: float, chapter: Number, lines: str | Sequence[str], address: Address, name: str = ""
 ) -> str:
     """A numbered tile and words, which lead to a chapter; without a page they are only words."""
     lines = [lines] if isinstance(lines, str) else list(lines)

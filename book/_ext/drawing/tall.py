@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .places import LABELS
+from tools.pages.number import Number
+
+from .places import LABELS, MAPS
 from .shapes import (
     Address,
     answer,
@@ -25,7 +27,7 @@ WIDTH, HEIGHT = 360, 1276
 def tall(address: Address, picture: str) -> str:
     """SVG of the drawing; arguments as for ``wide``."""
 
-    def to(x: float, y: float, chapter: int, words: str = "", more: str = "") -> str:
+    def to(x: float, y: float, chapter: Number, words: str = "", more: str = "") -> str:
         return link(x, y, chapter, words or LABELS[chapter], address, more)
 
     parts = [
@@ -92,7 +94,7 @@ def _block(to) -> list[str]:
         text(72, 544, "attention", "m-orange"),
         attention_map(72, 556, 12),
         text(72, 664, "queries, keys", "m-small"),
-        *(to(174, 528 + 28 * at, n) for at, n in enumerate((1, 2, 3, 4, 5))),
+        *(to(174, 528 + 24 * at, n) for at, n in enumerate((1, 2, MAPS, 3, 4, 5))),
         path(f"M190 672v22H{STREAM + 14}", end="tall-tip"),
         path(f"M{STREAM} 730H190v12", end="tall-tip"),
         box(162, 746, 56, 26, "norm", "m-norm"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .places import LABELS
+from tools.pages.number import Number
+
+from .places import LABELS, MAPS
 from .shapes import (
     Address,
     answer,
@@ -30,7 +32,7 @@ def wide(address: Address, picture: str) -> str:
         picture: The address of a square photograph.
     """
 
-    def to(x: float, y: float, chapter: int, words: str | list[str] = "", more: str = "") -> str:
+    def to(x: float, y: float, chapter: Number, words: str | list[str] = "", more: str = "") -> str:
         return link(x, y, chapter, words or LABELS[chapter], address, more)
 
     parts = [
@@ -92,7 +94,7 @@ def _block(x: float, to) -> list[str]:
         text(x + 26, 252, "attention", "m-orange"),
         attention_map(x + 26, 266, 13),
         text(x + 26, 376, "queries, keys", "m-small"),
-        *(to(x + 132, 242 + 29 * at, n) for at, n in enumerate((1, 2, 3, 4, 5))),
+        *(to(x + 132, 242 + 24 * at, n) for at, n in enumerate((1, 2, MAPS, 3, 4, 5))),
         path(f"M{x + 270} 310H{x + 276}V{STREAM + 14}", end="wide-tip"),
         path(f"M{x + 352} {STREAM}v28", end="wide-tip"),
         box(x + 324, 178, 56, 26, "norm", "m-norm"),

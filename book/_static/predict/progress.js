@@ -122,7 +122,7 @@
     }
     const items = chapters.map(([page, title]) => {
       const done = state.done[page];
-      const number = /^\d+/.exec(title)?.[0] ?? title;
+      const number = /^\d+[a-z]?/.exec(title)?.[0] ?? title;
       const name = done ? `${title}, done` : title;
       const href = `${root}${page}.html`;
       const link = make("a", { href, "aria-label": name, title: name }, number);

@@ -1,4 +1,4 @@
-"""Chapter 1: weights by hand, cross-attention, masks, and a leak detector."""
+"""Chapter 1: weights by hand, masks, a leak detector, and what its silence says."""
 
 import math
 
@@ -6,77 +6,16 @@ import torch
 from case import Case, stub
 
 from vitcheck.ch01_weighted_average import (
-    check_cross_attention,
     check_leak_detector,
     check_masked_weights,
+    check_silent_test,
     check_weights_by_hand,
-    check_window_mask,
 )
 
 # --- weights by hand --------------------------------------------------------------------------
 
 LN2, LN5 = math.log(2), math.log(5)
 RIGHT = [1 / 8, 2 / 8, 5 / 8]
-
-# --- cross-attention --------------------------------------------------------------------------
-
-
-def cross(x, context, w_q, w_k, w_v, *, scale=None, dim=-1, swap=False, values=None):
-    if swap:
-        x, context = context, x
-    q, k, v = x @ w_q, context @ w_k, context @ w_v
-    weights = (q @ k.T / (scale or q.shape[-1] ** 0.5)).softmax(dim)
-    return weights @ (v if values is None else values(v)), weights
-
-
-def cross_by_loops(x, context, w_q, w_k, w_v):
-    rows = []
-    for q in x @ w_q:
-        raised = torch.stack([(q @ k / 3**0.5).exp() for k in context @ w_k])
-        rows.append(raised / raised.sum())
-    weights = torch.stack(rows)
-    return torch.einsum("ij,jd->id", weights, context @ w_v), weights
-
-
-def cross_by_einsum_in_float64(*inputs):
-    x, context, w_q, w_k, w_v = (tensor.double() for tensor in inputs)
-    q, k = torch.einsum("qD,Dd->qd", x, w_q), torch.einsum("kD,Dd->kd", context, w_k)
-    weights = (torch.einsum("qd,kd->qk", q, k) / math.sqrt(q.shape[1])).softmax(-1)
-    return torch.einsum("qk,kD,Dv->qv", weights, context, w_v), weights
-
-
-def cross_fused(x, context, w_q, w_k, w_v):
-    q, k, v = x @ w_q, context @ w_k, context @ w_v
-    attention = torch.nn.functional.scaled_dot_product_attention
-    return attention(q[None], k[None], v[None])[0], cross(x, context, w_q, w_k, w_v)[1]
-
-
-def cross_in_numpy(*inputs):
-    return tuple(tensor.numpy() for tensor in cross(*inputs))
-
-
-def no_exponential(x, context, w_q, w_k, w_v):
-    scores = (x @ w_q) @ (context @ w_k).T
-    weights = scores / scores.sum(1, keepdim=True)
-    return weights @ context @ w_v, weights
-
-
-def unnormalised(x, context, w_q, w_k, w_v):
-    weights = ((x @ w_q) @ (context @ w_k).T / 3**0.5).exp()
-    return weights @ context @ w_v, weights
-
-
-def variant(**options):
-    return lambda *inputs: cross(*inputs, **options)
-
-
-# --- window mask ------------------------------------------------------------------------------
-
-
-def window(n, width):
-    distance = torch.arange(n)[:, None] - torch.arange(n)[None, :]
-    return (distance >= 0) & (distance < width)
-
 
 # --- masked weights ---------------------------------------------------------------------------
 
@@ -200,6 +139,13 @@ def not_written(*inputs):
     raise NotImplementedError
 
 
+ANSWERS = {
+    "the layer looks into the future": "yes",
+    "output 1 never depends on a later token": "cannot say",
+    "in this test output 2 did not feel token 3": "yes",
+    "token 3 gives token 4 a weight above zero": "cannot say",
+    "a causal mask before the softmax would give this table": "no",
+}
 STUBS = (stub, lambda *inputs: None, not_written)
 
 CASES = [
@@ -230,59 +176,6 @@ CASES = [
             "three entries": ((RIGHT, [3.5, 4.5, 0.0]), "two entries"),
         },
         stubs=((..., ...), ([0.125, ..., ...], ...), (None, None)),
-    ),
-    Case(
-        check_cross_attention,
-        also={
-            "with options": cross,
-            "loops": cross_by_loops,
-            "einsum, float64 inside": cross_by_einsum_in_float64,
-            "fused": cross_fused,
-            "a list": lambda *inputs: list(cross(*inputs)),
-        },
-        wrong={
-            "asked and asking swapped": (variant(swap=True), "queries should come from x"),
-            "self-attention": (lambda x, c, *w: cross(x, x, *w), "context is never asked"),
-            "out of order": (lambda *inputs: cross(*inputs)[::-1], "output first"),
-            "output only": (lambda *inputs: cross(*inputs)[0], "pair"),
-            "columns": (variant(dim=0), "columns sum to one"),
-            "not divided": (unnormalised, "sum to one"),
-            "no exponential": (no_exponential, "exponential"),
-            "keys by w_q": (lambda x, c, q, k, v: cross(x, c, q, q, v), "keys context w_k"),
-            "w_q and w_k swapped": (lambda x, c, q, k, v: cross(x, c, k, q, v), "keys context w_k"),
-            "by 7": (variant(scale=7.0), "divided by 7.00"),
-            "values turned": (variant(values=lambda v: v.flip(0)), "average of the values"),
-            "values doubled": (variant(values=lambda v: 2 * v), "average of the values"),
-            "numpy": (cross_in_numpy, "got a numpy array of shape"),
-        },
-        stubs=(*STUBS, lambda *inputs: (..., ...)),
-    ),
-    Case(
-        check_window_mask,
-        also={
-            "distances": window,
-            "triangles": lambda n, w: torch.ones(n, n, dtype=torch.bool).tril().triu(1 - w),
-            "loops": lambda n, w: torch.tensor(
-                [[0 <= i - j < w for j in range(n)] for i in range(n)]
-            ),
-        },
-        wrong={
-            "turned": (lambda n, w: window(n, w).T, "which axis is the query"),
-            "numbers": (lambda n, w: window(n, w).float(), "torch.bool"),
-            "one more": (lambda n, w: window(n, w + 1), "who is counted"),
-            "one less": (lambda n, w: window(n, w - 1), "who is counted"),
-            "no end": (lambda n, w: window(n, n), "ever close"),
-            "both sides": (lambda n, w: window(n, w) | window(n, w).T, "see a later one"),
-            "not itself": (lambda n, w: window(n, w).tril(-1), "look at itself"),
-            "one ahead": (
-                lambda n, w: torch.ones(n, n, dtype=torch.bool).tril(1).triu(1 - w),
-                "see a later one",
-            ),
-            "3 or 4 only": (lambda n, w: window(n, 3 if w == 3 else 4), "width 1"),
-            "6 at most": (lambda n, w: window(n, min(w, 6)), "longer than the text"),
-            "one row": (lambda n, w: window(n, w)[0], "shape"),
-        },
-        stubs=STUBS,
     ),
     Case(
         check_masked_weights,
@@ -338,4 +231,5 @@ CASES = [
         },
         stubs=STUBS,
     ),
+    Case(check_silent_test, also={"in words": lambda: ANSWERS}),
 ]

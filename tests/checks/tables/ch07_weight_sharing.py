@@ -1,33 +1,16 @@
-"""Chapter 7: updates, accumulation, who moves whom, the FFN's share, invariance."""
+"""Chapter 7: accumulation, the FFN's share, a report."""
 
 import copy
-from functools import partial
 
 import torch
 import torch.nn.functional as F
-from case import Case, stub
+from case import Case
 
 from vitcheck.ch07_weight_sharing import (
     check_accumulate,
-    check_counts,
     check_ffn_share,
-    check_influence,
-    check_invariant_feature,
+    check_report,
 )
-
-
-def counts_in_whole_numbers(samples, batch_size, epochs, accumulate):
-    batches = (samples + batch_size - 1) // batch_size
-    return batches, epochs * ((batches + accumulate - 1) // accumulate)
-
-
-def counts_by_loops(samples, batch_size, epochs, accumulate):
-    updates = 0
-    for _ in range(epochs):
-        batches = len(range(0, samples, batch_size))
-        for i in range(batches):
-            updates += (i + 1) % accumulate == 0 or i + 1 == batches
-    return [torch.tensor(float(batches)), torch.tensor(float(updates))]
 
 
 def accumulate(model, batches, *, clear="first", step=0.0):
@@ -68,97 +51,20 @@ def half_at_the_second_call(model, batches):
     return [g / used for g in accumulate(model, batches)]
 
 
-def influence(layer, x, *, size=1.0, threshold=0.0):
-    with torch.no_grad():
-        before, columns = layer(x), []
-        for j in range(x.shape[1]):
-            disturbed = x.clone()
-            disturbed[:, j] += size
-            columns.append(((layer(disturbed) - before).abs() > threshold).any(-1)[0])
-    return torch.stack(columns, dim=1)
-
-
-def influence_by_jacobian(layer, x):
-    J = torch.autograd.functional.jacobian(layer, x)[0, :, :, 0]  # (N, D, N, D)
-    return J.abs().amax((1, 3)) > 0
-
-
-def influence_by_einsum(layer, x):
-    J = torch.autograd.functional.jacobian(layer, x)[0, :, :, 0]
-    return torch.einsum("idje->ij", J.square()).bool()
-
-
-def influence_by_loops(layer, x):
-    N = x.shape[1]
-    table = torch.zeros(N, N, dtype=torch.bool)
-    for i in range(N):
-        for j in range(N):
-            disturbed = x.clone()
-            disturbed[0, j] = torch.randn(x.shape[2])
-            table[i, j] = not torch.equal(layer(disturbed)[0, i], layer(x)[0, i])
-    return table
-
-
-def in_place(layer, x):
-    x[:, 0] += 1
-    return influence(layer, x)
-
-
-def all_disturbed(layer, x):
-    moved = ((layer(x + 1) - layer(x)).abs() > 0).any(-1)[0]
-    return moved[:, None].expand(-1, len(moved)).clone()
-
-
 def share(N, D, ratio):
     return ratio * D / (ratio * D + 2 * D + N)
 
 
-def feature(image, kernels, *, mode="circular", bend=torch.relu, stride=1, read=torch.mean):
-    padded = image[None, None]
-    if mode is not None:
-        padded = F.pad(padded, (1, 1, 1, 1), mode=mode)
-    maps = bend(F.conv2d(padded, kernels[:, None], stride=stride))
-    return read(maps, dim=(-2, -1))[0]
-
-
-def feature_by_rolling(image, kernels):
-    maps = torch.zeros(len(kernels), *image.shape)
-    for i in range(3):
-        for j in range(3):
-            maps += kernels[:, i, j, None, None] * image.roll((1 - i, 1 - j), (0, 1))
-    return maps.relu().mean((1, 2))
-
-
-def feature_by_einsum(image, kernels):
-    rolled = torch.stack(
-        [image.roll((1 - i, 1 - j), (0, 1)) for i in range(3) for j in range(3)]
-    ).double()
-    maps = torch.einsum("kp,phw->khw", kernels.double().flatten(1), rolled)
-    return torch.einsum("khw->k", maps.square())  # a sum of squares, and large
-
-
-def feature_by_fourier(image, kernels):
-    spectrum = torch.fft.fft2(image.double()) * torch.fft.fft2(kernels.double(), image.shape)
-    return torch.fft.ifft2(spectrum).real.relu().mean((-2, -1))
+ANSWERS = {
+    "at rate 0.1, a step after every batch reaches more": "yes",
+    "accumulating costs more than three points at any rate": "no",
+    "row 2 has seen fewer images than row 1": "no",
+    "at rate 0.8, a step after every batch of 64 does as well": "cannot say",
+    "rows 3 and 4 have the same gradients, up to rounding": "cannot say",
+}
 
 
 CASES = [
-    Case(
-        check_counts,
-        also={"whole numbers": counts_in_whole_numbers, "loops": counts_by_loops},
-        wrong={
-            "size for number": (lambda n, b, e, a: (b, b), "How often does that go"),
-            "twice the size": (lambda n, b, e, a: (2 * b, 2 * b), "How often does that go"),
-            "larger batches": (
-                lambda n, b, e, a: counts_in_whole_numbers(n, a * b, e, 1),
-                "Does it change the batches",
-            ),
-            "rounded down": (lambda n, b, e, a: (n // b, e * (n // b // a)), "left out"),
-            "not rounded": (lambda n, b, e, a: (n / b, e * n / b / a), "whole"),
-            "one number": (lambda n, b, e, a: 10, "pair"),
-        },
-        stubs=(stub, lambda n, b, e, a: (..., ...)),
-    ),
     Case(
         check_accumulate,
         also={
@@ -180,22 +86,6 @@ CASES = [
         },
     ),
     Case(
-        check_influence,
-        also={
-            "a larger disturbance": partial(influence, size=5.0),
-            "derivatives": influence_by_jacobian,
-            "einsum": influence_by_einsum,
-            "loops": influence_by_loops,
-        },
-        wrong={
-            "all disturbed": (all_disturbed, "one token at a time"),
-            "coarse": (lambda layer, x: influence(layer, x, threshold=0.1), "How large must one"),
-            "compared with itself": (lambda layer, x: influence(layer, x, size=0.0), "nobody mov"),
-            "in place": (in_place, "in place"),
-            "numbers": (lambda layer, x: influence(layer, x).float(), "type"),
-        },
-    ),
-    Case(
         check_ffn_share,
         also={
             "halved": share,
@@ -207,45 +97,5 @@ CASES = [
             "per cent": (lambda N, D, r: 100 * share(N, D, r), "between 0 and 1"),
         },
     ),
-    Case(
-        check_invariant_feature,
-        right=feature,
-        also={
-            "largest": lambda i, k: feature(i, k, read=torch.amax),
-            "large sums": lambda i, k: feature(30 * i, 30 * k, read=torch.sum),
-            "loops": feature_by_rolling,
-            "einsum": feature_by_einsum,
-            "Fourier": feature_by_fourier,
-        },
-        wrong={
-            "zeros around": (lambda i, k: feature(i, k, mode="constant"), "beyond the edge"),
-            "no padding": (lambda i, k: feature(i, k, mode=None), "edge pixels"),
-            "strided": (lambda i, k: feature(i, k, stride=2), "a shift changes"),
-            "linear": (
-                lambda i, k: feature(i, k, bend=lambda maps: maps),
-                "stand between convolution and average",
-            ),
-            "one pixel times the kernel's sum": (
-                lambda i, k: (i[None] * k.sum((1, 2))[:, None, None]).relu().mean((1, 2)),
-                "more than one pixel at a time",
-            ),
-            "one pixel wide": (
-                lambda i, k: (i[None] * k[:, 1, 1, None, None]).relu().mean((1, 2)),
-                "same pixels in any order",
-            ),
-            "a sum of kernel and pixels": (
-                lambda i, k: k.sum((1, 2)) + i.square().mean(),
-                "more than one pixel at a time",
-            ),
-            "kernels unused": (
-                lambda i, k: torch.stack([i.mean(), i.std(), i.max(), i.min()]),
-                "other kernels",
-            ),
-            "kernels mixed": (lambda i, k: feature(i, k).cumsum(0), "belongs to one kernel"),
-            "map, not feature": (
-                lambda i, k: F.conv2d(i[None, None], k[:, None])[0],
-                "shape",
-            ),
-        },
-    ),
+    Case(check_report, also={"in words": lambda: ANSWERS}),
 ]
