@@ -5,8 +5,8 @@
 
 The **last long task** is when the page answers for good: until then a tap may wait for 50 ms or
 more. The **layout shift** is Chromium's, of all that moved while the page came, on a screen of 1280
-by 900. **On arrival** is what came unasked, **whole** is with the pictures further down, both as
-``python -m http.server`` sends them, without compression. Medians of five.
+by 900. **On arrival** is what came unasked, **whole** is with the pictures further down, those of
+the light theme, both as ``python -m http.server`` sends them, without compression. Medians of five.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ new PerformanceObserver(list => list.getEntries().forEach(one => {
 """
 QUIET = "() => performance.now() - seen.task > 2000"  # milliseconds without a long task
 ALL_PICTURES = """() => Promise.all([...document.images].map(one => {
+    if (getComputedStyle(one).display === "none") return null;  // of the other theme
     one.loading = "eager";
     return one.decode().catch(() => {});
 }))"""

@@ -94,7 +94,7 @@ def cut_pictures(site: Path, cards: Sequence[tuple[Card, str]]) -> Iterator[str]
         light, *more = (fitted(opened(site / page, address), card) for address in found[:2])
         dark = more[0] if more else light if card.photo else inverted(light)
         for theme, image in (("light", light), ("dark", dark)):
-            image.save(folder / picture_name(card.chapter, theme), "WEBP", quality=80, method=6)
+            image.save(folder / picture_name(card.chapter, theme), "WEBP", quality=70, method=4)
 
 
 def opened(page: Path, address: str) -> Image.Image:

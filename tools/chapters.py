@@ -3,38 +3,81 @@ Sphinx reads their outputs from."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
 import yaml
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
+from jupyter_cache.cache.db import NbCacheRecord
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
+from nbformat import NotebookNode
 
 from tools.dependencies import Sources, chapter_digest
+from tools.inputs import digest, hashes
 from tools.settings import toc_files
+
+READS_A_PAGE = re.compile(r"""\.md["']""")
 
 
 class Chapter:
-    """One page with code cells: its notebook, its digest, its key in the cache."""
+    """One page with code cells: its notebook, its digest, its key in the cache.
 
-    def __init__(self, path: Path, name: str, sources: Sources):
-        self.path, self.name = path, name
-        self.notebook = read_myst_markdown_notebook(
-            path.read_text("utf8"), add_source_map=True, path=path
-        )
-        self.digest = chapter_digest(self.notebook, path.parent, sources)
-        self.cells = [
-            cell for cell in self.notebook.cells if cell.cell_type == "code" and cell.source.strip()
-        ]
+    ``inputs`` is a hash of all bytes that may matter. While it stays the same, so does the digest,
+    and nobody needs to read the page; of a page whose cells may read another page it is empty.
+    """
+
+    def __init__(self, path: Path, name: str, sources: Sources, rest: str = ""):
+        self.path, self.name, self._sources = path, name, sources
+        self.text = path.read_text("utf8")
+        whole = hashlib.sha256(f"{rest}\0{self.text}".encode()).hexdigest()
+        self.inputs = "" if READS_A_PAGE.search(self.text) else whole
         self.seconds = 0.0
         self.cell_seconds: list[float] = []
 
+    def is_known(self, inputs: dict[str, str]) -> bool:
+        """Are these, by name, the chapter's inputs of the last time?"""
+        return bool(self.inputs) and inputs.get(self.name) == self.inputs
 
-def find_chapters(root: Path, pages: list[Path]) -> list[Chapter]:
-    """The pages with code cells: those named, or all of the table of contents."""
-    book, sources = root / "book", Sources(root)
+    @cached_property
+    def notebook(self) -> NotebookNode:
+        return read_myst_markdown_notebook(self.text, add_source_map=True, path=self.path)
+
+    @cached_property
+    def digest(self) -> str:
+        return chapter_digest(self.notebook, self.path.parent, self._sources)
+
+    @cached_property
+    def cells(self) -> list[NotebookNode]:
+        found = (cell for cell in self.notebook.cells if cell.cell_type == "code")
+        return [cell for cell in found if cell.source.strip()]
+
+
+def not_pages(root: Path) -> str:
+    """One digest over all that a digest of a chapter may cover, but for the book's pages."""
+    files = hashes(root, ["requirements.txt"], ["book", "src", "tools"])
+    return digest({name: content for name, content in files.items() if not is_page(name)})
+
+
+def is_page(name: str) -> bool:
+    return name.startswith("book/") and name.endswith(".md")
+
+
+def find_chapters(
+    root: Path, pages: list[Path], known: dict[str, str] | None = None
+) -> list[Chapter]:
+    """The pages with code cells: those named, or all of the table of contents.
+
+    Args:
+        root: The repository.
+        pages: Those named.
+        known: The inputs of pages with code cells; where they are the same, the page has some.
+    """
+    book, sources, rest = root / "book", Sources(root), not_pages(root)
     if not pages:
         toc = yaml.safe_load((root / "_toc.yml").read_text("utf8"))
         pages = [book / f"{name}.md" for name in toc_files(toc)]
@@ -45,8 +88,8 @@ def find_chapters(root: Path, pages: list[Path]) -> list[Chapter]:
     for page in pages:
         if is_myst_markdown_notebook(page.read_text("utf8")):
             name = page.resolve().relative_to(book.resolve()).with_suffix("").as_posix()
-            chapter = Chapter(page.resolve(), name, sources)
-            if chapter.cells:
+            chapter = Chapter(page.resolve(), name, sources, rest)
+            if chapter.is_known(known or {}) or chapter.cells:
                 chapters.append(chapter)
     return chapters
 
@@ -58,19 +101,32 @@ class Store:
         self.cache = get_cache(str(folder))
         self.file = folder / "digests.json"
         self.state = json.loads(self.file.read_text()) if self.file.is_file() else {}
+        self.seen = folder / "inputs.json"
+        self.inputs = json.loads(self.seen.read_text()) if self.seen.is_file() else {}
 
     def key(self, chapter: Chapter) -> str:
         return self.cache.create_hashed_notebook(chapter.notebook)[1]
 
     def is_fresh(self, chapter: Chapter) -> bool:
         entry = self.state.get(chapter.name, {})
-        if entry.get("digest") != chapter.digest or entry.get("key") != self.key(chapter):
+        if not entry:
+            return False
+        if not chapter.is_known(self.inputs) and (
+            entry["digest"] != chapter.digest or entry["key"] != self.key(chapter)
+        ):
             return False
         try:
-            self.cache.match_cache_notebook(chapter.notebook)
+            NbCacheRecord.record_from_hashkey(entry["key"], self.cache.db)
         except KeyError:
             return False
         return True
+
+    def remember(self, chapters: list[Chapter]) -> None:
+        """Note the inputs of chapters that are fresh: the next time nobody needs to read them."""
+        now = {one.name: one.inputs for one in chapters if one.name in self.state}
+        self.inputs = {name: one for name, one in (self.inputs | now).items() if name in self.state}
+        self.seen.parent.mkdir(parents=True, exist_ok=True)
+        self.seen.write_text(json.dumps(self.inputs, indent=1))
 
     def seconds(self, chapter: Chapter) -> float:
         """How long it took the last time; unknown counts as for ever, so that it starts early."""

@@ -85,9 +85,10 @@ def imports(tree: ast.AST, package: list[str] | None = None) -> set[str]:
     return names
 
 
+@cache
 def cell_tree(source: str) -> ast.Module:
-    """The syntax tree of a cell. What is no Python by itself has IPython's magics taken out, which
-    is slow: a page is read by half a dozen tools."""
+    """The syntax tree of a cell, to be read and never changed: half a dozen tools share it. What is
+    no Python by itself has IPython's magics taken out."""
     try:
         return ast.parse(source)
     except SyntaxError:
@@ -113,6 +114,11 @@ def parsed(path: Path) -> ast.Module:
     return _parsed(path.read_text(encoding="utf-8"))
 
 
+def records_of(path: Path) -> set[str] | None:
+    """The names of the records that a module loads; None when one is worked out at run time."""
+    return _records_of(path.read_text(encoding="utf-8"))
+
+
 def code_hash(path: Path) -> str:
     """SHA-256 of what a module means."""
     return _code_hash(path.read_text(encoding="utf-8"))
@@ -122,6 +128,11 @@ def code_hash(path: Path) -> str:
 @cache
 def _parsed(text: str) -> ast.Module:
     return ast.parse(text)
+
+
+@cache
+def _records_of(text: str) -> set[str] | None:
+    return loaded_records(_parsed(text))
 
 
 @cache
@@ -188,7 +199,7 @@ class Sources:
         """
         modules = self.packages.closure(tree)
         folders = {path.parent for path in modules}
-        loaded = [loaded_records(one) for one in (tree, *map(parsed, modules))]
+        loaded = [loaded_records(tree), *map(records_of, modules)]
         records = None if None in loaded else set[str]().union(*filter(None, loaded))
         for path, owner in self.data:
             named = modules and (records is None or belongs(path, records))

@@ -228,10 +228,11 @@ def execute(
     root: Path, build: Path, pages: list[Path], jobs: int, timeout: int, verbose: bool = False
 ) -> list[str]:
     """Execute what is stale. Returns the reports of what failed (empty: all is well)."""
-    chapters = find_chapters(root, pages)
     store = Store(build / ".jupyter_cache")
+    chapters = find_chapters(root, pages, store.inputs)
     stale = [chapter for chapter in chapters if not store.is_fresh(chapter)]
     if not stale:
+        store.remember(chapters)
         print(f"{len(chapters)} chapters, all fresh: nothing to execute")
         return []
     stale.sort(key=store.seconds, reverse=True)
@@ -248,6 +249,7 @@ def execute(
         progress.close()
     if not pages:
         store.drop_others(chapters)
+    store.remember(chapters)
     slow = sorted((c for c in stale if c.seconds), key=lambda c: c.seconds, reverse=True)[:3]
     progress.say(
         f"executed {len(stale) - len(reports)} of {len(stale)}; slowest: "

@@ -9,6 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
+from tools.photograph import dahlia
+
 WIDTH, HEIGHT = 1200, 630
 INK, MUTED, STREAM, HEAT, NORM = "#1b2330", "#4f5b6b", "#56b4e9", "#d55e00", "#e69f00"
 
@@ -20,8 +22,6 @@ def draw(path: Path, title: str) -> None:
         path: The file; its folder is made where it is missing.
         title: What is written large, in two lines after its comma.
     """
-    from sklearn.datasets import load_sample_image
-
     figure = Figure(figsize=(WIDTH / 100, HEIGHT / 100), dpi=100, facecolor="white")
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, WIDTH), ylim=(HEIGHT, 0))
@@ -29,7 +29,7 @@ def draw(path: Path, title: str) -> None:
     axes.text(70, 130, title.replace(", ", ",\n"), size=50, weight="bold", color=INK, va="center")
     words = "Build a Vision Transformer, train it on a laptop,\nfind out what it looks at."
     axes.text(70, 262, words, size=22, color=MUTED, va="center", linespacing=1.5)
-    flower = load_sample_image("flower.jpg")[:, 100:527]
+    flower = np.asarray(dahlia())[:, 100:527]
     third, gap, side = 142, 8, 72
     for at in range(9):
         row, column = divmod(at, 3)

@@ -50,5 +50,5 @@ def write_figures(app, doctree, docname) -> None:
 
 
 def setup(app):
-    app.connect("doctree-resolved", write_figures)
+    app.connect("doctree-resolved", write_figures, priority=900)  # those of other directives too
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -163,7 +163,7 @@ def resolve(app, doctree, docname: str) -> None:
 def load(app, pagename, templatename, context, doctree) -> None:
     if doctree is not None and 'class="front-start"' in context.get("body", ""):
         app.add_css_file("front/front.css")
-        app.add_js_file("front/front.js", loading_method="defer")
+        app.add_js_file("front/front.js")  # before the figure that it waits for
 
 
 def pictures(app, exception) -> None:

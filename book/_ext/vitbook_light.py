@@ -5,7 +5,8 @@
 - The typefaces that a page begins with are fetched first, so that nothing moves when they come.
 - A script that works on one kind of thing is left out where a page holds none.
 - After the last page, rules that no page can use go from all style sheets (tools/purge.py), and
-  from the site go files that no page loads: icon scripts, source maps, translations.
+  from the site go files that no page loads: icon scripts, source maps, translations, and
+  Bootstrap's script, of which the theme needs no more than ``_static/menus.js`` does.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from sphinx.highlighting import PygmentsBridge
 
 from tools.purge import purged
 
-FONTS = ["source-sans-3-latin", "source-serif-4-latin", "source-code-pro-latin"]
+FONTS = ["source-sans-3-latin", "source-serif-4-latin"]
+CODE_FONTS = ["source-code-pro-latin"]
 FORMULA_FONTS = ["KaTeX_Main-Regular", "KaTeX_Math-Italic"]
 WORKS_ON = {"design-tabs.js": "sd-tab-", "clipboard.min.js": "<pre", "copybutton.js": "<pre"}
-NEVER_LOADED = ["scripts/fontawesome.js*", "**/*.map", "locales", "images", "vendor/fontawesome"]
+NEVER_LOADED = ["scripts/fontawesome.js*", "scripts/bootstrap.js*", "**/*.map", "locales", "images"]
+NEVER_LOADED += ["vendor/fontawesome"]
 CLASSES = re.compile(r"""class=(?:"([^"]*)"|'([^']*)')""")
 SCRIPT = re.compile(r"<script.*?</script>", re.DOTALL)
 WORD = re.compile(r"[A-Za-z_][\w-]*")
@@ -39,7 +42,8 @@ class PlainFormatter(HtmlFormatter):
 
 def add_fonts(app, pagename, templatename, context, doctree) -> None:
     """Links that let a browser fetch the fonts before it has read the style sheets."""
-    names = [f"vendor/fonts/{name}-wght-normal" for name in FONTS]
+    fonts = FONTS + CODE_FONTS * ("front-start" not in context.get("body", ""))  # all code folded
+    names = [f"vendor/fonts/{name}-wght-normal" for name in fonts]
     if 'class="katex' in context.get("body", ""):
         names += [f"vendor/katex/fonts/{name}" for name in FORMULA_FONTS]
     links = (

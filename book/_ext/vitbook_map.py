@@ -24,6 +24,7 @@ from sphinx.util.docutils import SphinxDirective
 from vitbook_numbers import chapter_number
 
 from tools.pages.number import Number
+from tools.photograph import dahlia
 
 LABEL = "whole-vit"  # of the section with the drawing
 WORDS = (
@@ -45,11 +46,8 @@ class VitMap(SphinxDirective):
 
 @cache
 def flower(side: int = 216) -> str:
-    """A photograph of scikit-learn as a data address: a dahlia, cut to a square."""
-    from PIL import Image
-    from sklearn.datasets import load_sample_image
-
-    whole = Image.fromarray(load_sample_image("flower.jpg"))
+    """A photograph as a data address: a dahlia, cut to a square."""
+    whole = dahlia()
     square = whole.crop((100, 0, 100 + whole.height, whole.height)).resize((side, side))
     file = io.BytesIO()
     square.save(file, "JPEG", quality=72)

@@ -3,11 +3,14 @@
 A reader's browser gets what KaTeX makes of a formula: boxes for the eye, MathML for a screen
 reader. It needs no script for it, only KaTeX's style sheet and fonts (``_static/vendor/katex``), on
 pages that hold a formula. KaTeX is strict: what it cannot set, or what LaTeX would set otherwise,
-is a warning with page and line, so the build fails.
+is a warning with page and line, so the build fails. What was set once is kept between builds in
+``formulas.json`` beside the site, under a hash of the formula and of all that sets it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -24,6 +27,9 @@ STYLE = "vendor/katex/katex.min.css"
 # QuickJS hands over a string that was joined anew, but none that is still in pieces.
 SET = """(tex, display) => [katex.renderToString(tex, {displayMode: display, strict: "error"})].join("")"""
 SOURCE = re.compile(r"<annotation .*?</annotation>", re.DOTALL)  # the TeX again, for nobody here
+
+known: dict[str, str] = {}  # what earlier builds have set
+used: dict[str, str] = {}  # what this one needs
 
 
 @cache
@@ -46,10 +52,34 @@ def typeset(tex: str, display: bool) -> str:
     Raises:
         ValueError: KaTeX cannot set it.
     """
+    key = hashlib.sha256(repr((setting(), tex, display)).encode()).hexdigest()
     try:
-        return SOURCE.sub("", engine()(tex, display))
+        used[key] = known.get(key) or SOURCE.sub("", engine()(tex, display))
     except quickjs.JSException as error:
         raise ValueError(str(error).splitlines()[0]) from None
+    return used[key]
+
+
+@cache
+def setting() -> str:
+    """A hash of KaTeX and of this file."""
+    return hashlib.sha256(KATEX.read_bytes() + Path(__file__).read_bytes()).hexdigest()
+
+
+def file(app) -> Path:
+    return Path(app.outdir).parent / "formulas.json"
+
+
+def recall(app) -> None:
+    try:
+        known.update(json.loads(file(app).read_text("utf8")))
+    except (OSError, ValueError):  # none, or half written
+        known.clear()
+
+
+def keep(app, exception) -> None:
+    if exception is None:
+        file(app).write_text(json.dumps(used), encoding="utf-8")
 
 
 def aligned(tex: str) -> str:
@@ -98,5 +128,7 @@ def add_style(app, pagename, templatename, context, doctree) -> None:
 
 def setup(app):
     app.add_html_math_renderer("katex", (visit_inline, None), (visit_display, None))
+    app.connect("builder-inited", recall)
     app.connect("html-page-context", add_style)
+    app.connect("build-finished", keep)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,12 +2,14 @@
 
 import re
 import sys
+from types import SimpleNamespace
 
 import pytest
 from test_book_extension import EXTENSIONS, Book
 
 if EXTENSIONS not in sys.path:
     sys.path.append(EXTENSIONS)
+import vitbook_math  # noqa: E402
 from vitbook_math import aligned, typeset  # noqa: E402
 
 
@@ -80,3 +82,37 @@ def test_nothing_is_loaded_for_formulas_but_a_style_sheet(book):
     assert any("katex.min.css" in link["href"] for link in page.select("link[rel=stylesheet]"))
     assert not any("jax" in tag.get("src", "") for tag in page.find_all("script"))
     assert not any("katex" in link["href"] for link in book.html("one").select("link"))
+
+
+def test_a_formula_is_set_once_for_all_builds(book, monkeypatch):
+    book.page("index", "$x_{17}$ and $x_{18}$\n")
+    first = str(book.build().html("index").select("math"))
+    assert "17" in first
+    (book.folder / "out" / "index.html").unlink()
+    typeset.cache_clear()
+    monkeypatch.setattr(vitbook_math, "engine", None)  # nobody asks KaTeX
+    assert str(book.build().html("index").select("math")) == first
+    book.page("index", "$x_{19}$\n")
+    with pytest.raises(TypeError):
+        book.build()
+
+
+def test_formulas_of_another_katex_or_half_written_are_set_anew(book, monkeypatch):
+    book.page("index", "$x_{27}$\n")
+    book.build()
+    vitbook_math.recall(book_app(book))
+    assert vitbook_math.known
+    monkeypatch.setattr(vitbook_math, "setting", lambda: "another")
+    typeset.cache_clear()
+    asked = []
+    real = vitbook_math.engine()
+    monkeypatch.setattr(vitbook_math, "engine", lambda: lambda *of: asked.append(of) or real(*of))
+    typeset("x_{27}", display=False)
+    assert len(asked) == 1
+    vitbook_math.file(book_app(book)).write_text('{"a": ')
+    vitbook_math.recall(book_app(book))
+    assert vitbook_math.known == {}
+
+
+def book_app(book):
+    return SimpleNamespace(outdir=book.folder / "out")

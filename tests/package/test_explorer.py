@@ -97,6 +97,20 @@ def test_pixels_are_handed_over_as_bytes():
     assert np.array_equal(unpacked(explorer(invert=True).data)[0], 255 - got)
 
 
+def test_a_page_may_ask_for_less_than_there_is_room_for(monkeypatch):
+    monkeypatch.setattr(pack, "PLAIN", 0)
+    pixels, maps = images(1, 3, 20, 20), random_maps(3, 1, 4, 101, 101)
+    whole = attention_explorer(pixels, maps, 10).data
+    assert whole["levels"] == 255
+    most = len(whole["packed"]) * 3 // 4
+    less = attention_explorer(pixels, maps, 10, most=most).data
+    assert len(less["packed"]) <= most
+    assert 8 <= less["levels"] < 255
+    assert any("steps" in note for note in less["notes"])
+    with pytest.raises(ValueError, match=r"0\.0001 MB"):
+        attention_explorer(pixels, maps, 10, most=100)
+
+
 def test_what_does_not_fit_gets_fewer_levels_and_then_pooled_maps(monkeypatch):
     maps = random_maps(2, 1, 2, 26, 26)
     monkeypatch.setattr(pack, "PLAIN", 0)
@@ -387,6 +401,58 @@ def test_what_has_the_focus_is_seen(tab):
     for key in ["Tab", "ArrowDown", "Tab", "Tab", "Tab", "Tab", "Tab"]:
         tab.keyboard.press(key)
         assert tab.evaluate(outlined), key
+
+
+@pytest.mark.browser
+def test_the_ring_lies_on_the_chosen_patch(tab):
+    show(tab, explorer()._repr_html_())
+    for patch in (0, 5, 11):
+        tab.locator(".patch").nth(patch).click()
+        tab.mouse.move(1, 1)
+        boxes = [
+            one.bounding_box() for one in (tab.locator(".patch").nth(patch), tab.locator(".ring"))
+        ]
+        for side in ("x", "y", "width", "height"):
+            assert abs(boxes[0][side] - boxes[1][side]) < 3, (patch, side)
+
+
+@pytest.mark.browser
+def test_a_step_of_the_query_writes_little(tab):
+    show(tab, explorer()._repr_html_())
+    tab.evaluate(
+        "() => { const r = document.querySelector('.vitbook-explorer').shadowRoot;"
+        "window.seen = []; new MutationObserver(all => all.forEach(one => window.seen.push("
+        "one.target.className))).observe(r, { attributes: true, subtree: true }) }"
+    )
+    tab.locator(".patch").nth(5).evaluate("patch => patch.click()")
+    seen = tab.evaluate("() => window.seen")
+    assert "board" not in seen, "the photograph, half a megabyte of text, is written again"
+    assert sum("patch" in one for one in seen) <= 12 + 2  # a colour each, and the choice
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("seen", ["on paper", "on the screen"])
+def test_the_table_is_painted_when_it_is_seen(tab, seen):
+    ink = "canvas => canvas.getContext('2d').getImageData(0, 0, 4, 3).data.some(byte => byte > 0)"
+    show(tab, f"<div style='height: 5000px'></div>{explorer()._repr_html_()}")
+    canvas = tab.locator(".thumb canvas").first
+    assert not canvas.evaluate(ink)
+    assert tab.locator(".thumb[aria-pressed=true]").count() == 1  # known before it is seen
+    if seen == "on paper":
+        tab.emulate_media(media="print")
+    else:
+        tab.evaluate("() => scrollTo(0, 5000)")
+    tab.wait_for_timeout(300)
+    assert canvas.evaluate(ink)
+
+
+@pytest.mark.browser
+def test_the_page_is_told_once_when_the_figure_is_drawn(tab):
+    listen = (
+        "<script>addEventListener('vitbook-drawn', e => { e.target.dataset.told = 'yes' })</script>"
+    )
+    show(tab, listen + explorer()._repr_html_())
+    assert tab.locator(".vitbook-explorer").get_attribute("data-told") == "yes"
 
 
 @pytest.mark.browser

@@ -9,6 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 from PIL import Image
 
+from tools.bench_pages import LIMITS, served, visit
 from tools.cards import SIZE
 from tools.settings import read_settings
 
@@ -55,6 +56,12 @@ def test_the_drawing_leads_to_every_chapter(built):
     links = {link["href"] for link in soup("index").select(".vit-map a")}
     assert links == {f"{name}.html" for name in CHAPTERS}
     assert all((HTML / link).is_file() for link in links)
+
+
+def test_the_two_drawings_share_the_file_of_their_photograph(built):
+    images = {image["href"] for image in soup("index").select(".vit-map image")}
+    assert len(images) == 1
+    assert (HTML / images.pop()).is_file()
 
 
 def test_every_chapter_says_where_it_is_and_leads_back_to_the_drawing(built):
@@ -125,6 +132,14 @@ def test_the_query_wanders_until_it_is_stopped(front):
     page.wait_for_timeout(1200)
     assert title.inner_text() == kept
     assert page.get_by_role("button", name="Play motion").is_visible()
+
+
+def test_nothing_moves_by_itself_and_the_page_is_light(built, browser):
+    with served(HTML) as address:
+        for _ in range(3):  # the contents used to fold in some visits only
+            seen = visit(browser, f"{address}/index.html")
+            assert seen.layout_shift < LIMITS["layout shift"]
+            assert seen.whole < LIMITS["whole"]
 
 
 def test_a_reader_who_wants_less_motion_sees_none(front):

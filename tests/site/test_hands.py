@@ -163,15 +163,59 @@ def test_the_contents_of_a_phone_close_when_a_place_is_chosen(open_page):
     assert 0 <= heading["y"] < 400
 
 
-def test_no_tooltip_stays_in_the_way_of_a_finger(open_page):
-    shown = {}
-    for touch in (False, True):
-        page = open_page(CHAPTER, has_touch=touch, is_mobile=touch)
-        button = page.locator(".theme-switch-button:visible").first
-        button.evaluate("e => bootstrap.Tooltip.getOrCreateInstance(e).show()")
-        page.wait_for_timeout(300)
-        shown[touch] = page.locator(".tooltip").is_visible()
-    assert shown == {False: True, True: False}
+def test_a_menu_opens_by_mouse_and_keyboard_and_closes_again(open_page):
+    page = open_page(CHAPTER)
+    button = page.get_by_label("Download this page").first
+    menu = page.locator(".dropdown-download-buttons .dropdown-menu")
+    focused = "() => document.activeElement.className"
+    assert not menu.is_visible()
+    button.click()
+    assert menu.is_visible()
+    assert button.get_attribute("aria-expanded") == "true"
+    page.mouse.click(600, 600)
+    assert not menu.is_visible()
+    button.focus()
+    page.keyboard.press("ArrowDown")
+    assert "btn-download-ipynb-button" in page.evaluate(focused)
+    page.keyboard.press("ArrowDown")
+    assert "btn-download-py-button" in page.evaluate(focused)
+    page.keyboard.press("Escape")
+    assert not menu.is_visible()
+    assert "dropdown-toggle" in page.evaluate(focused)
+    page.keyboard.press("Enter")
+    assert menu.is_visible()
+    page.locator(".theme-switch-button:visible").first.focus()
+    assert not menu.is_visible()
+    assert button.get_attribute("aria-expanded") == "false"
+
+
+def test_a_menu_stays_on_the_screen_of_a_phone(open_page):
+    page = open_page(CHAPTER, viewport={"width": 390, "height": 844})
+    page.get_by_label("Download this page").first.click()
+    box = page.locator(".dropdown-download-buttons .dropdown-menu").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+
+
+def test_the_section_in_sight_is_marked_with_those_that_it_stands_in(open_page):
+    page = open_page(CHAPTER)
+    nested = page.locator(".page-toc li li a.nav-link").first
+    outer = page.locator(".page-toc li:has(li) > a.nav-link").first
+    page.evaluate("id => document.querySelector(id).scrollIntoView()", nested.get_attribute("href"))
+    page.wait_for_function("a => a.classList.contains('active')", arg=nested.element_handle())
+    marked = page.locator(".page-toc a.active").evaluate_all("all => all.map(a => a.hash)")
+    assert marked == [outer.get_attribute("href"), nested.get_attribute("href")]
+
+
+def test_a_reader_who_scrolls_up_is_offered_the_top(open_page):
+    page = open_page(CHAPTER, viewport={"width": 1000, "height": 900})
+    button = page.locator("#pst-back-to-top")
+    page.evaluate("scrollTo(0, 5000)")
+    page.wait_for_timeout(500)
+    assert not button.is_visible()
+    page.evaluate("scrollTo(0, 4800)")
+    button.click()
+    page.wait_for_function("scrollY === 0")
 
 
 def test_the_code_of_a_figure_is_a_line_below_it_with_a_name_of_its_own(open_page):

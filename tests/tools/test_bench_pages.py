@@ -13,13 +13,14 @@ JUMP = """<div id="top"></div><p style="height: 500px; background: teal">Text.</
 <script>setTimeout(() => { document.getElementById('top').style.height = '300px'; }, 500)
 </script>"""
 PICTURE = "<div style='height: 20000px'></div><img src='big.svg' alt='Big' loading='lazy'>"
+OTHER = "<img src='big.svg' alt='Big' loading='lazy' style='display: none'>"  # of the dark theme
 DRAWN = "<img alt='A dot' src='data:image/svg+xml,<svg xmlns=%22http://www.w3.org/2000/svg%22/>'>"
 
 
 @pytest.fixture(scope="module")
 def found(browser, tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
-    bodies = {"calm": DRAWN, "busy": WORK, "jumpy": JUMP, "long": PICTURE}
+    bodies = {"calm": DRAWN, "busy": WORK, "jumpy": JUMP, "long": PICTURE, "light": OTHER}
     for name, body in bodies.items():
         (folder / f"{name}.html").write_text(PAGE.format(body))
     big = f"<svg xmlns='http://www.w3.org/2000/svg'><!-- {'x' * 50_000} --></svg>"
@@ -43,6 +44,11 @@ def test_a_picture_further_down_counts_as_weight_but_not_on_arrival(found):
     page = found["long.html"]
     assert page.on_arrival < 2_000 < 50_000 < page.whole
     assert page.requests == 2
+
+
+@pytest.mark.browser
+def test_a_picture_of_the_other_theme_has_no_weight(found):
+    assert found["light.html"].whole < 2_000
 
 
 @pytest.mark.browser

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from tools.cards import SIZE, Card, Part, cut_pictures, fitted, inverted, picture_name, read_cards
+from tools.photograph import dahlia
 from tools.preview_image import draw
 
 
@@ -75,3 +76,9 @@ def test_the_preview_image_has_the_size_that_its_tags_name(tmp_path):
     draw(tmp_path / "b.png", "A, title")
     assert Image.open(tmp_path / "b.png").size == (1200, 630)
     assert (tmp_path / "new" / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_the_photograph_is_the_one_that_the_library_hands_out():
+    from sklearn.datasets import load_sample_image
+
+    assert np.array_equal(np.asarray(dahlia()), load_sample_image("flower.jpg"))

@@ -9,6 +9,7 @@ import pytest
 from myst_nb.core.read import read_myst_markdown_notebook
 from nbformat import NotebookNode
 
+from tools import chapters
 from tools.chapters import Store, find_chapters
 from tools.dependencies import Sources, chapter_digest, imports
 from tools.execute import execute, merge_streams
@@ -203,6 +204,36 @@ for _ in range(600):
 assert Path("{other}").exists(), "nobody runs beside me"
 print(os.environ["OMP_NUM_THREADS"], os.environ["PYTHONHASHSEED"], Path.cwd().name)
 """
+
+
+def test_a_page_of_which_nothing_changed_is_not_read_again(repository, monkeypatch):
+    assert run(repository) == []
+    read = []
+    real = chapters.read_myst_markdown_notebook
+
+    def noted(text, **options):
+        read.append(options["path"].stem)
+        return real(text, **options)
+
+    monkeypatch.setattr(chapters, "read_myst_markdown_notebook", noted)
+    assert run(repository) == []
+    assert read == []
+    write(repository / "book/one.md", (repository / "book/one.md").read_text() + "More words.\n")
+    assert run(repository) == []
+    assert read == ["one"]
+    write(repository / "src/toybook/deep.py", "X = 2\n")
+    assert run(repository) == []
+    assert read == ["one", "one", "two"]
+
+
+def test_a_page_whose_cells_read_another_page_is_read_each_time(repository):
+    write(repository / "book/words.md", "# Words\n")
+    write(repository / "book/one.md", page("One", "print(open('words.md').read())"))
+    assert run(repository) == []
+    write(repository / "book/words.md", "# Other words\n")
+    store = Store(repository / "_build" / ".jupyter_cache")
+    fresh = {one.name: store.is_fresh(one) for one in find_chapters(repository, [], store.inputs)}
+    assert fresh == {"one": False, "part/two": True}
 
 
 def test_two_chapters_run_side_by_side_and_are_not_run_again(repository, capfd):

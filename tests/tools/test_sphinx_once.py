@@ -2,12 +2,16 @@
 
 import pybtex.plugin
 import pytest
+from docutils import nodes
+from pybtex.database import parse_string
+from pybtex.plugin import find_plugin
+from pybtex.style.formatting import BaseStyle
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 from sphinx import highlighting
 from sphinx.highlighting import PygmentsBridge
 
-from tools.sphinx_once import worked_out_once
+from tools.sphinx_once import walk, worked_out_once
 
 CODE = "x = [1, 'two']  # three\n"
 
@@ -87,3 +91,75 @@ def test_the_other_answer_is_the_same_and_all_is_as_before_afterwards(tmp_path):
         plain = [pybtex.plugin.find_plugin("pybtex.backends", "plaintext") for _ in "ab"]
     assert plain[0] is plain[1] is pybtex.plugin.find_plugin("pybtex.backends", "plaintext")
     assert [getattr(place, name) for place, name in names] == before
+
+
+@pytest.mark.parametrize("change", ["nothing", "replace", "remove", "insert", "empty"])
+def test_a_tree_is_walked_as_docutils_walks_it(change):
+    def tree(depth=4, at=""):
+        name = f"{at}{depth}"
+        parts = [tree(depth - 1, name + str(i)) for i in range(3)] if depth else [nodes.Text(name)]
+        return (nodes.section, nodes.paragraph)[depth % 2](name, *parts, ids=[name])
+
+    def visited(walked, whole):
+        seen = []
+        for node in walked:
+            seen.append(node["ids"][0])
+            if node["ids"][0].endswith("1") and node.parent is not None and len(seen) % 3 == 0:
+                if change == "replace":
+                    node.replace_self(nodes.paragraph("", *node.children, ids=["new"]))
+                elif change == "remove":
+                    node.parent.remove(node)
+                elif change == "insert":
+                    node.parent.insert(0, nodes.paragraph("", "x", ids=["before"]))
+                elif change == "empty":
+                    node.children = []
+        return seen, whole.pformat()
+
+    one, other = tree(), tree()
+    found = visited(one._fast_findall(nodes.paragraph), one)
+    assert len(found[0]) > 10
+    assert visited(walk(other, nodes.paragraph), other) == found
+
+
+BIB = "@book{{a, title = {{{title}}}, author = {{Ann Ash}}, year = {{2020}}, publisher = {{X}}}}"
+
+
+def formatted(file, title="On {Patches}", style="alpha"):
+    """The entry as HTML, twice with different labels, and how often pybtex was asked."""
+    asked = []
+    real = BaseStyle.format_entry
+
+    def counted(*arguments):
+        asked.append(arguments)
+        return real(*arguments)
+
+    BaseStyle.format_entry = counted
+    try:
+        with worked_out_once(file):
+            made = find_plugin("pybtex.style.formatting", style)()
+            (entry,) = parse_string(BIB.format(title=title), "bibtex").entries.values()
+            found = [made.format_entry(label, entry) for label in ("1", "2")]
+    finally:
+        BaseStyle.format_entry = real
+    return [(one.key, one.label, one.text.render_as("html")) for one in found], len(asked)
+
+
+def test_an_entry_of_the_literature_is_set_once_for_all_builds(tmp_path):
+    file = tmp_path / "colours.json"
+    (entry,) = parse_string(BIB.format(title="On {Patches}"), "bibtex").entries.values()
+    plain = find_plugin("pybtex.style.formatting", "alpha")().format_entry("1", entry)
+    found, asked = formatted(file)
+    assert found == [("a", label, plain.text.render_as("html")) for label in ("1", "2")]
+    assert asked == 1
+    assert formatted(file) == (found, 0)
+
+
+@pytest.mark.parametrize("other", [{"title": "On Tokens"}, {"style": "plain"}])
+def test_all_that_an_entry_depends_on_counts(tmp_path, other):
+    formatted(tmp_path / "colours.json")
+    assert formatted(tmp_path / "colours.json", **other)[1] == 1
+
+
+def test_entries_that_were_half_written_are_none(tmp_path):
+    (tmp_path / "colours.entries").write_bytes(b"\x80\x04\x95")
+    assert formatted(tmp_path / "colours.json")[1] == 1

@@ -1,19 +1,19 @@
 // The first seconds of the front page: a query wanders over the photograph, until somebody touches
-// the figure or stops it; still for readers who asked for less motion. The explorer draws itself.
+// the figure or stops it; still for readers who asked for less motion. The explorer draws itself
+// and tells when it has; this script waits for it in the head, so that nothing moves afterwards.
 (function () {
   "use strict";
   const PATH = [30, 42, 54, 66, 78, 90, 91, 92, 80, 68, 56, 44, 32, 20, 19, 18, 29, 40, 51, 63, 75, 76, 77, 65, 53];
   const STEP = 480; // milliseconds
-  const figure = document.querySelector(".vitbook-explorer");
-  if (!figure) return;
 
   // Only the stage and its choices: all heads at once are shown in chapter 0.
-  const SHEET = ".heads, .unit, .controls details, .controls fieldset:nth-of-type(n + 4) { display: none }" +
+  const SHEET = ".heads, .unit, .notes, .controls details, .controls fieldset:nth-of-type(n + 4) { display: none }" +
     " :host { margin: 0 } .card { grid-template: 'stage' auto 'controls' auto / minmax(0, 1fr) !important; gap: 1rem }" +
     " .title { min-height: 2rem; padding-right: 8rem } .sentence { min-height: 2.9em } .tokens { margin-bottom: 0.5rem }" +
     " @container (min-width: 35rem) { .card { grid-template: 'stage controls' auto / minmax(0, 23.5rem) minmax(8.5rem, 1fr) !important; gap: 1.5rem } .controls { padding-top: 6rem } }";
 
-  function begin(shadow) {
+  function begin(figure) {
+    const shadow = figure.shadowRoot;
     const style = document.createElement("style");
     style.textContent = SHEET;
     shadow.append(style);
@@ -47,11 +47,5 @@
     play();
   }
 
-  if (figure.shadowRoot) begin(figure.shadowRoot);
-  else {
-    const wait = setInterval(() => {
-      if (figure.shadowRoot) { clearInterval(wait); begin(figure.shadowRoot); }
-    }, 50);
-    setTimeout(() => clearInterval(wait), 10000);
-  }
+  document.addEventListener("vitbook-drawn", (event) => begin(event.target), { once: true });
 })();

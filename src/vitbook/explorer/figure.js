@@ -161,6 +161,7 @@
     var photo = data.channels === 3, N = prefix + patches;
     var state = Object.assign({ image: 0, query: prefix ? 0 : Math.floor(rows / 2) * columns + Math.floor(columns / 2), show: 1, scale: data.even ? 0 : 1 }, data.start);
     var hovered = -1, palette = [], timer = 0;
+    var shades = [], seen = -1, near = false; // what is painted already, and whether the table is on the screen
 
     // A query of pooled maps is a block of patches, called by its first one.
     function anchor(token) {
@@ -300,6 +301,10 @@
       var folded = entries[0].contentRect.width < 48 * headNames.length + 52;
       if (folded !== card.classList.contains("folded")) { card.classList.toggle("folded", folded); paint(); }
     }).observe(card.lastChild);
+    new IntersectionObserver(function (entries) {
+      near = entries[entries.length - 1].isIntersecting;
+      if (near) paint();
+    }, { rootMargin: "300px" }).observe(table);
 
     // --- choosing ---
     function choose(change) {
@@ -356,14 +361,16 @@
     }
     function color(share, peak) { return palette[Math.round(255 * Math.min(1, state.scale ? share / peak : share * N / TOP))]; }
 
+    // Only what changed is written: a step of the query has to be cheap on a slow machine.
     function paint() {
       var query = hovered >= 0 ? hovered : state.query;
       var row = weights(state.image, state.layer, state.head, query);
       var onPatches = row.slice(prefix), peak = Math.max.apply(null, onPatches) || 1;
       var others = [];
       onPatches.forEach(function (share, p) {
-        tokens[prefix + p].style.backgroundColor = "rgb(" + color(share, peak) + ")";
-        tokens[prefix + p].classList.toggle("marked", !!marks && marks[state.image * patches + p] === 1);
+        var shade = "rgb(" + color(share, peak) + ")";
+        if (shades[p] !== shade) tokens[prefix + p].style.backgroundColor = shades[p] = shade;
+        if (marks) tokens[prefix + p].classList.toggle("marked", marks[state.image * patches + p] === 1);
         if (anchor(prefix + p) !== query) others.push(p);
       });
       others.sort(function (a, b) { return onPatches[b] - onPatches[a]; });
@@ -373,8 +380,10 @@
         tokens[t].style.color = 0.299 * shade[0] + 0.587 * shade[1] + 0.114 * shade[2] > 115 ? "#11161f" : "#ffffff";
       }
       tokens.forEach(function (button, token) {
-        button.setAttribute("aria-checked", String(token === state.query));
-        button.tabIndex = token === state.query ? 0 : -1;
+        var chosen = token === state.query;
+        if (chosen === (button.tabIndex === 0)) return;
+        button.setAttribute("aria-checked", String(chosen));
+        button.tabIndex = chosen ? 0 : -1;
       });
       heading.textContent = "Where " + theName(query) + " looks";
       seenFrom.textContent = "seen from " + theName(query);
@@ -394,18 +403,27 @@
       var wide = Math.min(pool, columns - ((state.query - prefix) % columns)), high = Math.min(pool, rows - Math.floor((state.query - prefix) / columns));
       ring.style.width = 100 * wide / columns + "%";
       ring.style.height = 100 * high / rows + "%";
-      ring.style.left = 100 * ((state.query - prefix) % columns) / columns + "%";
-      ring.style.top = 100 * Math.floor((state.query - prefix) / columns) / rows + "%";
+      ring.style.transform = "translate(" + 100 * ((state.query - prefix) % columns) / wide + "%, " + 100 * Math.floor((state.query - prefix) / columns) / high + "%)";
       card.dataset.show = ["photo", "both", "map"][state.show];
       if (photo) drawValues(onPatches, others);
       else drawArcs(query, onPatches, others);
-      board.style.setProperty("--image", pictures[state.image]);
-      table.style.setProperty("--image", small[state.image]);
+      if (seen !== state.image) {
+        seen = state.image;
+        board.style.setProperty("--image", pictures[seen]);
+        table.style.setProperty("--image", small[seen]);
+      }
       every.textContent = card.classList.contains("folded") ? "Every head of layer " + (state.layer + 1) : "Every head at once";
       Object.keys(pickers).forEach(function (key) {
         pickers[key].querySelectorAll("input").forEach(function (input, index) { input.checked = state[key] === index; });
       });
-      thumbs.forEach(function (thumb) { paintThumb(thumb, query); });
+      thumbs.forEach(markThumb);
+      if (near || matchMedia("print").matches) thumbs.forEach(function (thumb) { paintThumb(thumb, query); });
+    }
+    function markThumb(thumb) {
+      var chosen = thumb.layer === state.layer && thumb.head === state.head;
+      thumb.button.setAttribute("aria-pressed", String(chosen));
+      thumb.button.classList.toggle("here", thumb.layer === state.layer);
+      thumb.button.tabIndex = chosen ? 0 : -1;
     }
     function paintThumb(thumb, query) {
       var shares = weights(state.image, thumb.layer, thumb.head, query).slice(prefix);
@@ -413,10 +431,6 @@
       var picture = pen.createImageData(columns, rows);
       shares.forEach(function (share, p) { picture.data.set(color(share, peak).concat(255), 4 * p); });
       pen.putImageData(picture, 0, 0);
-      var chosen = thumb.layer === state.layer && thumb.head === state.head;
-      thumb.button.setAttribute("aria-pressed", String(chosen));
-      thumb.button.classList.toggle("here", thumb.layer === state.layer);
-      thumb.button.tabIndex = chosen ? 0 : -1;
     }
     // What a query gives to its own block of patches.
     function itself(row, query) {
@@ -462,6 +476,7 @@
     var watch = new MutationObserver(repaint); // the page's theme switch, then the system's
     [document.documentElement, document.body].forEach(function (node) { if (node) watch.observe(node, { attributes: true, attributeFilter: ["data-theme", "theme", "class", "data-jp-theme-light"] }); });
     ["(prefers-color-scheme: dark)", "print"].forEach(function (query) { matchMedia(query).addEventListener("change", repaint); });
+    root.dispatchEvent(new Event("vitbook-drawn", { bubbles: true })); // before anybody sees it
   }
 
   var script = document.currentScript, root = script && script.closest(".vitbook-explorer");

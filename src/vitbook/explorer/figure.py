@@ -120,6 +120,7 @@ def attention_explorer(
     query: int | None = None,
     invert: bool = False,
     even: bool | None = None,
+    most: int | None = None,
     title: str = "Attention explorer",
     notes: Sequence[str] = (),
     warning: str = "",
@@ -159,6 +160,8 @@ def attention_explorer(
         invert: Whether dark pixels are the ink. As it is, bright strokes are (one channel only).
         even: Whether one scale, in even shares (1/N of all patches), colours all maps; else each
             has its own largest weight as its darkest colour, which flatters it. With a model yes.
+        most: How many characters images and maps may take; 2.9 million, if not said. With fewer
+            the maps are coarser and the page is there sooner.
         title: The figure's name for screen readers.
         notes: Sentences below the figure, on what a reader has to know of the model.
         warning: A sentence above it, for what must not be overlooked.
@@ -192,7 +195,7 @@ def attention_explorer(
         raise ValueError(f"labels must hold one text for each of {B} images, got {len(labels)}")
     start = _start(layer, head, query, L, h, N)
     framed = np.zeros(0, np.uint8) if marks is None else _marks(marks, B, rows * columns)
-    packed = pack(pixels, framed, maps, (rows, columns), num_prefix)
+    packed = pack(pixels, framed, maps, (rows, columns), num_prefix, most)
     data = packed | {
         "title": str(title),
         "layers": L,

@@ -28,9 +28,14 @@ FINE = 31  # the fewest levels of maps with more patches: pooling them loses les
 
 
 def pack(
-    images: np.ndarray, marks: np.ndarray, maps: Tensor, grid: tuple[int, int], num_prefix: int
+    images: np.ndarray,
+    marks: np.ndarray,
+    maps: Tensor,
+    grid: tuple[int, int],
+    num_prefix: int,
+    most: int | None = None,
 ) -> dict:
-    """The finest form of the maps that fits into ``MAX_TEXT``.
+    """The finest form of the maps that fits into so many characters.
 
     Args:
         images: Bytes (B, H, W, C).
@@ -38,6 +43,7 @@ def pack(
         maps: Attention weights (L, B, h, N, N).
         grid: (rows, columns) of patches.
         num_prefix: How many tokens stand before the patches.
+        most: How many; ``MAX_TEXT``, if not said.
 
     Returns:
         "packed" (base64), "deflated" (whether zlib compressed it), "pool" (the side of a block, in
@@ -46,20 +52,21 @@ def pack(
     Raises:
         ValueError: They do not fit even with all patches in one block.
     """
+    most = MAX_TEXT if most is None else min(most, MAX_TEXT)
     head = images.tobytes() + marks.tobytes()
     maps = maps.detach().float().cpu()
     fewest = LEVELS[-1] if grid[0] * grid[1] <= WHOLE else FINE
     for pool in range(1, max(grid) + 1):
-        if maps.numel() / pool**4 > 3 * MAX_TEXT:
+        if maps.numel() / pool**4 > 3 * most:
             continue  # less than two bits for each weight: not worth the try
         first, rest = pooled(maps, grid, num_prefix, pool)
         start = head + _bytes(first, 255)
         for levels in (level for level in LEVELS if level >= fewest):
             text, deflated = _text(start + _bytes(rest, levels))
-            if len(text) <= MAX_TEXT:
+            if len(text) <= most:
                 return {"packed": text, "deflated": deflated, "pool": pool, "levels": levels}
     raise ValueError(
-        f"maps and images do not fit into the {MAX_TEXT / 1e6:g} MB that a page may hold, not even "
+        f"maps and images do not fit into the {most / 1e6:g} MB that a page may hold, not even "
         "pooled; pass fewer images or layers"
     )
 
