@@ -57,6 +57,11 @@ def check_stable_softmax(trial: Trial, softmax):
         tolerance=1e-3,
     )
 
+    trial.stage("one score far above the others")
+    spread = torch.tensor([[400.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 400.0]])
+    far = "400 above the others is too much: which score of the row leaves only powers up to 1?"
+    trial.ask(_no_nan(softmax(spread)), far)
+
     trial.stage("rows of different height")
     weights = softmax(small + torch.tensor([[-1000.0], [0.0], [1000.0]]))
     lost = "a low row was lost beside a high one. Whose maximum did you subtract?"
@@ -140,7 +145,7 @@ _STATEMENTS = {
         YES,
         "how many circles at d = 64 lie above 95 %?",
     ),
-    "pointer: at d = 256 the factor raises the mean": (
+    "pointer: at d = 256 the factor would again help": (
         OPEN,
         "the difference has an interval in the caption. Does it hold zero?",
     ),
