@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from experiments import reach
+from experiments import reach, reach_head
 
 
 def test_glyphs_stand_as_far_apart_as_the_strip_says():
@@ -32,3 +32,15 @@ def test_two_patches_meet_in_a_token_up_to_the_distance_that_the_formula_gives(a
     meet = torch.einsum("ti,tj->ij", heard.float(), heard.float()) > 0
     far = (torch.arange(12)[:, None] - torch.arange(12)).abs()
     assert torch.equal(meet, far <= limit)
+
+
+def test_with_a_hidden_head_the_model_is_that_without_mixing_and_no_token_hears_another():
+    plain, hidden = reach.build(reach_head.ARM, 0).eval(), reach_head.build(0).eval()
+    shared = {name: v for name, v in plain.state_dict().items() if not name.startswith("head.")}
+    assert all(torch.equal(hidden.state_dict()[name], value) for name, value in shared.items())
+    images = torch.rand(2, 1, 8, 96)
+    changed = images.clone()
+    changed[..., 40:48] = 0  # the sixth patch
+    other = (hidden.forward_features(images) != hidden.forward_features(changed)).any(dim=2)
+    assert other.nonzero()[:, 1].tolist() == [5, 5]
+    assert hidden(images).shape == (2, 2)
