@@ -119,7 +119,8 @@ def part(pages: Pages, entry: Part, chapters: list[Number]) -> str:
     if chapters:
         first, last = chapters[0], chapters[-1]
         which = f"Chapter {first}" if first == last else f"Chapters {first} to {last}"
-        told = f"<p>{which}<br>about {pages.hours(chapters)} hours</p>"
+        hours = pages.hours(chapters)
+        told = f"<p>{which}<br>about {hours} {'hour' if hours == '1' else 'hours'}</p>"
     return (
         f'<li class="front-part"><h3><span>{entry.sign}</span> {html.escape(entry.title)}</h3>'
         f"<p>{html.escape(entry.words)}</p>{told}</li>"
