@@ -134,10 +134,10 @@ _STATEMENTS = {
         "which difference would have to be in the table, with its own interval, and at how many "
         "learning rates?",
     ),
-    "trained on images shuffled alike, learned reaches 30 %": (
-        OPEN,
-        "the last column tests models that learned in order; did any model here learn from "
-        "shuffled images?",
+    "trained on images shuffled alike, learned falls to 30 %": (
+        NO,
+        "a table that starts at random knows no order; what does one shuffle for all images "
+        "change for it?",
     ),
 }
 
