@@ -148,14 +148,14 @@ def check_patchify(trial: Trial, my_patchify):
 
 
 _STATEMENTS = {
-    "after 300 epochs the smaller patches are more accurate": (
+    "in this training patches of 16 win after 300 epochs": (
         YES,
         "the difference, paired by seed, has an interval of its own. Does it hold zero?",
     ),
-    "for equal multiplications the smaller patches are better": (
+    "patches of 32 stay behind with as many multiplications as 16 had": (
         OPEN,
-        "how many epochs with patches of 32 cost as much as 30 with patches of 16? Which row and "
-        "column would you have to read?",
+        "how many epochs with patches of 32 cost as much as 300 with patches of 16? Is that length "
+        "in the table?",
     ),
     "patches of 16 need about four times the parameters": (
         NO,
