@@ -152,7 +152,7 @@ _STATEMENTS = {
         YES,
         "the difference, paired by seed, has an interval of its own. Does it hold zero?",
     ),
-    "patches of 32 stay behind with as many multiplications as 16 had": (
+    "for the work of 300 epochs with 16, patches of 32 lose": (
         OPEN,
         "how many epochs with patches of 32 cost as much as 300 with patches of 16? Is that length "
         "in the table?",

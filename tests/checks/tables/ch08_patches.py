@@ -60,7 +60,7 @@ def by_tensor_unfold(images, P):
 
 STATEMENTS = {
     "in this training patches of 16 win after 300 epochs": "yes",
-    "patches of 32 stay behind with as many multiplications as 16 had": "cannot say",
+    "for the work of 300 epochs with 16, patches of 32 lose": "cannot say",
     "patches of 16 need about four times the parameters": "no",
     "patches of 8 would be better still after 300 epochs": "cannot say",
 }
