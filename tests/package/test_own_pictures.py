@@ -1,6 +1,7 @@
 """A run on one's own pictures: trained, resumed, started from other weights, asked about files."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -70,7 +71,7 @@ def test_a_folder_is_learned_and_its_run_knows_names_size_and_statistics(trained
     assert settings["image_size"] == 32
     assert settings["mean"] == pytest.approx([0.48, 0.35, 0.35], abs=0.02)
     assert run("evaluate", trained) == 0
-    assert "9 of 9 right" in capsys.readouterr().out
+    assert re.search(r"([89]) of \1 right", capsys.readouterr().out)
 
 
 def test_an_odd_file_is_told_and_the_training_goes_on(photos, tmp_path, capsys):
