@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
-from vitbook.command import any_model
+from vitbook.command import any_model, export
 from vitbook.command.cli import main
 from vitbook.models.vit import VisionTransformer
 from vitbook.models.weights import save_weights
@@ -105,6 +107,31 @@ def test_a_run_on_pictures_is_drawn(trained, photos, tmp_path, capsys):
     picture = photos / "red" / "3.png"
     assert run("attention", picture, "--run", trained, "--out", tmp_path / "look.png") == 0
     assert "answer 1 with probability" in capsys.readouterr().out
+
+
+def test_an_exported_run_gives_its_logits_without_this_package(trained, photos, tmp_path, capsys):
+    assert run("export", trained, "--out", tmp_path / "photos.pt2") == 0
+    printed = capsys.readouterr().out
+    assert "pixels (B, 3, 32, 32) in 0 to 1 -> logits (B, 3)" in printed
+    assert "onnxscript" in printed
+    code = f"""
+import sys, torch
+program = torch.export.load({str(tmp_path / "photos.pt2")!r}).module()
+green = torch.tensor([20, 200, 40]).view(1, 3, 1, 1) / 255
+print(program(green.expand(3, 3, 32, 32)).argmax(dim=1).tolist())
+sys.exit(any(name.startswith("vitbook") for name in sys.modules))
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[0, 0, 0]"
+    assert run("export", trained, "--out", tmp_path / "photos.onnx") == 2
+    assert "--out must end in .pt2" in capsys.readouterr().err
+
+
+def test_an_export_that_gives_other_logits_is_not_written(trained, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(export, "SAME", -1.0)
+    assert run("export", trained, "--out", tmp_path / "photos.pt2") == 2
+    assert "was not written" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_it_starts_from_weights_of_another_run_with_the_head_first(photos, tmp_path, capsys):
@@ -209,7 +236,7 @@ def test_what_does_not_fit_is_refused_with_a_sentence(
         assert run(*words) == 2, words
         assert expected in capsys.readouterr().err
     assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
-    monkeypatch.setitem(__import__("sys").modules, "timm", None)
+    monkeypatch.setitem(sys.modules, "timm", None)
     assert run(*train, "--root", photos, "--timm", TINY) == 2
     assert "pip install timm" in capsys.readouterr().err
     assert any_model.timm_model

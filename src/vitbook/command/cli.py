@@ -8,6 +8,7 @@ import sys
 import torch
 
 from vitbook.command.evaluate import evaluate
+from vitbook.command.export import export
 from vitbook.command.parser import parser
 from vitbook.command.predict import predict
 from vitbook.command.train import train
@@ -36,7 +37,13 @@ def _attention(options: argparse.Namespace) -> None:
     attention(options)
 
 
-COMMANDS = {"train": train, "evaluate": evaluate, "predict": predict, "attention": _attention}
+COMMANDS = {
+    "train": train,
+    "evaluate": evaluate,
+    "predict": predict,
+    "export": export,
+    "attention": _attention,
+}
 
 
 def _sentence(error: Exception, options: argparse.Namespace) -> str:

@@ -20,6 +20,7 @@ EXAMPLES = """examples:
   python -m vitbook train --data folder --root photos --out runs/photos
   python -m vitbook predict runs/photos a.jpg b.jpg
   python -m vitbook evaluate runs/mnist
+  python -m vitbook export runs/mnist --out mnist.pt2
   python -m vitbook attention 7 --run runs/mnist --out seven.png
   python -m vitbook attention photo.jpg --timm vit_small_patch16_224 --out look.html
   torchrun --nproc-per-node 2 -m vitbook train --out runs/digits
@@ -39,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     _add_train(commands.add_parser("train", help="train a model, or go on with a run"))
     _add_evaluate(commands.add_parser("evaluate", help="loss and accuracy of a trained model"))
     _add_predict(commands.add_parser("predict", help="what a trained model says of pictures"))
+    _add_export(commands.add_parser("export", help="a trained model as one file for elsewhere"))
     _add_attention(commands.add_parser("attention", help="draw where a trained model looks"))
     return whole
 
@@ -234,6 +236,16 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("images", metavar="IMAGE", nargs="+", help="a picture file")
     parser.add_argument("--top", type=_count, default=3, metavar="N", help="classes shown (3)")
     parser.add_argument("--invert", action="store_true", help="dark strokes on white paper")
+    _add_common(parser, "not used")
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Write a trained model as a program of torch.export, which runs without this package, and "
+        "compare its logits with the model's."
+    )
+    parser.add_argument("run", metavar="RUN", help="folder of the run")
+    parser.add_argument("--out", metavar="FILE", required=True, help="its name ends in .pt2")
     _add_common(parser, "not used")
 
 
