@@ -109,6 +109,45 @@ def test_a_run_on_pictures_is_drawn(trained, photos, tmp_path, capsys):
     assert "answer 1 with probability" in capsys.readouterr().out
 
 
+@pytest.fixture(scope="module")
+def hard(tmp_path_factory):
+    """A run that answers one class of two whatever it sees: half of its answers are wrong."""
+    root, out = tmp_path_factory.mktemp("hard"), tmp_path_factory.mktemp("run") / "hard"
+    for name, first in (("a<b", 0), ("other", 50)):
+        (root / name).mkdir()
+        for seed in range(first, first + 15):
+            painted((128, 128, 128), seed).save(root / name / f"{seed}.png")
+    words = ["train", "--data", "folder", "--root", root, *SMALL, "--steps", 2, "--out", out]
+    assert run(*words) == 0
+    return out
+
+
+def test_results_show_who_is_taken_for_whom_and_the_worst_mistakes(hard, tmp_path, capsys):
+    assert run("results", hard, "--out", tmp_path / "page.html") == 0
+    right, n = map(int, re.search(r"(\d+) of (\d+) right", capsys.readouterr().out).groups())
+    page = (tmp_path / "page.html").read_text()
+    assert f"<td>{right} of {n}</td>" in page
+    assert page.count("<li>") == n - right > 0
+    assert page.count("<img") == 2 * (n - right)
+    assert "a<b" not in page
+    assert "a&lt;b" in page
+    shares = [float(x) for x in re.findall(r"Answer [^<]*?\((\d+) %\), truth", page)]
+    assert shares == sorted(shares, reverse=True)
+    assert "http" not in page.replace("http-equiv", "")
+    assert run("results", hard, "--out", tmp_path / "page.txt") == 2
+    assert "--out must end in .html" in capsys.readouterr().err
+
+
+def test_results_of_a_model_without_attention_say_why_no_map_is_drawn(tmp_path):
+    words = ["train", "--architecture", "mlp-mixer", "--steps", 2, "--batch-size", 8]
+    assert run(*words, "--no-progress", "--out", tmp_path / "mixer") == 0
+    assert run("results", tmp_path / "mixer", "--out", tmp_path / "page.html") == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "No maps are drawn" in page
+    assert page.count("<img") == 12
+    assert "test image" in page
+
+
 def test_an_exported_run_gives_its_logits_without_this_package(trained, photos, tmp_path, capsys):
     assert run("export", trained, "--out", tmp_path / "photos.pt2") == 0
     printed = capsys.readouterr().out

@@ -11,6 +11,7 @@ from vitbook.command.evaluate import evaluate
 from vitbook.command.export import export
 from vitbook.command.parser import parser
 from vitbook.command.predict import predict
+from vitbook.command.results import results
 from vitbook.command.train import train
 
 
@@ -41,6 +42,7 @@ COMMANDS = {
     "train": train,
     "evaluate": evaluate,
     "predict": predict,
+    "results": results,
     "export": export,
     "attention": _attention,
 }

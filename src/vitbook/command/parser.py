@@ -20,6 +20,7 @@ EXAMPLES = """examples:
   python -m vitbook train --data folder --root photos --out runs/photos
   python -m vitbook predict runs/photos a.jpg b.jpg
   python -m vitbook evaluate runs/mnist
+  python -m vitbook results runs/photos --out results.html
   python -m vitbook export runs/mnist --out mnist.pt2
   python -m vitbook attention 7 --run runs/mnist --out seven.png
   python -m vitbook attention photo.jpg --timm vit_small_patch16_224 --out look.html
@@ -40,6 +41,7 @@ def parser() -> argparse.ArgumentParser:
     _add_train(commands.add_parser("train", help="train a model, or go on with a run"))
     _add_evaluate(commands.add_parser("evaluate", help="loss and accuracy of a trained model"))
     _add_predict(commands.add_parser("predict", help="what a trained model says of pictures"))
+    _add_results(commands.add_parser("results", help="a page: confusions and worst mistakes"))
     _add_export(commands.add_parser("export", help="a trained model as one file for elsewhere"))
     _add_attention(commands.add_parser("attention", help="draw where a trained model looks"))
     return whole
@@ -237,6 +239,17 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--top", type=_count, default=3, metavar="N", help="classes shown (3)")
     parser.add_argument("--invert", action="store_true", help="dark strokes on white paper")
     _add_common(parser, "not used")
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Write one HTML file: accuracy by class, which classes are confused, and the mistakes that "
+        "the model was surest of, as pictures with where its last layer looks."
+    )
+    parser.add_argument("run", metavar="RUN", help="folder of the run")
+    parser.add_argument("--out", metavar="FILE", required=True, help="its name ends in .html")
+    parser.add_argument("--part", choices=PARTS, default="test", help="default: test")
+    _add_common(parser, "folder of the data sets, if not the one of the training")
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
