@@ -1,4 +1,4 @@
-"""Checks of chapter 16: a depthwise convolution, how deep is deep enough, its bill, a curve."""
+"""Checks of chapter 16: a depthwise convolution, how deep is deep enough, a curve."""
 
 from functools import partial
 
@@ -85,7 +85,7 @@ def _right_for_3(wrong):
     },
 )
 def check_depth(trial: Trial, my_depth):
-    """my_depth(distance, k): least number of blocks after which some token has seen both."""
+    """my_depth(distance, k): least number of blocks after which some token has heard both."""
     trial.stage("kernels of 3")
     for distance in (10, 4, 7, 11, 2):  # first one for which no two mistakes give the same
         trial.compare(
@@ -106,56 +106,14 @@ def check_depth(trial: Trial, my_depth):
         )
 
 
-def _bill(N, D, k):
-    weights = D * k * k + D * D
-    return N * weights, weights
-
-
-@staged(
-    "my_bill",
-    ok="each weight is used once for each patch",
-    right=_bill,
-    in_part={
-        0: {
-            "how many patches are there?": lambda N, D, k: D * k * k + D * D,
-            "does a convolution compare all pairs of patches?": [
-                lambda N, D, k: N * N * (D * k * k + D * D),
-                lambda N, D, k: N * N * D + N * D * D,
-            ],
-        },
-        1: {
-            "a depthwise kernel sees one channel, not D of them": lambda N, D, k: (
-                D * D * k * k + D * D
-            ),
-            "does every channel have a kernel of its own?": lambda N, D, k: k * k + D * D,
-            "where are the channels mixed?": lambda N, D, k: D * k * k,
-            "the kernel has two sides": lambda N, D, k: D * k + D * D,
-            "the pointwise part has one layer here, without a wider one": lambda N, D, k: (
-                D * k * k + 8 * D * D
-            ),
-        },
-    },
-)
-def check_conv_bill(trial: Trial, my_bill):
-    """my_bill(N, D, k): multiplications and weights (no biases, no norms) of one block."""
-    sizes = trial.integer(50, 90), trial.integer(20, 40), 2 * trial.integer(1, 4) + 1
-    given = trial.pair(my_bill(*sizes))
-    for part, name, otherwise in (
-        (1, "weights", "one k x k kernel for each channel, and one D x D matrix"),
-        (0, "multiplications", "how often is each weight used?"),
-    ):
-        trial.stage(name)
-        trial.compare(given, *sizes, part=part, otherwise=otherwise, name=name)
-
-
 _STATEMENTS = {
     "model A has the reach of 4 blocks with kernels of 3": (
         YES,
         "1 + 4 * 2 patches: between which distances should it fall?",
     ),
-    "A has seen both glyphs at distance 9, but cannot compare them": (
+    "A has heard both at distance 9, but cannot compare": (
         NO,
-        "which token could have seen both?",
+        "which token could have heard both?",
     ),
     "longer training would make A right at distance 9": (
         NO,
