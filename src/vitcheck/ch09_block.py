@@ -237,20 +237,20 @@ _STATEMENTS = {
         YES,
         "where do the two intervals of that row end? Do they hold zero?",
     ),
-    "after 1,000 steps the MLP is worth two points or more": (
+    "at 1,000 steps the MLP is worth two points or more": (
         NO,
         "how far does the interval of its difference reach? Are two points inside?",
     ),
-    "the MLP is worth more after 10,000 steps than after 1,000": (
+    "the MLP is worth more at 10,000 steps than at 1,000": (
         YES,
         "from where to where do the two intervals of that row reach? Do they touch?",
     ),
-    "after 10,000 steps a missing GELU costs less than a missing MLP": (
+    "at 10,000 steps no GELU costs less than no MLP": (
         OPEN,
         "which difference would have to be in the table? Two differences from a third model do "
         "not replace it",
     ),
-    "after 10,000 steps the norms are worth nothing": (
+    "at 10,000 steps the norms are worth nothing": (
         OPEN,
         "was a model without norms trained for that long?",
     ),

@@ -45,10 +45,10 @@ def block_in_place(x, norm1, attn, norm2, mlp):
 
 ANSWERS = {
     "without attention the model is worse at both lengths": "yes",
-    "after 1,000 steps the MLP is worth two points or more": "no",
-    "the MLP is worth more after 10,000 steps than after 1,000": "yes",
-    "after 10,000 steps a missing GELU costs less than a missing MLP": "cannot say",
-    "after 10,000 steps the norms are worth nothing": "cannot say",
+    "at 1,000 steps the MLP is worth two points or more": "no",
+    "the MLP is worth more at 10,000 steps than at 1,000": "yes",
+    "at 10,000 steps no GELU costs less than no MLP": "cannot say",
+    "at 10,000 steps the norms are worth nothing": "cannot say",
     "a ViT of 24 blocks trains as well without norms": "cannot say",
 }
 
