@@ -54,9 +54,9 @@ _STATEMENTS = {
         NO,
         "what does its row say about one batch? Are its steps long enough to learn 32 images?",
     ),
-    "B changes its weights far enough to learn 32 images": (
-        NO,
-        "ten classes: what would a guess get of one batch?",
+    "B learns too slowly, and nothing else is wrong": (
+        OPEN,
+        "it may. What do frozen weights look like, and a rate that is far too high?",
     ),
     "C has a softmax before its loss": (
         OPEN,

@@ -148,7 +148,7 @@ def nothing(*args):
 
 ANSWERS = {
     "A would be mended by a larger learning rate alone": "no",
-    "B changes its weights far enough to learn 32 images": "no",
+    "B learns too slowly, and nothing else is wrong": "cannot say",
     "C has a softmax before its loss": "cannot say",
     "D began with a head that was sure of itself": "yes",
     "E's learning rate is the best one": "cannot say",
