@@ -180,19 +180,19 @@ def check_vit_parameters(trial: Trial, my_count):
 
 
 _PARITY = {
-    "the first row alone speaks for the right number of heads": (
+    "row 1 alone speaks for the right number of heads": (
         NO,
         "by how much does the planted mistake in the heads move a logit there?",
     ),
-    "the second row alone speaks for the right number of heads": (
+    "row 2 alone speaks for the right number of heads": (
         YES,
         "a wrong number of heads moves a logit by 0.6 there; could the two have missed that?",
     ),
-    "the second row alone speaks for the right eps": (
+    "row 2 alone speaks for the right eps": (
         NO,
         "is what a wrong eps moves there above the tolerance?",
     ),
-    "the three rows together speak for the right eps": (
+    "rows 1 to 3 together speak for the right eps": (
         YES,
         "in which row would a wrong eps have been noticed, and was anything noticed there?",
     ),
