@@ -5,7 +5,6 @@ from case import Case
 
 from vitcheck.ch10_classifier import (
     check_in_line,
-    check_parity,
     check_readout,
     check_vit_parameters,
 )
