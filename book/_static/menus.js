@@ -54,7 +54,7 @@
     const places = links.map((link) => document.getElementById(decodeURIComponent(link.hash.slice(1))));
     let last = null;
     function mark() {
-      const line = innerHeight * 0.4;
+      const line = 160; // just below the header
       const above = links.filter((_, i) => places[i] && places[i].getBoundingClientRect().top <= line);
       const link = above[above.length - 1] || null;
       if (link === last) return;

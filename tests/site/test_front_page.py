@@ -16,7 +16,7 @@ from tools.settings import read_settings
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
 SETTINGS = read_settings(ROOT)
-CHAPTERS = [name for name in SETTINGS.documents if re.fullmatch(r"(.*/)?\d\d_\w+", name)]
+CHAPTERS = [name for name in SETTINGS.documents if re.fullmatch(r"(.*/)?\d\d[a-z]?_\w+", name)]
 STRIP = r'<div class="vit-strip">.*?</div>'
 NARROW = {"width": 390, "height": 844}
 

@@ -114,9 +114,9 @@ def test_a_hit_on_the_same_page_closes_the_search(dialog):
 
 
 def test_enter_in_the_field_leads_to_all_results(dialog):
-    page = dialog("temperature")
+    page = dialog("attention")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/search.html?q=temperature")
+    page.wait_for_url("**/search.html?q=attention")
     page.wait_for_selector(".search-hits li:nth-child(9)")
 
 

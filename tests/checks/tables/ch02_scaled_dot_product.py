@@ -5,7 +5,7 @@ import math
 import torch
 from case import Case
 
-from vitcheck.ch02_scaled_dot_product import check_scale, check_stable_softmax
+from vitcheck.ch02_scaled_dot_product import check_factor, check_scale, check_stable_softmax
 
 
 def softmax(scores):
@@ -27,6 +27,16 @@ def softmax_in_place(scores):
 
 def shares(raised):
     return raised / raised.sum(-1, keepdim=True)
+
+
+ANSWERS = {
+    "pointer: with the factor, all widths solve it": "yes",
+    "pointer: at d = 64 it can be solved without the factor": "yes",
+    "pointer: at d = 256 the factor would again help": "cannot say",
+    "pointer: without it, wider always means more failures": "no",
+    "game: at rate 0.03 the bare layer only needs more steps": "cannot say",
+    "random: with 197 keys the factor never raises the median": "no",
+}
 
 
 CASES = [
@@ -69,4 +79,5 @@ CASES = [
             "negative": (lambda d, a, b: -((d * a * b) ** -0.5), "a positive one"),
         },
     ),
+    Case(check_factor, also={"in words": lambda: ANSWERS}),
 ]

@@ -5,7 +5,7 @@ import math
 import torch
 from case import Case
 
-from vitcheck.ch02b_reading_maps import check_removal, check_symmetric_map
+from vitcheck.ch02b_reading_maps import check_removal, check_row, check_symmetric_map
 
 
 def circle(n, radius=2.0, part=1.0):
@@ -40,6 +40,16 @@ def removal_by_einsum(weights, values):
     return weights / (1 - weights) * torch.einsum("nd,nd->n", difference, difference).sqrt()
 
 
+ANSWERS = {
+    "no token got more weight from the class token": "yes",
+    "the corner gives the weight 0.6 to the class token": "cannot say",
+    "the corner added more to this output than any other": "cannot say",
+    "without the corner the answer would be another one": "cannot say",
+    "the corner had the highest score of the row": "yes",
+    "its score is higher than one with weight 0.3 elsewhere": "cannot say",
+}
+
+
 CASES = [
     Case(
         check_symmetric_map,
@@ -62,4 +72,5 @@ CASES = [
             "a signed length": (lambda w, v: -removal_by_hiding(w, v), "a length is negative"),
         },
     ),
+    Case(check_row, also={"in words": lambda: ANSWERS}),
 ]
