@@ -42,7 +42,8 @@ class PlainFormatter(HtmlFormatter):
 
 def add_fonts(app, pagename, templatename, context, doctree) -> None:
     """Links that let a browser fetch the fonts before it has read the style sheets."""
-    fonts = FONTS + CODE_FONTS * ("front-start" not in context.get("body", ""))  # all code folded
+    is_front = "front-start" in context.get("body", "")  # where all code is folded
+    fonts = FONTS if is_front else FONTS + CODE_FONTS
     names = [f"vendor/fonts/{name}-wght-normal" for name in fonts]
     if 'class="katex' in context.get("body", ""):
         names += [f"vendor/katex/fonts/{name}" for name in FORMULA_FONTS]

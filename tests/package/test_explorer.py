@@ -107,6 +107,8 @@ def test_a_page_may_ask_for_less_than_there_is_room_for(monkeypatch):
     assert len(less["packed"]) <= most
     assert 8 <= less["levels"] < 255
     assert any("steps" in note for note in less["notes"])
+    with pytest.raises(ValueError, match="most must be at least 1, got 0"):
+        attention_explorer(pixels, maps, 10, most=0)
     with pytest.raises(ValueError, match=r"0\.0001 MB"):
         attention_explorer(pixels, maps, 10, most=100)
 

@@ -104,7 +104,7 @@ WIDE = """() => [...document.querySelectorAll('.katex-display')]
 
 
 def test_tab_reaches_the_formulas_that_are_too_wide_also_after_a_turn_of_the_phone(open_page):
-    page = open_page(CHAPTER, viewport={"width": 260, "height": 844})
+    page = open_page(CHAPTER, viewport=VIEWS["phone"]["viewport"])
     assert [True, True] in page.evaluate(WIDE)
     assert all(wide == reached for wide, reached in page.evaluate(WIDE))
     page.set_viewport_size(VIEWS["light"]["viewport"])

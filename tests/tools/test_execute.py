@@ -236,6 +236,15 @@ def test_a_page_whose_cells_read_another_page_is_read_each_time(repository):
     assert fresh == {"one": False, "part/two": True}
 
 
+def test_a_chapter_is_stale_whose_module_changed_while_its_cells_ran(repository):
+    edit = "open('../src/toybook/maths.py', 'a').write('Y = 3\\n')"
+    write(repository / "book/one.md", page("One", "import toybook.maths", edit))
+    assert run(repository) == []
+    store = Store(repository / "_build" / ".jupyter_cache")
+    fresh = {one.name: store.is_fresh(one) for one in find_chapters(repository, [], store.inputs)}
+    assert not fresh["one"]
+
+
 def test_two_chapters_run_side_by_side_and_are_not_run_again(repository, capfd):
     here, there = repository / "one.txt", repository / "two.txt"
     write(repository / "book/one.md", page("One", MEET.format(mine=here, other=there), "1 + 1"))

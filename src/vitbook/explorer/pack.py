@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from vitbook.inspection.maps import attention_rollout
+from vitbook.require import whole
 
 MAX_TEXT = 2_900_000  # characters of a figure's data: with its script a file stays below 3 MB
 PLAIN = 200_000  # bytes up to which nothing is compressed, so that any browser reads them at once
@@ -50,9 +51,10 @@ def pack(
         patches), "levels" (steps of the rows of patches; those of prefix tokens have 255).
 
     Raises:
-        ValueError: They do not fit even with all patches in one block.
+        TypeError: ``most`` is no whole number.
+        ValueError: ``most`` is below 1, or too little even for all patches in one block.
     """
-    most = MAX_TEXT if most is None else min(most, MAX_TEXT)
+    most = MAX_TEXT if most is None else min(whole("most", most), MAX_TEXT)
     head = images.tobytes() + marks.tobytes()
     maps = maps.detach().float().cpu()
     fewest = LEVELS[-1] if grid[0] * grid[1] <= WHOLE else FINE
