@@ -6,6 +6,7 @@ import torch
 
 from vitbook.layers.attention import causal_mask, scaled_dot_product_attention
 from vitbook.layers.positions import sincos_1d
+from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import Trial, staged
 
 WORDS = ("invariant", "equivariant", "neither")
@@ -23,17 +24,9 @@ _LAYERS = {  # what is asked -> (the layer, the question for a wrong answer)
         lambda x: (2 * x).tanh(),
         "it treats each token alone; where does the result of a moved token stand?",
     ),
-    "mean over the tokens": (
-        lambda x: x.mean(0),
-        "there is one vector left; can a sum know the order of its terms?",
-    ),
     "attention, then the mean": (
         lambda x: _attend(x).mean(0),
         "attention shuffles its output; what does the mean do with that?",
-    ),
-    "largest value of each feature": (
-        lambda x: x.amax(0),
-        "does the largest of a few numbers depend on the order in which you look at them?",
     ),
     "attention with a causal mask": (
         lambda x: _attend(x, causal_mask(len(x))),
@@ -72,114 +65,6 @@ def _behaviour(layer, x) -> str:
         if before.shape[:1] != order.shape or not torch.allclose(after, before[order], atol=1e-5):
             kinds.discard("equivariant")
     return kinds.pop() if kinds else "neither"
-
-
-def _shift(k, dim):
-    angles = k * 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
-    c, s = angles.cos(), angles.sin()
-    return torch.block_diag(*torch.stack([c, -s, s, c], dim=-1).view(-1, 2, 2))
-
-
-def _sines_first(k, dim):
-    """The same matrix for a table whose columns are all sines, then all cosines."""
-    order = torch.arange(dim).view(-1, 2).T.flatten()
-    return _shift(k, dim)[order][:, order]
-
-
-@staged(
-    "shift matrix",
-    ok="one matrix moves every position by k, and changes no length.",
-    right=_shift,
-    mistakes={
-        "that is the way back, from t + k to t (or a matrix for columns, R @ row; tokens are "
-        "rows). Which of the two sines carries the minus?": lambda k, dim: _shift(-k, dim),
-        "right for a table with all sines first; where does sincos_1d put the cosine of a sine?": (
-            _sines_first
-        ),
-    },
-)
-def check_shift_matrix(trial: Trial, my_shift):
-    """my_shift(k, dim) -> R (dim, dim) with sincos_1d(...)[t] @ R = sincos_1d(...)[t + k]."""
-    k, dim = trial.integer(2, 5), 8
-    eye = torch.eye(dim, dtype=torch.float64)
-    trial.stage("shape")
-    R = trial.tensor(my_shift(k, dim), (dim, dim)).double()
-    table = sincos_1d(60, dim).double()
-    here, there = table[:-k], table[k:]
-    right = ((here @ R - there).abs() < 1e-4) | ((here @ R - there).abs() < 1e-4 * there.abs())
-    trial.stage("every position")
-    otherwise = "table[t] @ R is not table[t + k]; what does one pair (sin, cos) turn into?"
-    if right[:, :2].all():
-        otherwise = (
-            "the first pair moves as it should, the others do not; by which angle does pair i turn?"
-        )
-    elif right[0].all():
-        otherwise = "right at position 0, wrong further on; may R depend on t?"
-    # any R that moves the table will do, found by least squares too: compare what it moves
-    trial.compare(R, k, dim, part=lambda matrix: here @ matrix, otherwise=otherwise, tolerance=1e-4)
-    trial.stage("lengths")
-    trial.close(R @ R.T, eye, "does it keep every length?", tolerance=1e-4)
-    trial.stage("other shifts")
-    trial.close(my_shift(0, dim), eye, "what is a shift by nothing?", tolerance=1e-4)
-    back = trial.tensor(my_shift(-k, dim), (dim, dim)).double()
-    trial.close(back @ R, eye, "does a shift by -k undo it?", tolerance=1e-4)
-
-
-_CIRCLE = "neighbours on a ring"
-_ORDER_LAYERS = {  # name -> (layer, what it is, the question when it fooled the test)
-    "a linear layer": (
-        lambda x: x @ torch.linspace(-1, 1, D * D, dtype=x.dtype).view(D, D),
-        "equivariant",
-        "the output is shuffled exactly as the input; did you undo the shuffle before comparing?",
-    ),
-    "attention": (
-        lambda x: 10 * _attend(x),
-        "equivariant",
-        "sums in another order differ in the last digit; do you compare up to rounding?",
-    ),
-    "the mean": (
-        lambda x: x.mean(0),
-        "invariant",
-        "its output (D,) has no tokens left; what should it equal?",
-    ),
-    "sorted features": (
-        lambda x: x.sort(0).values,
-        "invariant",
-        "a layer may return N rows and still not care about the order of its input",
-    ),
-    "running sums": (lambda x: x.cumsum(0), "neither", "is one kind of shuffle enough?"),
-    _CIRCLE: (
-        lambda x: x + x.roll(1, 0),
-        "neither",
-        "this layer follows a shift of all tokens round the ring; did you try other orders?",
-    ),
-    "both neighbours": (
-        lambda x: torch.cat([x[:1] * 0, x, x[:1] * 0]).unfold(0, 3, 1).sum(-1),
-        "neither",
-        "this layer follows the reversed order; did you try others?",
-    ),
-    "only the last place is special": (
-        lambda x: torch.cat([x[:-1], 2 * x[-1:]]),
-        "neither",
-        "a random order may leave one place alone; did you try enough of them?",
-    ),
-    "only the first two places are special": (
-        lambda x: torch.cat([x[:1] - x[1:2], x[1:2] - x[:1], x[2:]]),
-        "neither",
-        "this layer notices only what moves in or out of the first two places; how many orders?",
-    ),
-}
-
-
-@staged("permutation test", ok="no layer fooled it, not even those that follow some orders.")
-def check_permutation_test(trial: Trial, my_test):
-    """my_test(layer, x) -> "invariant", "equivariant" or "neither", for x (N, D)."""
-    for name, (layer, kind, question) in _ORDER_LAYERS.items():
-        trial.stage(name)
-        for _ in range(20 if kind == "neither" else 5):  # one lucky shuffle is not enough
-            said = my_test(layer, trial.randn(N, D))
-            trial.ask(said in WORDS, f"return one of {', '.join(WORDS)}; got {said!r}")
-            trial.ask(said == kind, f"you say {said}. {question[0].upper()}{question[1:]}")
 
 
 def _turn(x, positions, scale=2.0, *, halves=False):
@@ -235,23 +120,29 @@ def check_turn(trial: Trial, my_turn):
     trial.close(near, far, "move both by 50: does the product stay?", tolerance=1e-3)
 
 
-@staged(
-    "back in order",
-    ok="each patch got its own vector back.",
-    right=lambda table, order: table[order.argsort()],
-    mistakes={
-        "the table comes back as it was": lambda table, order: table,
-        "that shuffles it once more. Row i belongs to patch order[i]: is it taken from there, or "
-        "put there?": lambda table, order: table[order],
-    },
-)
-def check_unshuffle(trial: Trial, my_unshuffle):
-    """my_unshuffle(table, order): token i carried patch order[i] -> the table by patch."""
-    n, dim = 7, 3
-    order = torch.tensor([2, 5, 6, 1, 0, 4, 3])
-    trial.stage("which row goes where")
-    otherwise = "row i belongs to patch order[i]; which row belongs to patch 0?"
-    trial.compare(my_unshuffle, trial.randn(n, dim), order, otherwise=otherwise)
-    trial.stage("there and back")
-    patches = trial.randn(n, dim)
-    trial.close(my_unshuffle(patches[order], order), patches, "shuffle patches and undo it")
+_STATEMENTS = {
+    "the model with the learned table uses its positions": (
+        YES,
+        "it learned with right places; what did wrong ones cost it?",
+    ),
+    "a model without positions has learned nothing": (
+        NO,
+        "how often is a blind guess right with ten classes, and how often this model?",
+    ),
+    "a learned table is better than sin-cos 2-D": (
+        OPEN,
+        "which difference would have to be in the table, with its own interval, and at how many "
+        "learning rates?",
+    ),
+    "trained on images shuffled alike, learned falls to 30 %": (
+        NO,
+        "a table that starts at random knows no order; what does one shuffle for all images "
+        "change for it?",
+    ),
+}
+
+
+@staged("my_reading", ok="what two shuffles allow one to say", **reading(_STATEMENTS))
+def check_shuffles(trial: Trial, my_reading):
+    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
+    judge(trial, my_reading(), _STATEMENTS)

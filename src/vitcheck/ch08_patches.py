@@ -1,10 +1,11 @@
-"""Checks of chapter 8: counting patches, cutting them, moving kernels, grey images, sizes."""
+"""Checks of chapter 8: counting patches, cutting them, reading a table of patch sizes."""
 
 from __future__ import annotations
 
 import torch
 
 from vitbook.layers.patches import patchify
+from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -146,153 +147,32 @@ def check_patchify(trial: Trial, my_patchify):
     trial.close(my_patchify(turned, P), patchify(turned, P), "does it rely on the memory's order?")
 
 
-def _apart(weight, C, P):
-    return weight.view(-1, P, P, C)
+_STATEMENTS = {
+    "in this training patches of 16 win after 300 epochs": (
+        YES,
+        "the difference, paired by seed, has an interval of its own. Does it hold zero?",
+    ),
+    "for the work of 300 epochs with 16, patches of 32 lose": (
+        OPEN,
+        "how many epochs with patches of 32 cost as much as 300 with patches of 16? Is that length "
+        "in the table?",
+    ),
+    "patches of 16 need about four times the parameters": (
+        NO,
+        "multiplications follow the tokens; do the tokens have weights of their own?",
+    ),
+    "patches of 8 would be better still after 300 epochs": (
+        OPEN,
+        "which row of the table would tell?",
+    ),
+}
 
 
 @staged(
-    "kernel",
-    ok="the convolution computes what the other library's linear layer computes.",
-    right=lambda weight, C, P: _apart(weight, C, P).permute(0, 3, 1, 2),
-    mistakes={
-        "taken apart rightly; but which axis is the channel?": _apart,
-        "that cuts the row as if channels came first. How does this library lay out a patch?": (
-            lambda weight, C, P: weight.view(-1, C, P, P)
-        ),
-        "each filter is mirrored at its diagonal: pixel row before pixel column": (
-            lambda weight, C, P: _apart(weight, C, P).permute(0, 3, 2, 1)
-        ),
-        "why turn the kernel? What torch calls a convolution does not flip it": (
-            lambda weight, C, P: _apart(weight, C, P).permute(0, 3, 1, 2).flip(-2, -1)
-        ),
-    },
+    "my_reading",
+    ok="what a table of patch sizes allows one to say",
+    **reading(_STATEMENTS),
 )
-def check_kernel(trial: Trial, my_kernel):
-    """my_kernel(weight, C, P): weight (D, P * P * C), channels last -> kernel (D, C, P, P)."""
-    D, C, P = 5, 3, 4
-    weight = trial.randn(D, P * P * C)
-    trial.stage("shape, and which number goes where")
-    kernel = my_kernel(weight, C, P)
-    otherwise = "a filter holds other numbers than its row of the weight"
-    trial.compare(
-        kernel, weight, C, P, part=lambda k: k.flatten(1).sort(-1).values, otherwise=otherwise
-    )
-    otherwise = "one pixel, three channels: does each meet its weight?"
-    trial.compare(kernel, weight, C, P, otherwise=otherwise)
-
-
-def _grey(weight, bias, mean, std):
-    scaled = weight / std.view(3, 1, 1)
-    return scaled.sum(1, keepdim=True), bias - (scaled * mean.view(3, 1, 1)).sum((1, 2, 3))
-
-
-def _folded(fold):
-    """A weight (D, 1, P, P) from the weight and a std for each channel."""
-    return lambda weight, bias, mean, std: fold(weight, std.view(3, 1, 1))[:, None]
-
-
-def _moved(move):
-    """A bias from the scaled weight, the bias, the mean of each channel, and the plain weight."""
-    return lambda weight, bias, mean, std: move(
-        weight / std.view(3, 1, 1), bias, mean.view(3, 1, 1), weight
-    )
-
-
-@staged(
-    "grey embedding",
-    ok="one channel in, and the tokens that three normalised copies give.",
-    right=_grey,
-    in_part={
-        0: {
-            "where does the division by std go?": _folded(lambda w, std: w.sum(1)),
-            "the three products are added up, not averaged; and what of std?": _folded(
-                lambda w, std: w.mean(1)
-            ),
-            "a third of the size: are the three products averaged or added up?": _folded(
-                lambda w, std: (w / std).mean(1)
-            ),
-            "what happens to the weights of the other two channels?": _folded(
-                lambda w, std: (w / std)[:, 0]
-            ),
-            "the image is divided by std; what happens to the weight?": _folded(
-                lambda w, std: (w * std).sum(1)
-            ),
-            "one std for all? Each channel has its own": _folded(
-                lambda w, std: w.sum(1) / std.mean()
-            ),
-        },
-        1: {
-            "the mean is subtracted from every pixel; where does that constant go?": _moved(
-                lambda scaled, bias, mean, weight: bias
-            ),
-            "added or subtracted? Put in a black image, and see what three copies give": _moved(
-                lambda scaled, bias, mean, weight: bias + (scaled * mean).sum((1, 2, 3))
-            ),
-            "the mean is subtracted first, then divided by std": _moved(
-                lambda scaled, bias, mean, weight: bias - (weight * mean).sum((1, 2, 3))
-            ),
-            "the layer had a bias of its own": _moved(
-                lambda scaled, bias, mean, weight: -(scaled * mean).sum((1, 2, 3))
-            ),
-            "one mean for all? Each channel has its own": _moved(
-                lambda scaled, bias, mean, weight: bias - mean.mean() * scaled.sum((1, 2, 3))
-            ),
-        },
-    },
-)
-def check_grey(trial: Trial, my_grey):
-    """my_grey(weight, bias, mean, std) -> (weight (D, 1, P, P), bias (D,)) for raw grey images."""
-    D, P = 5, 4
-    mean, std = torch.tensor([0.5, 0.4, 0.1]), torch.tensor([0.2, 0.5, 0.3])
-    layer = trial.randn(D, 3, P, P), trial.randn(D), mean, std
-    trial.stage("shapes")
-    kernel, shift = trial.pair(my_grey(*layer), name="the answer")
-    if isinstance(kernel, torch.Tensor):
-        trial.ask(
-            kernel.shape != (D, P, P), "conv2d wants an axis for the one channel that is left"
-        )
-    kernel = trial.tensor(kernel, (D, 1, P, P), name="the weight")
-    shift = trial.tensor(shift, (D,), name="the bias")
-    trial.stage("the weight")
-    otherwise = "one grey value meets three weights; collect them"
-    trial.compare((kernel, shift), *layer, part=0, otherwise=otherwise)
-    trial.stage("the bias")
-    otherwise = "the weight is right; what is left of a black image?"
-    trial.compare((kernel, shift), *layer, part=1, otherwise=otherwise)
-
-
-@staged("fit", ok="every pixel is kept where it was, and P divides the result.")
-def check_fit(trial: Trial, my_fit):
-    """my_fit(image, P): (C, H, W) -> zeros added below and at the right until P divides."""
-    C, P = 3, 8
-    for name, (H, W) in {
-        "both sides too long": (P + trial.integer(1, 3), 3 * P - trial.integer(1, 3)),
-        "nothing to do": (2 * P, 3 * P),
-        "one side fits": (2 * P, P + trial.integer(2, 4)),
-    }.items():
-        trial.stage(name)
-        image = 2 + trial.randn(C, H, W).abs()
-        got = my_fit(image, P)
-        high, wide = -(-H // P) * P, -(-W // P) * P
-        if isinstance(got, torch.Tensor) and got.ndim == 3 and got.shape != (C, high, wide):
-            h, w = got.shape[1:]
-            trial.ask(
-                h >= H and w >= W, f"{H} x {W} became {h} x {w}: pixels are lost at the border"
-            )
-            trial.ask(
-                (h, w) != (high + P * (H % P == 0), wide + P * (W % P == 0)),
-                "a whole row or column of empty patches: what is missing when P divides already?",
-            )
-            trial.ask(
-                (h, w) != (H + wide - W, W + high - H),
-                "height and width are swapped: which axis does F.pad begin with?",
-            )
-            trial.ask(h % P == 0 and w % P == 0, f"{P} does not divide {h} x {w}")
-        got = trial.tensor(got, (C, high, wide))
-        trial.ask(
-            torch.equal(got[:, :H, :W], image),
-            "the image has moved; which of the four sides should grow?",
-        )
-        trial.ask(
-            got[:, H:].abs().sum() + got[:, :, W:].abs().sum() == 0, "the new pixels are not zero"
-        )
+def check_sizes(trial: Trial, my_reading):
+    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
+    judge(trial, my_reading(), _STATEMENTS)

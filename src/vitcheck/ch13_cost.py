@@ -142,7 +142,7 @@ def check_reading(trial, my_reading):
         "no more?",
     )
     trial.stage("the fixed cost")
-    otherwise = "A lies on a line over n (not over log n); where does it start?"
+    otherwise = "A lies on a line over N (not over log N); where does it start?"
     trial.compare(given, part=QUESTIONS[3], otherwise=otherwise, tolerance=0.01)
     trial.stage("the interval")
     trial.compare(given, part=QUESTIONS[4], otherwise='answer "yes", "no" or "open"')
@@ -223,46 +223,3 @@ def check_window_mask(trial, window_mask):
             otherwise=f"{rows} x {columns} patches, windows of {w} x {w}: with whom may patch 0 "
             "speak? And the last one?",
         )
-
-
-def _sized(weights, scale=lambda d: d**0.5):
-    """Attention with weights from scores (B, h, N, N) and sizes (B, 1, 1, N)."""
-
-    def attention(q, k, v, size):
-        return weights(q @ k.mT / scale(q.shape[-1]), size[:, None, None]) @ v
-
-    return attention
-
-
-@staged(
-    "attention over merged tokens",
-    ok="a token of two patches counts twice, as if unmerged.",
-    right=_sized(lambda scores, size: (scores + size.log()).softmax(-1)),
-    mistakes={
-        "the sizes change nothing; are they missing, or the same along a row? What counts is how "
-        "large the token is that is looked at": [
-            _sized(lambda scores, size: scores.softmax(-1)),
-            _sized(lambda scores, size: (scores + size.mT.log()).softmax(-1)),
-        ],
-        "the size itself is added to the score; the softmax raises e to it: is that once more for "
-        "each patch?": _sized(lambda scores, size: (scores + size).softmax(-1)),
-        "the scores are multiplied: then a negative score counts less the larger the token": _sized(
-            lambda scores, size: (scores * size).softmax(-1)
-        ),
-        "weights times sizes: do the rows still sum to one?": _sized(
-            lambda scores, size: scores.softmax(-1) * size
-        ),
-        "what divides the scores?": _sized(
-            lambda scores, size: (scores + size.log()).softmax(-1), scale=lambda d: 1
-        ),
-        "a large token counts less": _sized(lambda scores, size: (scores - size.log()).softmax(-1)),
-    },
-)
-def check_sizes(trial, attention):
-    """attention(q, k, v, size): (B, h, N, d) three times and sizes (B, N) -> (B, h, N, d)."""
-    B, h, N, d = 2, 3, 5, 4
-    q, k, v = (trial.randn(B, h, N, d) for _ in range(3))
-    size = torch.tensor([[1.0, 2, 1, 3, 1], [4.0, 1, 1, 1, 2]])
-    trial.stage("which tokens count, and how often")
-    otherwise = "write a token of size 2 out as two equal tokens: what comes out then?"
-    trial.compare(attention, q, k, v, size, otherwise=otherwise, tolerance=1e-4)

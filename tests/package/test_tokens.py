@@ -16,6 +16,7 @@ from vitbook.inspection import (
     attention_rollout,
     class_token_attention,
     find_num_prefix,
+    image_features,
     mean_attention_distance,
     query_distance,
     token_norms,
@@ -134,6 +135,18 @@ def test_an_artefact_is_seen_where_it_is_and_from_the_block_that_makes_it():
     assert (after[2:].argmax(dim=-1) == 9).all()
 
 
+def test_features_are_the_tokens_after_a_block_whatever_the_batch():
+    model, x = timm_model("vit_small_patch14_reg4_dinov2", depth=3), torch.randn(5, 3, *SIZE)
+    tokens = timm_tokens(model, x)
+    assert_close(image_features(model, x, batch_size=2), tokens[-1][:, 0])
+    assert_close(image_features(model, x, 0, "mean", batch_size=3), tokens[1][:, 5:].mean(dim=1))
+    assert_close(image_features(model, x, -2, 7), tokens[2][:, 7])
+    torchs = torchvisions()
+    assert image_features(torchs, torch.randn(3, 3, 32, 32), token="mean").shape == (3, 32)
+    assert not image_features(model, x).requires_grad
+    assert_close(image_features(ours(pool="mean"), x, token="mean").shape, (5, 32))
+
+
 def test_taking_norms_leaves_modes_and_hooks_alone():
     model = timm_model("vit_tiny_patch16_224").train()
     token_norms(model, torch.randn(B, 3, *SIZE))
@@ -157,6 +170,24 @@ class Turned(nn.Module):
 
 
 BAD_INPUT = [
+    (
+        "no class token",
+        lambda: image_features(ours(pool="mean"), torch.randn(B, 3, *SIZE)),
+        ValueError,
+        'token must be "mean" or a number: this model has no class token',
+    ),
+    (
+        "no such layer",
+        lambda: image_features(ours(), torch.randn(B, 3, *SIZE), 2),
+        ValueError,
+        "layer must be below 2, the number of blocks, got 2",
+    ),
+    (
+        "no such token",
+        lambda: image_features(ours(), torch.randn(B, 3, *SIZE), token=25),
+        ValueError,
+        "token must be below 25, got 25",
+    ),
     ("not a module", lambda: find_num_prefix(torch.relu), TypeError, "model must be"),
     (
         "says nothing",

@@ -263,6 +263,24 @@ def test_clipping_changes_the_update_and_the_row_holds_the_norm_before_it():
     assert norms[None] == norms[1e-3] > 1e-3
 
 
+@pytest.mark.parametrize("micro_batch", [1, 3, 4, 8])
+def test_a_batch_in_parts_makes_the_updates_of_the_whole(micro_batch):
+    data = tiny_data()
+    images, labels = data[0].double(), data[1]
+    config = tiny_config(epochs=1)
+    whole, parts = (tiny_model(dropout=0.0).double() for _ in range(2))
+    seen: list[int] = []
+    parts.register_forward_pre_hook(lambda module, inputs: seen.append(len(inputs[0])))
+    rows = train(whole, images, labels, config, progress=False)
+    again = train(parts, images, labels, config, micro_batch=micro_batch, progress=False)
+    assert max(seen) == micro_batch
+    assert sum(seen) == 6 * config.batch_size
+    for name in ("loss", "grad_norm"):
+        assert [row[name] for row in again] == pytest.approx([row[name] for row in rows], rel=1e-9)
+    for one, other in zip(whole.parameters(), parts.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-9)
+
+
 def test_bf16_stays_close_to_fp32_and_keeps_weights_in_fp32():
     one, other = tiny_model(dropout=0.0), tiny_model(dropout=0.0)
     exact = train(one, *tiny_data(), tiny_config())

@@ -31,7 +31,7 @@ def any_model(options: argparse.Namespace) -> tuple[nn.Module, str]:
     else:
         model = _of_file(options.model)
     if state is not None:
-        _load(model, state, options.weights)
+        load_whole(model, state, options.weights)
         return model.eval(), f"weights from {Path(options.weights).name}"
     return model.eval(), "random weights" if options.random else "timm's pretrained weights"
 
@@ -60,7 +60,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     return {name.removeprefix("module."): x for name, x in found.items()}  # of DataParallel
 
 
-def _load(model: nn.Module, state: dict[str, Tensor], path: str) -> None:
+def load_whole(model: nn.Module, state: dict[str, Tensor], path: str) -> None:
     """All weights or none: what is missing would stay random without a word."""
     try:
         wrong = model.load_state_dict(state, strict=False)
@@ -74,15 +74,24 @@ def _load(model: nn.Module, state: dict[str, Tensor], path: str) -> None:
 
 
 def _of_timm(name: str, state: dict | None, random: bool, size: int | None) -> nn.Module:
+    changed: dict[str, Any] = {} if size is None else {"img_size": size}
+    if state is not None and (classes := _classes(name, state)):
+        changed["num_classes"] = classes
+    return timm_model(name, pretrained=state is None and not random, **changed)
+
+
+def timm_model(name: str, **arguments: Any) -> Any:
+    """What ``timm.create_model`` returns.
+
+    Raises:
+        ValueError: timm is missing, or cannot make it; the message says what timm said.
+    """
     try:
         import timm
     except ImportError:
         raise ValueError("--timm needs timm, which is not installed: pip install timm") from None
-    changed: dict[str, Any] = {} if size is None else {"img_size": size}
-    if state is not None and (classes := _classes(timm, name, state)):
-        changed["num_classes"] = classes
     try:
-        return timm.create_model(name, pretrained=state is None and not random, **changed)
+        return timm.create_model(name, **arguments)
     except Exception as error:  # of timm, of its hub, of the network: many kinds
         said = " ".join(str(error).split())[:200] or type(error).__name__
         raise ValueError(
@@ -91,8 +100,12 @@ def _of_timm(name: str, state: dict | None, random: bool, size: int | None) -> n
         ) from None
 
 
-def _classes(timm: Any, name: str, state: dict[str, Tensor]) -> int | None:
+def _classes(name: str, state: dict[str, Tensor]) -> int | None:
     """How many classes a fine-tuned model's head has, by its weights."""
+    try:
+        import timm
+    except ImportError:
+        return None
     config = timm.get_pretrained_cfg(name)
     head = state.get(f"{config.classifier if config else 'head'}.weight")
     return None if head is None else len(head)

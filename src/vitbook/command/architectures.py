@@ -51,5 +51,5 @@ def only_its_own(settings: dict, given: dict) -> dict:
 def build(settings: dict, shape: dict) -> nn.Module:
     """The model that the settings describe, for images of this shape and its number of classes."""
     model = ARCHITECTURES[settings["architecture"]]
-    arguments = inspect.signature(model).parameters
+    arguments = inspect.signature(model).parameters.keys() - shape.keys()
     return model(**shape, **{name: settings[name] for name in settings if name in arguments})

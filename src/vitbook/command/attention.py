@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from vitbook.command.attention_page import attention_page
 from vitbook.command.images import read_image
+from vitbook.command.recipes import statistics_of
 from vitbook.command.runs import trained_model
-from vitbook.data import STATISTICS
 from vitbook.inspection import attention_maps, attention_rollout
 from vitbook.plotting import figure_png, show_attention, show_rollout
 
@@ -58,7 +58,7 @@ def attention_figure(
         row = weights.mean(dim=-2) if token is None else weights[..., token, :]
         return row[..., prefix:].unflatten(-1, (rows, columns))
 
-    mean, std = STATISTICS.get(settings["data"], ((0.0,), (1.0,)))
+    mean, std = statistics_of(settings)
     offset, scale = (torch.tensor(s)[:, None, None] for s in (mean, std))
     pixels = (image.cpu() * scale + offset).clamp(0, 1)
     if rollout and len(maps) < len(parts.encoder.blocks):

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from vitbook.command.any_model import RANDOM, any_model
 from vitbook.command.images import read_image
-from vitbook.command.recipes import SHAPES, load_part
+from vitbook.command.recipes import load_part, statistics_of
 from vitbook.command.runs import device_type, trained_model
-from vitbook.data import STATISTICS, normalize
+from vitbook.data import normalize
 from vitbook.explorer import attention_explorer
 from vitbook.explorer.photograph import Look, Preparation, look, preparation, read_photograph
 from vitbook.inspection import attention_maps, attention_rollout
@@ -119,8 +119,7 @@ def _of_run(
         raise ValueError(f"{', '.join(said)} belong to --timm and --model; a run knows them")
     settings, root, model = trained_model(options)
     image, name = read_image(options, settings, root)
-    channels = SHAPES[settings["data"]]["in_channels"]
-    mean, std = STATISTICS.get(settings["data"], ((0.0,) * channels, (1.0,) * channels))
+    mean, std = statistics_of(settings)
     known = Preparation(tuple(mean), tuple(std), (image.shape[1], image.shape[2]))
     offset, scale = (torch.tensor(s)[:, None, None] for s in (known.mean, known.std))
     pixels = (image * scale + offset).clamp(0, 1)[None]

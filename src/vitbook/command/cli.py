@@ -8,7 +8,10 @@ import sys
 import torch
 
 from vitbook.command.evaluate import evaluate
+from vitbook.command.export import export
 from vitbook.command.parser import parser
+from vitbook.command.predict import predict
+from vitbook.command.results import results
 from vitbook.command.train import train
 
 
@@ -17,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     torch.set_num_threads(options.threads)
     try:
-        {"train": train, "evaluate": evaluate, "attention": _attention}[options.command](options)
+        COMMANDS[options.command](options)
         return 0
     except KeyboardInterrupt:
         print("vitbook: stopped; train --resume goes on from the last checkpoint", file=sys.stderr)
@@ -33,6 +36,16 @@ def _attention(options: argparse.Namespace) -> None:
     from vitbook.command.attention import attention  # the plotting library is read when needed
 
     attention(options)
+
+
+COMMANDS = {
+    "train": train,
+    "evaluate": evaluate,
+    "predict": predict,
+    "results": results,
+    "export": export,
+    "attention": _attention,
+}
 
 
 def _sentence(error: Exception, options: argparse.Namespace) -> str:

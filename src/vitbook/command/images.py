@@ -3,12 +3,10 @@
 import argparse
 from pathlib import Path
 
-import numpy as np
-import torch
 from torch import Tensor
 
-from vitbook.command.recipes import SHAPES, load_part
-from vitbook.data import STATISTICS, normalize
+from vitbook.command.recipes import load_part, shape_of, statistics_of
+from vitbook.data import normalize, pictures
 
 
 def read_image(options: argparse.Namespace, settings: dict, root: str | None) -> tuple[Tensor, str]:
@@ -27,20 +25,10 @@ def read_image(options: argparse.Namespace, settings: dict, root: str | None) ->
 
 def read_picture(path: Path, settings: dict, *, invert: bool = False) -> Tensor:
     """A picture file, cut to a square and scaled to what the model was trained on, (C, S, S)."""
-    from PIL import Image, UnidentifiedImageError
-
-    if not path.is_file():
-        raise ValueError(f"IMAGE must be a picture file or a number, but there is no file {path}")
-    shape = SHAPES[settings["data"]]
+    shape = shape_of(settings)
     try:
-        picture = Image.open(path).convert("L" if shape["in_channels"] == 1 else "RGB")
-    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
-        raise ValueError(f"{path} cannot be read as a picture ({error})") from None
-    side = min(picture.size)
-    left, top = (picture.width - side) // 2, (picture.height - side) // 2
-    size = (shape["image_size"],) * 2
-    picture = picture.crop((left, top, left + side, top + side)).resize(size, Image.Resampling.BOX)
-    pixels = torch.tensor(np.asarray(picture), dtype=torch.float32).reshape(*size, -1) / 255
-    pixels = (1 - pixels if invert else pixels).permute(2, 0, 1)  # (C, S, S)
-    statistics = STATISTICS.get(settings["data"])
-    return pixels if statistics is None else normalize(pixels[None], *statistics)[0]
+        pixels = pictures.read_picture(path, shape["image_size"], shape["in_channels"]).pixels
+    except pictures.PictureError as error:
+        raise ValueError(f"{path} {error}") from None
+    image = pixels / 255
+    return normalize((1 - image if invert else image)[None], *statistics_of(settings))[0]

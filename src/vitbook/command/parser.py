@@ -17,7 +17,11 @@ EXAMPLES = """examples:
   python -m vitbook train --out runs/mnist --resume
   python -m vitbook train --architecture mlp-mixer --out runs/mixer
   python -m vitbook train --architecture hybrid --layers "mixer*2,attention" --out runs/hybrid
+  python -m vitbook train --data folder --root photos --out runs/photos
+  python -m vitbook predict runs/photos a.jpg b.jpg
   python -m vitbook evaluate runs/mnist
+  python -m vitbook results runs/photos --out results.html
+  python -m vitbook export runs/mnist --out mnist.pt2
   python -m vitbook attention 7 --run runs/mnist --out seven.png
   python -m vitbook attention photo.jpg --timm vit_small_patch16_224 --out look.html
   torchrun --nproc-per-node 2 -m vitbook train --out runs/digits
@@ -36,6 +40,9 @@ def parser() -> argparse.ArgumentParser:
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_train(commands.add_parser("train", help="train a model, or go on with a run"))
     _add_evaluate(commands.add_parser("evaluate", help="loss and accuracy of a trained model"))
+    _add_predict(commands.add_parser("predict", help="what a trained model says of pictures"))
+    _add_results(commands.add_parser("results", help="a page: confusions and worst mistakes"))
+    _add_export(commands.add_parser("export", help="a trained model as one file for elsewhere"))
     _add_attention(commands.add_parser("attention", help="draw where a trained model looks"))
     return whole
 
@@ -118,7 +125,19 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     )
     data.add_argument("--shift", type=int, metavar="PIXELS", default=unset, help="random shifts")
     data.add_argument("--flip", action=argparse.BooleanOptionalAction, default=unset)
-    _add_common(data, "folder of the downloaded data sets")
+    _add_common(data, "folder of the downloaded data sets, or of one's own pictures")
+
+    own = parser.add_argument_group("one's own pictures (--data folder --root DIR)")
+    own.add_argument("--image-size", type=_count, metavar="PIXELS", default=unset, help="64")
+    own.add_argument("--weights", metavar="FILE", default=unset, help="to start from")
+    own.add_argument("--timm", metavar="NAME", default=unset, help="a model of timm to start from")
+    own.add_argument(
+        "--head-epochs",
+        type=int,
+        metavar="N",
+        default=unset,
+        help="epochs in which the head alone is trained, before the others (3 with a start)",
+    )
 
     model = parser.add_argument_group("model")
     model.add_argument(
@@ -185,6 +204,9 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     recipe.add_argument(
         "--batch-size", type=int, metavar="N", default=unset, help="over all processes together"
     )
+    recipe.add_argument(
+        "--micro-batch", type=_count, metavar="N", help="images at once, where memory is little"
+    )
     recipe.add_argument("--learning-rate", type=float, metavar="R", default=unset, help="the peak")
     recipe.add_argument("--weight-decay", type=float, metavar="R", default=unset)
     recipe.add_argument("--warmup-steps", type=int, metavar="N", default=unset)
@@ -208,6 +230,36 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="folder of the run")
     parser.add_argument("--part", choices=PARTS, default="test", help="default: test")
     _add_common(parser, "folder of the data sets, if not the one of the training")
+
+
+def _add_predict(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Print the most probable classes of picture files."
+    parser.add_argument("run", metavar="RUN", help="folder of the run")
+    parser.add_argument("images", metavar="IMAGE", nargs="+", help="a picture file")
+    parser.add_argument("--top", type=_count, default=3, metavar="N", help="classes shown (3)")
+    parser.add_argument("--invert", action="store_true", help="dark strokes on white paper")
+    _add_common(parser, "not used")
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Write one HTML file: accuracy by class, which classes are confused, and the mistakes that "
+        "the model was surest of, as pictures with where its last layer looks."
+    )
+    parser.add_argument("run", metavar="RUN", help="folder of the run")
+    parser.add_argument("--out", metavar="FILE", required=True, help="its name ends in .html")
+    parser.add_argument("--part", choices=PARTS, default="test", help="default: test")
+    _add_common(parser, "folder of the data sets, if not the one of the training")
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Write a trained model as a program of torch.export, which runs without this package, and "
+        "compare its logits with the model's."
+    )
+    parser.add_argument("run", metavar="RUN", help="folder of the run")
+    parser.add_argument("--out", metavar="FILE", required=True, help="its name ends in .pt2")
+    _add_common(parser, "not used")
 
 
 def _add_attention(parser: argparse.ArgumentParser) -> None:

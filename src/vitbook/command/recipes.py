@@ -5,14 +5,14 @@ weights, so that the run can be resumed, evaluated and looked at without repeati
 """
 
 import dataclasses
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from vitbook import require
+from vitbook.command import own_pictures
 from vitbook.command.architectures import DEFAULTS, build, only_its_own
 from vitbook.data import (
     STATISTICS,
@@ -84,7 +84,11 @@ RECIPES = {
     "mnist": {"model": "small", "patch_size": 4, "epochs": 8, "shift": 2, **_LONG},
     "fashion-mnist": {"model": "small", "patch_size": 4, "epochs": 8, "flip": True, **_LONG},
     "cifar10": {"model": "medium", "patch_size": 4, "epochs": 6, "flip": True, **_LONG},
+    "folder": {"model": "small", "patch_size": 8, "epochs": 30, "shift": 4, "flip": True, **_LONG},
 }
+# What only one's own pictures have: their size, and the weights to start from.
+OWN: dict[str, Any] = {"image_size": 64, "weights": None, "timm": None, "head_epochs": 0}
+STARTED = {"epochs": 10, "head_epochs": 3, "learning_rate": 3e-4}  # with weights to start from
 
 
 def settings_of(given: dict) -> dict:
@@ -94,7 +98,9 @@ def settings_of(given: dict) -> dict:
         given: "data", and whatever differs from that data set's recipe: the "architecture", the
             name of its size as "model", or arguments of that architecture, of
             :class:`~vitbook.training.TrainConfig` and of :func:`~vitbook.data.augmentation`.
-            "learn_from" is "trainval", or "train" to keep the validation images apart.
+            "learn_from" is "trainval", or "train" to keep the validation images apart. With
+            "folder" there are "image_size", and "weights" (a file) or "timm" (a name) to start
+            from, "head_epochs" of these for the head alone.
 
     Returns:
         A dict of plain values, complete, without what only other architectures have.
@@ -104,6 +110,10 @@ def settings_of(given: dict) -> dict:
     """
     data = require.one_of("data", given.get("data", "digits"), tuple(RECIPES))
     recipe = {"data": data, **COMMON, **RECIPES[data]}
+    if data == "folder":
+        recipe |= OWN | (STARTED if given.get("weights") or given.get("timm") else {})
+    elif foreign := sorted(OWN.keys() & given.keys()):
+        raise ValueError(f"{', '.join(foreign)} must be left out, only data 'folder' has such")
     model = require.one_of("model", given.get("model", recipe["model"]), tuple(MODELS))
     sizes = MODELS[model] if "model" in given else {**MODELS[model], **recipe}
     settings = {**recipe, **sizes, **given, "model": model}
@@ -121,7 +131,7 @@ def settings_of(given: dict) -> dict:
 def load_part(
     settings: dict,
     part: str,
-    root: str | os.PathLike | None = None,
+    root: str | None = None,
     *,
     download: bool = False,
     mirror: str | None = None,
@@ -145,6 +155,8 @@ def load_part(
         return ImageSet(made.images, made.labels)
     if data == "digits":
         images, labels = load_digits(part)
+    elif data == "folder":
+        return own_pictures.read_part(settings, part, root)
     elif root is None:
         raise ValueError(
             f"root must say in which folder {data} is (--root DIR), or is to be put "
@@ -159,7 +171,25 @@ def build_model(settings: dict) -> nn.Module:
     """The model of a run with the weights its seed draws."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings["seed"])
-        return build(settings, SHAPES[settings["data"]])
+        if settings.get("timm"):
+            return own_pictures.model_of_timm(settings)
+        return build(settings, shape_of(settings))
+
+
+def shape_of(settings: dict) -> dict:
+    """The images and classes of a run, as the arguments of a model."""
+    if settings["data"] != "folder":
+        return SHAPES[settings["data"]]
+    classes = len(settings["classes"])
+    return {"image_size": settings["image_size"], "in_channels": 3, "num_classes": classes}
+
+
+def statistics_of(settings: dict) -> tuple[Sequence[float], Sequence[float]]:
+    """Mean and standard deviation by which the images of a run were normalised, per channel."""
+    if settings["data"] == "folder":
+        return settings["mean"], settings["std"]
+    channels = SHAPES[settings["data"]]["in_channels"]
+    return STATISTICS.get(settings["data"], ((0.0,) * channels, (1.0,) * channels))
 
 
 def train_config(settings: dict) -> TrainConfig:
@@ -170,6 +200,6 @@ def train_config(settings: dict) -> TrainConfig:
 
 def augment(settings: dict) -> Callable[[Tensor, torch.Generator], Tensor] | None:
     """The augmentation of a run, or None; black comes in where the images have a background."""
-    mean, std = STATISTICS.get(settings["data"], ((0.0,), (1.0,)))
-    fill = 0.0 if SHAPES[settings["data"]]["in_channels"] == 3 else -mean[0] / std[0]
+    mean, std = statistics_of(settings)
+    fill = 0.0 if shape_of(settings)["in_channels"] == 3 else -mean[0] / std[0]
     return augmentation(shift=settings["shift"], flip=settings["flip"], fill=fill)

@@ -3,17 +3,19 @@
 import argparse
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from tqdm import tqdm
 
 from vitbook import training
+from vitbook.command import own_pictures
 from vitbook.command.recipes import augment, build_model, load_part, settings_of, train_config
 from vitbook.command.runs import device_type, same_settings, stored_run, write_run
 from vitbook.data import ImageSet
 from vitbook.models.cost import count_parameters
-from vitbook.training import RunFolder, processes
+from vitbook.training import RunFolder, TrainConfig, processes
 
 # Options of ``train`` that say where and how, not what: they may change when a run is resumed.
 WHERE: tuple[str, ...] = (
@@ -24,6 +26,7 @@ WHERE: tuple[str, ...] = (
     "resume",
     "checkpoint_every",
     "evaluate_every",
+    "micro_batch",
 )
 WHERE += ("tensorboard", "progress", "device", "threads", "command", "traceback")
 
@@ -36,6 +39,9 @@ def train(options: argparse.Namespace) -> None:
     with processes.process_group(device_type(options.device)) as device:
         settings, root = _settings(options, out, device)
         config, model = train_config(settings), build_model(settings).to(device)
+        if (settings.get("weights") or settings.get("timm")) and not _goes_on(options, out):
+            notes = own_pictures.start_from(model, settings)
+            _say(*notes)
         images, labels = _learned(options, settings, root)
         part = "test" if settings["learn_from"] == "trainval" else "validation"
         evaluate_on = load_part(settings, part, root)
@@ -45,35 +51,46 @@ def train(options: argparse.Namespace) -> None:
             checkpoint_every=options.checkpoint_every,
             tensorboard=options.tensorboard,
         )
-        if processes.rank() == 0:
-            shape = " x ".join(map(str, images.shape[1:]))
-            print(
-                f"{settings['data']}: {len(images):,} images of {shape} to learn from; "
-                f"{settings['model']}: {count_parameters(model):,} parameters; "
-                f"{config.total_steps(len(images)):,} steps of {config.batch_size} images; "
-                f"{processes.world()} x {device.type}; into {out}"
-            )
-            if not (folder.checkpoint.exists() or folder.metrics.exists()):
-                write_run(out, settings, root)
+        shape = " x ".join(map(str, images.shape[1:]))
+        _say(
+            f"{settings['data']}: {len(images):,} images of {shape} to learn from; "
+            f"{settings.get('timm') or settings['model']}: "
+            f"{count_parameters(model):,} parameters; "
+            f"{config.total_steps(len(images)):,} steps of {config.batch_size} images; "
+            f"{processes.world()} x {device.type}; into {out}"
+        )
+        if processes.rank() == 0 and not (folder.checkpoint.exists() or folder.metrics.exists()):
+            write_run(out, settings, root)
 
         def report(row: dict) -> None:
-            if processes.rank() == 0:
-                line = f"step {row['step']:>6,}  epoch {row['epoch']:>3}  {row['seconds']:7.1f} s"
-                line += f"  loss {row['loss']:.4f}  {part} loss {row['val_loss']:.4f}"
-                tqdm.write(f"{line}  {part} accuracy {100 * row['val_accuracy']:.2f} %")
+            line = f"step {row['step']:>6,}  epoch {row['epoch']:>3}  {row['seconds']:7.1f} s"
+            line += f"  loss {row['loss']:.4f}  {part} loss {row['val_loss']:.4f}"
+            _say(f"{line}  {part} accuracy {100 * row['val_accuracy']:.2f} %")
 
-        training.train(
-            model,
-            images,
-            labels,
-            config,
-            augment=augment(settings),
-            evaluate_on=evaluate_on,
-            evaluate_every=options.evaluate_every,
-            folder=folder,
-            progress=options.progress,
-            report=report,
-        )
+        def learn(config: TrainConfig, folder: RunFolder) -> None:
+            training.train(
+                model,
+                images,
+                labels,
+                config,
+                augment=augment(settings),
+                evaluate_on=evaluate_on,
+                evaluate_every=options.evaluate_every,
+                micro_batch=options.micro_batch,
+                folder=folder,
+                progress=options.progress,
+                report=report,
+            )
+
+        if settings.get("head_epochs"):
+            _say("first the head alone")
+            short = replace(config, epochs=settings["head_epochs"], steps=None)
+            model.requires_grad_(False)
+            own_pictures.head_of(model).requires_grad_(True)
+            learn(short, RunFolder(out / "head", resume=options.resume))
+            model.requires_grad_(True)
+            _say("now all weights")
+        learn(config, folder)
 
 
 def _settings(
@@ -86,9 +103,25 @@ def _settings(
         data = json.dumps(stored_run(out)).encode()
     data = processes.from_first(data, device)  # only process 0 needs to see the folder
     if data is None:
-        return settings_of(given), options.root
+        settings = settings_of(given)
+        if settings["data"] == "folder":
+            found, notes = own_pictures.describe(settings, options.root)
+            settings |= found
+            _say(*notes)
+        return settings, options.root
     run = json.loads(data)
     return same_settings(run["settings"], given, out), options.root or run["root"]
+
+
+def _goes_on(options: argparse.Namespace, out: Path) -> bool:
+    """Whether the weights come from this run's own checkpoint."""
+    return options.resume and (out / "checkpoint.safetensors").exists()
+
+
+def _say(*lines: str) -> None:
+    """Lines for the user, from one process."""
+    for line in lines if processes.rank() == 0 else ():
+        tqdm.write(line)
 
 
 def _learned(options: argparse.Namespace, settings: dict, root: str | None) -> ImageSet:

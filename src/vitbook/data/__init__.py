@@ -2,6 +2,7 @@
 
 from vitbook.data.canvas import PlacedObjects, place_on_canvas
 from vitbook.data.digits import load_digits
+from vitbook.data.folder import FolderImages, load_folder
 from vitbook.data.matching_pairs import MatchingPairs, matching_pairs
 from vitbook.data.pointer import Pointer, pointer
 from vitbook.data.splits import ImageSet, stratified_split
@@ -17,12 +18,14 @@ from vitbook.data.transforms import (
 __all__ = [
     "STATISTICS",
     "DataError",
+    "FolderImages",
     "ImageSet",
     "MatchingPairs",
     "PlacedObjects",
     "Pointer",
     "augmentation",
     "load_digits",
+    "load_folder",
     "load_torchvision",
     "matching_pairs",
     "normalize",

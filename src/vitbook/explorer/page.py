@@ -24,6 +24,12 @@ def page(title: str, figure: str, audit: "Audit | None" = None, audited: str = "
         audit: What was found about one of its maps.
         audited: Which map that was.
     """
+    numbers = _numbers(audit, audited) if audit else ""
+    return document(title, f"{_lead(audit)}\n{figure}\n{numbers}")
+
+
+def document(title: str, body: str) -> str:
+    """One HTML file that asks for nothing: a heading, and what stands below it."""
     name = html.escape(title)
     style = resources.files("vitbook.explorer").joinpath("page.css").read_text(encoding="utf-8")
     return (
@@ -31,8 +37,7 @@ def page(title: str, figure: str, audit: "Audit | None" = None, audited: str = "
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{name}</title><style>{style}</style></head>\n"
-        f"<body><main><h1>{name}</h1>\n{_lead(audit)}\n{figure}\n"
-        f"{_numbers(audit, audited) if audit else ''}</main></body></html>\n"
+        f"<body><main><h1>{name}</h1>\n{body}</main></body></html>\n"
     )
 
 

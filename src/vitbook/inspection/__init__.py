@@ -17,7 +17,7 @@ from vitbook.inspection.occlusion import gradient_drop, occlusion, rank_correlat
 from vitbook.inspection.recording import attention_maps, record_attention
 from vitbook.inspection.regions import query_distance, region_attention
 from vitbook.inspection.scoring import attention_hits
-from vitbook.inspection.tokens import find_num_prefix, token_norms
+from vitbook.inspection.tokens import find_num_prefix, image_features, token_norms
 
 __all__ = [
     "Audit",
@@ -28,6 +28,7 @@ __all__ = [
     "class_token_attention",
     "find_num_prefix",
     "gradient_drop",
+    "image_features",
     "mean_attention_distance",
     "occlusion",
     "query_distance",

@@ -1,6 +1,6 @@
 """A model's tokens: how many stand before the patches, and how large they become."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -78,13 +78,78 @@ def token_norms(
 
     Source: Darcet et al. 2024, section 2.1.
     """
+    return torch.stack(_tokens(model, images, layers, lambda x: x.float().norm(dim=-1)))
+
+
+def image_features(
+    model: nn.Module,
+    images: Tensor,
+    layer: int = -1,
+    token: str | int = "cls",
+    *,
+    num_prefix: int | None = None,
+    batch_size: int = 64,
+) -> Tensor:
+    """One vector for each image, for a search by similarity, a cluster or a linear probe.
+
+    The model, of any library (see :func:`~vitbook.inspection.record_attention`), runs in
+    evaluation mode and without gradients. The vectors are those that leave a block: they are not
+    normalised, neither by the model's last norm nor to length 1.
+
+    Args:
+        model: A model whose attention layers all see the same N tokens.
+        images: What the model takes, for a ViT (n, C, H, W).
+        layer: The block after which to read, 0 ... L - 1; negative numbers count from the end.
+        token: "cls", the first token; "mean", the mean of all patches; or a token's number.
+        num_prefix: How many tokens stand before the patches, for "mean"; if not said, what the
+            model says.
+        batch_size: Images at a time; changes nothing but memory and time.
+
+    Returns:
+        (n, D).
+
+    Raises:
+        TypeError, ValueError: As for :func:`token_norms`; or there is no such layer or token.
+    """
+    require.whole("batch_size", batch_size)
+    if token in ("cls", "mean"):
+        prefix = find_num_prefix(model) if num_prefix is None else num_prefix
+        if token == "cls" and prefix == 0:
+            raise ValueError('token must be "mean" or a number: this model has no class token')
+    else:
+        require.whole("token", token, at_least=0)
+
+    def read(x: Tensor) -> Tensor:  # (B, N, D) -> (B, D)
+        if token == "mean":
+            return x[:, prefix:].mean(dim=1)
+        number = 0 if token == "cls" else int(token)
+        if number >= x.shape[1]:
+            raise ValueError(f"token must be below {x.shape[1]}, got {number}")
+        return x[:, number].clone()
+
+    found = []
+    for part in images.split(batch_size):
+        after = _tokens(model, part, None, read)[1:]
+        if not -len(after) <= layer < len(after):
+            raise ValueError(f"layer must be below {len(after)}, the number of blocks, got {layer}")
+        found.append(after[layer])
+    return torch.cat(found)
+
+
+def _tokens(
+    model: nn.Module,
+    images: Tensor,
+    layers: str | Sequence[str] | None,
+    read: Callable[[Tensor], Tensor],
+) -> list[Tensor]:
+    """What is read from the tokens (B, N, D) before the first block and after each."""
     watch = watch_images(model, images)
     maps = stacked(model, watch, images, layers)
     names = [name.partition("#")[0] for name in maps]
     weights = next(iter(maps.values()))
     B, N = weights.shape[0], weights.shape[-1]
     swapped = images.ndim == 3 and images.shape[:2] != (B, N)  # (N, B, D)
-    norms: list[Tensor] = []
+    seen: list[Tensor] = []
 
     def measure(name: str, values: Any) -> None:
         found = [value for value in values if isinstance(value, Tensor) and value.ndim == 3]
@@ -95,11 +160,11 @@ def token_norms(
                 f"block {name!r} must take and give tokens (B, N, D) with B, N = {B}, {N}, "
                 f"got {shape}"
             )
-        norms.append(tokens.float().norm(dim=-1))
+        seen.append(read(tokens))
 
     def hook(name: str) -> Any:
         def after(block: nn.Module, args: tuple, kwargs: dict, out: Any) -> None:
-            if not norms:
+            if not seen:
                 measure(name, [*args, *kwargs.values()])
             measure(name, out.values() if isinstance(out, dict) else _each(out))
 
@@ -115,7 +180,7 @@ def token_norms(
     finally:
         for handle in handles:
             handle.remove()
-    return torch.stack(norms)
+    return seen
 
 
 def blocks_of(modules: dict[str, nn.Module], layers: list[str]) -> dict[str, nn.Module]:

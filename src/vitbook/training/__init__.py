@@ -7,6 +7,7 @@ as one that was not, and why several processes make the same updates as one.
 
 from vitbook.training.config import TrainConfig
 from vitbook.training.evaluation import Evaluation, evaluate
+from vitbook.training.examination import Examination, examine
 from vitbook.training.loop import train, update
 from vitbook.training.randomness import epoch_order
 from vitbook.training.run_folder import RunFolder
@@ -14,10 +15,12 @@ from vitbook.training.schedule import parameter_groups, warmup_cosine
 
 __all__ = [
     "Evaluation",
+    "Examination",
     "RunFolder",
     "TrainConfig",
     "epoch_order",
     "evaluate",
+    "examine",
     "parameter_groups",
     "train",
     "update",

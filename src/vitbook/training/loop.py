@@ -28,6 +28,7 @@ def update(
     labels: Tensor,
     config: TrainConfig,
     loss_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    micro_batch: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """One step of gradient descent on one batch.
 
@@ -37,23 +38,31 @@ def update(
         images: (B, C, H, W) in float.
         labels: Class numbers (B,).
         config: Label smoothing, precision and the largest norm are read from it.
-        loss_function: (outputs, labels) -> scalar, instead of cross-entropy.
+        loss_function: (outputs, labels) -> scalar, a mean over images, instead of cross-entropy.
+        micro_batch: Images that go through the model at once; if not said, all of them. The
+            gradients are summed to that of the whole batch.
 
     Returns:
         The loss and the norm of the gradient before clipping, both ().
     """
-    with torch.autocast(images.device.type, torch.bfloat16, enabled=config.precision == "bf16"):
-        logits = model(images)  # (B, K)
-        if loss_function is None:
-            loss = F.cross_entropy(logits, labels, label_smoothing=config.label_smoothing)
-        else:
-            loss = loss_function(logits, labels)
     optimizer.zero_grad()
-    loss.backward()
+    losses = []
+    size = micro_batch or len(images)
+    for x, y in zip(images.split(size), labels.split(size), strict=True):
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=config.precision == "bf16"):
+            logits = model(x)  # (B, K)
+            if loss_function is None:
+                loss = F.cross_entropy(logits, y, label_smoothing=config.label_smoothing)
+            else:
+                loss = loss_function(logits, y)
+        loss = loss * (len(x) / len(images))
+        loss.backward()
+        losses.append(loss.detach())
+    loss = torch.stack(losses).sum()
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     grad_norm = nn.utils.clip_grad_norm_(parameters, config.clip_norm or math.inf)
     optimizer.step()
-    return loss.detach(), grad_norm
+    return loss, grad_norm
 
 
 def train(
@@ -67,6 +76,7 @@ def train(
     schedule: Callable[[int, int, int], float] = warmup_cosine,
     evaluate_on: tuple[Tensor, Tensor] | None = None,
     evaluate_every: int | None = None,
+    micro_batch: int | None = None,
     folder: RunFolder | None = None,
     progress: bool | None = None,
     report: Callable[[dict], None] | None = None,
@@ -85,6 +95,9 @@ def train(
         evaluate_on: Images and labels to evaluate on while training. They choose nothing.
         evaluate_every: Steps between evaluations; if not said, after each epoch. The last step is
             always evaluated.
+        micro_batch: Images that go through the model at once, for a large batch in little memory;
+            if not said, all. The updates are those of the whole batch, but for rounding, for
+            dropout, which is drawn for each part, and for norms over the batch.
         folder: Where metrics and checkpoints go, and whether the run goes on from there.
         progress: Whether a bar shows the time that is left; if not said, on a terminal.
         report: Called with the row of each evaluation.
@@ -105,6 +118,8 @@ def train(
     per_epoch, total = len(images) // config.batch_size, config.total_steps(len(images))
     evaluate_every = per_epoch if evaluate_every is None else evaluate_every
     require.whole("evaluate_every", evaluate_every)
+    if micro_batch is not None:
+        require.whole("micro_batch", micro_batch)
 
     optimizer = torch.optim.AdamW(parameter_groups(model, config.weight_decay), betas=config.betas)
     history: list[dict] = []
@@ -125,7 +140,7 @@ def train(
             rate = config.learning_rate * schedule(step, total, config.warmup_steps)
             for group in optimizer.param_groups:
                 group["lr"] = rate
-            loss, grad_norm = update(net, optimizer, x, y, config, loss_function)
+            loss, grad_norm = update(net, optimizer, x, y, config, loss_function, micro_batch)
             log.add(step, epoch, rate, loss, grad_norm)
     model.eval()
     return log.history

@@ -3,7 +3,6 @@
 import math
 
 import torch
-import torch.nn.functional as F
 from case import Case
 
 from vitbook.layers.efficient import window_mask as packaged_mask
@@ -11,7 +10,6 @@ from vitcheck.ch13_cost import (
     QUESTIONS,
     check_bill,
     check_reading,
-    check_sizes,
     check_window_mask,
 )
 
@@ -41,16 +39,6 @@ def mask_by_loops(rows, columns, w):
     return mask
 
 
-def sizes(q, k, v, size):
-    bias = size.log()[:, None, None]
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
-
-
-def sizes_by_hand(q, k, v, size):
-    weights = (q @ k.mT / q.shape[-1] ** 0.5).exp() * size[:, None, None]
-    return weights / weights.sum(-1, keepdim=True) @ v
-
-
 CASES = [
     Case(check_bill, also={"sums": bill_by_sums}),
     Case(
@@ -74,5 +62,4 @@ CASES = [
             ),
         },
     ),
-    Case(check_sizes, also={"fused": sizes, "by hand": sizes_by_hand}),
 ]

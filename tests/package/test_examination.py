@@ -1,0 +1,240 @@
+"""`examine` names what was planted in models and loaders that are not ours, and else nothing."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from vitbook.data import STATISTICS, load_digits, normalize
+from vitbook.models.vit import VisionTransformer
+from vitbook.training.examination import examine
+from vitbook.training.examined_data import gathered
+
+PIXELS, LABELS = load_digits("train")
+IMAGES = normalize(PIXELS, *STATISTICS["digits"])
+
+
+class Transformer(nn.Module):
+    """A small ViT of PyTorch's own layers, into which faults are planted."""
+
+    def __init__(self, *, batch_first=True, places=True, reads=0, dropout=0.0, cut=False):
+        super().__init__()
+        self.patches = nn.Conv2d(1, 32, 2, 2)
+        self.places = nn.Parameter(0.2 * torch.randn(1, 17, 32)) if places else 0.0
+        self.first = nn.Parameter(torch.zeros(1, 1, 32))
+        self.norm, self.second = nn.LayerNorm(32), nn.LayerNorm(32)
+        self.attention = nn.MultiheadAttention(32, 4, batch_first=batch_first)
+        self.mlp = nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 32))
+        self.head = nn.Linear(32, 10)
+        self.reads, self.dropout, self.cut = reads, dropout, cut
+
+    def forward(self, images):
+        x = self.patches(images).flatten(2).transpose(1, 2)
+        x = torch.cat([self.first.expand(len(x), -1, -1), x], dim=1) + self.places
+        y = self.norm(x)
+        x = x + self.attention(y, y, y, need_weights=False)[0]
+        x = x.detach() if self.cut else x
+        x = F.dropout(x + self.mlp(self.second(x)), self.dropout, self.dropout > 0)
+        return self.head(x.mean(dim=1) if self.reads is None else x[:, self.reads])
+
+
+class LoudInTraining(nn.Module):
+    """Divides its features in evaluation mode, as dropout did before it was turned round."""
+
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.ReLU())
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, images):
+        features = self.features(images)
+        return self.head(features if self.training else features / 20)
+
+
+def model(seed=0, **faults):
+    torch.manual_seed(seed)
+    return Transformer(**faults)
+
+
+def scaled_head(factor):
+    built = model()
+    with torch.no_grad():
+        built.head.weight *= factor
+    return built
+
+
+def frozen():
+    built = model()
+    for name, parameter in built.named_parameters():
+        parameter.requires_grad_(name.startswith("head"))
+    return built
+
+
+def of(examination):
+    """The trials that found something."""
+    return {one.trial: one.verdict for one in examination.findings if one.verdict != "fine"}
+
+
+def tried(built, images=IMAGES, labels=LABELS, **options):
+    return examine(built, images, labels, updates=60, progress=False, **options)
+
+
+HEALTHY = {
+    "PyTorch's layers": model,
+    "ours": lambda: VisionTransformer(
+        image_size=8,
+        patch_size=2,
+        in_channels=1,
+        num_classes=10,
+        embed_dim=32,
+        depth=2,
+        num_heads=4,
+    ),
+    "no attention": lambda: nn.Sequential(
+        nn.Flatten(), nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 10)
+    ),
+    "convolutions and BatchNorm": lambda: nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(256, 10),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_nothing_is_said_of_a_healthy_training(name):
+    torch.manual_seed(0)
+    built = HEALTHY[name]()
+    optimizer = torch.optim.AdamW(built.parameters(), lr=2e-3)
+    found = tried(built, optimizer=optimizer)
+    assert of(found) == {}
+    assert found.sentence == "Nothing was found: 14 trials."
+
+
+# What was planted -> the model, the images, the labels, and the trial that comes first.
+LOGITS, MOVE, PAIRED = "the model gives logits", "all weights move", "labels belong to their images"
+SCALE, ONCE, NUMBERS = (
+    "pixels are scaled",
+    "each image once, with one label",
+    "labels are class numbers",
+)
+FAULTS = {
+    "softmax in the model": (lambda: nn.Sequential(model(), nn.Softmax(1)), {}, LOGITS),
+    "ReLU at the end": (lambda: nn.Sequential(model(), nn.ReLU()), {}, LOGITS),
+    "sigmoid at the end": (lambda: nn.Sequential(model(), nn.Sigmoid()), {}, LOGITS),
+    "attention over the batch": (lambda: model(batch_first=False), {}, LOGITS),
+    "and the patches are read": (
+        lambda: model(batch_first=False, reads=None),
+        {},
+        "the rest of the batch does not count",
+    ),
+    "no places": (lambda: model(places=False, reads=None), {}, "places count"),
+    "cut off": (lambda: model(cut=True), {}, MOVE),
+    "frozen": (frozen, {}, MOVE),
+    "dropout also in evaluation": (lambda: model(dropout=0.2), {}, "the same answer twice"),
+    "a head that starts large": (lambda: scaled_head(60.0), {}, "first loss"),
+    "loud in training only": (LoudInTraining, {}, "evaluation mode agrees"),
+    "pixels to 255": (model, {"images": PIXELS * 255}, SCALE),
+    "pixels in bytes": (model, {"images": (PIXELS * 255).byte()}, SCALE),
+    "normalised twice": (model, {"images": normalize(IMAGES, *STATISTICS["digits"])}, SCALE),
+    "a nan": (
+        model,
+        {"images": torch.where(torch.arange(64).view(8, 8) == 9, torch.nan, IMAGES)},
+        SCALE,
+    ),
+    "channels last": (model, {"images": torch.randn(64, 8, 8, 3)}, SCALE),
+    "one image again and again": (
+        model,
+        {"images": IMAGES[:1].expand(64, -1, -1, -1), "labels": LABELS[:1].expand(64)},
+        ONCE,
+    ),
+    "two labels for one image": (
+        model,
+        {"images": IMAGES[:32].repeat(2, 1, 1, 1), "labels": torch.arange(64) % 10},
+        ONCE,
+    ),
+    "labels from 1": (model, {"labels": LABELS + 1}, NUMBERS),
+    "labels as one-hot": (model, {"labels": F.one_hot(LABELS)}, NUMBERS),
+    "labels in float": (model, {"labels": LABELS.float()}, NUMBERS),
+    "labels of other images": (model, {"labels": LABELS.roll(1)}, PAIRED),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_was_planted_is_named_first(name):
+    make, data, trial = FAULTS[name]
+    torch.manual_seed(0)
+    found = tried(make(), **data)
+    first = next(one for one in found.findings if one.verdict != "fine")
+    assert first.trial == trial, str(found)
+    assert first.advice
+    assert found.sentence.startswith(("First to mend", "Nothing wrong; to look at"))
+
+
+@pytest.mark.parametrize(("rate", "word"), [(3.0, "too high"), (1e-7, "too low")])
+def test_a_learning_rate_that_does_not_suit_is_named_with_one_that_does(rate, word):
+    found = tried(model(), learning_rate=rate)
+    assert of(found) == {"the learning rate suits": "wrong"}
+    assert word in found.sentence
+
+
+def test_an_optimizer_of_other_weights_is_named():
+    built, trial = model(), "the optimizer has all weights"
+    for parameters in (model().parameters(), built.head.parameters()):
+        optimizer = torch.optim.SGD(parameters, lr=1e-3)
+        assert of(tried(built, optimizer=optimizer))[trial] == "wrong"
+
+
+def test_a_loader_in_the_order_of_classes_is_named_and_a_shuffled_one_is_not():
+    order = LABELS.argsort()
+    data = TensorDataset(IMAGES[order], LABELS[order])
+    verdicts = [
+        of(tried(model(), DataLoader(data, 32, shuffle=shuffle), None)).get("batches are shuffled")
+        for shuffle in (False, True)
+    ]
+    assert verdicts == ["wrong", None]
+    once = DataLoader(TensorDataset(IMAGES, LABELS), 32)
+    assert of(tried(model(), once, None)) == {"batches are shuffled": "look"}
+
+
+def test_a_model_that_refuses_a_batch_is_told_with_its_own_words():
+    found = tried(model(), IMAGES.repeat(1, 3, 1, 1))
+    assert found.findings[-1].verdict == "wrong"
+    assert "expected input" in found.findings[-1].seen
+
+
+def test_the_model_its_mode_and_the_random_numbers_stay_as_they_are():
+    built = model().train()
+    before, drawn = copy.deepcopy(built.state_dict()), torch.get_rng_state()
+    tried(built)
+    assert built.training
+    assert torch.equal(torch.get_rng_state(), drawn)
+    assert all(torch.equal(before[name], value) for name, value in built.state_dict().items())
+    assert all(parameter.grad is None for parameter in built.parameters())
+
+
+def test_an_examination_says_the_same_twice():
+    assert str(tried(model())) == str(tried(model()))
+
+
+def test_arguments_that_are_none_are_refused():
+    with pytest.raises(TypeError, match="labels must be given"):
+        examine(model(), IMAGES)
+    with pytest.raises(TypeError, match="run through again"):
+        examine(model(), iter([(IMAGES, LABELS)]))
+    with pytest.raises(TypeError, match="labels must be left out"):
+        examine(model(), [(IMAGES, LABELS)], LABELS)
+    with pytest.raises(TypeError, match="pairs"):
+        gathered([IMAGES], 10)
+    with pytest.raises(ValueError, match="empty"):
+        gathered([], 10)
+    with pytest.raises(ValueError, match="updates must be at least 50, got 3"):
+        examine(model(), IMAGES, LABELS, updates=3)
+    with pytest.raises(ValueError, match="learning_rate must be"):
+        examine(model(), IMAGES, LABELS, learning_rate=0.0)

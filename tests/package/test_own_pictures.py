@@ -1,0 +1,281 @@
+"""A run on one's own pictures: trained, resumed, started from other weights, asked about files."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import timm
+import torch
+from PIL import Image
+from safetensors.torch import load_file, save_file
+
+from vitbook.command import any_model, export
+from vitbook.command.cli import main
+from vitbook.models.vit import VisionTransformer
+from vitbook.models.weights import save_weights
+
+SIZES = {"embed_dim": 16, "depth": 2, "num_heads": 2, "mlp_ratio": 2.0, "patch_size": 8}
+SMALL = ["--patch-size", "8", "--embed-dim", "16", "--depth", "2", "--num-heads", "2"]
+SMALL += ["--mlp-ratio", "2", "--image-size", "32", "--batch-size", "8", "--no-progress"]
+SMALL += ["--warmup-steps", "4"]
+COLOURS = {"green": (20, 200, 40), "red": (220, 30, 30), "violet": (130, 40, 200)}
+TINY = "vit_tiny_patch16_224"
+
+
+def run(*words):
+    return main([str(word) for word in words])
+
+
+def painted(colour, seed):
+    noise = np.random.default_rng(seed).integers(-20, 20, (48, 40, 3))
+    return Image.fromarray((np.array(colour) + noise).clip(0, 255).astype(np.uint8))
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    root = tmp_path_factory.mktemp("photos")
+    for name, colour in COLOURS.items():
+        (root / name).mkdir()
+        for seed in range(15):
+            painted(colour, seed).save(root / name / f"{seed}.png")
+    (root / "red" / "broken.png").write_bytes(b"\x89PNG")
+    return root
+
+
+@pytest.fixture(scope="module")
+def trained(photos, tmp_path_factory):
+    out = tmp_path_factory.mktemp("run") / "photos"
+    words = ["train", "--data", "folder", "--root", photos, *SMALL, "--epochs", 12, "--out", out]
+    assert run(*words) == 0
+    return out
+
+
+def small_timm(monkeypatch):
+    """timm's function, with two narrow blocks and, as pretrained weights, known ones."""
+    real = timm.create_model
+
+    def create_model(name, pretrained=False, **options):
+        model = real(name, pretrained=False, embed_dim=32, depth=2, num_heads=2, **options)
+        if pretrained:
+            torch.nn.init.constant_(model.cls_token, 7.0)
+        return model
+
+    monkeypatch.setattr(timm, "create_model", create_model)
+    return create_model
+
+
+def test_a_folder_is_learned_and_its_run_knows_names_size_and_statistics(trained, photos, capsys):
+    settings = json.loads((trained / "run.json").read_text())["settings"]
+    assert settings["classes"] == list(COLOURS)
+    assert settings["image_size"] == 32
+    assert settings["mean"] == pytest.approx([0.48, 0.35, 0.35], abs=0.02)
+    assert run("evaluate", trained) == 0
+    assert re.search(r"([89]) of \1 right", capsys.readouterr().out)
+
+
+def test_an_odd_file_is_told_and_the_training_goes_on(photos, tmp_path, capsys):
+    words = ["train", "--data", "folder", "--root", photos, *SMALL, "--steps", 2]
+    assert run(*words, "--out", tmp_path / "run") == 0
+    printed = capsys.readouterr().out
+    assert "1 file, left out: cannot be read as a picture: red/broken.png." in printed
+    assert "images of 3 x 32 x 32 to learn from" in printed
+
+
+def test_predict_names_the_classes_of_files_and_tells_of_those_it_cannot_read(
+    trained, tmp_path, capsys
+):
+    for name, colour in COLOURS.items():
+        painted(colour, 99).save(tmp_path / f"{name}.jpg")
+    files = [tmp_path / f"{name}.jpg" for name in COLOURS]
+    assert run("predict", trained, *files, "--top", 2) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name, file, line in zip(COLOURS, files, lines, strict=True):
+        assert line.startswith(f"{file}: {name} ")
+        assert line.count("%") == 2
+    (tmp_path / "no.jpg").write_bytes(b"no")
+    assert run("predict", trained, tmp_path / "no.jpg", tmp_path / "none.jpg", files[0]) == 2
+    printed = capsys.readouterr()
+    assert printed.out.startswith(f"{files[0]}: green")
+    assert "no.jpg cannot be read as a picture" in printed.err
+    assert "there is no picture file" in printed.err
+
+
+def test_a_run_on_pictures_is_drawn(trained, photos, tmp_path, capsys):
+    picture = photos / "red" / "3.png"
+    assert run("attention", picture, "--run", trained, "--out", tmp_path / "look.png") == 0
+    assert "answer 1 with probability" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def hard(tmp_path_factory):
+    """A run that answers one class of two whatever it sees: half of its answers are wrong."""
+    root, out = tmp_path_factory.mktemp("hard"), tmp_path_factory.mktemp("run") / "hard"
+    for name, first in (("a<b", 0), ("other", 50)):
+        (root / name).mkdir()
+        for seed in range(first, first + 15):
+            painted((128, 128, 128), seed).save(root / name / f"{seed}.png")
+    words = ["train", "--data", "folder", "--root", root, *SMALL, "--steps", 2, "--out", out]
+    assert run(*words) == 0
+    return out
+
+
+def test_results_show_who_is_taken_for_whom_and_the_worst_mistakes(hard, tmp_path, capsys):
+    assert run("results", hard, "--out", tmp_path / "page.html") == 0
+    right, n = map(int, re.search(r"(\d+) of (\d+) right", capsys.readouterr().out).groups())
+    page = (tmp_path / "page.html").read_text()
+    assert f"<td>{right} of {n}</td>" in page
+    assert page.count("<li>") == n - right > 0
+    assert page.count("<img") == 2 * (n - right)
+    assert "a<b" not in page
+    assert "a&lt;b" in page
+    shares = [float(x) for x in re.findall(r"Answer [^<]*?\((\d+) %\), truth", page)]
+    assert shares == sorted(shares, reverse=True)
+    assert "http" not in page.replace("http-equiv", "")
+    assert run("results", hard, "--out", tmp_path / "page.txt") == 2
+    assert "--out must end in .html" in capsys.readouterr().err
+
+
+def test_results_of_a_model_without_attention_say_why_no_map_is_drawn(tmp_path):
+    words = ["train", "--architecture", "mlp-mixer", "--steps", 2, "--batch-size", 8]
+    assert run(*words, "--no-progress", "--out", tmp_path / "mixer") == 0
+    assert run("results", tmp_path / "mixer", "--out", tmp_path / "page.html") == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "No maps are drawn" in page
+    assert page.count("<img") == 12
+    assert "test image" in page
+
+
+def test_an_exported_run_gives_its_logits_without_this_package(trained, photos, tmp_path, capsys):
+    assert run("export", trained, "--out", tmp_path / "photos.pt2") == 0
+    printed = capsys.readouterr().out
+    assert "pixels (B, 3, 32, 32) in 0 to 1 -> logits (B, 3)" in printed
+    assert "onnxscript" in printed
+    code = f"""
+import sys, torch
+program = torch.export.load({str(tmp_path / "photos.pt2")!r}).module()
+green = torch.tensor([20, 200, 40]).view(1, 3, 1, 1) / 255
+print(program(green.expand(3, 3, 32, 32)).argmax(dim=1).tolist())
+sys.exit(any(name.startswith("vitbook") for name in sys.modules))
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[0, 0, 0]"
+    assert run("export", trained, "--out", tmp_path / "photos.onnx") == 2
+    assert "--out must end in .pt2" in capsys.readouterr().err
+
+
+def test_an_export_that_gives_other_logits_is_not_written(trained, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(export, "SAME", -1.0)
+    assert run("export", trained, "--out", tmp_path / "photos.pt2") == 2
+    assert "was not written" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_starts_from_weights_of_another_run_with_the_head_first(photos, tmp_path, capsys):
+    torch.manual_seed(5)
+    before = VisionTransformer(image_size=16, in_channels=3, num_classes=7, **SIZES)
+    save_weights(before, tmp_path / "start.safetensors")
+    words = ["train", "--data", "folder", "--root", photos, *SMALL, "--out", tmp_path / "run"]
+    words += ["--weights", tmp_path / "start.safetensors", "--head-epochs", 1, "--epochs", 1]
+    assert run(*words) == 0
+    printed = capsys.readouterr().out
+    assert "positions resampled from 2 x 2 to 4 x 4" in printed
+    assert printed.index("first the head alone") < printed.index("now all weights")
+    head = load_file(tmp_path / "run" / "head" / "checkpoint.safetensors")
+    whole = load_file(tmp_path / "run" / "checkpoint.safetensors")
+    name = "encoder.blocks.0.mlp.fc1.weight"
+    assert torch.equal(head[f"model.{name}"], before.state_dict()[name])
+    assert not torch.equal(whole[f"model.{name}"], before.state_dict()[name])
+    assert head["model.head.weight"].shape == (3, 16)
+    assert head["model.head.weight"].abs().max() > 0
+
+
+def test_a_resumed_run_ends_in_the_weights_of_one_that_was_not_stopped(
+    photos, tmp_path, monkeypatch
+):
+    from vitbook import training
+
+    torch.manual_seed(5)
+    save_weights(
+        VisionTransformer(image_size=32, in_channels=3, num_classes=3, **SIZES),
+        tmp_path / "start.safetensors",
+    )
+    words = ["train", "--data", "folder", "--root", photos, *SMALL, "--epochs", 2]
+    words += ["--weights", tmp_path / "start.safetensors", "--head-epochs", 1]
+    assert run(*words, "--out", tmp_path / "whole") == 0
+    real, calls = training.train, []
+
+    def stops(*arguments, **options):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(training, "train", stops)
+    assert run(*words, "--out", tmp_path / "stopped") == 130
+    assert run("train", "--resume", "--out", tmp_path / "stopped", "--no-progress") == 0
+    whole, stopped = (
+        load_file(tmp_path / name / "checkpoint.safetensors") for name in ("whole", "stopped")
+    )
+    assert all(torch.equal(whole[name], stopped[name]) for name in whole)
+
+
+def test_a_model_of_timm_is_fine_tuned_evaluated_and_asked(photos, tmp_path, monkeypatch, capsys):
+    small_timm(monkeypatch)
+    words = ["train", "--data", "folder", "--root", photos, "--timm", TINY, "--batch-size", 12]
+    words += ["--head-epochs", 1, "--epochs", 1, "--no-progress", "--out", tmp_path / "run"]
+    assert run(*words) == 0
+    assert f"starts from timm's weights of {TINY}" in capsys.readouterr().out
+    head = load_file(tmp_path / "run" / "head" / "checkpoint.safetensors")
+    assert (head["model.cls_token"] == 7).all()
+    settings = json.loads((tmp_path / "run" / "run.json").read_text())["settings"]
+    assert settings["image_size"] == 224
+    assert settings["mean"] == [0.5, 0.5, 0.5]
+    assert run("evaluate", tmp_path / "run") == 0
+    assert run("predict", tmp_path / "run", photos / "red" / "1.png") == 0
+    assert "1.png: " in capsys.readouterr().out
+
+
+def test_weights_of_timm_may_come_from_a_file(photos, tmp_path, monkeypatch, capsys):
+    theirs = small_timm(monkeypatch)(TINY, pretrained=True, num_classes=1000)
+    save_file(theirs.state_dict(), tmp_path / "theirs.safetensors")
+    words = ["train", "--data", "folder", "--root", photos, "--timm", TINY, "--steps", 1]
+    words += ["--weights", tmp_path / "theirs.safetensors", "--batch-size", 4, "--no-progress"]
+    assert run(*words, "--head-epochs", 0, "--out", tmp_path / "run") == 0
+    assert "head drawn anew" in capsys.readouterr().out
+    whole = load_file(tmp_path / "run" / "checkpoint.safetensors")
+    assert (whole["model.cls_token"] - 7).abs().max() < 0.01
+    assert whole["model.head.weight"].shape[0] == 3
+
+
+def test_what_does_not_fit_is_refused_with_a_sentence(
+    photos, trained, tmp_path, capsys, monkeypatch
+):
+    train = ["train", "--data", "folder", "--out", tmp_path / "run", "--no-progress"]
+    (tmp_path / "one" / "red").mkdir(parents=True)
+    for words, expected in (
+        (train, "--root DIR"),
+        ([*train, "--root", tmp_path / "none"], "is none"),
+        ([*train, "--root", tmp_path / "one"], "at least two"),
+        ([*train, "--root", photos, "--image-size", 30], "patch_size"),
+        ([*train, "--root", photos, "--weights", tmp_path / "no.safetensors"], "there is no"),
+        ([*train, "--root", photos, "--timm", "vit_of_nobody"], "timm cannot make vit_of_nobody"),
+        (["train", "--image-size", 30, "--out", tmp_path / "x"], "only data 'folder' has such"),
+        (["evaluate", trained, "--root", tmp_path / "two"], "the run learned green, red, violet"),
+    ):
+        if "two" in str(words[-1]):
+            for name in ("cat", "dog"):
+                (tmp_path / "two" / name).mkdir(parents=True)
+                for seed in range(5):
+                    painted((seed, 9, 200 if name == "cat" else 9), seed).save(
+                        tmp_path / "two" / name / f"{seed}.png"
+                    )
+        assert run(*words) == 2, words
+        assert expected in capsys.readouterr().err
+    assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
+    monkeypatch.setitem(sys.modules, "timm", None)
+    assert run(*train, "--root", photos, "--timm", TINY) == 2
+    assert "pip install timm" in capsys.readouterr().err
+    assert any_model.timm_model
