@@ -1,11 +1,11 @@
 """Checks of chapter 9: the block."""
 
-import math
 from functools import partial
 
 import torch
 import torch.nn.functional as F
 
+from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -232,139 +232,40 @@ def check_block(trial: Trial, block):
     trial.compare(block, x, norm1, attn, norm2, mlp, otherwise=otherwise, tolerance=1e-4)
 
 
-def _matrices(D, hidden):
-    return 4 * D * D + 2 * D * hidden
-
-
-def _account(N, D, hidden):
-    matrices = _matrices(D, hidden)
-    biases = 3 * D + D + hidden + D
-    return matrices + biases + 4 * D, N * matrices + 2 * N * N * D
-
-
-def _learned(D, hidden):
-    return _account(1, D, hidden)[0]
-
-
-def _work(N, D, hidden):
-    return _account(N, D, hidden)[1]
-
-
-_PARAMETERS = {
-    "those are the matrices alone; what else is learned?": lambda N, D, h: _matrices(D, h),
-    "matrices and biases; what do the norms learn?": lambda N, D, h: _learned(D, h) - 4 * D,
-    "matrices and norms; do the linear layers have biases?": lambda N, D, h: (
-        _matrices(D, h) + 4 * D
+_STATEMENTS = {
+    "without attention the model is worse at both lengths": (
+        YES,
+        "where do the two intervals of that row end? Do they hold zero?",
     ),
-    "3 D are missing: have queries, keys and values their biases? Or the norms all of "
-    "their vectors?": lambda N, D, h: _learned(D, h) - 3 * D,
-    "2 D are missing: how many norms are there, and how many vectors in each?": lambda N, D, h: (
-        _learned(D, h) - 2 * D
+    "at 1,000 steps the MLP is worth two points or more": (
+        NO,
+        "how far does the interval of its difference reach? Are two points inside?",
     ),
-    "queries, keys and values; which matrix comes after them?": [
-        lambda N, D, h: _learned(D, h) - D * D - D,
-        lambda N, D, h: _learned(D, h) - D * D,
-    ],
-    "how many matrices has the MLP?": lambda N, D, h: _learned(D, h) - D * h,
-    "that is right for hidden = 4 D only": lambda N, D, h: 12 * D * D + 13 * D,
-    "that is right for hidden = 4 D only, and without the vectors": lambda N, D, h: 12 * D * D,
-}
-_MULTIPLICATIONS = {
-    "those are FLOPs; how many multiplications are two of them?": lambda N, D, h: (
-        2 * _work(N, D, h)
+    "the MLP is worth more at 10,000 steps than at 1,000": (
+        YES,
+        "from where to where do the two intervals of that row reach? Do they touch?",
     ),
-    "every weight once for each token; where do tokens meet?": lambda N, D, h: N * _matrices(D, h),
-    "scores or weighted sums? There are two products with N x N": lambda N, D, h: (
-        _work(N, D, h) - N * N * D
+    "at 10,000 steps no GELU costs less than no MLP": (
+        OPEN,
+        "which difference would have to be in the table? Two differences from a third model do "
+        "not replace it",
     ),
-    "how many multiplications does one score take?": lambda N, D, h: (
-        N * _matrices(D, h) + 2 * N * N
+    "at 10,000 steps the norms are worth nothing": (
+        OPEN,
+        "was a model without norms trained for that long?",
     ),
-    "is a weight used once, or once for each token?": [
-        lambda N, D, h: _matrices(D, h) + 2 * N * N * D,
-        lambda N, D, h: _matrices(D, h),
-    ],
-    "is a bias multiplied?": [
-        lambda N, D, h: _work(N, D, h) + N * (5 * D + h + 4 * D),
-        lambda N, D, h: _work(N, D, h) + N * (5 * D + h),
-    ],
-    "that is right for hidden = 4 D only": lambda N, D, h: 12 * N * D * D + 2 * N * N * D,
+    "a ViT of 24 blocks trains as well without norms": (
+        OPEN,
+        "how many blocks has the model of this report?",
+    ),
 }
 
 
 @staged(
-    "the account",
-    ok="parameters and multiplications, to the last one.",
-    right=_account,
-    in_part={
-        0: _PARAMETERS,
-        1: _MULTIPLICATIONS,
-    },
+    "my_reading",
+    ok="what an experiment that leaves out parts allows one to say",
+    **reading(_STATEMENTS),
 )
-def check_account(trial: Trial, account):
-    """account(N, D, hidden): the (parameters, multiplications) of one block with biases."""
-    for D in (6, 10):
-        N, hidden = trial.integer(11, 17), 3 * D + 1
-        learned, work = _account(N, D, hidden)
-        for part, what, otherwise in (
-            (0, "parameters", f"for D = {D} and hidden = {hidden} there are {learned}"),
-            (1, "multiplications", f"for N = {N}, D = {D} and hidden = {hidden} there are {work}"),
-        ):
-            trial.stage(what)
-            name = f"the number of {what}"
-            trial.compare(account, N, D, hidden, part=part, otherwise=otherwise, name=name)
-
-
-@staged("drop path", ok="whole branches are dropped, sample by sample, and the mean is kept.")
-def check_drop_path(trial: Trial, drop_path):
-    """drop_path(branch, rate): a branch's output (B, N, D) while training -> (B, N, D)."""
-    B, N, D = 2000, 3, 4
-    rate = 0.25
-    branch = trial.randn(B, N, D)
-    trial.stage("shape")
-    got = trial.tensor(drop_path(branch, rate), (B, N, D))
-    trial.stage("what is dropped")
-    factor = got / branch
-    dropped = (got == 0).flatten(1)  # (B, N D)
-    if dropped.all() or not dropped.any():  # perhaps one lot for them all: then it varies
-        few = branch[:8]
-        gone = [(drop_path(few, rate) == 0).all() for _ in range(40)]
-        trial.ask(
-            all(gone) or not any(gone),
-            "in one call all samples were dropped, in another none; does each draw its own lot?",
-        )
-        trial.ask(not all(gone), "everything is dropped, in every call; what is kept?")
-        trial.fail("nothing was dropped in 2000 samples and 40 further calls; is a lot drawn?")
-    whole = dropped.all(1) | ~dropped.any(1)
-    tokens = dropped.view(B, N, D)
-    alone = (tokens.all(2) | ~tokens.any(2)).all()
-    if not whole.all():
-        shared = torch.equal(dropped, dropped[:1].expand_as(dropped))
-        trial.ask(not shared, "all samples lose the same numbers; does each draw its own lot?")
-        trial.ask(not alone, "single tokens are gone; what is dropped is the whole branch")
-        trial.fail("single numbers are gone, as in dropout; what is dropped is the whole branch")
-    trial.stage("how often")
-    share = dropped.all(1).float().mean().item()
-    slack = 5 * math.sqrt(rate * (1 - rate) / B)
-    trial.ask(
-        abs(share - (1 - rate)) > slack,
-        f"{share:.0%} of the samples are dropped; is the rate what stays, or what goes?",
-    )
-    trial.ask(abs(share - rate) < slack, f"{share:.0%} of the samples are dropped, not {rate:.0%}")
-    trial.stage("what is left")
-    kept = factor[~dropped.all(1)]
-    one = torch.ones_like(kept)
-    trial.match(
-        kept,
-        one / (1 - rate),
-        {
-            "the mean over many runs has shrunk; what keeps it at the branch's value?": one,
-            "the samples that stay became smaller; should they make up for the others?": (1 - rate)
-            * one,
-            "scaled by what is dropped; how large a share is kept?": one / rate,
-        },
-        otherwise="which factor keeps the mean?",
-        tolerance=1e-4,
-    )
-    trial.stage("rate 0")
-    trial.close(drop_path(branch, 0.0), branch, "with rate 0, is the branch untouched?")
+def check_left_out(trial: Trial, my_reading):
+    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
+    judge(trial, my_reading(), _STATEMENTS)

@@ -1,14 +1,12 @@
 """Checks of chapter 10: from blocks to a class."""
 
-import itertools
-import math
 from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from vitbook.models.vit import VisionTransformer
+from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -181,127 +179,35 @@ def check_vit_parameters(trial: Trial, my_count):
         trial.compare(got, *sizes, otherwise=otherwise)
 
 
-def _merge(q, k, v):
-    return torch.cat([q.weight, k.weight, v.weight]), torch.cat([q.bias, k.bias, v.bias])
-
-
-def _weights(merge):
-    """The weight (3 D, D) from the three weights, stacked (3, D, D)."""
-    return lambda *layers: merge(torch.stack([layer.weight for layer in layers]))
-
-
-def _biases_of(merge):
-    """The bias (3 D,) from the three biases, stacked (3, D)."""
-    return lambda *layers: merge(torch.stack([layer.bias for layer in layers]))
-
-
-@staged(
-    "q, k and v in one",
-    ok="one matrix does what the three did.",
-    right=_merge,
-    in_part={
-        0: {
-            **{
-                f"the order is {', '.join('qkv'[i] for i in order)}; in which order does `qkv` "
-                "hold them?": _weights(
-                    lambda stacked, order=order: stacked[list(order)].flatten(0, 1)
-                )
-                for order in itertools.product(range(3), repeat=3)
-                if order != (0, 1, 2)
-            },
-            "nn.Linear.weight is (out, in) already; did you transpose it?": _weights(
-                lambda stacked: stacked.mT.flatten(0, 1)
-            ),
-            "the rows of q, k and v take turns; here all queries come first, then all keys": (
-                _weights(lambda stacked: stacked.transpose(0, 1).flatten(0, 1))
-            ),
-            "here the rows of all queries come first, then all keys; yours are sorted by head": [
-                _weights(
-                    lambda stacked, h=h: stacked.unflatten(1, (h, -1)).transpose(0, 1).flatten(0, 2)
-                )
-                for h in (2, 3, 4, 6)
-            ],
-        },
-        1: {
-            "are the three biases lost?": _biases_of(lambda stacked: 0 * stacked.flatten()),
-            "the weight is right; not so the biases: they take turns": _biases_of(
-                lambda stacked: stacked.T.flatten()
-            ),
-        },
-    },
-)
-def check_merge_qkv(trial: Trial, my_merge):
-    """my_merge(q, k, v): three nn.Linear(D, D) -> weight (3 D, D) and bias (3 D,) of ``qkv``."""
-    D = 12
-    layers = [nn.Linear(D, D) for _ in "qkv"]
-    with torch.no_grad():
-        for layer in layers:
-            layer.weight.copy_(trial.randn(D, D) / 3)
-            layer.bias.copy_(trial.randn(D))
-    weight, bias = trial.pair(my_merge(*layers))
-    trial.stage("shapes")
-    weight = trial.tensor(weight, (3 * D, D), name="the weight").detach()
-    bias = trial.tensor(bias, (3 * D,), name="the bias").detach()
-
-    trial.stage("weight")
-    strange = [
-        place
-        for place, third in zip(("first", "second", "last"), weight.chunk(3), strict=True)
-        if not any(torch.allclose(third, layer.weight, atol=1e-5) for layer in layers)
-    ]
-    otherwise = f"the {' and the '.join(strange)} third is none of the three weights"
-    trial.compare((weight, bias), *layers, part=0, otherwise=otherwise)
-    trial.stage("bias")
-    at_q = torch.allclose(bias[:D], layers[0].bias, atol=1e-5)
-    otherwise = (
-        "do keys and values have their own bias?" if at_q else "is the bias of q where it belongs?"
-    )
-    trial.compare((weight, bias), *layers, part=1, otherwise=otherwise)
-
-
-def _losses(K):
-    return math.log(K), math.log(math.e + K - 1) - 1
+_PARITY = {
+    "row 1 alone speaks for the right number of heads": (
+        NO,
+        "by how much does the planted mistake in the heads move a logit there?",
+    ),
+    "row 2 alone speaks for the right number of heads": (
+        YES,
+        "a wrong number of heads moves a logit by 0.6 there; could the two have missed that?",
+    ),
+    "row 2 alone speaks for the right eps": (
+        NO,
+        "is what a wrong eps moves there above the tolerance?",
+    ),
+    "rows 1 to 3 together speak for the right eps": (
+        YES,
+        "in which row would a wrong eps have been noticed, and was anything noticed there?",
+    ),
+    "both models drop the same share of values in training": (
+        OPEN,
+        "what does dropout do in evaluation mode?",
+    ),
+}
 
 
 @staged(
-    "two losses",
-    ok="you know a healthy first loss, and the floor of a doubled softmax.",
-    right=_losses,
-    in_part={
-        0: {
-            "that is a probability; the loss is its negative logarithm": lambda K: 1 / K,
-            "a loss of log p is negative here; which sign has cross-entropy?": lambda K: (
-                -math.log(K)
-            ),
-            "that is in bits; cross_entropy takes the natural logarithm": math.log2,
-            "that is the share of wrong guesses; cross-entropy is another measure": lambda K: (
-                1 - 1 / K
-            ),
-            "a loss of zero: would all classes be right?": 0.0,
-        },
-        1: {
-            "that is the floor for logits, which may grow without end; may probabilities?": 0.0,
-            "that is a model that knows nothing; what if it is entirely sure, and right?": (
-                math.log
-            ),
-            "that is minus the probability; which function of it is the loss?": -1.0,
-            "how many wrong classes are there?": lambda K: math.log(math.e + K) - 1,
-            "that is the log of the sum; what does the right class take off?": lambda K: math.log(
-                math.e + K - 1
-            ),
-            "that is a probability; the loss is its negative log": lambda K: (
-                math.e / (math.e + K - 1)
-            ),
-        },
-    },
+    "what the test shows",
+    ok="a row speaks for a setting if a mistake there would have been noticed.",
+    **reading(_PARITY),
 )
-def check_losses(trial: Trial, my_losses):
-    """my_losses(K) -> (loss of equal logits, least loss when softmax is applied twice)."""
-    for K in (10, 2, trial.integer(20, 1000)):
-        pair = trial.pair(my_losses(K))
-        trial.stage(f"loss at the start, {K} classes")
-        otherwise = "with equal logits, which probability has the right class?"
-        trial.compare(pair, K, part=0, otherwise=otherwise)
-        trial.stage(f"softmax twice, {K} classes")
-        otherwise = "feed cross_entropy with the row 1, 0, 0, ...: what is it?"
-        trial.compare(pair, K, part=1, otherwise=otherwise)
+def check_parity(trial: Trial, my_reading):
+    """my_reading() -> a dictionary from each statement to "yes", "no" or "cannot say"."""
+    judge(trial, my_reading(), _PARITY)

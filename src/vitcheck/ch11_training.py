@@ -1,91 +1,13 @@
-"""Checks of chapter 11: schedule, what decays, smoothed labels, calibration, a loop to mend."""
+"""Checks of chapter 11: what decays, a table of faults, a loop to mend."""
 
 from __future__ import annotations
-
-from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import Trial, staged
-
-
-def _schedule(step, total, warmup, cooldown, *, off=1, end=0):
-    if step < warmup:
-        return (step + off) / warmup
-    if step >= total - cooldown:
-        return (total - step - end) / cooldown
-    return 1.0
-
-
-@staged(
-    "my_schedule",
-    ok="up, along, and down to almost nothing, at every step",
-    right=_schedule,
-    mistakes={
-        "the first step moves nothing: a whole batch for no update": partial(_schedule, off=0),
-        "the first step has the full rate already. Where is the warm-up?": (
-            lambda step, total, warmup, cooldown: _schedule(step, total, 0, cooldown)
-        ),
-        "it never comes down: where is the cooldown?": lambda step, total, warmup, cooldown: (
-            _schedule(step, total, warmup, 0)
-        ),
-        "the last step moves nothing; let it be the last but one above zero": [
-            partial(_schedule, end=1),
-            lambda step, total, warmup, cooldown: (
-                _schedule(step, total, warmup, 0)
-                if step < total - cooldown
-                else (total - 1 - step) / (cooldown - 1)
-            ),
-        ],
-    },
-)
-def check_schedule(trial: Trial, schedule):
-    """Exercise "Up, along, down": schedule(step, total, warmup, cooldown) -> share of the peak."""
-    warmup, cooldown = trial.integer(5, 9), trial.integer(12, 18)
-    total = warmup + cooldown + trial.integer(20, 30)
-
-    def shares(start, stop):
-        steps = range(start, stop)
-        return [
-            trial.number(schedule(step, total, warmup, cooldown), name=f"step {step}")
-            for step in steps
-        ]
-
-    def compare(start, shares, otherwise):
-        for step, share in enumerate(shares, start):
-            trial.compare(share, step, total, warmup, cooldown, otherwise=otherwise)
-
-    trial.stage("the first step")
-    first = shares(0, 1)
-    compare(0, first, f"step 0 has {first[0]:.3f} of the peak, not 1 / warmup")
-
-    trial.stage("the warm-up")
-    up = shares(0, warmup)
-    trial.close(up[-1], 1.0, "its last step should reach the peak")
-    compare(0, up, "equal steps up: is it a line?")
-
-    trial.stage("the plateau")
-    along = shares(warmup, total - cooldown)
-    compare(warmup, along, "between the two ramps the rate should stay")
-
-    trial.stage("the way down")
-    down = shares(total - cooldown, total)
-    otherwise = "equal steps down, from 1 to 1 / cooldown: is it a line?"
-    if min(down) < -1e-5:
-        otherwise = "a negative learning rate climbs the loss"
-    elif max(down) > 1 + 1e-5:
-        otherwise = "it rises above the peak on its way down"
-    compare(total - cooldown, down, otherwise)
-
-    trial.stage("no warm-up")
-    trial.close(
-        schedule(0, total, 0, cooldown),
-        1.0,
-        "without a warm-up the first step has the full rate",
-        name="step 0 of a run without warm-up",
-    )
 
 
 class _Small(nn.Module):
@@ -127,152 +49,31 @@ def check_decayed(trial: Trial, decayed):
     trial.ask("patch_embed.weight" in got, "a kernel has four axes. Is it no weight matrix?")
 
 
-def _smoothed(entries):
-    """The loss with a target that has these entries, (right, each wrong) of (share, K)."""
-
-    def loss(logits, labels, share):
-        logs = logits.log_softmax(-1)
-        true = logs.gather(1, labels[:, None])[:, 0]  # (B,)
-        right, wrong = entries(share, logits.shape[-1])
-        return -(right * true + wrong * (logs.sum(-1) - true)).mean()
-
-    return loss
-
-
-_loss = _smoothed(lambda share, K: (1 - share + share / K, share / K))
-
-
-@staged(
-    "my_loss",
-    ok="a share of the target for every class, and the mean over the batch",
-    right=_loss,
-    mistakes={
-        "that is a sum; losses of batches are means": lambda logits, labels, share: (
-            len(labels) * _loss(logits, labels, share)
-        ),
-        "a loss below zero: where did the minus go?": lambda logits, labels, share: (
-            -_loss(logits, labels, share)
-        ),
-        "a softmax, and then another in the loss?": lambda logits, labels, share: _loss(
-            logits.softmax(-1), labels, share
-        ),
-        "`share` changes nothing": _smoothed(lambda share, K: (1, 0)),
-        "is the share spread over the wrong classes only? The right one has its part too": (
-            _smoothed(lambda share, K: (1 - share, share / (K - 1)))
-        ),
-        "the target sums to less than one: the right class has its part of the share, too": (
-            _smoothed(lambda share, K: (1 - share, share / K))
-        ),
-        "does the target still sum to one? Each class gets share / K": _smoothed(
-            lambda share, K: (1, share)
-        ),
-        "what became of the share that was taken away?": _smoothed(lambda share, K: (1 - share, 0)),
-        "the target sums to more than one": [
-            _smoothed(lambda share, K: (1 + share / K, share / K)),
-            _smoothed(lambda share, K: (1, share / K)),
-        ],
-    },
-)
-def check_smoothed_loss(trial: Trial, loss):
-    """Exercise "Smoothed labels": loss(logits, labels, share) -> the mean smoothed loss."""
-    B, K = 5, 7
-    logits = 2 * trial.randn(B, K)
-    labels = torch.randint(K, (B,), generator=trial.generator)
-    for stage, share, otherwise in (
-        ("without smoothing", 0.0, "with share 0 it is the usual cross-entropy"),
-        ("with smoothing", 0.2, "the loss is {:.4f}; write down the target of one image first"),
-    ):
-        trial.stage(stage)
-        got = trial.number(loss(logits, labels, share), name="the loss")
-        otherwise = otherwise.format(got)
-        trial.compare(got, logits, labels, share, otherwise=otherwise, tolerance=1e-4)
+_STATEMENTS = {
+    "A would be mended by a larger learning rate alone": (
+        NO,
+        "what does its row say about one batch? Are its steps long enough to learn 32 images?",
+    ),
+    "B learns too slowly, and nothing else is wrong": (
+        OPEN,
+        "it may. What do frozen weights look like, and a rate that is far too high?",
+    ),
+    "C has a softmax before its loss": (
+        OPEN,
+        "it may have one. Which other faults leave a loss like this?",
+    ),
+    "D began with a head that was sure of itself": (
+        YES,
+        "what does a model pay that gives all ten classes the same probability?",
+    ),
+    "E's learning rate is the best one": (OPEN, "which other rates were tried for E?"),
+}
 
 
-def _error(given, labels, bins, *, signed=False, weighted=True, empty=False, top=None):
-    """``top``: the highest bin that a confidence can fall into."""
-    confidence, answers = given.max(-1)
-    gap = confidence - (answers == labels).float()
-    place = (confidence * bins).long().clamp(max=bins - 1 if top is None else top)
-    gaps = [gap[place == i].sum() for i in range(bins)]
-    size = [int((place == i).sum()) for i in range(bins)]
-    if not weighted:
-        gaps = [gap / max(n, 1) for gap, n in zip(gaps, size, strict=True)]
-    gaps = gaps if signed else [gap.abs() for gap in gaps]
-    return sum(gaps) / (len(labels) if weighted else bins if empty else sum(n > 0 for n in size))
-
-
-def _error_of_the_label(given, labels, bins):
-    confidence = given.gather(1, labels[:, None])
-    sure = torch.cat([confidence, torch.zeros_like(confidence)], dim=1)
-    return _error(sure, (given.argmax(-1) != labels).long(), bins)
-
-
-@staged(
-    "my_error",
-    ok="distances weighted by how many answers a bin holds",
-    right=_error,
-    mistakes={
-        "a distance has no sign": lambda *given: -_error(*given, signed=True),
-        "0.9 sure and never right is no error? Confidence belongs to the answer, not to the "
-        "label": _error_of_the_label,
-        "bins without answers were counted in": partial(_error, weighted=False, empty=True),
-        "right half the time, and no error? In which bin is 100 %?": lambda given, labels, bins: (
-            _error(given, labels, bins, top=bins)
-        ),
-        "positive and negative gaps cancel: take the absolute value in each bin": [
-            partial(_error, signed=True),
-            lambda *given: abs(_error(*given, signed=True)),
-        ],
-        "two answers weigh as much as eighteen": partial(_error, weighted=False),
-        "two wide bins were asked for. How many did you make?": lambda given, labels, bins: _error(
-            given, labels, 10
-        ),
-    },
-)
-def check_calibration_error(trial: Trial, error):
-    """Exercise "How honest?": error(probabilities, labels, bins) -> the calibration error."""
-
-    def rows(confidence, K=4):
-        rest = (1 - confidence) / (K - 1)
-        return torch.cat([confidence[:, None], rest[:, None].expand(-1, K - 1)], dim=1)
-
-    for stage, confidence, labels, bins, otherwise in (  # answer 0 is always the surest
-        (
-            "a model that is sure and right",
-            *([1.0] * 6, [0] * 6, 5),
-            "sure and always right is an error of 0",
-        ),
-        (
-            "a model that is sure and wrong",
-            *([0.9] * 8, [1] * 8, 5),
-            "it is 0.9 sure and never right",
-        ),
-        (
-            "a model that is always 100 % sure",
-            *([1.0] * 6, [0, 0, 0, 1, 1, 1], 5),
-            "100 % sure, half right: off by 0.5",
-        ),
-        (
-            "too sure here, too modest there",  # 0.9 sure: half right; 0.5 sure: all right
-            *([0.9] * 4 + [0.5] * 4, [0, 0, 1, 1, 0, 0, 0, 0], 4),
-            "bins are off by 0.4 and by 0.5",
-        ),
-        (
-            "bins of unequal weight",
-            *([0.9] * 18 + [0.5] * 2, [0] * 9 + [1] * 9 + [0, 0], 4),
-            "it should be 0.41 here",
-        ),
-        (
-            "as many bins as asked for",
-            *([0.52, 0.52, 0.68, 0.68], [0, 0, 1, 1], 2),
-            "in one bin: half right, 0.6 sure",
-        ),
-    ):
-        trial.stage(stage)
-        given = rows(torch.tensor(confidence)), torch.tensor(labels), bins
-        got = trial.number(error(*given), name="the error")
-        says = f"{otherwise}; you say {got:.3f}"
-        trial.compare(got, *given, otherwise=says, tolerance=1e-4)
+@staged("my_reading", ok="what four numbers of a run allow one to say", **reading(_STATEMENTS))
+def check_faults(trial: Trial, my_reading):
+    """Exercise "Which fault is it?": from statement to "yes", "no" or "cannot say"."""
+    judge(trial, my_reading(), _STATEMENTS)
 
 
 class _Recorder(nn.Module):

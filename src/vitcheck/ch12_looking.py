@@ -72,55 +72,6 @@ def check_reach(trial, my_reach):
     trial.compare(my_reach, weights, columns, P, otherwise=otherwise)
 
 
-def _sink(weights):
-    shares = weights.mean(dim=(0, 1))
-    return int(shares.argmax()), float(shares.max())
-
-
-@staged(
-    "sink",
-    ok="the key that all queries share, and how much of their attention it gets.",
-    right=_sink,
-    in_part={
-        0: {
-            "that key gets the largest single weight; is it the one that all queries look at?": (
-                lambda weights: int(weights.flatten().argmax()) % weights.shape[-1]
-            ),
-            "is that a query? Which axis of the weights holds the keys?": lambda weights: int(
-                weights.amax(dim=(0, 2)).argmax()
-            ),
-        },
-        1: {
-            "that is a sum; what share of all attention is it?": [
-                lambda weights: float(weights.sum(dim=(0, 1)).max()),
-                lambda weights: float(weights.mean(dim=0).sum(dim=0).max()),
-                lambda weights: float(weights.sum(dim=0).mean(dim=0).max()),
-            ],
-            "that is a single weight; what is the mean over queries and heads?": (
-                lambda weights: float(weights.max())
-            ),
-            "each row sums to one, so its mean is the same for all; which axis is to stay?": (
-                lambda weights: 1 / weights.shape[-1]
-            ),
-        },
-    },
-)
-def check_sink(trial, my_sink):
-    """my_sink(weights): (h, N, N) of one layer -> (token, share)."""
-    h, N = 3, 6
-    weights = trial.randn(h, N, N)
-    weights[..., trial.integer(1, N - 2)] += 1.0
-    weights[0, 0, N - 1] += 9.0  # one strong weight, and no sink
-    weights = weights.softmax(dim=-1)
-    trial.stage("which token")
-    pair = trial.pair(my_sink(weights))
-    otherwise = "add up what each key gets from all queries of all heads; who gets most?"
-    trial.compare(pair, weights, part=0, otherwise=otherwise, name="the token")
-    trial.stage("its share")
-    otherwise = "what is the mean weight on that key?"
-    trial.compare(pair, weights, part=1, otherwise=otherwise, name="the share")
-
-
 @torch.no_grad()
 def _drop(model, images, patches, P, *, logits=False, follow_the_best=False, black=False):
     """How much the answer to the whole image loses when these patches are painted over."""

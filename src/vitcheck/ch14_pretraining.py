@@ -1,7 +1,6 @@
-"""Checks of chapter 14: start from other weights, a probe, distillation, what a table says."""
+"""Checks of chapter 14: start from other weights, a probe, what a table says."""
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from vitcheck.reading import NO, OPEN, YES, judge, reading
@@ -136,105 +135,6 @@ def check_probe(trial, my_probe):
         otherwise="how many rows and columns has the head's weight, and how long is its bias?",
         tolerance=0,
     )
-
-
-def _soft(said, told):
-    """KL divergence, mean over the images: what ``told`` expects of ``said``."""
-    return (told.softmax(-1) * (told.log_softmax(-1) - said.log_softmax(-1))).sum(-1).mean()
-
-
-def _hard(student, labels, T):
-    return F.cross_entropy(student, labels)
-
-
-def _softened(student, teacher, T):
-    return T**2 * _soft(student / T, teacher / T)
-
-
-def _mixed(teach=_softened, *, hard=_hard, mix=lambda hard, soft, a, T: (1 - a) * hard + a * soft):
-    """The loss with the teacher's part ``teach(student, teacher, T)``."""
-
-    def loss(student, teacher, labels, share, T):
-        return mix(hard(student, labels, T), teach(student, teacher, T), share, T)
-
-    return loss
-
-
-def _entropy(teacher):
-    return -(teacher.softmax(-1) * teacher.log_softmax(-1)).sum(-1).mean()
-
-
-@staged(
-    "my_distillation",
-    ok="labels and teacher, mixed, at one temperature, size kept",
-    right=_mixed(),
-    mistakes={
-        "the labels are compared with the student's own answers; do they have a temperature?": (
-            _mixed(hard=lambda s, labels, T: _hard(s / T, labels, T))
-        ),
-        "share is the teacher's part": _mixed(
-            mix=lambda hard, soft, share, T: share * hard + (1 - share) * soft
-        ),
-        "whose answers are expected, and who is asked? The two are swapped": _mixed(
-            lambda s, t, T: _softened(t, s, T)
-        ),
-        "averaged over the classes, too? A distribution is summed over them": _mixed(
-            lambda s, t, T: _softened(s, t, T) / s.shape[1]
-        ),
-        "that is a sum over the images; a loss is their mean": _mixed(
-            lambda s, t, T: len(s) * _softened(s, t, T)
-        ),
-        "a student who repeats the teacher should pay nothing: subtract the teacher's own "
-        "entropy": _mixed(lambda s, t, T: _softened(s, t, T) + T**2 * _entropy(t / T)),
-        "soft answers have small gradients. What gives them back their size?": _mixed(
-            lambda s, t, T: _soft(s / T, t / T)
-        ),
-        "multiplied by T once; how often does 1 / T enter the gradient?": _mixed(
-            lambda s, t, T: T * _soft(s / T, t / T)
-        ),
-        "only one of the two has been softened": [
-            _mixed(lambda s, t, T: T**2 * _soft(s, t / T)),
-            _mixed(lambda s, t, T: T**2 * _soft(s / T, t)),
-            _mixed(lambda s, t, T: _soft(s, t / T)),
-            _mixed(lambda s, t, T: _soft(s / T, t)),
-        ],
-        "temperature changes nothing": _mixed(lambda s, t, T: _soft(s, t)),
-        "it divides; did you multiply?": [
-            _mixed(lambda s, t, T: _soft(s * T, t * T)),
-            _mixed(lambda s, t, T: T**2 * _soft(s * T, t * T)),
-        ],
-        "the two shares should sum to one": _mixed(
-            mix=lambda hard, soft, share, T: hard + share * soft
-        ),
-        "the factor T squared belongs to the teacher's part only": _mixed(
-            mix=lambda hard, soft, share, T: T**2 * (1 - share) * hard + share * soft
-        ),
-    },
-)
-def check_distillation(trial, my_distillation):
-    """my_distillation(student, teacher, labels, share, temperature): logits (B, K) -> the loss."""
-    B, K = 5, 4
-    student, teacher = 2 * trial.randn(B, K), 2 * trial.randn(B, K)
-    labels = torch.randint(K, (B,), generator=trial.generator)
-    for stage, share, T, otherwise in (
-        ("labels only: share 0", 0.0, 3.0, "without a teacher it is the usual cross-entropy"),
-        (
-            "teacher only: share 1, temperature 1",
-            1.0,
-            1.0,
-            "the KL divergence between two softmaxes, summed over the classes",
-        ),
-        ("temperature", 1.0, 3.0, "divide both logits by T before the softmax"),
-        ("the mix", 0.7, 3.0, "a share of one, the rest of the other"),
-    ):
-        trial.stage(stage)
-        trial.compare(
-            my_distillation,
-            *(student, teacher, labels, share, T),
-            otherwise=otherwise,
-            tolerance=1e-4,
-            name="the loss",
-        )
 
 
 _STATEMENTS = {

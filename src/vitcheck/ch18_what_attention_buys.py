@@ -1,4 +1,6 @@
-"""Checks of chapter 18: equal budgets, what adding up can do, and reading a comparison."""
+"""Checks of chapter 18: equal budgets, a factor with its bounds, and reading a comparison."""
+
+import math
 
 from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import Trial, staged
@@ -75,42 +77,58 @@ def check_budget(trial: Trial, my_budget):
         )
 
 
-def _for_one(K, a, wrong=1 / 2):
-    return a / (2 * K) + (1 - wrong * a * (a - 1) / (K * (K - 1))) / 2
-
-
-def _ceiling(K, wrong=1 / 2):
-    return max(_for_one(K, a, wrong) for a in range(K + 1))
+def _bounds(model, reference, turn=False, ends=(0, 1, 1, 0), counted=True):
+    """``ends``: which look of model, reference, model, reference bounds the factor."""
+    (cost, crossing), (own, other) = (reference, model) if turn else (model, reference)
+    ratio = cost / own if counted else 1
+    at = [(crossing, other)[i % 2][end] for i, end in enumerate(ends)]
+    return ratio * at[0] / at[1], ratio * at[2] / at[3]
 
 
 @staged(
-    "my_ceiling",
-    ok="how far adding up can go, and no further",
-    right=_ceiling,
+    "my_factor",
+    ok="what the looks allow, and an open end where the share was never reached",
+    right=_bounds,
     mistakes={
-        "that is the value for one a; which a is the best?": [
-            lambda K: _for_one(K, 0),
-            lambda K: _for_one(K, 1),
-            lambda K: _for_one(K, K // 4),
-        ],
-        "one of the two orders has to be wrong, not both": lambda K: _ceiling(K, wrong=1),
-        "nothing is lost on the different pairs? Two kinds called the same cost one": (
-            lambda K: 1.0
+        "whose work stands above the line, the model's or the reference's?": (
+            lambda m, r: _bounds(m, r, turn=True)
         ),
-        "each class is half of the images": lambda K: 2 * _ceiling(K),
+        "an update of the two does not cost the same": lambda m, r: _bounds(m, r, counted=False),
+        "the reference, too, crossed between two looks. Which end makes the factor least?": [
+            lambda m, r: _bounds(m, r, ends=(0, 0, 1, 1)),
+            lambda m, r: _bounds(m, r, ends=(0, 1, 1, 1)),
+            lambda m, r: _bounds(m, r, ends=(0, 0, 1, 0)),
+        ],
+        "the model may have crossed right after its last look before": (
+            lambda m, r: _bounds(m, r, ends=(1, 1, 1, 0))
+        ),
+        "the least first, then the largest": lambda m, r: _bounds(m, r)[::-1],
     },
 )
-def check_ceiling(trial: Trial, my_ceiling):
-    """my_ceiling(K): the most right answers that adding up can give, K kinds of glyphs."""
-    trial.stage("the largest over a")
-    for K in (16, 8, trial.integer(20, 30), 3):
+def check_factor(trial: Trial, my_factor):
+    """my_factor(model, reference): the least and the largest factor that the looks allow.
+
+    Both are pairs of the multiplications of an update and (last look before, first look after).
+    """
+    own = trial.integer(20, 30)
+    reference = own, (75, 150)
+    trial.stage("both crossed")
+    otherwise = "work is multiplications of an update times updates. Which looks bound it?"
+    for cost, before, after in ((own + 7, 1200, 1500), (own - 5, 300, 375)):
         trial.compare(
-            my_ceiling,
-            K,
-            otherwise="count the same pairs that are right, and the different pairs that are "
-            "wrong, for each a from 0 to K",
-            tolerance=1e-6,
+            my_factor, (cost, (before, after)), reference, otherwise=otherwise, tolerance=1e-6
         )
+    trial.stage("the model never crossed")
+    least, most = trial.pair(my_factor((own + 3, (4000, math.inf)), reference))
+    wanted = (own + 3) * 4000 / (own * 150)
+    trial.ask(
+        abs(trial.number(least, name="the least") / wanted - 1) < 1e-6,
+        "up to its last look the share was not reached. What does that say of the least factor?",
+    )
+    trial.ask(
+        float(most) == math.inf,
+        "a training that ended too early has no largest factor: leave infinity as it is",
+    )
 
 
 _STATEMENTS = {
@@ -119,6 +137,7 @@ _STATEMENTS = {
         OPEN,
         "what did B do with four times the compute?",
     ),
+    "on task 1, A compares what it sees": (OPEN, "how often is the nearest training image right?"),
     "on task 2, 70 % need attention": (NO, "which model without attention is as good?"),
     "on task 2, A and B are equally good": (
         OPEN,
@@ -128,7 +147,6 @@ _STATEMENTS = {
         OPEN,
         "in how many things do the two differ? Which control would leave only one?",
     ),
-    "C learned something on task 1": (OPEN, "does C's interval hold a blind guess? Only that?"),
 }
 
 

@@ -32,7 +32,12 @@ def test_attention_is_counted_whatever_kernel_it_would_use():
     assert count_multiplies(F.scaled_dot_product_attention, q, q, q) == products
     assert count_multiplies(scaled_dot_product_attention, q, q, q) == products
     layer = MultiHeadSelfAttention(embed_dim=D, num_heads=h)
-    assert count_multiplies(layer, torch.randn(B, N, D)) == B * (4 * N * D**2 + 2 * N**2 * D)
+    whole = B * (4 * N * D**2 + 2 * N**2 * D)
+    assert count_multiplies(layer, torch.randn(B, N, D)) == whole
+    theirs = nn.MultiheadAttention(D, h, batch_first=True).eval()
+    x = torch.randn(B, N, D)
+    assert count_multiplies(theirs, x, x, x) == whole
+    assert torch.backends.mha.get_fastpath_enabled()
 
 
 @pytest.mark.parametrize(("name", "published"), [("Ti/16", 1.26e9), ("B/16", 17.6e9)])

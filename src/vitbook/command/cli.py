@@ -32,6 +32,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
 
 
+def _compare(options: argparse.Namespace) -> None:
+    from vitbook.command.compare import compare_layer  # for the same reason
+
+    compare_layer(options)
+
+
 def _attention(options: argparse.Namespace) -> None:
     from vitbook.command.attention import attention  # the plotting library is read when needed
 
@@ -45,6 +51,7 @@ COMMANDS = {
     "results": results,
     "export": export,
     "attention": _attention,
+    "compare": _compare,
 }
 
 

@@ -30,7 +30,8 @@ def count_multiplies(call: Callable[..., Any], *inputs: Any) -> int:
 
     A multiplication and the addition after it are one multiply-add and count as one; that is two
     FLOPs. All else (softmax, norms, GELU, additions) is little beside them and is left out. Inside
-    the fused kernel of attention the counter sees nothing, so attention runs as two products here.
+    fused kernels the counter sees nothing, so attention runs as two products here, also that of
+    ``nn.MultiheadAttention``.
 
     Args:
         call: A module or a function.
@@ -45,6 +46,11 @@ def count_multiplies(call: Callable[..., Any], *inputs: Any) -> int:
     """
     if not callable(call):
         raise TypeError(f"call must be a module or a function, got {type(call).__name__}")
-    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-        call(*inputs)
+    fused = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+            call(*inputs)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fused)
     return counter.get_total_flops() // 2

@@ -92,7 +92,7 @@ def examine(
         TypeError, ValueError: An argument is not what it has to be. What is wrong with images,
             labels and logits is a finding, and raises nothing.
 
-    Source: the symptoms of chapter 11; Karpathy 2019, A recipe for training neural networks.
+    Source: Karpathy 2019, A recipe for training neural networks.
     """
     require.module("model", model)
     require.whole("batch_size", batch_size, at_least=2)

@@ -1,17 +1,10 @@
 """Chapter 10: the classifier."""
 
-import math
-
-import numpy as np
 import torch
-import torch.nn.functional as F
-from case import Case, stub
-from torch import nn
+from case import Case
 
 from vitcheck.ch10_classifier import (
     check_in_line,
-    check_losses,
-    check_merge_qkv,
     check_readout,
     check_vit_parameters,
 )
@@ -62,51 +55,6 @@ def count(image_size, patch_size, in_channels, num_classes, embed_dim, depth):
     return patches + depth * (12 * D * D + 13 * D) + 2 * D + (D + 1) * num_classes
 
 
-def merge(q, k, v):
-    return torch.cat([q.weight, k.weight, v.weight]), torch.cat([q.bias, k.bias, v.bias])
-
-
-def merge_into_a_layer(q, k, v):
-    qkv = nn.Linear(q.in_features, 3 * q.in_features)
-    with torch.no_grad():
-        for i, layer in enumerate((q, k, v)):
-            rows = slice(i * q.in_features, (i + 1) * q.in_features)
-            qkv.weight[rows], qkv.bias[rows] = layer.weight, layer.bias
-    return qkv.weight, qkv.bias
-
-
-def merge_by_probing(q, k, v):
-    """What the layers do to the unit vectors, and to nothing."""
-    units, nothing = torch.eye(q.in_features), torch.zeros(q.in_features)
-    bias = torch.cat([layer(nothing) for layer in (q, k, v)])
-    return torch.cat([layer(units) for layer in (q, k, v)], dim=1).T - bias[:, None], bias
-
-
-def weight_is(weight):
-    """The biases are right, and this is the weight."""
-    return lambda q, k, v: (weight(q.weight, k.weight, v.weight), merge(q, k, v)[1])
-
-
-def bias_is(bias):
-    """The weight is right, and this is the bias."""
-    return lambda q, k, v: (merge(q, k, v)[0], bias(q.bias, k.bias, v.bias))
-
-
-def by_head(*weights, heads=3):
-    return torch.stack(weights).unflatten(1, (heads, -1)).transpose(0, 1).flatten(0, 2)
-
-
-def losses_by_torch(K):
-    target = torch.zeros(1, dtype=torch.long)
-    equal, sure = torch.zeros(1, K), torch.full((1, K), -1e9)
-    sure[0, 0] = 1e9
-    return F.cross_entropy(equal, target), F.cross_entropy(sure.softmax(-1), target).item()
-
-
-def losses_by_numpy(K):
-    return np.log(K), np.log(np.e + K - 1) - 1
-
-
 CASES = [
     Case(
         check_readout,
@@ -140,41 +88,5 @@ CASES = [
             "one less": (lambda *a: count(*a) - 1, "1 are missing"),
             "one more": (lambda *a: count(*a) + 1, "1 too many"),
         },
-    ),
-    Case(
-        check_merge_qkv,
-        also={"a layer": merge_into_a_layer, "probing": merge_by_probing},
-        wrong={
-            "side by side": (weight_is(lambda *w: torch.cat(w, 1)), "expected (36, 12)"),
-            "by head, biases too": (
-                lambda q, k, v: (
-                    by_head(q.weight, k.weight, v.weight),
-                    by_head(q.bias[:, None], k.bias[:, None], v.bias[:, None])[:, 0],
-                ),
-                "sorted by head",
-            ),
-            "a third is neither": (
-                weight_is(lambda q, k, v: torch.cat([q, k + v, v])),
-                "the second third is none",
-            ),
-            "k and v swapped": (bias_is(lambda q, k, v: torch.cat([q, v, k])), "their own bias"),
-            "q and k swapped": (
-                bias_is(lambda q, k, v: torch.cat([k, q, v])),
-                "bias of q where it belongs",
-            ),
-            "only q": (bias_is(lambda q, k, v: torch.cat([q, 0 * k, 0 * v])), "their own bias"),
-            "no pair": (lambda q, k, v: merge(q, k, v)[0], "should be a pair"),
-        },
-        stubs=(stub, lambda q, k, v: (..., ...)),
-    ),
-    Case(
-        check_losses,
-        also={"by torch": losses_by_torch, "by numpy": losses_by_numpy},
-        wrong={
-            "another start": (lambda K: (3.0, 0.0), "which probability has the right class"),
-            "another floor": (lambda K: (math.log(K), 0.1), "feed cross_entropy"),
-            "one number": (lambda K: math.log(K), "should be a pair"),
-        },
-        stubs=(stub, lambda K: (math.log(K), ...)),
     ),
 ]

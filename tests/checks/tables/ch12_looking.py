@@ -3,7 +3,7 @@
 import torch
 from case import Case
 
-from vitcheck.ch12_looking import check_reach, check_readings, check_sink, check_together
+from vitcheck.ch12_looking import check_reach, check_readings, check_together
 
 
 def reach_by_distances(weights, columns, P):
@@ -21,11 +21,6 @@ def reach_by_loops(weights, columns, P):
             total += weight * P * (down**2 + right**2) ** 0.5
         result.append(total)
     return torch.tensor(result)
-
-
-def sink_by_tensors(weights):
-    got = weights.sum(dim=0).sum(dim=0) / (weights.shape[0] * weights.shape[1])
-    return got.argmax(), got.max()
 
 
 def together(model, images, first, second, P):
@@ -58,17 +53,6 @@ CASES = [
         also={"distances": reach_by_distances, "loops": reach_by_loops},
         wrong={
             "one number": (lambda w, c, P: reach_by_loops(w, c, P).mean(), "expected (6,)"),
-        },
-    ),
-    Case(
-        check_sink,
-        also={"tensors": sink_by_tensors},
-        wrong={
-            "largest weight": (
-                lambda w: (int(w.flatten().argmax() % w.shape[-1]), float(w.max())),
-                "largest single weight",
-            ),
-            "share only": (lambda w: sink_by_tensors(w)[1], "should be a pair"),
         },
     ),
     Case(check_together, also={"loops": together}),

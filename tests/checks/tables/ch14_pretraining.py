@@ -1,10 +1,9 @@
 """Chapter 14: pretraining and small data."""
 
 import torch
-import torch.nn.functional as F
 from case import Case
 
-from vitcheck.ch14_pretraining import check_distillation, check_probe, check_reading, check_start
+from vitcheck.ch14_pretraining import check_probe, check_reading, check_start
 
 KERNEL = "patch_embed.proj.weight"
 
@@ -68,28 +67,6 @@ def moves(model):
     return probe(model)
 
 
-def distil(student, teacher, labels, share, T):
-    told, said = (teacher / T).log_softmax(-1), (student / T).log_softmax(-1)
-    soft = F.kl_div(said, told, log_target=True, reduction="batchmean")
-    return (1 - share) * F.cross_entropy(student, labels) + share * T**2 * soft
-
-
-def distil_by_loops(student, teacher, labels, share, T):
-    total = 0.0
-    for s, t, label in zip(student, teacher, labels, strict=True):
-        p, q = (t / T).softmax(0), (s / T).softmax(0)
-        soft = sum(p[k] * (p[k].log() - q[k].log()) for k in range(len(s)))
-        total = total - (1 - share) * s.softmax(0)[label].log() + share * T * T * soft
-    return total / len(labels)
-
-
-def distil_by_einsum(student, teacher, labels, share, T):
-    told = (teacher / T).softmax(-1)
-    gap = told.log() - (student / T).log_softmax(-1)
-    hard = F.nll_loss(student.log_softmax(-1), labels)
-    return (1 - share) * hard + share * T**2 * torch.einsum("bk,bk->", told, gap) / len(labels)
-
-
 ANSWERS = {
     "shifting helps after 600 steps": "yes",
     "shifting helps, however long one trains": "no",
@@ -131,25 +108,6 @@ CASES = [
             "whole": (lambda m: probe(m, 124), "the whole model"),
             "the others": (lambda m: probe(m, 88), "the frozen ones"),
             "tensors": (lambda m: probe(m, 2), "tensors, not numbers"),
-        },
-    ),
-    Case(
-        check_distillation,
-        also={"PyTorch's": distil, "loops": distil_by_loops, "einsum": distil_by_einsum},
-        wrong={
-            "both whole, but share 1": (
-                lambda s, t, y, a, T: (
-                    distil(s, t, y, a, T) + (a * F.cross_entropy(s, y) if a < 1 else 0)
-                ),
-                "sum to one",
-            ),
-            "square on both, but share 0": (
-                lambda s, t, y, a, T: (
-                    distil(s, t, y, a, T)
-                    + ((T**2 - 1) * (1 - a) * F.cross_entropy(s, y) if a else 0)
-                ),
-                "the teacher's part only",
-            ),
         },
     ),
     Case(check_reading, also={"in words": lambda: ANSWERS}),

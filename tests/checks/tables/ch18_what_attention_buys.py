@@ -2,7 +2,7 @@
 
 from case import Case
 
-from vitcheck.ch18_what_attention_buys import check_budget, check_ceiling, check_comparison
+from vitcheck.ch18_what_attention_buys import check_budget, check_comparison, check_factor
 
 
 def budget(sizes, whole):
@@ -24,21 +24,30 @@ def upside_down(sizes, whole):
     return width, round(whole[2] * sizes[width][1] / whole[1])
 
 
-def by_counting(K):
-    best = 0
-    for a in range(K + 1):
-        same, different = a, K * (K - 1) - a * (a - 1) // 2
-        best = max(best, (same / K + different / (K * (K - 1))) / 2)
-    return best
+def by_listing(model, reference):
+    found = [
+        model[0] * here / (reference[0] * there) for here in model[1] for there in reference[1]
+    ]
+    return min(found), max(found)
+
+
+def from_the_first_looks(model, reference):
+    factor = model[0] * model[1][1] / (reference[0] * reference[1][1])
+    return factor, factor
+
+
+def finite(model, reference):
+    least, most = by_listing(model, reference)
+    return least, most if most < float("inf") else least
 
 
 ANSWERS = {
     "on task 1, A is better than B at this budget": "yes",
     "on task 1, B cannot learn what A learns": "cannot say",
+    "on task 1, A compares what it sees": "cannot say",
     "on task 2, 70 % need attention": "no",
     "on task 2, A and B are equally good": "cannot say",
     "A is better than B on task 1 because it attends": "cannot say",
-    "C learned something on task 1": "cannot say",
 }
 
 CASES = [
@@ -53,11 +62,13 @@ CASES = [
         stubs=(lambda sizes, whole: (..., ...),),
     ),
     Case(
-        check_ceiling,
-        also={"counting": by_counting},
+        check_factor,
+        also={"listing": by_listing},
         wrong={
-            "a guess": (lambda K: 0.6, "for each a from 0 to K"),
+            "first looks": (from_the_first_looks, "Which looks bound it"),
+            "no infinity": (finite, "has no largest factor"),
         },
+        stubs=(lambda model, reference: (..., ...),),
     ),
     Case(check_comparison, also={"in words": lambda: ANSWERS}),
 ]

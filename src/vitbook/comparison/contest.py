@@ -1,0 +1,302 @@
+"""One token mixer against those of a record: the same block, task, budget and search."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from hashlib import blake2b
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from tqdm import tqdm
+
+from vitbook.book.intervals import Interval, student_interval
+from vitbook.book.records import Record, load_record
+from vitbook.comparison.layer import made, read_layer, require_mixer
+from vitbook.comparison.recall_task import PatchAnswers, answered, fit
+from vitbook.data import ImageSet
+from vitbook.data.recall import recall
+from vitbook.models.cost import count_multiplies, count_parameters
+from vitbook.models.vit import VisionTransformer
+from vitbook.training import TrainConfig
+
+RECORD, WHOLE = "relatives_recall", "ViT"  # what the others are made equal to
+BESIDE = ("ViT", "Mixer", "ConvMixer", "uniform", "no mixing")  # shown from the record
+TOLERANCE = 0.05  # of the parameters
+WIDTHS = range(16, 161, 2)
+MOST_TRIALS = 6  # values of the rate, as in the record
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What is equal for all, from the record, and how the new layer is made equal.
+
+    Args:
+        place: The layer, "file.py:Class".
+        width: D, with which the model has about the parameters of the record's ViT.
+        parameters, multiplies: Of the model with the new layer; multiplies for one image.
+        steps: Updates with the multiplications that the record's ViT spends.
+    """
+
+    place: str
+    width: int
+    parameters: int
+    multiplies: int
+    steps: int
+
+
+def prepare(place: str, record: Record) -> Contest:
+    """Choose width and updates for a layer.
+
+    Raises:
+        ValueError: It is no token mixer, or no width comes near the parameters.
+    """
+    layer, whole = read_layer(place), record.settings["models"][WHOLE]
+    tokens = (
+        record.settings["images"]["image_size"] // record.settings["images"]["patch_size"]
+    ) ** 2
+    found, said = {}, ""
+    for width in WIDTHS:
+        try:
+            found[width] = count_parameters(build(layer, width, 0, record))
+        except (ValueError, TypeError, RuntimeError, AssertionError) as error:
+            said = f"; D = {width}: {' '.join(str(error).split())[:120]}"
+    off = {width: abs(number / whole["parameters"] - 1) for width, number in found.items()}
+    if not off:
+        raise ValueError(f"LAYER cannot be made with any even width from 16 to 160{said}")
+    width = min(off, key=off.__getitem__)
+    if off[width] > TOLERANCE:
+        raise ValueError(
+            f"no width gives about {whole['parameters']:,} parameters: the nearest, D = {width}, "
+            f"gives {found[width]:,}"
+        )
+    grid = math.isqrt(tokens)
+    require_mixer(
+        made(layer, embed_dim=width, num_tokens=tokens, grid=(grid, grid), num_heads=2),
+        tokens,
+        width,
+    )
+    model = build(layer, width, 0, record).eval()
+    size = record.settings["images"]["image_size"]
+    multiplies = count_multiplies(model, torch.zeros(1, 3, size, size))
+    steps = round(record.settings["training"]["steps"] * whole["multiplies"] / multiplies)
+    return Contest(place, width, found[width], multiplies, steps)
+
+
+def build(layer: Callable[..., nn.Module], width: int, seed: int, record: Record) -> nn.Module:
+    """The ViT of the record with another layer in the place of its attention."""
+    torch.manual_seed(seed)
+    sizes, whole = record.settings["images"], record.settings["models"][WHOLE]
+    side = grid_of(record)
+    offered = {"num_tokens": side**2, "grid": (side, side)}
+    model = VisionTransformer(
+        **sizes,
+        embed_dim=width,
+        depth=len(whole["layers"]),
+        num_heads=whole["num_heads"],
+        mlp_ratio=whole["mlp_ratio"],
+        pool="mean",
+        positions=whole["positions"],
+        position_std=whole["position_std"],
+        attn_layer=partial(made, layer, **offered),
+    )
+    return PatchAnswers(model)
+
+
+def grid_of(record: Record) -> int:
+    """Patches in a row."""
+    return record.settings["images"]["image_size"] // record.settings["images"]["patch_size"]
+
+
+@lru_cache(maxsize=3)
+def images_of(part: str, count: int, seed: int) -> ImageSet:
+    """The images of the record, drawn again."""
+    found = recall(count, seed=seed)
+    return ImageSet(2 * found.images - 1, found.labels)
+
+
+def train_one(contest: Contest, rate: float, seed: int, part: str, folder: Path | None) -> dict:
+    """One training, judged on one part: loss and share of right answers, over all patches."""
+    torch.set_num_threads(1)
+    record = load_record(RECORD, folder)
+    counts, training = record.settings["counts"], record.settings["training"]
+    first = record.settings["first_seed"]
+    sets = {
+        name: images_of(name, counts[name], first + i)
+        for i, name in enumerate(counts)
+        if name in ("train", part)
+    }
+    model = build(read_layer(contest.place), contest.width, seed, record)
+    config = TrainConfig(
+        steps=contest.steps,
+        batch_size=training["batch_size"],
+        warmup_steps=training["warmup_steps"],
+        learning_rate=rate,
+        seed=seed,
+    )
+    try:
+        fit(model, sets["train"], config, lambda loss: None)
+    except ArithmeticError:  # diverged
+        return {"loss": math.inf, "accuracy": 0.0}
+    loss, accuracy = answered(model, sets[part])
+    return {"loss": loss, "accuracy": accuracy}
+
+
+class Ledger:
+    """What was trained so far, one line for each training, so that a stopped contest goes on."""
+
+    def __init__(self, path: Path, contest: Contest):
+        source = Path(contest.place.rpartition(":")[0]).read_bytes()
+        self.path, self.key = path, blake2b(source + repr(contest).encode()).hexdigest()[:16]
+        self.known: dict[str, dict] = {}
+        for line in path.read_text().splitlines() if path.is_file() else ():
+            row = json.loads(line)
+            if row["layer"] == self.key:
+                self.known[row["run"]] = row["found"]
+
+    def add(self, run: str, found: dict) -> None:
+        """Keep the result of a training; it is on the disk on return."""
+        self.known[run] = found
+        with open(self.path, "a") as file:
+            file.write(json.dumps({"layer": self.key, "run": run, "found": found}) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came out.
+
+    Args:
+        contest: What was made equal.
+        rate: The learning rate that the search chose.
+        at_edge: Whether the search ended at the edge of what it tried.
+        accuracies: Of the new layer, one for each seed.
+        rows: (name, share of right answers, difference of the new layer to it or None).
+    """
+
+    contest: Contest
+    rate: float
+    at_edge: bool
+    accuracies: tuple[float, ...]
+    rows: tuple[tuple[str, Interval, Interval | None], ...]
+
+    @property
+    def sentence(self) -> str:
+        """Where the new layer stands beside attention, and beside no mixing at all."""
+        name = self.contest.place.rpartition(":")[2]
+        return " ".join(
+            f"{name} against {other}: {_said(difference)}"
+            for other, _, difference in self.rows
+            if other in (WHOLE, "no mixing") and difference is not None
+        )
+
+
+def compare(
+    place: str,
+    out: Path,
+    *,
+    workers: int | None = None,
+    progress: bool | None = None,
+    folder: Path | None = None,
+) -> Verdict:
+    """Train a layer as the record's layers were trained, and set it beside them.
+
+    The learning rate is searched as theirs was: the record's grid, widened while the best value is
+    at its edge, each value by the mean validation loss of as many seeds. Then the record's seeds.
+
+    Args:
+        place: "file.py:Class".
+        out: Folder for the trainings that are done; a second call goes on from there.
+        workers: Processes; as many as there are cores, if not said.
+        progress: Whether a bar shows the time that is left; if not said, on a terminal.
+        folder: Of the record; the package's own, if not said.
+
+    Returns:
+        The :class:`Verdict`.
+
+    Raises:
+        ValueError: The layer cannot be compared; the message says why.
+    """
+    record = load_record(RECORD, folder)
+    contest = prepare(place, record)
+    out.mkdir(parents=True, exist_ok=True)
+    ledger = Ledger(out / "trainings.jsonl", contest)
+    choice, trials = record.choice, record.settings["trial_seeds"]
+    seeds = [run["seed"] for run in record.runs if run["condition"] == {"model": WHOLE}]
+    context = get_context("spawn")
+    bar = tqdm(
+        total=len(choice["grid"]) * trials + len(seeds),
+        disable=None if progress is None else not progress,
+        unit="training",
+    )
+    with ProcessPoolExecutor(workers or os.cpu_count(), mp_context=context) as pool, bar:
+
+        def run_all(jobs: list[tuple[float, int, str]]) -> list[dict]:
+            keys = {job: f"{job[2]} {job[0]:g} {job[1]}" for job in jobs}
+            open_ = {
+                pool.submit(train_one, contest, *job, folder): job
+                for job in jobs
+                if keys[job] not in ledger.known
+            }
+            bar.update(len(jobs) - len(open_))
+            for done in as_completed(open_):
+                ledger.add(keys[open_[done]], done.result())
+                bar.update()
+            return [ledger.known[keys[job]] for job in jobs]
+
+        means: dict[float, float] = {}
+        wanted = list(choice["grid"])
+        while wanted:
+            for rate in wanted:
+                tried = run_all([(rate, choice["seed"] + i, "validation") for i in range(trials)])
+                means[rate] = sum(one["loss"] for one in tried) / trials
+            best, low, high = min(means, key=means.__getitem__), min(means), max(means)
+            wanted = [best / 2] if best == low else [best * 2] if best == high else []
+            wanted = wanted if len(means) < MOST_TRIALS else []
+            bar.total += len(wanted) * trials
+        final = run_all([(best, seed, "test") for seed in seeds])
+    accuracies = [one["accuracy"] for one in final]
+    rows: list[tuple[str, Interval, Interval | None]] = []
+    for other in BESIDE:
+        theirs = record.values("test_accuracy", model=other)
+        difference = student_interval([a - b for a, b in zip(accuracies, theirs, strict=True)])
+        rows.append((other, student_interval(theirs), difference))
+    rows.append((place.rpartition(":")[2], student_interval(accuracies), None))
+    return Verdict(contest, best, best in (low, high), tuple(accuracies), tuple(rows))
+
+
+def _said(difference: Interval) -> str:
+    """A difference of shares, paired by seed, in words."""
+    numbers = f"{100 * difference.mean:+.1f} points ({100 * difference.low:+.1f} to "
+    numbers = (numbers + f"{100 * difference.high:+.1f})").replace("-", "\N{MINUS SIGN}")
+    if difference.low > 0:
+        return f"better by {numbers}."
+    if difference.high < 0:
+        return f"worse by {numbers}."
+    ratio = difference.half / max(abs(difference.mean), 1e-9)
+    needed = math.ceil(5 * ratio**2)
+    seeds = f"about {needed:,} seeds" if needed <= 1000 else "more than 1,000 seeds"
+    return f"no difference shown, {numbers}; {seeds} would be needed to show one of this size."
+
+
+def as_json(verdict: Verdict) -> dict[str, Any]:
+    """The verdict as plain values, for a file beside the page."""
+    return {
+        "layer": verdict.contest.place.rpartition(":")[2],
+        "width": verdict.contest.width,
+        "parameters": verdict.contest.parameters,
+        "multiplies": verdict.contest.multiplies,
+        "updates": verdict.contest.steps,
+        "learning_rate": verdict.rate,
+        "accuracies": list(verdict.accuracies),
+        "sentence": verdict.sentence,
+    }

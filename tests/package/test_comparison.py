@@ -1,0 +1,236 @@
+"""A layer of one's own beside the record's: what is equal, and what cannot be compared."""
+
+import json
+import shutil
+
+import pytest
+import torch
+
+from vitbook.book.intervals import Interval
+from vitbook.book.records import FOLDER, load_record
+from vitbook.command.cli import main
+from vitbook.comparison import contest
+from vitbook.comparison.contest import RECORD, build, compare, prepare
+from vitbook.comparison.layer import read_layer
+from vitbook.models.cost import count_parameters
+
+LAYERS = """
+import torch
+from torch import nn
+from vitbook.layers.attention import MultiHeadSelfAttention
+
+class Ours(nn.Module):
+    def __init__(self, embed_dim, num_heads):
+        super().__init__()
+        self.attention = MultiHeadSelfAttention(embed_dim=embed_dim, num_heads=num_heads)
+    def forward(self, x):
+        return self.attention(x)
+
+class Neighbours(nn.Module):
+    def __init__(self, grid):
+        super().__init__()
+        self.grid, self.pool = grid, nn.AvgPool2d(3, 1, 1, count_include_pad=False)
+    def forward(self, x):
+        y = x.mT.unflatten(2, self.grid)
+        return (self.pool(y) - y).flatten(2).mT
+
+class Theirs(nn.Module):
+    def __init__(self, embed_dim):
+        super().__init__()
+        self.a = nn.MultiheadAttention(embed_dim, 2)
+    def forward(self, x):
+        return self.a(x, x, x)[0]
+
+class Shorter(nn.Module):
+    def forward(self, x):
+        return x[:, 1:]
+
+class Cut(nn.Module):
+    def forward(self, x):
+        return x.detach()
+
+class Dice(nn.Module):
+    def forward(self, x):
+        return x * torch.rand(1)
+
+class Infinite(nn.Module):
+    def forward(self, x):
+        return x / 0
+
+class Fixed(nn.Module):
+    def forward(self, x):
+        return x.view(1, 16, 64)
+
+class Asks(nn.Module):
+    def __init__(self, temperature):
+        super().__init__()
+
+class Heavy(nn.Module):
+    def __init__(self, embed_dim):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(300, 1000))
+    def forward(self, x):
+        return x
+
+class Never(nn.Module):
+    def __init__(self, embed_dim):
+        raise ValueError("not today")
+
+def nothing():
+    return 3
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("layer") / "layers.py"
+    path.write_text(LAYERS)
+    return path
+
+
+REFUSED = {
+    "Theirs": "looks at the other images of the batch",
+    "Shorter": "must give the shape that it takes: for (4, 16,",
+    "Cut": "cuts the gradient",
+    "Dice": "another answer to the same tokens",
+    "Infinite": "nan or inf",
+    "Fixed": "refuses tokens of (4, 16,",
+    "Asks": "asks for temperature, which has no default",
+    "Heavy": "no width gives about 48,244 parameters",
+    "Never": "cannot be made with any even width from 16 to 160; D = 160: not today",
+    "nothing": "must make a torch.nn.Module, got int",
+    "Nobody": "has no class Nobody",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_compared_is_refused_in_one_sentence(file, name, tmp_path, capsys):
+    assert main(["compare", f"{file}:{name}", "--out", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert REFUSED[name] in told
+    assert told.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path, capsys):
+    assert main(["compare", "nowhere.py:Layer", "--out", str(tmp_path)]) == 2
+    assert "LAYER must be FILE.py:CLASS of a file that exists" in capsys.readouterr().err
+
+
+def test_attention_itself_gets_the_width_and_the_updates_of_the_record(file):
+    record = load_record(RECORD)
+    whole = record.settings["models"]["ViT"]
+    found = prepare(f"{file}:Ours", record)
+    assert found.width == whole["embed_dim"]
+    assert found.parameters == whole["parameters"]
+    assert found.multiplies == whole["multiplies"]
+    assert found.steps == whole["steps"]
+
+
+def test_another_layer_gets_as_many_parameters_and_multiplications(file):
+    record = load_record(RECORD)
+    found = prepare(f"{file}:Neighbours", record)
+    whole = record.settings["models"]["ViT"]
+    assert found.parameters == pytest.approx(whole["parameters"], rel=0.05)
+    assert found.steps * found.multiplies == pytest.approx(
+        whole["steps"] * whole["multiplies"], rel=0.01
+    )
+    model = build(read_layer(f"{file}:Neighbours"), found.width, 0, record)
+    assert count_parameters(model) == found.parameters
+    assert model(torch.rand(2, 3, 32, 32)).shape == (2, 16, 4)
+
+
+@pytest.fixture
+def small(tmp_path):
+    """The record with few images and updates, and results of its own: a contest of seconds."""
+    folder = tmp_path / "records"
+    folder.mkdir()
+    content = json.loads((FOLDER / f"{RECORD}.json").read_text())
+    content["settings"]["counts"] = {"train": 64, "validation": 20, "test": 20}
+    content["settings"]["training"] |= {"steps": 3, "warmup_steps": 1}
+    content["settings"]["trial_seeds"] = 1
+    content["choice"]["grid"] = [0.002, 0.004]
+    (folder / f"{RECORD}.json").write_text(json.dumps(content))
+    return folder
+
+
+def test_a_contest_goes_on_where_it_was_stopped_and_another_layer_starts_anew(
+    file, small, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(contest, "ProcessPoolExecutor", Here)
+    mine = tmp_path / "mine.py"
+    shutil.copy(file, mine)
+    first = compare(f"{mine}:Ours", tmp_path / "out", workers=1, progress=False, folder=small)
+    lines = (tmp_path / "out" / "trainings.jsonl").read_text().splitlines()
+    assert len(lines) >= 2 + 5
+    kept = lines[:3]
+    (tmp_path / "out" / "trainings.jsonl").write_text("\n".join(kept) + "\n")
+    again = compare(f"{mine}:Ours", tmp_path / "out", workers=1, progress=False, folder=small)
+    assert again == first
+    now = (tmp_path / "out" / "trainings.jsonl").read_text().splitlines()
+    assert now[:3] == kept
+    assert len(now) == len(lines)
+    mine.write_text(mine.read_text() + "# another layer\n")
+    ledger = contest.Ledger(tmp_path / "out" / "trainings.jsonl", first.contest)
+    assert ledger.known == {}
+
+
+def test_the_page_holds_the_verdict_a_table_and_a_figure(
+    file, small, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(contest, "load_record", lambda name, folder: load_record(name, small))
+    real = contest.train_one
+    monkeypatch.setattr(contest, "ProcessPoolExecutor", Here)
+    monkeypatch.setattr(contest, "train_one", lambda *given: real(*given))
+    out = tmp_path / "out"
+    assert main(["compare", f"{file}:Ours", "--out", str(out), "--no-progress"]) == 0
+    printed = capsys.readouterr().out
+    assert "Ours: D = 48, 48,244 parameters, 3 updates." in printed
+    page = (out / "index.html").read_text()
+    told = json.loads((out / "verdict.json").read_text())
+    assert told["sentence"] in printed.replace("\n", " ")
+    assert page.count("<img") == 1
+    for name in (*contest.BESIDE, "Ours"):
+        assert f'<th scope="row">{name}</th>' in page
+    assert len(told["accuracies"]) == 5
+    assert 0 <= min(told["accuracies"]) <= max(told["accuracies"]) <= 1
+
+
+class Here:
+    """The processes of a contest, in this one."""
+
+    def __init__(self, *options, **named):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return False
+
+    def submit(self, call, *given):
+        from concurrent.futures import Future
+
+        done = Future()
+        done.set_result(call(*given))
+        return done
+
+
+@pytest.mark.parametrize(
+    ("interval", "words"),
+    [
+        (Interval(0.02, 0.01, 0.03), "better by +2.0 points (+1.0 to +3.0)."),
+        (Interval(-0.02, -0.03, -0.01), "worse by \N{MINUS SIGN}2.0 points"),
+        (Interval(0.01, -0.01, 0.03), "about 20 seeds would be needed"),
+        (Interval(0.0, -0.01, 0.01), "more than 1,000 seeds"),
+    ],
+)
+def test_a_verdict_says_no_more_than_its_interval(interval, words):
+    assert words in contest._said(interval)
+
+
+@pytest.mark.deep
+def test_attention_against_the_records_attention_is_no_difference(file, tmp_path):
+    found = compare(f"{file}:Ours", tmp_path, progress=False)
+    theirs = load_record(RECORD).values("test_accuracy", model="ViT")
+    assert found.accuracies == pytest.approx(list(theirs), abs=0.02)
