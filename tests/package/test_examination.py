@@ -138,7 +138,6 @@ FAULTS = {
     "cut off": (lambda: model(cut=True), {}, MOVE),
     "frozen": (frozen, {}, MOVE),
     "all of it frozen": (lambda: model().requires_grad_(False), {}, MOVE),
-    "nothing to train": (nn.Flatten, {"labels": LABELS.clamp(max=9)}, MOVE),
     "dropout also in evaluation": (lambda: model(dropout=0.2), {}, "the same answer twice"),
     "a head that starts large": (lambda: scaled_head(60.0), {}, "first loss"),
     "loud in training only": (LoudInTraining, {}, "evaluation mode agrees"),
