@@ -46,7 +46,7 @@ unit: install ## the package and the learner's checks, in a minute on one core, 
 	@$(PY) -m pytest -m "not (deep or slow or browser or site)" tests/package tests/checks $(ARGS)
 
 test: book browser sandbox ## build the book, then run the tests (ARGS="-k word" for a choice)
-	@$(PYTEST) -n 2 -m "not deep" $(ARGS)
+	@$(PYTEST) -n 2 --dist worksteal -m "not deep" $(ARGS)
 
 test-deep: book browser sandbox ## every test, the long ones too
 	@$(PYTEST) $(ARGS)

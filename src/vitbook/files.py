@@ -1,7 +1,10 @@
-"""Files that are whole or not there at all."""
+"""Files that are whole or not there at all, and what a file of somebody's own defines."""
 
+import importlib.util
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 CHECKPOINT = "vitbook checkpoint 1"  # the format that a checkpoint's metadata names
 
@@ -28,3 +31,27 @@ def write_atomically(path: Path, data: bytes) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def defined_in(place: str, option: str, kind: str) -> Callable[..., Any]:
+    """What "file.py:name" names. The file is run, as Python runs what it imports.
+
+    Args:
+        place: The file and the name in it.
+        option: What the user wrote it for, as the message says it.
+        kind: "FUNCTION" or "CLASS".
+
+    Raises:
+        ValueError: No such file, or nothing of that name that can be called.
+    """
+    path, _, name = place.rpartition(":")
+    if not path or not Path(path).is_file():
+        raise ValueError(f"{option} must be FILE.py:{kind} of a file that exists, got {place}")
+    spec = importlib.util.spec_from_file_location(f"vitbook_reads_{Path(path).stem}", path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{option} must be FILE.py:{kind}, got {place}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not callable(found := getattr(module, name, None)):
+        raise ValueError(f"{option}: {path} has no {kind.lower()} {name}")
+    return found

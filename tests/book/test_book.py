@@ -127,7 +127,6 @@ chapters:
   sections:
   - file: depth_2_why
 """
-LIST = "tools/book_rules/still_too_long.txt"
 INDEX = "book/index.md"
 FRONT_PAGE = """# Front
 
@@ -157,7 +156,6 @@ def book(tmp_path):
         SECOND: chapter(2, "second", "Heads.forward"),
         FIRST_DEPTH: DEPTH.replace("NUMBER", "1").replace("NAME", "first"),
         SECOND_DEPTH: DEPTH.replace("NUMBER", "2").replace("NAME", "second"),
-        LIST: "# Nothing is too long.\n",
         "src/vitbook/layers/attention.py": "def mix(x): ...\nclass Heads:\n    def forward(self): ...\n",
     }
     for name, text in files.items():
@@ -331,14 +329,6 @@ PLANTED = {
         ),
         ("many exercises", FIRST, THIRD, THIRD * 3, "5 exercises, at most 4"),
         ("long in depth", FIRST_DEPTH, "Because.", "Because. " * 2500, "words, at most 2,500"),
-        (
-            "short by now",
-            LIST,
-            "# No",
-            "02_second: words, code\n# No",
-            "keeps the limit of 2,500 words now",
-        ),
-        ("a page that went", LIST, "# No", "03_third: words\n# No", "there is no chapter 03_third"),
     ],
     kit.kit: [
         ("kit", FIRST, "---\njupytext", "---\nkit: true\njupytext", "this claim lacks :truth:"),
@@ -469,20 +459,11 @@ def test_a_page_in_depth_has_no_skeleton_and_counts_for_itself(book):
     assert check(read_book(book)) == []
 
 
-def test_what_is_listed_as_too_long_may_be_so_in_that_and_in_nothing_else(book):
-    (book / LIST).write_text("01_first: words  # until it is cut\n")
-    path = book / FIRST
-    path.write_text(path.read_text().replace("Text with", "Text with" + " more" * 2500, 1))
-    assert check(read_book(book)) == []
-    path.write_text(path.read_text().replace("mean = 0.5\n", "mean = 0.5\n" * 250))
-    [finding] = check(read_book(book))
-    assert "lines of visible code, at most 250" in str(finding)
-
-
-def test_the_list_of_what_is_too_long_does_not_grow():
-    lines = (ROOT / LIST).read_text().splitlines()
-    listed = [what for line in lines if line[0] != "#" for what in line.split(",")]
-    assert len(listed) <= 38  # so many when the list was made; lower it with each that goes
+def test_every_chapter_keeps_the_stricter_rules():
+    core = [one for one in read_book(ROOT).chapters if one.belongs_to is not None]
+    core = [one for one in core if not one.name.rpartition("/")[2].startswith("depth_")]
+    assert len(core) >= 19
+    assert [one.name for one in core if not one.page.metadata.get("kit")] == []
 
 
 def test_every_module_that_the_chapters_teach_is_there():

@@ -687,7 +687,11 @@ BAD_INPUT = [
     ("bad-run", ["evaluate", "{tmp}/bad"], "run.json is damaged"),
     ("no-checkpoint", ["evaluate", "{tmp}/empty"], "there is no checkpoint"),
     ("number", ["attention", 359, "--run", "{run}", "--out", "a.png"], "IMAGE must be below 359"),
-    ("picture", ["attention", "b.png", "--run", "{run}", "--out", "a.png"], "no file b.png"),
+    (
+        "picture",
+        ["attention", "b.png", "--run", "{run}", "--out", "a.png"],
+        "picture file b.png",
+    ),
     ("no-picture", ["attention", "{tmp}/file", "--run", "{run}", "--out", "a.png"], "as a picture"),
     ("suffix", ["attention", 1, "--run", "{run}", "--out", "a.gif"], "--out must end in .png"),
     (

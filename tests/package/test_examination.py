@@ -137,6 +137,7 @@ FAULTS = {
     "no places": (lambda: model(places=False, reads=None), {}, "places count"),
     "cut off": (lambda: model(cut=True), {}, MOVE),
     "frozen": (frozen, {}, MOVE),
+    "all of it frozen": (lambda: model().requires_grad_(False), {}, MOVE),
     "dropout also in evaluation": (lambda: model(dropout=0.2), {}, "the same answer twice"),
     "a head that starts large": (lambda: scaled_head(60.0), {}, "first loss"),
     "loud in training only": (LoudInTraining, {}, "evaluation mode agrees"),

@@ -12,7 +12,7 @@ window.bookSearch = (({ same, pages }) => {
   const WEIGHTS = { heading: 3, keywords: 4, above: 1, text: 1, more: 0.6 };
   const KINDS = { section: 1, claim: 0.55, notation: 0.45, api: 0.45 };
   const OF_PAGES = [ // what is no chapter comes after the chapters
-    [/^appendix\/(api|records|claims)/, 0.5], [/^(appendix|00_|index)/, 0.75], [/^classroom\/(a\d|attacks)/, 0.6],
+    [/depth_/, 0.75], [/^appendix\/(api|records|claims)/, 0.5], [/^(appendix|00_|index)/, 0.75], [/^classroom\/(a\d|attacks)/, 0.6],
   ];
   const LATE = /^(exercises|summary)$/i;
   const OTHER_WORDS = 0.8; // what a phrase of the same meaning counts

@@ -1,7 +1,6 @@
 """A model of timm or of somebody's own file, with its weights."""
 
 import argparse
-import importlib.util
 import pickle
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
+
+from vitbook.files import defined_in
 
 RANDOM = (
     "The weights are random. Nothing here was learned: these maps show what the architecture does "
@@ -113,17 +114,10 @@ def _classes(name: str, state: dict[str, Tensor]) -> int | None:
 
 def _of_file(place: str) -> nn.Module:
     """The model that a function of somebody's file builds, "file.py:build"."""
-    path, _, function = place.rpartition(":")
-    if not path or not Path(path).is_file():
-        raise ValueError(f"--model must be FILE.py:FUNCTION of a file that exists, got {place}")
-    spec = importlib.util.spec_from_file_location("model_of_vitbook_attention", path)
-    if spec is None or spec.loader is None:
-        raise ValueError(f"--model must be FILE.py:FUNCTION, got {place}")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    if not callable(build := getattr(module, function, None)):
-        raise ValueError(f"--model: {path} has no function {function}")
+    build = defined_in(place, "--model", "FUNCTION")
     model = build()
     if not isinstance(model, nn.Module):
-        raise ValueError(f"--model: {function}() must return a torch.nn.Module, got {model!r}")
+        raise ValueError(
+            f"--model: {place.rpartition(':')[2]}() must return a torch.nn.Module, got {model!r}"
+        )
     return model

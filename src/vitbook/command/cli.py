@@ -32,16 +32,16 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
 
 
-def _compare(options: argparse.Namespace) -> None:
-    from vitbook.command.compare import compare_layer  # for the same reason
-
-    compare_layer(options)
-
-
 def _attention(options: argparse.Namespace) -> None:
     from vitbook.command.attention import attention  # the plotting library is read when needed
 
     attention(options)
+
+
+def _compare(options: argparse.Namespace) -> None:
+    from vitbook.command.compare import compare_layer  # for the same reason
+
+    compare_layer(options)
 
 
 COMMANDS = {

@@ -97,8 +97,11 @@ def _layers(text: str) -> list[str]:
     return words
 
 
-def _add_common(parser: argparse.ArgumentParser | argparse._ArgumentGroup, root_help: str) -> None:
-    parser.add_argument("--root", metavar="DIR", help=root_help)
+def _add_common(
+    parser: argparse.ArgumentParser | argparse._ArgumentGroup, root_help: str | None = None
+) -> None:
+    if root_help is not None:
+        parser.add_argument("--root", metavar="DIR", help=root_help)
     parser.add_argument(
         "--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: a GPU if any"
     )
@@ -240,7 +243,7 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("images", metavar="IMAGE", nargs="+", help="a picture file")
     parser.add_argument("--top", type=_count, default=3, metavar="N", help="classes shown (3)")
     parser.add_argument("--invert", action="store_true", help="dark strokes on white paper")
-    _add_common(parser, "not used")
+    _add_common(parser)
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
@@ -277,7 +280,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("run", metavar="RUN", help="folder of the run")
     parser.add_argument("--out", metavar="FILE", required=True, help="its name ends in .pt2")
-    _add_common(parser, "not used")
+    _add_common(parser)
 
 
 def _add_attention(parser: argparse.ArgumentParser) -> None:

@@ -100,7 +100,7 @@ def settings_of(given: dict) -> dict:
             :class:`~vitbook.training.TrainConfig` and of :func:`~vitbook.data.augmentation`.
             "learn_from" is "trainval", or "train" to keep the validation images apart. With
             "folder" there are "image_size", and "weights" (a file) or "timm" (a name) to start
-            from, "head_epochs" of these for the head alone.
+            from, with "head_epochs" before the others for the head alone.
 
     Returns:
         A dict of plain values, complete, without what only other architectures have.

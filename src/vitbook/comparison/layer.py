@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from vitbook.files import defined_in
 
 SAME = 1e-4  # relative difference that batches of another size may make
 OFFERED = ("embed_dim", "num_tokens", "grid", "num_heads")  # what a layer's constructor may ask
@@ -33,17 +33,7 @@ def read_layer(place: str) -> Callable[..., nn.Module]:
     Raises:
         ValueError: No such file or class, or one whose constructor asks for what is not offered.
     """
-    path, _, name = place.rpartition(":")
-    if not path or not Path(path).is_file():
-        raise ValueError(f"LAYER must be FILE.py:CLASS of a file that exists, got {place}")
-    spec = importlib.util.spec_from_file_location("layer_of_vitbook_compare", path)
-    if spec is None or spec.loader is None:
-        raise ValueError(f"LAYER must be FILE.py:CLASS, got {place}")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found: Any = getattr(module, name, None)
-    if not callable(found):
-        raise ValueError(f"LAYER: {path} has no class {name}")
+    found, name = defined_in(place, "LAYER", "CLASS"), place.rpartition(":")[2]
     for parameter in inspect.signature(found).parameters.values():
         needed = parameter.default is parameter.empty
         variable = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)

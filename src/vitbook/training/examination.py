@@ -147,7 +147,10 @@ def _trials(
         yield examined_learning.optimized(model, optimizer)
         rates = {group["lr"] for group in optimizer.param_groups}
         learning_rate = learning_rate or max(rates)
-    yield examined_learning.moves(model, images[:batch_size], labels[:batch_size])
+    found = examined_learning.moves(model, images[:batch_size], labels[:batch_size])
+    yield found
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        return
     found, best = examined_learning.rates(
         model, images, labels, batch_size, updates // 2, learning_rate
     )

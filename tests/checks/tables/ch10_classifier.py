@@ -5,6 +5,7 @@ from case import Case
 
 from vitcheck.ch10_classifier import (
     check_in_line,
+    check_parity,
     check_readout,
     check_vit_parameters,
 )
@@ -55,7 +56,16 @@ def count(image_size, patch_size, in_channels, num_classes, embed_dim, depth):
     return patches + depth * (12 * D * D + 13 * D) + 2 * D + (D + 1) * num_classes
 
 
+PARITY = {
+    "row 1 alone speaks for the right number of heads": "no",
+    "row 2 alone speaks for the right number of heads": "yes",
+    "row 2 alone speaks for the right eps": "no",
+    "rows 1 to 3 together speak for the right eps": "yes",
+    "both models drop the same share of values in training": "cannot say",
+}
+
 CASES = [
+    Case(check_parity, also={"in words": lambda: PARITY}),
     Case(
         check_readout,
         also={"loops": readout_by_loops, "einsum": readout_by_einsum},
