@@ -53,7 +53,9 @@ class TokenClassifier(nn.Module):
         super().__init__()
         self.pool = require.one_of("pool", pool, POOLS)
         self.patch_embed: Any = require.module("patch_embed", patch_embed)
-        with_class = pool == "cls" if class_token is None else require.truth("class_token", class_token)
+        with_class = (
+            pool == "cls" if class_token is None else require.truth("class_token", class_token)
+        )
         if pool == "cls" and not with_class:
             raise ValueError('class_token must be True where pool is "cls", got False')
         self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim)) if with_class else None
@@ -73,7 +75,9 @@ class TokenClassifier(nn.Module):
     @property
     def num_prefix(self) -> int:
         """How many tokens stand before the patches: the class token and the registers."""
-        return sum(token.shape[1] for token in (self.cls_token, self.reg_token) if token is not None)
+        return sum(
+            token.shape[1] for token in (self.cls_token, self.reg_token) if token is not None
+        )
 
     def embed(self, images: Tensor) -> Tensor:
         """Images (B, C, H, W) -> tokens before the first block (B, N, D), class token first."""
