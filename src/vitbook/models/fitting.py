@@ -187,8 +187,7 @@ def require_tensors(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) ->
     for name, tensor in weights.items():
         ours, theirs = tuple(own[name].shape), tuple(tensor.shape)
         if ours != theirs:
-            gate = name.endswith("mlp.fc1.weight") and theirs[0] == 2 * _hidden(weights, name)
-            why = ": their MLP has a gate" if gate else ""
+            why = ": their MLP has a gate" if _is_gated(weights, name) else ""
             words = f"{name} has the shape {theirs}, the model needs {ours}{why}"
             wrong.setdefault(_kind(name), words)
         elif not tensor.is_meta and not torch.isfinite(tensor).all():
@@ -196,9 +195,12 @@ def require_tensors(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) ->
     refuse(list(wrong.values()))
 
 
-def _hidden(weights: Mapping[str, Tensor], name: str) -> int:
-    """What the second layer of the MLP reads."""
-    return weights[name.replace("fc1", "fc2")].shape[-1]
+def _is_gated(weights: Mapping[str, Tensor], name: str) -> bool:
+    """Whether the second layer of an MLP reads half of what the first one makes."""
+    if not re.search(r"\.mlp\.fc[12]\.weight$", name):
+        return False
+    first, second = (weights[re.sub("fc[12]", layer, name)] for layer in ("fc1", "fc2"))
+    return len(first) == 2 * second.shape[-1]
 
 
 def refuse(wrong: list[str]) -> None:

@@ -194,6 +194,8 @@ def _rename(
     return renamed
 
 
-def _require_mapping(weights: Mapping[str, Tensor], words: str = "state_dict must be a mapping"):
+def _require_mapping(
+    weights: Mapping[str, Tensor], words: str = "state_dict must be a mapping"
+) -> None:
     if not isinstance(weights, Mapping):
         raise TypeError(f"{words}, got {type(weights).__name__}")

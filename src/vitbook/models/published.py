@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from vitbook import require
 from vitbook.models.vit import VisionTransformer
 from vitbook.models.weights import load_weights
 
@@ -50,11 +51,14 @@ def rebuild(
     Raises:
         ValueError: Theirs computes something that ours cannot; a reason for each such part.
     """
-    arguments = {"num_classes": 1000} | arguments_of(theirs) | changes
+    found = {"num_classes": 1000} | arguments_of(theirs)
+    height, width = require.pair("image_size", found["image_size"])
+    old_grid = height // found["patch_size"], width // found["patch_size"]
     first = next(theirs.parameters())
     with torch.device(first.device):
-        ours = VisionTransformer(**arguments).to(first.dtype)
-    return ours.eval(), load_weights(ours, theirs.state_dict(), channels=channels)
+        ours = VisionTransformer(**(found | changes)).to(first.dtype)
+    notes = load_weights(ours, theirs.state_dict(), old_grid=old_grid, channels=channels)
+    return ours.eval(), notes
 
 
 def arguments_of(theirs: nn.Module) -> dict[str, Any]:
