@@ -31,8 +31,9 @@ _NAMES = {
     "models.conv_mixer": "ConvMixer ConvMixerBlock CONV_MIXER_VARIANTS conv_mixer",
     "models.hybrid": "Hybrid",
     "models.small_cnn": "SmallCNN",
-    "models.weights": "TIMM_NAMES TORCHVISION_NAMES from_timm from_torchvision load_weights "
-    "read_weights save_weights",
+    "models.weights": "TIMM_NAMES TORCHVISION_NAMES from_timm from_torchvision from_transformers "
+    "load_weights read_weights save_weights",
+    "models.published": "rebuild",
     "training": "Evaluation RunFolder TrainConfig epoch_order evaluate parameter_groups train "
     "update warmup_cosine",
     "models.transfer": "adapt adapt_channels fold_normalization head_inputs",

@@ -179,7 +179,12 @@ def test_after_an_error_the_model_is_as_before():
 
 
 BAD_INPUT = [
-    ("list", lambda: adapt(small(), [1]), TypeError, "weights must be a mapping, got list"),
+    (
+        "list",
+        lambda: adapt(small(), [1]),
+        TypeError,
+        "weights must be a mapping or a path, got list",
+    ),
     ("file", lambda: adapt(small(), "none.safetensors"), FileNotFoundError, "existing"),
     ("pickle", lambda: adapt(small(), "vit.pth"), ValueError, "a pickle can run code"),
     ("empty", lambda: adapt_channels({}, 1), ValueError, "weights must hold a kernel (D, C, P, P)"),

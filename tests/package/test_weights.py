@@ -241,7 +241,12 @@ BAD_INPUT = [
         "weights big do not fit into torch.float16",
     ),
     ("list", lambda _: load([1]), TypeError, "a mapping or a path, got list"),
-    ("missing", lambda _: load(without("head.bias")), ValueError, "head.bias is missing"),
+    (
+        "missing",
+        lambda _: load(without("encoder.norm.bias")),
+        ValueError,
+        "encoder.norm.bias is missing",
+    ),
     ("no-head", lambda _: load(without("head.weight")), ValueError, "head.weight is missing"),
     (
         "unknown",
@@ -257,7 +262,7 @@ BAD_INPUT = [
         ValueError,
         "cls_token has the shape (1, 1, 24), the model needs (1, 1, 12)",
     ),
-    ("depth", lambda _: load(state(depth=3)), ValueError, "and 7 more"),
+    ("depth", lambda _: load(state(depth=3)), ValueError, "they have 3 blocks, the model has 2"),
     ("channels", lambda _: load(state(in_channels=1)), ValueError, "the shape (12, 1, 2, 2), the"),
     ("grid", lambda _: load(state(), image_size=12), ValueError, "old_grid must be given"),
     (

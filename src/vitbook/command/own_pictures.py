@@ -32,7 +32,10 @@ def describe(settings: dict, root: str | None) -> tuple[dict, tuple[str, ...]]:
         found |= {name: [float(x) for x in known[name]] for name in ("mean", "std")}
     pictures = load_folder(root, "trainval", size=found["image_size"])
     if not settings["timm"]:
-        pixels = pictures.images.double() / 255
+        learned = pictures
+        if settings["learn_from"] == "train":  # the others only judge: they lend it no numbers
+            learned = load_folder(root, "train", size=found["image_size"])
+        pixels = learned.images.double() / 255
         found["mean"] = [round(x, 4) for x in pixels.mean(dim=(0, 2, 3)).tolist()]
         found["std"] = [round(max(x, 0.01), 4) for x in pixels.std(dim=(0, 2, 3)).tolist()]
     tested = load_folder(root, "test", size=found["image_size"])

@@ -1,6 +1,7 @@
 """The residual block and its stack, pre- or post-norm."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import torch.nn.functional as F
@@ -10,6 +11,18 @@ from vitbook import require
 from vitbook.layers.residual import branch_end
 
 
+def _quick_gelu(x: Tensor) -> Tensor:
+    return x * (1.702 * x).sigmoid()
+
+
+# The exact GELU and two that are close to it: only the one that was trained with is right.
+GELUS: dict[str, Callable[[Tensor], Tensor]] = {
+    "exact": F.gelu,
+    "tanh": partial(F.gelu, approximate="tanh"),
+    "quick": _quick_gelu,
+}
+
+
 class MLP(nn.Module):
     """Two linear layers with a GELU between them, applied to each token on its own.
 
@@ -17,21 +30,25 @@ class MLP(nn.Module):
         embed_dim: D, the width of a token.
         hidden_dim: Width between the two layers.
         dropout: Share of the hidden values dropped while training.
+        gelu: "exact", or an approximation: "tanh" (BERT's code) or "quick" (OpenAI's CLIP).
 
-    Source: Dosovitskiy et al. 2021, section 3.1.
+    Source: Dosovitskiy et al. 2021, section 3.1; for GELU Hendrycks and Gimpel 2016.
     """
 
-    def __init__(self, *, embed_dim: int, hidden_dim: int, dropout: float = 0.0):
+    def __init__(
+        self, *, embed_dim: int, hidden_dim: int, dropout: float = 0.0, gelu: str = "exact"
+    ):
         super().__init__()
         embed_dim = require.whole("embed_dim", embed_dim)
         hidden_dim = require.whole("hidden_dim", hidden_dim)
         self.fc1 = nn.Linear(embed_dim, hidden_dim)
+        self.gelu = GELUS[require.one_of("gelu", gelu, tuple(GELUS))]
         self.dropout = nn.Dropout(require.fraction("dropout", dropout))
         self.fc2 = nn.Linear(hidden_dim, embed_dim)
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., D)."""
-        return self.fc2(self.dropout(F.gelu(self.fc1(x))))
+        return self.fc2(self.dropout(self.gelu(self.fc1(x))))
 
 
 class EncoderBlock(nn.Module):
@@ -46,6 +63,8 @@ class EncoderBlock(nn.Module):
         dropout: Share of each branch's output dropped while training.
         drop_path: Share of the images for which a branch is left out while training.
         layer_scale: Where the learned factor of each channel of a branch starts; None: no factor.
+        norm_eps: What the norms add to the variance.
+        gelu: As in :class:`MLP`.
 
     Source: Dosovitskiy et al. 2021, equations 2 and 3; Vaswani et al. 2017, section 3.1.
     """
@@ -60,15 +79,17 @@ class EncoderBlock(nn.Module):
         dropout: float = 0.0,
         drop_path: float = 0.0,
         layer_scale: float | None = None,
+        norm_eps: float = 1e-6,
+        gelu: str = "exact",
     ):
         super().__init__()
         embed_dim = require.whole("embed_dim", embed_dim)
         hidden_dim = int(embed_dim * require.real("mlp_ratio", mlp_ratio, above=0))
         self.norm_first = require.truth("norm_first", norm_first)
-        self.norm1 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.norm1 = nn.LayerNorm(embed_dim, eps=require.real("norm_eps", norm_eps, above=0))
         self.attn = require.module("attn", attn)
-        self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6)
-        self.mlp = MLP(embed_dim=embed_dim, hidden_dim=hidden_dim, dropout=dropout)
+        self.norm2 = nn.LayerNorm(embed_dim, eps=norm_eps)
+        self.mlp = MLP(embed_dim=embed_dim, hidden_dim=hidden_dim, dropout=dropout, gelu=gelu)
         ends: Any = {"dropout": dropout, "drop_path": drop_path, "layer_scale": layer_scale}
         self.end1, self.end2 = branch_end(embed_dim, **ends), branch_end(embed_dim, **ends)
 

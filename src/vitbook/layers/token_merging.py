@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.layers.encoder import Encoder
+from vitbook.layers.attention import MultiHeadSelfAttention
+from vitbook.layers.encoder import Encoder, EncoderBlock
 
 
 def merge_tokens(
@@ -75,11 +76,16 @@ class ShrinkingEncoder(nn.Module):
         shrink: Called as ``shrink(x, size, q, k)``, returns tokens and their sizes;
             :func:`merge_tokens` or :func:`prune_tokens` with ``r`` bound.
 
+    Raises:
+        ValueError: Blocks that it would compute in another way than they do themselves.
+
     Source: Bolya et al. 2023, section 3 (proportional attention: equation 1).
     """
 
     def __init__(self, encoder: Encoder, shrink: Callable[..., tuple[Tensor, Tensor | None]]):
         super().__init__()
+        for number, block in enumerate(encoder.blocks):
+            _require_plain(block, number)
         self.blocks, self.norm = encoder.blocks, encoder.norm
         self.shrink = shrink
 
@@ -92,11 +98,30 @@ class ShrinkingEncoder(nn.Module):
         for block in self.blocks:
             q, k, v = block.attn.project(block.norm1(x))  # each (B, h, N, d)
             bias = None if size is None else size.log()[:, None, None]  # (B, 1, 1, N)
-            out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)  # two patches count twice
-            x = x + block.attn.proj(out.transpose(1, 2).reshape(x.shape))
+            dropout = block.attn.dropout if self.training else 0.0  # below: two patches count twice
+            out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=dropout)
+            x = x + block.end1(block.attn.proj(out.transpose(1, 2).reshape(x.shape)))
             x, size = self.shrink(x, size, q, k)
-            x = x + block.mlp(block.norm2(x))
+            x = x + block.end2(block.mlp(block.norm2(x)))
         return self.norm(x)
+
+
+def _require_plain(block: Any, number: int) -> None:
+    """Whether the forward pass above is what this block computes, but for the tokens it loses."""
+    where = f"encoder.blocks[{number}]"
+    if type(block) is not EncoderBlock:
+        raise ValueError(f"{where} must be an EncoderBlock, got {type(block).__name__}")
+    if not block.norm_first:
+        raise ValueError(f"{where} must be pre-norm (norm_first=True), got a post-norm block")
+    if type(block.attn) is not MultiHeadSelfAttention:
+        raise ValueError(
+            f"{where} must mix its tokens by MultiHeadSelfAttention, whose keys say what is "
+            f"alike, got {type(block.attn).__name__}"
+        )
+    if block.attn.rotary is not None:
+        raise ValueError(
+            f"{where} must have no rotary positions: a token that was merged has none of its own"
+        )
 
 
 def _require_fewer(r: int, n: int, num_prefix: int) -> int:

@@ -26,6 +26,12 @@ class TokenClassifier(nn.Module):
         pool: "cls" reads a class token that stands before the patches, "mean" averages them.
         positions: Added to the tokens before the first block; nothing, if not said.
         dropout: Share dropped after the positions.
+        class_token: Whether there is a class token; if not said, where ``pool`` reads it.
+        num_registers: How many tokens more stand between the class token and the patches.
+        pre_norm: What follows the positions, before the first block; nothing, if not said.
+        fc_norm: What follows the vector that is read, before the head; nothing, if not said.
+
+    Source: for registers Darcet et al. 2024, section 2.2.
     """
 
     def __init__(
@@ -39,29 +45,47 @@ class TokenClassifier(nn.Module):
         pool: str = "mean",
         positions: nn.Module | None = None,
         dropout: float = 0.0,
+        class_token: bool | None = None,
+        num_registers: int = 0,
+        pre_norm: nn.Module | None = None,
+        fc_norm: nn.Module | None = None,
     ):
         super().__init__()
         self.pool = require.one_of("pool", pool, POOLS)
         self.patch_embed: Any = require.module("patch_embed", patch_embed)
-        self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim)) if pool == "cls" else None
+        with_class = (
+            pool == "cls" if class_token is None else require.truth("class_token", class_token)
+        )
+        if pool == "cls" and not with_class:
+            raise ValueError('class_token must be True where pool is "cls", got False')
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim)) if with_class else None
+        R = require.whole("num_registers", num_registers, at_least=0)
+        self.reg_token = nn.Parameter(torch.zeros(1, R, embed_dim)) if R else None
         self.positions = nn.Identity() if positions is None else positions
         self.dropout = nn.Dropout(require.fraction("dropout", dropout))
+        self.norm_pre = nn.Identity() if pre_norm is None else pre_norm
         self.encoder = Encoder(blocks, norm)
+        self.fc_norm = nn.Identity() if fc_norm is None else fc_norm
         self.head = nn.Linear(embed_dim, require.whole("num_classes", num_classes))
         self.apply(init_weights)
         nn.init.trunc_normal_(self.head.weight, std=0.02)  # at first all classes are equal
+        if self.reg_token is not None:
+            nn.init.normal_(self.reg_token, std=0.02)  # equal ones would stay equal
 
     @property
     def num_prefix(self) -> int:
-        """How many tokens stand before the patches: 1 with a class token, else 0."""
-        return 0 if self.cls_token is None else 1
+        """How many tokens stand before the patches: the class token and the registers."""
+        return sum(
+            token.shape[1] for token in (self.cls_token, self.reg_token) if token is not None
+        )
 
     def embed(self, images: Tensor) -> Tensor:
         """Images (B, C, H, W) -> tokens before the first block (B, N, D), class token first."""
         x = self.patch_embed(images)  # (B, N, D)
-        if self.cls_token is not None:
-            x = torch.cat([self.cls_token.expand(x.shape[0], -1, -1), x], dim=1)  # (B, N + 1, D)
-        return self.dropout(self.positions(x))
+        for token in (self.reg_token, self.cls_token):
+            if token is not None:
+                x = torch.cat([token.expand(x.shape[0], -1, -1), x], dim=1)  # (B, N + 1, D)
+        return self.norm_pre(self.dropout(self.positions(x)))
 
     def forward_features(self, images: Tensor, mask: Tensor | None = None) -> Tensor:
         """Images (B, C, H, W) -> tokens after the last norm (B, N, D), class token first.
@@ -73,8 +97,9 @@ class TokenClassifier(nn.Module):
 
     def forward_head(self, features: Tensor) -> Tensor:
         """Tokens (B, N, D) -> logits (B, num_classes)."""
-        x = features[:, 0] if self.pool == "cls" else features.mean(dim=1)  # (B, D)
-        return self.head(x)
+        patches = features[:, self.num_prefix :]  # (B, N, D)
+        x = features[:, 0] if self.pool == "cls" else patches.mean(dim=1)  # (B, D)
+        return self.head(self.fc_norm(x))
 
     def forward(self, images: Tensor) -> Tensor:
         """Images (B, C, H, W) -> logits (B, num_classes)."""

@@ -8,44 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
+from vitbook.models.channels import KERNEL, adapt_channels, kernel_name
+from vitbook.models.names import to_ours
 from vitbook.models.weights import load_weights, read_weights
 
-KERNEL, BIAS = "patch_embed.proj.weight", "patch_embed.proj.bias"
-STEM = "patch_embed.layers.0.weight"  # the first kernel of a convolutional stem
-
-
-def adapt_channels(weights: Mapping[str, Tensor], in_channels: int) -> dict[str, Tensor]:
-    """Make the patch kernel fit images with another number of channels, and change nothing else.
-
-    - From C channels to one, the kernel is summed over its channels: a grey image then gets the
-      tokens that C copies of it got before.
-    - From one channel to C, the kernel is repeated and divided by C: an image then gets the tokens
-      that the mean of its channels got before.
-
-    Args:
-        weights: Tensors under our names; the kernel, of patches or of a convolutional stem's first
-            layer, is (D, C, P, P).
-        in_channels: How many channels the new images have.
-
-    Returns:
-        The tensors by name; the kernel is (D, in_channels, P, P).
-
-    Raises:
-        TypeError: Not a mapping.
-        ValueError: There is no such kernel, or neither number of channels is 1.
-    """
-    name = _kernel_name(weights)
-    kernel = weights[name]
-    old, new = kernel.shape[1], require.whole("in_channels", in_channels)
-    if old == new:
-        return dict(weights)
-    if 1 not in (old, new):
-        raise ValueError(
-            f"in_channels must be {old} as in the weights, or 1, got {new}: what the other "
-            "channels mean, no rule can say"
-        )
-    fitted = kernel.sum(dim=1, keepdim=True) if new == 1 else kernel.repeat(1, new, 1, 1) / new
-    return {**weights, name: fitted}
+__all__ = ["adapt", "adapt_channels", "fold_normalization", "head_inputs"]
+BIAS = "patch_embed.proj.bias"
 
 
 def fold_normalization(
@@ -65,7 +33,7 @@ def fold_normalization(
         ValueError: There is no patch kernel with a bias (a convolutional stem pads with zeros, so
             a mean cannot be folded into it), or the numbers do not fit its channels.
     """
-    if _kernel_name(weights) != KERNEL or BIAS not in weights:
+    if kernel_name(weights) != KERNEL or BIAS not in weights:
         raise ValueError(f"weights must hold {KERNEL} and {BIAS}, and no convolutional stem")
     kernel = weights[KERNEL]
     offset, divisor = (torch.as_tensor(s, dtype=kernel.dtype) for s in (mean, std))
@@ -88,6 +56,7 @@ def adapt(
     *,
     old_grid: tuple[int, int] | None = None,
     new_head: bool = True,
+    channels: Sequence[int | Sequence[int] | None] | None = None,
 ) -> list[str]:
     """Start a model from the weights of another one that was trained on other images.
 
@@ -97,10 +66,12 @@ def adapt(
 
     Args:
         model: A model built by this package for the new images and the new classes.
-        weights: Tensors under our names, or the path of a safetensors file that holds them.
+        weights: As for ``load_weights``.
         old_grid: (rows, columns) of patches the weights were trained on. Default: what the file
             says, else a square.
         new_head: Whether the model keeps its own head, as it was drawn.
+        channels: What each channel of the weights sees of the model's images, as in
+            :func:`~vitbook.models.channels.adapt_channels`.
 
     Returns:
         One sentence for each part that was adapted.
@@ -116,12 +87,15 @@ def adapt(
             rows, columns = map(int, metadata["grid"].split("x"))
             old_grid = rows, columns
     parts: Any = model
-    own, name = model.state_dict(), _kernel_name(weights)
+    weights = to_ours(weights)
+    own, name = model.state_dict(), kernel_name(weights)
     if name not in own:
         raise ValueError(f"weights must fit the model: {name} is unknown to the model")
     wanted, known = own[name].shape[1], weights[name].shape[1]
-    adapted, notes = adapt_channels(weights, wanted), []
-    if known != wanted:
+    adapted, notes = adapt_channels(weights, wanted, channels), []
+    if channels is not None:
+        notes = [f"patch kernel fitted to {wanted} channels by the map {channels}"]
+    elif known != wanted:
         how = "summed" if wanted == 1 else "shared out"
         notes = [f"patch kernel {how}: from {known} channels to {wanted}"]
     if require.truth("new_head", new_head):
@@ -159,16 +133,3 @@ def head_inputs(model: nn.Module, images: Tensor, *, batch_size: int = 500) -> T
         hook.remove()
         model.train(was_training)
     return torch.cat(seen)
-
-
-def _kernel_name(weights: Any) -> str:
-    """The name of the kernel that meets the pixels."""
-    if not isinstance(weights, Mapping):
-        raise TypeError(f"weights must be a mapping, got {type(weights).__name__}")
-    name = STEM if STEM in weights else KERNEL
-    if name not in weights or weights[name].ndim != 4:
-        raise ValueError(
-            f"weights must hold a kernel (D, C, P, P) as {KERNEL}, "
-            f"got the names {', '.join(list(weights)[:3])} ..."
-        )
-    return name

@@ -48,6 +48,14 @@ class VisionTransformer(TokenClassifier):
         drop_path: Share of the images for which a branch of the last block is left out while
             training; it grows from 0 in the first block (Huang et al. 2016).
         layer_scale: Where the factor of each channel of a branch starts; None: there is none.
+        class_token: Whether there is a class token; if not said, where ``pool`` reads it.
+        num_registers: How many further tokens stand before the patches.
+        pre_norm: Whether a norm follows the positions, before the first block (CLIP).
+        final_norm: Where the last norm stands: after the "tokens", after the one vector that is
+            "pooled" from them (timm's fc_norm), or "none"; by default "tokens" for pre-norm
+            blocks and "none" for post-norm blocks.
+        norm_eps: What the norms add to the variance; many models have 1e-5.
+        gelu: "exact", or what the weights were trained with: "tanh" or "quick" (OpenAI's CLIP).
         attn_layer: Makes what mixes the tokens of one block; called as
             ``attn_layer(embed_dim=D, num_heads=h)``, with rotary positions with ``rotary=`` too,
             without biases with ``qkv_bias=False``. Bind further arguments with
@@ -80,6 +88,12 @@ class VisionTransformer(TokenClassifier):
         dropout: float = 0.0,
         drop_path: float = 0.0,
         layer_scale: float | None = None,
+        class_token: bool | None = None,
+        num_registers: int = 0,
+        pre_norm: bool = False,
+        final_norm: str | None = None,
+        norm_eps: float = 1e-6,
+        gelu: str = "exact",
         attn_layer: Callable[..., nn.Module] = MultiHeadSelfAttention,
     ):
         patch_embed = PatchEmbedding(
@@ -89,7 +103,8 @@ class VisionTransformer(TokenClassifier):
             embed_dim=embed_dim,
         )
         grid = patch_embed.grid
-        num_prefix = 1 if require.one_of("pool", pool, POOLS) == "cls" else 0
+        with_class = require.one_of("pool", pool, POOLS) == "cls" or bool(class_token)
+        num_prefix = with_class + require.whole("num_registers", num_registers, at_least=0)
         table = make_positions(
             positions,
             grid=grid,
@@ -117,18 +132,28 @@ class VisionTransformer(TokenClassifier):
                 dropout=dropout,
                 drop_path=last * i / max(1, depth - 1),
                 layer_scale=layer_scale,
+                norm_eps=norm_eps,
+                gelu=gelu,
             )
             for i in range(depth)
         )
+        if final_norm is None:
+            final_norm = "tokens" if norm_first else "none"
+        require.one_of("final_norm", final_norm, ("tokens", "pooled", "none"))
+        layer_norm = partial(nn.LayerNorm, embed_dim, eps=norm_eps)
         super().__init__(
             patch_embed=patch_embed,
             blocks=blocks,
-            norm=nn.LayerNorm(embed_dim, eps=1e-6) if norm_first else nn.Identity(),
+            norm=layer_norm() if final_norm == "tokens" else nn.Identity(),
             embed_dim=embed_dim,
             num_classes=num_classes,
             pool=pool,
             positions=table,
             dropout=dropout,
+            class_token=class_token,
+            num_registers=num_registers,
+            pre_norm=layer_norm() if require.truth("pre_norm", pre_norm) else None,
+            fc_norm=layer_norm() if final_norm == "pooled" else None,
         )
 
 

@@ -1,0 +1,210 @@
+"""What of somebody's weights fits a model, with what change, and why the rest does not."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vitbook.layers.positions import resample_positions
+
+# Tensors that no forward pass of a classifier reads.
+IDLE = re.compile(r"mask_token|pooler\.|text_model\.|text_projection|logit_scale|.*position_ids")
+# Part of a name -> why weights with it need another model, or which argument makes it fit.
+REASONS = {
+    r"attn_pool\.|head\.probe|head\.(attention|mlp|layernorm)": "their tokens are read by a layer "
+    "of attention (SigLIP's map head), ours by the class token or as a mean",
+    r"dist_token|head_dist|distillation": "they have a second class token, for distillation",
+    r"q_norm|k_norm": "their attention normalizes queries and keys",
+    r"\.attn\.norm|\.mlp\.norm": "their branches have a norm inside",
+    r"lambda": "their attention is a difference of two maps",
+    r"rel_pos|relative_position": "their attention adds relative positions",
+    r"fc1_[gx]|\.mlp\.w\d|\.mlp\.weights_": "their MLP has a gate",
+    r"patch_embed\.norm": "their patches pass a norm of their own",
+    r"\.end\d\.scale": "layer_scale decides (a number, or None)",
+    r"norm_pre": "pre_norm decides (a norm before the first block)",
+    r"fc_norm|encoder\.norm": 'final_norm decides ("tokens", "pooled" or "none")',
+    r"reg_token": "num_registers decides",
+    r"cls_token": 'class_token decides, or pool ("cls" or "mean")',
+    r"positions": 'positions decides ("learned" has a table)',
+    r"qkv\.bias": "qkv_bias decides",
+}
+
+
+def fit_positions(weights: dict, model: Any, old_grid: tuple[int, int] | None) -> list[str]:
+    """Give the table a row for each token before the patches, and the model's grid."""
+    table = weights.get("positions.table")
+    if table is None or "positions.table" not in model.state_dict():
+        return []
+    new_grid, num_prefix, notes = model.patch_embed.grid, model.num_prefix, []
+    with_class = int(model.cls_token is not None)
+    known, old_grid = _table_rows(len(table), (num_prefix, with_class, 0), new_grid, old_grid)
+    if known < num_prefix:
+        zeros = table.new_zeros(num_prefix - known, table.shape[1])
+        table = torch.cat([table[:known], zeros, table[known:]])
+        notes = [f"positions have no row for {num_prefix - known} tokens before the patches: zeros"]
+    if tuple(old_grid) != new_grid:
+        table = resample_positions(table, old_grid, new_grid, num_prefix)
+        old, new = (f"{rows} x {cols}" for rows, cols in (old_grid, new_grid))
+        notes += [f"positions resampled from {old} to {new} patches"]
+    weights["positions.table"] = table
+    return notes
+
+
+def _table_rows(
+    length: int,
+    prefixes: tuple[int, ...],
+    grid: tuple[int, int],
+    old_grid: tuple[int, int] | None,
+) -> tuple[int, tuple[int, int]]:
+    """How many rows of a table belong to no patch, and the grid of the others."""
+    num_prefix = prefixes[0]
+    if old_grid is not None:
+        rest = length - math.prod(old_grid)
+        return (rest if rest in prefixes else num_prefix), old_grid
+    for known in prefixes:
+        if length - known == math.prod(grid):
+            return known, grid
+    squares = [n for n in dict.fromkeys(prefixes) if length > n and _is_square(length - n)]
+    if len(squares) != 1:
+        what = "which is no square" if not squares else "or fewer: both are squares"
+        raise ValueError(
+            "old_grid must be given as (rows, columns): positions.table holds "
+            f"{length - num_prefix} patches, {what}"
+        )
+    side = math.isqrt(length - squares[0])
+    return squares[0], (side, side)
+
+
+def _is_square(n: int) -> bool:
+    return math.isqrt(n) ** 2 == n
+
+
+def fit_head(weights: dict, own: Mapping[str, Tensor]) -> list[str]:
+    """The model's own head where the weights have none that fits."""
+    if "head.weight" not in own:
+        return []
+    new, theirs = own["head.weight"], weights.get("head.weight")
+    if theirs is None and any(name.startswith("head.") for name in weights):
+        return []  # another kind of head: refused with its names
+    if theirs is not None and theirs.shape == new.shape:
+        return []
+    if theirs is None:
+        note = "head left fresh: the weights have none"
+    elif len(theirs) != len(new):
+        note = f"head left out: it knows {len(theirs)} classes, the model has {len(new)}"
+    else:
+        note = f"head left out: it reads {theirs.shape[1:].numel()} numbers, not {new.shape[1]}"
+    weights |= {name: own[name] for name in ("head.weight", "head.bias")}
+    return [note]
+
+
+def fit_biases(weights: dict, own: Mapping[str, Tensor]) -> list[str]:
+    """Zeros for the biases that a whole kind of layers lacks: a layer without one has zeros."""
+    known, lacking = {_kind(name) for name in weights}, []
+    for name in own:
+        matrix = weights.get(name.removesuffix("bias") + "weight")
+        if name in weights or not name.endswith(".bias") or matrix is None or matrix.ndim < 2:
+            continue
+        if _kind(name) not in known:  # where only some blocks lack it, the file is broken
+            lacking.append(name)
+    weights |= {
+        name: torch.zeros_like(own[name], device=weights[_of(name)].device) for name in lacking
+    }
+    kinds = dict.fromkeys(map(_kind, lacking))
+    return [f"biases the weights do not have are zeros: {', '.join(kinds)}"] if kinds else []
+
+
+def _of(bias: str) -> str:
+    return bias.removesuffix("bias") + "weight"
+
+
+def drop_idle(weights: dict, own: Mapping[str, Tensor]) -> list[str]:
+    """Leave out what only a training reads, or the model for the words beside it."""
+    idle = [name for name in weights if name not in own and IDLE.match(name)]
+    for name in idle:
+        del weights[name]
+    parts = dict.fromkeys(name.split(".")[0] for name in idle)
+    return [f"left out, a classifier does not read it: {', '.join(parts)}"] if parts else []
+
+
+def require_names(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
+    """Every tensor of the model, and no other.
+
+    Raises:
+        ValueError: A sentence for each kind of tensor that is missing or unknown, with the reason.
+    """
+    theirs, ours = _depth(weights), _depth(own)
+    if theirs and ours and theirs != ours:
+        refuse([f"they have {theirs} blocks, the model has {ours} (depth decides)"])
+    missing = _grouped((name for name in own if name not in weights), "is missing")
+    unknown = _grouped((name for name in weights if name not in own), "is unknown to the model")
+    refuse(missing + unknown)
+
+
+def _depth(names: Iterable[str]) -> int:
+    return len({m[1] for name in names if (m := re.match(r"encoder\.blocks\.(\d+)\.", name))})
+
+
+def _grouped(names: Iterable[str], what: str) -> list[str]:
+    """One sentence for all tensors with the same reason, or of the same kind."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        reason = next((why for part, why in REASONS.items() if re.search(part, name)), "")
+        groups.setdefault(reason or _kind(name), []).append(name)
+    sentences = []
+    for reason, members in groups.items():
+        more = f" ({len(members)} such tensors)" if len(members) > 1 else ""
+        because = f": {reason}" if reason in REASONS.values() else ""
+        sentences.append(f"{members[0]} {what}{more}{because}")
+    return sentences
+
+
+def _kind(name: str) -> str:
+    """A name without the number of its block."""
+    return re.sub(r"\.\d+\.", ".*.", name, count=1)
+
+
+def require_same_grid(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
+    """Positions can be resampled; the token mixing of a Mixer, (S, N), cannot."""
+    for name, tensor in weights.items():
+        if not name.endswith(".attn.mlp.fc1.weight") or tensor.ndim != 2:
+            continue
+        theirs, ours = tensor.shape[1], own[name].shape[1]
+        if theirs != ours:
+            raise ValueError(
+                f"weights must fit the model: {name} mixes N = {theirs} tokens, the model has "
+                f"{ours}: token mixing is tied to its number of patches; build the model for the "
+                "images of these weights, or train one for this size"
+            )
+
+
+def require_tensors(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
+    """The same shapes, finite numbers; a sentence for the first tensor of each kind."""
+    wrong: dict[str, str] = {}
+    for name, tensor in weights.items():
+        ours, theirs = tuple(own[name].shape), tuple(tensor.shape)
+        if ours != theirs:
+            why = ": their MLP has a gate" if _is_gated(weights, name) else ""
+            words = f"{name} has the shape {theirs}, the model needs {ours}{why}"
+            wrong.setdefault(_kind(name), words)
+        elif not tensor.is_meta and not torch.isfinite(tensor).all():
+            wrong.setdefault(_kind(name), f"{name} holds nan or inf")
+    refuse(list(wrong.values()))
+
+
+def _is_gated(weights: Mapping[str, Tensor], name: str) -> bool:
+    """Whether the second layer of an MLP reads half of what the first one makes."""
+    if not re.search(r"\.mlp\.fc[12]\.weight$", name):
+        return False
+    first, second = (weights[re.sub("fc[12]", layer, name)] for layer in ("fc1", "fc2"))
+    return len(first) == 2 * second.shape[-1]
+
+
+def refuse(wrong: list[str]) -> None:
+    """Raise the sentences, if there are any."""
+    if wrong:
+        more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
+        raise ValueError(f"weights must fit the model: {'; '.join(wrong[:5])}{more}")

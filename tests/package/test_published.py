@@ -1,0 +1,381 @@
+"""Families of published ViTs: rebuilt, equal in every tensor; what is refused has a reason."""
+
+from collections import Counter
+
+import pytest
+import timm
+import torch
+from timm.layers import GluMlp, QuickGELU
+from timm.models import vision_transformer as vision
+from torch import nn
+from torchvision.models import VisionTransformer as TorchvisionViT
+
+from vitbook.models.published import rebuild
+from vitbook.models.transfer import adapt
+from vitbook.models.vit import VisionTransformer
+from vitbook.models.weights import from_transformers, load_weights
+
+TOLERANCE = 1e-8  # relative, in float64
+NOTICED = 10 * TOLERANCE  # what a planted fault has to move at least
+SIZES = {"img_size": 12, "patch_size": 4, "embed_dim": 12, "depth": 2, "num_heads": 3}
+SIZES |= {"num_classes": 5}
+EPS5 = {"norm_layer": lambda *a, **k: nn.LayerNorm(*a, eps=1e-5, **k)}
+MEAN = {"class_token": False, "global_pool": "avg"}
+SCALED = {"init_values": 0.1, "no_embed_class": True}
+KINDS = {
+    "ViT": {},
+    "CLIP": {"pre_norm": True, **EPS5},
+    "CLIP of OpenAI": {"pre_norm": True, **EPS5, "act_layer": QuickGELU},
+    "DeiT III": SCALED,
+    "DINOv2": {"init_values": 0.1},
+    "DINOv2 with registers": SCALED | {"reg_tokens": 4},
+    "FlexiViT": {"no_embed_class": True},
+    "mean, norm before": MEAN | {"fc_norm": False},
+    "SigLIP's mean, tanh": MEAN | {"fc_norm": False, "act_layer": "gelu_tanh"},
+    "mean, norm after": MEAN | SCALED | {"reg_tokens": 4},
+    "mean, no qkv bias": MEAN | {"reg_tokens": 1, "qkv_bias": False, "init_values": 0.1},
+    "mean beside a class token": {"global_pool": "avg"},
+    "RADIO, no last norm": SCALED | {"final_norm": False, "reg_tokens": 7},
+    "no positions": {"pos_embed": "none"},
+}
+
+
+@torch.no_grad()
+def filled(net: nn.Module, seed: int = 0) -> nn.Module:
+    """Every tensor at random: matrices keep the size of what they read, the stream is small.
+
+    So attention is uneven, and the eps of each norm is seen.
+    """
+    g = torch.Generator().manual_seed(seed)
+    for p in net.double().parameters():
+        matrix = p.ndim in (2, 4)
+        p.copy_(torch.randn(p.shape, generator=g, dtype=p.dtype))
+        p.mul_(p[0].numel() ** -0.5 if matrix else 0.05 if p.ndim == 3 else 0.5)
+    return net.eval()
+
+
+def of_timm(kind):
+    return filled(vision.VisionTransformer(**SIZES, **KINDS[kind]))
+
+
+def images(channels=3):
+    g = torch.Generator().manual_seed(1)
+    return torch.randn(2, channels, 12, 12, generator=g, dtype=torch.float64)
+
+
+@torch.no_grad()
+def gap(ours, theirs):
+    return ((ours - theirs).abs().max() / theirs.abs().max()).item()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_family_of_timm_is_rebuilt_and_each_planted_fault_is_noticed(kind):
+    theirs = of_timm(kind)
+    ours, _ = rebuild(theirs)
+    wanted = theirs(images())
+    assert gap(ours(images()), wanted) < TOLERANCE
+    faults = 0
+    for name, tensor in ours.state_dict().items():
+        whole = tensor.clone()
+        for fault in (torch.zeros_like(whole), whole.flatten().roll(1).view_as(whole)):
+            if torch.equal(fault, whole):
+                continue  # a bias that they do not have is zero already
+            tensor.copy_(fault)
+            assert gap(ours(images()), wanted) > NOTICED, f"{name} is not looked at"
+            faults += 1
+            tensor.copy_(whole)
+    assert faults > 40
+    norms = [layer for layer in ours.modules() if isinstance(layer, nn.LayerNorm)]
+    for norm in norms:
+        right, norm.eps = norm.eps, 1e-4
+        assert gap(ours(images()), wanted) > NOTICED
+        norm.eps = right
+    for block in ours.encoder.blocks:
+        right, block.mlp.gelu = block.mlp.gelu, torch.relu
+        assert gap(ours(images()), wanted) > NOTICED
+        block.mlp.gelu = right
+        block.attn.num_heads, block.attn.head_dim = 2, 6
+        assert gap(ours(images()), wanted) > NOTICED
+        block.attn.num_heads, block.attn.head_dim = 3, 4
+    assert gap(ours(images()), wanted) < TOLERANCE
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("gelu", ["exact", "tanh", "quick"])
+def test_only_one_gelu_of_three_is_that_of_the_family(kind, gelu):
+    theirs = of_timm(kind)
+    right = rebuild(theirs)[0].encoder.blocks[0].mlp.gelu
+    other, _ = rebuild(theirs, gelu=gelu)
+    same = other.encoder.blocks[0].mlp.gelu is right
+    found = gap(other(images()), theirs(images()))
+    assert (found < TOLERANCE) if same else (found > NOTICED)
+
+
+@torch.no_grad()
+def test_torchvisions_model_is_rebuilt_from_its_own_names():
+    theirs = filled(TorchvisionViT(12, 4, 2, 3, 12, 24, num_classes=5))
+    ours, notes = rebuild(theirs)
+    assert notes == []
+    assert gap(ours(images()), theirs(images())) < TOLERANCE
+
+
+@torch.no_grad()
+def test_the_head_stays_fresh_and_positions_are_resampled_together():
+    theirs = of_timm("DINOv2 with registers")
+    ours, notes = rebuild(theirs, num_classes=7, image_size=16)
+    assert notes == [
+        "head left out: it knows 5 classes, the model has 7",
+        "positions have no row for 5 tokens before the patches: zeros",
+        "positions resampled from 3 x 3 to 4 x 4 patches",
+    ]
+    theirs.reset_classifier(0)
+    ours, notes = rebuild(theirs)
+    assert notes[0] == "head left fresh: the weights have none"
+    tokens = theirs.forward_features(images())
+    assert gap(ours.forward_features(images()), tokens) < TOLERANCE
+
+
+def in_the_layout_of_transformers(state):
+    """Our tensors of a ViT as a file of transformers holds them, written by hand."""
+    names = {
+        "cls_token": "embeddings.cls_token",
+        "patch_embed.proj.": "embeddings.patch_embeddings.projection.",
+        "encoder.norm.": "layernorm.",
+        "encoder.blocks.": "encoder.layer.",
+        ".norm1.": ".layernorm_before.",
+        ".norm2.": ".layernorm_after.",
+        ".attn.proj.": ".attention.output.dense.",
+        ".mlp.fc1.": ".intermediate.dense.",
+        ".mlp.fc2.": ".output.dense.",
+    }
+    made = {"vit.pooler.dense.weight": torch.randn(12, 12)}
+    for name, tensor in state.items():
+        if name.startswith("head."):
+            made[name.replace("head", "classifier")] = tensor
+        elif name == "positions.table":
+            made["vit.embeddings.position_embeddings"] = tensor[None]
+        elif ".attn.qkv." in name:
+            i, part = name.split(".")[2], name.split(".")[-1]
+            for which, rows in zip(("query", "key", "value"), tensor.chunk(3), strict=True):
+                made[f"vit.encoder.layer.{i}.attention.attention.{which}.{part}"] = rows
+        else:
+            for ours, theirs in names.items():
+                name = name.replace(ours, theirs)
+            made[f"vit.{name}"] = tensor
+    return made
+
+
+@torch.no_grad()
+def test_a_file_of_transformers_gets_its_queries_keys_and_values_joined():
+    theirs = of_timm("ViT")
+    ours, _ = rebuild(theirs)
+    written = in_the_layout_of_transformers(ours.state_dict())
+    read = VisionTransformer(
+        image_size=12,
+        patch_size=4,
+        in_channels=3,
+        num_classes=5,
+        embed_dim=12,
+        depth=2,
+        num_heads=3,
+    )
+    notes = load_weights(read.double().eval(), written)
+    assert notes == ["left out, a classifier does not read it: pooler"]
+    assert gap(read(images()), theirs(images())) < TOLERANCE
+    for name, tensor in from_transformers(written).items():
+        assert name.startswith("pooler") or torch.equal(tensor, ours.state_dict()[name])
+
+
+TRANSFORMERS = {
+    "ViTForImageClassification": ("ViTConfig", {"intermediate_size": 20}),
+    "Dinov2Model": ("Dinov2Config", {}),
+    "Dinov2WithRegistersModel": ("Dinov2WithRegistersConfig", {}),
+    "CLIPVisionModelWithProjection": ("CLIPVisionConfig", {"intermediate_size": 20}),
+}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", TRANSFORMERS)
+def test_a_model_of_transformers_is_rebuilt(kind, tmp_path):
+    transformers = pytest.importorskip(
+        "transformers", reason="transformers is no dependency of this project, and not installed"
+    )
+    config, more = TRANSFORMERS[kind]
+    sizes = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3}
+    sizes |= {"image_size": 12, "patch_size": 4}
+    theirs = filled(getattr(transformers, kind)(getattr(transformers, config)(**sizes, **more)))
+    ours, _ = rebuild(theirs, num_classes=5) if "Model" in kind[-5:] else rebuild(theirs)
+    out = theirs(pixel_values=images())
+    if kind.startswith("Dino"):
+        wanted, found = out.last_hidden_state, ours.forward_features(images())
+    else:
+        wanted = out.logits if "ViT" in kind else out.image_embeds
+        found = ours(images())
+    assert gap(found, wanted) < 1e-6  # their softmax or norms may be of float32
+    theirs.save_pretrained(tmp_path)  # the names of its files are others
+    written, _ = rebuild(theirs, num_classes=5)
+    load_weights(written, tmp_path / "model.safetensors")
+    assert gap(written.forward_features(images()), ours.forward_features(images())) < TOLERANCE
+
+
+@torch.no_grad()
+def test_a_map_of_channels_gives_the_tokens_of_the_image_it_describes():
+    theirs = of_timm("CLIP")
+    bands, channels = images(13), (3, (2, 4), None)
+    ours, notes = rebuild(theirs, in_channels=13, channels=channels)
+    assert notes[0] == "patch kernel fitted to 13 channels by the map (3, (2, 4), None)"
+    seen = torch.stack([bands[:, 3], bands[:, [2, 4]].mean(1), 0 * bands[:, 0]], 1)
+    assert gap(ours(bands), theirs(seen)) < TOLERANCE
+    wrong, _ = rebuild(theirs, in_channels=13, channels=(2, (3, 4), None))
+    assert gap(wrong(bands), theirs(seen)) > NOTICED
+    four = VisionTransformer(
+        image_size=12, patch_size=4, in_channels=4, num_classes=2, embed_dim=12, depth=2,
+        num_heads=3, pre_norm=True, norm_eps=1e-5,
+    )  # fmt: skip
+    notes = adapt(four, theirs.state_dict(), channels=(0, 1, 2))
+    assert notes[:2] == [
+        "patch kernel fitted to 4 channels by the map (0, 1, 2)",
+        "head drawn anew: 2 classes",
+    ]
+    assert not four.patch_embed.proj.weight[:, 3].any()
+
+
+FAMILIES = {  # how timm's names of one family begin, the first that fits
+    "AIMv2": "aimv2", "BEiT-3": "beit3", "EVA, large": "eva_large", "FlexiViT": "flexivit",
+    "differential attention": ("vit_dlittle", "vit_dwee", "vit_dpwee"),
+    "parallel blocks": "vit_pwee", "test models": "test_vit",
+}  # fmt: skip
+PARTS = {  # or what stands within them
+    "DINOv2": "dinov2", "TIPSv2": "tipsv2", "RADIO": "radio", "CLIP, quick GELU": "quickgelu",
+    "SigLIP, mean": "siglip_gap", "SigLIP": "siglip", "CLIP": "_clip_",
+    "norms in branches": "_rpn_",
+    "ViT, registers": "_reg", "ViT, mean": "_gap_", "InternViT": "intern",
+}  # fmt: skip
+
+
+def family(name):
+    for known, starts in FAMILIES.items():
+        if name.startswith(starts):
+            return known
+    return next((known for known, part in PARTS.items() if part in name), "ViT")
+
+
+@pytest.mark.deep
+def test_timms_plain_checkpoints_by_family():
+    """All sizes by names and shapes, without numbers; ``pytest -s`` prints the table."""
+    tags = Counter(tag.split(".")[0] for tag in timm.list_pretrained())
+    loads, refused = Counter(), {}
+    for name in timm.list_models(module="vision_transformer"):
+        if not tags[name]:
+            continue
+        with torch.device("meta"):
+            theirs = timm.create_model(name)
+        try:
+            rebuild(theirs)
+            loads[family(name)] += tags[name]
+        except ValueError as error:
+            refused.setdefault(family(name), Counter())[str(error)] += tags[name]
+    for known in sorted(loads.keys() | refused.keys()):
+        print(f"| {known} | {loads[known]} | ", end="")
+        print("; ".join(f"{n}: {why}" for why, n in refused.get(known, {}).items()), "|")
+    total, lost = loads.total(), sum(reasons.total() for reasons in refused.values())
+    print(f"{total} of {total + lost} checkpoints load, {len(loads)} families at least in part")
+    assert set(loads) == {
+        "CLIP", "CLIP, quick GELU", "DINOv2", "EVA, large", "FlexiViT", "InternViT", "RADIO",
+        "SigLIP, mean", "TIPSv2", "ViT", "ViT, mean", "ViT, registers", "test models",
+    }  # fmt: skip
+    assert set(refused) - set(loads) == {
+        "AIMv2", "BEiT-3", "SigLIP", "differential attention", "norms in branches",
+        "parallel blocks",
+    }  # fmt: skip
+    for reasons in refused.values():
+        for sentence in reasons:
+            assert "cannot be rebuilt: " in sentence or "patch_size must divide" in sentence
+            assert "of another kind" not in sentence
+    assert total >= 0.8 * (total + lost)
+
+
+def gated():
+    return vision.VisionTransformer(**SIZES, mlp_layer=GluMlp)
+
+
+def names_of(**options):
+    return vision.VisionTransformer(**SIZES, **options).state_dict()
+
+
+def ours(**options):
+    sizes = {"image_size": 12, "patch_size": 4, "in_channels": 3, "num_classes": 5}
+    return VisionTransformer(**sizes, embed_dim=12, depth=2, num_heads=3, **options)
+
+
+BAD_INPUT = [
+    ("linear", lambda: rebuild(nn.Linear(2, 2)), ValueError, "of timm, torchvision or transform"),
+    ("gate", lambda: rebuild(gated()), ValueError, "its MLP has a gate"),
+    ("gate-names", lambda: load_weights(ours(), gated().state_dict()), ValueError, "has a gate"),
+    (
+        "map-head",
+        lambda: load_weights(ours(), names_of(global_pool="map")),
+        ValueError,
+        "attn_pool.latent is unknown to the model (13 such tensors): their tokens are read by",
+    ),
+    (
+        "qk",
+        lambda: load_weights(ours(), names_of(qk_norm=True)),
+        ValueError,
+        "(8 such tensors): their attention normalizes queries and keys",
+    ),
+    (
+        "scale",
+        lambda: load_weights(ours(), names_of(init_values=0.1)),
+        ValueError,
+        "(4 such tensors): layer_scale decides",
+    ),
+    ("pre", lambda: load_weights(ours(), names_of(pre_norm=True)), ValueError, "pre_norm decides"),
+    (
+        "registers",
+        lambda: load_weights(ours(), names_of(reg_tokens=2)),
+        ValueError,
+        "reg_token is unknown to the model: num_registers decides",
+    ),
+    (
+        "one-bias",
+        lambda: load_weights(
+            ours(), {k: v for k, v in names_of().items() if k != "blocks.1.attn.qkv.bias"}
+        ),
+        ValueError,
+        "encoder.blocks.1.attn.qkv.bias is missing: qkv_bias decides",
+    ),
+    ("cls", lambda: ours(class_token=False), ValueError, "class_token must be True where pool"),
+    ("final", lambda: ours(final_norm="last"), ValueError, "final_norm must be"),
+    ("gelu", lambda: ours(gelu="relu"), ValueError, "gelu must be"),
+    (
+        "no-map",
+        lambda: adapt(
+            VisionTransformer(
+                image_size=12, patch_size=4, in_channels=13, num_classes=5, embed_dim=12, depth=2,
+                num_heads=3,
+            ),
+            names_of(),
+        ),
+        ValueError,
+        "give channels= (which of the new ones each of the 3 sees)",
+    ),
+    (
+        "map-length",
+        lambda: load_weights(ours(), names_of(), channels=(0, 1)),
+        ValueError,
+        "for each of the 3 channels of the weights",
+    ),
+    (
+        "map-number",
+        lambda: load_weights(ours(), names_of(), channels=(0, 1, 3)),
+        ValueError,
+        "channels must hold numbers from 0 to 2",
+    ),
+]  # fmt: skip
+
+
+def test_bad_input_is_named(bad_input, refused):
+    refused(*bad_input)
