@@ -78,7 +78,9 @@ def load_weights(
         if old_grid is None and "grid" in metadata:
             rows, columns = map(int, metadata["grid"].split("x"))
             old_grid = rows, columns
-    weights, own, notes = to_ours(weights), model.state_dict(), []
+    own, notes = model.state_dict(), []
+    same = isinstance(weights, Mapping) and weights.keys() == own.keys()  # a run of timm's model
+    weights = dict(weights) if same else to_ours(weights)
     if channels is not None:
         name = kernel_name(weights)
         weights = adapt_channels(weights, own[name].shape[1], channels)
