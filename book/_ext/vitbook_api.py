@@ -183,13 +183,10 @@ def methods(node: ast.ClassDef) -> Iterator[tuple[str, str, str]]:
             returned = f"\n   :type: {ast.unparse(method.returns)}" if method.returns else ""
             yield "property", method.name + returned, docstring(method)
         else:
-            kind = next(
-                (f"{k}method" for k in ("class", "static") if f"{k}method" in decorators), "method"
-            )
-            yield (
-                kind,
-                method.name + signature(method, bound=kind != "staticmethod"),
-                docstring(method),
+            kind = next((f"{k}method" for k in ("class", "static") if f"{k}method" in decorators),
+                        "method")
+            yield kind, method.name + signature(method, bound=kind != "staticmethod"), docstring(
+                method
             )
 
 
@@ -260,9 +257,7 @@ class Api(SphinxDirective):
         if not found:
             self.warn(f"there is no module {name} under src")
         without = [f"{name}.{part}" for part in self.options.get("without", "").split()]
-        there = {
-            up for module in found for up in accumulate(module.name.split("."), "{}.{}".format)
-        }
+        there = {up for module in found for up in accumulate(module.name.split("."), "{}.{}".format)}
         for unknown in set(without) - there:
             self.warn(f"without: there is no module {unknown}")
         left_out = tuple(f"{module}." for module in without)

@@ -146,7 +146,9 @@ def resolve(app, env, node, content) -> nodes.Node | None:
     title = env.titles[node["reftarget"]].astext()
     words = content.astext() if node["refexplicit"] else depth.named(title)
     uri = app.builder.get_relative_uri(node["refdoc"], node["reftarget"])
-    return nodes.reference("", words, internal=True, refuri=uri, classes=["in-depth-link"])
+    return nodes.reference(
+        "", words, internal=True, refuri=uri, classes=["in-depth-link"]
+    )
 
 
 class MinutesRole(SphinxRole):

@@ -84,9 +84,7 @@ def classes(site: Path) -> set[str]:
     pages = [page.read_text("utf8") for page in site.rglob("*.html")]
     scripts = [script for page in pages for script in SCRIPT.findall(page)]
     scripts += [file.read_text("utf8") for file in site.rglob("*.js")]
-    named = {
-        found for page in pages for one in CLASSES.findall(page) for found in "".join(one).split()
-    }
+    named = {found for page in pages for one in CLASSES.findall(page) for found in "".join(one).split()}
     return named.union(*map(WORD.findall, scripts))
 
 

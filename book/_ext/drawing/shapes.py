@@ -36,12 +36,7 @@ def box(x: float, y: float, w: float, h: float, words: str, name: str) -> str:
 
 
 def link(
-    x: float,
-    y: float,
-    chapter: Number,
-    lines: str | Sequence[str],
-    address: Address,
-    name: str = "",
+    x: float, y: float, chapter: Number, lines: str | Sequence[str], address: Address, name: str = ""
 ) -> str:
     """A numbered tile and words, which lead to a chapter; without a page they are only words."""
     lines = [lines] if isinstance(lines, str) else list(lines)

@@ -1,7 +1,6 @@
 """The residual block and its stack, pre- or post-norm."""
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
 import torch.nn.functional as F
@@ -11,14 +10,22 @@ from vitbook import require
 from vitbook.layers.residual import branch_end
 
 
+def _exact_gelu(x: Tensor) -> Tensor:
+    return F.gelu(x)
+
+
+def _tanh_gelu(x: Tensor) -> Tensor:
+    return F.gelu(x, approximate="tanh")
+
+
 def _quick_gelu(x: Tensor) -> Tensor:
     return x * (1.702 * x).sigmoid()
 
 
 # The exact GELU and two that are close to it: only the one that was trained with is right.
 GELUS: dict[str, Callable[[Tensor], Tensor]] = {
-    "exact": F.gelu,
-    "tanh": partial(F.gelu, approximate="tanh"),
+    "exact": _exact_gelu,
+    "tanh": _tanh_gelu,
     "quick": _quick_gelu,
 }
 
