@@ -10,6 +10,8 @@
   const SHEET = ".heads, .unit, .notes, .controls details, .controls fieldset:nth-of-type(n + 4) { display: none }" +
     " :host { margin: 0 } .card { grid-template: 'stage' auto 'controls' auto / minmax(0, 1fr) !important; gap: 1rem }" +
     " .title { min-height: 2rem; padding-right: 8rem } .sentence { min-height: 2.9em } .tokens { margin-bottom: 0.5rem }" +
+    // a step of the motion lays out these boxes alone, and is one frame
+    " .stage > .title { height: 2rem } .sentence { height: 2.9em } .stage > .title, .sentence { contain: size layout } .patch { transition: none }" +
     " @container (min-width: 35rem) { .card { grid-template: 'stage controls' auto / minmax(0, 23.5rem) minmax(8.5rem, 1fr) !important; gap: 1.5rem } .controls { padding-top: 6rem } }";
 
   function begin(figure) {
