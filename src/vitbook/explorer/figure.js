@@ -386,6 +386,12 @@
         button.setAttribute("aria-checked", String(chosen));
         button.tabIndex = chosen ? 0 : -1;
       });
+      ring.hidden = state.query < prefix;
+      var wide = Math.min(pool, columns - ((state.query - prefix) % columns)), high = Math.min(pool, rows - Math.floor((state.query - prefix) / columns));
+      ring.style.width = 100 * wide / columns + "%";
+      ring.style.height = 100 * high / rows + "%";
+      ring.style.transform = "translate(" + 100 * ((state.query - prefix) % columns) / wide + "%, " + 100 * Math.floor((state.query - prefix) / columns) / high + "%)";
+      if ("moving" in root.dataset) return say(heading, "Where one patch after another looks"); // the page shows it off
       say(heading, "Where " + theName(query) + " looks");
       say(seenFrom, "seen from " + theName(query));
       say(top, state.scale ? percent(peak) : TOP + " or more");
@@ -400,11 +406,6 @@
       sentence.append(el("b", {}, percent(itself(row, query))), " on itself");
       if (prefix && query !== 0) sentence.append(", ", el("b", {}, percent(row[0])), " on the class token");
       sentence.append(".");
-      ring.hidden = state.query < prefix;
-      var wide = Math.min(pool, columns - ((state.query - prefix) % columns)), high = Math.min(pool, rows - Math.floor((state.query - prefix) / columns));
-      ring.style.width = 100 * wide / columns + "%";
-      ring.style.height = 100 * high / rows + "%";
-      ring.style.transform = "translate(" + 100 * ((state.query - prefix) % columns) / wide + "%, " + 100 * Math.floor((state.query - prefix) / columns) / high + "%)";
       card.dataset.show = ["photo", "both", "map"][state.show];
       if (photo) drawValues(onPatches, others);
       else drawArcs(query, onPatches, others);
