@@ -76,13 +76,13 @@ def choose(page, layer, head):
 
 
 def look_from(page, patch):
-    page.locator(".live-patch").nth(patch).click()
+    page.locator(".live-patch").nth(patch).press("Enter")
 
 
 def cut(page, layer, head, query, key):
     choose(page, layer, head)
     look_from(page, query)
-    page.locator(f".cut-arrow[data-key='{key}']").click()
+    page.locator(f".cut-arrow[data-key='{key}']").press("Enter")
 
 
 def test_the_known_cuts_turn_their_answers_and_no_single_arrow_does_where_more_are_named(
@@ -263,6 +263,16 @@ def test_the_table_holds_the_weights(open_figure, net, pairs):
         assert float(row.locator("td").first.inner_text()) == pytest.approx(weights[key], abs=1e-4)
 
 
+WIDE = """() => {
+    const figure = document.querySelector('#live-cut');
+    return [...figure.querySelectorAll('button')].filter(one => one.checkVisibility()
+        && one.getBoundingClientRect().right > figure.getBoundingClientRect().right).length;
+}"""
+SMALL = """() => [...document.querySelectorAll('#live-cut button')]
+    .filter(one => one.checkVisibility()).map(one => [one.className, one.getBoundingClientRect()])
+    .filter(([, box]) => box.height < 43.9 || box.width < 30).map(([name]) => name)"""
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_nothing_and_nothing_is_cut_off(open_figure, view):
     page = open_figure(view)
@@ -270,9 +280,7 @@ def test_axe_finds_nothing_and_nothing_is_cut_off(open_figure, view):
         results = Axe().run(page, context=FIGURE, options=OPTIONS)
         assert results.violations_count == 0, results.generate_report()
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-        wide = page.evaluate("""() => { const box = document.querySelector('#live-cut').getBoundingClientRect();
-            return [...document.querySelectorAll('#live-cut button')].filter(one => one.checkVisibility()
-                && one.getBoundingClientRect().right > box.right).length }""")
+        wide = page.evaluate(WIDE)
         assert wide == 0
         choose(page, 0, 2)
         page.locator(".live-first").click()
@@ -281,9 +289,7 @@ def test_axe_finds_nothing_and_nothing_is_cut_off(open_figure, view):
 
 def test_what_a_finger_touches_is_large_enough(open_figure):
     page = open_figure("phone", has_touch=True)
-    small = page.evaluate("""() => [...document.querySelectorAll('#live-cut button')]
-        .filter(one => one.checkVisibility()).map(one => [one.className, one.getBoundingClientRect()])
-        .filter(([, box]) => box.height < 43.9 || box.width < 30).map(([name]) => name)""")
+    small = page.evaluate(SMALL)
     assert small == []
     page.locator(".live-first").tap()
     assert page.locator(".cut-arrow[aria-pressed=true]").count() == 1

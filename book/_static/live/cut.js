@@ -9,7 +9,7 @@ vitbook.live.figure("cut", function (stage, data) {
   const size = data.model.settings.image_size, P = data.model.settings.patch_size;
   const pictures = decode(data.images), glyphInk = decode(data.glyphs), kinds = data.glyphs.shape[0], side = data.glyphs.shape[1];
   const WORDS = ["different", "same"], SCALE = 12; // of the bar, in logits
-  const SHOWN = 5, LEAST = 0.015; // arrows drawn: how many, and the weakest
+  const SHOWN = 5, LEAST = 0.025; // arrows drawn: how many, and the weakest
 
   // --- what is so ---
   // cuts: what was cut at one time, {arrows: [index...], name, promise, rows, before, after}.
@@ -70,8 +70,8 @@ vitbook.live.figure("cut", function (stage, data) {
     speak(`Cut: ${name}. `);
   }
 
-  function restore(made) {
-    state.cuts = state.cuts.filter((one) => one !== made);
+  function restore(...made) {
+    state.cuts = state.cuts.filter((one) => !made.includes(one));
     let before = lead(base);
     state.cuts.forEach((one, i) => { // what each did, in the order in which they stand now
       one.before = before;
@@ -79,13 +79,12 @@ vitbook.live.figure("cut", function (stage, data) {
     });
     now = answer(state.cuts);
     draw();
-    speak(`Restored: ${made.name}. `);
+    speak(`Restored: ${made.map((one) => one.name).join("; ")}. `);
   }
 
   function toggle(query, key) {
     const arrows = arrowsTo(query, key), name = `layer ${state.layer + 1}, ${names(state.head)}, ${place(query, columns)} to ${place(key, columns)}`;
-    const made = state.cuts.find((one) => arrows.every((arrow) => one.arrows.includes(arrow)));
-    if (made) restore(made);
+    if (arrows.every(isCut)) restore(...state.cuts.filter((one) => arrows.some((arrow) => one.arrows.includes(arrow))));
     else cut(arrows, name);
   }
 
@@ -331,7 +330,7 @@ vitbook.live.figure("cut", function (stage, data) {
     const held = made.reduce((sum, one) => sum + one.rows, 0), share = way(lead(base), lead(now));
     if (made.length) {
       promised.value.textContent = number(total);
-      promised.words.textContent = held === 1 ? "of the 1.00 that this query takes in this head" : `of the ${number(held)} in the ${held} rows cut`;
+      promised.words.textContent = held === 1 ? "of the 1.00 that this query takes in this head" : `of ${number(held)} at most: 1.00 for a row at each cut`;
       promised.column.style.height = `${100 * Math.min(1, total / held)}%`;
       did.value.textContent = percent(share);
       did.words.textContent = `of the way to the turn: ${number(lead(base), 2, true)} to ${number(lead(now), 2, true)}`;
@@ -391,7 +390,7 @@ vitbook.live.figure("cut", function (stage, data) {
         inner.style.width = `${100 * Math.max(0, Math.min(1, share))}%`;
         return el("span", { class: `cut-small ${name}`, "aria-hidden": "true" }, inner);
       };
-      return el("li", {}, el("span", {}, one.name), bar("cut-small-promised", one.promise / one.rows), el("span", {}, number(one.promise)), bar("cut-small-did", moved), el("span", {}, number(one.after - one.before, 2, true)),
+      return el("li", {}, el("span", { class: "cut-name" }, one.name.replace(/^layer (\d+), /, "L$1 ").replace(/row (\d+), column (\d+)/g, "r$1 c$2").replace(" to r", " → r")), bar("cut-small-promised", one.promise / one.rows), el("span", {}, number(one.promise)), bar("cut-small-did", moved), el("span", {}, number(one.after - one.before, 2, true)),
         el("button", { type: "button", class: "live-button", "aria-label": `Restore ${one.name}`, onclick: () => restore(one) }, "×"));
     }));
     if (!state.cuts.length) history.append(el("li", { class: "cut-none" }, "your first cut"));
