@@ -260,7 +260,7 @@ def test_the_table_holds_the_weights(open_figure, net, pairs):
         block = net.encoder.blocks[0]
         weights = block.attn.attention_weights(block.norm1(x))[0, 2, 13]
     for key, row in enumerate(rows.all()):
-        assert float(row.locator("td").first.inner_text()) == pytest.approx(weights[key], abs=1e-4)
+        assert float(row.locator("td").first.inner_text()) == pytest.approx(weights[key].item(), abs=1e-4)
 
 
 WIDE = """() => {
@@ -276,15 +276,16 @@ SMALL = """() => [...document.querySelectorAll('#live-cut button')]
 @pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_nothing_and_nothing_is_cut_off(open_figure, view):
     page = open_figure(view)
-    for _ in range(2):
+    for cuts in range(2):
         results = Axe().run(page, context=FIGURE, options=OPTIONS)
         assert results.violations_count == 0, results.generate_report()
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         wide = page.evaluate(WIDE)
         assert wide == 0
-        choose(page, 0, 2)
-        page.locator(".live-first").click()
-        page.locator(".live-table summary").click()
+        if not cuts:
+            choose(page, 0, 2)
+            page.locator(".live-first").click()
+            page.locator(".live-table summary").click()
 
 
 def test_what_a_finger_touches_is_large_enough(open_figure):

@@ -19,7 +19,7 @@ vitbook.live.figure("cut", function (stage, data) {
   const arrowAt = (layer, head, query, key) => ((layer * h + head) * N + query) * N + key;
   const lead = (answer) => answer.logits[1] - answer.logits[0];
   const isCut = (arrow) => state.cuts.some((cut) => cut.arrows.includes(arrow));
-  const count = () => state.cuts.reduce((sum, cut) => sum + cut.arrows.length, 0);
+  const count = () => new Set(state.cuts.flatMap((cut) => cut.arrows)).size;
   const way = (from, to) => (to - from) / (0 - from); // 1 = the answer turns
   const heads = () => (state.head === h ? Array.from({ length: h }, (_, i) => i) : [state.head]);
   const names = (head) => (head === h ? "all heads" : `head ${head + 1}`);
@@ -56,12 +56,12 @@ vitbook.live.figure("cut", function (stage, data) {
 
   // --- what a reader does ---
 
-  function cut(wanted, name) {
-    const arrows = wanted.filter((arrow) => !isCut(arrow));
-    if (!arrows.length) return;
-    const held = new Set(arrows.map((arrow) => Math.floor(arrow / N)));
+  function cut(arrows, name) {
+    const fresh = arrows.filter((arrow) => !isCut(arrow));
+    if (!fresh.length) return;
+    const held = new Set(fresh.map((arrow) => Math.floor(arrow / N)));
     let promise = 0;
-    for (const arrow of arrows) promise += now.maps[Math.floor(arrow / (h * N * N))][arrow % (h * N * N)];
+    for (const arrow of fresh) promise += now.maps[Math.floor(arrow / (h * N * N))][arrow % (h * N * N)];
     const before = lead(now), made = { arrows, name, promise, rows: held.size, before };
     state.cuts.push(made);
     now = answer(state.cuts);
