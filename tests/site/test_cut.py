@@ -260,7 +260,9 @@ def test_the_table_holds_the_weights(open_figure, net, pairs):
         block = net.encoder.blocks[0]
         weights = block.attn.attention_weights(block.norm1(x))[0, 2, 13]
     for key, row in enumerate(rows.all()):
-        assert float(row.locator("td").first.inner_text()) == pytest.approx(weights[key].item(), abs=1e-4)
+        assert float(row.locator("td").first.inner_text()) == pytest.approx(
+            weights[key].item(), abs=1e-4
+        )
 
 
 WIDE = """() => {
