@@ -9,6 +9,7 @@ vitbook.live.figure("cut", function (stage, data) {
   const size = data.model.settings.image_size, P = data.model.settings.patch_size;
   const pictures = decode(data.images), glyphInk = decode(data.glyphs), kinds = data.glyphs.shape[0], side = data.glyphs.shape[1];
   const WORDS = ["different", "same"], SCALE = 12; // of the bar, in logits
+  const CELL = 14; // of the small maps, in pixels
   const SHOWN = 5, LEAST = 0.025; // arrows drawn: how many, and the weakest
 
   // --- what is so ---
@@ -183,8 +184,8 @@ vitbook.live.figure("cut", function (stage, data) {
   const grid = el("div", { class: "cut-heads", role: "group", "aria-label": "Layer and head" });
   for (let layer = 0; layer < L; layer++) {
     for (let at = 0; at <= h; at++) {
-      const head = at ? at - 1 : h, canvas = el("canvas", { width: columns, height: rows }), badge = el("span", { class: "cut-badge" });
-      const one = el("button", { type: "button", class: "cut-head", onclick: () => choose({ layer, head }) }, canvas, el("small", { "aria-hidden": "true" }, at ? `${layer + 1}.${at}` : `layer ${layer + 1}`), badge);
+      const head = at ? at - 1 : h, canvas = el("canvas", { width: columns * CELL, height: rows * CELL }), badge = el("span", { class: "cut-badge" });
+      const one = el("button", { type: "button", class: "cut-head", onclick: () => choose({ layer, head }) }, canvas, el("small", { "aria-hidden": "true" }, at ? `head ${at}` : `layer ${layer + 1}`), badge);
       small.push({ button: one, canvas, badge, layer, head });
       grid.append(one);
     }
@@ -319,9 +320,9 @@ vitbook.live.figure("cut", function (stage, data) {
     beforeMark.style.left = `${at(was)}%`;
     beforeMark.hidden = !cutAny;
     guess.node.hidden = cutAny && state.guess === null;
-    leads.replaceChildren(...(cutAny ? [`before the cut ${number(was, 2, true)}, `] : []), el("b", {}, `now ${number(value, 2, true)}`), state.guess === null ? (cutAny ? "" : " · drag the ring: where will it be after your first cut?") : `, you guess${cutAny ? "ed" : ""} ${number(state.guess, 1, true)}`);
+    leads.replaceChildren(...(cutAny ? [`lead before the cut ${number(was, 2, true)}, `] : []), el("b", {}, `now ${number(value, 2, true)} logits`), state.guess === null ? (cutAny ? "" : ", its lead · drag the ring: where will it be after your first cut?") : `, you guess${cutAny ? "ed" : ""} ${number(state.guess, 1, true)}`);
     const chance = 1 / (1 + Math.exp(-Math.abs(value)));
-    sure.textContent = `${(value > 0) === (was > 0) && cutAny ? "still " : ""}${number(100 * chance)}\u202f% sure · bar: its lead, in logits`;
+    sure.textContent = `${(value > 0) === (was > 0) && cutAny ? "still " : ""}${number(100 * chance)}\u202f% sure`;
     verdict.replaceChildren("It says ", el("b", {}, WORDS[value > 0 ? 1 : 0]), " ", sure);
   }
 
@@ -356,23 +357,30 @@ vitbook.live.figure("cut", function (stage, data) {
   }
 
   // Colours from paper to attention, as many as are needed.
-  let ramp = [];
+  let ramp = [], ink = "", frame = "";
   function readColours() {
     const style = getComputedStyle(stage.root), hex = (name) => [1, 3, 5].map((at) => parseInt(style.getPropertyValue(name).trim().slice(at, at + 2), 16));
     const [low, high] = [hex("--cut-low"), hex("--cut-high")];
-    ramp = Array.from({ length: 64 }, (_, i) => low.map((from, c) => Math.round(from + (i / 63) * (high[c] - from))));
+    ramp = Array.from({ length: 64 }, (_, i) => `rgb(${low.map((from, c) => Math.round(from + (i / 63) * (high[c] - from)))})`);
+    [ink, frame] = ["--live-ink", "--live-query"].map((name) => style.getPropertyValue(name).trim());
   }
   function drawHeads() {
     const kept = state.head;
     for (const one of small) {
       state.head = one.head;
-      const pen = one.canvas.getContext("2d"), picture = pen.createImageData(columns, rows), here = one.layer === state.layer && one.head === kept;
+      const pen = one.canvas.getContext("2d"), here = one.layer === state.layer && one.head === kept;
       const chosen = heads();
       for (let key = 0; key < N; key++) {
         const share = chosen.reduce((sum, head) => sum + weightOf(now, one.layer, head, state.query, key), 0) / chosen.length;
-        picture.data.set([...ramp[Math.round(63 * Math.min(1, share))], 255], 4 * key);
+        const left = (key % columns) * CELL, top = Math.floor(key / columns) * CELL;
+        pen.fillStyle = ramp[Math.round(63 * Math.min(1, share))];
+        pen.fillRect(left, top, CELL, CELL);
+        pen.fillStyle = ink;
+        if (state.glyphs.some((glyph) => glyph.patch === key)) pen.fillRect(left + 5, top + 5, CELL - 10, CELL - 10);
+        pen.strokeStyle = frame;
+        pen.lineWidth = 2;
+        if (key === state.query) pen.strokeRect(left + 1, top + 1, CELL - 2, CELL - 2);
       }
-      pen.putImageData(picture, 0, 0);
       const cuts = state.cuts.reduce((sum, made) => sum + made.arrows.filter((arrow) => Math.floor(arrow / (h * N * N)) === one.layer && (one.head === h ? false : Math.floor(arrow / (N * N)) % h === one.head)).length, 0);
       one.badge.textContent = cuts ? `✂ ${cuts}` : "";
       one.button.setAttribute("aria-pressed", String(here));
@@ -396,8 +404,11 @@ vitbook.live.figure("cut", function (stage, data) {
     if (!state.cuts.length) history.append(el("li", { class: "cut-none" }, "your first cut"));
   }
 
+  let drawn = "";
   function draw() {
-    patches.draw(state.image, size, size);
+    const looks = `${state.picture} ${state.glyphs.map((glyph) => [glyph.patch, glyph.kind])} ${state.own}`;
+    if (looks !== drawn) patches.draw(state.image, size, size); // most of the work, and seldom needed
+    drawn = looks;
     patches.choose(state.query);
     const [x, y] = centre(state.query);
     mark.style.left = `${(100 * (x - 0.5)) / columns}%`;
