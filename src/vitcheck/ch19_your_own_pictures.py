@@ -2,11 +2,12 @@
 
 import hashlib
 
-import torch
 from torch import Tensor
 
 from vitcheck.reading import NO, OPEN, YES, judge, reading
 from vitcheck.trial import Trial, staged
+
+MOVED = "a picture was added, and others changed their part: on what may a part depend?"
 
 
 def _parts(places, *, by_scene=True, fewest=False):
@@ -37,9 +38,7 @@ def _scenes_as_they_come(places):
             lambda places: _parts(places, by_scene=False),
             _as_they_come,
         ],
-        "a picture has been added, and others changed their part: what does a hash depend on?": (
-            _scenes_as_they_come
-        ),
+        MOVED: _scenes_as_they_come,
         "the test is the fifth, not the rest": lambda places: _parts(places, fewest=True),
     },
 )
@@ -60,8 +59,7 @@ def check_parts(trial: Trial, my_parts):
     trial.ask(share > 0.05, "about a fifth of the scenes is for the test")
     trial.stage("another picture is added, in front")
     more = my_parts([f"scene{trial.integer(10000, 99999)}/0.jpg", *places])
-    question = "a picture has been added, and others changed their part: what does a hash depend on?"
-    trial.ask(tuple(more)[1:] == given, question)
+    trial.ask(tuple(more)[1:] == given, MOVED)
 
 
 def _together(losses, sizes):
@@ -88,30 +86,30 @@ def _together(losses, sizes):
 def check_loss(trial: Trial, my_loss):
     """my_loss(losses, sizes): mean losses of the parts of a batch, images in each -> one loss."""
     for when, sizes in (("equal parts", (4, 4, 4)), ("the last part is small", (8, 8, 8, 3))):
-        losses: list[Tensor] = [trial.randn() ** 2 + 0.1 for _ in sizes]
+        losses: list[Tensor] = [trial.randn(1)[0] ** 2 + 0.1 for _ in sizes]
         trial.stage(when)
         otherwise = "weigh each part by its share of the images"
         trial.compare(my_loss, losses, list(sizes), otherwise=otherwise, name="the loss")
 
 
 _STATEMENTS = {
-    "here the linear rule, from 64 to 1,024, gives too large a rate": (
+    "from 64 to 1,024 the linear rule's rate is too large": (
         YES,
         "compare the accuracy at its rate with that at the best one",
     ),
-    "here the root rule, from 64 to 1,024, loses nothing": (
+    "from 64 to 1,024 the root rule loses nothing": (
         NO,
         "read the row of 1,024, at the rate of the root rule",
     ),
-    "here a batch of 1,024 is worse than one of 16 after as many images": (
+    "after as many images, 1,024 is worse than 16": (
         YES,
         "each at its own best rate, which is the fair comparison",
     ),
-    "that is so because large batches find worse minima": (
+    "because large batches find worse minima": (
         OPEN,
         "how many updates did each make? What would have to be equal to tell the two apart?",
     ),
-    "with SGD instead of AdamW the linear rule fails, too": (
+    "with SGD the linear rule fails, too": (
         OPEN,
         "was SGD tried?",
     ),

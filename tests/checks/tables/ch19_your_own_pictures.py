@@ -15,7 +15,7 @@ def by_sorted_bytes(places):
     return tuple("test" if number(place.partition("/")[0]) < 51 else "train" for place in places)
 
 
-def by_python_hash_of_order(places):
+def by_order(places):
     """Whole scenes, but which ones depends on all that are there."""
     scenes = sorted({place.split("/")[0] for place in places})
     tested = set(scenes[::5])
@@ -28,11 +28,11 @@ def weighted(losses, sizes):
 
 
 ANSWERS = {
-    "here the linear rule, from 64 to 1,024, gives too large a rate": "yes",
-    "here the root rule, from 64 to 1,024, loses nothing": "no",
-    "here a batch of 1,024 is worse than one of 16 after as many images": "yes",
-    "that is so because large batches find worse minima": "cannot say",
-    "with SGD instead of AdamW the linear rule fails, too": "cannot say",
+    "from 64 to 1,024 the linear rule's rate is too large": "yes",
+    "from 64 to 1,024 the root rule loses nothing": "no",
+    "after as many images, 1,024 is worse than 16": "yes",
+    "because large batches find worse minima": "cannot say",
+    "with SGD the linear rule fails, too": "cannot say",
 }
 
 CASES = [
@@ -43,7 +43,7 @@ CASES = [
             "all to learn from": (lambda places: ["train"] * len(places), "about a fifth"),
             "other words": (lambda places: ["val"] * len(places), '"train" or "test"'),
             "too few": (lambda places: ["train"], "400"),
-            "sorted scenes": (by_python_hash_of_order, "others changed their part"),
+            "sorted scenes": (by_order, "others changed their part"),
         },
     ),
     Case(
