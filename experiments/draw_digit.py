@@ -13,9 +13,11 @@ from experiments.machinery.experiment import Experiment, Outcome, checksum, scal
 from experiments.machinery.full_augment import random_affine
 from experiments.machinery.full_parts import Averaged, KeepHalf
 from experiments.machinery.full_tested import answers
+from experiments.machinery.hand_drawn import NOT_SURE, drawings, images_of, said, score, share
 from experiments.machinery.image_sets import root
 from experiments.machinery.measures import BINS, parameters, probabilities, thin
 from experiments.machinery.pen import KINDS, NO_DIGIT, pen_digits, pen_others
+from vitbook.book.records import load_record
 from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig, evaluate, train
@@ -162,7 +164,25 @@ def doubts(model: torch.nn.Module, test: Tensor, scale: float) -> dict:
         "empty_confidence": given(pen("validation", "empty", 1).images).amax().item(),
     }
     others = {kind: given(pen("validation", kind, count).images) for kind in KINDS}
-    return {**found, **{f"unsure_{kind}": unsure(probs) for kind, probs in others.items()}}
+    found |= {f"unsure_{kind}": unsure(probs) for kind, probs in others.items()}
+    by_hand = given(normalize(images_of(drawings()), *STATISTICS["mnist"]))
+    words = said(by_hand, threshold)
+    counts = score(drawings(), words)
+    return {
+        **found,
+        "hand_digits": share(counts, digits=True),
+        "hand_others": share(counts, digits=False),
+        "hand_answers": [NO_DIGIT if word == NOT_SURE else int(word) for word in words],
+        "hand_confidence": [round(sure, 4) for sure in by_hand.amax(-1).tolist()],
+    }
+
+
+def stored() -> tuple[VisionTransformer, float]:
+    """The model of the figure, and its threshold."""
+    record = load_record("draw_digit")
+    model = VisionTransformer(**record.settings["model"])
+    model.load_state_dict(record.weights())
+    return model.eval(), record.values("threshold", model="vit")[0]
 
 
 def right(given: Tensor, labels: Tensor) -> float:
@@ -203,6 +223,13 @@ EXPERIMENT = Experiment(
         "unsure_letters": 'share of letters that get "not sure", none of which was learned from',
         "unsure_scribbles": 'share of scribbles that get "not sure", drawn anew',
         "unsure_marks": 'share of dots, dashes and the like that get "not sure", drawn anew',
+        "hand_digits": "share of the digits drawn by hand, by another person, that are answered "
+        "rightly and surely",
+        "hand_others": "share of the letters, scribbles and the empty board drawn by hand that get "
+        '"not sure"; letters of these names were learned from',
+        "hand_answers": "the answer to each drawing by hand, in the order of their file; "
+        f'{NO_DIGIT} is "not sure"',
+        "hand_confidence": "with what confidence",
         "empty_confidence": "confidence on an empty board",
         "loss": "training loss, means over about a hundredth of the steps each",
         "parameters": "numbers that are learned",
@@ -213,6 +240,7 @@ EXPERIMENT = Experiment(
     data=lambda: {
         **{f"mnist, {p}": checksum(*load_torchvision("mnist", root(), p)) for p in PARTS},
         "drawings": checksum(*learned(0.01)),
+        "by hand": checksum(images_of(drawings())),
     },
     settings={
         "model": MODEL,
