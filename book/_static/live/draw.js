@@ -14,7 +14,7 @@
     const patches = ROWS * ROWS, VIEWS = [...Array(heads).keys(), "mean", "rollout"];
     const named = (view) => (typeof view === "number" ? `head ${view + 1}` : view);
     let strokes = [], width = pen.PEN, image = new Float64Array(pen.SIDE ** 2), order = null, positions = true;
-    let dropped = new Uint8Array(N), chosen = -1, layer = layers - 1, view = "mean", costs = null, run = 0, out, shares, answer, row;
+    let dropped = new Uint8Array(N), chosen = -1, layer = layers - 1, view = "mean", costs = null, run = 0, later = 0, out, shares, answer, row;
 
     // --- what is computed ---
 
@@ -22,25 +22,32 @@
       if (!order) return pixels;
       const moved = new Float64Array(pixels.length), side = pen.SIDE / ROWS;
       for (let i = 0; i < pixels.length; i++) {
-        const y = Math.floor(i / pen.SIDE), x = i % pen.SIDE, from = order[Math.floor(y / side) * ROWS + Math.floor(x / side)];
+        const y = Math.floor(i / pen.SIDE), x = i % pen.SIDE, from = order[patchOf(i)];
         moved[i] = pixels[(Math.floor(from / ROWS) * side + (y % side)) * pen.SIDE + (from % ROWS) * side + (x % side)];
       }
       return moved;
     }
+    const patchOf = (i) => Math.floor(i / pen.SIDE / (pen.SIDE / ROWS)) * ROWS + Math.floor((i % pen.SIDE) / (pen.SIDE / ROWS));
+    const seen = () => image.map((ink, i) => (dropped[1 + patchOf(i)] ? 0 : ink));
     const input = () => Float32Array.from(image, (value) => (value - data.mean) / data.std);
     const asked = () => ({ positions, dropped });
     const query = () => (chosen >= 0 && !dropped[1 + chosen] ? 1 + chosen : 0);
-    const weightsOf = (l, v) => looking.row(net, out.maps, l, v, query());
+    function weightsOf(l, v) { // of who is looking: (N)
+      const from = typeof v === "number" ? out.maps[l].subarray(v * N * N) : out[v][l];
+      return from.subarray(query() * N, (query() + 1) * N);
+    }
     const kept = () => [...Array(patches).keys()].filter((p) => !dropped[1 + p]);
 
     function compute() {
       image = shuffled(pen.drawn(strokes, width));
       out = net.forward(input(), asked());
+      out.mean = looking.means(net, out.maps);
+      out.rollout = looking.rollouts(net, out.mean);
       shares = looking.softmax(out.logits);
       answer = shares.indexOf(Math.max(...shares));
       costs = null;
       run++;
-      sees.draw(image, pen.SIDE, pen.SIDE);
+      sees.draw(seen(), pen.SIDE, pen.SIDE);
       show();
     }
 
@@ -54,6 +61,7 @@
         compute();
       }
     });
+    const head = (text = "") => el("p", { class: "draw-head" }, text);
     const button = (text, onclick, more) => el("button", { type: "button", class: "live-button", onclick, ...more }, text);
     function toggle(text, change) {
       const node = el("button", { type: "button", class: "draw-switch", role: "switch", "aria-checked": "false" }, el("span", { class: "draw-knob", "aria-hidden": "true" }), text);
@@ -72,17 +80,17 @@
       if (on === Boolean(order)) return;
       order = on ? data.order : null;
     }
-    const left = el("div", { class: "draw-part" }, el("h3", {}, "Draw a digit"), paper.node,
+    const left = el("div", { class: "draw-part" }, head("Your board"), paper.node,
       el("div", { class: "draw-row" }, button("Undo", () => paper.undo()), button("Clear", () => paper.set([]))),
       el("div", { class: "draw-samples", role: "group", "aria-label": "Drawings by hand" }, ...samples), placed.node, mixed.node);
 
     const sees = board({ rows: ROWS, columns: ROWS, label: "Patches: choose who looks", pick: choose });
     const token = button("class token", () => choose(-1), { "aria-pressed": "true" });
     const taken = button("Take this patch out", takeOut), back = button("All back", () => { dropped = new Uint8Array(N); compute(); });
-    const told = el("p", { class: "draw-told" }), looks = el("h3", {});
+    const told = el("p", { class: "draw-told" }), looks = head();
     const middle = el("div", { class: "draw-part" }, looks, el("div", { class: "draw-token" }, token), sees.node, told, el("div", { class: "draw-row" }, taken, back));
 
-    const reads = el("h3", {}), bars = shares10().map((digit) => {
+    const reads = head(), bars = shares10().map((digit) => {
       const bar = el("span", { class: "draw-bar" }), text = el("span", { class: "draw-percent" });
       return { node: el("li", {}, el("b", {}, String(digit)), el("span", { class: "draw-track" }, bar), text), bar, text };
     });
@@ -91,7 +99,7 @@
       const cells = shares10().map(() => el("td", {}));
       return { node: el("tr", {}, el("th", { scope: "row" }, String(l + 1)), ...cells), cells };
     });
-    const right = el("div", { class: "draw-part" }, reads, el("ul", { class: "draw-bars" }, ...bars.map((one) => one.node)),
+    const right = el("div", { class: "draw-part draw-reads" }, reads, el("ul", { class: "draw-bars" }, ...bars.map((one) => one.node)),
       el("table", { class: "draw-early" }, el("caption", {}, "If it had to answer after layer \u2026"),
         el("thead", {}, el("tr", {}, el("td", {}), ...shares10().map((digit) => el("th", { scope: "col" }, String(digit))))), el("tbody", {}, ...early.map((one) => one.node))));
 
@@ -101,12 +109,12 @@
     const walk = rove(walls, picks, VIEWS.length, (index) => pick(thumbs[index]));
     const header = el("div", { class: "draw-thumbs draw-names", "aria-hidden": "true" }, ...VIEWS.map((v) => el("span", {}, named(v))));
     const rows = el("div", { class: "draw-layers", "aria-hidden": "true" }, ...Array.from({ length: layers }, (_, l) => el("span", {}, `layer ${l + 1}`)));
-    const every = el("div", { class: "draw-part draw-every" }, el("h3", {}, "Every layer and head"), header, rows, walls);
+    const every = el("div", { class: "draw-part draw-every" }, head("Every layer and head"), header, rows, walls);
 
     const promise = el("canvas", { width: 112, height: 112 }), price = el("canvas", { width: 112, height: 112 });
-    const hide = button("Take out each patch in turn", hideAll, { class: "live-button live-first" }), found = el("p", { class: "draw-told" });
+    const hide = button("Take out each patch in turn", hideAll, { class: "live-button live-first" }), said = el("p", { class: "draw-told" });
     const pair = el("div", { class: "draw-pair" }, el("figure", {}, promise, el("figcaption", {}, "what the map promises")), el("figure", {}, price, el("figcaption", {}, "what the answer loses")));
-    const test = el("div", { class: "draw-part draw-test" }, el("h3", {}, "Is the map right?"), hide, pair, found);
+    const test = el("div", { class: "draw-part draw-test" }, head("Is the map right?"), hide, pair, said);
 
     const numbers = table("The map in numbers", ["patch", "weight", "what the answer loses, nats"], () =>
       [...row.subarray(1)].map((weight, p) => [place(p, ROWS), dropped[1 + p] ? "taken out" : percent(weight), costs && !dropped[1 + p] ? number(costs[p], 3, true) : "\u2013"]));
@@ -146,7 +154,7 @@
 
     function show() {
       row = weightsOf(layer, view);
-      const weights = row.subarray(1), most = Math.max(...weights), { heat } = colours();
+      const weights = row.subarray(1), most = Math.max(...weights);
       const strongest = kept().toSorted((a, b) => weights[b] - weights[a]).slice(0, ARROWS);
       sees.patches.forEach((one, p) => {
         one.style.background = dropped[1 + p] ? "" : `color-mix(in srgb, var(--live-heat) ${(100 * weights[p]) / most}%, var(--live-soft))`;
@@ -155,9 +163,9 @@
       });
       sees.choose(chosen);
       if (chosen < 0) sees.patches[0].tabIndex = 0;
-      token.setAttribute("aria-pressed", String(chosen < 0));
+      token.setAttribute("aria-pressed", String(!query()));
       arrows(strongest);
-      looks.textContent = `Where ${who().toLowerCase().replace("the patch in", "the patch in")} looks`;
+      looks.textContent = `Where ${who().toLowerCase()} looks`;
       told.replaceChildren(`Layer ${layer + 1}, ${named(view)}: `, el("b", {}, percent(most)), ` on ${place(strongest[0] ?? 0, ROWS)}, `, el("b", {}, percent(row[query()])), " on itself.");
       taken.hidden = chosen < 0;
       taken.textContent = chosen >= 0 && dropped[1 + chosen] ? "Put this patch back" : "Take this patch out";
@@ -180,11 +188,11 @@
         });
       });
       thumbs.forEach((one, index) => {
-        const values = weightsOf(one.layer, one.view).subarray(1), on = one.layer === layer && one.view === view;
-        paint(one.canvas, values, Math.max(...values), heat);
+        const on = one.layer === layer && one.view === view;
         picks[index].setAttribute("aria-checked", String(on));
         if (on) walk(index);
       });
+      if (!later) later = requestAnimationFrame(showAll); // the answer first
       placed.set(positions);
       mixed.set(Boolean(order));
       compare();
@@ -192,19 +200,28 @@
       if (!paper.isDown()) stage.say(`${sure ? `It reads a ${answer}` : `Not sure, perhaps a ${answer}`}, ${percent(shares[answer])}. ${who()}, layer ${layer + 1}, ${named(view)}: ${percent(most)} on ${place(strongest[0] ?? 0, ROWS)}.`);
     }
 
+    function showAll() {
+      later = 0;
+      const { heat } = colours();
+      for (const one of thumbs) {
+        const values = weightsOf(one.layer, one.view).subarray(1);
+        paint(one.canvas, values, Math.max(...values), heat);
+      }
+    }
+
     function compare() {
       pair.hidden = !costs;
       hide.textContent = costs ? "Done: each patch was taken out in turn" : "Take out each patch in turn";
       hide.disabled = Boolean(costs) || !strokes.length;
       if (!costs) {
-        found.textContent = strokes.length ? "The model answers once without each patch. What the answer loses is what that patch was worth." : "Draw something first.";
+        said.textContent = strokes.length ? "The model answers once without each patch. What the answer loses is what that patch was worth." : "Draw something first.";
         return;
       }
       const there = kept(), weights = there.map((p) => row[1 + p]), lost = there.map((p) => costs[p]), { heat, key } = colours();
       paint(promise, row.subarray(1), Math.max(...row.subarray(1)), heat);
       paint(price, costs, Math.max(...lost), key);
       const chance = 1.96 / Math.sqrt(there.length - 1), first = there[weights.indexOf(Math.max(...weights))], worth = there[lost.indexOf(Math.max(...lost))];
-      found.replaceChildren(
+      said.replaceChildren(
         `The map's first patch is ${place(first, ROWS)}; without it the answer ${answer} loses `, el("b", {}, `${number(costs[first], 3)} nats`),
         `. Most, `, el("b", {}, `${number(costs[worth], 3)} nats`), `, it loses without ${place(worth, ROWS)}. Both put the patches in the same order with a rank correlation of `,
         el("b", {}, number(looking.rankCorrelation(weights, lost), 2, true)), ` (maps by chance: between ${number(-chance, 2)} and ${number(chance, 2)}, 95\u202f% of them).`);
@@ -237,7 +254,7 @@
       }
       costs = found;
       show();
-      stage.say(found ? test.querySelector(".draw-told").textContent : "");
+      stage.say(said.textContent);
     }
 
     paper.set(data.samples[3].strokes, data.samples[3].width);

@@ -3,30 +3,33 @@
 (function () {
   "use strict";
 
-  // One row of weights (N): of a head, of the mean of the heads (view "mean"), or of the rollout up
-  // to this layer (Abnar and Zuidema 2020). `maps` is what the model gives: a (h, N, N) of each layer.
-  function row({ heads, N }, maps, layer, view, query) {
-    const mean = (of, q) => Float64Array.from({ length: N }, (_, k) => {
-      let sum = 0;
-      for (let head = 0; head < heads; head++) sum += maps[of][(head * N + q) * N + k];
-      return sum / heads;
+  // The mean of the heads of each layer: (N, N) from (h, N, N).
+  function means({ heads, N }, maps) {
+    return maps.map((map) => {
+      const mean = new Float64Array(N * N);
+      for (let i = 0; i < heads * N * N; i++) mean[i % (N * N)] += map[i] / heads;
+      return mean;
     });
-    if (view === "mean") return mean(layer, query);
-    if (view !== "rollout") return Float64Array.from(maps[layer].subarray((view * N + query) * N, (view * N + query + 1) * N));
-    let share = new Float64Array(N);
-    share[query] = 1;
-    for (let of = layer; of >= 0; of--) { // down through the layers: half residual, half attention
-      const below = new Float64Array(N);
+  }
+
+  // The rollout (Abnar and Zuidema 2020) after each layer: (N, N) from the means. Half of what a
+  // token becomes is the residual, half is attention.
+  function rollouts({ N }, mean) {
+    let below = null;
+    return mean.map((map) => {
+      const whole = new Float64Array(N * N);
       for (let q = 0; q < N; q++) {
-        if (!share[q]) continue;
-        const mixed = mean(of, q);
-        mixed[q] += 1;
-        const total = mixed.reduce((a, b) => a + b, 0);
-        for (let k = 0; k < N; k++) below[k] += (share[q] * mixed[k]) / total;
+        let total = 1;
+        for (let k = 0; k < N; k++) total += map[q * N + k];
+        for (let j = 0; j < N; j++) {
+          const share = (map[q * N + j] + (j === q ? 1 : 0)) / total;
+          if (!below) whole[q * N + j] = share;
+          else if (share) for (let k = 0; k < N; k++) whole[q * N + k] += share * below[j * N + k];
+        }
       }
-      share = below;
-    }
-    return share;
+      below = whole;
+      return whole;
+    });
   }
 
   function softmax(logits) {
@@ -65,5 +68,5 @@
     return times(...centred) / Math.sqrt(times(centred[0], centred[0]) * times(centred[1], centred[1]));
   }
 
-  globalThis.vitbook.live.looking = { cost, rankCorrelation, row, softmax };
+  globalThis.vitbook.live.looking = { cost, means, rankCorrelation, rollouts, softmax };
 })();
