@@ -247,6 +247,7 @@ EXPERIMENT = Experiment(
         "training": RECIPE,
         "drawings": {"digits": PEN_DIGITS, **PEN_OTHERS, "empty": EMPTY},
         "half_share": HALF_SHARE,
+        "by hand": [[one.label, one.shape, one.placement] for one in drawings()],
     },
     replay=({"model": "vit"}, 0),
     keep={"vit": ({"model": "vit"}, 0)},
