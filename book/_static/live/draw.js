@@ -39,6 +39,7 @@
     const kept = () => [...Array(patches).keys()].filter((p) => !dropped[1 + p]);
 
     function compute() {
+      const start = performance.now();
       image = shuffled(pen.drawn(strokes, width));
       out = net.forward(input(), asked());
       out.mean = looking.means(net, out.maps);
@@ -49,6 +50,7 @@
       run++;
       sees.draw(seen(), pen.SIDE, pen.SIDE);
       show();
+      performance.measure("draw-answer", { start });
     }
 
     // --- what is drawn ---
