@@ -1,4 +1,4 @@
-"""What "draw a digit" reads: the recorded model, when it is not sure, and drawings to begin with."""
+"""What "draw a digit" reads: the recorded model, its threshold, and drawings to begin with."""
 
 from __future__ import annotations
 
