@@ -41,7 +41,7 @@ vitbook.live.figure("alike", function (stage) {
       const found = alike(kind, state.patch), least = Math.min(...found);
       map.choose(state.patch);
       map.patches.forEach((patch, p) => {
-        patch.style.setProperty("--alike-share", `${Math.round((80 * (found[p] - least)) / (1 - least))}%`);
+        patch.style.setProperty("--alike-share", `${Math.round((55 * (found[p] - least)) / (1 - least))}%`);
         patch.firstChild.textContent = p === state.patch ? "1" : short(found[p]);
         patch.setAttribute("aria-label", `${place(p, COLUMNS)}: ${number(found[p])}`);
       });

@@ -43,7 +43,7 @@ vitbook.live.figure("rotary", function (stage, data) {
   });
   const step = () => state.query - state.key;
 
-  const LONG = Math.max(...[Q, K].flatMap((v) => omega.map((_, i) => Math.hypot(v[2 * i], v[2 * i + 1]))));
+  const long = (i) => Math.max(...[Q, K].map((v) => Math.hypot(v[2 * i], v[2 * i + 1])));
   const dials = omega.map((w, i) => {
     const hands = ["query", "key"].map((ink) => svg("line", { class: `rotary-hand rotary-${ink}`, x1: 0, y1: 0 }));
     return { hands, node: el("div", {}, svg("svg", { viewBox: "-1.1 -1.1 2.2 2.2" }, svg("circle", { r: 1 }), ...hands), el("small", {}, `ω ${number(w, w < 0.01 ? 4 : w < 0.1 ? 3 : 2)}`)) };
@@ -62,6 +62,7 @@ vitbook.live.figure("rotary", function (stage, data) {
     along().map((t) => [String(t), String(t - step()), number(turned(t, t - step())), number(added(t, t - step()))]));
   stage.box.append(el("div", { class: "rotary" },
     el("div", { class: "rotary-controls" }, query.node, key.node, both.node),
+    el("p", { class: "rotary-legend", "aria-hidden": "true" }, "The pairs of ", el("b", {}, "q"), " and of ", el("b", {}, "k (dashed)"), ", each clock to its own scale"),
     el("div", { class: "rotary-dials", "aria-hidden": "true" }, ...dials.map((one) => one.node)),
     el("div", { class: "rotary-scores" },
       el("p", {}, el("i", { class: "rotary-dot rotary-turned" }), " score, turned ", scores.turned),
@@ -83,8 +84,8 @@ vitbook.live.figure("rotary", function (stage, data) {
       one.grip.set(place);
     }
     [turn(Q, state.query), turn(K, state.key)].forEach((vector, which) => dials.forEach(({ hands }, i) => {
-      hands[which].setAttribute("x2", vector[2 * i] / LONG);
-      hands[which].setAttribute("y2", -vector[2 * i + 1] / LONG);
+      hands[which].setAttribute("x2", vector[2 * i] / long(i));
+      hands[which].setAttribute("y2", -vector[2 * i + 1] / long(i));
     }));
     for (const kind of ["turned", "added"]) {
       const score = of[kind](state.query, state.key);
