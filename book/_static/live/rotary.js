@@ -44,7 +44,7 @@ vitbook.live.figure("rotary", function (stage, data) {
   const step = () => state.query - state.key;
 
   const long = (i) => Math.max(...[Q, K].map((v) => Math.hypot(v[2 * i], v[2 * i + 1])));
-  const dials = omega.map((w, i) => {
+  const dials = omega.map((w) => {
     const hands = ["query", "key"].map((ink) => svg("line", { class: `rotary-hand rotary-${ink}`, x1: 0, y1: 0 }));
     return { hands, node: el("div", {}, svg("svg", { viewBox: "-1.1 -1.1 2.2 2.2" }, svg("circle", { r: 1 }), ...hands), el("small", {}, `ω ${number(w, w < 0.01 ? 4 : w < 0.1 ? 3 : 2)}`)) };
   });
