@@ -36,7 +36,7 @@ SIZES: dict[str, Any] = {
     "position_std": 0.5,
     "dropout": 0.1,
 }
-MEAN, STD = 0.17, 0.33  # of the pixels of the training images
+MEAN, STD = 0.17, 0.33  # of the pixels of pointer images
 
 
 class ClinicViT(VisionTransformer):
@@ -130,7 +130,7 @@ LAYERS: dict[str, type[nn.Module]] = {
     "normalised twice in tests": _NormalizedTwice,
 }
 # Faults of the training: the model is healthy.
-LABELS, SCHEDULE = "labels shuffled in every fourth batch", "schedule stepped once per epoch"
+LABELS, SCHEDULE = "labels shuffled in a quarter of batches", "schedule stepped once per epoch"
 FAULTS = (*LAYERS, LABELS, SCHEDULE)
 # Which patient has which: shuffled, so that a number says nothing.
 PATIENTS = dict(
