@@ -125,6 +125,28 @@ def torchvision_vit():
     return nn.Sequential(Repeat(), vit)
 
 
+class WithFeatures(SmallCNN):
+    """Returns logits and features, as many published models do."""
+
+    def forward(self, images):
+        return super().forward(images), images
+
+
+class NoGrad(SmallCNN):
+    """``forward`` was copied from the code for predictions."""
+
+    @torch.no_grad()
+    def forward(self, images):
+        return super().forward(images)
+
+
+class LogPixels(SmallCNN):
+    """Takes the logarithm of normalised pixels, of which half are below zero."""
+
+    def forward(self, images):
+        return super().forward(images.log())
+
+
 class Repeat(nn.Module):
     def forward(self, images):
         return images.repeat(1, 3, 1, 1)
@@ -138,16 +160,17 @@ def small_resnet():
     return nn.Sequential(Repeat(), nn.Upsample(scale_factor=4), resnet)
 
 
-def one_by_one(norm=nn.BatchNorm2d):
-    return lambda: SmallCNN(norm=norm)
-
-
 def with_old_head():
     """The optimizer was made before the head was exchanged for one of ten classes."""
     model = SmallCNN()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     model.head = nn.Linear(32, K)
     return model, optimizer
+
+
+def with_rate(rate):
+    model = SmallCNN()
+    return model, torch.optim.Adam(model.parameters(), lr=rate)
 
 
 def loader(images, labels, shuffle=True):
@@ -177,6 +200,17 @@ def one_image_again_and_again():
 def from_one_to_ten():
     images, labels = digits()
     return images, labels + 1
+
+
+def one_hot():
+    images, labels = digits()
+    return images, F.one_hot(labels, K).float()
+
+
+def one_folder():
+    """The loader reads every image, and the label from the root folder's name."""
+    images, labels = digits()
+    return images, torch.zeros_like(labels)
 
 
 def as_bytes():
@@ -212,7 +246,12 @@ PATIENTS = {
     "names sorted as words": Patient(
         SmallCNN, "labels belong to their images", paths_sorted_as_words
     ),
+    "one-hot labels": Patient(SmallCNN, "labels are class numbers", one_hot),
+    "one label for all images": Patient(SmallCNN, "labels are class numbers", one_folder),
+    "sorted by class": Patient(SmallCNN, "batches are mixed", sorted_by_class),
     # the model
+    "logits and features": Patient(WithFeatures, "the model gives logits"),
+    "logarithms of pixels": Patient(LogPixels, "the model gives logits"),
     "batch_first forgotten": Patient(
         lambda: TorchViT(batch_first=False), "the rest of the batch does not count"
     ),
@@ -237,6 +276,9 @@ PATIENTS = {
     "no positions": Patient(lambda: TorchViT(positions=False), "places count"),
     # learning
     "all frozen": Patient(lambda: TorchViT(frozen=True), "all weights move"),
+    "no_grad over forward": Patient(NoGrad, "all weights move"),
+    "a rate of 3": Patient(lambda: with_rate(3.0), "the learning rate suits"),
+    "a rate of 1e-7": Patient(lambda: with_rate(1e-7), "the learning rate suits"),
     "a detached trunk": Patient(lambda: SmallCNN(detach=True), "all weights move"),
     "an optimizer of the old head": Patient(with_old_head, "all weights move"),
     "layers in a list": Patient(Unregistered, "all weights move", seen=False),
