@@ -43,7 +43,7 @@ def check_patient(trial: Trial, number, my_diagnosis):
         _ask_training(trial, fault, true)
         return
     image = trial.tensor(image, (1, 1, 24, 24), name="the image")
-    trial.ask(0 <= image.min() and image.max() <= 1, "pixels lie between 0 and 1")
+    trial.ask(image.min() >= 0 and image.max() <= 1, "pixels lie between 0 and 1")
     trial.ask(
         true in LAYERS,
         "patient and healthy model give the same logits, on yours as on any other. Where else "
