@@ -27,7 +27,7 @@ from vitbook.data import ImageSet, pointer
 from vitbook.layers.ablations import UniformAttention
 from vitbook.training import TrainConfig, evaluate, train, warmup_cosine
 
-RECIPE = {"steps": 600, "batch_size": 64, "warmup_steps": 40}
+RECIPE = {"steps": 800, "batch_size": 64, "warmup_steps": 40}
 IMAGES = {"train": 8_000, "validation": 2_000, "test": 4_000}
 FIRST = 310  # seed of the first part
 EVALUATE_EVERY = 50  # steps
@@ -132,7 +132,7 @@ EXPERIMENT = Experiment(
     "glyph in the first of nine cells names the cell with the answer); the healthy model beside "
     "them, and one that cannot choose whom to listen to.",
     chosen_on="validation images: the learning rate of the healthy model, which all faults take, "
-    "and that of uniform attention",
+    "and that of uniform attention; each after half of the steps, with three seeds",
     metrics={
         "test_accuracy": "share of the test images answered rightly, fault and all",
         "test_loss": "mean cross-entropy on the test images, in nats",
@@ -158,6 +158,7 @@ EXPERIMENT = Experiment(
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)},
         trial=several(trial, TRIAL_SEEDS),
+        finalists=0,
         arm=lambda condition: {"fault": UNIFORM if condition["fault"] == UNIFORM else HEALTHY},
     ),
 )

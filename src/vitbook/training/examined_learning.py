@@ -11,6 +11,7 @@ from vitbook.training.findings import Finding
 
 RATES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)  # of AdamW, tried one by one
 LEAST = 0.05  # of what the best rate gains, a chosen one gains at least so much
+SETTLED = 50  # passes in which averages of BatchNorm catch up with weights that moved fast
 LEARNED = 0.1  # loss, in nats, at which one batch counts as learned
 
 
@@ -42,6 +43,8 @@ def in_evaluation(
 ) -> Finding:
     """Does a model that learned a batch know it in evaluation mode, too?"""
     trial = "evaluation mode agrees"
+    for _ in range(SETTLED):
+        learned.train()(images)
     loss = F.cross_entropy(learned.eval()(images), labels).item()
     seen = f"On the batch that was learned: loss {training_loss:.2f} in training mode, {loss:.2f} "
     seen += "in evaluation mode."
