@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitbook import require
@@ -70,7 +71,7 @@ class _LastTokenRead(ClinicViT):
 class _PatchesByReshape(PatchEmbedding):
     def forward(self, images: Tensor) -> Tensor:
         patches = images.reshape(len(images), self.num_patches, -1)  # (B, N, C * P * P)
-        return patches @ self.proj.weight.flatten(1).T + self.proj.bias
+        return F.linear(patches, self.proj.weight.flatten(1), self.proj.bias)
 
 
 class _PositionsMissing(LearnedPositions):
@@ -202,10 +203,8 @@ def load_patient(number: int) -> Patient:
     Returns:
         The :class:`Patient`.
     """
-    fault, record = (
-        PATIENTS[require.one_of("number", number, tuple(PATIENTS))],
-        load_record("clinic"),
-    )
+    require.one_of("number", number, tuple(PATIENTS))
+    fault, record = PATIENTS[number], load_record("clinic")
     loss, accuracy = (record.values(m, fault=fault)[0].tolist() for m in ("loss", "accuracy"))
     return Patient(
         number=number,
