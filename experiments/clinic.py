@@ -13,16 +13,8 @@ from experiments.machinery.classifier import KNOWN
 from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
 from experiments.machinery.measures import parameters, thin
 from experiments.machinery.several import several
-from vitbook.book.clinic import (
-    FAULTS,
-    LABELS,
-    PATIENTS,
-    SCHEDULE,
-    SIZES,
-    ClinicViT,
-    model_with,
-    with_fault,
-)
+from vitbook.book.clinic import PATIENTS
+from vitbook.book.faults import FAULTS, LABELS, SCHEDULE, SIZES, ClinicViT, model_with, with_fault
 from vitbook.data import ImageSet, pointer
 from vitbook.layers.ablations import UniformAttention
 from vitbook.training import TrainConfig, evaluate, train, warmup_cosine
@@ -145,7 +137,7 @@ EXPERIMENT = Experiment(
         "parameters": "numbers that are learned",
     },
     conditions=[{"fault": fault} for fault in (HEALTHY, UNIFORM, *FAULTS)],
-    seeds=range(5),
+    seeds=range(3),
     run=run,
     data=lambda: {f"pointer, {part}": checksum(*images_of(part)) for part in IMAGES},
     settings={"model": SIZES, "training": RECIPE, "counts": IMAGES, "first_seed": FIRST},

@@ -2,10 +2,11 @@
 
 import torch
 
-from vitbook.book.clinic import FAULTS, LABELS, LAYERS, PATIENTS, load_patient, model_with
+from vitbook.book.clinic import PATIENTS, load_patient
+from vitbook.book.faults import FAULTS, LABELS, LAYERS, model_with
 from vitcheck.trial import Trial, staged
 
-APART = 1.0  # least difference of a logit between the patient and the healthy model
+APART = 0.3  # least difference of a logit between the patient and the healthy model
 UNLIKE = 0.1  # and between the patient and a model with another fault
 
 

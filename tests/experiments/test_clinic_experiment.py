@@ -5,7 +5,7 @@ import sys
 import torch
 
 from experiments.machinery.experiment import load_experiment
-from vitbook.book.clinic import FAULTS
+from vitbook.book.faults import FAULTS
 from vitbook.training import warmup_cosine
 
 EXPERIMENT = load_experiment("clinic")

@@ -5,16 +5,8 @@ import copy
 import pytest
 import torch
 
-from vitbook.book.clinic import (
-    FAULTS,
-    LAYERS,
-    PATIENTS,
-    SIZES,
-    ClinicViT,
-    load_patient,
-    model_with,
-    with_fault,
-)
+from vitbook.book.clinic import PATIENTS, load_patient
+from vitbook.book.faults import FAULTS, LAYERS, SIZES, ClinicViT, model_with, with_fault
 from vitbook.inspection import attention_maps
 
 
