@@ -256,6 +256,13 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("layer", metavar="FILE.py:CLASS", help="where the layer is")
     parser.add_argument("--out", metavar="FOLDER", required=True, help="of trainings and page")
+    parser.add_argument(
+        "--task",
+        choices=("places", "labels"),
+        default="places",
+        help="by what a patch names another one: its place (default), or a label that moves from "
+        "image to image, so that a layer has to find it by what it holds",
+    )
     parser.add_argument("--workers", type=_count, metavar="N", help="processes (default: cores)")
     parser.add_argument("--no-progress", action="store_false", dest="progress", default=None)
     parser.add_argument("--traceback", action="store_true", help="show where an error arose")
