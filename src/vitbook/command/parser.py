@@ -21,6 +21,7 @@ EXAMPLES = """examples:
   python -m vitbook predict runs/photos a.jpg b.jpg
   python -m vitbook evaluate runs/mnist
   python -m vitbook compare my_layer.py:MyMixing --out runs/mixing
+  python -m vitbook compare my_layer.py:MyMixing --task labels --out runs/labels
   python -m vitbook results runs/photos --out results.html
   python -m vitbook export runs/mnist --out mnist.pt2
   python -m vitbook attention 7 --run runs/mnist --out seven.png

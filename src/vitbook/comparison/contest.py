@@ -30,7 +30,7 @@ from vitbook.training import TrainConfig
 
 TOLERANCE = 0.05  # of the parameters
 WIDTHS = range(16, 161, 2)
-MOST_TRIALS = 6  # values of the rate, as in the record
+
 
 
 def prepare(place: str, record: Record, task: str = "places") -> Contest:
@@ -216,7 +216,7 @@ def compare(
                 means[rate] = sum(one["loss"] for one in tried) / trials
             best, low, high = min(means, key=means.__getitem__), min(means), max(means)
             wanted = [best / 2] if best == low else [best * 2] if best == high else []
-            wanted = wanted if len(means) < MOST_TRIALS else []
+            wanted = wanted if len(means) < choice["limit"] else []
             bar.total += len(wanted) * trials
         final = run_all([(best, seed, "test") for seed in seeds])
     accuracies = [one["accuracy"] for one in final]
