@@ -32,7 +32,7 @@ from vitbook.training import TrainConfig
 
 ADDRESS = "address"
 MODELS = (WHOLE, "Mixer", "ConvMixer", "uniform", "no mixing", ADDRESS)
-STEPS = 1200  # updates of the ViT
+STEPS = 900  # updates of the ViT
 STD = 0.02  # of the learned table at the start: places say nothing of labels
 TRIAL_SEEDS = 2  # for each learning rate that is tried
 OF = {"partner": "labelled"}
@@ -156,6 +156,6 @@ EXPERIMENT = Experiment(
         trial=several(trial, TRIAL_SEEDS),
         length=1.0,
         finalists=0,
-        limit=5,
+        limit=6,
     ),
 )
