@@ -68,8 +68,8 @@ def _body(verdict: Verdict) -> str:
         f"{contest.whole}: {contest.multiplies:,} for one image. Only matrix products and "
         f"convolutions are counted; a sort or a Fourier transform counts nothing.</p>"
         f"<p>The learning rate, {verdict.rate:g}, was searched like the others': by validation "
-        f"loss, the mean of as many seeds for each value.{edge} The others come from the record {task.record}, "
-        "and were not trained again.</p>"
+        f"loss, the mean of as many seeds for each value.{edge} The others come from the record "
+        f"{task.record}, and were not trained again.</p>"
         "<p>One small task, one size, one budget. On another task (<code>--task</code>), or with a "
         "longer training, the order may be another.</p>"
     )

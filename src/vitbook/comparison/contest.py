@@ -32,7 +32,6 @@ TOLERANCE = 0.05  # of the parameters
 WIDTHS = range(16, 161, 2)
 
 
-
 def prepare(place: str, record: Record, task: str = "places") -> Contest:
     """Choose width and updates for a layer.
 
