@@ -30,7 +30,8 @@ from vitbook.models.hybrid import Hybrid
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig
 
-ADDRESS = "address"
+ADDRESS, PATIENT = "address", "address, ten times the compute"
+LONGER = 10  # times, of the patient one
 MODELS = (WHOLE, "Mixer", "ConvMixer", "uniform", "no mixing", ADDRESS)
 STEPS = 900  # updates of the ViT
 STD = 0.02  # of the learned table at the start: places say nothing of labels
@@ -80,7 +81,7 @@ def with_address(width: int, std: float = STD) -> nn.Module:
 def build(model: str, seed: int) -> nn.Module:
     """A model before training, which answers for every patch."""
     torch.manual_seed(seed)
-    if model == ADDRESS:
+    if model in (ADDRESS, PATIENT):
         return with_address(width_of_address())
     return recall.PatchAnswers(Hybrid(**places.task(model).model, **options_of(model)))
 
@@ -95,7 +96,14 @@ def cost_of(model: str) -> tuple[int, int]:
 
 def steps_of(model: str) -> int:
     """The number of updates whose multiplications are those of the ViT's."""
+    if model == PATIENT:
+        return LONGER * steps_of(ADDRESS)
     return round(STEPS * cost_of(WHOLE)[1] / cost_of(model)[1])
+
+
+def searched(condition: dict) -> dict:
+    """The condition whose trials choose the rate: the patient model takes the other's."""
+    return {"model": ADDRESS} if condition["model"] == PATIENT else condition
 
 
 def fit(condition: dict, seed: int, log, scale: float, length: float = 1.0, **chosen):
@@ -125,11 +133,12 @@ def trial(condition: dict, seed: int, log, scale: float, *, length: float, **tri
 EXPERIMENT = Experiment(
     what="Every patch carries a label that moves from image to image, asks for another one by its "
     "label, and has to say that patch's colour: layers with equal parameters and equal compute, "
-    "among them one that reads from places which it names without looking at what is there.",
+    "among them one that reads from places which it names without looking at what is there, this "
+    f"one with {LONGER} times the compute, too.",
     chosen_on="validation images: the learning rate of each model, by the mean of "
-    f"{TRIAL_SEEDS} seeds, all steps long",
+    f"{TRIAL_SEEDS} seeds, all steps long; ten times the compute at the same rate",
     metrics=METRICS,
-    conditions=[{"model": model} for model in MODELS],
+    conditions=[{"model": model} for model in (*MODELS, PATIENT)],
     seeds=range(3),
     run=run,
     data=lambda: {f"recall, {part}": checksum(*images_of(part, **OF)) for part in IMAGES},
@@ -146,6 +155,7 @@ EXPERIMENT = Experiment(
             for model in MODELS
         },
         "counts": IMAGES,
+        "longer": {PATIENT: steps_of(PATIENT)},
         "first_seed": FIRST,
         "trial_seeds": TRIAL_SEEDS,
     },
@@ -157,5 +167,6 @@ EXPERIMENT = Experiment(
         length=1.0,
         finalists=0,
         limit=6,
+        arm=searched,
     ),
 )
