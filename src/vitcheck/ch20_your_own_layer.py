@@ -141,11 +141,11 @@ _STATEMENTS = {
         OPEN,
         "how long was Z trained? What would ten times as long show?",
     ),
-    "with attention's own rate instead of a searched one, the contest would be fairer": (
+    "attention's own rate for Z would make it fairer": (
         NO,
         "which of the two layers would that rate have been searched for?",
     ),
-    "task 1 shows that a layer without keys is enough for task 2": (
+    "a layer without keys is enough for task 2": (
         NO,
         "what does Z get on task 2?",
     ),

@@ -44,8 +44,8 @@ ANSWERS = {
     "on task 1, Z and attention are equally good": "cannot say",
     "on task 2, Z is worse than attention at this budget": "yes",
     "on task 2, Z cannot learn what attention learns": "cannot say",
-    "with attention's own rate instead of a searched one, the contest would be fairer": "no",
-    "task 1 shows that a layer without keys is enough for task 2": "no",
+    "attention's own rate for Z would make it fairer": "no",
+    "a layer without keys is enough for task 2": "no",
 }
 
 CASES = [
