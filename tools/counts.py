@@ -4,7 +4,8 @@
     python -m tools.counts 04_many           only pages whose name holds these words
 
 Read: what stands outside the exercises, at 140 words and 8 lines of visible code a minute, and
-besides half a minute for a figure, one for a claim or a prediction and one and a half for a table.
+besides half a minute for a figure, one for a claim or a prediction, one and a half for a table and
+two for a live figure.
 Words that are folded in a box count as well: folding makes no page shorter. Code that is folded
 (tools/pages/cells.py) proves and does not teach: it takes no time. Do: the minutes that the
 exercises name. Both are shown to the nearest five.
@@ -29,7 +30,7 @@ from tools.pages.reader import PageError
 ROOT = Path(__file__).resolve().parents[1]
 WORDS_A_MINUTE = 140
 LINES_A_MINUTE = 8
-MINUTES = {"figures": 0.5, "tables": 1.5, "claims": 1, "predictions": 1}
+MINUTES = {"figures": 0.5, "tables": 1.5, "claims": 1, "predictions": 1, "lives": 2}
 HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 RULER = re.compile(r"^\|(?: *:?-+:? *\|)+ *$", re.MULTILINE)  # the second line of a table
 WORD = re.compile(r"\w[\w'’.,-]*")
@@ -48,6 +49,7 @@ class Counts:
     predictions: int
     exercises: int
     exercise_minutes: int
+    lives: int = 0  # live figures
 
     @property
     def read(self) -> int:
@@ -83,6 +85,7 @@ def count(chapter: Chapter) -> Counts:
         tables=sum(_tables(item) for item in items),
         claims=len(chapter.directives("claim")),
         predictions=len(chapter.directives("predict")),
+        lives=len(chapter.directives("live")),
         exercises=len(chapter.directives("exercise-start")),
         exercise_minutes=sum(int(found) for text in asked for found in NAMED.findall(text)),
     )

@@ -27,7 +27,8 @@ def addresses(html: Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for page in sorted(html.rglob("*.html")):
         for address in sorted(set(LINK.findall(page.read_text("utf8")))):
-            found.setdefault(unescape(address), []).append(str(page.relative_to(html)))
+            if "/issues/new?" not in address:  # the same form for each page
+                found.setdefault(unescape(address), []).append(str(page.relative_to(html)))
     return found
 
 

@@ -30,7 +30,7 @@ MEASURE = """() => {
   const code = all("div.highlight");
   const proof = /^\\s*(assert\\b|assert_\\w+\\(|glue\\()/;
   const lines = code.flatMap((node) => node.innerText.split("\\n"));
-  const events = all("figure, table.vitbook-table, .vitbook-explorer, .predict, .exercise")
+  const events = all("figure, table.vitbook-table, .vitbook-explorer, .live, .predict, .exercise")
     .map((node) => [box(node).top - top, box(node).bottom - top]);
   const heads = all("h1, h2, h3").map((node) => [box(node).top - top, node.innerText]);
   return {

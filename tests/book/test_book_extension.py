@@ -806,3 +806,21 @@ def test_what_is_no_page_lets_no_tree_stand(tmp_path, what):
     assert [path.exists() for path in kept] == [False, what == "run"]
     Trees(tmp_path, tmp_path / "_build").prepare()  # the last rendering was not kept
     assert [path.exists() for path in kept] == [False, False]
+
+
+def test_the_foot_of_every_page_links_to_a_form_that_knows_the_page():
+    import vitbook_site
+
+    form = "https://github.com/somebody/book/issues/new?template=broken_page.yml"
+    address = "https://github.com/somebody/book"
+    app = SimpleNamespace(
+        config=SimpleNamespace(html_theme_options={"repository_url": address})
+    )
+    context = {"theme_extra_footer": "Text: CC BY."}
+    vitbook_site.add_report(app, "vit/08_patches", "page.html", context, doctree=object())
+    foot = BeautifulSoup(context["theme_extra_footer"], "html.parser")
+    assert foot.a["href"] == f"{form}&page=vit%2F08_patches.html"
+    assert foot.text == "Report an error on this page. Text: CC BY."
+    assert (ROOT / ".github" / "ISSUE_TEMPLATE" / "broken_page.yml").is_file()
+    vitbook_site.add_report(app, "search", "search.html", unchanged := {}, doctree=None)
+    assert unchanged == {}

@@ -90,6 +90,7 @@ def test_minutes_follow_from_the_counts():
     counts = Counts(1400, 80, 4, 2, 3, 2, 2, 38)
     assert (counts.read, counts.do) == (30, 40)  # 10 + 10 + 2 + 3 + 3 + 2
     assert str(counts) == "Read 30 minutes, do 40 minutes"
+    assert Counts(1400, 80, 4, 2, 3, 2, 2, 38, lives=3).read == 35
     assert str(Counts(10, 0, 0, 0, 0, 0, 0, 0)) == "Read 5 minutes"
 
 
@@ -138,6 +139,14 @@ def test_tables_take_time_and_folded_code_takes_none(page):
     page.write_text(PAGE + MORE)
     after = count(read_chapter("01_page", page))
     assert (after.tables, after.code - before.code) == (3, 2)  # a = 1, c = 1
+
+
+def test_a_live_figure_takes_time_and_its_words_are_read(page):
+    before = count(read_chapter("01_page", page))
+    figure = "\n```{live} cut\n:title: Cut it\nTry this now.\n+++\nIt stays.\n```\n"
+    page.write_text(PAGE + figure)
+    after = count(read_chapter("01_page", page))
+    assert (after.lives, after.words) == (1, before.words + 7)
 
 
 def test_what_holds_and_what_would_refute_it_are_read(page):

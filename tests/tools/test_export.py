@@ -174,6 +174,17 @@ TRANSLATED = [
         "> **Predict, then run**\n>\n> How many?\n\n"
         "<details>\n<summary>What happened</summary>\n\n**2 %**\n\nSo.\n\n</details>",
     ),
+    (
+        "live figure",
+        "```{live} cut\n:title: Cut\nTry it. See it.\n+++\nIt stays {glue:text}`mean:.2f`.\n```",
+        "> **Cut**\n>\n> It stays 0.12.\n>\n> The live figure is on the book's page "
+        f"[1. Sums]({SITE}/ch/01_sums.html#live-cut).",
+    ),
+    (
+        "a sentence that sets a figure",
+        "Look at {live}`head 3 <cut head=3>`.",
+        f"Look at [head 3]({SITE}/ch/01_sums.html#live-cut).",
+    ),
     ("what the reader has done", "Text\n\n```{progress}\n```\n\nMore", "Text\n\nMore"),
     (
         "page in depth",
@@ -308,6 +319,8 @@ REFUSED = [
     ("unknown option", "```{literalinclude} ../../src/part.py\n:colour: red\n```", 1, "colour"),
     ("unknown verdict", '```{claim} a\n:says: "x"\n:verdict: maybe\ny\n```', 1, "maybe"),
     ("open prediction", "```{predict} c1-a\nWhat?\n```", 1, "below a line +++"),
+    ("live figure without a still", "```{live} cut\n:title: C\nTry.\n```", 1, "has no still"),
+    ("setting without values", "{live}`head 3 <cut>`", 1, "a setting is written"),
     ("minutes of no page", "Text.\n{minutes}`read gone`", 2, "no page gone"),
     ("unknown minutes", "{minutes}`sing literature`", 1, "sing"),
     ("figure without alt", "```{figure} plan.png\nCaption\n```", 1, "no alt text"),

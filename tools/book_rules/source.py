@@ -18,7 +18,7 @@ from tools.pages.reader import Block, Directive, Fence, Page, PageError, Text, r
 from tools.settings import toc_files
 
 CONTAINERS = {"admonition", "note", "tip", "warning", "important", "dropdown", "claim", "figure"}
-CONTAINERS |= {"table", "list-table", "tab-set", "tab-item", "predict", "in-depth"}
+CONTAINERS |= {"table", "list-table", "tab-set", "tab-item", "predict", "in-depth", "live"}
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,8 @@ def _words(block: Directive) -> str:
         return block.options.get("alt", "")
     if block.name == "predict":
         return " ".join(block.options.get(name, "") for name in ("choices", "number"))
+    if block.name == "live":
+        return block.options.get("title", "")
     return "" if block.name == "in-depth" else block.argument
 
 

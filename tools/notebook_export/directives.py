@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 from tools.pages import depth
 from tools.pages.include import included
 from tools.pages.inline import display_math, one_line_math
+from tools.pages.live import read_live
 from tools.pages.prediction import ANSWER_TITLE, TITLE, read_prediction
 from tools.pages.reader import Block, Directive, read_blocks
 
@@ -96,6 +97,16 @@ def predict(directive: Directive, writer: Writer) -> str:
     after = read_blocks(list(read.explanation), directive.path, line + read.explanation_at)
     explained = titled(writer.text(read.right, directive.line), writer.blocks(after))
     return f"{quote(titled(TITLE, asked))}\n\n{details(ANSWER_TITLE, explained)}"
+
+
+def live(directive: Directive, writer: Writer) -> str:
+    """A notebook has the still, and a link to the figure."""
+    read = read_live(directive.argument, directive.options, directive.body)
+    title, address = writer.links.site.document(writer.links.document)
+    where = f"The live figure is on the book's page [{title}]({address}#{read.anchor})."
+    lines = list(read.still)
+    still = writer.blocks(read_blocks(lines, directive.path, directive.body_line + read.still_at))
+    return quote(titled(writer.text(read.title, directive.line), f"{still}\n\n{where}"))
 
 
 def in_depth(directive: Directive, writer: Writer) -> str:
@@ -200,6 +211,7 @@ DIRECTIVES: dict[str, Callable[[Directive, Writer], str]] = {
     "claim": claim,
     "predict": predict,
     "in-depth": in_depth,
+    "live": live,
     "claims-table": on_the_site,
     "bibliography": on_the_site,
     "progress": dropped,

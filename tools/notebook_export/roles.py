@@ -8,6 +8,7 @@ from pathlib import Path
 from tools.counts import count_file, hours
 from tools.pages import depth
 from tools.pages.inline import Inline
+from tools.pages.live import read_setting
 from tools.pages.number import read_number
 from tools.settings import Settings
 
@@ -70,6 +71,10 @@ class PageLinks:
             case "in-depth":
                 title, address = self.site.document(self._document(target))
                 return markdown_link(text, depth.named(title), address)
+            case "live":
+                setting = read_setting(content)
+                _, address = self.site.document(self.document)
+                return markdown_link(setting.words, "", f"{address}#live-{setting.name}")
             case "minutes":
                 return self._minutes(content)
             case "math":

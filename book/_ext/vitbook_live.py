@@ -1,0 +1,158 @@
+"""Live figures: the directive ``live`` and the role ``live``, which sets a figure from a sentence.
+
+How they are written: tools/pages/live.py. On the page a figure is its words, then its still. The
+script ``_static/live/kit.js``, which only such pages load, waits until the figure comes near, then
+loads what ``data-scripts`` names, and replaces the still. So a page stays light, works from a file
+and from any folder, and says in place which file is missing.
+
+Data scripts are written here, while the pages are, from the modules in tools/live. Addresses end in
+a hash of their file, so that no browser mixes an old one with a new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+from sphinx.util.osutil import relative_uri
+
+from tools.live.pack import script
+from tools.pages.live import OPTIONS, Live, read_live, read_setting
+
+logger = logging.getLogger(__name__)
+FOLDER = "_static/live"
+
+
+class live(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
+    """A live figure; ``read`` is what was written."""
+
+
+class live_set(nodes.Inline, nodes.TextElement):  # noqa: N801
+    """The words that set a figure; ``read`` is what was written."""
+
+
+class LiveFigure(SphinxDirective):
+    required_arguments = 1
+    has_content = True
+    option_spec = dict.fromkeys(OPTIONS, directives.unchanged_required)
+
+    def run(self) -> list[nodes.Node]:
+        try:
+            read = read_live(self.arguments[0], self.options, list(self.content))
+            require_files(self.env.app, read)
+        except ValueError as error:
+            logger.warning(str(error), location=(self.env.docname, self.lineno), type="vitbook")
+            return []
+        figure = live("", ids=[read.anchor], classes=["live"], read=read)
+        figure += nodes.paragraph("", read.title, ids=[f"{read.anchor}-title"], classes=["live-title"])
+        figure += self.part("live-words", 0, len(read.words))
+        figure += self.part("live-still", read.still_at, len(self.content))
+        self.set_source_info(figure)
+        return [figure]
+
+    def part(self, name: str, start: int, end: int) -> nodes.container:
+        box = nodes.container(classes=[name])
+        self.state.nested_parse(self.content[start:end], self.content_offset + start, box)
+        return box
+
+
+class LiveRole(SphinxRole):
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        try:
+            read = read_setting(self.text)
+        except ValueError as error:
+            logger.warning(str(error), location=self.get_location(), type="vitbook")
+            return [nodes.Text(self.text)], []
+        node = live_set("", read.words, read=read)
+        self.set_source_info(node)
+        return [node], []
+
+
+def static(app, name: str) -> Path | None:
+    """A script of live figures in the folders of static files."""
+    folders = [Path(app.confdir or app.srcdir) / one for one in app.config.html_static_path]
+    return next((f for one in folders if (f := one / "live" / f"{name}.js").is_file()), None)
+
+
+def module(name: str) -> str:
+    return f"tools.live.{name.replace('-', '_')}"
+
+
+def require_files(app, read: Live) -> None:
+    for name in (*read.scripts, read.name):
+        if static(app, name) is None:
+            raise ValueError(f"the live figure {read.name} has no script live/{name}.js")
+    if read.data and find_spec(module(read.data)) is None:
+        raise ValueError(f"the data of the live figure {read.name}: no {module(read.data)}")
+
+
+@cache
+def data_script(name: str) -> str:
+    return script(name, import_module(module(name)).data())
+
+
+def addresses(builder, read: Live) -> list[str]:
+    """The scripts of a figure, its data last, which is written on the way."""
+    texts = {f"{one}.js": static(builder.app, one).read_text("utf8") for one in (*read.scripts, read.name)}
+    if read.data:
+        texts[f"data/{read.data}.js"] = data_script(read.data)
+        file = Path(builder.outdir) / FOLDER / "data" / f"{read.data}.js"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(texts[f"data/{read.data}.js"], "utf8")
+    here = builder.get_target_uri(builder.current_docname)
+    hashed = {name: hashlib.sha256(text.encode()).hexdigest()[:8] for name, text in texts.items()}
+    return [f"{relative_uri(here, f'{FOLDER}/{name}')}?v={sum_}" for name, sum_ in hashed.items()]
+
+
+def visit_live(self, node: live) -> None:
+    read = node["read"]
+    told = {"data-live": read.name, "data-scripts": json.dumps(addresses(self.builder, read))}
+    told |= {"data-source": read.data} if read.data else {}
+    named = {"role": "group", "aria-labelledby": f"{read.anchor}-title"}
+    self.body.append(self.starttag(node, "div", **named, **told))
+
+
+def depart_live(self, node: live) -> None:
+    self.body.append("</div>\n")
+
+
+def visit_set(self, node: live_set) -> None:
+    read = node["read"]
+    values = html.escape(json.dumps(read.values), quote=True)
+    self.body.append(f'<a class="live-set" href="#live-{read.name}" data-set="{values}">')
+
+
+def depart_set(self, node: live_set) -> None:
+    self.body.append("</a>")
+
+
+def load(app, pagename, templatename, context, doctree) -> None:
+    """Script and style of the page's figures; every setting needs its figure on the page."""
+    found = [] if doctree is None else [node["read"].name for node in doctree.findall(live)]
+    for name in {name for name in found if found.count(name) > 1}:
+        logger.warning(f"the live figure {name} stands twice", location=pagename, type="vitbook")
+    for node in [] if doctree is None else doctree.findall(live_set):
+        if (name := node["read"].name) not in found:
+            words = f"a sentence sets the live figure {name}, which this page does not have"
+            logger.warning(words, location=node, type="vitbook")
+    if found:
+        app.add_css_file("live/live.css")
+        app.add_js_file("live/kit.js", loading_method="defer")
+
+
+def setup(app):
+    app.add_node(live, html=(visit_live, depart_live))
+    app.add_node(live_set, html=(visit_set, depart_set))
+    app.add_directive("live", LiveFigure)
+    app.add_role("live", LiveRole())
+    app.connect("html-page-context", load)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

@@ -1,0 +1,163 @@
+// A Vision Transformer in plain JavaScript, for images of one at a time: what vitbook's computes,
+// pre-norm, with a class token or the mean of the patches, and what may be cut.
+(function () {
+  "use strict";
+
+  // y (n, O) = x (n, I) W^T + b, W (O, I). Four outputs at a time: x is read once for them.
+  function linear(x, n, W, b, y) {
+    const O = b.length, I = W.length / O;
+    for (let t = 0; t < n; t++) {
+      const at = t * I, to = t * O;
+      let o = 0;
+      for (; o + 3 < O; o += 4) {
+        let s0 = b[o], s1 = b[o + 1], s2 = b[o + 2], s3 = b[o + 3];
+        const w0 = o * I, w1 = w0 + I, w2 = w1 + I, w3 = w2 + I;
+        for (let i = 0; i < I; i++) {
+          const v = x[at + i];
+          s0 += v * W[w0 + i];
+          s1 += v * W[w1 + i];
+          s2 += v * W[w2 + i];
+          s3 += v * W[w3 + i];
+        }
+        y[to + o] = s0;
+        y[to + o + 1] = s1;
+        y[to + o + 2] = s2;
+        y[to + o + 3] = s3;
+      }
+      for (; o < O; o++) {
+        let s = b[o];
+        for (let i = 0; i < I; i++) s += x[at + i] * W[o * I + i];
+        y[to + o] = s;
+      }
+    }
+    return y;
+  }
+
+  function layerNorm(x, n, weight, bias, eps, y) {
+    const D = weight.length;
+    for (let t = 0; t < n; t++) {
+      let mean = 0, spread = 0;
+      for (let i = 0; i < D; i++) mean += x[t * D + i] / D;
+      for (let i = 0; i < D; i++) spread += (x[t * D + i] - mean) ** 2 / D;
+      const scale = 1 / Math.sqrt(spread + eps);
+      for (let i = 0; i < D; i++) y[t * D + i] = (x[t * D + i] - mean) * scale * weight[i] + bias[i];
+    }
+    return y;
+  }
+
+  // Abramowitz and Stegun 7.1.26, off by 1.5e-7 at most.
+  function erf(z) {
+    const a = Math.abs(z), t = 1 / (1 + 0.3275911 * a);
+    const p = ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t;
+    const value = 1 - p * Math.exp(-a * a);
+    return z < 0 ? -value : value;
+  }
+  function gelu(x) {
+    for (let i = 0; i < x.length; i++) x[i] *= 0.5 * (1 + erf(x[i] * Math.SQRT1_2));
+    return x;
+  }
+
+  // settings: the arguments of VisionTransformer. W: its state dict as Float32Arrays, with
+  // "positions.table" whatever the positions are.
+  function vit(settings, W) {
+    const { embed_dim: D, depth: L, num_heads: h, patch_size: P, in_channels: C = 1, norm_eps: eps = 1e-6 } = settings;
+    const [height, width] = [settings.image_size].flat().concat(settings.image_size);
+    const rows = height / P, columns = width / P, patches = rows * columns, d = D / h;
+    const prefix = W.cls_token ? 1 : 0, N = prefix + patches;
+    const table = W["positions.table"], hidden = W["encoder.blocks.0.mlp.fc1.bias"].length;
+    const size = C * P * P, scale = 1 / Math.sqrt(d);
+    if (settings.norm_first === false) throw new Error("vit.js knows pre-norm blocks only");
+
+    function embed(image, positions) {
+      const cut = new Float32Array(patches * size), x = new Float32Array(N * D);
+      for (let p = 0; p < patches; p++) {
+        const top = Math.floor(p / columns) * P, left = (p % columns) * P;
+        for (let c = 0; c < C; c++) {
+          for (let y = 0; y < P; y++) {
+            const from = (c * height + top + y) * width + left;
+            for (let i = 0; i < P; i++) cut[p * size + (c * P + y) * P + i] = image[from + i];
+          }
+        }
+      }
+      if (prefix) x.set(W.cls_token);
+      linear(cut, patches, W["patch_embed.proj.weight"], W["patch_embed.proj.bias"], x.subarray(prefix * D));
+      if (table && positions) for (let i = 0; i < N * D; i++) x[i] += table[i];
+      return x;
+    }
+
+    // Weights of one layer (h, N, N), and the mixed values (N, D). Cut is what has weight zero
+    // before the softmax; a query that may look at nothing takes nothing.
+    function attend(qkv, layer, cut, maps, mixed) {
+      const scores = new Float64Array(N);
+      mixed.fill(0);
+      for (let head = 0; head < h; head++) {
+        if (cut.heads && cut.heads[layer * h + head]) continue;
+        for (let q = 0; q < N; q++) {
+          const row = (head * N + q) * N, arrows = ((layer * h + head) * N + q) * N;
+          if (cut.dropped && cut.dropped[q]) continue;
+          let top = -Infinity, total = 0;
+          for (let k = 0; k < N; k++) {
+            let s = 0;
+            const a = q * 3 * D + head * d, b = k * 3 * D + D + head * d;
+            for (let i = 0; i < d; i++) s += qkv[a + i] * qkv[b + i];
+            const gone = (cut.arrows && cut.arrows[arrows + k]) || (cut.dropped && cut.dropped[k]);
+            scores[k] = gone ? -Infinity : s * scale;
+            if (scores[k] > top) top = scores[k];
+          }
+          if (top === -Infinity) continue;
+          for (let k = 0; k < N; k++) total += scores[k] = Math.exp(scores[k] - top);
+          for (let k = 0; k < N; k++) {
+            const weight = scores[k] / total, b = k * 3 * D + 2 * D + head * d, to = q * D + head * d;
+            maps[row + k] = weight;
+            if (weight) for (let i = 0; i < d; i++) mixed[to + i] += weight * qkv[b + i];
+          }
+        }
+      }
+    }
+
+    function answer(x, dropped) {
+      const y = W["encoder.norm.weight"] ? layerNorm(x, N, W["encoder.norm.weight"], W["encoder.norm.bias"], eps, new Float32Array(N * D)) : x;
+      if ((settings.pool ?? "cls") === "cls") return linear(y, 1, W["head.weight"], W["head.bias"], new Float32Array(W["head.bias"].length));
+      const mean = new Float64Array(D);
+      let kept = 0;
+      for (let t = prefix; t < N; t++) {
+        if (dropped && dropped[t]) continue;
+        kept++;
+        for (let i = 0; i < D; i++) mean[i] += y[t * D + i];
+      }
+      for (let i = 0; i < D; i++) mean[i] /= kept;
+      return linear(mean, 1, W["head.weight"], W["head.bias"], new Float32Array(W["head.bias"].length));
+    }
+
+    // image: Float32Array (C, H, W), as the model was trained on. What may be asked for:
+    //   arrows     Uint8Array (L, h, N, N), 1 = this query may not look at this key
+    //   heads      Uint8Array (L, h), 1 = this head adds nothing
+    //   dropped    Uint8Array (N), 1 = this token is not there
+    //   positions  false = nothing is added for the place
+    // Returns the logits, the maps of each layer (h, N, N), and the logits that the head reads
+    // after each layer.
+    function forward(image, asked) {
+      const cut = asked || {}, x = embed(image, cut.positions !== false), maps = [], after = [];
+      const y = new Float32Array(N * D), qkv = new Float32Array(N * 3 * D), mixed = new Float32Array(N * D), wide = new Float32Array(N * hidden);
+      const none = new Float32Array(3 * D);
+      for (let layer = 0; layer < L; layer++) {
+        const of = (name) => W[`encoder.blocks.${layer}.${name}`];
+        const map = new Float32Array(h * N * N);
+        layerNorm(x, N, of("norm1.weight"), of("norm1.bias"), eps, y);
+        linear(y, N, of("attn.qkv.weight"), of("attn.qkv.bias") || none, qkv);
+        attend(qkv, layer, cut, map, mixed);
+        linear(mixed, N, of("attn.proj.weight"), of("attn.proj.bias"), y);
+        for (let i = 0; i < N * D; i++) x[i] += y[i];
+        layerNorm(x, N, of("norm2.weight"), of("norm2.bias"), eps, y);
+        linear(gelu(linear(y, N, of("mlp.fc1.weight"), of("mlp.fc1.bias"), wide)), N, of("mlp.fc2.weight"), of("mlp.fc2.bias"), y);
+        for (let i = 0; i < N * D; i++) x[i] += y[i];
+        maps.push(map);
+        after.push(answer(x, cut.dropped));
+      }
+      return { logits: after[L - 1], maps, after };
+    }
+    return { forward, rows, columns, patches, prefix, N, layers: L, heads: h };
+  }
+
+  globalThis.vitbook.live.vit = vit;
+})();

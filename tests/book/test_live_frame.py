@@ -1,0 +1,375 @@
+"""Live figures: what a page holds, what it loads and when, and that its numbers are Python's."""
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from test_book_extension import ROOT, Book
+
+from tools.live.pack import model, packed, script
+from tools.pages.live import read_live, read_setting
+from vitbook.data import matching_pairs
+from vitbook.inspection import record_attention
+from vitbook.models.vit import VisionTransformer
+
+STATIC = ROOT / "book" / "_static"
+PROBE = """vitbook.live.figure("probe", function (stage, data) {
+  const { decodeAll, el, vit } = vitbook.live;
+  globalThis.net = vit(data.model.settings, decodeAll(data.model.weights));
+  const said = el("output", {}, "ready");
+  stage.box.append(said);
+  return { set(values) { said.textContent = JSON.stringify(values); } };
+});
+"""
+FIGURE = """```{live} probe
+:title: A probe
+:scripts: vit
+:data: cut
+Try the handle. You should see **much**.
++++
+The still says {math}`x`.
+```
+"""
+SETS = "\nLook at {live}`head 3 <probe layer=1 head=3>`.\n"
+
+
+class LiveBook(Book):
+    """The book's own scripts, and one figure of the test's."""
+
+    def __init__(self, folder):
+        super().__init__(folder, ("vitbook_live",))
+        (folder / "static" / "live").mkdir(parents=True)
+        for name in ("kit.js", "vit.js", "live.css"):
+            shutil.copy(STATIC / "live" / name, folder / "static" / "live" / name)
+        (folder / "static" / "live" / "probe.js").write_text(PROBE, "utf8")
+        self.settings = {"html_static_path": [str(folder / "static")]}
+        self.page("index", "```{toctree}\npart/two\none\n```\n")
+        self.page("one", "No figure.\n")
+
+    def address(self, name="part/two"):
+        return (self.folder / "out" / f"{name}.html").as_uri()
+
+
+def write_page(folder, text=FIGURE + SETS):
+    book = LiveBook(folder)
+    book.page("part/two", "Words.\n\n" * 60 + text)
+    return book.build()
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    return write_page(tmp_path_factory.mktemp("live"))
+
+
+def test_a_figure_has_its_words_and_its_still_and_names_its_scripts(book):
+    assert book.warnings == ""
+    figure = book.html("part/two").select_one("#live-probe")
+    assert (figure["role"], figure["aria-labelledby"]) == ("group", "live-probe-title")
+    assert figure.select_one("#live-probe-title").text == "A probe"
+    assert figure.select_one(".live-words").text.strip() == "Try the handle. You should see much."
+    assert figure.select_one(".live-still").text.strip().startswith("The still says")
+    scripts = json.loads(figure["data-scripts"])
+    plain = [re.sub(r"\?v=[0-9a-f]{8}$", "", one) for one in scripts]
+    live = "../_static/live"
+    assert plain == [f"{live}/vit.js", f"{live}/probe.js", f"{live}/data/cut.js"]
+    assert all((book.folder / "out" / "part" / one).is_file() for one in plain)
+
+
+def test_a_sentence_links_to_its_figure_and_says_how_to_set_it(book):
+    link = book.html("part/two").select_one("a.live-set")
+    assert (link["href"], link.text) == ("#live-probe", "head 3")
+    assert json.loads(link["data-set"]) == {"layer": "1", "head": "3"}
+
+
+def test_only_pages_with_a_figure_load_its_kit(book):
+    for name, count in (("index", 0), ("one", 0), ("part/two", 1)):
+        page = book.html(name)
+        assert len(page.select("script[src*='live/kit.js'][defer]")) == count, name
+        assert len(page.select("link[href*='live/live.css']")) == count, name
+
+
+WRONG = [
+    ("no title", FIGURE.replace(":title: A probe\n", ""), "has no :title:"),
+    ("no still", FIGURE.replace("+++\n", ""), "has no still below a line +++"),
+    ("no words", FIGURE.replace("Try the handle. You should see **much**.\n", ""), "what to try"),
+    ("a bad name", FIGURE.replace("{live} probe", "{live} Probe"), "is not lower-case words"),
+    ("no script", FIGURE.replace("{live} probe", "{live} gone"), "has no script live/gone.js"),
+    ("no data", FIGURE.replace(":data: cut", ":data: gone"), "no tools.live.gone"),
+    ("no figure", SETS, "which this page does not have"),
+    ("no setting", FIGURE + "\n{live}`head 3 <probe>`\n", "a setting is written"),
+    ("twice", FIGURE + "\n" + FIGURE, "stands twice"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), [one[1:] for one in WRONG], ids=[w[0] for w in WRONG])
+def test_what_is_written_wrongly_is_a_warning(tmp_path, text, words):
+    assert words in write_page(tmp_path, text).warnings
+
+
+def test_what_is_written_is_read():
+    read = read_live("cut", {"title": "T", "scripts": "vit"}, ["a", "+++", "b", "c"])
+    assert (read.words, read.still, read.still_at) == (("a",), ("b", "c"), 2)
+    assert (read.scripts, read.data, read.anchor) == (("vit",), "", "live-cut")
+    setting = read_setting("cut *this* <cut head=2 cuts=1-2,3-4>")
+    assert (setting.words, setting.name) == ("cut *this*", "cut")
+    assert setting.values == {"head": "2", "cuts": "1-2,3-4"}
+
+
+def test_numbers_that_half_precision_cannot_hold_are_refused():
+    with pytest.raises(ValueError, match="finite in half precision"):
+        packed([1.0, 1e6])
+
+
+# --- in the browser ---
+
+
+@pytest.fixture
+def open_page(browser, book):
+    """open_page(**context): the page at its figure, from a file."""
+    contexts = []
+
+    def opened(address=None, **options):
+        contexts.append(browser.new_context(**options))
+        page = contexts[-1].new_page()
+        page.errors = []
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.goto(address or book.address(), wait_until="load")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def started(page):
+    page.locator("#live-probe").scroll_into_view_if_needed()
+    page.locator("#live-probe.live-running").wait_for()
+    return page
+
+
+DATA = "() => document.querySelectorAll('script[src*=\"live/data\"]').length"
+
+
+@pytest.mark.browser
+def test_a_figure_loads_nothing_before_it_comes_near(open_page):
+    page = open_page(viewport={"width": 800, "height": 600})
+    page.wait_for_timeout(300)
+    assert page.evaluate(DATA) == 0
+    assert page.locator(".live-still").count() == 1
+    started(page)
+    assert page.evaluate(DATA) == 1
+    assert page.locator("#live-probe output").inner_text() == "ready"
+    assert not page.locator(".live-still").is_visible()
+    assert page.errors == []
+
+
+@pytest.mark.browser
+def test_without_scripts_the_still_is_there(open_page):
+    page = open_page(java_script_enabled=False)
+    assert page.locator(".live-still").is_visible()
+    assert page.locator("a.live-set").get_attribute("href") == "#live-probe"
+
+
+@pytest.mark.browser
+def test_a_sentence_starts_its_figure_and_sets_it_also_by_keyboard(open_page):
+    page = open_page(viewport={"width": 800, "height": 600})
+    page.locator("a.live-set").focus()
+    page.keyboard.press("Enter")
+    page.locator("#live-probe output", has_text='{"layer":"1","head":"3"}').wait_for()
+    assert page.errors == []
+
+
+def damage(folder, name, text):
+    """A copy of the site in which one file is gone, or holds something else."""
+    file = folder / "_static" / "live" / name
+    file.unlink() if text is None else file.write_text(text(file.read_text("utf8")), "utf8")
+
+
+DAMAGED = {
+    "no data": ("data/cut.js", None, "the file cut.js is missing"),
+    "data cut off": ("data/cut.js", lambda text: text[: len(text) // 2], "its data are damaged"),
+    "one letter": ("data/cut.js", lambda text: text.replace("AA", "AB", 1), "its data are damaged"),
+    "no figure": ("probe.js", None, "the file probe.js is missing"),
+    "half a figure": ("probe.js", lambda text: text[:60], "its script is damaged"),
+}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("which", DAMAGED)
+def test_a_missing_or_damaged_file_is_told_in_place_and_the_still_stays(
+    open_page, book, tmp_path, which
+):
+    name, text, words = DAMAGED[which]
+    shutil.copytree(book.folder / "out", tmp_path / "out")
+    damage(tmp_path / "out", name, text)
+    page = open_page((tmp_path / "out" / "part" / "two.html").as_uri())
+    page.locator("#live-probe").scroll_into_view_if_needed()
+    page.locator(".live-failed").wait_for()
+    assert words in page.locator(".live-failed").inner_text()
+    assert page.locator(".live-still").is_visible()
+
+
+SAY = """([images, asked]) => images.map((image, i) => {
+    const cut = Object.fromEntries(Object.entries(asked).map(([name, all]) => [name, all[i]]));
+    const { logits, maps, after } = net.forward(Float32Array.from(image), cut);
+    return { logits: [...logits], maps: maps.map((map) => [...map]), after: after.map((one) => [...one]) };
+})"""
+
+
+def in_page(page, images, **asked):
+    """Logits (n, classes), maps (n, L, h, N, N) and logits after each layer, by the page's script."""
+    said = page.evaluate(SAY, [images.flatten(1).tolist(), asked])
+    logits, maps, after = (torch.tensor([one[key] for one in said]) for key in ("logits", "maps", "after"))
+    n, L, _ = maps.shape
+    h = page.evaluate("net.heads")
+    N = page.evaluate("net.N")
+    return logits, maps.view(n, L, h, N, N), after
+
+
+def recorded():
+    from vitbook.book.records import load_record
+
+    record = load_record("matching_pairs")
+    net = VisionTransformer(**record.settings["model"])
+    net.load_state_dict({k: v.half().float() for k, v in record.weights("attention").items()})
+    return net.eval()
+
+
+@torch.no_grad()
+def in_python(net, images, arrows=None, heads=None):
+    """The same by the package, an image at a time: masks differ from image to image and layer to
+    layer. ``arrows`` (n, L, h, N, N) and ``heads`` (n, L, h) say what is cut."""
+    L = len(net.encoder.blocks)
+    all_maps, logits, after = [], [], []
+    for i, image in enumerate(images):
+        x, maps, read = net.embed(image[None]), [], []
+        for layer, block in enumerate(net.encoder.blocks):
+            mask = None if arrows is None else ~arrows[i, layer].bool()[None]
+            h = block.attn.num_heads
+            gone = torch.zeros(h) if heads is None else heads[i, layer].float()
+            weights = block.attn.attention_weights(block.norm1(x), mask)
+            q, k, v = block.attn.project(block.norm1(x))
+            out = (weights @ v) * (1 - gone)[None, :, None, None]
+            x = x + block.attn.proj(out.transpose(1, 2).flatten(2))
+            x = x + block.mlp(block.norm2(x))
+            maps.append(weights[0] * (1 - gone)[:, None, None])
+            read.append(net.forward_head(net.encoder.norm(x))[0])
+        all_maps.append(torch.stack(maps))
+        after.append(torch.stack(read))
+        logits.append(read[-1])
+    assert L == len(all_maps[0])
+    return torch.stack(logits), torch.stack(all_maps), torch.stack(after)
+
+
+def agree(one, other):
+    for mine, theirs in zip(one, other, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.browser
+def test_the_pages_script_computes_what_the_package_computes(open_page):
+    page, net = started(open_page()), recorded()
+    images = matching_pairs(60, seed=7).images
+    with record_attention(net) as maps, torch.no_grad():
+        logits = net(images)
+    stacked = torch.stack(list(maps.values()), dim=1)  # (n, L, h, N, N)
+    agree(in_page(page, images)[:2], (logits, stacked))
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("what", ["arrows", "heads"])
+def test_it_agrees_when_arrows_or_heads_are_cut(open_page, what):
+    page, net = started(open_page()), recorded()
+    images = matching_pairs(50, seed=8).images
+    random = torch.Generator().manual_seed(0)
+    shape = (50, 2, 4, 16, 16) if what == "arrows" else (50, 2, 4)
+    cut = torch.rand(shape, generator=random) < 0.3
+    if what == "arrows":
+        cut[0, 0, 0, 5] = True  # a query that may look at nothing takes nothing
+    asked = {what: cut.flatten(1).int().tolist()}
+    agree(in_page(page, images, **asked), in_python(net, images, **{what: cut}))
+
+
+@pytest.mark.browser
+def test_it_agrees_when_patches_are_not_there(open_page):
+    page, net = started(open_page()), recorded()
+    images = matching_pairs(50, seed=9).images
+    dropped = torch.rand(50, 16, generator=torch.Generator().manual_seed(0)) < 0.4
+    found, _, _ = in_page(page, images, dropped=dropped.int().tolist())
+    with torch.no_grad():
+        tokens = net.embed(images)
+        expected = [
+            net.forward_head(net.encoder(x[None, ~gone]))[0]
+            for x, gone in zip(tokens, dropped, strict=True)
+        ]
+    agree([found], [torch.stack(expected)])
+
+
+SHAPES = {
+    "image_size": (12, 20),
+    "patch_size": 4,
+    "in_channels": 3,
+    "num_classes": 7,
+    "embed_dim": 24,
+    "depth": 3,
+    "num_heads": 3,
+    "mlp_ratio": 1.5,
+    "position_std": 0.5,
+}
+
+
+@pytest.mark.browser
+def test_class_token_learned_positions_and_colours_are_known_too(open_page):
+    page = started(open_page())
+    torch.manual_seed(0)
+    net = VisionTransformer(**SHAPES).eval()
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.copy_((parameter + 0.1 * torch.randn_like(parameter)).half())
+    page.evaluate(script("other", {"model": model(SHAPES, net.state_dict())}).replace(
+        "vitbook.live.data", "globalThis.keep = (name, value) => value; globalThis.other = keep"
+    ))
+    page.evaluate("net = vitbook.live.vit(other.model.settings, vitbook.live.decodeAll(other.model.weights))")
+    images = torch.rand(50, 3, 12, 20, generator=torch.Generator().manual_seed(1))
+    found = in_page(page, images)
+    agree(found, in_python(net, images))
+    without = torch.zeros(50, 1).tolist()
+    logits, _, _ = in_page(page, images, positions=[False] * len(without))
+    with torch.no_grad():
+        net.positions.table.zero_()
+        agree([logits], [net(images)])
+
+
+@pytest.mark.browser
+def test_halves_and_bytes_come_out_as_they_went_in(open_page):
+    page = started(open_page())
+    values = np.arange(65536, dtype="<u2").view("<f2")
+    values = values[np.isfinite(values)]
+    found = page.evaluate("one => [...vitbook.live.decode(one)]", packed(values))
+    assert np.array_equal(np.array(found), values.astype(float))
+    levels = np.arange(256, dtype=np.uint8)
+    decode = "one => [...vitbook.live.decode(one)]"
+    assert page.evaluate(decode, packed(levels, "u8")) == levels.tolist()
+    wide = np.array([1e-7, -3.4e38, 1 / 3], dtype=np.float32)
+    assert page.evaluate(decode, packed(wide, "f32")) == wide.astype(float).tolist()
+
+
+TIME = """(image) => {
+    const times = [], x = Float32Array.from(image);
+    for (let i = 0; i < 120; i++) {
+        const start = performance.now();
+        net.forward(x);
+        times.push(performance.now() - start);
+    }
+    return times.slice(20).sort((a, b) => a - b);
+}"""
+
+
+@pytest.mark.browser
+def test_an_answer_takes_far_less_than_a_frame(open_page):
+    times = started(open_page()).evaluate(TIME, matching_pairs(1, seed=7).images.flatten().tolist())
+    print(f"median {times[50]:.1f} ms, 95th percentile {times[95]:.1f} ms")
+    assert times[50] < 20
