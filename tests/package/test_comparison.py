@@ -4,10 +4,12 @@ import hashlib
 import json
 import shutil
 
+import numpy as np
 import pytest
 import torch
+from scipy.special import stdtrit
 
-from vitbook.book.intervals import Interval
+from vitbook.book.intervals import Interval, student_interval
 from vitbook.book.records import FOLDER, load_record
 from vitbook.command.cli import main
 from vitbook.comparison import contest
@@ -269,7 +271,7 @@ class Here:
     [
         (Interval(0.02, 0.01, 0.03), "better by +2.0 points (+1.0 to +3.0)."),
         (Interval(-0.02, -0.03, -0.01), "worse by \N{MINUS SIGN}2.0 points"),
-        (Interval(0.01, -0.01, 0.03), "about 20 seeds would be needed"),
+        (Interval(0.01, -0.01, 0.03), "about 21 seeds would be needed"),
         (Interval(1e-5, -0.01, 0.01), "more than 1,000 seeds"),
         (Interval(0.0, -0.01, 0.01), "no difference shown, +0.0 points"),
         (Interval(0.0, 0.0, 0.0), "equal in every seed."),
@@ -278,7 +280,16 @@ class Here:
 def test_a_verdict_says_no_more_than_its_interval(interval, words):
     short = in_short(interval)
     assert short == ("tie" if interval.low <= 0 <= interval.high else words.split()[0])
-    assert words in said(interval)
+    assert words in said(interval, 5)
+
+
+def test_the_number_of_seeds_that_a_verdict_asks_for_does_not_depend_on_how_many_there_were():
+    rng = np.random.default_rng(0)
+    for n in (3, 5, 10):  # the same spread of pairs, told by few and by many
+        half = stdtrit(n - 1, 0.975) * 0.02 / n**0.5
+        assert "about 32 seeds" in said(Interval(0.01, 0.01 - half, 0.01 + half), n)
+    shown = [student_interval(0.01 + 0.02 * rng.normal(size=32)).low > 0 for _ in range(2000)]
+    assert 0.74 < np.mean(shown) < 0.86
 
 
 @pytest.mark.deep

@@ -6,9 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from scipy.special import stdtrit
+
 from vitbook.book.intervals import Interval
 
 WHOLE = "ViT"  # what the others are made equal to
+POWER = 2.8  # standard errors: 1.96 for 95 %, and 0.84 more for four contests of five
 SAID = (WHOLE, "no mixing")  # of these the sentence tells
 BESIDE = ("ViT", "Mixer", "ConvMixer", "uniform", "no mixing")  # shown from the record
 
@@ -58,14 +61,23 @@ class Verdict:
         """Where the new layer stands beside attention, and beside no mixing at all."""
         name = self.contest.place.rpartition(":")[2]
         return " ".join(
-            f"{name} against {other}: {said(difference)}"
+            f"{name} against {other}: {said(difference, len(self.accuracies))}"
             for other, _, difference in self.rows
             if other in SAID and difference is not None
         )
 
 
-def said(difference: Interval) -> str:
-    """A difference of shares, paired by seed, in words."""
+def said(difference: Interval, seeds: int) -> str:
+    """A difference of shares in words.
+
+    Args:
+        difference: Mean and 95 % interval of the differences, paired by seed.
+        seeds: How many pairs.
+
+    Returns:
+        Better, worse, or no difference shown; then with how many pairs one as large as the mean
+        would be shown in four of five such contests.
+    """
     if difference.low == difference.high == 0:
         return "equal in every seed."
     numbers = f"{100 * difference.mean:+.1f} points ({100 * difference.low:+.1f} to "
@@ -76,10 +88,10 @@ def said(difference: Interval) -> str:
         return f"worse by {numbers}."
     if difference.mean == 0:
         return f"no difference shown, {numbers}."
-    ratio = difference.half / abs(difference.mean)
-    needed = math.ceil(5 * ratio**2)
-    seeds = f"about {needed:,} seeds" if needed <= 1000 else "more than 1,000 seeds"
-    return f"no difference shown, {numbers}; {seeds} would be needed to show one of this size."
+    spread = difference.half * math.sqrt(seeds) / stdtrit(seeds - 1, 0.975)
+    needed = math.ceil((POWER * spread / difference.mean) ** 2)
+    words = f"about {needed:,} seeds" if needed <= 1000 else "more than 1,000 seeds"
+    return f"no difference shown, {numbers}; {words} would be needed to show one of this size."
 
 
 def in_short(difference: Interval | None) -> str:
