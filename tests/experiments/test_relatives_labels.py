@@ -26,7 +26,7 @@ def test_parameters_and_compute_of_all_models_are_equal():
     ] * 2
 
 
-@pytest.mark.parametrize("model", (*MODELS, PATIENT))
+@pytest.mark.parametrize("model", [*MODELS, PATIENT])
 def test_every_model_answers_for_every_patch(model):
     assert build(model, 0)(torch.randn(2, 3, 32, 32)).shape == (2, 16, 4)
 
