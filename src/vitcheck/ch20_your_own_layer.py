@@ -145,9 +145,9 @@ _STATEMENTS = {
         NO,
         "which of the two layers would that rate have been searched for?",
     ),
-    "a layer without keys is enough for task 2": (
+    "on task 2, Z is as near to attention as on task 1": (
         NO,
-        "what does Z get on task 2?",
+        "how far apart are the two on each task?",
     ),
 }
 

@@ -45,7 +45,7 @@ ANSWERS = {
     "on task 2, Z is worse than attention at this budget": "yes",
     "on task 2, Z cannot learn what attention learns": "cannot say",
     "attention's own rate for Z would make it fairer": "no",
-    "a layer without keys is enough for task 2": "no",
+    "on task 2, Z is as near to attention as on task 1": "no",
 }
 
 CASES = [
