@@ -2,11 +2,14 @@
 
 - Letters of code that have the colour of their block anyway (names, brackets, spaces) get no
   element of their own: half of a chapter's elements were such.
+- The signatures of the package's page keep the elements that a style asks for, an eighth of them.
 - The typefaces that a page begins with are fetched first, so that nothing moves when they come.
-- A script that works on one kind of thing is left out where a page holds none.
-- After the last page, rules that no page can use go from all style sheets (tools/purge.py), and
-  from the site go files that no page loads: icon scripts, source maps, translations, and
-  Bootstrap's script, of which the theme needs no more than ``_static/menus.js`` does.
+- A script that works on one kind of thing is left out where a page holds none, and the scripts of
+  the theme are left out everywhere: ``_static/menus.js`` and ``_static/frame.js`` do what is
+  needed of them. The others wait until the page is read.
+- After the last page, rules that no page can use go from all style sheets (tools/purge.py), the
+  sheets of a page become one file, and from the site go files that no page loads: icon scripts,
+  source maps, translations.
 """
 
 from __future__ import annotations
@@ -20,15 +23,19 @@ from pygments.token import Name, Punctuation, Token, Whitespace
 from sphinx.highlighting import PygmentsBridge
 
 from tools.purge import purged
+from tools.sheets import join_sheets
 
 FONTS = ["source-sans-3-latin", "source-serif-4-latin"]
 CODE_FONTS = ["source-code-pro-latin"]
 FORMULA_FONTS = ["KaTeX_Main-Regular", "KaTeX_Math-Italic"]
 WORKS_ON = {"design-tabs.js": "sd-tab-", "clipboard.min.js": "<pre", "copybutton.js": "<pre"}
-NEVER_LOADED = ["scripts/fontawesome.js*", "scripts/bootstrap.js*", "**/*.map", "locales", "images"]
-NEVER_LOADED += ["vendor/fontawesome"]
+OF_THE_THEME = {"doctools.js", "sphinx-book-theme.js"}
+WAITING = {"documentation_options.js", *WORKS_ON, "menus.js", "frame.js", "book.js"}
+NEVER_LOADED = ["scripts", "doctools.js", "**/*.map", "locales", "images", "vendor/fontawesome"]
 CLASSES = re.compile(r"""class=(?:"([^"]*)"|'([^']*)')""")
 SCRIPT = re.compile(r"<script.*?</script>", re.DOTALL)
+SIGNATURE = re.compile(r'<dt class="sig .*?</dt>', re.DOTALL)
+SPAN = re.compile(r"(</?span[^>]*>)")
 WORD = re.compile(r"[A-Za-z_][\w-]*")
 BUILT = ("bs-",)  # names that Bootstrap's script puts together from parts
 
@@ -38,6 +45,25 @@ class PlainFormatter(HtmlFormatter):
 
     def _get_css_classes(self, ttype: Token) -> str:
         return "" if ttype in {Name, Punctuation, Whitespace} else super()._get_css_classes(ttype)
+
+
+def plain_signatures(app, pagename, templatename, context, doctree) -> None:
+    if "body" in context:
+        context["body"] = SIGNATURE.sub(plain_signature, context["body"])
+
+
+def plain_signature(signature: re.Match[str]) -> str:
+    """Without the spans that only say what kind of word they hold."""
+    kept: list[bool] = []
+    made = []
+    for part in SPAN.split(signature[0]):
+        if part.startswith("<span"):
+            kept.append('class="sig-' in part)
+        if not SPAN.fullmatch(part) or kept[-1]:
+            made.append(part)
+        if part == "</span>":
+            kept.pop()
+    return "".join(made)
 
 
 def add_fonts(app, pagename, templatename, context, doctree) -> None:
@@ -58,11 +84,20 @@ def add_fonts(app, pagename, templatename, context, doctree) -> None:
 def drop_scripts(app, pagename, templatename, context, doctree) -> None:
     body, files = context.get("body", ""), context["script_files"]
     files[:] = [file for file in files if is_needed(file, body)]
+    for file in files:
+        if name_of(file) in WAITING:
+            file.attributes["defer"] = "defer"
 
 
 def is_needed(file, body: str) -> bool:
-    name = Path(str(file.filename or "")).name
+    name = name_of(file)
+    if name in OF_THE_THEME or "DOCUMENTATION_OPTIONS.pagename" in file.attributes.get("body", ""):
+        return False
     return WORKS_ON.get(name, "") in body
+
+
+def name_of(file) -> str:
+    return Path(str(file.filename or "")).name
 
 
 def lighten(app, exception) -> None:
@@ -77,6 +112,7 @@ def lighten(app, exception) -> None:
     for sheet in static.rglob("*.css"):
         lean = purged(sheet.read_text("utf8"), lambda name: name in words or name.startswith(BUILT))
         sheet.write_text(lean, "utf8")
+    join_sheets(Path(app.outdir))
 
 
 def classes(site: Path) -> set[str]:
@@ -92,5 +128,6 @@ def setup(app):
     PygmentsBridge.html_formatter = PlainFormatter
     app.connect("html-page-context", add_fonts)
     app.connect("html-page-context", drop_scripts, priority=900)
+    app.connect("html-page-context", plain_signatures)
     app.connect("build-finished", lighten, priority=900)  # after the theme has written its colours
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -77,10 +77,10 @@ class LiveRole(SphinxRole):
         return [node], []
 
 
-def static(app, name: str) -> Path | None:
-    """A script of live figures in the folders of static files."""
+def static(app, name: str, kind: str = "js") -> Path | None:
+    """A script of live figures, or a style, in the folders of static files."""
     folders = [Path(app.confdir or app.srcdir) / one for one in app.config.html_static_path]
-    return next((f for one in folders if (f := one / "live" / f"{name}.js").is_file()), None)
+    return next((f for one in folders if (f := one / "live" / f"{name}.{kind}").is_file()), None)
 
 
 def module(name: str) -> str:
@@ -136,7 +136,7 @@ def depart_set(self, node: live_set) -> None:
 
 
 def load(app, pagename, templatename, context, doctree) -> None:
-    """Script and style of the page's figures; every setting needs its figure on the page."""
+    """Script and styles of the page's figures; every setting needs its figure on the page."""
     found = [] if doctree is None else [node["read"].name for node in doctree.findall(live)]
     for name in {name for name in found if found.count(name) > 1}:
         logger.warning(f"the live figure {name} stands twice", location=pagename, type="vitbook")
@@ -145,7 +145,8 @@ def load(app, pagename, templatename, context, doctree) -> None:
             words = f"a sentence sets the live figure {name}, which this page does not have"
             logger.warning(words, location=node, type="vitbook")
     if found:
-        app.add_css_file("live/live.css")
+        for name in ("live", *(name for name in found if static(app, name, "css"))):
+            app.add_css_file(f"live/{name}.css")
         app.add_js_file("live/kit.js", loading_method="defer")
 
 

@@ -36,12 +36,3 @@ addEventListener("afterprint", () => {
     delete fold.dataset.printed;
   });
 });
-
-// Tab passes by formulas, except by those too wide for their box: arrow keys move them sideways.
-const boxes = new ResizeObserver((changed) => changed.forEach(({ target }) => {
-  if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
-  else target.removeAttribute("tabindex");
-}));
-document.addEventListener("DOMContentLoaded", () => {
-  document.querySelectorAll(".katex-display").forEach((formula) => boxes.observe(formula));
-});

@@ -49,15 +49,16 @@ class KeepHalf(nn.Module):
 
     Args:
         steps: How many forward passes in training mode drop tokens.
+        prefix: How many tokens at the front are always kept, besides half of the others.
 
     Source: Liu et al. 2023 (PatchDropout), section 3.
     """
 
     seen: Tensor
 
-    def __init__(self, steps: int):
+    def __init__(self, steps: int, prefix: int = 0):
         super().__init__()
-        self.steps = steps
+        self.steps, self.prefix = steps, prefix
         # not saved: the weights fit the same model without it
         self.register_buffer("seen", torch.tensor(0), persistent=False)
 
@@ -66,9 +67,10 @@ class KeepHalf(nn.Module):
         if not self.training or self.seen >= self.steps:
             return x
         self.seen += 1
+        front, x = x[:, : self.prefix], x[:, self.prefix :]
         B, N, D = x.shape
         kept = torch.rand(B, N, device=x.device).argsort(dim=1)[:, : N // 2]  # (B, N / 2)
-        return x.gather(1, kept[..., None].expand(-1, -1, D))
+        return torch.cat([front, x.gather(1, kept[..., None].expand(-1, -1, D))], dim=1)
 
 
 class Averaged(nn.Module):

@@ -279,3 +279,19 @@ def test_what_does_not_fit_is_refused_with_a_sentence(
     assert run(*train, "--root", photos, "--timm", TINY) == 2
     assert "pip install timm" in capsys.readouterr().err
     assert any_model.timm_model
+
+
+def test_the_warmup_of_a_small_folder_leaves_most_updates_to_the_full_rate(photos, tmp_path):
+    words = ["train", "--data", "folder", "--root", photos, *SMALL[:-2]]  # no word of the warm-up
+    assert run(*words, "--epochs", 10, "--out", tmp_path / "run") == 0
+    settings = json.loads((tmp_path / "run" / "run.json").read_text())["settings"]
+    assert settings["warmup_steps"] == 8  # a fifth of 10 epochs of 36 // 8 updates
+    weights = tmp_path / "run" / "checkpoint.safetensors"
+    words = ["train", "--data", "folder", "--root", photos, *SMALL, "--steps", 2]
+    words += ["--weights", weights, "--head-epochs", 3]
+    assert run(*words, "--warmup-steps", 100, "--out", tmp_path / "own") == 0
+    settings = json.loads((tmp_path / "own" / "run.json").read_text())["settings"]
+    assert settings["warmup_steps"] == 100  # what was said is kept
+    head = (tmp_path / "own" / "head" / "metrics.csv").read_text().splitlines()[1:]
+    rates = [float(line.split(",")[3]) for line in head]
+    assert rates.index(max(rates)) == 1  # a fifth of its own 12

@@ -124,13 +124,17 @@ def test_the_query_wanders_until_it_is_stopped(front):
     page = front()
     button = page.get_by_role("button", name="Stop motion")
     title = page.locator(".vitbook-explorer .title").first
-    seen = title.inner_text()
+    ring = page.locator(".vitbook-explorer .ring")
+    seen = ring.get_attribute("style")
     page.wait_for_timeout(1500)
-    assert title.inner_text() != seen
+    assert ring.get_attribute("style") != seen
+    assert not page.locator(".vitbook-explorer .sentence").is_visible()
     button.click()
-    kept = title.inner_text()
+    kept = ring.get_attribute("style")
     page.wait_for_timeout(1200)
-    assert title.inner_text() == kept
+    assert ring.get_attribute("style") == kept
+    assert title.inner_text().startswith("Where row")
+    assert page.locator(".vitbook-explorer .sentence").is_visible()
     assert page.get_by_role("button", name="Play motion").is_visible()
 
 

@@ -73,7 +73,7 @@ def tall(address: Address, picture: str) -> str:
         *_pairs((15, 16, 17, 18), 1190, to),
         to(0, 1252, 0),
         text(0, 1298, "your turn", "m-small"),
-        *_pairs((20,), 1308, to),
+        *_pairs((19, 20), 1308, to),
     ]
     return svg(WIDTH, HEIGHT, "tall", "".join(parts))
 

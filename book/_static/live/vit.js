@@ -159,5 +159,5 @@
     return { forward, rows, columns, patches, prefix, N, layers: L, heads: h };
   }
 
-  globalThis.vitbook.live.vit = vit;
+  vitbook.live.vit = vit;
 })();

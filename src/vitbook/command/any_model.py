@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from vitbook.files import defined_in
+from vitbook.models.weights import read_weights as read_safetensors
 
 RANDOM = (
     "The weights are random. Nothing here was learned: these maps show what the architecture does "
@@ -38,7 +37,7 @@ def any_model(options: argparse.Namespace) -> tuple[nn.Module, str]:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, or of a torch checkpoint that holds nothing else.
+    """The tensors of a safetensors file, of a run's checkpoint, or of a torch one with no more.
 
     Raises:
         ValueError: There is no such file, or it holds other things; code in it never runs.
@@ -47,9 +46,9 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise ValueError(f"--weights must be a file, but there is no {path}")
     try:
         if path.suffix == ".safetensors":
-            return load_file(path)
+            return read_safetensors(path)[0]
         found: Any = torch.load(path, map_location="cpu", weights_only=True)
-    except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError) as error:
+    except (ValueError, pickle.UnpicklingError, RuntimeError, EOFError) as error:
         raise ValueError(
             f"{path} cannot be read as weights ({str(error).splitlines()[0]}); a state dict saved "
             "by safetensors.torch.save_file or torch.save can"

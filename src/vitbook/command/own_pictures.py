@@ -13,6 +13,7 @@ from vitbook.data import ImageSet, normalize
 from vitbook.data.folder import load_folder
 from vitbook.models.transfer import adapt
 
+WARMUP = 5  # one update in so many at most: a small folder has fewer than the recipe's warm-up
 NEEDS_ROOT = "root must say which folder holds a folder of pictures for each class (--root DIR)"
 
 
@@ -20,8 +21,9 @@ def describe(settings: dict, root: str | None) -> tuple[dict, tuple[str, ...]]:
     """What the pictures themselves settle, and sentences on odd ones.
 
     Returns:
-        The names of the classes, mean and standard deviation of the channels, and the size of the
-        images: a model of timm brings its own size and statistics.
+        The names of the classes, mean and standard deviation of the channels, the size of the
+        images (a model of timm brings its own size and statistics), and a warm-up that leaves
+        most of the updates after it.
     """
     if root is None:
         raise ValueError(NEEDS_ROOT)
@@ -31,10 +33,13 @@ def describe(settings: dict, root: str | None) -> tuple[dict, tuple[str, ...]]:
         found = {"image_size": known["input_size"][-1]}
         found |= {name: [float(x) for x in known[name]] for name in ("mean", "std")}
     pictures = load_folder(root, "trainval", size=found["image_size"])
+    learned = pictures
+    if settings["learn_from"] == "train":  # the others only judge: they lend it no numbers
+        learned = load_folder(root, "train", size=found["image_size"])
+    epoch = len(learned.images) // settings["batch_size"]
+    updates = settings.get("steps") or settings["epochs"] * epoch
+    found["warmup_steps"] = min(settings["warmup_steps"], updates // WARMUP)
     if not settings["timm"]:
-        learned = pictures
-        if settings["learn_from"] == "train":  # the others only judge: they lend it no numbers
-            learned = load_folder(root, "train", size=found["image_size"])
         pixels = learned.images.double() / 255
         found["mean"] = [round(x, 4) for x in pixels.mean(dim=(0, 2, 3)).tolist()]
         found["std"] = [round(max(x, 0.01), 4) for x in pixels.std(dim=(0, 2, 3)).tolist()]

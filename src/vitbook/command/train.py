@@ -85,6 +85,8 @@ def train(options: argparse.Namespace) -> None:
         if settings.get("head_epochs"):
             _say("first the head alone")
             short = replace(config, epochs=settings["head_epochs"], steps=None)
+            warmup = short.total_steps(len(images)) // own_pictures.WARMUP
+            short = replace(short, warmup_steps=min(config.warmup_steps, warmup))
             model.requires_grad_(False)
             own_pictures.head_of(model).requires_grad_(True)
             learn(short, RunFolder(out / "head", resume=options.resume))
@@ -106,7 +108,7 @@ def _settings(
         settings = settings_of(given)
         if settings["data"] == "folder":
             found, notes = own_pictures.describe(settings, options.root)
-            settings |= found
+            settings |= found | {k: given[k] for k in ("warmup_steps",) if k in given}
             _say(*notes)
         return settings, options.root
     run = json.loads(data)

@@ -362,6 +362,7 @@
     function color(share, peak) { return palette[Math.round(255 * Math.min(1, state.scale ? share / peak : share * N / TOP))]; }
 
     // Only what changed is written: a step of the query has to be cheap on a slow machine.
+    function say(node, words) { if (node.textContent !== words) node.textContent = words; }
     function paint() {
       var query = hovered >= 0 ? hovered : state.query;
       var row = weights(state.image, state.layer, state.head, query);
@@ -385,12 +386,18 @@
         button.setAttribute("aria-checked", String(chosen));
         button.tabIndex = chosen ? 0 : -1;
       });
-      heading.textContent = "Where " + theName(query) + " looks";
-      seenFrom.textContent = "seen from " + theName(query);
-      top.textContent = state.scale ? percent(peak) : TOP + " or more";
+      ring.hidden = state.query < prefix;
+      var wide = Math.min(pool, columns - ((state.query - prefix) % columns)), high = Math.min(pool, rows - Math.floor((state.query - prefix) / columns));
+      ring.style.width = 100 * wide / columns + "%";
+      ring.style.height = 100 * high / rows + "%";
+      ring.style.transform = "translate(" + 100 * ((state.query - prefix) % columns) / wide + "%, " + 100 * Math.floor((state.query - prefix) / columns) / high + "%)";
+      if ("moving" in root.dataset) return say(heading, "Where one patch after another looks"); // the page shows it off
+      say(heading, "Where " + theName(query) + " looks");
+      say(seenFrom, "seen from " + theName(query));
+      say(top, state.scale ? percent(peak) : TOP + " or more");
       ramp.classList.toggle("even", !state.scale);
-      unit.textContent = photo ? (state.scale ? "Share of all attention. Each map has a scale of its own, which flatters it."
-        : "In even shares, one scale for all maps: 1 (the mark) is 1/" + N + " of all attention.") + (state.show === 1 ? " Lower half: where the photograph tints it most." : "") : "";
+      say(unit, photo ? (state.scale ? "Share of all attention. Each map has a scale of its own, which flatters it."
+        : "In even shares, one scale for all maps: 1 (the mark) is 1/" + N + " of all attention.") + (state.show === 1 ? " Lower half: where the photograph tints it most." : "") : "");
       sentence.replaceChildren();
       if (others.length) {
         sentence.append(el("b", {}, percent(onPatches[others[0]])), " on " + place(prefix + others[0], query < prefix ? 1 : pool) + ", ");
@@ -399,11 +406,6 @@
       sentence.append(el("b", {}, percent(itself(row, query))), " on itself");
       if (prefix && query !== 0) sentence.append(", ", el("b", {}, percent(row[0])), " on the class token");
       sentence.append(".");
-      ring.hidden = state.query < prefix;
-      var wide = Math.min(pool, columns - ((state.query - prefix) % columns)), high = Math.min(pool, rows - Math.floor((state.query - prefix) / columns));
-      ring.style.width = 100 * wide / columns + "%";
-      ring.style.height = 100 * high / rows + "%";
-      ring.style.transform = "translate(" + 100 * ((state.query - prefix) % columns) / wide + "%, " + 100 * Math.floor((state.query - prefix) / columns) / high + "%)";
       card.dataset.show = ["photo", "both", "map"][state.show];
       if (photo) drawValues(onPatches, others);
       else drawArcs(query, onPatches, others);
@@ -412,7 +414,7 @@
         board.style.setProperty("--image", pictures[seen]);
         table.style.setProperty("--image", small[seen]);
       }
-      every.textContent = card.classList.contains("folded") ? "Every head of layer " + (state.layer + 1) : "Every head at once";
+      say(every, card.classList.contains("folded") ? "Every head of layer " + (state.layer + 1) : "Every head at once");
       Object.keys(pickers).forEach(function (key) {
         pickers[key].querySelectorAll("input").forEach(function (input, index) { input.checked = state[key] === index; });
       });

@@ -1,0 +1,108 @@
+// What is needed of the theme's own two scripts, without their layouts while the page comes: light
+// and dark, the field of the search, the list of pages, and code that the keyboard can move sideways.
+(function () {
+  "use strict";
+  const root = document.documentElement;
+  const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+  const MAC = /^(Mac|iPhone)/.test(navigator.platform);
+  const all = (selector) => document.querySelectorAll(selector);
+
+  // --- light and dark; "auto" follows the system ---
+  const seen = () => (root.dataset.mode === "auto" ? (prefersDark.matches ? "dark" : "light") : root.dataset.mode);
+
+  function setMode(mode) {
+    root.dataset.mode = mode;
+    root.dataset.theme = seen();
+    try {
+      localStorage.setItem("mode", mode);
+      localStorage.setItem("theme", seen());
+    } catch { /* then it lasts as long as the page */ }
+  }
+  function nextMode() { // the first click always changes what is seen
+    const modes = prefersDark.matches ? ["auto", "light", "dark"] : ["auto", "dark", "light"];
+    setMode(modes[(modes.indexOf(root.dataset.mode) + 1) % 3]);
+  }
+
+  // --- the search ---
+  function openSearch() {
+    const field = document.querySelector(":not(#pst-search-dialog) > form.bd-search input");
+    const dialog = document.getElementById("pst-search-dialog");
+    if (field) field.focus();
+    else if (dialog.open) dialog.close();
+    else dialog.showModal();
+  }
+  function closeOutside(event) { // a click on what is behind a dialog hits the dialog itself
+    const { left, right, top, bottom } = event.currentTarget.getBoundingClientRect();
+    const inside = left <= event.clientX && event.clientX <= right && top <= event.clientY && event.clientY <= bottom;
+    if (!inside) event.currentTarget.close();
+  }
+
+  // --- the lists at both sides: on a wide screen the left one folds, on a narrow one both are dialogs ---
+  function move(from, to) {
+    to.append(...from.childNodes);
+    to.classList.add(...from.classList);
+    from.removeAttribute("class");
+  }
+  function serveList(which) {
+    const toggle = document.querySelector(`.${which}-toggle`);
+    const list = document.getElementById(`pst-${which}-sidebar`);
+    const dialog = document.getElementById(`pst-${which}-sidebar-modal`);
+    if (!toggle || !list || !dialog) return;
+    toggle.addEventListener("click", () => {
+      if (which === "primary" && matchMedia("(min-width: 992px)").matches) {
+        list.classList.toggle("pst-sidebar-hidden");
+        return;
+      }
+      move(list, dialog);
+      dialog.showModal();
+    });
+    dialog.addEventListener("click", closeOutside);
+    dialog.addEventListener("close", () => move(dialog, list));
+  }
+  function scrollList() { // to where it was on the page before, else to this page
+    const list = document.getElementById("pst-primary-sidebar");
+    const here = [...all(".bd-docs-nav .active")].pop();
+    if (!list || !here) return;
+    const before = Number.parseInt(sessionStorage.getItem("sidebar-scroll-top"), 10);
+    addEventListener("pagehide", () => sessionStorage.setItem("sidebar-scroll-top", list.scrollTop));
+    if (before >= 0) {
+      if (before > 0) list.scrollTop = before;
+      return;
+    }
+    new IntersectionObserver(([{ boundingClientRect: box }], watch) => {
+      watch.disconnect();
+      if (box.top > innerHeight / 2) list.scrollTop = box.top - list.clientHeight / 4;
+    }).observe(here);
+  }
+
+  // Tab passes by what fits into its box; what is too wide can be moved by the arrow keys.
+  const boxes = new ResizeObserver((changed) => {
+    const wide = changed.map(({ target: box }) => box.scrollWidth > box.clientWidth
+      || (box.scrollHeight > box.clientHeight && !box.matches(".katex-display"))); // TeX's boxes are too high
+    changed.forEach(({ target }, i) => {
+      if (wide[i]) target.tabIndex = 0;
+      else target.removeAttribute("tabindex");
+    });
+  });
+
+  document.addEventListener("DOMContentLoaded", () => {
+    all(".theme-switch-button").forEach((button) => button.addEventListener("click", nextMode));
+    prefersDark.addEventListener("change", () => { root.dataset.theme = seen(); });
+    all(".search-button__button").forEach((button) => button.addEventListener("click", openSearch));
+    document.getElementById("pst-search-dialog").addEventListener("click", closeOutside);
+    if (MAC) all(".search-button__kbd-shortcut > :first-child").forEach((key) => { key.textContent = "⌘"; });
+    addEventListener("keydown", (event) => {
+      const held = MAC ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
+      if (!held || event.shiftKey || event.altKey || event.key.toLowerCase() !== "k") return;
+      event.preventDefault();
+      openSearch();
+    }, true);
+    ["primary", "secondary"].forEach(serveList);
+    scrollList();
+    const top = document.querySelector(".sbt-scroll-pixel-helper");
+    if (top) new IntersectionObserver(([{ boundingClientRect: box }]) => {
+      document.body.classList.toggle("scrolled", box.y < 0);
+    }).observe(top);
+    all("pre, .katex-display, .cell_output > .output, .pst-scrollable-table-container").forEach((box) => boxes.observe(box));
+  });
+})();

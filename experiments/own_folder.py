@@ -1,0 +1,137 @@
+"""A folder of one's own pictures: from scratch, or from weights, all at once or the head first.
+
+The folder holds CIFAR-10's five odd classes as PNG files and is learned by the very command that a
+reader types. The weights, of the record `five_classes`, were trained on the other five classes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import io
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+from PIL import Image
+from torch import nn
+
+from experiments.machinery.choose import Choice
+from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.image_sets import root
+from vitbook.book.records import FOLDER as RECORDED
+from vitbook.command.cli import main
+from vitbook.command.recipes import load_part
+from vitbook.command.runs import stored_run, trained_model
+from vitbook.data import ImageSet, load_torchvision
+
+CLASSES = {1: "automobile", 3: "cat", 5: "dog", 7: "horse", 9: "truck"}
+LEARNED, TESTED = 100, 200  # pictures of each class; the test's are the first official ones
+WEIGHTS = RECORDED / "five_classes.safetensors"
+SIZES = ["--model", "tiny", "--patch-size", "8", "--image-size", "32", "--shift", "2"]
+BATCH, STEPS, HEAD_EPOCHS = 50, 300, 5  # 30 epochs; 5 more for the head, or none
+STARTS = {  # options of the command
+    "from scratch": [],
+    "all at once": ["--weights", WEIGHTS, "--head-epochs", 0],
+    "head first": ["--weights", WEIGHTS, "--head-epochs", HEAD_EPOCHS],
+}
+
+
+@lru_cache(maxsize=3)
+def images_of(part: str) -> ImageSet:
+    """uint8 (n, 3, 32, 32) of the five classes, and their labels in CIFAR-10."""
+    images, labels = load_torchvision("cifar10", root(), part)
+    index = torch.isin(labels, torch.tensor(list(CLASSES))).nonzero().flatten()
+    return ImageSet(images[index], labels[index])
+
+
+def write_folder(folder: Path, judged_on: str, seed: int, scale: float) -> None:
+    """Pictures to learn from, drawn by the seed, and others below `test`; a file for each."""
+    for place, part, count in (("train", "train", LEARNED), ("test", judged_on, TESTED)):
+        images, labels = images_of(part)
+        order = torch.arange(len(labels))
+        if place == "train":
+            order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
+        for label, name in CLASSES.items():
+            (folder / place / name).mkdir(parents=True)
+            for i in order[labels[order] == label][: scaled(count, scale)].tolist():
+                pixels = images[i].byte().permute(1, 2, 0).numpy()
+                Image.fromarray(pixels).save(folder / place / name / f"{i}.png")
+
+
+def learned(
+    condition: dict, judged_on: str, seed: int, log, scale: float, length: float, rate: float
+) -> tuple[nn.Module, torch.Tensor]:
+    """The model after the command, and how many pictures of each class (row) got which answer."""
+    with tempfile.TemporaryDirectory() as place:
+        photos, out = Path(place) / "photos", Path(place) / "run"
+        write_folder(photos, judged_on, seed, scale)
+        words = ["train", "--data", "folder", "--root", photos, *SIZES, "--no-progress"]
+        words += ["--batch-size", scaled(BATCH, scale), "--steps", scaled(STEPS, scale * length)]
+        words += ["--learning-rate", rate, "--seed", seed, *STARTS[condition["start"]]]
+        with contextlib.redirect_stdout(io.StringIO()):
+            if main([*map(str, words), "--out", str(out)]) != 0:
+                raise RuntimeError(f"the command refused {words}")
+        with open(out / "metrics.csv", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                log(float(row["loss"]))
+        settings = stored_run(out)["settings"]
+        model = trained_model(argparse.Namespace(run=out, device="cpu"))[2]
+        images, labels = load_part(settings, "test", str(photos))
+    with torch.no_grad():
+        answers = model(images).argmax(dim=1)
+    K = len(CLASSES)
+    return model, torch.bincount(labels * K + answers, minlength=K * K).view(K, K)
+
+
+def run(condition: dict, seed: int, log, scale: float, learning_rate: float) -> Outcome:
+    """Learn from one folder, and answer the test pictures."""
+    model, counts = learned(condition, "test", seed, log, scale, 1.0, learning_rate)
+    accuracy = (counts.diag().sum() / counts.sum()).item()
+    return Outcome({"test_accuracy": accuracy, "confusion": counts.tolist()}, model.state_dict())
+
+
+def trial(condition: dict, seed: int, log, scale: float, *, length: float, learning_rate: float):
+    """One rate, judged on pictures that no run learns from or is tested on."""
+    _, counts = learned(condition, "validation", seed, log, scale, length, learning_rate)
+    return {"validation_error": 1 - (counts.diag().sum() / counts.sum()).item()}
+
+
+EXPERIMENT = Experiment(
+    what="A folder of 500 pictures of five classes (CIFAR-10's odd ones, as PNG files) learned by "
+    "`python -m vitbook train --data folder`: from scratch, or from weights that were trained on "
+    "the other five classes, all of them at once or the head alone first; 1,000 test pictures.",
+    chosen_on="validation pictures that no run learns from: for each start the learning rate with "
+    "the fewest errors at full length, with pictures and first weights of its own",
+    metrics={
+        "test_accuracy": "share of the test pictures answered correctly",
+        "confusion": "test pictures of each class (row) by the class answered (column), in "
+        "alphabetical order",
+    },
+    conditions=[{"start": start} for start in STARTS],
+    seeds=range(3),
+    run=run,
+    data=lambda: {
+        f"cifar10, odd classes, {part}": checksum(*images_of(part)) for part in ("train", "test")
+    },
+    settings={
+        "classes": list(CLASSES.values()),
+        "learned": LEARNED,
+        "tested": TESTED,
+        "batch": BATCH,
+        "steps": STEPS,
+        "head_epochs": HEAD_EPOCHS,
+    },
+    replay=({"start": "head first"}, 0),
+    keep={"photos": ({"start": "head first"}, 0)},
+    steps=lambda condition: STEPS,
+    choose=Choice(
+        grid={"learning_rate": (5e-4, 1e-3, 2e-3)},
+        trial=trial,
+        by="validation_error",
+        length=1.0,
+        finalists=0,
+    ),
+)

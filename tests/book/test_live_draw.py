@@ -1,0 +1,356 @@
+"""Draw a digit: what the page shows is what Python computes, with mouse, keys and on a phone."""
+
+import re
+
+import pytest
+import torch
+from test_live_frame import STATIC, LiveBook, agree, in_page, in_python, open_page  # noqa: F401
+
+from experiments.draw_digit import stored
+from experiments.machinery.hand_drawn import NOT_SURE, drawings, images_of, said
+from experiments.machinery.measures import probabilities
+from experiments.machinery.strokes import drawn
+from tools.live.draw import data, samples
+from vitbook.data import STATISTICS, normalize
+from vitbook.inspection import attention_rollout
+from vitbook.inspection.occlusion import rank_correlation
+
+FIGURE = """```{live} draw
+:title: Draw a digit
+:scripts: vit pen pad looking
+:data: draw
+Draw. You should see it read.
++++
+It reads an 8.
+```
+
+See {live}`the eight <draw digit=8 layer=3 head=rollout>`.
+"""
+SIZE = 600_000  # bytes of scripts and weights
+ARTICLE = {str(digit): "an" if digit == 8 else "a" for digit in range(10)}
+FILES = ("vit", "pen", "pad", "looking", "draw")
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    book = LiveBook(tmp_path_factory.mktemp("draw"))
+    for file in (STATIC / "live").glob("*"):
+        (book.folder / "static" / "live" / file.name).write_bytes(file.read_bytes())
+    book.page("part/two", FIGURE)
+    return book.build()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return stored()
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return [one for one in drawings() if one.label.isdecimal()][::5]
+
+
+def pixels(some):
+    return normalize(images_of(some), *STATISTICS["mnist"])
+
+
+@pytest.fixture
+def page(open_page):  # noqa: F811
+    """The page with its figure running."""
+    page = open_page(viewport={"width": 1100, "height": 900})
+    running(page)
+    yield page
+    assert page.errors == []
+
+
+NET = """() => new Promise((done) => {
+    const { live } = vitbook, script = document.createElement("script"), keep = live.data;
+    live.data = (name, { model }) => {
+        live.data = keep;
+        globalThis.net = live.vit(model.settings, live.decodeAll(model.weights));
+        done();
+    };
+    script.src = JSON.parse(document.querySelector("#live-draw").dataset.scripts).at(-1);
+    document.head.append(script);
+})"""
+
+
+def running(page):
+    """Wait for the figure, then make a second net of the very file that it has loaded."""
+    page.locator("#live-draw.live-running").wait_for()
+    page.evaluate(NET)
+
+
+def take(page, label):
+    page.get_by_role("button", name=f"Take this drawing: {label}", exact=True).click()
+    settle(page)
+
+
+def settle(page):
+    page.evaluate("() => new Promise((f) => requestAnimationFrame(() => requestAnimationFrame(f)))")
+
+
+def shown(page):
+    """The heading, and the ten percentages beside the bars."""
+    return page.locator(".draw-reads .draw-head").inner_text(), page.locator(
+        ".draw-percent"
+    ).all_inner_texts()
+
+
+def percent(share):
+    p = 100 * share
+    small, whole = 0 < p < 0.1, p >= 99.95 or p == 0
+    return ("<0.1" if small else f"{p:.0f}" if whole else f"{p:.1f}") + "\u202f%"
+
+
+def test_the_page_has_the_figure_and_its_files_are_small_enough(book):
+    assert book.warnings == ""
+    folder = book.folder / "out" / "_static" / "live"
+    files = [folder / f"{name}.js" for name in ("kit", *FILES)] + [folder / "data" / "draw.js"]
+    sizes = [file.stat().st_size for file in files]
+    print(sizes, sum(sizes))
+    assert sum(sizes) < SIZE
+    links = [link["href"] for link in book.html("part/two").select("link[href*='live/']")]
+    assert [re.sub(r"\?.*", "", link) for link in links] == [
+        "../_static/live/live.css",
+        "../_static/live/draw.css",
+    ]
+
+
+def test_its_drawings_are_by_hand_one_of_each_label():
+    assert [one["label"] for one in samples()] == [*"0123456789", "A", "scribble"]
+    assert data()["order"] != sorted(data()["order"]) == list(range(49))
+
+
+@pytest.mark.browser
+def test_strokes_become_the_same_pixels(page):
+    some = drawings()
+    draw = "all => all.map(([strokes, width]) => [...vitbook.live.pen.drawn(strokes, width)])"
+    found = page.evaluate(draw, [[one.strokes, one.width] for one in some])
+    expected = torch.stack([drawn(one.strokes, one.width) for one in some])
+    torch.testing.assert_close(
+        torch.tensor(found, dtype=torch.float64).view_as(expected), expected, rtol=0, atol=1e-9
+    )
+
+
+@pytest.mark.browser
+def test_the_script_computes_what_the_package_computes(page, model, digits):
+    images = pixels(digits)
+    assert len(images) >= 50
+    agree(in_page(page, images), in_python(model[0], images))
+
+
+@pytest.mark.browser
+def test_rollout_and_mean_are_the_packages(page, model, digits):
+    images = pixels(digits[:10])
+    _, maps, _ = in_python(model[0], images)  # (n, L, h, N, N)
+    found = page.evaluate(
+        """images => images.map((image) => {
+            const { maps } = net.forward(Float32Array.from(image)), { looking } = vitbook.live;
+            const mean = looking.means(net, maps), rollout = looking.rollouts(net, mean);
+            return [mean, rollout].map((all) => all.map((one) => [...one]));
+        })""",
+        images.flatten(1).tolist(),
+    )
+    n, L, _, N, _ = maps.shape
+    found = torch.tensor(found).view(n, 2, L, N, N)
+    up_to = [attention_rollout(maps[:, : layer + 1].transpose(0, 1)) for layer in range(L)]
+    agree([found[:, 0], found[:, 1]], [maps.mean(2), torch.stack(up_to, dim=1)])
+
+
+@pytest.mark.browser
+def test_costs_and_rank_correlations_are_pythons(page, model, digits):
+    images, gone = pixels(digits[:50]), 20
+    found = page.evaluate(
+        """([images, patch]) => images.map((image) => {
+            const x = Float32Array.from(image), dropped = new Uint8Array(net.N);
+            dropped[4] = 1;
+            const asked = { positions: true, dropped }, { logits } = net.forward(x, asked);
+            const answer = logits.indexOf(Math.max(...logits));
+            return vitbook.live.looking.cost(net, x, asked, patch, answer);
+        })""",
+        [images.flatten(1).tolist(), gone],
+    )
+    with torch.no_grad():
+        tokens, kept = model[0].embed(images), torch.arange(50) != 4
+        before = said_by(model[0], tokens[:, kept])
+        kept[1 + gone] = False
+        after = said_by(model[0], tokens[:, kept])
+        answers = before.argmax(-1, keepdim=True)
+        expected = (before.gather(1, answers) - after.gather(1, answers))[:, 0]
+    agree([torch.tensor(found)], [expected])
+    one, other = torch.rand(2, 12, generator=torch.Generator().manual_seed(0)).mul(5).round()
+    correlation = page.evaluate(
+        "([a, b]) => vitbook.live.looking.rankCorrelation(a, b)", [one.tolist(), other.tolist()]
+    )
+    assert correlation == pytest.approx(rank_correlation(one, other).item(), abs=1e-5)
+
+
+def said_by(net, tokens):
+    return net.forward_head(net.encoder(tokens)).log_softmax(-1)
+
+
+@pytest.mark.browser
+def test_bars_and_headline_say_what_python_says(page, model):
+    net, threshold = model
+    for one in samples():
+        take(page, one["label"])
+        image = normalize(
+            drawn(one["strokes"], one["width"])[None, None].float(), *STATISTICS["mnist"]
+        )
+        given = probabilities(net, image)
+        heading, bars = shown(page)
+        assert bars == [percent(share) for share in given[0].tolist()]
+        (word,) = said(given, threshold)
+        assert heading.startswith(
+            "Not sure" if word == NOT_SURE else f"It reads {ARTICLE[word]} {word}"
+        )
+
+
+@pytest.mark.browser
+def test_an_empty_board_is_not_sure(page):
+    page.get_by_role("button", name="Clear").click()
+    settle(page)
+    assert shown(page)[0] == "Not sure \u2013 the board is empty"
+    assert page.get_by_role("button", name="Take out each patch in turn").is_disabled()
+
+
+@pytest.mark.browser
+def test_without_positions_a_shuffle_changes_nothing(page):
+    take(page, "5")
+    with_positions = shown(page)[1]
+    page.get_by_role("switch", name="Shuffle the patches").click()
+    assert shown(page)[1] != with_positions
+    page.get_by_role("switch", name="Position embeddings").click()
+    shuffled = shown(page)[1]
+    page.get_by_role("switch", name="Shuffle the patches").click()
+    assert shown(page)[1] == shuffled
+    page.get_by_role("switch", name="Position embeddings").click()
+    assert shown(page)[1] == with_positions
+
+
+@pytest.mark.browser
+def test_a_patch_is_chosen_taken_out_and_put_back(page, model):
+    take(page, "8")
+    before = shown(page)[1]
+    page.locator(".live-patch").nth(24).click()
+    assert (
+        page.locator(".draw-head").nth(1).inner_text() == "Where the patch in row 4, column 4 looks"
+    )
+    page.get_by_role("button", name="Take this patch out").click()
+    image = next(one for one in samples() if one["label"] == "8")
+    x = normalize(drawn(image["strokes"], image["width"])[None, None].float(), *STATISTICS["mnist"])
+    with torch.no_grad():
+        given = said_by(model[0], model[0].embed(x)[:, torch.arange(50) != 25]).exp()
+    assert shown(page)[1] == [percent(share) for share in given[0].tolist()]
+    assert page.locator(".draw-head").nth(1).inner_text() == "Where the class token looks"
+    page.get_by_role("button", name="All back").click()
+    assert shown(page)[1] == before
+
+
+@pytest.mark.browser
+def test_each_patch_in_turn_gives_costs_and_a_correlation(page):
+    take(page, "3")
+    page.get_by_role("button", name="Take out each patch in turn").click()
+    page.locator(".draw-pair").wait_for()
+    words = page.locator(".draw-test .draw-told").inner_text()
+    assert re.search(
+        r"rank correlation of [+\u2212]0\.\d\d \(maps by chance: between \u22120\.28 and 0\.28",
+        words,
+    )
+    page.get_by_text("The map in numbers").click()
+    rows = page.locator(".live-table tbody tr")
+    assert rows.count() == 49
+    assert re.fullmatch(r"[+\u2212]?\d\.\d{3}", rows.nth(24).locator("td").nth(1).inner_text())
+    take(page, "4")
+    assert page.locator(".draw-pair").is_hidden()  # costs of another drawing
+
+
+@pytest.mark.browser
+def test_keys_alone_draw_a_one_and_choose_a_head(page):
+    page.get_by_role("button", name="Clear").click()
+    page.locator(".draw-pad").focus()
+    page.keyboard.press("Space")
+    for _ in range(14):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Space")
+    settle(page)
+    assert page.locator(".draw-ink path").count() == 1
+    assert shown(page)[0].startswith("It reads a 1")
+    page.locator(".draw-thumb[aria-checked=true]").focus()
+    page.keyboard.press("Home")
+    assert (
+        page.locator(".draw-thumb[aria-checked=true]").get_attribute("aria-label")
+        == "layer 1, head 1"
+    )
+    page.wait_for_timeout(400)
+    spoken = page.locator(".live-said[aria-live]").inner_text()
+    assert re.match(r"It reads a 1, [\d.]+\s%\. The class token, layer 1, head 1: ", spoken)
+    page.locator(".draw-pad").focus()
+    page.keyboard.press("Backspace")
+    settle(page)
+    assert page.locator(".draw-ink path").count() == 0
+
+
+@pytest.mark.browser
+def test_a_pointer_draws(page):
+    page.get_by_role("button", name="Clear").click()
+    box = page.locator(".draw-pad").bounding_box()
+    x, y, side = box["x"], box["y"], box["width"]
+    page.mouse.move(x + 0.5 * side, y + 0.2 * side)
+    page.mouse.down()
+    for step in range(1, 11):
+        page.mouse.move(x + 0.5 * side, y + (0.2 + 0.06 * step) * side)
+    page.mouse.up()
+    settle(page)
+    assert shown(page)[0].startswith("It reads a 1")
+    page.get_by_role("button", name="Undo").click()
+    settle(page)
+    assert shown(page)[0].startswith("Not sure")
+
+
+@pytest.mark.browser
+def test_a_sentence_sets_drawing_layer_and_head(page):
+    page.get_by_role("link", name="the eight").click()
+    page.locator(".draw-thumb[aria-checked=true][aria-label='layer 3, rollout']").wait_for()
+    settle(page)
+    assert shown(page)[0].startswith("It reads an 8")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_phone_shows_all_of_it_in_its_width(open_page, theme):  # noqa: F811
+    page = open_page(viewport={"width": 390, "height": 800}, color_scheme=theme, has_touch=True)
+    running(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    board, answer, map_ = (
+        page.locator(one).bounding_box()["y"] for one in (".draw-pad", ".draw-reads", ".draw-token")
+    )
+    assert board < answer < map_
+    small = page.evaluate("""() => [...document.querySelectorAll("#live-draw button")]
+        .filter((one) => one.offsetParent && Math.min(one.offsetWidth, one.offsetHeight) < 24)
+        .map((one) => one.ariaLabel ?? one.textContent)""")
+    assert small == []
+
+
+TIME = """async () => {
+    const buttons = [...document.querySelectorAll(".draw-sample")];
+    performance.clearMeasures();
+    for (let i = 0; i < 100; i++) {
+        buttons[i % buttons.length].click();
+        for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
+    }
+    const times = performance.getEntriesByName("draw-answer").map((one) => one.duration);
+    return times.slice(-80).sort((a, b) => a - b);
+}"""
+
+
+@pytest.mark.browser
+def test_an_answer_takes_little_more_than_a_frame(page):
+    times = page.evaluate(TIME)
+    print(f"median {times[40]:.1f} ms, 95th percentile {times[76]:.1f} ms")
+    slow = page.context.new_cdp_session(page)
+    slow.send("Emulation.setCPUThrottlingRate", {"rate": 4})
+    slowed = page.evaluate(TIME)
+    print(f"four times slower: median {slowed[40]:.1f} ms, 95th percentile {slowed[76]:.1f} ms")
+    assert times[8] < 20  # what the machine can, whatever else it does

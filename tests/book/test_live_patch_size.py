@@ -1,0 +1,121 @@
+"""The slider of patch sizes: its counts are the package's, and hands of every kind can move it."""
+
+import itertools
+import json
+import shutil
+
+import pytest
+import torch
+from test_live_frame import STATIC, LiveBook
+
+from tools.live.patch_size import SIDES, data
+from vitbook.models.cost import count_multiplies
+from vitbook.models.vit import VIT_VARIANTS, VisionTransformer
+
+PAGE = """```{live} patch-size
+:title: The patch size
+:data: patch-size
+Drag it. You should see more tokens.
++++
+A still.
+```
+
+At {live}`1,024 pixels <patch-size side=1024 kept=16 p=8>`.
+"""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    book = LiveBook(tmp_path_factory.mktemp("patch_size"))
+    shutil.copy(STATIC / "live" / "patch-size.js", book.folder / "static" / "live")
+    book.page("part/two", PAGE)
+    assert book.build().warnings == ""
+    return book.address()
+
+
+@pytest.fixture
+def page(browser, address):
+    opened = browser.new_page(viewport={"width": 390, "height": 844})
+    opened.errors = []
+    opened.on("pageerror", lambda error: opened.errors.append(str(error)))
+    opened.goto(address)
+    opened.locator("#live-patch-size.live-running").wait_for()
+    yield opened
+    assert opened.errors == []
+    opened.close()
+
+
+def divisors(side):
+    return [p for p in range(1, side + 1) if side % p == 0]
+
+
+@pytest.mark.browser
+def test_what_it_counts_are_the_multiplications_that_the_package_counts(page):
+    """Of every published width; the depth is a factor, so two blocks are enough."""
+    settings = [
+        {"side": side, "p": p, "D": one["embed_dim"], "L": 2}
+        for one, side in itertools.product(VIT_VARIANTS.values(), SIDES)
+        for p in divisors(side)
+        if side // p <= 16
+    ]
+    assert len(settings) >= 50
+    found = page.evaluate("(all) => all.map(vitbook.live.patchCost)", settings)
+    for one, said in zip(settings, found, strict=True):
+        with torch.device("meta"):
+            sizes = {"image_size": one["side"], "patch_size": one["p"], "in_channels": 3}
+            blocks = {"embed_dim": one["D"], "depth": one["L"], "num_heads": one["D"] // 64}
+            net = VisionTransformer(**sizes, **blocks, num_classes=1, pool="mean")
+            head = one["D"]  # the classifier's, with one class
+            images = torch.empty(1, 3, one["side"], one["side"])
+            assert said["all"] + head == count_multiplies(net, images), one
+        assert said["all"] == said["embedding"] + said["token"] + said["pairs"]
+        assert said["N"] == (one["side"] // one["p"]) ** 2
+
+
+@pytest.mark.browser
+def test_arrow_keys_walk_over_the_sizes_that_divide_the_image(page):
+    handle = page.get_by_role("slider")
+    handle.focus()
+    seen = []
+    for _ in range(3):
+        seen.append(handle.get_attribute("aria-valuetext"))
+        page.keyboard.press("ArrowLeft")
+    assert seen == ["16 pixels, 196 tokens", "14 pixels, 256 tokens", "8 pixels, 784 tokens"]
+    page.keyboard.press("End")
+    assert "P = 224: 1 · 1 = 1 tokens" in page.locator(".ps-read").inner_text()
+    page.locator(".live-said", has_text="P = 224").wait_for(state="attached")
+
+
+@pytest.mark.browser
+def test_a_sentence_sets_it_and_the_comparison_follows(page):
+    page.locator("a.live-set").click()
+    ratio = page.locator(".ps-ratio", has_text="4.00 times the tokens")
+    assert ratio.inner_text().endswith("16 times a head’s map")
+    assert "78" in page.locator(".ps-line").first.inner_text()  # percent for pairs of tokens
+    assert page.get_by_role("combobox").nth(1).input_value() == "1024 × 1024"
+    page.get_by_role("button", name="Compare with this one").click()
+    page.locator(".ps-ratio", has_text="1.00 times the multiplications").wait_for()
+
+
+@pytest.mark.browser
+def test_a_size_that_does_not_divide_another_image_gives_way_to_the_next(page):
+    handle = page.get_by_role("slider")
+    handle.focus()
+    page.keyboard.press("ArrowLeft")  # 14 divides 224 and not 1,024
+    page.get_by_role("combobox").nth(1).select_option("1024 × 1024")
+    assert "P = 8: 128 · 128 = 16,384 tokens" in page.locator(".ps-read").inner_text()
+
+
+@pytest.mark.browser
+def test_the_table_holds_every_size_and_nothing_is_wider_than_a_phone(page):
+    page.locator(".live-table summary").click()
+    rows = page.locator(".live-table tbody tr")
+    assert rows.count() == len(divisors(224))
+    assert rows.nth(0).inner_text().split("\t")[1] == "50,176"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_photograph_is_small_and_every_published_size_is_there():
+    made = data()
+    assert len(json.dumps(made)) < 60_000
+    assert made["models"]["ViT-B"] == [768, 12] and len(made["models"]) == len(VIT_VARIANTS)

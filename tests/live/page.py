@@ -1,0 +1,53 @@
+"""One page with figures of single ideas, from the book's own scripts, without Sphinx."""
+
+import html
+import json
+from pathlib import Path
+
+from tools.live import rotary
+from tools.live.pack import script
+
+ROOT = Path(__file__).resolve().parents[2]
+STATIC = ROOT / "book" / "_static"
+FIGURES = ("softmax", "rotary", "alike")
+LARGEST = 15_000  # bytes of a figure's script
+SETTINGS = {
+    "softmax": {"d": "1024", "factor": "0"},
+    "rotary": {"query": "9", "key": "12"},
+    "alike": {"row": "6", "column": "9"},
+}
+KEEP = """globalThis.live = {};
+const begin = vitbook.live.figure;
+vitbook.live.figure = (name, start) => begin(name, (...given) => (live[name] = start(...given)));
+"""
+
+
+def figure(name: str) -> str:
+    """A figure as the book's extension writes it, and a sentence that sets it."""
+    live = (STATIC / "live").as_uri()
+    scripts = [f"{live}/{name}.js"] + (["rotary-data.js"] if name == "rotary" else [])
+    source = ' data-source="rotary"' if name == "rotary" else ""
+    values = html.escape(json.dumps(SETTINGS[name]))
+    return (
+        f'<p><a class="live-set" id="set-{name}" href="#live-{name}" data-set="{values}">set</a></p>'
+        f'<div class="live" id="live-{name}" role="group" aria-label="{name}" data-live="{name}"'
+        f" data-scripts='{json.dumps(scripts)}'{source}>"
+        f'<p class="live-title">{name}</p><div class="live-still"><p>still</p></div></div>'
+    )
+
+
+def write_page(folder: Path, theme: str = "light") -> Path:
+    """Write the page and its data; its path."""
+    live = (STATIC / "live").as_uri()
+    (folder / "rotary-data.js").write_text(script("rotary", rotary.data()), "utf8")
+    path = folder / "page.html"
+    path.write_text(
+        f'<!doctype html><html lang="en" data-theme="{theme}"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Figures</title>'
+        f'<link rel="stylesheet" href="{live}/live.css">'
+        f'<script defer src="{live}/kit.js"></script></head>'
+        f"<body><main>{''.join(map(figure, FIGURES))}</main><script>"
+        f"addEventListener('DOMContentLoaded', () => {{ {KEEP} }});</script></body></html>",
+        "utf8",
+    )
+    return path

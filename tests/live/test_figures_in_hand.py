@@ -1,0 +1,164 @@
+"""The figures of single ideas: what they show is what Python computes, and each key does its work."""
+
+import itertools
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from page import FIGURES, LARGEST, STATIC, write_page
+
+from tools.live import rotary
+from tools.live.pack import script
+from vitbook.layers.positions import RotaryPositions, sincos_1d, sincos_2d
+
+pytestmark = pytest.mark.browser
+CLOSE = {"atol": 1e-4, "rtol": 1e-4}
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    return write_page(tmp_path_factory.mktemp("figures")).as_uri()
+
+
+@pytest.fixture
+def open_figure(browser, address):
+    """open_figure(name, **context): the page, when the figure runs."""
+    contexts = []
+
+    def opened(name, **options):
+        contexts.append(browser.new_context(**options))
+        page = contexts[-1].new_page()
+        page.errors = []
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.goto(f"{address}#live-{name}", wait_until="load")
+        page.locator(f"#live-{name}.live-running").wait_for()
+        return page
+
+    yield opened
+    for context in contexts:
+        assert all(page.errors == [] for page in context.pages)
+        context.close()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_light(name):
+    assert (STATIC / "live" / f"{name}.js").stat().st_size <= LARGEST
+
+
+def test_the_data_are_smaller_than_a_picture():
+    assert len(script("rotary", rotary.data())) < 10_000
+
+
+def test_the_softmax_is_that_of_python(open_figure):
+    torch.manual_seed(0)
+    cases = []
+    for width, factor, _ in itertools.product((4, 64, 1024), (True, False), range(10)):
+        scores, T = (8 * torch.rand(4) - 4).tolist(), 10 ** (2 * torch.rand(()).item() - 1)
+        cases.append({"scores": scores, "T": T, "d": width, "factor": factor})
+    found = open_figure("softmax").evaluate("cases => cases.map(live.softmax.find)", cases)
+    for case, one in zip(cases, found, strict=True):
+        scores = torch.tensor(case["scores"], dtype=torch.float64)
+        given = scores * (1 if case["factor"] else math.sqrt(case["d"]))
+        weights = (given / case["T"]).softmax(-1)
+        jacobian = torch.autograd.functional.jacobian(lambda s: s.softmax(-1), given / case["T"])
+        wanted = torch.tensor([-torch.xlogy(weights, weights).sum(), jacobian.norm()])
+        said = torch.tensor([one["entropy"], one["gradient"]], dtype=torch.float64)
+        torch.testing.assert_close(torch.tensor(one["weights"], dtype=torch.float64), weights, **CLOSE)
+        torch.testing.assert_close(said, wanted, **CLOSE)
+
+
+def test_turned_and_added_scores_are_those_of_python(open_figure):
+    d, N = rotary.D, rotary.PLACES
+    q, k = torch.randn(2, d, generator=torch.Generator().manual_seed(4))
+    w_q, w_k = torch.randn(2, d, d, generator=torch.Generator().manual_seed(5)) / math.sqrt(d)
+    turn, e = RotaryPositions(grid=N, head_dim=d), sincos_1d(N, d)
+    turned = turn(q.expand(N, d)) @ turn(k.expand(N, d)).T
+    added = ((q + e) @ w_q) @ ((k + e) @ w_k).T
+    every = f"Array.from({{length: {N * N}}}, (_, i) => [Math.floor(i / {N}), i % {N}])"
+    page = open_figure("rotary")
+    for kind, wanted in (("turned", turned), ("added", added)):
+        said = page.evaluate(f"{every}.map(([t, s]) => live.rotary.{kind}(t, s))")
+        torch.testing.assert_close(torch.tensor(said).view(N, N), wanted, **CLOSE)
+
+
+def test_the_likeness_of_patches_is_that_of_the_tables(open_figure):
+    page = open_figure("alike")
+    for kind, table in enumerate((sincos_1d(54, 64), sincos_2d((6, 9), 64))):
+        unit = F.normalize(table, dim=-1)
+        said = page.evaluate(f"Array.from({{length: 54}}, (_, p) => live.alike.alike({kind}, p))")
+        torch.testing.assert_close(torch.tensor(said), unit @ unit.T, **CLOSE)
+
+
+def texts(page, selector):
+    return page.locator(selector).all_inner_texts()
+
+
+def test_the_softmax_is_set_by_keys_by_finger_and_by_a_sentence(open_figure):
+    page = open_figure("softmax", has_touch=True)
+    weights = "#live-softmax .softmax-row b"
+    assert texts(page, weights) == ["0.64", "0.24", "0.09", "0.03"]
+    page.get_by_label("Score of key 4").focus()
+    page.keyboard.press("End")
+    assert texts(page, weights)[3] == "0.83"
+    page.wait_for_function("document.querySelector('.live-said').textContent.includes('Key 4')")
+    page.get_by_role("button", name="with 1/√d").tap()
+    assert texts(page, weights)[3] == "1.00"
+    page.get_by_role("button", name="Back").tap()
+    page.locator("#set-softmax").click()
+    assert float(texts(page, weights)[0]) > 0.99
+    box = page.locator("#live-softmax .live-handle").first.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] - 150, box["y"] + 20, steps=4)
+    page.mouse.up()
+    assert float(texts(page, weights)[0]) < 0.9
+
+
+def test_both_places_move_together_and_only_the_added_score_moves(open_figure):
+    page = open_figure("rotary")
+    scores = "#live-rotary .rotary-scores b"
+    before = texts(page, scores)
+    page.get_by_label("Both together").focus()
+    for _ in range(6):
+        page.keyboard.press("ArrowRight")
+    after = texts(page, scores)
+    assert after[0] == before[0]
+    assert after[1] != before[1]
+    assert texts(page, "#live-rotary .rotary-control b") == ["7", "10", "step −3"]
+    page.keyboard.press("End")  # the key stays on the line
+    assert texts(page, "#live-rotary .rotary-control b") == ["28", "31", "step −3"]
+    page.get_by_label("Place of the query").focus()
+    page.keyboard.press("Home")
+    assert texts(page, scores)[0] != before[0]
+
+
+def test_a_patch_is_chosen_by_click_by_keys_and_by_a_sentence(open_figure):
+    page = open_figure("alike")
+    told = "#live-alike .alike-map > p:last-child"
+    assert "Start of the next row" in texts(page, told)[0]
+    page.locator("#live-alike [role=radio]").nth(54 + 4).click()
+    chosen = page.locator("#live-alike [aria-checked=true]")
+    assert [one.get_attribute("aria-label") for one in chosen.all()] == ["row 1, column 5: 1.00"] * 2
+    chosen.last.focus()
+    page.keyboard.press("ArrowDown")
+    assert chosen.last.get_attribute("aria-label") == "row 2, column 5: 1.00"
+    page.locator("#set-alike").click()
+    assert chosen.last.get_attribute("aria-label") == "row 6, column 9: 1.00"
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_setting_that_does_not_exist_is_an_error(open_figure, name):
+    page = open_figure(name)
+    for values in ({"gone": "1"}, {"row": "99"}, {"d": "7"}, {"query": "40"}):
+        failed = "values => { try { live[values[0]].set(values[1]); } catch (e) { return e.message } }"
+        assert "there is no such" in page.evaluate(failed, [name, values])
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_table_holds_the_numbers_and_all_fits_on_a_phone(open_figure, name):
+    page = open_figure(name, viewport={"width": 390, "height": 844})
+    page.locator(f"#live-{name} summary").click()
+    rows = page.locator(f"#live-{name} tbody tr").count()
+    assert rows == {"softmax": 4, "rotary": 29, "alike": 54}[name]
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -1,0 +1,316 @@
+"""Cut the arrow, on the page of the preview as it was built: numbers, hands, eyes, ears."""
+
+import re
+
+import pytest
+import torch
+from axe_playwright_python.sync_playwright import Axe
+from test_site import HTML, OPTIONS, VIEWS
+
+from tools.live.cut import COUNT, PICTURES, SEED
+from vitbook.book.records import load_record
+from vitbook.data import matching_pairs
+from vitbook.data.glyphs import glyphs
+from vitbook.models.vit import VisionTransformer
+
+PAGE = "00_preview.html"
+FIGURE = "#live-cut"
+
+pytestmark = [pytest.mark.site, pytest.mark.browser]
+
+
+@pytest.fixture(scope="module")
+def net():
+    record = load_record("matching_pairs")
+    net = VisionTransformer(**record.settings["model"])
+    net.load_state_dict(record.weights("attention"))
+    return net.eval()
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return matching_pairs(COUNT, seed=SEED)
+
+
+@torch.no_grad()
+def lead(net, image, cuts=()):
+    """Logit of "same" minus that of "different"; cuts are (layer, head, query, key)."""
+    may = torch.ones(2, 1, 4, 16, 16, dtype=torch.bool)
+    for layer, head, query, key in cuts:
+        may[layer, 0, head, query, key] = False
+    x = net.embed(image[None])
+    for block, mask in zip(net.encoder.blocks, may, strict=True):
+        x = block(x, mask)
+    different, same = net.forward_head(net.encoder.norm(x))[0].tolist()
+    return same - different
+
+
+@pytest.fixture
+def open_figure(browser):
+    contexts = []
+
+    def opened(view="light", **options):
+        contexts.append(
+            browser.new_context(**{**VIEWS[view], "reduced_motion": "reduce", **options})
+        )
+        page = contexts[-1].new_page()
+        page.errors = []
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.goto((HTML / PAGE).as_uri(), wait_until="load")
+        page.locator(FIGURE).scroll_into_view_if_needed()
+        page.locator(f"{FIGURE}.live-running").wait_for()
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def shown(page):
+    return float(page.locator(FIGURE).get_attribute("data-lead"))
+
+
+def choose(page, layer, head):
+    """Layer and head from 0; head 4 is the mean of all."""
+    page.locator(".cut-head").nth(5 * layer + (0 if head == 4 else head + 1)).click()
+
+
+def look_from(page, patch):
+    page.locator(".live-patch").nth(patch).press("Enter")
+
+
+def cut(page, layer, head, query, key):
+    choose(page, layer, head)
+    look_from(page, query)
+    page.locator(f".cut-arrow[data-key='{key}']").press("Enter")
+
+
+def test_the_known_cuts_turn_their_answers_and_no_single_arrow_does_where_more_are_named(
+    net, pairs
+):
+    every = [
+        (a, b, q, k)
+        for a in range(2)
+        for b in range(4)
+        for q in range(16)
+        for k in range(16)
+        if q != k
+    ]
+    for i, cuts in PICTURES.items():
+        before = lead(net, pairs.images[i])
+        if cuts:
+            assert before * lead(net, pairs.images[i], cuts) < 0, i
+        if len(cuts) == 1:
+            continue
+        may = torch.ones(len(every), 2, 4, 16, 16, dtype=torch.bool)
+        for at, arrow in enumerate(every):
+            may[at][arrow] = False
+        with torch.no_grad():
+            x = net.embed(pairs.images[i : i + 1]).expand(len(every), -1, -1)
+            for layer, block in enumerate(net.encoder.blocks):
+                x = block(x, may[:, layer])
+            logits = net.forward_head(net.encoder.norm(x))
+        assert ((logits[:, 1] - logits[:, 0]) * before > 0).all(), i
+
+
+def test_the_page_computes_what_the_package_computes(open_figure, net):
+    page = open_figure()
+    address = page.evaluate(
+        "[...document.scripts].find((one) => one.src.includes('live/data/cut.js')).src"
+    )
+    page.evaluate("vitbook.live.data = (name, value) => { globalThis.loaded = value; }")
+    page.add_script_tag(url=address)
+    images = matching_pairs(50, seed=11).images
+    random = torch.Generator().manual_seed(0)
+    arrows = torch.rand(50, 2, 4, 16, 16, generator=random) < 0.2
+    found = page.evaluate(
+        """([images, arrows]) => {
+            const { vit, decodeAll } = vitbook.live;
+            const net = vit(loaded.model.settings, decodeAll(loaded.model.weights));
+            return images.map((image, i) => [...net.forward(Float32Array.from(image),
+                { arrows: Uint8Array.from(arrows[i]) }).logits]);
+        }""",
+        [images.flatten(1).tolist(), arrows.flatten(1).int().tolist()],
+    )
+    for image, gone, (different, same) in zip(images, arrows, found, strict=True):
+        expected = lead(net, image, [tuple(one) for one in gone.nonzero().tolist()])
+        assert same - different == pytest.approx(expected, abs=1e-4)
+
+
+def test_every_image_and_its_known_cuts_show_the_packages_numbers(open_figure, net, pairs):
+    page = open_figure()
+    for i, cuts in PICTURES.items():
+        assert shown(page) == pytest.approx(lead(net, pairs.images[i]), abs=1e-4)
+        for arrow in cuts:
+            cut(page, *arrow)
+        assert shown(page) == pytest.approx(lead(net, pairs.images[i], cuts), abs=1e-4)
+        if cuts:
+            assert "level with the best known" in page.locator(".cut-lesson").inner_text()
+            assert f"you {len(cuts)} " in page.locator(".cut-score").inner_text()
+        page.locator("button", has_text="Next image").click()
+    assert page.errors == []
+
+
+def test_the_sentences_of_the_page_set_the_figure(open_figure, net, pairs):
+    page, image = open_figure(), pairs.images[96]
+    links = page.locator("a.live-set")
+    expected = [[(0, 2, 13, 11)], [(0, 3, 13, 11)], PICTURES[96]]
+    assert links.count() == len(expected)
+    for at, cuts in enumerate(expected):
+        links.nth(at).click()
+        page.wait_for_timeout(50)
+        assert shown(page) == pytest.approx(lead(net, image, cuts), abs=1e-4)
+    assert page.errors == []
+
+
+def test_a_head_and_a_patch_can_be_cut_and_restored(open_figure, net, pairs):
+    page, image = open_figure(), pairs.images[96]
+    others = [(q, k) for q in range(16) for k in range(16) if q != k]
+    choose(page, 0, 2)
+    page.locator("button", has_text="Cut head").click()
+    head = [(0, 2, q, k) for q, k in others]
+    assert shown(page) == pytest.approx(lead(net, image, head), abs=1e-4)
+    look_from(page, 11)
+    page.locator("button", has_text="Cut patch").click()
+    patch = [(a, b, q, 11) for a in range(2) for b in range(4) for q in range(16) if q != 11]
+    assert shown(page) == pytest.approx(lead(net, image, head + patch), abs=1e-4)
+    page.locator(".cut-history button").first.click()
+    assert shown(page) == pytest.approx(lead(net, image, patch), abs=1e-4)
+    page.locator("button", has_text="Restore all").click()
+    assert shown(page) == pytest.approx(lead(net, image), abs=1e-4)
+
+
+def changed(image, patch, old, new):
+    """Another glyph in a patch: v becomes 1 - v where ink comes or goes."""
+    image, ink = image.clone(), glyphs()
+    top, left = patch // 4 * 8 + 1, patch % 4 * 8 + 1
+    box = image[0, top : top + 5, left : left + 5]
+    box[:] = torch.where(ink[old] != ink[new], 1 - box, box)
+    return image
+
+
+def test_a_glyph_can_be_changed_and_moved(open_figure, net, pairs):
+    page, image = open_figure(), pairs.images[96]
+    first, second = pairs.kinds[96].tolist()
+    one, two = pairs.glyph_patches(8)[96].int().argmax(-1).tolist()
+    look_from(page, two)
+    page.locator(".cut-glyph").nth(first).click()
+    image = changed(image, two, second, first)
+    assert shown(page) == pytest.approx(lead(net, image), abs=1e-4)
+    assert page.locator(".cut-verdict b").inner_text() == "same"
+    boxes = [page.locator(".live-patch").nth(p).bounding_box() for p in (two, 0)]
+    middles = [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in boxes]
+    page.mouse.move(*middles[0])
+    page.mouse.down()
+    page.mouse.move(*middles[1], steps=4)
+    page.mouse.up()
+    moved = image.clone()
+    top, left = two // 4 * 8, two % 4 * 8
+    moved[0, :8, :8], moved[0, top : top + 8, left : left + 8] = (
+        image[0, top : top + 8, left : left + 8],
+        image[0, :8, :8],
+    )
+    assert shown(page) == pytest.approx(lead(net, moved), abs=1e-4)
+    assert one != 0
+    assert page.errors == []
+
+
+def test_everything_works_by_keyboard_and_is_said(open_figure, net, pairs):
+    page, image = open_figure(), pairs.images[96]
+    page.locator(".live-patch[aria-checked=true]").focus()
+    page.keyboard.press("3")
+    page.keyboard.press("Tab")
+    name = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert re.fullmatch(r"Cut the arrow to row 3, column 4, weight 1\.00", name)
+    page.keyboard.press("Enter")
+    cuts = [(0, 2, 13, 11)]
+    assert shown(page) == pytest.approx(lead(net, image, cuts), abs=1e-4)
+    page.wait_for_timeout(400)
+    said = page.locator(".live-said").inner_text()
+    assert "Cut: layer 1, head 3, row 4, column 2 to row 3, column 4" in said
+    assert "of the way to the turn. It says different." in said
+    pressed = page.evaluate("document.activeElement.getAttribute('aria-pressed')")
+    assert pressed == "true"  # the focus stays on the arrow, which now restores
+    page.keyboard.press("Enter")
+    assert shown(page) == pytest.approx(lead(net, image), abs=1e-4)
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("ArrowUp")
+    checked = page.locator(".live-patch[aria-checked=true]")
+    assert checked.get_attribute("aria-label") == "row 3, column 2"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Shift+ArrowLeft")
+    assert checked.get_attribute("aria-label") == "row 4, column 1"
+    assert "image of yours" in page.locator(".cut-score").inner_text()
+    page.keyboard.press("0")
+    assert page.locator(".cut-head").first.get_attribute("aria-pressed") == "true"
+    guess = page.locator(".live-handle")
+    guess.focus()
+    page.keyboard.press("Home")
+    assert guess.get_attribute("aria-valuetext") == "−12.0, different"
+    assert page.errors == []
+
+
+def test_the_table_holds_the_weights(open_figure, net, pairs):
+    page = open_figure()
+    choose(page, 0, 2)
+    page.locator(".live-table summary").click()
+    rows = page.locator(".live-table tbody tr")
+    with torch.no_grad():
+        x = net.embed(pairs.images[96:97])
+        block = net.encoder.blocks[0]
+        weights = block.attn.attention_weights(block.norm1(x))[0, 2, 13]
+    for key, row in enumerate(rows.all()):
+        assert float(row.locator("td").first.inner_text()) == pytest.approx(
+            weights[key].item(), abs=1e-4
+        )
+
+
+WIDE = """() => {
+    const figure = document.querySelector('#live-cut');
+    return [...figure.querySelectorAll('button')].filter(one => one.checkVisibility()
+        && one.getBoundingClientRect().right > figure.getBoundingClientRect().right).length;
+}"""
+SMALL = """() => [...document.querySelectorAll('#live-cut button')]
+    .filter(one => one.checkVisibility()).map(one => [one.className, one.getBoundingClientRect()])
+    .filter(([, box]) => box.height < 43.9 || box.width < 30).map(([name]) => name)"""
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_axe_finds_nothing_and_nothing_is_cut_off(open_figure, view):
+    page = open_figure(view)
+    for cuts in range(2):
+        results = Axe().run(page, context=FIGURE, options=OPTIONS)
+        assert results.violations_count == 0, results.generate_report()
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        wide = page.evaluate(WIDE)
+        assert wide == 0
+        if not cuts:
+            choose(page, 0, 2)
+            page.locator(".live-first").click()
+            page.locator(".live-table summary").click()
+
+
+def test_what_a_finger_touches_is_large_enough(open_figure):
+    page = open_figure("phone", has_touch=True)
+    small = page.evaluate(SMALL)
+    assert small == []
+    page.locator(".live-first").tap()
+    assert page.locator(".cut-arrow[aria-pressed=true]").count() == 1
+
+
+TIME = """() => {
+    const times = [], button = document.querySelector('.cut-arrow');
+    for (let i = 0; i < 60; i++) {
+        const start = performance.now();
+        document.querySelector('.cut-arrow').click();
+        times.push(performance.now() - start);
+    }
+    return times.slice(10).sort((a, b) => a - b);
+}"""
+
+
+def test_a_cut_is_answered_within_a_frame_or_two(open_figure):
+    page = open_figure()
+    times = page.evaluate(TIME)
+    print(f"a cut: median {times[25]:.1f} ms, 95th percentile {times[47]:.1f} ms")
+    assert times[25] < 40
