@@ -18,7 +18,7 @@ import vitbook_map  # noqa: E402
 import vitbook_share  # noqa: E402
 from drawing.places import PLACES  # noqa: E402
 
-CHAPTERS = [0, 1, 2, Lettered(2, "b"), *range(3, 19)]
+CHAPTERS = [0, 1, 2, Lettered(2, "b"), *range(3, 21)]
 
 
 def drawn(address):

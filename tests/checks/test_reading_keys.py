@@ -8,6 +8,7 @@ from vitcheck import (
     ch14_pretraining,
     ch17_hybrids,
     ch18_what_attention_buys,
+    ch20_your_own_layer,
 )
 from vitcheck.reading import OPEN, judge, reading
 from vitcheck.trial import Trial
@@ -18,6 +19,7 @@ LIKE_ONE_ANOTHER = {
     "stem and CNN are equally good": ch14_pretraining._STATEMENTS,
     "the beginning is a better place for it than the end": ch17_hybrids._STATEMENTS,
     "on task 2, A and B are equally good": ch18_what_attention_buys._STATEMENTS,
+    "on task 1, Z and attention are equally good": ch20_your_own_layer._STATEMENTS,
 }
 
 

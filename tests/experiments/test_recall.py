@@ -38,6 +38,44 @@ def test_the_neighbour_on_the_right_is_asked_on_the_same_images_and_at_the_edge_
     assert torch.equal(labels[:, :, 3], grid[:, :, 3])
 
 
+@pytest.mark.parametrize("side", [2, 4, 8])
+def test_a_labelled_partner_carries_the_black_dot_that_the_white_dot_names(side):
+    data, N, step = recall(20, seed=3, side=side, partner="labelled", noise=0.0), side**2, 8 // side
+    cells = patches(data.images, side)  # (n, N, 3, 8, 8)
+    white, black = ((cells == shade).all(dim=2) for shade in (1, 0))  # (n, N, 8, 8)
+    asked, names = (
+        dots[:, :, ::step, ::step].flatten(2).float().argmax(dim=2) for dots in (white, black)
+    )
+    for dots in (white, black):
+        assert (dots.sum(dim=(2, 3)) == step**2).all()
+    assert torch.equal(names, data.names)
+    assert (names.sort(dim=1).values == torch.arange(N)).all()  # every label once
+    found = (names[:, None] == asked[:, :, None]).float().argmax(dim=2)  # (n, N)
+    assert torch.equal(found, data.targets)
+    assert torch.equal(data.labels, data.colors.gather(1, found))
+    assert (data.targets != torch.arange(N)).all()
+
+
+def test_a_label_moves_and_says_nothing_of_the_place():
+    data = recall(8000, seed=5, partner="labelled")
+    table = torch.zeros(16, 16)
+    places = torch.arange(16).expand_as(data.names)
+    table.index_put_((places.flatten(), data.names.flatten()), torch.tensor(1.0), accumulate=True)
+    assert (table / 500 - 1).abs().max() < 0.2
+    asked = data.names.gather(1, data.targets)  # what the white dot of a patch shows
+    by_dot = torch.zeros(16, 16)
+    by_dot.index_put_((asked.flatten(), data.targets.flatten()), torch.tensor(1.0), accumulate=True)
+    assert (by_dot / 500 - 1).abs().max() < 0.2
+
+
+def test_named_and_labelled_share_colours_and_targets():
+    named, labelled = (recall(10, seed=4, partner=partner) for partner in ("named", "labelled"))
+    assert torch.equal(named.colors, labelled.colors)
+    assert torch.equal(named.targets, labelled.targets)
+    assert torch.equal(named.names, torch.arange(16).expand(10, 16))
+    assert not torch.equal(named.images, labelled.images)
+
+
 def test_a_dot_names_every_other_patch_equally_often():
     targets = recall(4000, seed=5).targets
     for cell in (0, 9):
@@ -56,7 +94,11 @@ def test_the_same_seed_gives_the_same_images_and_another_one_others():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"), [({"side": 3}, "side"), ({"partner": "left"}, "partner")]
+    ("wrong", "message"),
+    [
+        ({"side": 3}, "side"),
+        ({"partner": "left"}, "partner must be one of .named., .right., .labelled."),
+    ],
 )
 def test_what_is_not_offered_is_refused(wrong, message):
     with pytest.raises(ValueError, match=message):

@@ -1,17 +1,23 @@
 """A layer of one's own beside the record's: what is equal, and what cannot be compared."""
 
+import hashlib
 import json
 import shutil
 
+import numpy as np
 import pytest
 import torch
+from scipy.special import stdtrit
 
-from vitbook.book.intervals import Interval
+from vitbook.book.intervals import Interval, student_interval
 from vitbook.book.records import FOLDER, load_record
 from vitbook.command.cli import main
 from vitbook.comparison import contest
-from vitbook.comparison.contest import RECORD, build, compare, prepare
+from vitbook.comparison.contest import build, compare, prepare
 from vitbook.comparison.layer import read_layer
+from vitbook.comparison.recall_task import GUESS, TASKS
+from vitbook.comparison.verdict import BESIDE, in_short, said
+from vitbook.data.recall import recall
 from vitbook.models.cost import count_parameters
 
 LAYERS = """
@@ -117,19 +123,21 @@ def test_a_file_that_is_not_there_is_named(tmp_path, capsys):
     assert "LAYER must be FILE.py:CLASS of a file that exists" in capsys.readouterr().err
 
 
-def test_attention_itself_gets_the_width_and_the_updates_of_the_record(file):
-    record = load_record(RECORD)
+@pytest.mark.parametrize("task", TASKS)
+def test_attention_itself_gets_the_width_and_the_updates_of_the_record(file, task):
+    record = load_record(TASKS[task].record)
     whole = record.settings["models"]["ViT"]
-    found = prepare(f"{file}:Ours", record)
+    found = prepare(f"{file}:Ours", record, task)
     assert found.width == whole["embed_dim"]
     assert found.parameters == whole["parameters"]
     assert found.multiplies == whole["multiplies"]
-    assert found.steps == whole["steps"]
+    assert found.steps == found.whole == whole["steps"]
 
 
-def test_another_layer_gets_as_many_parameters_and_multiplications(file):
-    record = load_record(RECORD)
-    found = prepare(f"{file}:Neighbours", record)
+@pytest.mark.parametrize("task", TASKS)
+def test_another_layer_gets_as_many_parameters_and_multiplications(file, task):
+    record = load_record(TASKS[task].record)
+    found = prepare(f"{file}:Neighbours", record, task)
     whole = record.settings["models"]["ViT"]
     assert found.parameters == pytest.approx(whole["parameters"], rel=0.05)
     assert found.steps * found.multiplies == pytest.approx(
@@ -142,15 +150,16 @@ def test_another_layer_gets_as_many_parameters_and_multiplications(file):
 
 @pytest.fixture
 def small(tmp_path):
-    """The record with few images and updates, and results of its own: a contest of seconds."""
+    """The records with few images and updates, and results of their own: contests of seconds."""
     folder = tmp_path / "records"
     folder.mkdir()
-    content = json.loads((FOLDER / f"{RECORD}.json").read_text())
-    content["settings"]["counts"] = {"train": 64, "validation": 20, "test": 20}
-    content["settings"]["training"] |= {"steps": 3, "warmup_steps": 1}
-    content["settings"]["trial_seeds"] = 1
-    content["choice"]["grid"] = [0.002, 0.004]
-    (folder / f"{RECORD}.json").write_text(json.dumps(content))
+    for task in TASKS.values():
+        content = json.loads((FOLDER / f"{task.record}.json").read_text())
+        content["settings"]["counts"] = {"train": 64, "validation": 20, "test": 20}
+        content["settings"]["training"] |= {"steps": 3, "warmup_steps": 1}
+        content["settings"]["trial_seeds"] = 1
+        content["choice"]["grid"] = [0.002, 0.004]
+        (folder / f"{task.record}.json").write_text(json.dumps(content))
     return folder
 
 
@@ -175,25 +184,66 @@ def test_a_contest_goes_on_where_it_was_stopped_and_another_layer_starts_anew(
     assert ledger.known == {}
 
 
+@pytest.mark.parametrize(("task", "seeds"), [("places", 5), ("labels", 3)])
 def test_the_page_holds_the_verdict_a_table_and_a_figure(
-    file, small, tmp_path, capsys, monkeypatch
+    file, small, tmp_path, capsys, monkeypatch, task, seeds
 ):
     monkeypatch.setattr(contest, "load_record", lambda name, folder: load_record(name, small))
     real = contest.train_one
     monkeypatch.setattr(contest, "ProcessPoolExecutor", Here)
     monkeypatch.setattr(contest, "train_one", lambda *given: real(*given))
     out = tmp_path / "out"
-    assert main(["compare", f"{file}:Ours", "--out", str(out), "--no-progress"]) == 0
+    asked = ["compare", f"{file}:Ours", "--out", str(out), "--no-progress"]
+    assert main(asked if task == "places" else [*asked, "--task", task]) == 0
     printed = capsys.readouterr().out
     assert "Ours: D = 48, 48,244 parameters, 3 updates." in printed
     page = (out / "index.html").read_text()
     told = json.loads((out / "verdict.json").read_text())
     assert told["sentence"] in printed.replace("\n", " ")
     assert page.count("<img") == 1
-    for name in (*contest.BESIDE, "Ours"):
+    for name in (*BESIDE, "Ours"):
         assert f'<th scope="row">{name}</th>' in page
-    assert len(told["accuracies"]) == 5
+    assert f"Recall by {task}: " in page
+    assert f"the best guess is right in {100 * GUESS:.1f} %" in page
+    assert page.count("<td>tie</td>") + page.count("<td>better</td>") + page.count(
+        "<td>worse</td>"
+    ) == len(BESIDE)
+    assert told["task"] == task
+    assert len(told["accuracies"]) == seeds
     assert 0 <= min(told["accuracies"]) <= max(told["accuracies"]) <= 1
+
+
+def test_both_tasks_draw_the_images_of_their_records_and_a_guess_is_what_it_says():
+    for task in TASKS.values():
+        record = load_record(task.record)
+        count, seed = record.settings["counts"]["test"], record.settings["first_seed"] + 2
+        found = contest.images_of(task.partner, count, seed)
+        digest = hashlib.sha256()  # as records keep it
+        for tensor in found:
+            digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+            digest.update(tensor.contiguous().numpy().tobytes())
+        assert digest.hexdigest() == record.data["recall, test"]
+        drawn = recall(count, seed=seed, partner=task.partner)
+        other = (drawn.labels != drawn.colors).double().mean()
+        assert other / 3 == pytest.approx(GUESS, abs=0.005)  # each of the three other colours
+
+
+def test_a_task_that_is_not_there_is_refused_in_one_sentence(file, tmp_path, capsys):
+    with pytest.raises(ValueError, match="task must be one of 'places', 'labels'; got 'names'"):
+        compare(f"{file}:Ours", tmp_path / "out", task="names")
+    with pytest.raises(SystemExit):
+        main(["compare", f"{file}:Ours", "--out", str(tmp_path), "--task", "names"])
+    assert "invalid choice: 'names'" in capsys.readouterr().err
+
+
+def test_a_training_for_one_task_is_not_taken_for_the_other(file, small, tmp_path):
+    ledgers = []
+    for task in TASKS:
+        found = prepare(f"{file}:Ours", load_record(TASKS[task].record, small), task)
+        ledgers.append(contest.Ledger(tmp_path / "trainings.jsonl", found))
+    ledgers[0].add("test 0.002 0", {"loss": 1.0, "accuracy": 0.5})
+    again = contest.Ledger(tmp_path / "trainings.jsonl", found)
+    assert again.known == {}
 
 
 class Here:
@@ -221,16 +271,29 @@ class Here:
     [
         (Interval(0.02, 0.01, 0.03), "better by +2.0 points (+1.0 to +3.0)."),
         (Interval(-0.02, -0.03, -0.01), "worse by \N{MINUS SIGN}2.0 points"),
-        (Interval(0.01, -0.01, 0.03), "about 20 seeds would be needed"),
-        (Interval(0.0, -0.01, 0.01), "more than 1,000 seeds"),
+        (Interval(0.01, -0.01, 0.03), "about 21 seeds would be needed"),
+        (Interval(1e-5, -0.01, 0.01), "more than 1,000 seeds"),
+        (Interval(0.0, -0.01, 0.01), "no difference shown, +0.0 points"),
+        (Interval(0.0, 0.0, 0.0), "equal in every seed."),
     ],
 )
 def test_a_verdict_says_no_more_than_its_interval(interval, words):
-    assert words in contest._said(interval)
+    short = in_short(interval)
+    assert short == ("tie" if interval.low <= 0 <= interval.high else words.split()[0])
+    assert words in said(interval, 5)
+
+
+def test_the_number_of_seeds_that_a_verdict_asks_for_does_not_depend_on_how_many_there_were():
+    rng = np.random.default_rng(0)
+    for n in (3, 5, 10):  # the same spread of pairs, told by few and by many
+        half = stdtrit(n - 1, 0.975) * 0.02 / n**0.5
+        assert "about 32 seeds" in said(Interval(0.01, 0.01 - half, 0.01 + half), n)
+    shown = [student_interval(0.01 + 0.02 * rng.normal(size=32)).low > 0 for _ in range(2000)]
+    assert 0.74 < np.mean(shown) < 0.86
 
 
 @pytest.mark.deep
 def test_attention_against_the_records_attention_is_no_difference(file, tmp_path):
     found = compare(f"{file}:Ours", tmp_path, progress=False)
-    theirs = load_record(RECORD).values("test_accuracy", model="ViT")
+    theirs = load_record(TASKS["places"].record).values("test_accuracy", model="ViT")
     assert found.accuracies == pytest.approx(list(theirs), abs=0.02)

@@ -29,6 +29,8 @@ LABELS: dict[Number, str] = {
     16: "ConvMixer",
     17: "a mixture",
     18: "what attention buys",
+    19: "your own pictures",
+    20: "your own layer",
 }
 WHOLE = ("image", "linear", "token", "positions", "norm", "attention", "mlp", "head")
 
@@ -57,4 +59,6 @@ PLACES: dict[Number, Place] = {
     16: Place(("attention",), "in attention's place, a convolution"),
     17: Place(("attention",), "in attention's place, in some of the layers"),
     18: Place(("attention",), "attention, beside what can take its place"),
+    19: Place(WHOLE, "the whole model, of others, on your pictures"),
+    20: Place(("attention",), "in attention's place, a layer of your own"),
 }

@@ -21,7 +21,7 @@ from .shapes import (
 )
 
 STREAM = 26  # where the tokens run, from above
-WIDTH, HEIGHT = 360, 1276
+WIDTH, HEIGHT = 360, 1332
 
 
 def tall(address: Address, picture: str) -> str:
@@ -72,6 +72,8 @@ def tall(address: Address, picture: str) -> str:
         text(0, 1180, "something else in place of attention", "m-small m-else-text"),
         *_pairs((15, 16, 17, 18), 1190, to),
         to(0, 1252, 0),
+        text(0, 1298, "your turn", "m-small"),
+        *_pairs((19, 20), 1308, to),
     ]
     return svg(WIDTH, HEIGHT, "tall", "".join(parts))
 

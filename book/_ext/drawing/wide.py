@@ -62,6 +62,8 @@ def wide(address: Address, picture: str) -> str:
         path("M0 350H380", "m-rule"),
         text(0, 374, "before you open any part", "m-small"),
         to(0, 388, 0),
+        text(0, 436, "your turn", "m-small"),
+        *(to(x, 450, n) for x, n in ((0, 19), (170, 20))),
         path("M560 402V446", "m-dashes", "wide-else"),
         text(424, 472, "Something else here instead?", "m-strong"),
         *(to(x, 457, n) for x, n in ((624, 15), (738, 16), (848, 17), (950, 18))),

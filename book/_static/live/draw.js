@@ -173,8 +173,8 @@
       taken.textContent = chosen >= 0 && dropped[1 + chosen] ? "Put this patch back" : "Take this patch out";
       back.hidden = !dropped.some(Boolean);
 
-      const sure = shares[answer] >= data.threshold;
-      reads.replaceChildren(...(sure ? ["It reads a ", el("b", { class: "draw-answer" }, String(answer))] : [el("b", { class: "draw-answer" }, "Not sure"), strokes.length ? ` \u2013 a ${answer}?` : " \u2013 the board is empty"]));
+      const sure = shares[answer] >= data.threshold, article = answer === 8 ? "an" : "a";
+      reads.replaceChildren(...(sure ? [`It reads ${article} `, el("b", { class: "draw-answer" }, String(answer))] : [el("b", { class: "draw-answer" }, "Not sure"), strokes.length ? ` \u2013 ${article} ${answer}?` : " \u2013 the board is empty"]));
       bars.forEach(({ node, bar, text }, digit) => {
         bar.style.width = `${100 * shares[digit]}%`;
         text.textContent = percent(shares[digit]);
@@ -199,7 +199,7 @@
       mixed.set(Boolean(order));
       compare();
       numbers.update();
-      if (!paper.isDown()) stage.say(`${sure ? `It reads a ${answer}` : `Not sure, perhaps a ${answer}`}, ${percent(shares[answer])}. ${who()}, layer ${layer + 1}, ${named(view)}: ${percent(most)} on ${place(strongest[0] ?? 0, ROWS)}.`);
+      if (!paper.isDown()) stage.say(`${sure ? `It reads ${article} ${answer}` : `Not sure, perhaps ${article} ${answer}`}, ${percent(shares[answer])}. ${who()}, layer ${layer + 1}, ${named(view)}: ${percent(most)} on ${place(strongest[0] ?? 0, ROWS)}.`);
     }
 
     function showAll() {

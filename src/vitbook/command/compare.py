@@ -9,7 +9,9 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from vitbook.book.intervals import Interval
-from vitbook.comparison.contest import RECORD, Verdict, as_json, compare
+from vitbook.comparison.contest import compare
+from vitbook.comparison.recall_task import GUESS, TASKS
+from vitbook.comparison.verdict import Verdict, as_json, in_short
 from vitbook.explorer.page import document
 from vitbook.files import write_atomically
 from vitbook.plotting import figure_png
@@ -18,7 +20,13 @@ from vitbook.plotting import figure_png
 def compare_layer(options: argparse.Namespace) -> None:
     """Train the layer, or go on with it, and write the page and its numbers."""
     out = Path(options.out)
-    verdict = compare(options.layer, out, workers=options.workers, progress=options.progress)
+    verdict = compare(
+        options.layer,
+        out,
+        task=options.task,
+        workers=options.workers,
+        progress=options.progress,
+    )
     contest = verdict.contest
     name = contest.place.rpartition(":")[2]
     write_atomically(out / "verdict.json", (json.dumps(as_json(verdict), indent=1) + "\n").encode())
@@ -32,12 +40,12 @@ def compare_layer(options: argparse.Namespace) -> None:
 
 
 def _body(verdict: Verdict) -> str:
-    contest = verdict.contest
+    contest, task = verdict.contest, TASKS[verdict.contest.task]
     picture = base64.b64encode(figure_png(_figure(verdict))).decode()
     edge = " It lies at the edge of what was tried: a better one may be outside." * verdict.at_edge
     rows = "".join(
         f'<tr><th scope="row">{html.escape(other)}</th><td>{_share(share)}</td>'
-        f"<td>{_points(difference)}</td></tr>"
+        f"<td>{_points(difference)}</td><td>{in_short(difference)}</td></tr>"
         for other, share, difference in verdict.rows
     )
     n = len(verdict.accuracies)
@@ -45,22 +53,25 @@ def _body(verdict: Verdict) -> str:
         f'<p class="lead">{html.escape(verdict.sentence)}</p>'
         f'<p><img alt="{html.escape(_spoken(verdict))}" style="max-width:100%" '
         f'src="data:image/png;base64,{picture}"></p>'
-        f"<table><caption>Recall: every patch names another one by its dot and is asked for that "
-        f"one's colour; four colours, so a guess is right in 25 %. Mean of {n} seeds with its 95 % "
-        f"interval; differences are paired by seed.</caption><thead><tr>"
+        f"<table><caption>Recall by {contest.task}: {task.words}, and is asked for that one's "
+        f"colour. Each of four colours is equally frequent, and a patch never names itself, so the "
+        f"best guess is right in {100 * GUESS:.1f} %. Mean of {n} seeds with its 95 % interval; "
+        f"differences are paired by seed, and where their interval holds zero, it is a tie: no "
+        f"difference is shown.</caption><thead><tr>"
         '<th scope="col">token mixer</th><th scope="col">right answers</th>'
-        '<th scope="col">this layer minus it, points</th></tr></thead>'
+        '<th scope="col">this layer minus it, points</th>'
+        '<th scope="col">so it is</th></tr></thead>'
         f"<tbody>{rows}</tbody></table>"
         f"<h2>What was equal</h2><p>The block of the ViT (two of them, pre-norm, a learned table "
         f"of positions), width D = {contest.width} for {contest.parameters:,} parameters, "
-        f"{contest.steps} updates of 32 images for the multiplications of the ViT's 300: "
-        f"{contest.multiplies:,} for one image. Only matrix products and convolutions are counted; "
-        f"a sort or a Fourier transform counts nothing.</p>"
+        f"{contest.steps} updates of 32 images for the multiplications of the ViT's "
+        f"{contest.whole}: {contest.multiplies:,} for one image. Only matrix products and "
+        f"convolutions are counted; a sort or a Fourier transform counts nothing.</p>"
         f"<p>The learning rate, {verdict.rate:g}, was searched like the others': by validation "
-        f"loss, three seeds for each value.{edge} The others come from the record {RECORD}, "
-        "and were not trained again.</p>"
-        "<p>One small task, one size, one budget. On a task where the neighbours suffice, or with "
-        "a longer training, the order may be another.</p>"
+        f"loss, the mean of as many seeds for each value.{edge} The others come from the record "
+        f"{task.record}, and were not trained again.</p>"
+        "<p>One small task, one size, one budget. On another task (<code>--task</code>), or with a "
+        "longer training, the order may be another.</p>"
     )
 
 
@@ -73,8 +84,8 @@ def _figure(verdict: Verdict) -> Figure:
         low, high = max(0.0, share.low), min(1.0, share.high)
         ax.plot([100 * low, 100 * high], [i, i], color=colour, lw=3, solid_capstyle="butt")
         ax.plot([100 * share.mean], [i], "o", color=colour, ms=8)
-    ax.axvline(25, color="#4a5568", ls="--", lw=1)
-    ax.text(25, -0.7, " guessing", va="center", fontsize=9, color="#4a5568")
+    ax.axvline(100 * GUESS, color="#4a5568", ls="--", lw=1)
+    ax.text(100 * GUESS, -0.7, " guessing", va="center", fontsize=9, color="#4a5568")
     ax.set_yticks(range(len(verdict.rows)), [name for name, _, _ in verdict.rows])
     ax.set(ylim=(len(verdict.rows) - 0.5, -1), xlim=(0, 102), xlabel="right answers, %")
     for side in ("top", "right", "left"):

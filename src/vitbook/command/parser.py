@@ -21,6 +21,7 @@ EXAMPLES = """examples:
   python -m vitbook predict runs/photos a.jpg b.jpg
   python -m vitbook evaluate runs/mnist
   python -m vitbook compare my_layer.py:MyMixing --out runs/mixing
+  python -m vitbook compare my_layer.py:MyMixing --task labels --out runs/labels
   python -m vitbook results runs/photos --out results.html
   python -m vitbook export runs/mnist --out mnist.pt2
   python -m vitbook attention 7 --run runs/mnist --out seven.png
@@ -256,6 +257,13 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("layer", metavar="FILE.py:CLASS", help="where the layer is")
     parser.add_argument("--out", metavar="FOLDER", required=True, help="of trainings and page")
+    parser.add_argument(
+        "--task",
+        choices=("places", "labels"),
+        default="places",
+        help="by what a patch names another one: its place (default), or a label that moves from "
+        "image to image, so that a layer has to find it by what it holds",
+    )
     parser.add_argument("--workers", type=_count, metavar="N", help="processes (default: cores)")
     parser.add_argument("--no-progress", action="store_false", dest="progress", default=None)
     parser.add_argument("--traceback", action="store_true", help="show where an error arose")

@@ -7,53 +7,32 @@ import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from hashlib import blake2b
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
 from tqdm import tqdm
 
+from vitbook import require
 from vitbook.book.intervals import Interval, student_interval
 from vitbook.book.records import Record, load_record
 from vitbook.comparison.layer import made, read_layer, require_mixer
-from vitbook.comparison.recall_task import PatchAnswers, answered, fit
+from vitbook.comparison.recall_task import TASKS, PatchAnswers, answered, fit
+from vitbook.comparison.verdict import BESIDE, WHOLE, Contest, Verdict
 from vitbook.data import ImageSet
 from vitbook.data.recall import recall
 from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig
 
-RECORD, WHOLE = "relatives_recall", "ViT"  # what the others are made equal to
-BESIDE = ("ViT", "Mixer", "ConvMixer", "uniform", "no mixing")  # shown from the record
 TOLERANCE = 0.05  # of the parameters
 WIDTHS = range(16, 161, 2)
-MOST_TRIALS = 6  # values of the rate, as in the record
 
 
-@dataclass(frozen=True)
-class Contest:
-    """What is equal for all, from the record, and how the new layer is made equal.
-
-    Args:
-        place: The layer, "file.py:Class".
-        width: D, with which the model has about the parameters of the record's ViT.
-        parameters, multiplies: Of the model with the new layer; multiplies for one image.
-        steps: Updates with the multiplications that the record's ViT spends.
-    """
-
-    place: str
-    width: int
-    parameters: int
-    multiplies: int
-    steps: int
-
-
-def prepare(place: str, record: Record) -> Contest:
+def prepare(place: str, record: Record, task: str = "places") -> Contest:
     """Choose width and updates for a layer.
 
     Raises:
@@ -87,8 +66,9 @@ def prepare(place: str, record: Record) -> Contest:
     model = build(layer, width, 0, record).eval()
     size = record.settings["images"]["image_size"]
     multiplies = count_multiplies(model, torch.zeros(1, 3, size, size))
-    steps = round(record.settings["training"]["steps"] * whole["multiplies"] / multiplies)
-    return Contest(place, width, found[width], multiplies, steps)
+    updates = record.settings["training"]["steps"]
+    steps = round(updates * whole["multiplies"] / multiplies)
+    return Contest(place, task, width, found[width], multiplies, steps, updates)
 
 
 def build(layer: Callable[..., nn.Module], width: int, seed: int, record: Record) -> nn.Module:
@@ -117,20 +97,21 @@ def grid_of(record: Record) -> int:
 
 
 @lru_cache(maxsize=3)
-def images_of(part: str, count: int, seed: int) -> ImageSet:
+def images_of(partner: str, count: int, seed: int) -> ImageSet:
     """The images of the record, drawn again."""
-    found = recall(count, seed=seed)
+    found = recall(count, seed=seed, partner=partner)
     return ImageSet(2 * found.images - 1, found.labels)
 
 
 def train_one(contest: Contest, rate: float, seed: int, part: str, folder: Path | None) -> dict:
     """One training, judged on one part: loss and share of right answers, over all patches."""
     torch.set_num_threads(1)
-    record = load_record(RECORD, folder)
+    task = TASKS[contest.task]
+    record = load_record(task.record, folder)
     counts, training = record.settings["counts"], record.settings["training"]
     first = record.settings["first_seed"]
     sets = {
-        name: images_of(name, counts[name], first + i)
+        name: images_of(task.partner, counts[name], first + i)
         for i, name in enumerate(counts)
         if name in ("train", part)
     }
@@ -171,39 +152,11 @@ class Ledger:
             os.fsync(file.fileno())
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What came out.
-
-    Args:
-        contest: What was made equal.
-        rate: The learning rate that the search chose.
-        at_edge: Whether the search ended at the edge of what it tried.
-        accuracies: Of the new layer, one for each seed.
-        rows: (name, share of right answers, difference of the new layer to it or None).
-    """
-
-    contest: Contest
-    rate: float
-    at_edge: bool
-    accuracies: tuple[float, ...]
-    rows: tuple[tuple[str, Interval, Interval | None], ...]
-
-    @property
-    def sentence(self) -> str:
-        """Where the new layer stands beside attention, and beside no mixing at all."""
-        name = self.contest.place.rpartition(":")[2]
-        return " ".join(
-            f"{name} against {other}: {_said(difference)}"
-            for other, _, difference in self.rows
-            if other in (WHOLE, "no mixing") and difference is not None
-        )
-
-
 def compare(
     place: str,
     out: Path,
     *,
+    task: str = "places",
     workers: int | None = None,
     progress: bool | None = None,
     folder: Path | None = None,
@@ -216,6 +169,7 @@ def compare(
     Args:
         place: "file.py:Class".
         out: Folder for the trainings that are done; a second call goes on from there.
+        task: "places" or "labels", by which a patch names another one; see ``TASKS``.
         workers: Processes; as many as there are cores, if not said.
         progress: Whether a bar shows the time that is left; if not said, on a terminal.
         folder: Of the record; the package's own, if not said.
@@ -226,8 +180,8 @@ def compare(
     Raises:
         ValueError: The layer cannot be compared; the message says why.
     """
-    record = load_record(RECORD, folder)
-    contest = prepare(place, record)
+    record = load_record(TASKS[require.one_of("task", task, tuple(TASKS))].record, folder)
+    contest = prepare(place, record, task)
     out.mkdir(parents=True, exist_ok=True)
     ledger = Ledger(out / "trainings.jsonl", contest)
     choice, trials = record.choice, record.settings["trial_seeds"]
@@ -261,7 +215,7 @@ def compare(
                 means[rate] = sum(one["loss"] for one in tried) / trials
             best, low, high = min(means, key=means.__getitem__), min(means), max(means)
             wanted = [best / 2] if best == low else [best * 2] if best == high else []
-            wanted = wanted if len(means) < MOST_TRIALS else []
+            wanted = wanted if len(means) < choice["limit"] else []
             bar.total += len(wanted) * trials
         final = run_all([(best, seed, "test") for seed in seeds])
     accuracies = [one["accuracy"] for one in final]
@@ -272,31 +226,3 @@ def compare(
         rows.append((other, student_interval(theirs), difference))
     rows.append((place.rpartition(":")[2], student_interval(accuracies), None))
     return Verdict(contest, best, best in (low, high), tuple(accuracies), tuple(rows))
-
-
-def _said(difference: Interval) -> str:
-    """A difference of shares, paired by seed, in words."""
-    numbers = f"{100 * difference.mean:+.1f} points ({100 * difference.low:+.1f} to "
-    numbers = (numbers + f"{100 * difference.high:+.1f})").replace("-", "\N{MINUS SIGN}")
-    if difference.low > 0:
-        return f"better by {numbers}."
-    if difference.high < 0:
-        return f"worse by {numbers}."
-    ratio = difference.half / max(abs(difference.mean), 1e-9)
-    needed = math.ceil(5 * ratio**2)
-    seeds = f"about {needed:,} seeds" if needed <= 1000 else "more than 1,000 seeds"
-    return f"no difference shown, {numbers}; {seeds} would be needed to show one of this size."
-
-
-def as_json(verdict: Verdict) -> dict[str, Any]:
-    """The verdict as plain values, for a file beside the page."""
-    return {
-        "layer": verdict.contest.place.rpartition(":")[2],
-        "width": verdict.contest.width,
-        "parameters": verdict.contest.parameters,
-        "multiplies": verdict.contest.multiplies,
-        "updates": verdict.contest.steps,
-        "learning_rate": verdict.rate,
-        "accuracies": list(verdict.accuracies),
-        "sentence": verdict.sentence,
-    }

@@ -1,8 +1,9 @@
-"""The task on which token mixers are compared: every patch is asked for another one's colour."""
+"""The tasks on which token mixers are compared: every patch is asked for another one's colour."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,6 +13,33 @@ from torch import Tensor, nn
 from vitbook.data import ImageSet
 from vitbook.models.small_cnn import SmallCNN
 from vitbook.training import TrainConfig, train
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be learned.
+
+    Args:
+        record: Of the layers that were trained on it.
+        partner: As in :func:`~vitbook.data.recall.recall`.
+        words: How a patch names another one.
+    """
+
+    record: str
+    partner: str
+    words: str
+
+
+GUESS = 4 / 15  # right, of a colour that is not one's own: four patches of each, never oneself
+TASKS = {
+    "places": Task("relatives_recall", "named", "every patch names another one by its place"),
+    "labels": Task(
+        "relatives_labels",
+        "labelled",
+        "every patch carries a label that moves from image to image, and names another one by its "
+        "label",
+    ),
+}
 
 
 class PatchAnswers(nn.Module):

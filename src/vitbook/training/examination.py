@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from vitbook import require
-from vitbook.training import examined_data, examined_learning, examined_model
+from vitbook.training import examined_data, examined_learning, examined_model, examined_weights
 from vitbook.training.findings import Finding
 
 LONGEST = 512  # images that are looked at; more tell little more
@@ -144,12 +144,12 @@ def _trials(
     yield examined_model.twice(quiet, images[:batch_size])
     yield examined_model.alone(quiet, images[:batch_size])
     if optimizer is not None:
-        yield examined_learning.optimized(model, optimizer)
+        yield examined_weights.optimized(model, optimizer)
         rates = {group["lr"] for group in optimizer.param_groups}
         learning_rate = learning_rate or max(rates)
-    found = examined_learning.moves(model, images[:batch_size], labels[:batch_size])
+    found, learns = examined_weights.moves(model, images[:batch_size], labels[:batch_size])
     yield found
-    if not any(parameter.requires_grad for parameter in model.parameters()):
+    if not learns:
         return
     found, best = examined_learning.rates(
         model, images, labels, batch_size, updates // 2, learning_rate

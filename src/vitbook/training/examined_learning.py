@@ -11,49 +11,8 @@ from vitbook.training.findings import Finding
 
 RATES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)  # of AdamW, tried one by one
 LEAST = 0.05  # of what the best rate gains, a chosen one gains at least so much
+SETTLED = 50  # passes in which averages of BatchNorm catch up with weights that moved fast
 LEARNED = 0.1  # loss, in nats, at which one batch counts as learned
-
-
-def optimized(model: nn.Module, optimizer: torch.optim.Optimizer) -> Finding:
-    """Does the optimizer hold the parameters of this model, all that are to be trained?"""
-    trial = "the optimizer has all weights"
-    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    own = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    left = [name for name, p in own.items() if id(p) not in held]
-    if left and len(left) == len(own):
-        advice = "It was made for another model, or before this one: make it afterwards."
-        return Finding(trial, "wrong", "It holds none of the model's parameters.", advice)
-    if left:
-        seen = f"{len(left)} of {len(own)} parameters are not in it: {_some(left)}."
-        return Finding(trial, "wrong", seen, "Give it model.parameters().")
-    return Finding(trial, "fine", f"It holds all {len(own)} parameters.")
-
-
-def moves(model: nn.Module, images: Tensor, labels: Tensor) -> Finding:
-    """Does every weight that is to be trained change within three updates?"""
-    trial = "all weights move"
-    learner = copy.deepcopy(model).train()
-    trained = {name: p for name, p in learner.named_parameters() if p.requires_grad}
-    if not trained:
-        advice = "Unfreeze what is to be trained: parameter.requires_grad_(True)."
-        return Finding(trial, "wrong", "No parameter has requires_grad.", advice)
-    before = {name: p.detach().clone() for name, p in trained.items()}
-    try:
-        losses = learn(learner, [(images, labels)] * 3, 1e-3)
-    except RuntimeError as error:
-        seen = f"The backward pass fails: {' '.join(str(error).split())[:200]}"
-        return Finding(trial, "wrong", seen, "Look for detach(), no_grad, in-place steps.")
-    if not all(map(math.isfinite, losses)):
-        return Finding(trial, "wrong", "A loss is nan or inf.", "Look for a root or log of 0.")
-    still = [name for name, p in trained.items() if torch.equal(before[name], p)]
-    if still:
-        seen = f"{len(still)} of {len(trained)} parameters stay as they are: {_some(still)}."
-        return Finding(trial, "wrong", seen, "What they make is not used, or cut off (detach).")
-    frozen = [name for name, p in learner.named_parameters() if not p.requires_grad]
-    if frozen:
-        seen = f"{len(frozen)} parameters are frozen: {_some(frozen)}."
-        return Finding(trial, "look", seen, "Fine where only a new head is to be trained.")
-    return Finding(trial, "fine", f"All {len(trained)} do.")
 
 
 def one_batch(
@@ -84,6 +43,8 @@ def in_evaluation(
 ) -> Finding:
     """Does a model that learned a batch know it in evaluation mode, too?"""
     trial = "evaluation mode agrees"
+    for _ in range(SETTLED):
+        learned.train()(images)
     loss = F.cross_entropy(learned.eval()(images), labels).item()
     seen = f"On the batch that was learned: loss {training_loss:.2f} in training mode, {loss:.2f} "
     seen += "in evaluation mode."
@@ -202,7 +163,3 @@ def patch_size(model: nn.Module, images: Tensor) -> tuple[int, int]:
                 return rows, columns
             break
     return max(1, H // 4) if H % 4 == 0 else 1, max(1, W // 4) if W % 4 == 0 else 1
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -39,7 +39,10 @@ def output(model: nn.Module, images: Tensor) -> tuple[Finding, Tensor | None]:
         return Finding(trial, "wrong", seen, "Let the last layer be linear."), logits
     if logits.std(dim=0).max() < 1e-6 * logits.std():
         seen = f"All {len(images)} images get the same logits."
-        advice = "The images do not reach what is read out: look for mixed axes or an unused input."
+        advice = (
+            "The images do not reach what is read out: look for mixed axes, an unused input, or "
+            "many sigmoids in a row."
+        )
         return Finding(trial, "wrong", seen, advice), logits
     return Finding(trial, "fine", seen), logits
 
