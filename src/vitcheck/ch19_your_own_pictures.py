@@ -105,7 +105,7 @@ _STATEMENTS = {
         YES,
         "each at its own best rate, which is the fair comparison",
     ),
-    "because large batches find worse minima": (
+    "1,024 is worse because large batches find worse minima": (
         OPEN,
         "how many updates did each make? What would have to be equal to tell the two apart?",
     ),

@@ -31,7 +31,7 @@ ANSWERS = {
     "from 64 to 1,024 the linear rule's rate is too large": "yes",
     "from 64 to 1,024 the root rule loses nothing": "no",
     "after as many images, 1,024 is worse than 16": "yes",
-    "because large batches find worse minima": "cannot say",
+    "1,024 is worse because large batches find worse minima": "cannot say",
     "with SGD the linear rule fails, too": "cannot say",
 }
 
