@@ -46,7 +46,8 @@ def write_sheet(site: Path, sheets: Iterable[Path], asked: set[str]) -> str:
     """Write the sheets as one; its address, seen from the front page."""
     static = site.resolve() / "_static"
     css = without_unasked("\n".join(read_sheet(sheet, static) for sheet in sheets), asked)
-    address = f"_static/sheet-{digest(' '.join(str(sheet.relative_to(static)) for sheet in sheets))}.css"
+    names = (sheet.relative_to(static).as_posix() for sheet in sheets)
+    address = f"_static/sheet-{digest(' '.join(names))}.css"
     (site / address).write_text('@charset "UTF-8";' + css, "utf8")
     return f"{address}?v={digest(css)}"
 
@@ -54,18 +55,17 @@ def write_sheet(site: Path, sheets: Iterable[Path], asked: set[str]) -> str:
 def read_sheet(path: Path, static: Path) -> str:
     """A sheet with what it imports, whose addresses hold when it lies directly in ``static``."""
     folder = path.parent.relative_to(static).as_posix()
+    up = "" if folder == "." else f"{folder}/"
     css = CHARSET.sub("", path.read_text("utf8"))
-    css = ADDRESS.sub(lambda found: f"url({found[1]}{folder}/{found[2]}{found[1]})", css)
+    css = ADDRESS.sub(lambda found: f"url({found[1]}{up}{found[2]}{found[1]})", css)
     return IMPORT.sub(lambda found: read_sheet((path.parent / found[1]).resolve(), static), css)
 
 
 def without_unasked(css: str, asked: set[str]) -> str:
     """The sheet without variables that neither it nor a page nor a script asks for."""
-    before = None
-    while before != css:
-        before, wanted = css, asked.union(ASKED.findall(css))
-        css = VARIABLE.sub(lambda found: found[0] if found[1] in wanted else "", css)
-    return css
+    wanted = asked.union(ASKED.findall(css))
+    lean = VARIABLE.sub(lambda found: found[0] if found[1] in wanted else "", css)
+    return lean if lean == css else without_unasked(lean, asked)
 
 
 def digest(text: str) -> str:

@@ -680,12 +680,21 @@ def test_the_site_loads_nothing_from_elsewhere_and_no_dead_weight(site):
             assert "fontawesome" not in address
 
 
+def sheet(root, name):
+    """The one style sheet of a page, print apart."""
+    (address,) = (
+        link["href"] for link in soup(root, name).select("link[rel=stylesheet]:not([media])")
+    )
+    folder = (root / "_build/html" / name).parent
+    return (folder / address.split("?")[0]).resolve().read_text("utf8")
+
+
 def test_a_formula_is_in_the_page_and_its_style_only_where_one_is(site):
-    assert not any("katex" in address for address in loaded(soup(site, "index")))
     page = soup(site, "part/one")
     assert page.select_one(".math math msup").text == "x2"
-    sheets = [address for address in loaded(page) if "katex.min.css" in address]
-    assert [sheet.split("?")[0] for sheet in sheets] == ["../_static/vendor/katex/katex.min.css"]
+    assert ".katex-display" in sheet(site, "part/one")
+    assert "url(vendor/katex/fonts/KaTeX_Main-Regular.woff2)" in sheet(site, "part/one")
+    assert ".katex-display" not in sheet(site, "index")
     assert not any("mathjax" in address.lower() for address in loaded(page))
 
 
@@ -703,7 +712,7 @@ def test_a_site_holds_no_rule_for_icons_and_no_file_that_no_page_loads(site):
     static = site / "_build/html/_static"
     assert "fa-dragon" not in (static / "styles/pydata-sphinx-theme.css").read_text("utf8")
     assert ".bd-article-container" in (static / "styles/pydata-sphinx-theme.css").read_text("utf8")
-    assert not (static / "scripts/fontawesome.js").exists()
+    assert not (static / "scripts").exists()
     assert [*static.rglob("*.map")] == []
 
 
@@ -712,6 +721,12 @@ def test_a_script_comes_only_with_what_it_works_on(site, folded):
     assert not any("copybutton.js" in address for address in loaded(soup(site, "index")))
     assert any("copybutton.js" in address for address in loaded(folded))
     assert not any("design-tabs" in address for address in loaded(folded))
+
+
+def test_no_script_stops_a_page_while_it_is_read(folded):
+    scripts = [tag for tag in folded.find_all("script") if tag.get("src")]
+    assert [tag["src"] for tag in scripts if not tag.has_attr("defer")] == []
+    assert not any("theme.js" in tag["src"] or "doctools" in tag["src"] for tag in scripts)
 
 
 def test_plain_words_of_code_have_no_element_of_their_own(folded):

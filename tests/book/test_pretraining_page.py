@@ -16,10 +16,13 @@ from vitbook.models.weights import read_weights
 PAGE = Path(__file__).parents[2] / "book" / "vit" / "depth_14_photos.md"
 
 
+CELL = r"```{code-cell} ipython3\n(?::tags: [^\n]*\n\n)?(.*?)```"
+
+
 @pytest.fixture(scope="module")
 def page():
     """What the page's first cells define."""
-    cells = re.findall(r"```{code-cell} ipython3\n(?::tags: .*\n\n)?(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    cells = re.findall(CELL, PAGE.read_text("utf-8"), re.DOTALL)
     (published,) = (cell for cell in cells if "def published" in cell)
     (photos,) = (cell for cell in cells if "MY_FOLDER = None" in cell)
     (timing,) = (cell for cell in cells if "def images_per_second" in cell)

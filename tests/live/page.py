@@ -29,7 +29,7 @@ def figure(name: str) -> str:
     source = ' data-source="rotary"' if name == "rotary" else ""
     values = html.escape(json.dumps(SETTINGS[name]))
     return (
-        f'<p><a class="live-set" id="set-{name}" href="#live-{name}" data-set="{values}">set</a></p>'
+        f'<p><a class="live-set" id="set-{name}" href="#live-{name}" data-set="{values}">set</a>'
         f'<div class="live" id="live-{name}" role="group" aria-label="{name}" data-live="{name}"'
         f" data-scripts='{json.dumps(scripts)}'{source}>"
         f'<p class="live-title">{name}</p><div class="live-still"><p>still</p></div></div>'

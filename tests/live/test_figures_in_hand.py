@@ -1,4 +1,4 @@
-"""The figures of single ideas: what they show is what Python computes, and each key does its work."""
+"""The figures of single ideas: they show what Python computes, and each key does its work."""
 
 import itertools
 import math
@@ -63,9 +63,8 @@ def test_the_softmax_is_that_of_python(open_figure):
         weights = (given / case["T"]).softmax(-1)
         jacobian = torch.autograd.functional.jacobian(lambda s: s.softmax(-1), given / case["T"])
         wanted = torch.tensor([-torch.xlogy(weights, weights).sum(), jacobian.norm()])
-        said = torch.tensor([one["entropy"], one["gradient"]], dtype=torch.float64)
-        torch.testing.assert_close(torch.tensor(one["weights"], dtype=torch.float64), weights, **CLOSE)
-        torch.testing.assert_close(said, wanted, **CLOSE)
+        said = torch.tensor([*one["weights"], one["entropy"], one["gradient"]]).double()
+        torch.testing.assert_close(said, torch.cat([weights, wanted]), **CLOSE)
 
 
 def test_turned_and_added_scores_are_those_of_python(open_figure):
@@ -139,7 +138,8 @@ def test_a_patch_is_chosen_by_click_by_keys_and_by_a_sentence(open_figure):
     assert "Start of the next row" in texts(page, told)[0]
     page.locator("#live-alike [role=radio]").nth(54 + 4).click()
     chosen = page.locator("#live-alike [aria-checked=true]")
-    assert [one.get_attribute("aria-label") for one in chosen.all()] == ["row 1, column 5: 1.00"] * 2
+    names = [one.get_attribute("aria-label") for one in chosen.all()]
+    assert names == ["row 1, column 5: 1.00"] * 2
     chosen.last.focus()
     page.keyboard.press("ArrowDown")
     assert chosen.last.get_attribute("aria-label") == "row 2, column 5: 1.00"
@@ -147,12 +147,17 @@ def test_a_patch_is_chosen_by_click_by_keys_and_by_a_sentence(open_figure):
     assert chosen.last.get_attribute("aria-label") == "row 6, column 9: 1.00"
 
 
+FAILED = """([name, values]) => {
+    try { live[name].set(values); } catch (error) { return error.message; }
+}"""
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_setting_that_does_not_exist_is_an_error(open_figure, name):
     page = open_figure(name)
     for values in ({"gone": "1"}, {"row": "99"}, {"d": "7"}, {"query": "40"}):
-        failed = "values => { try { live[values[0]].set(values[1]); } catch (e) { return e.message } }"
-        assert "there is no such" in page.evaluate(failed, [name, values])
+        said = page.evaluate(FAILED, [name, values])
+        assert "there is no such" in said
 
 
 @pytest.mark.parametrize("name", FIGURES)

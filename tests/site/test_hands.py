@@ -163,6 +163,43 @@ def test_the_contents_of_a_phone_close_when_a_place_is_chosen(open_page):
     assert 0 <= heading["y"] < 400
 
 
+SEEN = "(({ mode, theme }) => [mode, theme])(document.documentElement.dataset)"
+
+
+def test_the_button_goes_round_the_modes_and_the_page_remembers(open_page):
+    page = open_page(CHAPTER, color_scheme="light")
+    button = page.locator(".theme-switch-button:visible").first
+    seen = []
+    for _ in range(3):
+        button.click()
+        seen.append(page.evaluate(SEEN))
+    assert seen == [["dark", "dark"], ["light", "light"], ["auto", "light"]]
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    button.click()
+    page.reload(wait_until="load")
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+
+
+HIDDEN = """() => !document.querySelector('.bd-docs-nav')
+    .checkVisibility({visibilityProperty: true})"""
+
+
+def test_the_list_of_pages_folds_and_on_a_phone_lies_over_the_page(open_page):
+    page = open_page(CHAPTER)
+    pages = page.locator(".bd-docs-nav")
+    assert pages.is_visible()
+    page.locator(".primary-toggle").click()
+    page.wait_for_function(HIDDEN)
+    page.set_viewport_size(VIEWS["phone"]["viewport"])
+    page.locator(".primary-toggle").click()
+    panel = page.locator("#pst-primary-sidebar-modal")
+    assert panel.locator(".bd-docs-nav").is_visible()
+    page.keyboard.press("Escape")
+    assert not panel.is_visible()
+    assert page.locator("#pst-primary-sidebar .bd-docs-nav").count() == 1
+
+
 def test_a_menu_opens_by_mouse_and_keyboard_and_closes_again(open_page):
     page = open_page(CHAPTER)
     button = page.get_by_label("Download this page").first

@@ -1,4 +1,4 @@
-"""What "turn and add" reads: the query, the key and the projections of the figure of turned and of added positions."""
+"""What "turned or added" reads: a query, a key and two projections."""
 
 from __future__ import annotations
 

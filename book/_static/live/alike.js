@@ -50,11 +50,13 @@ vitbook.live.figure("alike", function (stage) {
     });
     values.update();
   }
-  // The neighbours below and, in reading order, behind; that is where the two tables differ.
+  // The neighbour below, and where the reading order breaks the one behind or before: there the
+  // two tables differ.
   function sentence(found) {
     const p = state.patch, below = p + COLUMNS < N ? `below it ${number(found[p + COLUMNS])}` : "";
-    const behind = p + 1 < N ? `${column(p) === COLUMNS - 1 ? "start of the next row" : "to the right"} ${number(found[p + 1])}` : "";
-    const words = [behind, below].filter(Boolean).join(", ");
+    const before = p && column(p) === 0 ? `end of the row above ${number(found[p - 1])}` : "";
+    const behind = p + 1 < N && !before ? `${column(p) === COLUMNS - 1 ? "start of the next row" : "to the right"} ${number(found[p + 1])}` : "";
+    const words = [before, behind, below].filter(Boolean).join(", ");
     return words ? `${words[0].toUpperCase()}${words.slice(1)}.` : `To the left ${number(found[p - 1])}.`;
   }
   function pick(patch) {

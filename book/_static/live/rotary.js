@@ -25,16 +25,16 @@ vitbook.live.figure("rotary", function (stage, data) {
   }
 
   // --- the elements ---
-  function slider(name, ink, label, value, change) {
+  function slider(name, className, label, value, change) {
     const track = el("div", { class: "live-track" }), said = el("b");
     const grip = handle({ track, label, min: 0, max: N - 1, step: 1, value, text: (place) => `place ${place}`, change });
-    grip.node.classList.add(`rotary-${ink}`);
+    grip.node.classList.add(className);
     track.append(grip.node);
     return { node: el("div", { class: "rotary-control" }, el("span", {}, name, " ", said), track), said, grip };
   }
-  const query = slider("query at", "query", "Place of the query", state.query, (place) => { state.query = place; draw(); speak(""); });
-  const key = slider("key at", "key", "Place of the key", state.key, (place) => { state.key = place; draw(); speak(""); });
-  const both = slider("both together", "both", "Both together, place of the first", 1, (first) => {
+  const query = slider("query at", "rotary-query", "Place of the query", state.query, (place) => { state.query = place; draw(); speak(""); });
+  const key = slider("key at", "rotary-key", "Place of the key", state.key, (place) => { state.key = place; draw(); speak(""); });
+  const both = slider("both together", "rotary-both", "Both together, place of the first", 1, (first) => {
     const low = Math.min(first, N - 1 - Math.abs(step())), by = low - Math.min(state.query, state.key);
     state.query += by;
     state.key += by;
@@ -44,8 +44,8 @@ vitbook.live.figure("rotary", function (stage, data) {
   const step = () => state.query - state.key;
 
   const long = (i) => Math.max(...[Q, K].map((v) => Math.hypot(v[2 * i], v[2 * i + 1])));
-  const dials = omega.map((w, i) => {
-    const hands = ["query", "key"].map((ink) => svg("line", { class: `rotary-hand rotary-${ink}`, x1: 0, y1: 0 }));
+  const dials = omega.map((w) => {
+    const hands = ["rotary-query", "rotary-key"].map((which) => svg("line", { class: `rotary-hand ${which}`, x1: 0, y1: 0 }));
     return { hands, node: el("div", {}, svg("svg", { viewBox: "-1.1 -1.1 2.2 2.2" }, svg("circle", { r: 1 }), ...hands), el("small", {}, `ω ${number(w, w < 0.01 ? 4 : w < 0.1 ? 3 : 2)}`)) };
   });
   const lines = {}, marks = {}, scores = {};

@@ -21,7 +21,7 @@ class Task:
 
     Args:
         record: Of the layers that were trained on it.
-        partner: As in :func:`~vitbook.data.recall.recall`.
+        partner: As in ``vitbook.data.recall.recall``.
         words: How a patch names another one.
     """
 
