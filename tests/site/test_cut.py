@@ -204,6 +204,7 @@ def test_a_glyph_can_be_changed_and_moved(open_figure, net, pairs):
     page.mouse.down()
     page.mouse.move(*middles[1], steps=4)
     page.mouse.up()
+    page.wait_for_timeout(300)  # it answers once a frame
     moved = image.clone()
     top, left = two // 4 * 8, two % 4 * 8
     moved[0, :8, :8], moved[0, top : top + 8, left : left + 8] = (
