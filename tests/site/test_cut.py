@@ -310,6 +310,7 @@ TIME = """() => {
 }"""
 
 
+@pytest.mark.deep  # it measures time
 def test_a_cut_is_answered_within_a_frame_or_two(open_figure):
     page = open_figure()
     times = page.evaluate(TIME)
