@@ -34,8 +34,8 @@ _NAMES = {
     "models.weights": "TIMM_NAMES TORCHVISION_NAMES from_timm from_torchvision from_transformers "
     "load_weights read_weights save_weights",
     "models.published": "rebuild",
-    "training": "Evaluation RunFolder TrainConfig epoch_order evaluate parameter_groups train "
-    "update warmup_cosine",
+    "training": "Evaluation RunFolder TrainConfig epoch_order evaluate examine parameter_groups "
+    "train update warmup_cosine",
     "models.transfer": "adapt adapt_channels fold_normalization head_inputs",
     "models.distillation": "WithTeacher distillation_loss",
     "inspection": "Audit attention_hits attention_maps attention_rollout audit "
@@ -43,8 +43,8 @@ _NAMES = {
     "query_distance rank_correlation record_attention region_attention token_norms",
     "models.cost": "count_multiplies count_parameters",
     "data": "STATISTICS DataError ImageSet MatchingPairs PlacedObjects Pointer augmentation "
-    "load_digits load_torchvision matching_pairs normalize place_on_canvas pointer random_flip "
-    "random_shift stratified_split",
+    "load_digits load_folder load_torchvision matching_pairs normalize place_on_canvas pointer "
+    "random_flip random_shift stratified_split",
     "explorer": "AttentionExplorer attention_explorer",
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}

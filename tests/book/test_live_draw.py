@@ -346,6 +346,7 @@ TIME = """async () => {
 
 
 @pytest.mark.browser
+@pytest.mark.deep  # it measures time
 def test_an_answer_takes_little_more_than_a_frame(page):
     times = page.evaluate(TIME)
     print(f"median {times[40]:.1f} ms, 95th percentile {times[76]:.1f} ms")

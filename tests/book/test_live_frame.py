@@ -379,6 +379,7 @@ TIME = """(image) => {
 
 
 @pytest.mark.browser
+@pytest.mark.deep  # it measures time
 def test_an_answer_takes_far_less_than_a_frame(open_page):
     times = started(open_page()).evaluate(TIME, matching_pairs(1, seed=7).images.flatten().tolist())
     print(f"median {times[50]:.1f} ms, 95th percentile {times[95]:.1f} ms")

@@ -15,7 +15,9 @@ KIT = (
     "vitbook.book",
     "vitbook.plotting",
     "vitbook.command",
-)  # the book's own; figures; the command
+    "vitbook.comparison",
+    "vitbook.data.recall",
+)  # the book's own; figures; what the commands are made of
 
 
 @pytest.mark.parametrize("name", vitbook.__all__)

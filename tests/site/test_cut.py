@@ -198,12 +198,16 @@ def test_a_glyph_can_be_changed_and_moved(open_figure, net, pairs):
     image = changed(image, two, second, first)
     assert shown(page) == pytest.approx(lead(net, image), abs=1e-4)
     assert page.locator(".cut-verdict b").inner_text() == "same"
+    centre = "board => board.scrollIntoView({ block: 'center', behavior: 'instant' })"
+    page.locator("#live-cut .live-patch-board").first.evaluate(centre)  # the palette lies below it
+    page.wait_for_timeout(300)
     boxes = [page.locator(".live-patch").nth(p).bounding_box() for p in (two, 0)]
     middles = [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in boxes]
     page.mouse.move(*middles[0])
     page.mouse.down()
     page.mouse.move(*middles[1], steps=4)
     page.mouse.up()
+    page.wait_for_timeout(300)
     moved = image.clone()
     top, left = two // 4 * 8, two % 4 * 8
     moved[0, :8, :8], moved[0, top : top + 8, left : left + 8] = (
@@ -309,6 +313,7 @@ TIME = """() => {
 }"""
 
 
+@pytest.mark.deep  # it measures time
 def test_a_cut_is_answered_within_a_frame_or_two(open_figure):
     page = open_figure()
     times = page.evaluate(TIME)

@@ -391,7 +391,7 @@
       ring.style.width = 100 * wide / columns + "%";
       ring.style.height = 100 * high / rows + "%";
       ring.style.transform = "translate(" + 100 * ((state.query - prefix) % columns) / wide + "%, " + 100 * Math.floor((state.query - prefix) / columns) / high + "%)";
-      if ("moving" in root.dataset) return say(heading, "Where one patch after another looks"); // the page shows it off
+      if ("moving" in root.dataset) return say(heading, "Where patches look"); // the page shows it off
       say(heading, "Where " + theName(query) + " looks");
       say(seenFrom, "seen from " + theName(query));
       say(top, state.scale ? percent(peak) : TOP + " or more");
