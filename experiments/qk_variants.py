@@ -202,7 +202,7 @@ def fit(
     if condition["model"] == ADAPTED:
         given["weight_decay"] *= LESS_DECAY
     model, known = build(**condition, seed=seed), images_of(condition["task"], "train", scale)
-    return model, recall.fit(model, known, TrainConfig(**given), log)
+    return model, recall.fit_recall(model, known, TrainConfig(**given), log)
 
 
 def learned_after(losses: list[float]) -> int:

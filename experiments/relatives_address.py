@@ -37,7 +37,7 @@ def fit(seed: int, log, scale: float, length: float = 1.0, **chosen):
     )
     torch.manual_seed(seed)
     model = labels.with_address(labels.width_of_address(), STD)
-    return model, recall.fit(model, images_of("train", scale), config, log)
+    return model, recall.fit_recall(model, images_of("train", scale), config, log)
 
 
 def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:

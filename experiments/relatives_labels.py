@@ -117,7 +117,7 @@ def fit(condition: dict, seed: int, log, scale: float, length: float = 1.0, **ch
         **chosen,
     )
     model = build(name, seed)
-    return model, recall.fit(model, known, config, log)
+    return model, recall.fit_recall(model, known, config, log)
 
 
 def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:

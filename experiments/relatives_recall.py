@@ -98,7 +98,7 @@ def fit(model: str, seed: int, log, scale: float, *, steps: int, of: dict, **cho
         **chosen,
     )
     built = build(model, seed, of.get("side", SIDE))
-    return built, recall.fit(built, known, config, log)
+    return built, recall.fit_recall(built, known, config, log)
 
 
 def measured(model: nn.Module, losses: list[float], scale: float, of: dict) -> Outcome:

@@ -10,7 +10,7 @@ from torch import nn
 from experiments.machinery.experiment import Outcome, scaled
 from experiments.machinery.measures import parameters
 from experiments.machinery.opponents import linear, mlp, nearest_accuracy
-from experiments.machinery.recall import answered, fit
+from experiments.machinery.recall import answered, fit_recall
 from vitbook.data import ImageSet
 from vitbook.training import TrainConfig
 
@@ -60,7 +60,7 @@ def plain(
             learning_rate=rate,
             warmup_steps=scaled(WARMUP, scale),
         )
-        fit(model, known, config, log)
+        fit_recall(model, known, config, log)
         tried.append((answered(model, validation)[0], rate, model))
     _, rate, model = min(tried, key=lambda one: one[0])
     return Outcome(

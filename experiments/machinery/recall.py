@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from vitbook.comparison.recall_task import PatchAnswers, answered, fit
+from vitbook.comparison.recall_task import PatchAnswers, answered, fit_recall
 from vitbook.data.recall import COLORS, PARTNERS, PATCH, Recall, recall
 
-__all__ = ["COLORS", "PARTNERS", "PATCH", "PatchAnswers", "Recall", "answered", "fit", "recall"]
+__all__ = [
+    "COLORS",
+    "PARTNERS",
+    "PATCH",
+    "PatchAnswers",
+    "Recall",
+    "answered",
+    "fit_recall",
+    "recall",
+]
 
 
 class LinearAnswers(nn.Module):

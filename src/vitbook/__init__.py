@@ -44,7 +44,11 @@ _NAMES = {
     "models.cost": "count_multiplies count_parameters",
     "data": "STATISTICS DataError ImageSet MatchingPairs PlacedObjects Pointer augmentation "
     "load_digits load_folder load_torchvision matching_pairs normalize place_on_canvas pointer "
-    "random_flip random_shift stratified_split",
+    "recall random_flip random_shift stratified_split",
+    "comparison.contest": "mixer_model recall_images",
+    "comparison.layer": "require_mixer",
+    "comparison.recall_task": "RECALL_GUESS fit_recall",
+    "comparison.verdict": "difference_in_words",
     "explorer": "AttentionExplorer attention_explorer",
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}

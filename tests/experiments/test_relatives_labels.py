@@ -44,7 +44,7 @@ def test_the_address_layer_of_the_records_is_the_one_that_the_contest_builds():
     for task, experiment in (("places", relatives_address), ("labels", relatives_labels)):
         record = load_record(TASKS[task].record)
         width = relatives_labels.width_of_address()
-        theirs = contest.build(Address, width, 5, record)
+        theirs = contest.mixer_model(Address, width, 5, record)
         torch.manual_seed(5)
         ours = relatives_labels.with_address(width, experiment.STD)
         for (name, one), (other, two) in zip(

@@ -13,10 +13,10 @@ from vitbook.book.intervals import Interval, student_interval
 from vitbook.book.records import FOLDER, load_record
 from vitbook.command.cli import main
 from vitbook.comparison import contest
-from vitbook.comparison.contest import build, compare, prepare
+from vitbook.comparison.contest import compare, mixer_model, prepare
 from vitbook.comparison.layer import read_layer
-from vitbook.comparison.recall_task import GUESS, TASKS
-from vitbook.comparison.verdict import BESIDE, in_short, said
+from vitbook.comparison.recall_task import RECALL_GUESS, TASKS
+from vitbook.comparison.verdict import BESIDE, difference_in_words, in_short
 from vitbook.data.recall import recall
 from vitbook.models.cost import count_parameters
 
@@ -143,7 +143,7 @@ def test_another_layer_gets_as_many_parameters_and_multiplications(file, task):
     assert found.steps * found.multiplies == pytest.approx(
         whole["steps"] * whole["multiplies"], rel=0.01
     )
-    model = build(read_layer(f"{file}:Neighbours"), found.width, 0, record)
+    model = mixer_model(read_layer(f"{file}:Neighbours"), found.width, 0, record)
     assert count_parameters(model) == found.parameters
     assert model(torch.rand(2, 3, 32, 32)).shape == (2, 16, 4)
 
@@ -204,7 +204,7 @@ def test_the_page_holds_the_verdict_a_table_and_a_figure(
     for name in (*BESIDE, "Ours"):
         assert f'<th scope="row">{name}</th>' in page
     assert f"Recall by {task}: " in page
-    assert f"the best guess is right in {100 * GUESS:.1f} %" in page
+    assert f"the best guess is right in {100 * RECALL_GUESS:.1f} %" in page
     assert page.count("<td>tie</td>") + page.count("<td>better</td>") + page.count(
         "<td>worse</td>"
     ) == len(BESIDE)
@@ -217,7 +217,7 @@ def test_both_tasks_draw_the_images_of_their_records_and_a_guess_is_what_it_says
     for task in TASKS.values():
         record = load_record(task.record)
         count, seed = record.settings["counts"]["test"], record.settings["first_seed"] + 2
-        found = contest.images_of(task.partner, count, seed)
+        found = contest.recall_images(task.partner, count, seed)
         digest = hashlib.sha256()  # as records keep it
         for tensor in found:
             digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
@@ -225,7 +225,9 @@ def test_both_tasks_draw_the_images_of_their_records_and_a_guess_is_what_it_says
         assert digest.hexdigest() == record.data["recall, test"]
         drawn = recall(count, seed=seed, partner=task.partner)
         other = (drawn.labels != drawn.colors).double().mean()
-        assert other / 3 == pytest.approx(GUESS, abs=0.005)  # each of the three other colours
+        assert other / 3 == pytest.approx(
+            RECALL_GUESS, abs=0.005
+        )  # each of the three other colours
 
 
 def test_a_task_that_is_not_there_is_refused_in_one_sentence(file, tmp_path, capsys):
@@ -280,14 +282,14 @@ class Here:
 def test_a_verdict_says_no_more_than_its_interval(interval, words):
     short = in_short(interval)
     assert short == ("tie" if interval.low <= 0 <= interval.high else words.split()[0])
-    assert words in said(interval, 5)
+    assert words in difference_in_words(interval, 5)
 
 
 def test_the_number_of_seeds_that_a_verdict_asks_for_does_not_depend_on_how_many_there_were():
     rng = np.random.default_rng(0)
     for n in (3, 5, 10):  # the same spread of pairs, told by few and by many
         half = stdtrit(n - 1, 0.975) * 0.02 / n**0.5
-        assert "about 32 seeds" in said(Interval(0.01, 0.01 - half, 0.01 + half), n)
+        assert "about 32 seeds" in difference_in_words(Interval(0.01, 0.01 - half, 0.01 + half), n)
     shown = [student_interval(0.01 + 0.02 * rng.normal(size=32)).low > 0 for _ in range(2000)]
     assert 0.74 < np.mean(shown) < 0.86
 

@@ -15,9 +15,7 @@ KIT = (
     "vitbook.book",
     "vitbook.plotting",
     "vitbook.command",
-    "vitbook.comparison",
-    "vitbook.data.recall",
-)  # the book's own; figures; what the commands are made of
+)  # the book's own; figures; the command
 
 
 @pytest.mark.parametrize("name", vitbook.__all__)

@@ -34,7 +34,10 @@ SIZES: dict[str, Any] = {
     "position_std": 0.5,
     "dropout": 0.1,
 }
-MEAN, STD = 0.17, 0.33  # of the pixels of pointer images
+# Mean of the pixels of pointer images, of 0 to 1.
+MEAN = 0.17
+# Their standard deviation.
+STD = 0.33
 
 
 class ClinicViT(VisionTransformer):
@@ -129,6 +132,7 @@ LAYERS: dict[str, type[nn.Module]] = {
 }
 # Faults of the training: the model is healthy.
 LABELS, SCHEDULE = "labels shuffled in a quarter of batches", "schedule stepped once per epoch"
+# All twelve of the clinic.
 FAULTS = (*LAYERS, LABELS, SCHEDULE)
 
 

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from vitbook.book.intervals import Interval, student_interval
 
+# Where the package keeps its records.
 FOLDER = Path(str(files("vitbook"))) / "recorded"
 FORMAT = 1
 _OPTIONAL = {"folder", "choice", "trials"}  # not in every file

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from vitbook.book.intervals import Interval
 from vitbook.comparison.contest import compare
-from vitbook.comparison.recall_task import GUESS, TASKS
+from vitbook.comparison.recall_task import RECALL_GUESS, TASKS
 from vitbook.comparison.verdict import Verdict, as_json, in_short
 from vitbook.explorer.page import document
 from vitbook.files import write_atomically
@@ -55,8 +55,8 @@ def _body(verdict: Verdict) -> str:
         f'src="data:image/png;base64,{picture}"></p>'
         f"<table><caption>Recall by {contest.task}: {task.words}, and is asked for that one's "
         f"colour. Each of four colours is equally frequent, and a patch never names itself, so the "
-        f"best guess is right in {100 * GUESS:.1f} %. Mean of {n} seeds with its 95 % interval; "
-        f"differences are paired by seed, and where their interval holds zero, it is a tie: no "
+        f"best guess is right in {100 * RECALL_GUESS:.1f} %. Mean of {n} seeds with its 95 % "
+        f"interval; differences are paired by seed, and where their interval holds zero, it is a tie: no "
         f"difference is shown.</caption><thead><tr>"
         '<th scope="col">token mixer</th><th scope="col">right answers</th>'
         '<th scope="col">this layer minus it, points</th>'
@@ -84,8 +84,8 @@ def _figure(verdict: Verdict) -> Figure:
         low, high = max(0.0, share.low), min(1.0, share.high)
         ax.plot([100 * low, 100 * high], [i, i], color=colour, lw=3, solid_capstyle="butt")
         ax.plot([100 * share.mean], [i], "o", color=colour, ms=8)
-    ax.axvline(100 * GUESS, color="#4a5568", ls="--", lw=1)
-    ax.text(100 * GUESS, -0.7, " guessing", va="center", fontsize=9, color="#4a5568")
+    ax.axvline(100 * RECALL_GUESS, color="#4a5568", ls="--", lw=1)
+    ax.text(100 * RECALL_GUESS, -0.7, " guessing", va="center", fontsize=9, color="#4a5568")
     ax.set_yticks(range(len(verdict.rows)), [name for name, _, _ in verdict.rows])
     ax.set(ylim=(len(verdict.rows) - 0.5, -1), xlim=(0, 102), xlabel="right answers, %")
     for side in ("top", "right", "left"):

@@ -20,7 +20,7 @@ from vitbook import require
 from vitbook.book.intervals import Interval, student_interval
 from vitbook.book.records import Record, load_record
 from vitbook.comparison.layer import made, read_layer, require_mixer
-from vitbook.comparison.recall_task import TASKS, PatchAnswers, answered, fit
+from vitbook.comparison.recall_task import TASKS, PatchAnswers, answered, fit_recall
 from vitbook.comparison.verdict import BESIDE, WHOLE, Contest, Verdict
 from vitbook.data import ImageSet
 from vitbook.data.recall import recall
@@ -45,7 +45,7 @@ def prepare(place: str, record: Record, task: str = "places") -> Contest:
     found, said = {}, ""
     for width in WIDTHS:
         try:
-            found[width] = count_parameters(build(layer, width, 0, record))
+            found[width] = count_parameters(mixer_model(layer, width, 0, record))
         except (ValueError, TypeError, RuntimeError, AssertionError) as error:
             said = f"; D = {width}: {' '.join(str(error).split())[:120]}"
     off = {width: abs(number / whole["parameters"] - 1) for width, number in found.items()}
@@ -63,7 +63,7 @@ def prepare(place: str, record: Record, task: str = "places") -> Contest:
         tokens,
         width,
     )
-    model = build(layer, width, 0, record).eval()
+    model = mixer_model(layer, width, 0, record).eval()
     size = record.settings["images"]["image_size"]
     multiplies = count_multiplies(model, torch.zeros(1, 3, size, size))
     updates = record.settings["training"]["steps"]
@@ -71,7 +71,9 @@ def prepare(place: str, record: Record, task: str = "places") -> Contest:
     return Contest(place, task, width, found[width], multiplies, steps, updates)
 
 
-def build(layer: Callable[..., nn.Module], width: int, seed: int, record: Record) -> nn.Module:
+def mixer_model(
+    layer: Callable[..., nn.Module], width: int, seed: int, record: Record
+) -> nn.Module:
     """The ViT of the record with another layer in the place of its attention."""
     torch.manual_seed(seed)
     sizes, whole = record.settings["images"], record.settings["models"][WHOLE]
@@ -97,7 +99,7 @@ def grid_of(record: Record) -> int:
 
 
 @lru_cache(maxsize=3)
-def images_of(partner: str, count: int, seed: int) -> ImageSet:
+def recall_images(partner: str, count: int, seed: int) -> ImageSet:
     """The images of the record, drawn again."""
     found = recall(count, seed=seed, partner=partner)
     return ImageSet(2 * found.images - 1, found.labels)
@@ -111,11 +113,11 @@ def train_one(contest: Contest, rate: float, seed: int, part: str, folder: Path 
     counts, training = record.settings["counts"], record.settings["training"]
     first = record.settings["first_seed"]
     sets = {
-        name: images_of(task.partner, counts[name], first + i)
+        name: recall_images(task.partner, counts[name], first + i)
         for i, name in enumerate(counts)
         if name in ("train", part)
     }
-    model = build(read_layer(contest.place), contest.width, seed, record)
+    model = mixer_model(read_layer(contest.place), contest.width, seed, record)
     config = TrainConfig(
         steps=contest.steps,
         batch_size=training["batch_size"],
@@ -124,7 +126,7 @@ def train_one(contest: Contest, rate: float, seed: int, part: str, folder: Path 
         seed=seed,
     )
     try:
-        fit(model, sets["train"], config, lambda loss: None)
+        fit_recall(model, sets["train"], config, lambda loss: None)
     except ArithmeticError:  # diverged
         return {"loss": math.inf, "accuracy": 0.0}
     loss, accuracy = answered(model, sets[part])

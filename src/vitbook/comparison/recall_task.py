@@ -30,7 +30,9 @@ class Task:
     words: str
 
 
-GUESS = 4 / 15  # right, of a colour that is not one's own: four patches of each, never oneself
+# Share of right answers of a guess at a colour that is not the patch's own: there are four patches
+# of each colour, and nobody asks himself.
+RECALL_GUESS = 4 / 15
 TASKS = {
     "places": Task("relatives_recall", "named", "every patch names another one by its place"),
     "labels": Task(
@@ -63,7 +65,7 @@ class PatchAnswers(nn.Module):
         return model.head(features)
 
 
-def fit(
+def fit_recall(
     model: nn.Module, known: ImageSet, config: TrainConfig, log: Callable[[float], None]
 ) -> list[float]:
     """Train a model on images and the labels (n, N) of all their patches: the losses."""

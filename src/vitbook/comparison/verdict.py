@@ -61,13 +61,13 @@ class Verdict:
         """Where the new layer stands beside attention, and beside no mixing at all."""
         name = self.contest.place.rpartition(":")[2]
         return " ".join(
-            f"{name} against {other}: {said(difference, len(self.accuracies))}"
+            f"{name} against {other}: {difference_in_words(difference, len(self.accuracies))}"
             for other, _, difference in self.rows
             if other in SAID and difference is not None
         )
 
 
-def said(difference: Interval, seeds: int) -> str:
+def difference_in_words(difference: Interval, seeds: int) -> str:
     """A difference of shares in words.
 
     Args:

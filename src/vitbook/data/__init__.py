@@ -5,6 +5,7 @@ from vitbook.data.digits import load_digits
 from vitbook.data.folder import FolderImages, load_folder
 from vitbook.data.matching_pairs import MatchingPairs, matching_pairs
 from vitbook.data.pointer import Pointer, pointer
+from vitbook.data.recall import Recall, recall
 from vitbook.data.splits import ImageSet, stratified_split
 from vitbook.data.torchvision_sets import DataError, load_torchvision
 from vitbook.data.transforms import (
@@ -23,6 +24,7 @@ __all__ = [
     "MatchingPairs",
     "PlacedObjects",
     "Pointer",
+    "Recall",
     "augmentation",
     "load_digits",
     "load_folder",
@@ -33,5 +35,6 @@ __all__ = [
     "pointer",
     "random_flip",
     "random_shift",
+    "recall",
     "stratified_split",
 ]
