@@ -42,6 +42,5 @@ EXPERIMENT = Experiment(
     data=checksums,
     settings={**settings_of_arms(ARMS), "minutes": MINUTES, "learning_rates": RATES},
     replay=({"data": "mnist"}, 0),
-    keep={"cifar10": ({"data": "cifar10"}, 0)},
     steps=steps,
 )

@@ -7,9 +7,7 @@ import torch
 
 from experiments.machinery import full_tested
 from experiments.machinery.experiment import load_experiment
-from experiments.machinery.files import half_precision
 from experiments.machinery.full_recipe import AUGMENTED, build, words
-from experiments.machinery.recording import MAX_WEIGHTS
 from vitbook.book.records import load_record
 
 EXPERIMENT = load_experiment("full_sets_long")
@@ -44,9 +42,3 @@ def test_the_measured_numbers_agree_with_each_other(small_image_files):
     assert metrics["test_accuracy"] == pytest.approx(confusion.trace().item() / len(labels))
     model = build("cifar10", full_tested.BEST["cifar10"], 0)
     model.load_state_dict(outcome.weights)  # without what trains it
-
-
-def test_the_kept_weights_fit_into_one_record():
-    kept = [condition["data"] for condition, _ in EXPERIMENT.keep.values()]
-    models = [build(name, full_tested.BEST[name], 0) for name in kept]
-    assert 0 < sum(len(half_precision(model.state_dict())) for model in models) <= MAX_WEIGHTS

@@ -65,7 +65,7 @@ def test_the_package_beside_the_notebooks_is_that_of_this_build(built, tmp_path)
     build_wheel(ROOT, tmp_path)
     wheel = HTML / "notebooks" / SETTINGS.wheel
     assert wheel.read_bytes() == (tmp_path / SETTINGS.wheel).read_bytes()
-    assert wheel.stat().st_size < 4.5e6
+    assert wheel.stat().st_size < 4e6
 
 
 def test_every_link_of_a_notebook_leads_to_something_that_exists(built):
@@ -215,8 +215,12 @@ FORMULAS = """() => [...document.querySelectorAll('.math')]
 # Every rule; what is in order axe need not list, which takes a third of its time.
 OPTIONS = {"preload": False, "resultTypes": ["violations"]}
 STILL = "*, ::before, ::after { transition: none !important; animation: none !important }"
-# Nothing moves any more (STILL), so what is drawn once is as it stays.
-DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+# Nothing moves any more (STILL), so what is drawn once is as it stays. A headless browser sometimes
+# draws no further frame of a page that has not changed: then two seconds are enough.
+DRAWN = """() => new Promise(done => {
+    requestAnimationFrame(() => requestAnimationFrame(done));
+    setTimeout(done, 2000);
+})"""
 DARK = "() => document.documentElement.dataset.theme === 'dark'"
 
 
