@@ -56,8 +56,8 @@ def _body(verdict: Verdict) -> str:
         f"<table><caption>Recall by {contest.task}: {task.words}, and is asked for that one's "
         f"colour. Each of four colours is equally frequent, and a patch never names itself, so the "
         f"best guess is right in {100 * RECALL_GUESS:.1f} %. Mean of {n} seeds with its 95 % "
-        f"interval; differences are paired by seed, and where their interval holds zero, it is a tie: no "
-        f"difference is shown.</caption><thead><tr>"
+        f"interval; differences are paired by seed, and where their interval holds zero, it is a "
+        f"tie: no difference is shown.</caption><thead><tr>"
         '<th scope="col">token mixer</th><th scope="col">right answers</th>'
         '<th scope="col">this layer minus it, points</th>'
         '<th scope="col">so it is</th></tr></thead>'
