@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vitbook.book.faults import LAYERS, SIZES, ClinicViT, model_with
+from vitbook.book.faults import LAYERS, SCHEDULE, SIZES, ClinicViT, model_with
 from vitbook.data import pointer
 from vitbook.inspection import attention_maps
 
@@ -85,10 +85,10 @@ def lost(one: Training) -> float:
 
 
 def highest_rate(one: Training) -> float:
-    from experiments.clinic import RECIPE, TRAINING
+    from experiments.clinic import RECIPE, stepped_per_epoch
     from vitbook.training import warmup_cosine
 
-    schedule = TRAINING.get(one.fault, {}).get("schedule", warmup_cosine)
+    schedule = stepped_per_epoch if one.fault == SCHEDULE else warmup_cosine
     return max(schedule(at, one.steps, RECIPE["warmup_steps"]) for at in range(one.steps))
 
 
