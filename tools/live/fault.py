@@ -12,20 +12,53 @@ from tools.live import fault_tests as measure
 from tools.live.fault_tests import LIKE, Training, large, small, unlike
 from tools.live.pack import packed
 
-# Each fault as the reader finds it in the list: the line that is wrong.
-LINES = {
-    "softmax over the queries": "scores.softmax(dim=-2)",
-    "heads split by view alone": "q.view(B, h, N, d), no transpose",
-    "scores not divided by sqrt(d)": "(q @ k.mT).softmax(dim=-1)",
-    "positions missing": "the table is made, and never added",
-    "positions added twice": "x + table + table",
-    "no residual around the MLP": "x = mlp(norm2(x))",
-    "patches cut by reshape alone": "images.reshape(B, N, P * P)",
-    "last token read as class token": "features[:, -1]",
-    "never in evaluation mode": "dropout of a tenth, also in tests",
-    "normalised twice in tests": "once in training",
-    "labels shuffled in a quarter of batches": "the loader mixes images and labels",
-    "schedule stepped once per epoch": "the warm-up of 40 updates lasts 40 epochs",
+# Fault -> the line that is wrong, as the reader finds it in the list; and what it does.
+FAULTS = {
+    "softmax over the queries": (
+        "scores.softmax(dim=-2)",
+        "The columns of a map sum to 1, its rows do not.",
+    ),
+    "heads split by view alone": (
+        "q.view(B, h, N, d), no transpose",
+        "Each head holds half of the tokens, so one of them cannot see the last patch.",
+    ),
+    "scores not divided by sqrt(d)": (
+        "(q @ k.mT).softmax(dim=-1)",
+        "The map is another one, although rows sum to 1 and both heads see all patches.",
+    ),
+    "positions missing": (
+        "the table is made, and never added",
+        "A patch is the same wherever it stands.",
+    ),
+    "positions added twice": ("x + table + table", "The tokens hold the table twice."),
+    "no residual around the MLP": (
+        "x = mlp(norm2(x))",
+        "What the last MLP does not pass on is lost.",
+    ),
+    "patches cut by reshape alone": (
+        "images.reshape(B, N, P * P)",
+        "A patch of the image lies in three tokens.",
+    ),
+    "last token read as class token": (
+        "features[:, -1]",
+        "The last patch answers, even where attention brings it nothing.",
+    ),
+    "never in evaluation mode": (
+        "dropout of a tenth, also in tests",
+        "Dropout is drawn anew at each call.",
+    ),
+    "normalised twice in tests": (
+        "once in training",
+        "In tests the pixels spread about three times as wide as in training.",
+    ),
+    "labels shuffled in a quarter of batches": (
+        "the loader mixes images and labels",
+        "It knows new images better than its training loss says.",
+    ),
+    "schedule stepped once per epoch": (
+        "the warm-up of 40 updates lasts 40 epochs",
+        "The training ends long before its warm-up.",
+    ),
 }
 
 
@@ -81,7 +114,7 @@ def data() -> dict:
     """
     from vitbook.book.records import load_record
 
-    record, faults = load_record("clinic"), list(LINES)
+    record, faults = load_record("clinic"), list(FAULTS)
     order = random.Random(ORDER).sample(faults, len(faults))
     trainings = [training(record, fault) for fault in (HEALTHY, *order)]
     found = measured(trainings)
@@ -98,7 +131,7 @@ def data() -> dict:
     signs = [[test.sign(v) for test, v in zip(tests, row, strict=True)] for row in found]
     return {
         "steps": record.settings["training"]["steps"],
-        "faults": list(LINES.items()),
+        "faults": [[fault, *words] for fault, words in FAULTS.items()],
         "patients": [faults.index(fault) for fault in order],
         "tests": [[key, test.group, test.name, test.digits] for key, test in TESTS.items()],
         "arrays": {name: packed(array, "f32") for name, array in arrays.items()}

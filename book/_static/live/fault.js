@@ -44,7 +44,7 @@ vitbook.live.figure("fault", function (stage, data) {
       el("small", { class: "fault-top", "aria-hidden": "true" }, top), el("small", { class: "fault-bottom", "aria-hidden": "true" }, bottom)));
     return { node, draw(curve, most, label) {
       const point = (y, i, { length }) => `${(100 * (i + 0.5)) / length},${100 - (100 * y) / most}`;
-      [-1, at].forEach((p, i) => lines[i].setAttribute("points", Array.from(row(curve, p), point).join(" ")));
+      [-1, at].forEach((p, i) => lines[i].setAttribute("points", Array.from(row(curve, p)).map(point).join(" ")));
       image.setAttribute("aria-label", label);
     } };
   }
@@ -66,7 +66,7 @@ vitbook.live.figure("fault", function (stage, data) {
   const radios = data.faults.map(([name, line]) => {
     const input = el("input", { type: "radio", name: "fault-named", onchange: draw });
     const out = el("small", { class: "fault-out" });
-    return { input, name, node: el("label", { class: "fault-name" }, input, el("span", {}, name, out, el("code", {}, line))), out };
+    return { input, name, node: el("label", { class: "fault-name" }, input, el("span", {}, el("span", { class: "fault-what" }, name), out, el("code", {}, line))), out };
   });
   const strike = el("input", { type: "checkbox", onchange() { draw(); stage.say(strike.checked ? `The findings leave ${alike(at, tests()).length}.` : ""); } });
   const button = (words, call, look = "live-button") => el("button", { type: "button", class: look, onclick: call }, words);
@@ -107,8 +107,11 @@ vitbook.live.figure("fault", function (stage, data) {
   }
   function end(how) {
     patients[at].done = how;
-    tell(`${how === "right" ? "Right" : "It is"}: ${named(at)}. ${evidence()} ${fromCurves()}`);
+    tell(`${how === "right" ? "Right" : "It is"}: ${verdict()}`);
     next.focus({ preventScroll: true });
+  }
+  function verdict() {
+    return `${named(at)}. ${data.faults[data.patients[at]][2]} ${evidence()} ${fromCurves()}`;
   }
   // Which findings decide; and what would, where they do not.
   function evidence() {
@@ -131,7 +134,7 @@ vitbook.live.figure("fault", function (stage, data) {
   function go(to) {
     at = to;
     radios.forEach(({ input }) => { input.checked = false; });
-    tell(patients[at].done ? `It is: ${named(at)}. ${evidence()} ${fromCurves()}` : "");
+    tell(patients[at].done ? `It is: ${verdict()}` : "");
     stage.say(`${title.textContent}. Late training loss ${number(late[at + 1])}, test images right ${shown(row(seeds, at)[0])}.`);
   }
   function tell(words) {
@@ -149,7 +152,7 @@ vitbook.live.figure("fault", function (stage, data) {
     const first = closed.filter((one) => one.done === "right" && !one.wrong).length, used = closed.reduce((sum, one) => sum + one.ordered.size, 0);
     const needed = patients.reduce((sum, one, p) => sum + (one.done ? best[p].length : 0), 0);
     title.textContent = `Patient ${at + 1} of ${COUNT}`;
-    score.textContent = closed.length ? `right at once: ${first} of ${closed.length}; tests: ${used}, needed: ${needed}` : "no one named yet";
+    score.textContent = closed.length ? `right at once: ${first} of ${closed.length}; tests: ${used}, needed: ${needed}` : "none named yet";
     const ends = (array, p, format) => `from ${format(row(array, p)[0])} to ${format(row(array, p).at(-1))}`;
     const line = (array, format) => `${ends(array, at, format)}; healthy ${ends(array, -1, format)}`;
     losses.draw(loss, HIGHEST, `Training loss ${line(loss, number)}`);
