@@ -49,7 +49,7 @@ vitbook.live.figure("fault", function (stage, data) {
     } };
   }
   const losses = plot("training loss", String(HIGHEST), "0"), right = plot("right on validation images", "100\u00a0%", "0");
-  const facts = el("dl", { class: "fault-facts" });
+  const facts = el("div", { class: "fault-facts" });
 
   const buttons = TESTS.map((test) => {
     const result = el("b"), healthy = el("small");
@@ -111,7 +111,7 @@ vitbook.live.figure("fault", function (stage, data) {
     next.focus({ preventScroll: true });
   }
   function verdict() {
-    return `${named(at)}. ${data.faults[data.patients[at]][2]} ${evidence()} ${fromCurves()}`;
+    return `${named(at)}. ${data.faults[data.patients[at]][2]}\n${evidence()}\n${fromCurves()}`;
   }
   // Which findings decide; and what would, where they do not.
   function evidence() {
@@ -145,7 +145,7 @@ vitbook.live.figure("fault", function (stage, data) {
 
   // --- drawing ---
   function fact(term, here, healthy) {
-    return el("div", {}, el("dt", {}, term), el("dd", {}, el("b", {}, here), ` healthy ${healthy}`));
+    return el("p", {}, el("span", {}, term), " ", el("b", {}, here), ` healthy ${healthy}`);
   }
   function draw() {
     const patient = patients[at], left = alike(at, tests()), closed = patients.filter((one) => one.done);
