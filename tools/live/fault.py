@@ -19,7 +19,7 @@ FAULTS = {
         "The columns of a map sum to 1, its rows do not.",
     ),
     "heads split by view alone": (
-        "q.view(B, h, N, d), no transpose",
+        "q.view(B, h, N, d), without a transpose",
         "Each head holds half of the tokens, so one of them cannot see the last patch.",
     ),
     "scores not divided by sqrt(d)": (
