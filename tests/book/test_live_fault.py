@@ -28,7 +28,7 @@ Order tests. You should see one that differs.
 A still.
 ```
 
-{live}`The third <fault patient=3 tests=first,twice>`.
+{live}`The third <fault patient=c tests=first,twice>`.
 """
 KEYS = list(TESTS)
 NUMBERS = {fault: number for number, fault in PATIENTS.items()}
@@ -263,7 +263,7 @@ def test_a_fault_is_found_with_the_keyboard_alone(page):
         == "right at once: 1 of 1; tests: 2, needed: 1"
     )
     page.keyboard.press("Enter")  # the focus waits on the next patient
-    assert page.locator(".fault-head b").inner_text() == "Patient 2 of 12"
+    assert page.locator(".fault-head b").inner_text() == "Patient B, 2 of 12"
 
 
 @pytest.mark.browser
@@ -292,13 +292,13 @@ def test_a_name_without_findings_hears_what_is_left(page):
 @pytest.mark.browser
 def test_a_sentence_orders_tests_and_a_strange_one_is_refused(page):
     page.locator("a.live-set").click()
-    page.locator(".fault-head b", has_text="Patient 3 of 12").wait_for()
+    page.locator(".fault-head b", has_text="Patient C, 3 of 12").wait_for()
     assert page.locator(".fault-known").count() == 2
     page.locator(".live-table summary").click()
     assert page.locator(".live-table tbody tr").count() == 4
     assert page.locator(".live-table th").last.inner_text() == "800"
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    for strange in ({"patient": "13"}, {"patient": "1", "tests": "none"}, {"test": "first"}):
+    for strange in ({"patient": "m"}, {"patient": "a", "tests": "none"}, {"test": "first"}):
         page.evaluate(
             "(to) => { document.querySelector('a.live-set').dataset.set = to; }",
             json.dumps(strange),

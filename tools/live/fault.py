@@ -24,7 +24,7 @@ FAULTS = {
     ),
     "scores not divided by sqrt(d)": (
         "(q @ k.mT).softmax(dim=-1)",
-        "The map is another one, although rows sum to 1 and both heads see all patches.",
+        "Its map is another one, although rows sum to 1 and both heads see the last patch.",
     ),
     "positions missing": (
         "the table is made, and never added",
@@ -76,7 +76,10 @@ class Test:
 LEARN, ASK, LOOK = "The training", "Ask the model", "Look inside"
 TESTS = {
     "first": Test(
-        LEARN, "First loss; a guess has ln 4 = 1.39", measure.first_loss, unlike(math.log(4))
+        LEARN,
+        f"First loss; a guess has ln 4 = {math.log(4):.2f}",
+        measure.first_loss,
+        unlike(math.log(4)),
     ),
     "new": Test(LEARN, "Late training loss minus loss on new images", measure.lost, unlike(0)),
     "rate": Test(LEARN, "Highest rate, as a share of the one set", measure.highest_rate, unlike(1)),
@@ -90,7 +93,7 @@ TESTS = {
     "table": Test(
         LOOK, "Times that the table of positions is added", measure.tables_added, unlike(1)
     ),
-    "loops": Test(LOOK, "First map against one by loops: differs by", measure.written_out, large),
+    "map": Test(LOOK, "First map, against one written out, differs by", measure.written_out, large),
     "sums": Test(LOOK, "Sum of a row of a map, farthest from 1", measure.row_sum, unlike(1)),
     "heads": Test(
         LOOK, "Last patch repainted: maps that change, of 2", measure.maps_changed, unlike(2), 0

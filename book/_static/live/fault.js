@@ -7,6 +7,7 @@ vitbook.live.figure("fault", function (stage, data) {
   const { loss, accuracy, late, trained, seeds, values, signs, curves } = decodeAll(data.arrays);
   const COUNT = data.patients.length, TESTS = data.tests.map(([key, group, name, digits], at) => ({ at, key, group, name, digits }));
   const HIGHEST = 1.6; // of the axis of losses
+  const letter = (p) => String.fromCharCode(65 + p); // the clinic's page has numbers, in another order
   const shown = (value) => `${number(100 * value, 1)}\u00a0%`;
   // Patient p has row p + 1 of all arrays: row 0 is the healthy one.
   const row = (array, p) => array.slice((p + 1) * (array.length / (COUNT + 1)), (p + 2) * (array.length / (COUNT + 1)));
@@ -129,13 +130,14 @@ vitbook.live.figure("fault", function (stage, data) {
     const same = others(at).filter((q) => curves[q + 1] === curves[at + 1]).length, accuracies = both(Array.from(row(seeds, at), shown));
     const like = curves[at + 1] === curves[0] ? `Its curves alone show nothing: they are like the healthy ones, as are those of ${same} others.`
       : same ? `Its curves show that something is wrong, and so do those of ${same} others.` : "Its curves are like those of none of the others.";
-    return `${like} Test images right with three seeds: ${accuracies}; the tests are of the first.`;
+    return `${like} Test images right with three seeds: ${accuracies}; curves and tests are of the first.`;
   }
   function go(to) {
     at = to;
     radios.forEach(({ input }) => { input.checked = false; });
-    tell(patients[at].done ? `It is: ${verdict()}` : "");
-    stage.say(`${title.textContent}. Late training loss ${number(late[at + 1])}, test images right ${shown(row(seeds, at)[0])}.`);
+    const words = patients[at].done ? `It is: ${verdict()}` : "";
+    tell(words);
+    stage.say(`${title.textContent}. Late training loss ${number(late[at + 1])}, test images right ${shown(row(seeds, at)[0])}. ${words}`);
   }
   function tell(words) {
     told.textContent = words;
@@ -151,7 +153,7 @@ vitbook.live.figure("fault", function (stage, data) {
     const patient = patients[at], left = alike(at, tests()), closed = patients.filter((one) => one.done);
     const first = closed.filter((one) => one.done === "right" && !one.wrong).length, used = closed.reduce((sum, one) => sum + one.ordered.size, 0);
     const needed = patients.reduce((sum, one, p) => sum + (one.done ? best[p].length : 0), 0);
-    title.textContent = `Patient ${at + 1} of ${COUNT}`;
+    title.textContent = `Patient ${letter(at)}, ${at + 1} of ${COUNT}`;
     score.textContent = closed.length ? `right at once: ${first} of ${closed.length}; tests: ${used}, needed: ${needed}` : "none named yet";
     const ends = (array, p, format) => `from ${format(row(array, p)[0])} to ${format(row(array, p).at(-1))}`;
     const line = (array, format) => `${ends(array, at, format)}; healthy ${ends(array, -1, format)}`;
@@ -177,8 +179,8 @@ vitbook.live.figure("fault", function (stage, data) {
   }
 
   // What a sentence asks for: a patient, and tests to order.
-  function set({ patient = "1", tests: wanted = "", ...rest }) {
-    const keys = wanted ? wanted.split(",").map((key) => TESTS.findIndex((test) => test.key === key)) : [], to = Number(patient) - 1;
+  function set({ patient = "a", tests: wanted = "", ...rest }) {
+    const keys = wanted ? wanted.split(",").map((key) => TESTS.findIndex((test) => test.key === key)) : [], to = all.findIndex((p) => letter(p) === patient.toUpperCase());
     if (Object.keys(rest).length || keys.includes(-1) || !patients[to]) throw new Error("fault.js: there is no such setting");
     keys.forEach((t) => patients[to].ordered.add(t));
     go(to);
