@@ -37,7 +37,7 @@ vitbook.live.figure("fault", function (stage, data) {
   let at = 0;
 
   // --- the elements ---
-  const title = el("b"), score = el("span");
+  const title = el("b"), score = el("span"), head = el("p", { class: "fault-head", tabindex: "-1" }, title, " ", score);
   function plot(words, top, bottom) {
     const lines = ["fault-healthy", "fault-patient"].map((look) => svg("polyline", { class: look }));
     const image = svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none", role: "img" }, ...lines);
@@ -72,14 +72,14 @@ vitbook.live.figure("fault", function (stage, data) {
   const strike = el("input", { type: "checkbox", onchange() { draw(); stage.say(strike.checked ? `The findings leave ${alike(at, tests()).length}.` : ""); } });
   const button = (words, call, look = "live-button") => el("button", { type: "button", class: look, onclick: call }, words);
   const answer = button("Name it", name, "live-button live-first"), show = button("Show the answer", () => end("shown"));
-  const next = button("Next patient", () => go((at + 1) % COUNT)), told = el("p", { class: "fault-told" });
+  const next = button("Next patient", () => { go((at + 1) % COUNT); head.focus(); }), told = el("p", { class: "fault-told" });
   const numbers = table("The curves as a table", ["update", "training loss", "healthy", "right, validation", "healthy"], () => {
     const points = [1, 2, 3, 4].map((quarter) => quarter / 4);
     const last = (array, p, share) => row(array, p)[Math.round(share * row(array, p).length) - 1];
     return points.map((share) => [String(share * data.steps), ...[at, -1].map((p) => number(last(loss, p, share), 3)), ...[at, -1].map((p) => shown(last(accuracy, p, share)))]);
   });
   stage.box.append(el("div", { class: "fault" },
-    el("p", { class: "fault-head" }, title, " ", score),
+    head,
     el("div", { class: "fault-curves" },
       el("p", { class: "fault-key", "aria-hidden": "true" }, el("i", { class: "fault-key-patient" }), "this patient ", el("i", { class: "fault-key-healthy" }), `healthy; updates 1 to ${data.steps}`),
       losses.node, right.node, facts),
