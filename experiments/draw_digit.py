@@ -235,7 +235,7 @@ EXPERIMENT = Experiment(
         "parameters": "numbers that are learned",
     },
     conditions=[{"model": "vit"}],
-    seeds=range(1),
+    seeds=range(3),
     run=run,
     data=lambda: {
         **{f"mnist, {p}": checksum(*load_torchvision("mnist", root(), p)) for p in PARTS},

@@ -26,7 +26,8 @@ KATEX = Path(__file__).resolve().parent / "vendor" / "katex" / "katex.min.js"
 STYLE = "vendor/katex/katex.min.css"
 # QuickJS hands over a string that was joined anew, but none that is still in pieces.
 SET = """(tex, display) => [katex.renderToString(tex, {displayMode: display, strict: "error"})].join("")"""
-SOURCE = re.compile(r"<annotation .*?</annotation>", re.DOTALL)  # the TeX again, for nobody here
+# The TeX again, for nobody here, and an attribute without a value, of which Firefox complains.
+LEFT_OUT = re.compile(r'<annotation .*?</annotation>| columnspacing=""', re.DOTALL)
 
 known: dict[str, str] = {}  # what earlier builds have set
 used: dict[str, str] = {}  # what this one needs
@@ -54,7 +55,7 @@ def typeset(tex: str, display: bool) -> str:
     """
     key = hashlib.sha256(repr((setting(), tex, display)).encode()).hexdigest()
     try:
-        used[key] = known.get(key) or SOURCE.sub("", engine()(tex, display))
+        used[key] = known.get(key) or LEFT_OUT.sub("", engine()(tex, display))
     except quickjs.JSException as error:
         raise ValueError(str(error).splitlines()[0]) from None
     return used[key]

@@ -33,6 +33,12 @@ def test_the_source_of_a_formula_is_not_sent():
     assert "annotation" not in typeset(r"\operatorname{softmax}(x)", display=False)
 
 
+def test_no_attribute_of_a_formula_is_empty():
+    table = typeset(r"\begin{split}U = X \\ V = Y\end{split}", display=True)
+    assert "<mtable" in table
+    assert '=""' not in table
+
+
 @pytest.mark.parametrize("tex", [r"\frac{1}", r"\nothing", "x_1_2", "é", "x % y"])
 def test_what_cannot_be_set_strictly_is_an_error(tex):
     with pytest.raises(ValueError, match=r"KaTeX|LaTeX"):

@@ -4,12 +4,25 @@
 firefox-esr.
 """
 
+import json
 import os
+import sys
+from pathlib import Path
 
 import pytest
 from answerable import HTML
+from bs4 import BeautifulSoup
 from firefox import Firefox, find_firefox
 from test_site import served
+
+TESTS = Path(__file__).resolve().parents[1]
+sys.path += [str(TESTS / "book"), str(TESTS / "live")]
+import test_figures_in_hand as in_hand  # noqa: E402
+import test_live_draw as draw  # noqa: E402
+import test_live_frame as frame  # noqa: E402
+from page import write_page  # noqa: E402
+
+from vitbook.data import matching_pairs  # noqa: E402
 
 CHAPTER = "vit/17_hybrids.html"  # the first of its predictions has choices
 PAGES = ["index.html", "00_preview.html", CHAPTER, "appendix/claims.html", "search.html?q=softmax"]
@@ -87,3 +100,81 @@ def test_a_script_that_fails_in_firefox_is_seen(firefox, address):
     planted = "document.head.append(Object.assign(document.createElement('script'), "
     firefox.run(planted + "{textContent: 'nothing.here()'})); return 1")
     assert any("nothing is not defined" in one for one in firefox.errors(address))
+
+
+# --- live figures ---
+
+
+class Page:
+    """What the tests ask of a page in Chromium, asked of Firefox."""
+
+    def __init__(self, firefox, address):
+        self.firefox = firefox
+        firefox.open(address)
+
+    def evaluate(self, expression, given=None):
+        """What a function, or an expression, gives in the page."""
+        return self.firefox.run(
+            f"const globalThis = window, asked = ({expression});"
+            f"return typeof asked === 'function' ? asked({json.dumps(given)}) : asked"
+        )
+
+    def start(self, name):
+        """Bring a figure into view and wait until it has drawn itself."""
+        self.evaluate(START, name)
+        return self
+
+
+START = """name => new Promise((done, failed) => {
+    const figure = document.getElementById("live-" + name), begin = performance.now();
+    (function look() {
+        figure.scrollIntoView();
+        if (figure.classList.contains("live-running")) done();
+        else if (performance.now() - begin > 30000) failed(new Error(name + " does not run"));
+        else setTimeout(look, 50);
+    })();
+})"""
+NET = draw.NET.replace("#live-draw", "#live-NAME")
+
+
+def live_figures():
+    """(page, figure) of the built site."""
+    for path in sorted(HTML.rglob("*.html")):
+        if "data-live" in (text := path.read_text("utf8")):
+            soup = BeautifulSoup(text, "html.parser")
+            for one in soup.select("[data-live]"):
+                yield path.relative_to(HTML).as_posix(), one["data-live"]
+
+
+def test_every_live_figure_draws_itself_in_firefox(firefox, address):
+    before, found = firefox.errors(address), list(live_figures())
+    assert len(found) >= 6
+    for page, name in found:
+        Page(firefox, f"{address}/{page}").start(name)
+    assert firefox.errors(address)[len(before) :] == []
+
+
+@pytest.mark.parametrize(("page", "name"), [("00_preview", "cut"), ("vit/depth_12_draw", "draw")])
+def test_the_models_in_the_pages_compute_what_the_package_computes(firefox, page, name):
+    opened = Page(firefox, (HTML / f"{page}.html").as_uri()).start(name)
+    opened.evaluate(NET.replace("NAME", name))
+    if name == "cut":
+        net, images = frame.recorded(), matching_pairs(50, seed=7).images
+    else:
+        net = draw.stored()[0]
+        images = draw.pixels([one for one in draw.drawings() if one.label.isdecimal()][::5])
+    assert len(images) >= 50
+    frame.agree(frame.in_page(opened, images), frame.in_python(net, images))
+
+
+@pytest.mark.parametrize(
+    "agrees",
+    [
+        in_hand.test_the_softmax_is_that_of_python,
+        in_hand.test_turned_and_added_scores_are_those_of_python,
+        in_hand.test_the_likeness_of_patches_is_that_of_the_tables,
+    ],
+)
+def test_the_other_figures_say_pythons_numbers(firefox, tmp_path, agrees):
+    address = write_page(tmp_path).as_uri()
+    agrees(lambda name: Page(firefox, f"{address}#live-{name}").start(name))
