@@ -534,9 +534,7 @@ def test_heads_are_called_as_asked_and_one_layer_offers_neither_layers_nor_rollo
     assert [bar[0] for bar in bars] == ["Image", "Head"]
     assert bars[1][1:] == ["0", "1", "2", "3", "mean"]
     assert tab.locator(".thumb").count() == 5
-    assert (
-        tab.locator(".thumb[aria-pressed=true]").get_attribute("aria-label") == "layer 1, head 0"
-    )
+    assert tab.locator(".thumb[aria-pressed=true]").get_attribute("aria-label") == "layer 1, head 0"
     show(tab, attention_explorer(images(), MAPS[:1], GRID, head="rollout")._repr_html_())
     assert (
         tab.locator(".thumb[aria-pressed=true]").get_attribute("aria-label") == "layer 1, rollout"
@@ -752,7 +750,7 @@ BAD_INPUT = [
     ("grid image", lambda: make(images(B, 1, 10, 16)), ValueError, "does not divide the image"),
     ("prefix", lambda: make(num_prefix=2), ValueError, "num_prefix 2"),
     ("labels", lambda: make(labels=["one"]), ValueError, "labels must hold one text for each of 2"),
-    ("names", lambda: make(names=["one"]), ValueError, "names must hold one text for each of 4 heads"),
+    ("names", lambda: make(names=["one"]), ValueError, "names must hold one text for each of 4"),
     ("marks dtype", lambda: make(marks=torch.zeros(B, 12)), TypeError, "marks must be a boolean"),
     (
         "marks shape",
