@@ -102,7 +102,7 @@ def test_the_softmax_is_set_by_keys_by_finger_and_by_a_sentence(open_figure):
     assert texts(page, weights)[3] == "0.83"
     page.wait_for_function("document.querySelector('.live-said').textContent.includes('Key 4')")
     page.get_by_role("button", name="with 1/√d").tap()
-    assert texts(page, weights)[3] == "1.00"
+    assert texts(page, weights)[0] == "0.02"
     page.get_by_role("button", name="Back").tap()
     page.locator("#set-softmax").click()
     assert float(texts(page, weights)[0]) > 0.99
@@ -111,7 +111,56 @@ def test_the_softmax_is_set_by_keys_by_finger_and_by_a_sentence(open_figure):
     page.mouse.down()
     page.mouse.move(box["x"] - 150, box["y"] + 20, steps=4)
     page.mouse.up()
-    assert float(texts(page, weights)[0]) < 0.9
+    assert texts(page, weights)[0] == "<0.001"
+
+
+def rest_at(page, label, place):
+    """Where on its track a handle rests, as a position on the screen, ``place`` from 0 to 1."""
+    box = page.get_by_label(label).locator("..").bounding_box()
+    return box["x"] + place * box["width"], box["y"] + box["height"] / 2
+
+
+def test_a_click_or_a_tap_on_a_track_moves_the_handle_there_and_scrolling_does_not(open_figure):
+    page = open_figure("softmax", has_touch=True)
+    handle = page.get_by_label("Score of key 4")
+    page.mouse.click(*rest_at(page, "Score of key 4", 0.75))
+    assert handle.get_attribute("aria-valuetext") == "2.0"
+    page.touchscreen.tap(*rest_at(page, "Score of key 4", 0.25))
+    assert handle.get_attribute("aria-valuetext") == "−2.0"
+    page.keyboard.press("ArrowRight")  # it has the focus
+    assert handle.get_attribute("aria-valuetext") == "−1.9"
+    x, y = rest_at(page, "Score of key 4", 0.9)
+    finger = page.context.new_cdp_session(page)
+    points = [{"x": x, "y": y - down} for down in (0, 60, 120)]
+    for kind, at in zip(("touchStart", "touchMove", "touchMove"), points, strict=True):
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [at]})
+    finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    assert handle.get_attribute("aria-valuetext") == "−1.9"
+
+
+def test_what_the_words_of_the_softmax_promise_comes(open_figure):
+    """Chapter 02, the sentences of the figure in their order, each from the start."""
+    page = open_figure("softmax")
+    weights, meters = "#live-softmax .softmax-row b", "#live-softmax .softmax-meter b"
+    assert texts(page, meters) == ["0.95 of 1.39", "0.38 of 0.50"]
+    page.mouse.click(*rest_at(page, "Temperature", 0))
+    cold = texts(page, weights)
+    assert cold == ["1.00", "<0.001", "<0.001", "<0.001"]  # one takes all
+    assert texts(page, meters) == ["0.00050 of 1.39", "0.00009 of 0.50"]  # the gradient goes
+    page.get_by_role("button", name="Back").click()
+    page.get_by_role("button", name="with 1/√d").click()
+    assert texts(page, weights)[0] == "0.86"
+    page.mouse.click(*rest_at(page, "Width", 0.5))  # to 64; all the way
+    assert texts(page, weights) == cold
+    page.get_by_label("Width").press("End")
+    assert texts(page, weights) == cold  # the same
+    assert texts(page, meters)[1] == "0.00000 of 0.50"
+
+
+def test_the_gradient_of_a_softmax_is_at_most_a_half():
+    w = torch.distributions.Dirichlet(torch.full((4,), 0.3)).sample((20_000,)).double()
+    sizes = (torch.diag_embed(w) - w[:, :, None] * w[:, None]).flatten(1).norm(dim=-1)
+    assert 0.49 < sizes.max() <= 0.5
 
 
 def test_both_places_move_together_and_only_the_added_score_moves(open_figure):
