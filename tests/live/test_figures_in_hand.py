@@ -116,7 +116,9 @@ def test_the_softmax_is_set_by_keys_by_finger_and_by_a_sentence(open_figure):
 
 def rest_at(page, label, place):
     """Where on its track a handle rests, as a position on the screen, ``place`` from 0 to 1."""
-    box = page.get_by_label(label).locator("..").bounding_box()
+    handle = page.get_by_label(label)
+    handle.scroll_into_view_if_needed()
+    box = handle.locator("..").bounding_box()
     return box["x"] + place * box["width"], box["y"] + box["height"] / 2
 
 
@@ -173,12 +175,40 @@ def test_both_places_move_together_and_only_the_added_score_moves(open_figure):
     after = texts(page, scores)
     assert after[0] == before[0]
     assert after[1] != before[1]
-    assert texts(page, "#live-rotary .rotary-control b") == ["7", "10", "step −3"]
+    assert texts(page, "#live-rotary .rotary-control b") == ["7", "10", "7 and 10"]
+    together = page.get_by_label("Both together")
+    assert together.get_attribute("aria-valuetext") == "query at 7, key at 10"
     page.keyboard.press("End")  # the key stays on the line
-    assert texts(page, "#live-rotary .rotary-control b") == ["28", "31", "step −3"]
+    assert texts(page, "#live-rotary .rotary-control b") == ["28", "31", "28 and 31"]
     page.get_by_label("Place of the query").focus()
     page.keyboard.press("Home")
     assert texts(page, scores)[0] != before[0]
+
+
+def test_what_the_words_of_turned_or_added_promise_comes(open_figure):
+    """Chapter 06, the sentences of the figure in their order."""
+    page = open_figure("rotary")
+    scores = "#live-rotary .rotary-scores b"
+    angles = """[...document.querySelectorAll("#live-rotary line.rotary-query")].map(
+        (hand) => Math.atan2(-hand.getAttribute("y2"), hand.getAttribute("x2")))"""
+    lengths = """[...document.querySelectorAll("#live-rotary .rotary-dials line")].map(
+        (hand) => Math.hypot(hand.getAttribute("y2"), hand.getAttribute("x2")))"""
+    assert min(page.evaluate(lengths)) > 0.5  # no hand is a dot
+    before, angle = texts(page, scores), page.evaluate(angles)
+    page.mouse.click(*rest_at(page, "Both together", 9 / 31))  # by 8 places
+    after, moved = texts(page, scores), page.evaluate(angles)
+    turned = [math.remainder(b - a, math.tau) for a, b in zip(angle, moved, strict=True)]
+    wanted = [math.remainder(8 * 10000 ** (-i / 8), math.tau) for i in range(8)]
+    assert turned == pytest.approx(wanted, abs=1e-4)
+    assert all(abs(one) > 0.2 for one in turned[:4])  # the fast hands turn
+    assert all(abs(one) < 0.1 for one in turned[4:])  # the slow ones hardly
+    assert after[0] == before[0]
+    assert after[1] != before[1]
+    page.get_by_label("Place of the key").press("ArrowRight")
+    alone = texts(page, scores)
+    assert all(one != other for one, other in zip(alone, after, strict=True))  # both scores move
+    spoken = page.locator("#live-rotary .live-hidden").inner_text()
+    assert spoken.count("° a place: q at") == 8
 
 
 def test_a_patch_is_chosen_by_click_by_keys_and_by_a_sentence(open_figure):
