@@ -214,16 +214,29 @@ def test_what_the_words_of_turned_or_added_promise_comes(open_figure):
 def test_a_patch_is_chosen_by_click_by_keys_and_by_a_sentence(open_figure):
     page = open_figure("alike")
     told = "#live-alike .alike-map > p:last-child"
-    assert "Start of the next row" in texts(page, told)[0]
+    assert not any("0." in one for one in texts(page, told))  # a guess is not spoilt
     page.locator("#live-alike [role=radio]").nth(54 + 4).click()
     chosen = page.locator("#live-alike [aria-checked=true]")
     names = [one.get_attribute("aria-label") for one in chosen.all()]
-    assert names == ["row 1, column 5: 1.00"] * 2
+    assert names == ["row 1, column 5: similarity 1.00"] * 2
     chosen.last.focus()
     page.keyboard.press("ArrowDown")
-    assert chosen.last.get_attribute("aria-label") == "row 2, column 5: 1.00"
+    assert chosen.last.get_attribute("aria-label") == "row 2, column 5: similarity 1.00"
     page.locator("#set-alike").click()
-    assert chosen.last.get_attribute("aria-label") == "row 6, column 9: 1.00"
+    assert chosen.last.get_attribute("aria-label") == "row 6, column 9: similarity 1.00"
+
+
+def test_what_the_words_of_who_is_like_whom_promise_comes(open_figure):
+    """Chapter 06: the first patch of any lower row, with both tables."""
+    page = open_figure("alike", viewport={"width": 700, "height": 900})
+    boards = [one.bounding_box() for one in page.locator("#live-alike .live-patches").all()]
+    assert boards[0]["y"] == boards[1]["y"]  # both on one screen
+    for row in range(1, 6):
+        page.locator("#live-alike [role=radio]").nth(9 * row).click()
+        numbered, addresses = texts(page, "#live-alike .alike-map > p:last-child")
+        assert numbered.startswith("End of the row above 0.97, to the right 0.97")
+        assert addresses.startswith("End of the row above 0.81")
+        assert "to the right 0.98" in addresses
 
 
 FAILED = """([name, values]) => {
