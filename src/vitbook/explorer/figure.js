@@ -437,12 +437,18 @@
     function itself(row, query) {
       return row.reduce(function (sum, share, token) { return anchor(token) === query ? sum + share : sum; }, 0);
     }
-    // On up to three patches that get two even shares or more, how many.
+    // On up to three patches that get two even shares or more, how many; beside another number, where
+    // patches are narrow, there is no room for one.
     function drawValues(shares, others) {
+      var shown = [];
       values.replaceChildren();
       if (state.show === 0 || pool > 1 && state.query >= prefix) return;
+      function crowded(p, q) {
+        return Math.floor(p / columns) === Math.floor(q / columns) && Math.abs(p - q) < columns / 8;
+      }
       others.slice(0, 3).forEach(function (p) {
-        if (shares[p] * N < 2) return;
+        if (shares[p] * N < 2 || shown.some(function (q) { return crowded(p, q); })) return;
+        shown.push(p);
         var value = el("span", {}, (shares[p] * N).toFixed(1));
         value.style.left = 100 * ((p % columns) + 0.5) / columns + "%";
         value.style.top = 100 * (Math.floor(p / columns) + 0.5) / rows + "%";
