@@ -2,12 +2,15 @@
 
 import csv
 import json
+import pickle
+from concurrent.futures import Future
 from dataclasses import replace
 
 import pytest
 import torch
 import torch.nn.functional as F
 from gradebox.contest import YARDSTICKS, Rules, contested, enter, hold, kept
+from gradebox.process import BrokenError
 from gradebox.remote import SET_UP, EntryError, Remote, count_with_sandbox
 from gradebox.sandbox import Limits
 from gradebox.session import Session
@@ -68,6 +71,34 @@ def rules(tmp_path_factory, bubblewrap):
     (folder / "relatives_recall.json").write_text(json.dumps(content))
     limits = Limits(call_s=2, memory_mb=1024)
     return Rules("MyMixing", "places", 3, 1, 7, limits, bubblewrap, folder)
+
+
+class Here:
+    """The processes of a contest, in this one."""
+
+    def __init__(self, *options, **named):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return False
+
+    def submit(self, call, *given):
+        done = Future()
+        try:
+            done.set_result(call(*pickle.loads(pickle.dumps(given))))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Only the widths that attention and the mixer get, and no further processes."""
+    monkeypatch.setattr("vitbook.comparison.contest.WIDTHS", (48, 64))
+    monkeypatch.setattr("gradebox.contest.ProcessPoolExecutor", Here)
 
 
 @pytest.mark.parametrize("name", OUT)
@@ -143,8 +174,10 @@ import gc, sys
 from torch import nn, Tensor
 class MyMixing(nn.Module):
     def forward(self, x):
-        images = [t for t in gc.get_objects() if isinstance(t, Tensor) and t.ndim == 4]
-        labels = [t for t in gc.get_objects() if isinstance(t, Tensor) and not t.is_floating_point()]
+
+        found = [t for t in gc.get_objects() if isinstance(t, Tensor)]
+        labels = [t for t in found if not t.is_floating_point()]
+        images = [t for t in found if t.ndim == 4]
         if images or labels or "recall" in str(sys.argv):
             raise RuntimeError("found them")
         return x
@@ -181,6 +214,21 @@ def test_a_contest_goes_on_where_it_stopped_and_equal_layers_tie(rules, tmp_path
         hold(files, out, replace(rules, name="Other"))
     assert cli.main(["--forget", "ada", "--out", str(out)]) == 0
     assert not list((out / "entries").glob("ada*"))
+
+
+def test_a_machine_that_fails_is_no_entrys_fault(rules, tmp_path, monkeypatch):
+    (tmp_path / "ada.py").write_text(RIGHT)
+
+    def broken(*_):
+        raise BrokenError("the sandbox ended")
+
+    monkeypatch.setattr("gradebox.session.nursery_for", broken)
+    told = []
+    assert hold(tmp_path, tmp_path / "out", rules, say=told.append) == 1
+    assert len(told) == 3
+    assert told[2] == "not run, by this machine's fault: ada: MachineError: the sandbox ended"
+    monkeypatch.undo()
+    assert kept(tmp_path / "out", "ada", RIGHT, rules) is None
 
 
 def test_a_training_that_is_done_is_not_repeated(rules, tmp_path, monkeypatch):

@@ -28,7 +28,7 @@ from vitbook.book.records import load_record
 from vitbook.comparison.contest import Ledger, prepare, search_rate, train_layer
 from vitbook.comparison.recall_task import TASKS
 
-TRAINING_S = 120  # one training, by the clock and by the processor
+CLOCK_S, PROCESSOR_S = 600, 120  # one training: all of it, and what the layer takes of it
 YARDSTICKS = {
     "attention": """from vitbook.layers.attention import MultiHeadSelfAttention
 class {name}(MultiHeadSelfAttention):
@@ -94,12 +94,14 @@ def hold(
         waiting: dict[Future, str] = {
             pool.submit(enter, name, sources[name], out, rules): name for name in todo
         }
-        for done in as_completed(waiting):
-            bar.update()
-            try:
-                done.result()
-            except Exception as error:  # one entry must not end the contest of all others
-                failures.append(f"{waiting[done]}: {type(error).__name__}: {error}")
+        try:
+            for done in as_completed(waiting):
+                bar.update()
+                if error := done.exception():  # one entry must not end the contest of all others
+                    failures.append(f"{waiting[done]}: {type(error).__name__}: {error}")
+        except BaseException:  # Ctrl-C: nothing else begins
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     for name, source in sources.items():
         entry = kept(out, name, source, rules)
         if entry is not None:
