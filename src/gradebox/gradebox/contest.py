@@ -84,8 +84,10 @@ def hold(
     sources = read_entries(files, rules.name)
     (out / "entries").mkdir(parents=True, exist_ok=True)
     rules = replace(rules, first=drawn_once(out, rules))
-    found, failures = {}, []
+    failures = []
     todo = [name for name in sources if again or kept(out, name, sources[name], rules) is None]
+    for name in todo if again else ():
+        (out / "entries" / f"{file_name(name)}.jsonl").unlink(missing_ok=True)
     context = get_context("spawn")
     with (
         ProcessPoolExecutor(jobs, mp_context=context) as pool,
@@ -102,15 +104,12 @@ def hold(
         except BaseException:  # Ctrl-C: nothing else begins
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    for name, source in sources.items():
-        entry = kept(out, name, source, rules)
-        if entry is not None:
-            found[name] = entry
-    rows = ranked(list(found.values()), tuple(YARDSTICKS))
+    found = [kept(out, name, source, rules) for name, source in sources.items()]
+    rows = ranked([entry for entry in found if entry is not None], tuple(YARDSTICKS))
     write_csv(out / "contest.csv", rows)
     for line in [
         *in_lines(rows),
-        *(f"not run, by this machine's fault: {one}" for one in failures),
+        *(f"not run, by this machine's fault: {one}" for one in sorted(failures)),
     ]:
         say(line)
     return 1 if failures else 0
