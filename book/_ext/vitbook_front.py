@@ -16,7 +16,7 @@ page that stands on the card (the first is 1), and in per cent the part of the f
 minutes and hours come from the pages. tools/cards.py reads the lines, and cuts the pictures when
 the pages are written.
 
-The page loads ``front/front.css`` and ``front/front.js``.
+The page loads ``front/front.css``.
 """
 
 from __future__ import annotations
@@ -164,7 +164,6 @@ def resolve(app, doctree, docname: str) -> None:
 def load(app, pagename, templatename, context, doctree) -> None:
     if doctree is not None and 'class="front-start"' in context.get("body", ""):
         app.add_css_file("front/front.css")
-        app.add_js_file("front/front.js")  # before the figure that it waits for
 
 
 def pictures(app, exception) -> None:

@@ -1,6 +1,7 @@
 """Code of the package on a page: ``literalinclude`` with ``:pyobject:`` shows the body.
 
 Above it stand where it comes from and a link to the file, below it its docstrings, folded.
+``install`` is the command that installs the package of this release.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from docutils import nodes
 from sphinx.directives.code import LiteralInclude
+from sphinx.util.docutils import SphinxDirective
 from vitbook_details import folded
 
 from tools.pages.docstrings import parted
@@ -46,6 +48,14 @@ class PackageInclude(LiteralInclude):
         return line
 
 
+class Install(SphinxDirective):
+    """What installs the package on a machine of one's own, with the wheel of this version."""
+
+    def run(self) -> list[nodes.Node]:
+        command = f"python -m pip install {read_settings(ROOT).wheel_url}"
+        return [nodes.literal_block(command, command, language="console")]
+
+
 @cache
 def at_the_tag() -> str:
     """Where the release of this version shows its files."""
@@ -56,4 +66,5 @@ def at_the_tag() -> str:
 def setup(app):
     app.setup_extension("vitbook_details")
     app.add_directive("literalinclude", PackageInclude, override=True)
+    app.add_directive("install", Install)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

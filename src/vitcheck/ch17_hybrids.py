@@ -145,38 +145,6 @@ def check_equal(trial: Trial, my_equal):
             trial.compare(given, N, D, part=part, otherwise=otherwise, tolerance=1e-9, name=name)
 
 
-def _misfits(each=3, table=lambda positions: positions == "learned"):
-    """So many tensors of each Mixer layer, and whether there is a table of positions."""
-    return lambda layers, positions: each * layers.count("mixer") + table(positions)
-
-
-@staged(
-    "my_misfits",
-    ok="one Mixer layer is enough to tie a stack to its grid",
-    right=_misfits(),
-    mistakes={
-        "which of the four tensors of a token mixing do not know N?": _misfits(each=4),
-        "a bias of the token mixing has N entries, too": _misfits(each=2),
-        "count tensors, not layers": _misfits(each=1),
-        "is there a table with a row for each place?": _misfits(table=lambda positions: False),
-        "there are no positions here": _misfits(table=lambda positions: True),
-    },
-)
-def check_misfits(trial: Trial, my_misfits):
-    """my_misfits(layers, positions): how many tensors do not fit a grid with another N."""
-    for layers, positions in (
-        (["attention", "attention"], "learned"),
-        (["conv", "conv", "conv"], "none"),
-        (["mixer", "attention"], "none"),
-        (["conv", "mixer", "mixer"], "none"),
-        (["mixer", "attention", "conv", "mixer"], "learned"),
-        (["uniform", "none", "attention"], "none"),
-    ):
-        trial.stage(f"{layers}, positions {positions!r}")
-        otherwise = "go through the layers: which shapes hold N?"
-        trial.compare(my_misfits, layers, positions, otherwise=otherwise, name="misfits")
-
-
 _STATEMENTS = {
     "mixing the patches helps on these images": (YES, "compare with the stack that mixes nothing"),
     "attention in the first layer helps on these images": (

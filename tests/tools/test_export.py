@@ -452,9 +452,9 @@ def test_equal_cells_have_different_ids(book):
 WHEEL = "vitbook-1.0.0-py3-none-any.whl"
 
 
-def install_cell(book, monkeypatch, *, lacking):
+def install_cell(book, monkeypatch, *, lacking, page="Text"):
     """Run the first code cell where some modules are not installed; what it hands to pip."""
-    code = TransformerManager().transform_cell(cells(book("Text"))[1].source)
+    code = TransformerManager().transform_cell(cells(book(page))[1].source)
     asked = []
 
     class Shell:
@@ -488,6 +488,14 @@ def test_the_install_cell_does_nothing_where_the_package_is_installed(book, monk
 def test_the_first_cell_names_what_else_is_missing(book, monkeypatch):
     with pytest.raises(ModuleNotFoundError, match="pip install scikit-learn safetensors"):
         install_cell(book, monkeypatch, lacking={"sklearn", "safetensors"})
+
+
+def test_timm_is_looked_for_where_a_cell_imports_it_and_nowhere_else(book, monkeypatch):
+    page = "Text\n\n```{code-cell} ipython3\nimport torch\nimport timm\n```\n"
+    with pytest.raises(ModuleNotFoundError, match="pip install timm"):
+        install_cell(book, monkeypatch, lacking={"timm"}, page=page)
+    page = page.replace("timm", "math")
+    assert install_cell(book, monkeypatch, lacking={"timm"}, page=page) == []
 
 
 def test_everything_that_the_package_needs_is_looked_for():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
@@ -31,6 +32,7 @@ NEEDED = {
     "safetensors": "safetensors",
     "tqdm": "tqdm",
 }
+NEEDED_BY_SOME = ("timm",)  # told only in notebooks that import it
 TAGS = {"hide-input", "hide-output", "hide-cell", "remove-input", "remove-output", "remove-cell"}
 TAGS |= {"deeper"}  # on the site it moves into the box before it
 CODE = {"code-cell"}
@@ -90,7 +92,7 @@ class Exporter:
         title, introduction = self._title()
         self._cells[:1] = [
             new_markdown_cell(f"{title}\n\n{self._link_back()}"),
-            new_code_cell(bootstrap(BOOTSTRAP, self.links.settings)),
+            new_code_cell(bootstrap(BOOTSTRAP, self.links.settings, self._cells)),
             *([new_markdown_cell(introduction)] if introduction else []),
         ]
         _set_ids(self._cells, self.page.path.stem)
@@ -218,9 +220,21 @@ def write_notebook(notebook: nbformat.NotebookNode) -> str:
     return nbformat.writes(notebook) + "\n"
 
 
-def bootstrap(template: str, settings: Settings) -> str:
-    """The first code cell: the package, and the names of what else is missing."""
-    listed = "".join(f'    "{module}": "{name}",\n' for module, name in NEEDED.items())
+def bootstrap(
+    template: str, settings: Settings, cells: Sequence[nbformat.NotebookNode] = ()
+) -> str:
+    """The first code cell: the package, and the names of what else is missing.
+
+    Args:
+        template: ``BOOTSTRAP``, or ``BOOTSTRAP_SCRIPT``.
+        settings: The address of the package.
+        cells: Of the notebook, whose imports are looked through.
+    """
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    imports = re.compile(rf"^\s*(?:import|from) ({'|'.join(NEEDED_BY_SOME)})\b", re.M)
+    some = sorted(set(imports.findall(code)))
+    needed = NEEDED | {name: name for name in some}
+    listed = "".join(f'    "{module}": "{name}",\n' for module, name in needed.items())
     missing = MISSING.format(needed="{\n" + listed + "}")
     cell = template.format(wheel=settings.wheel, wheel_url=settings.wheel_url, missing=missing)
     return cell.strip()
@@ -229,7 +243,7 @@ def bootstrap(template: str, settings: Settings) -> str:
 def write_script(notebook: nbformat.NotebookNode, settings: Settings) -> str:
     """The notebook as a plain Python script in percent format."""
     copy = nbformat.from_dict(notebook)
-    copy.cells[1].source = bootstrap(BOOTSTRAP_SCRIPT, settings)
+    copy.cells[1].source = bootstrap(BOOTSTRAP_SCRIPT, settings, notebook.cells)
     return jupytext.writes(copy, fmt="py:percent")
 
 

@@ -1,0 +1,131 @@
+// The image of a cut game: patches to choose, glyphs to drag, and over them the arrows of the query,
+// each a line as wide as its weight, and on it a button that cuts or restores.
+(function () {
+  "use strict";
+
+  const { board, drag, el, number, place, svg } = vitbook.live;
+  const ALONG = [0.5, 0.62, 0.74, 0.86]; // of the curve: where a button may stand
+
+  // From the query to the key, in patches: where the curve begins, bends and ends.
+  function curve([x, y], [tx, ty]) {
+    const length = Math.hypot(tx - x, ty - y), ux = (tx - x) / length, uy = (ty - y) / length;
+    const bend = 0.1 * Math.min(1.5, length) * (ux < 0 ? -1 : 1);
+    return { from: [x + ux * 0.34, y + uy * 0.34], middle: [(x + tx) / 2 + uy * bend, (y + ty) / 2 - ux * bend], to: [tx - ux * 0.34, ty - uy * 0.34] };
+  }
+
+  function shapes({ from, middle, to }, share, gone) {
+    const wide = gone ? 0.03 : 0.02 + 0.13 * share, tip = 0.06 + wide;
+    const dx = to[0] - middle[0], dy = to[1] - middle[1], d = Math.hypot(dx, dy), vx = dx / d, vy = dy / d;
+    const neck = [to[0] - vx * tip * 1.4, to[1] - vy * tip * 1.4];
+    return [
+      svg("path", { class: gone ? "cut-gone" : "cut-line", d: `M${from}Q${middle} ${neck}`, "stroke-width": wide }),
+      svg("path", { class: gone ? "cut-gone-tip" : "cut-tip", d: `M${to}L${[neck[0] - vy * tip, neck[1] + vx * tip]}L${[neck[0] + vy * tip, neck[1] - vx * tip]}Z` })
+    ];
+  }
+
+  // On the curve, where it lies farthest from the buttons that are there already.
+  function freePlace({ from, middle, to }, taken) {
+    let best = [0, 0], free = -1;
+    for (const t of ALONG) {
+      const s = 1 - t, [x, y] = [0, 1].map((i) => s * s * from[i] + 2 * s * t * middle[i] + t * t * to[i]);
+      const room = Math.min(0.62, ...taken.map(([ax, ay]) => Math.hypot(ax - x, 1.4 * (ay - y))));
+      if (room > free + 0.01) [best, free] = [[x, y], room];
+    }
+    return best;
+  }
+
+  // Fills the patches' layer and puts buttons on it; returns the function that draws.
+  function arrowsOn(game, patches) {
+    const { state, rows, columns } = game, buttons = new Map(); // a button for each key, kept while it is shown
+    const box = el("div", { class: "cut-arrows" }), mark = el("span", { class: "cut-query", "aria-hidden": "true" }, "query");
+    const centre = (patch) => [(patch % columns) + 0.5, Math.floor(patch / columns) + 0.5];
+    patches.node.append(box, mark);
+
+    function put(node, x, y) {
+      node.style.left = `${(100 * x) / columns}%`;
+      node.style.top = `${(100 * y) / rows}%`;
+    }
+    function buttonOf(key, share, gone) {
+      if (!buttons.has(key)) buttons.set(key, el("button", { type: "button", class: "cut-arrow", "data-key": key, onclick: () => game.toggle(state.query, key) }));
+      const button = buttons.get(key);
+      button.replaceChildren(el("span", { "aria-hidden": "true" }, gone ? "×" : number(share)));
+      button.setAttribute("aria-pressed", String(gone));
+      button.setAttribute("aria-label", `Cut the arrow to ${place(key, columns)}, weight ${number(share)}`);
+      return button;
+    }
+
+    return function draw() {
+      const keys = game.shownKeys(), focused = document.activeElement?.dataset?.key, taken = [], [x, y] = centre(state.query);
+      patches.layer.replaceChildren();
+      for (const key of keys) {
+        const gone = game.goneTo(state.query, key), share = game.weight(gone ? game.base : game.now, state.query, key), line = curve([x, y], centre(key));
+        patches.layer.append(...shapes(line, share, gone));
+        taken.push(freePlace(line, taken));
+        put(buttonOf(key, share, gone), ...taken.at(-1));
+      }
+      patches.layer.append(svg("text", { class: "cut-self", x: x - 0.43, y: y + 0.44 }, `itself ${number(game.weight(game.now, state.query, state.query))}`));
+      for (const [key, node] of buttons) if (!keys.includes(key)) { node.remove(); buttons.delete(key); }
+      keys.forEach((key) => box.append(buttons.get(key)));
+      if (focused !== undefined && buttons.has(Number(focused))) buttons.get(Number(focused)).focus({ preventScroll: true });
+      put(mark, x - 0.5, y - 0.5);
+    };
+  }
+
+  // A patch is chosen by click and by key, a glyph is drawn to another patch.
+  function picture(game) {
+    const { state } = game;
+    const patches = board({ rows: game.rows, columns: game.columns, label: "Query: the patch that looks", pick: (patch) => patch !== state.query && game.choose({ query: patch }) });
+    const drawArrows = arrowsOn(game, patches);
+    let held = -1, drawn = "";
+    drag(patches.grid, {
+      start(event) {
+        held = patches.under(event);
+        return state.glyphs.some((glyph) => glyph.patch === held);
+      },
+      move(event) {
+        const over = patches.under(event);
+        patches.patches.forEach((one, p) => one.classList.toggle("cut-over", p === over && over !== held));
+      },
+      end(event) {
+        const over = patches.under(event);
+        patches.patches.forEach((one) => one.classList.remove("cut-over"));
+        if (event.type === "pointerup" && over >= 0 && over !== held) game.swap(held, over);
+        else if (event.type === "pointerup" && held !== state.query) game.choose({ query: held });
+        patches.patches[state.query].focus({ preventScroll: true });
+      }
+    });
+    function draw() {
+      const looks = `${state.picture} ${state.glyphs.map((glyph) => [glyph.patch, glyph.kind])} ${state.own}`;
+      if (looks !== drawn) patches.draw(state.image, game.size, game.size); // most of the work, and seldom needed
+      drawn = looks;
+      patches.choose(state.query);
+      patches.patches.forEach((one, p) => {
+        one.style.setProperty("--cut-share", `${Math.round(38 * Math.min(1, game.weight(game.now, state.query, p)))}%`);
+        one.classList.toggle("cut-glyph-here", state.glyphs.some((glyph) => glyph.patch === p));
+      });
+      drawArrows();
+    }
+    return { node: patches.node, focus: () => patches.patches[state.query].focus(), draw };
+  }
+
+  // Digits choose a head, R restores, Shift and an arrow key move the query's glyph.
+  function keys(box, game, focus) {
+    const { state, h, N, columns } = game;
+    box.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.altKey || event.metaKey) return;
+      const digit = /^[0-9]$/.test(event.key) ? Number(event.key) : -1;
+      const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns }[event.key];
+      if (digit >= 0 && digit <= h) game.choose({ head: digit ? digit - 1 : h });
+      else if (event.key === "r" || event.key === "R") game.restoreAll();
+      else if (event.shiftKey && step && event.target.classList.contains("live-patch") && game.glyphHere()) {
+        const to = state.query + step;
+        if (to >= 0 && to < N && (Math.abs(step) > 1 || Math.floor(to / columns) === Math.floor(state.query / columns))) game.swap(state.query, to);
+        focus();
+        event.stopPropagation();
+      } else return;
+      event.preventDefault();
+    }, true);
+  }
+
+  vitbook.live.cutBoard = { keys, picture };
+})();

@@ -1,0 +1,95 @@
+// Cut the arrow on the front page: in a few seconds one cut turns an answer round, then it is the
+// reader's turn, from pictures where one arrow is enough to those that take more.
+(function () {
+  "use strict";
+
+  const { cutBoard, cutGame, cutParts, cutViews, el, isStill } = vitbook.live;
+  const button = (text, onclick, name = "live-button") => el("button", { type: "button", class: name, onclick }, text);
+
+  // Pictures whose answer can be turned, the fewest arrows first: {index, cuts}.
+  function levelsOf(pictures) {
+    const levels = pictures.map((one, index) => ({ index, cuts: one.cuts })).filter((one) => one.cuts.length);
+    levels.sort((a, b) => a.cuts.length - b.cuts.length);
+    return levels;
+  }
+
+  // Scenes one after another: {words, act, seconds}. begin() and end() are called around them.
+  function film(scenes, { begin, say, end }) {
+    let timer = 0;
+    function show(at) {
+      if (at === scenes.length) return stop();
+      scenes[at].act();
+      say(scenes[at].words);
+      timer = setTimeout(show, 1000 * scenes[at].seconds, at + 1);
+    }
+    function play() {
+      begin();
+      show(0);
+    }
+    function stop() {
+      if (!timer) return;
+      clearTimeout(timer);
+      timer = 0;
+      end();
+    }
+    return { play, stop, get runs() { return timer > 0; } };
+  }
+
+  // What a reader is to do, and what came of it.
+  function told(game, lesson) {
+    if (game.state.cuts.length) return lesson;
+    if (!game.best) return "A picture of your own. Cut its arrows.";
+    return game.best === 1 ? "Your turn. The thick arrow is a patch that looks at the other shape. Cut it." : `Your turn. No single arrow turns this answer round; ${game.best} together do. Which?`;
+  }
+
+  vitbook.live.figure("cut-front", function (stage, data) {
+    const levels = levelsOf(data.pictures), { box } = stage;
+    const game = cutGame(data, (words) => { draw(); if (!motion.runs) stage.say(`${words}${sentence.textContent}`); });
+    const answer = cutParts.verdict(game), image = cutBoard.picture(game), heads = cutViews.heads(game, stage.root), promise = cutParts.promise(game);
+    const sentence = el("p", { class: "cut-front-told" }), score = el("p", { class: "cut-score" });
+    const cut = button("✂ Cut the thickest arrow", game.cutStrongest, "live-button live-first"), back = button("Restore", game.restoreAll), next = button("Next picture", () => { open(level + 1); draw(); stage.say(sentence.textContent); });
+    const still = button("", () => (motion.runs ? motion.stop() : motion.play()), "front-still");
+    let level = 0;
+
+    function open(to) {
+      level = to % levels.length;
+      const { index, cuts: [[layer, head, query]] } = levels[level];
+      game.open(index);
+      Object.assign(game.state, { layer, head, query });
+    }
+    function draw() {
+      for (const part of [answer, image, heads, promise]) part.draw();
+      sentence.textContent = told(game, promise.lesson.textContent);
+      sentence.classList.toggle("cut-won", game.way(game.was, game.lead) >= 1);
+      score.textContent = `Arrows cut: ${game.count()}. Fewest known: ${game.best || "–"}.`;
+      cut.disabled = game.strongest() < 0;
+      back.disabled = !game.state.cuts.length;
+      stage.root.dataset.lead = game.lead; // in full, for the tests
+    }
+    const scene = (seconds, words, act) => ({ seconds, words, act });
+    const motion = film([
+      scene(2.2, "Two shapes. Are they the same? A small Vision Transformer says: different.", () => { open(0); draw(); box.classList.add("cut-front-bare"); }),
+      scene(2.6, "Its patches look at each other. One looks hard at the other shape: the thick arrow.", () => box.classList.remove("cut-front-bare")),
+      scene(3.2, "Cut this one arrow, and it says: same.", () => game.toggle(game.state.query, levels[0].cuts[0][3])),
+      scene(0.1, "", () => open(1))
+    ], {
+      begin() { still.textContent = "Stop motion"; },
+      say(words) { sentence.textContent = words; },
+      end() { box.classList.remove("cut-front-bare"); still.textContent = "Play motion"; draw(); }
+    });
+
+    box.classList.add("cut-front");
+    box.append(answer.node, sentence, el("div", { class: "cut-stage" }, image.node),
+      el("div", { class: "cut-front-side" }, el("div", { class: "cut-front-buttons" }, cut, back, next), score,
+        el("div", {}, el("p", { class: "cut-title" }, "Layer and head ", el("small", {}, "seen from the query")), heads.node)));
+    cutBoard.keys(box, game, image.focus);
+    for (const name of ["pointerdown", "keydown"]) box.addEventListener(name, motion.stop, true);
+    open(0);
+    draw();
+    if (!isStill()) {
+      stage.root.prepend(still);
+      motion.play();
+    }
+    return { set() { throw new Error("cut-front.js: no sentence sets this figure"); } };
+  });
+})();

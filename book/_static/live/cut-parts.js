@@ -1,0 +1,123 @@
+// What stands beside the board of a cut game: the bar of its answer, the promise of the map against
+// the effect of the cut, and the last cuts. Each gives {node, draw}.
+(function () {
+  "use strict";
+
+  const { el, handle, number } = vitbook.live;
+  const WORDS = ["different", "same"], SCALE = 12; // of the bar, in logits
+  const SHOWN = 5; // last cuts
+  const percent = (share) => `${number(100 * share, Math.abs(share) < 0.1 ? 1 : 0)}\u202f%`;
+  const within = (share) => 100 * Math.max(0, Math.min(1, share));
+  const at = (lead) => 50 + (50 * Math.max(-SCALE, Math.min(SCALE, lead))) / SCALE; // on the bar, in per cent
+
+  // The answer and its lead, before and after the cuts.
+  function verdict(game) {
+    const said = el("p", { class: "cut-verdict" }), fill = el("div", { class: "cut-fill" }), before = el("div", { class: "cut-before" });
+    const track = el("div", { class: "live-track cut-track" }, el("div", { class: "cut-turn" }), fill, before);
+    const ends = el("p", { class: "cut-ends", "aria-hidden": "true" }, el("span", {}, "← different"), el("span", {}, "here it turns"), el("span", {}, "same →"));
+    function draw() {
+      const { lead, was } = game, cutAny = game.state.cuts.length > 0, chance = 1 / (1 + Math.exp(-Math.abs(lead)));
+      fill.style.left = `${Math.min(50, at(lead))}%`;
+      fill.style.width = `${Math.abs(at(lead) - 50)}%`;
+      before.style.left = `${at(was)}%`;
+      before.hidden = !cutAny;
+      const sure = el("span", { class: "cut-sure" }, `${lead > 0 === was > 0 && cutAny ? "still " : ""}${number(100 * chance)}\u202f% sure`);
+      said.replaceChildren("It says ", el("b", {}, WORDS[lead > 0 ? 1 : 0]), " ", sure);
+    }
+    return { node: el("div", { class: "cut-answer" }, said, ends, track), track, draw };
+  }
+
+  // The same, with a ring to guess by.
+  function guessing(game) {
+    const { node, track, draw: drawVerdict } = verdict(game), leads = el("p", { class: "cut-leads" });
+    const guess = handle({
+      track, label: "Your guess: the lead after the first cut, in logits", min: -SCALE, max: SCALE, step: 0.5, value: 6,
+      text: (value) => `${number(value, 1, true)}, ${WORDS[value > 0 ? 1 : 0]}`,
+      change(value) { game.state.guess = value; draw(); }
+    });
+    track.append(guess.node);
+    node.append(leads);
+    function guessed(cutAny) {
+      if (game.state.guess !== null) return `, you guess${cutAny ? "ed" : ""} ${number(game.state.guess, 1, true)}`;
+      return cutAny ? "" : ", its lead · drag the ring: where will it be after your first cut?";
+    }
+    function draw() {
+      const cutAny = game.state.cuts.length > 0;
+      drawVerdict();
+      guess.node.hidden = cutAny && game.state.guess === null;
+      leads.replaceChildren(cutAny ? `lead before the cut ${number(game.was, 2, true)}, ` : "", el("b", {}, `now ${number(game.lead, 2, true)} logits`), guessed(cutAny));
+    }
+    return { node, draw };
+  }
+
+  function card(name, title) {
+    const value = el("p", { class: "cut-value" }), words = el("p", { class: "cut-words" }), column = el("i");
+    const node = el("div", { class: `cut-card ${name}` }, el("p", { class: "cut-title" }, title), value, words, el("div", { class: "cut-column", "aria-hidden": "true" }, column));
+    function tell(text, told, share) {
+      value.textContent = text;
+      words.textContent = told;
+      column.style.height = `${within(share)}%`;
+    }
+    return { node, tell };
+  }
+
+  // Two columns of one height, and what follows from them.
+  function promise(game) {
+    const promised = card("cut-promised", "The map promised"), did = card("cut-did", "The cut did");
+    const lesson = el("p", { class: "cut-lesson" }), score = el("span", { class: "cut-score" });
+    function tellBefore() {
+      const { now, state } = game, key = game.strongest(), most = game.headsOf(state.head).length;
+      const next = key < 0 ? 0 : game.weight(now, state.query, key) * most;
+      promised.tell(number(next), `of ${number(most)}, if you cut the thickest arrow`, next / most);
+      did.tell("?", "of the way to the turn. Guess first, then cut.", 0);
+    }
+    function tellAfter(total, held, share) {
+      promised.tell(number(total), held === 1 ? "of the 1.00 that this query takes in this head" : `of ${number(held)} at most: 1.00 for a row at each cut`, total / held);
+      did.tell(percent(share), `of the way to the turn: ${number(game.was, 2, true)} to ${number(game.lead, 2, true)}`, share);
+    }
+    function lessonOf(total, held, share) {
+      const arrows = game.count(), { best } = game;
+      if (!held) return "If the map keeps its promise, both columns rise alike.";
+      if (share >= 1) return `Turned round with ${arrows.toLocaleString("en")} ${arrows === 1 ? "arrow" : "arrows"}${!best ? "." : arrows <= best ? ", level with the best known." : `; the best known is ${best}.`}`;
+      if (total >= 0.9 * held && Math.abs(share) < 0.1) return "All was promised, and the answer hardly moved.";
+      return `The map promised ${percent(total / held)}, the cut went ${percent(share)} of the way.`;
+    }
+    function draw() {
+      const { state, best } = game, held = state.cuts.reduce((sum, one) => sum + one.rows, 0), share = game.way(game.was, game.lead);
+      if (held) tellAfter(game.promised, held, share);
+      else tellBefore();
+      promised.node.classList.toggle("cut-open", !held);
+      did.node.classList.toggle("cut-over-top", share > 1);
+      lesson.textContent = lessonOf(game.promised, held, share);
+      lesson.classList.toggle("cut-won", share >= 1);
+      score.textContent = `image ${state.own ? "of yours" : `${state.picture + 1} of ${game.pictures}`} · you ${game.count().toLocaleString("en")} · best known ${best || "–"}`;
+    }
+    return { cards: el("div", { class: "cut-cards" }, promised.node, did.node), lesson, score, draw };
+  }
+
+  function bar(name, share) {
+    const inner = el("i");
+    inner.style.width = `${within(share)}%`;
+    return el("span", { class: `cut-small ${name}`, "aria-hidden": "true" }, inner);
+  }
+  const shortly = (name) => name.replace(/^layer (\d+), /, "L$1 ").replace(/row (\d+), column (\d+)/g, "r$1 c$2").replace(" to r", " → r");
+
+  // The last cuts, each with its promise and its effect.
+  function past(game) {
+    const list = el("ol", { class: "cut-history" });
+    const legend = el("small", {}, el("i", { class: "cut-key-promised" }), " promised ", el("i", { class: "cut-key-did" }), " did");
+    function entry(one) {
+      const moved = game.way(game.was, game.was + one.after - one.before);
+      return el("li", {}, el("span", { class: "cut-name" }, shortly(one.name)),
+        bar("cut-small-promised", one.promise / one.rows), el("span", {}, number(one.promise)), bar("cut-small-did", moved), el("span", {}, number(one.after - one.before, 2, true)),
+        el("button", { type: "button", class: "live-button", "aria-label": `Restore ${one.name}`, onclick: () => game.restore(one) }, "×"));
+    }
+    function draw() {
+      list.replaceChildren(...game.state.cuts.slice(-SHOWN).map(entry));
+      if (!game.state.cuts.length) list.append(el("li", { class: "cut-none" }, "your first cut"));
+    }
+    return { node: el("div", { class: "cut-past" }, el("p", { class: "cut-title" }, "Last cuts ", legend), list), draw };
+  }
+
+  vitbook.live.cutParts = { WORDS, guessing, past, percent, promise, verdict };
+})();

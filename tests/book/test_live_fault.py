@@ -1,0 +1,313 @@
+"""Name the fault: its numbers are those of the recorded trainings, and findings name each fault."""
+
+import base64
+import itertools
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from test_live_frame import ROOT, STATIC, LiveBook
+
+from tools.live.fault import FAULTS, TESTS, data
+from tools.live.pack import script
+from vitbook.book.clinic import PATIENTS, load_patient
+from vitbook.book.faults import FAULTS as KNOWN
+from vitbook.book.faults import model_with
+from vitbook.book.records import load_record
+from vitbook.data import pointer
+
+PAGE = """```{live} fault
+:title: Name the fault
+:data: fault
+Order tests. You should see one that differs.
++++
+A still.
+```
+
+{live}`The third <fault patient=c tests=first,twice>`.
+"""
+KEYS = list(TESTS)
+NUMBERS = {fault: number for number, fault in PATIENTS.items()}
+
+
+@pytest.fixture(scope="module")
+def made():
+    return data()
+
+
+@pytest.fixture(scope="module")
+def rows(made):
+    """Name -> an array with a row for the healthy model and each patient."""
+
+    def unpacked(one):
+        kind = next(k for k in ("u8", "f32") if k in one)
+        values = np.frombuffer(base64.b64decode(one[kind]), {"u8": "u1", "f32": "<f4"}[kind])
+        return values.reshape(one["shape"])
+
+    return {name: unpacked(one) for name, one in made["arrays"].items()}
+
+
+@pytest.fixture(scope="module")
+def names(made):
+    """The faults in the order of the rows."""
+    return ["none", *(made["faults"][at][0] for at in made["patients"])]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    book = LiveBook(tmp_path_factory.mktemp("fault"))
+    for kind in ("js", "css"):
+        shutil.copy(STATIC / "live" / f"fault.{kind}", book.folder / "static" / "live")
+    book.page("part/two", PAGE)
+    assert book.build().warnings == ""
+    return book.address()
+
+
+@pytest.fixture
+def page(browser, address):
+    opened = browser.new_page(viewport={"width": 390, "height": 844})
+    opened.errors = []
+    opened.on("pageerror", lambda error: opened.errors.append(str(error)))
+    opened.goto(address)
+    opened.locator("#live-fault.live-running").wait_for()
+    yield opened
+    assert opened.errors == []
+    opened.close()
+
+
+# --- the data ---
+
+
+def test_the_faults_are_those_of_the_clinic_in_the_words_of_its_page(made):
+    assert list(FAULTS) == list(KNOWN) == [name for name, _, _ in made["faults"]]
+    assert sorted(made["patients"]) == list(range(12))
+    page = (ROOT / "book/vit/depth_11_clinic.md").read_text("utf8").replace("`", "")
+    for name, line, _ in made["faults"]:
+        assert f"* - {name}\n  - {line}\n" in page
+
+
+def test_the_order_of_the_patients_is_not_that_of_the_clinic(names):
+    assert sum(NUMBERS[fault] == at for at, fault in enumerate(names) if at) <= 2
+
+
+LATE = 12  # of the hundred means of the loss are the last hundred of 800 updates
+
+
+@torch.no_grad()
+def test_what_is_measured_is_what_the_clinics_patients_answer(rows, names):
+    """Worked out anew, from the black boxes that readers get."""
+    images, labels, *_ = pointer(200, seed=0)
+    moved = images.unflatten(2, (3, 8)).flip(2).flatten(2, 3)
+    record = load_record("clinic")
+    for row, fault in list(enumerate(names))[1:]:
+        patient, found = (
+            load_patient(NUMBERS[fault]),
+            dict(zip(KEYS, rows["values"][row], strict=True)),
+        )
+        torch.manual_seed(0)
+        logits, late = patient.logits(images), np.mean(patient.loss[-LATE:])
+        sums = patient.maps(images).sum(-1)
+        expected = {
+            "code": (logits - model_with(patient.weights)(images)).abs().max(),
+            "sums": sums.flatten()[(sums - 1).abs().argmax()],
+            "new": late - F.cross_entropy(logits, labels),
+        }
+        if fault != "never in evaluation mode":  # which draws new noise at each call
+            expected["rows"] = (logits - patient.logits(moved)).abs().max()
+            expected["twice"] = torch.zeros(())
+        for key, value in expected.items():
+            assert found[key] == pytest.approx(float(value), abs=1e-4), (fault, key)
+        curves = {"loss": patient.loss, "accuracy": patient.accuracy, "late": late}
+        curves["seeds"] = record.values("test_accuracy", fault=fault)
+        curves["trained"] = record.values("train_accuracy", fault=fault)[0]
+        for key, value in curves.items():
+            assert rows[key][row] == pytest.approx(value, abs=1e-6), (fault, key)
+
+
+def fewest(signs, row):
+    """The fewest tests whose signs no other row has."""
+    others = [signs[other] for other in range(1, 13) if other != row]
+    for count in range(1, len(KEYS) + 1):
+        for tests in itertools.combinations(range(len(KEYS)), count):
+            if all((one[list(tests)] != signs[row][list(tests)]).any() for one in others):
+                return count
+    return None
+
+
+def test_one_to_three_tests_name_each_fault_and_the_first_loss_none(rows, names):
+    signs, first = rows["signs"].astype(int), KEYS.index("first")
+    needed = dict(zip(names[1:], (fewest(signs, row) for row in range(1, 13)), strict=True))
+    assert set(needed.values()) == {1, 2, 3}
+    assert (signs[0] == 0).all()
+    assert (signs[:, first] == 0).all()
+    assert abs(rows["values"][:, first] - math.log(4)).max() < 0.02
+    assert needed["scores not divided by sqrt(d)"] == 3
+
+
+def test_five_curves_show_nothing_and_their_accuracies_are_those_of_the_healthy_model(rows, names):
+    like = [name for name, kind in zip(names, rows["curves"], strict=True) if kind == 0][1:]
+    assert len(like) == 5
+    assert rows["curves"][0] == 0
+    unseen = [name for name, seeds in zip(names, rows["seeds"], strict=True) if min(seeds) > 0.99][
+        1:
+    ]
+    assert set(like) < set(unseen)
+    assert len(unseen) == 6
+    assert set(unseen) - set(like) == {"labels shuffled in a quarter of batches"}
+
+
+def test_script_and_data_are_light(made):
+    assert (STATIC / "live" / "fault.js").stat().st_size < 15_000
+    assert len(script("fault", made)) < 16_000
+
+
+# --- in the browser ---
+
+
+def written(value, digits):
+    """As the page writes a number: with a true minus, without minus zero."""
+    text = f"{abs(float(value)):.{digits}f}"
+    return ("\u2212" if value < 0 and float(text) else "") + text
+
+
+def percent(value):
+    return f"{written(100 * float(value), 1)}\u00a0%"
+
+
+SHOWN = """() => {
+    const seen = [], all = (selector) => [...document.querySelectorAll(selector)];
+    for (let p = 0; p < 12; p++) {
+        all(".fault-test").forEach((test) => test.click());
+        all("#live-fault .live-button")[1].click(); // the answer
+        seen.push({
+            results: all(".fault-test b").map((node) => node.textContent),
+            healthy: all(".fault-test small").map((node) => node.textContent),
+            facts: all(".fault-facts p").map((node) => node.textContent),
+            images: all(".fault-frame svg").map((node) => node.getAttribute("aria-label")),
+            points: all(".fault-patient").map((node) => node.getAttribute("points")),
+            told: document.querySelector(".fault-told").textContent,
+        });
+        all("#live-fault .live-button")[2].click(); // the next
+    }
+    return { seen, score: document.querySelector(".fault-head span").textContent };
+}"""
+
+
+@pytest.mark.browser
+def test_every_number_on_the_page_is_pythons(page, rows, names):
+    shown = page.evaluate(SHOWN)
+    digits = [test.digits for test in TESTS.values()]
+    healthy, signs = rows["values"][0], rows["signs"].astype(int)
+    for row, seen in enumerate(shown["seen"], 1):
+        found = rows["values"][row]
+        assert seen["results"] == [written(v, d) for v, d in zip(found, digits, strict=True)]
+        differs = ["differs: " if sign else "" for sign in signs[row]]
+        wanted = [written(v, d) for v, d in zip(healthy, digits, strict=True)]
+        assert seen["healthy"] == [f"{d}healthy {v}" for d, v in zip(differs, wanted, strict=True)]
+        facts = [rows["late"], rows["trained"], rows["seeds"][:, 0]]
+        for said, values, form in zip(
+            seen["facts"], facts, (lambda v: written(v, 2), percent, percent), strict=True
+        ):
+            assert said.endswith(f" {form(values[row])} healthy {form(values[0])}")
+        loss, accuracy = rows["loss"], rows["accuracy"]
+        for said, curve, form in zip(
+            seen["images"], (loss, accuracy), (lambda v: written(v, 2), percent), strict=True
+        ):
+            ends = [form(curve[at, end]) for at in (row, 0) for end in (0, -1)]
+            assert f"from {ends[0]} to {ends[1]}; healthy from {ends[2]} to {ends[3]}" in said
+        drawn = [[100 - float(xy.split(",")[1]) for xy in line.split()] for line in seen["points"]]
+        assert np.allclose(drawn[0], 100 * loss[row] / 1.6, atol=1e-4)
+        assert np.allclose(drawn[1], 100 * accuracy[row], atol=1e-4)
+        assert seen["told"].startswith(f"It is: {names[row]}. {FAULTS[names[row]][1]}")
+        assert all(percent(value) in seen["told"] for value in rows["seeds"][row])
+        count = fewest(signs, row)
+        assert ("One finding decides" if count == 1 else f"It takes {count} findings") in seen[
+            "told"
+        ]
+    needed = sum(fewest(signs, row) for row in range(1, 13))
+    assert shown["score"] == f"right at once: 0 of 12; tests: {12 * len(KEYS)}, needed: {needed}"
+
+
+def told(page):
+    return page.locator(".fault-told").inner_text()
+
+
+@pytest.mark.browser
+def test_a_fault_is_found_with_the_keyboard_alone(page):
+    first = page.locator(".fault-test").first
+    first.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")  # the next group of tests
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")  # the same images twice
+    page.locator(
+        ".live-said", has_text="The same images twice: logits change by 2.80, healthy 0.00."
+    ).wait_for(state="attached")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowUp")  # the last fault
+    for _ in range(3):
+        page.keyboard.press("ArrowUp")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")  # strike out
+    assert page.locator(".fault-ruled").count() == 11
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert told(page).startswith("Right: never in evaluation mode.")
+    assert (
+        page.locator(".fault-head span").inner_text()
+        == "right at once: 1 of 1; tests: 2, needed: 1"
+    )
+    page.keyboard.press("Enter")  # the focus waits on the next patient
+    assert page.locator(".fault-head b").inner_text() == "Patient B, 2 of 12"
+    page.keyboard.press("Tab")  # and goes on to the tests
+    page.keyboard.press("Enter")
+    assert page.locator(".fault-known").count() == 1
+
+
+@pytest.mark.browser
+def test_a_wrong_name_hears_which_finding_speaks_against_it(page):
+    names, button = page.get_by_role("radio"), page.get_by_role("button", name="Name it")
+    assert button.is_disabled()
+    names.nth(4).check()  # positions added twice, and nothing is known yet
+    button.click()
+    assert told(page).startswith("No. So far nothing speaks against")
+    page.get_by_role("button", name="The same images twice").click()
+    button.click()
+    assert "gave 0.00; here it gives 2.80" in told(page)
+    names.nth(8).check()
+    button.click()
+    assert page.locator(".fault-head span").inner_text().startswith("right at once: 0 of 1")
+
+
+@pytest.mark.browser
+def test_a_name_without_findings_hears_what_is_left(page):
+    page.get_by_role("radio").nth(8).check()
+    page.get_by_role("button", name="Name it").click()
+    assert "Your findings do not exclude 11 others" in told(page)
+    assert "“The same images twice: logits change by” does." in told(page)
+
+
+@pytest.mark.browser
+def test_a_sentence_orders_tests_and_a_strange_one_is_refused(page):
+    page.locator("a.live-set").click()
+    page.locator(".fault-head b", has_text="Patient C, 3 of 12").wait_for()
+    assert page.locator(".fault-known").count() == 2
+    page.locator(".live-table summary").click()
+    page.locator(".live-table tbody tr").nth(3).wait_for()
+    assert page.locator(".live-table th").last.inner_text() == "800"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for strange in ({"patient": "m"}, {"patient": "a", "tests": "none"}, {"test": "first"}):
+        page.evaluate(
+            "(to) => { document.querySelector('a.live-set').dataset.set = to; }",
+            json.dumps(strange),
+        )
+        page.locator("a.live-set").click()
+    page.wait_for_timeout(50)
+    assert len(page.errors) == 3
+    assert all("there is no such setting" in one for one in page.errors)
+    page.errors.clear()
