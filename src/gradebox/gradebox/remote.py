@@ -75,7 +75,8 @@ class RemoteLayer(nn.Module):
 
     def __init__(self, remote: Remote, offered: dict):
         super().__init__()
-        self.remote, self.names = remote, []
+        self.remote = remote
+        self.names: list[str] = []
         match remote.ask("make", remote.name, drawn(), offered):
             case (int(number), dict(found)):
                 self.number = number

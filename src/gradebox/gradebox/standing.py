@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from gradebox.grades import harmless
 from vitbook.book.intervals import student_interval
@@ -64,7 +65,10 @@ def ranked(entries: Sequence[Entry], yardsticks: Sequence[str]) -> list[dict]:
     for one in sorted(inside, key=lambda one: -sum(one.shares)):
         share, rank = student_interval(one.shares), ranks.get(one.name)
         shared = list(ranks.values()).count(rank) > 1
-        row = {"entrant": one.name, "rank": f"{rank or ''}{'=' * (shared and rank is not None)}"}
+        row: dict[str, Any] = {
+            "entrant": one.name,
+            "rank": f"{rank or ''}{'=' * (shared and rank is not None)}",
+        }
         row |= {key: f"{100 * value:.1f}" for key, value in share._asdict().items()}
         row |= {
             f"against {name[1:-1]}": against(one, measure[name])
