@@ -64,10 +64,10 @@ def ranked(entries: Sequence[Entry], yardsticks: Sequence[str]) -> list[dict]:
     rows = []
     for one in sorted(inside, key=lambda one: -sum(one.shares)):
         share, rank = student_interval(one.shares), ranks.get(one.name)
-        shared = list(ranks.values()).count(rank) > 1
+        shared = rank is not None and list(ranks.values()).count(rank) > 1
         row: dict[str, Any] = {
             "entrant": one.name,
-            "rank": f"{rank or ''}{'=' * (shared and rank is not None)}",
+            "rank": f"{rank or ''}{'=' * shared}",
         }
         row |= {key: f"{100 * value:.1f}" for key, value in share._asdict().items()}
         row |= {
