@@ -6,6 +6,7 @@
     gradebox canvas.zip --assignment PACKAGE --out results --fill book.csv --column "Homework 1"
     gradebox moodle.zip --assignment PACKAGE --out results --question q3      (after a new package)
     gradebox --forget 4711 --out results
+    gradebox FOLDER --contest MyMixing --out results   (a layer each, in STUDENT.py)
 
 Start it again with other options whenever you like: what is marked is not marked twice.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from gradebox.hosted import write_zip
@@ -54,6 +56,10 @@ def parser() -> argparse.ArgumentParser:
     add = group.add_argument
     add("--forget", metavar="STUDENT", help="remove a student's files from --out")
     add("--gradescope-zip", type=Path, metavar="ZIP", help="write an autograder for Gradescope")
+    add("--contest", metavar="CLASS", help="compare the token mixers of this name in STUDENT.py")
+    add("--task", choices=["places", "labels"], default="places", help="of the contest")
+    add("--seeds", type=int, default=5, help="of the contest: trainings that count, for each")
+    add("--length", type=float, default=2, help="of its trainings, in those of the record")
     group = read.add_argument_group("the machine")
     add = group.add_argument
     add("--jobs", type=int, default=1, help="notebooks at a time; each takes a core")
@@ -77,6 +83,8 @@ def main(
             return _forget(options)
         if options.gradescope_zip is not None:
             return _gradescope(options)
+        if options.contest is not None:
+            return _contest(options)
         return run(_plan(options), lambda: (marker or sandboxed)(options), say=_say)
     except InputError as error:
         print(f"gradebox: {error}", file=sys.stderr)
@@ -158,6 +166,24 @@ def _forget(options: argparse.Namespace) -> int:
         print(f"removed {path}")
     print("grades.csv, manual.csv and the export itself may still name this student")
     return 0
+
+
+def _contest(options: argparse.Namespace) -> int:
+    if options.submissions is None or options.out is None:
+        raise InputError("--contest needs FOLDER and --out")
+    if options.seeds < 3 or options.jobs < 1 or not 0 < options.length <= 100:
+        raise InputError("--contest needs at least 3 --seeds, 1 --jobs, a --length up to 100")
+    from gradebox.contest import CLOCK_S, PROCESSOR_S, Rules, hold
+
+    try:
+        sandbox = find_sandbox("unsafe" if options.unsafe else options.sandbox)
+    except (NoSandboxError, ValueError) as error:
+        raise InputError(str(error)) from error
+    limits = replace(_limits(options), total_s=CLOCK_S, cpu_s=PROCESSOR_S)
+    rules = Rules(options.contest, options.task, options.seeds, options.length, 0, limits, sandbox)
+    return hold(
+        options.submissions, options.out, rules, jobs=options.jobs, again=options.again, say=_say
+    )
 
 
 def _gradescope(options: argparse.Namespace) -> int:

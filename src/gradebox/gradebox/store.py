@@ -38,7 +38,7 @@ def digest(*parts: bytes) -> str:
 # What makes no difference to a result: everything around the marking.
 OUTER = {"cli", "collect", "exports", "feedback", "grades", "manual", "people", "roster"}
 OUTER |= {"assignment", "finish", "hosted", "plan", "run", "similarity", "sources", "store"}
-OUTER |= {"__main__"}
+OUTER |= {"__main__", "contest", "remote", "standing"}
 
 
 def grader_version() -> str:
@@ -115,6 +115,8 @@ class Store:
             if other != about:
                 keys -= notebooks_of(other)
         found = [about, self.out / "feedback" / f"{file_name(student)}.html"]
+        entry = self.out / "entries" / file_name(student)  # of a contest
+        found += [entry.with_name(entry.name + end) for end in (".json", ".jsonl", ".py")]
         for key in keys:
             found += [self.notebook(key), *self.marks.glob(f"{key}-*.json")]
         for path in found:

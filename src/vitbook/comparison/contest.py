@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from tqdm import tqdm
 
 from vitbook import require
@@ -32,13 +32,27 @@ TOLERANCE = 0.05  # of the parameters
 WIDTHS = range(16, 161, 2)
 
 
-def prepare(place: str, record: Record, task: str = "places") -> Contest:
+def prepare(
+    place: str,
+    record: Record,
+    task: str = "places",
+    *,
+    layer: Callable[..., nn.Module] | None = None,
+    count: Callable[[nn.Module, Tensor], int] = count_multiplies,
+) -> Contest:
     """Choose width and updates for a layer.
+
+    Args:
+        place: "file.py:Class".
+        record: Of the layers beside it.
+        task: One of ``TASKS``.
+        layer: What makes the layer; if not given, the class that the place names.
+        count: Multiplications of a model for images.
 
     Raises:
         ValueError: It is no token mixer, or no width comes near the parameters.
     """
-    layer, whole = read_layer(place), record.settings["models"][WHOLE]
+    layer, whole = layer or read_layer(place), record.settings["models"][WHOLE]
     tokens = (
         record.settings["images"]["image_size"] // record.settings["images"]["patch_size"]
     ) ** 2
@@ -65,7 +79,7 @@ def prepare(place: str, record: Record, task: str = "places") -> Contest:
     )
     model = mixer_model(layer, width, 0, record).eval()
     size = record.settings["images"]["image_size"]
-    multiplies = count_multiplies(model, torch.zeros(1, 3, size, size))
+    multiplies = count(model, torch.zeros(1, 3, size, size))
     updates = record.settings["training"]["steps"]
     steps = round(updates * whole["multiplies"] / multiplies)
     return Contest(place, task, width, found[width], multiplies, steps, updates)
@@ -106,18 +120,41 @@ def recall_images(partner: str, count: int, seed: int) -> ImageSet:
 
 
 def train_one(contest: Contest, rate: float, seed: int, part: str, folder: Path | None) -> dict:
-    """One training, judged on one part: loss and share of right answers, over all patches."""
+    """One training of the layer in the file, on the images of the record."""
+    record = load_record(TASKS[contest.task].record, folder)
+    first = record.settings["first_seed"]
+    return train_layer(read_layer(contest.place), contest, rate, seed, part, record, first)
+
+
+def train_layer(
+    layer: Callable[..., nn.Module],
+    contest: Contest,
+    rate: float,
+    seed: int,
+    part: str,
+    record: Record,
+    first: int,
+) -> dict:
+    """One training, judged on one part: loss and share of right answers, over all patches.
+
+    Args:
+        layer: What makes the layer.
+        contest: Its width and updates.
+        rate: The learning rate.
+        seed: Of the start and the order.
+        part: "validation" or "test".
+        record: Whose task, counts and budget these are.
+        first: Seed of the images for training; the other parts have those after it.
+    """
     torch.set_num_threads(1)
     task = TASKS[contest.task]
-    record = load_record(task.record, folder)
     counts, training = record.settings["counts"], record.settings["training"]
-    first = record.settings["first_seed"]
     sets = {
         name: recall_images(task.partner, counts[name], first + i)
         for i, name in enumerate(counts)
         if name in ("train", part)
     }
-    model = mixer_model(read_layer(contest.place), contest.width, seed, record)
+    model = mixer_model(layer, contest.width, seed, record)
     config = TrainConfig(
         steps=contest.steps,
         batch_size=training["batch_size"],
@@ -131,6 +168,26 @@ def train_one(contest: Contest, rate: float, seed: int, part: str, folder: Path 
         return {"loss": math.inf, "accuracy": 0.0}
     loss, accuracy = answered(model, sets[part])
     return {"loss": loss, "accuracy": accuracy}
+
+
+def search_rate(choice: dict, loss_at: Callable[[float], float]) -> tuple[float, bool]:
+    """The rate of least loss on the record's grid, widened while the best is at its edge.
+
+    Args:
+        choice: The grid and how many rates may be tried, from the record.
+        loss_at: The loss of a rate.
+
+    Returns:
+        The rate, and whether it still lies at the edge.
+    """
+    losses: dict[float, float] = {}
+    wanted = list(choice["grid"])
+    while wanted:
+        losses |= {rate: loss_at(rate) for rate in wanted}
+        best, low, high = min(losses, key=losses.__getitem__), min(losses), max(losses)
+        wanted = [best / 2] if best == low else [best * 2] if best == high else []
+        wanted = wanted if len(losses) < choice["limit"] else []
+    return best, best in (low, high)
 
 
 class Ledger:
@@ -209,16 +266,13 @@ def compare(
                 bar.update()
             return [ledger.known[keys[job]] for job in jobs]
 
-        means: dict[float, float] = {}
-        wanted = list(choice["grid"])
-        while wanted:
-            for rate in wanted:
-                tried = run_all([(rate, choice["seed"] + i, "validation") for i in range(trials)])
-                means[rate] = sum(one["loss"] for one in tried) / trials
-            best, low, high = min(means, key=means.__getitem__), min(means), max(means)
-            wanted = [best / 2] if best == low else [best * 2] if best == high else []
-            wanted = wanted if len(means) < choice["limit"] else []
-            bar.total += len(wanted) * trials
+        def loss_at(rate: float) -> float:
+            if rate not in choice["grid"]:
+                bar.total += trials
+            tried = run_all([(rate, choice["seed"] + i, "validation") for i in range(trials)])
+            return sum(one["loss"] for one in tried) / trials
+
+        best, at_edge = search_rate(choice, loss_at)
         final = run_all([(best, seed, "test") for seed in seeds])
     accuracies = [one["accuracy"] for one in final]
     rows: list[tuple[str, Interval, Interval | None]] = []
@@ -227,4 +281,4 @@ def compare(
         difference = student_interval([a - b for a, b in zip(accuracies, theirs, strict=True)])
         rows.append((other, student_interval(theirs), difference))
     rows.append((place.rpartition(":")[2], student_interval(accuracies), None))
-    return Verdict(contest, best, best in (low, high), tuple(accuracies), tuple(rows))
+    return Verdict(contest, best, at_edge, tuple(accuracies), tuple(rows))

@@ -15,6 +15,10 @@ SAME = 1e-4  # relative difference that batches of another size may make
 OFFERED = ("embed_dim", "num_tokens", "grid", "num_heads")  # what a layer's constructor may ask
 
 
+class StoppedError(Exception):
+    """Ends a contest at once; no other width would help. The message says why."""
+
+
 class WithoutMask(nn.Module):
     """Lets a layer that is called with tokens alone stand in an ``EncoderBlock``."""
 
@@ -33,7 +37,17 @@ def read_layer(place: str) -> Callable[..., nn.Module]:
     Raises:
         ValueError: No such file or class, or one whose constructor asks for what is not offered.
     """
-    found, name = defined_in(place, "LAYER", "CLASS"), place.rpartition(":")[2]
+    found = defined_in(place, "LAYER", "CLASS")
+    require_offered(found, place.rpartition(":")[2])
+    return found
+
+
+def require_offered(found: Callable[..., Any], name: str) -> None:
+    """Refuse a layer whose constructor asks for what is not offered.
+
+    Raises:
+        ValueError: It names the parameter.
+    """
     for parameter in inspect.signature(found).parameters.values():
         needed = parameter.default is parameter.empty
         variable = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
@@ -42,7 +56,6 @@ def read_layer(place: str) -> Callable[..., nn.Module]:
                 f"LAYER: {name} asks for {parameter.name}, which has no default; what a layer may "
                 f"ask for by name: {', '.join(OFFERED)}"
             )
-    return found
 
 
 def made(layer: Callable[..., nn.Module], **offered: Any) -> nn.Module:
@@ -69,6 +82,8 @@ def require_mixer(layer: nn.Module, num_tokens: int, embed_dim: int) -> None:
     x = torch.randn(4, num_tokens, embed_dim, generator=generator, requires_grad=True)
     try:
         out = layer(x)
+    except StoppedError:
+        raise
     except Exception as error:
         said = " ".join(str(error).split())[:200]
         raise ValueError(

@@ -1,0 +1,295 @@
+"""A class's layers against each other: what stops one entry stops no other, and ties are ties."""
+
+import csv
+import json
+import pickle
+from concurrent.futures import Future
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from gradebox.contest import YARDSTICKS, Rules, contested, enter, hold, kept
+from gradebox.process import BrokenError
+from gradebox.remote import SET_UP, EntryError, Remote, count_with_sandbox
+from gradebox.sandbox import Limits
+from gradebox.session import Session
+from gradebox.sources import InputError
+from gradebox.standing import Entry, in_lines, ranked, write_csv
+
+from gradebox import cli
+from vitbook.book.records import FOLDER, load_record
+from vitbook.comparison.contest import Ledger, mixer_model, prepare
+from vitbook.comparison.layer import read_layer
+
+MIXER = """
+import torch
+from torch import nn
+class MyMixing(nn.Module):
+    def __init__(self, num_tokens):
+        super().__init__()
+        self.mix = nn.Linear(num_tokens, num_tokens)
+    def forward(self, x):
+        {body}
+"""
+RIGHT = MIXER.format(body="return self.mix(x.mT).mT")
+OUT = {
+    "loops for ever": (MIXER.format(body="while True: pass"), "did not end in time"),
+    "ends its process": (MIXER.format(body="import os; os._exit(0)"), "ended the process"),
+    "writes a file": (MIXER.format(body="open('/tmp/mine', 'w')"), "Error"),
+    "opens the network": (
+        MIXER.format(body="import socket; return x * socket.socket().fileno()"),
+        "PermissionError",
+    ),
+    "reads the grader": (f"text = open({__file__!r}).read()", "its file stops at line 1: "),
+    "takes much memory": (MIXER.format(body="return x + torch.zeros(2**31).sum()"), "allocate"),
+    "gives another shape": (MIXER.format(body="return x[:, 1:]"), "must be of (4, 16, 64)"),
+    "gives one token": (MIXER.format(body="return x.mean(1, keepdim=True)"), "must be of (4, 16"),
+    "gives no tensor": (MIXER.format(body="return 3"), "it is something else"),
+    "looks at its neighbours": (
+        MIXER.format(body="return x.mean(0, keepdim=True) + 0 * x"),
+        "looks at the other images",
+    ),
+    "has no such class": ("class Mine:\n    pass", "the file has no class MyMixing"),
+    "is no Python": ("class", "its file stops at SyntaxError"),
+    "asks for more": (
+        "from torch import nn\nclass MyMixing(nn.Module):\n    def __init__(self, seed): pass",
+        "asks for seed",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory, bubblewrap):
+    """A contest of seconds: few images, few updates."""
+    folder = tmp_path_factory.mktemp("records")
+    content = json.loads((FOLDER / "relatives_recall.json").read_text())
+    content["settings"]["counts"] = {"train": 64, "validation": 20, "test": 20}
+    content["settings"]["training"] |= {"steps": 3, "warmup_steps": 1}
+    content["settings"]["trial_seeds"] = 1
+    content["choice"] |= {"grid": [0.002, 0.004], "limit": 2}
+    (folder / "relatives_recall.json").write_text(json.dumps(content))
+    limits = Limits(call_s=2, memory_mb=1024)
+    return Rules("MyMixing", "places", 3, 1, 7, limits, bubblewrap, folder)
+
+
+class Here:
+    """The processes of a contest, in this one."""
+
+    def __init__(self, *options, **named):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return False
+
+    def submit(self, call, *given):
+        done = Future()
+        try:
+            done.set_result(call(*pickle.loads(pickle.dumps(given))))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Only the widths that attention and the mixer get, and no further processes."""
+    monkeypatch.setattr("vitbook.comparison.contest.WIDTHS", (48, 64))
+    monkeypatch.setattr("gradebox.contest.ProcessPoolExecutor", Here)
+
+
+@pytest.mark.parametrize("name", OUT)
+def test_an_entry_that_cannot_be_compared_is_out_with_a_sentence(name, rules, tmp_path):
+    source, words = OUT[name]
+    (tmp_path / "entries").mkdir()
+    entry = enter("ada", source, tmp_path, rules)
+    assert entry.shares == []
+    assert words in entry.said
+    assert len(entry.said.splitlines()) == 1
+    assert kept(tmp_path, "ada", source, rules) == entry
+    assert kept(tmp_path, "ada", source + "#", rules) is None
+    assert kept(tmp_path, "ada", source, replace(rules, first=8)) is None
+
+
+@pytest.fixture
+def remote(rules):
+    with Session(rules.sandbox, rules.limits, SET_UP) as session:
+        yield Remote(session, YARDSTICKS["attention"].format(name="MyMixing"), "MyMixing")
+
+
+def test_a_layer_in_the_sandbox_learns_as_one_that_is_not(remote, rules, tmp_path):
+    record = load_record("relatives_recall", rules.records)
+    (tmp_path / "mine.py").write_text(YARDSTICKS["attention"].format(name="MyMixing"))
+    far = mixer_model(remote, 48, 3, record)
+    near = mixer_model(read_layer(f"{tmp_path / 'mine.py'}:MyMixing"), 48, 3, record)
+    images, labels = torch.rand(5, 3, 32, 32), torch.randint(4, (5 * 16,))
+    pairs = list(zip(far.parameters(), near.parameters(), strict=True))
+    with torch.no_grad():
+        for ours, theirs in pairs:
+            ours.copy_(theirs)
+    for model in (far, near):
+        F.cross_entropy(model(images).flatten(0, 1), labels).backward()
+    assert all(torch.equal(ours.grad, theirs.grad) for ours, theirs in pairs)
+    decayed = [n.endswith("weight") for n, _ in far.named_parameters()]
+    assert decayed == [n.endswith("weight") for n, _ in near.named_parameters()]
+
+
+def test_attention_in_the_sandbox_gets_the_width_and_the_updates_of_the_record(remote):
+    record = load_record("relatives_recall")
+    whole = record.settings["models"]["ViT"]
+    found = prepare("x.py:MyMixing", record, layer=remote, count=count_with_sandbox)
+    assert found.width == whole["embed_dim"]
+    assert found.multiplies == whole["multiplies"]
+    assert found.steps == whole["steps"]
+
+
+LIES = {
+    "a count below zero": ("contest_multiplies = lambda *_: -1", "cannot be counted"),
+    "no parameters": ("contest_make = lambda *_: 3", "not what a layer has"),
+    "half parameters": (
+        "import torch\ncontest_make = lambda *_: (0, {'w': torch.ones(2).half()})",
+        "must be of float32",
+    ),
+    "gradients of another shape": (
+        "import torch\ncontest_backward = lambda *_: (torch.ones(1), {})",
+        "its gradient must be of",
+    ),
+    "no gradients": ("contest_backward = lambda *_: 3", "its gradients are none"),
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_what_a_file_makes_of_the_calls_themselves_is_not_believed(name, rules, tmp_path):
+    lie, words = LIES[name]
+    base = tmp_path / "ada"
+    with pytest.raises(EntryError, match=words):
+        contested("ada", f"{RIGHT}\n{lie}", base, rules)
+
+
+SPY = """
+import gc, sys
+from torch import nn, Tensor
+class MyMixing(nn.Module):
+    def forward(self, x):
+
+        found = [t for t in gc.get_objects() if isinstance(t, Tensor)]
+        labels = [t for t in found if not t.is_floating_point()]
+        images = [t for t in found if t.ndim == 4]
+        if images or labels or "recall" in str(sys.argv):
+            raise RuntimeError("found them")
+        return x
+"""
+
+
+def test_no_image_no_label_and_no_seed_of_them_is_in_the_sandbox(rules, tmp_path):
+    (tmp_path / "entries").mkdir()
+    assert len(enter("spy", SPY, tmp_path, rules).shares) == 3
+
+
+def test_a_contest_goes_on_where_it_stopped_and_equal_layers_tie(rules, tmp_path):
+    files, out = tmp_path / "in", tmp_path / "out"
+    files.mkdir()
+    for name in ("ada", "bob"):
+        (files / f"{name}.py").write_text(RIGHT)
+    (files / "carl.py").write_text(OUT["gives another shape"][0])
+    told = []
+    assert hold(files, out, rules, say=told.append) == 0
+    with open(out / "contest.csv", newline="") as file:
+        rows = {row["entrant"]: row for row in csv.DictReader(file)}
+    assert set(rows) == {"(attention)", "(no mixing)", "ada", "bob", "carl"}
+    assert rows["ada"]["rank"] == rows["bob"]["rank"] == "1="
+    assert rows["ada"]["mean"] == rows["bob"]["mean"]
+    assert rows["carl"]["rank"] == rows["(attention)"]["rank"] == ""
+    assert "must be of (4, 16" in rows["carl"]["said"]
+    assert len(told) == 5
+    before = {path: path.stat().st_mtime_ns for path in (out / "entries").iterdir()}
+    table = (out / "contest.csv").read_bytes()
+    assert hold(files, out, replace(rules, first=0), say=told.append) == 0
+    assert {path: path.stat().st_mtime_ns for path in (out / "entries").iterdir()} == before
+    assert (out / "contest.csv").read_bytes() == table
+    with pytest.raises(InputError, match="holds a contest of MyMixing by places"):
+        hold(files, out, replace(rules, name="Other"))
+    assert cli.main(["--forget", "ada", "--out", str(out)]) == 0
+    assert not list((out / "entries").glob("ada*"))
+
+
+def test_a_machine_that_fails_is_no_entrys_fault(rules, tmp_path, monkeypatch):
+    (tmp_path / "ada.py").write_text(RIGHT)
+
+    def broken(*_):
+        raise BrokenError("the sandbox ended")
+
+    monkeypatch.setattr("gradebox.session.nursery_for", broken)
+    told = []
+    assert hold(tmp_path, tmp_path / "out", rules, say=told.append) == 1
+    assert len(told) == 3
+    assert told[2] == "not run, by this machine's fault: ada: MachineError: the sandbox ended"
+    monkeypatch.undo()
+    assert kept(tmp_path / "out", "ada", RIGHT, rules) is None
+
+
+def test_a_training_that_is_done_is_not_repeated(rules, tmp_path, monkeypatch):
+    (tmp_path / "entries").mkdir()
+    first = enter("ada", RIGHT, tmp_path, rules)
+    (tmp_path / "entries/ada.json").unlink()
+    added = []
+    monkeypatch.setattr(Ledger, "add", lambda *given: added.append(given))
+    assert enter("ada", RIGHT, tmp_path, rules) == first
+    assert added == []
+
+
+def test_a_rank_counts_who_is_shown_to_be_better_and_all_else_is_a_tie():
+    entries = [
+        Entry("ada", [0.9, 0.92, 0.91]),
+        Entry("bob", [0.91, 0.91, 0.92]),
+        Entry("carl", [0.3, 0.31, 0.32]),
+        Entry("dora", said="a call of it: it did not end in time"),
+        Entry("(floor)", [0.26, 0.27, 0.28]),
+    ]
+    rows = ranked(entries, ("floor",))
+    assert [(row["entrant"], row["rank"]) for row in rows] == [
+        ("bob", "1="),
+        ("ada", "1="),
+        ("carl", "3"),
+        ("(floor)", ""),
+        ("dora", ""),
+    ]
+    assert rows[0]["against floor"] == "better"
+    assert rows[3]["against floor"] == ""
+    assert in_lines(rows)[-1].endswith("it did not end in time")
+
+
+def test_in_a_class_of_equals_nearly_every_table_sets_nobody_apart():
+    random = torch.Generator().manual_seed(0)
+    apart = 0
+    for _ in range(200):
+        shares = torch.rand(8, 5, generator=random).tolist()
+        rows = ranked([Entry(str(i), one) for i, one in enumerate(shares)], ())
+        apart += any(row["rank"] != "1=" for row in rows)
+    assert apart <= 20  # 10 are expected at most
+
+
+def test_a_name_or_a_sentence_is_no_formula_of_the_table(tmp_path):
+    write_csv(tmp_path / "contest.csv", ranked([Entry("=1+1", said="@SUM(A1)")], ()))
+    assert "'=1+1,,'@SUM(A1)" in (tmp_path / "contest.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (["--contest", "MyMixing"], "needs FOLDER and --out"),
+        (["IN", "--out", "OUT", "--contest", "my mixing"], "needs the name of a class"),
+        (["nowhere", "--out", "OUT", "--contest", "A"], "must be a folder"),
+        (["IN", "--out", "OUT", "--contest", "A"], "holds no STUDENT.py"),
+        (["IN", "--out", "OUT", "--contest", "A", "--seeds", "2"], "at least 3 --seeds"),
+        (["IN", "--out", "OUT", "--contest", "A", "--length", "0"], "a --length up to 100"),
+    ],
+)
+def test_what_the_command_cannot_use_is_named(asked, words, tmp_path, capsys, bubblewrap):
+    (tmp_path / "in").mkdir()
+    places = {"IN": str(tmp_path / "in"), "OUT": str(tmp_path / "out")}
+    assert cli.main([places.get(word, word) for word in asked]) == 2
+    assert words in capsys.readouterr().err
