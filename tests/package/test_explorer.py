@@ -526,6 +526,22 @@ def test_the_theme_of_the_page_wins_over_that_of_the_system(tab):
 
 
 @pytest.mark.browser
+def test_heads_are_called_as_asked_and_one_layer_offers_neither_layers_nor_rollout(tab):
+    one = attention_explorer(images(), MAPS[:1], GRID, names=range(4), head=0)
+    assert "<th>head 0</th>" in one._repr_html_()
+    show(tab, one._repr_html_())
+    bars = [text.split() for text in tab.locator("fieldset").all_inner_texts()]
+    assert [bar[0] for bar in bars] == ["Image", "Head"]
+    assert bars[1][1:] == ["0", "1", "2", "3", "mean"]
+    assert tab.locator(".thumb").count() == 5
+    assert tab.locator(".thumb[aria-pressed=true]").get_attribute("aria-label") == "layer 1, head 0"
+    show(tab, attention_explorer(images(), MAPS[:1], GRID, head="rollout")._repr_html_())
+    assert (
+        tab.locator(".thumb[aria-pressed=true]").get_attribute("aria-label") == "layer 1, rollout"
+    )
+
+
+@pytest.mark.browser
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_axe_finds_nothing(tab, theme, width):
@@ -600,7 +616,7 @@ def test_without_a_class_token_or_with_another_prefix_token(tab, num_prefix):
     start = "row 2, column 3" if num_prefix == 0 else "the class token"
     assert tab.locator(".title").first.inner_text() == f"Where {start} looks"
     legends = tab.locator("legend").all_inner_texts()
-    assert legends == ["Layer", "Head", "Show", "Strongest colour"], "one image needs no choice"
+    assert legends == ["Head", "Show", "Strongest colour"], "one image and layer need no choice"
     assert Axe().run(tab).violations_count == 0
 
 
@@ -734,6 +750,7 @@ BAD_INPUT = [
     ("grid image", lambda: make(images(B, 1, 10, 16)), ValueError, "does not divide the image"),
     ("prefix", lambda: make(num_prefix=2), ValueError, "num_prefix 2"),
     ("labels", lambda: make(labels=["one"]), ValueError, "labels must hold one text for each of 2"),
+    ("names", lambda: make(names=["one"]), ValueError, "names must hold one text for each of 4"),
     ("marks dtype", lambda: make(marks=torch.zeros(B, 12)), TypeError, "marks must be a boolean"),
     (
         "marks shape",

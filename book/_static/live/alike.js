@@ -29,7 +29,7 @@ vitbook.live.figure("alike", function (stage) {
     made.patches.forEach((patch) => { patch.append(el("span", { "aria-hidden": "true" })); });
     return { ...made, range, told, all: el("div", { class: "alike-map" }, el("p", { class: "alike-name" }, el("b", {}, name), " ", range), made.node, told) };
   });
-  const values = table("The numbers as a table", ["patch", ...KINDS.map(({ name }) => name)], () => {
+  const values = table("The likeness as a table", ["patch", ...KINDS.map(({ name }) => name)], () => {
     const found = KINDS.map((_, kind) => alike(kind, state.patch));
     return found[0].map((_, p) => [place(p, COLUMNS), ...found.map((one) => number(one[p]))]);
   });

@@ -32,14 +32,16 @@
   // {shape, u8, f16 or f32, sum} -> Uint8Array or Float32Array (tools/live/pack.py).
   function decode(packed) {
     const kind = ["u8", "f16", "f32"].find((one) => one in packed);
-    const bytes = Uint8Array.from(atob(packed[kind]), (c) => c.charCodeAt(0));
+    const text = atob(packed[kind]), bytes = new Uint8Array(text.length);
+    for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
     const count = packed.shape.reduce((a, b) => a * b, 1);
     if (checksum(bytes) !== packed.sum || bytes.length !== count * { u8: 1, f16: 2, f32: 4 }[kind]) {
       throw new Error("its data are damaged");
     }
     if (kind === "u8") return bytes;
-    const view = new DataView(bytes.buffer);
-    return Float32Array.from({ length: count }, (_, i) => (kind === "f32" ? view.getFloat32(4 * i, true) : HALVES[view.getUint16(2 * i, true)]));
+    const view = new DataView(bytes.buffer), values = new Float32Array(count);
+    for (let i = 0; i < count; i++) values[i] = kind === "f32" ? view.getFloat32(4 * i, true) : HALVES[view.getUint16(2 * i, true)];
+    return values;
   }
   function decodeAll(all) {
     return Object.fromEntries(Object.entries(all).map(([name, one]) => [name, decode(one)]));

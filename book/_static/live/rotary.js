@@ -58,7 +58,7 @@ vitbook.live.figure("rotary", function (stage, data) {
   const plot = el("div", { class: "rotary-plot", "aria-hidden": "true" }, zero,
     svg("svg", { viewBox: `0 0 ${N - 1} 100`, preserveAspectRatio: "none" }, lines.added, lines.turned), marks.added, marks.turned);
   const told = el("p", { class: "rotary-told" });
-  const values = table("The numbers as a table", ["query at", "key at", "turned", "added"], () =>
+  const values = table("The scores as a table", ["query at", "key at", "turned", "added"], () =>
     along().map((t) => [String(t), String(t - step()), number(turned(t, t - step())), number(added(t, t - step()))]));
   stage.box.append(el("div", { class: "rotary" },
     el("div", { class: "rotary-controls" }, query.node, key.node, both.node),

@@ -3,31 +3,44 @@
 (function () {
   "use strict";
 
-  // y (n, O) = x (n, I) W^T + b, W (O, I). Four outputs at a time: x is read once for them.
+  // y (n, O) = x (n, I) W^T + b, W (O, I). Two tokens and four outputs at a time: what is read once
+  // serves several sums. Of an odd number of tokens the last is its own partner.
   function linear(x, n, W, b, y) {
     const O = b.length, I = W.length / O;
-    for (let t = 0; t < n; t++) {
-      const at = t * I, to = t * O;
+    for (let t = 0; t < n; t += 2) {
+      const u = Math.min(t + 1, n - 1), at = t * I, to = t * O, atU = u * I, toU = u * O;
       let o = 0;
       for (; o + 3 < O; o += 4) {
-        let s0 = b[o], s1 = b[o + 1], s2 = b[o + 2], s3 = b[o + 3];
+        let s0 = b[o], s1 = b[o + 1], s2 = b[o + 2], s3 = b[o + 3], u0 = s0, u1 = s1, u2 = s2, u3 = s3;
         const w0 = o * I, w1 = w0 + I, w2 = w1 + I, w3 = w2 + I;
         for (let i = 0; i < I; i++) {
-          const v = x[at + i];
-          s0 += v * W[w0 + i];
-          s1 += v * W[w1 + i];
-          s2 += v * W[w2 + i];
-          s3 += v * W[w3 + i];
+          const v = x[at + i], w = x[atU + i], a0 = W[w0 + i], a1 = W[w1 + i], a2 = W[w2 + i], a3 = W[w3 + i];
+          s0 += v * a0;
+          s1 += v * a1;
+          s2 += v * a2;
+          s3 += v * a3;
+          u0 += w * a0;
+          u1 += w * a1;
+          u2 += w * a2;
+          u3 += w * a3;
         }
         y[to + o] = s0;
         y[to + o + 1] = s1;
         y[to + o + 2] = s2;
         y[to + o + 3] = s3;
+        y[toU + o] = u0;
+        y[toU + o + 1] = u1;
+        y[toU + o + 2] = u2;
+        y[toU + o + 3] = u3;
       }
       for (; o < O; o++) {
-        let s = b[o];
-        for (let i = 0; i < I; i++) s += x[at + i] * W[o * I + i];
+        let s = b[o], r = s;
+        for (let i = 0; i < I; i++) {
+          s += x[at + i] * W[o * I + i];
+          r += x[atU + i] * W[o * I + i];
+        }
         y[to + o] = s;
+        y[toU + o] = r;
       }
     }
     return y;

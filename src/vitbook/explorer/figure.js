@@ -155,9 +155,7 @@
     var read = readMaps(data, packed), weights = read.weights, pixels = read.images, marks = read.marks, pool = data.pool;
     function draw(dots) { return data.labels.map(function (_, i) { return "url(" + drawImage(data, pixels, i, dots) + ")"; }); }
     var pictures = draw(true), small = data.channels === 3 ? pictures : draw(false);
-    var headNames = [];
-    for (var i = 0; i < data.heads; i++) headNames.push(String(i + 1));
-    headNames.push("mean", "rollout");
+    var headNames = data.names.concat("mean", data.layers > 1 || data.start.head > data.heads ? "rollout" : []);
     var photo = data.channels === 3, N = prefix + patches;
     var state = Object.assign({ image: 0, query: prefix ? 0 : Math.floor(rows / 2) * columns + Math.floor(columns / 2), show: 1, scale: data.even ? 0 : 1 }, data.start);
     var hovered = -1, palette = [], timer = 0;
@@ -197,7 +195,7 @@
     }
     var heading = el("span");
     var prefixRow = el("div", { class: "tokens" });
-    for (i = 0; i < prefix; i++) {
+    for (var i = 0; i < prefix; i++) {
       var pill = tokenButton(i, "token");
       pill.append(name(i));
       prefixRow.append(pill);
@@ -247,7 +245,8 @@
       chip.append(picture, el("em", {}, label));
       return chip;
     });
-    var pickers = { layer: radios("Layer", "", spans(layerNames), "layer"), head: radios("Head", "", spans(headNames), "head") };
+    var pickers = data.layers > 1 ? { layer: radios("Layer", "", spans(layerNames), "layer") } : {};
+    pickers.head = radios("Head", "", spans(headNames), "head");
     var controls = el("div", {
       class: "controls", onkeydown: function (event) { if (event.key.startsWith("Arrow")) event.stopPropagation(); } // else the page turns
     });
@@ -260,8 +259,8 @@
     controls.append(el("details", {}, el("summary", {}, "How to use this figure"),
       el("p", {}, "Point at a patch to see where it looks, or click it to keep it. With the keyboard, move to the " +
         "patches with Tab and walk over them with the arrow keys" + (prefix ? "; Escape goes back to the class token" : "") +
-        ". The small pictures choose layer and head; arrow keys walk over them as well. " +
-        "Rollout follows the mean of the heads down to the patches, through all layers up to the chosen one.")));
+        ". The small pictures choose layer and head; arrow keys walk over them as well." +
+        (data.layers > 1 ? " Rollout follows the mean of the heads down to the patches, through all layers up to the chosen one." : ""))));
 
     var table = el("div", { class: "table", role: "group", "aria-label": "Every layer and head", onkeydown: moveThumb });
     table.style.setProperty("--columns", headNames.length);

@@ -113,6 +113,7 @@ def attention_explorer(
     size: int | tuple[int, int] | None = None,
     layers: str | Sequence[str] | None = None,
     labels: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
     marks: Tensor | None = None,
     marks_label: str = "known targets",
     layer: int | None = None,
@@ -151,6 +152,7 @@ def attention_explorer(
             ``pretrained_cfg`` (timm's have one): other ones give plausible, wrong maps.
         layers: Which of a model's layers, as for ``attention_maps``; all, if not said.
         labels: B short texts, one for each image; "image 1" and so on, if not said.
+        names: What each of the h heads is called after the word head; "1" and so on, if not said.
         marks: Boolean (B, rows * columns): patches with a dashed frame, for example the partner
             that attention should find.
         marks_label: What the dashed frames mean.
@@ -190,9 +192,8 @@ def attention_explorer(
         raise ValueError(f"images must be as many as maps hold, {B}, got {B_images}")
     if H % rows or W % columns:
         raise ValueError(f"grid {rows} x {columns} does not divide the image of {H} x {W} pixels")
-    labels = [f"image {i + 1}" for i in range(B)] if labels is None else [str(x) for x in labels]
-    if len(labels) != B:
-        raise ValueError(f"labels must hold one text for each of {B} images, got {len(labels)}")
+    labels = _texts("labels", labels, [f"image {i + 1}" for i in range(B)], "images")
+    names = _texts("names", names, [str(i + 1) for i in range(h)], "heads")
     start = _start(layer, head, query, L, h, N)
     framed = np.zeros(0, np.uint8) if marks is None else _marks(marks, B, rows * columns)
     packed = pack(pixels, framed, maps, (rows, columns), num_prefix, most)
@@ -200,6 +201,7 @@ def attention_explorer(
         "title": str(title),
         "layers": L,
         "heads": h,
+        "names": names,
         "grid": [rows, columns],
         "prefix": num_prefix,
         "size": [H, W],
@@ -212,7 +214,7 @@ def attention_explorer(
         "notes": [*_told(packed, num_prefix), *map(str, notes)],
     }
     shown = first_shown(maps, (rows, columns), num_prefix, start)
-    words = _fallback(maps[:, 0], labels[0], (rows, columns), num_prefix, B)
+    words = _fallback(maps[:, 0], labels, names, (rows, columns), num_prefix)
     return AttentionExplorer(data, still(pixels[0], N * shown) + words if C == 3 else words)
 
 
@@ -302,7 +304,18 @@ def _marks(marks: Tensor, B: int, patches: int) -> np.ndarray:
     return marks.cpu().numpy().astype(np.uint8)
 
 
-def _fallback(maps: Tensor, label: str, grid: tuple[int, int], num_prefix: int, count: int) -> str:
+def _texts(what: str, given: Sequence[str] | None, default: list[str], of: str) -> list[str]:
+    texts = default if given is None else [str(text) for text in given]
+    if len(texts) != len(default):
+        raise ValueError(
+            f"{what} must hold one text for each of {len(default)} {of}, got {len(texts)}"
+        )
+    return texts
+
+
+def _fallback(
+    maps: Tensor, labels: list[str], names: list[str], grid: tuple[int, int], num_prefix: int
+) -> str:
     """A table in words for the first image (L, h, N, N): what each head looks at most."""
     _, columns = grid
     query = first_query(grid, num_prefix)
@@ -316,11 +329,12 @@ def _fallback(maps: Tensor, label: str, grid: tuple[int, int], num_prefix: int, 
             place = _place(int(shares.argmax()), columns)
             cells.append(f"<td>{100 * float(shares.max()):.1f} % on {place}</td>")
         cells.append("</tr>")
-    names = [f"head {i + 1}" for i in range(maps.shape[1])]
-    heads = "".join(f"<th>{n}</th>" for n in (names if len(names) > 1 else ["mean of heads"]))
+    called = [f"head {name}" for name in names] if maps.shape[1] > 1 else ["mean of heads"]
+    heads = "".join(f"<th>{html.escape(one)}</th>" for one in called)
     return (
-        f"<p>This figure is interactive and needs JavaScript. It holds the attention of {count} "
-        f"images. Where {seen_from} looks most in “{html.escape(label)}”:</p>"
+        f"<p>This figure is interactive and needs JavaScript. It holds the attention of "
+        f"{len(labels)} image{'s' * (len(labels) > 1)}. "
+        f"Where {seen_from} looks most in “{html.escape(labels[0])}”:</p>"
         f"<table><tr><td></td>{heads}</tr>{''.join(cells)}</table>"
     )
 

@@ -1,0 +1,69 @@
+"""Explorers with many maps come when the reader comes near: their data and script become a file.
+
+The figure itself holds all it needs (src/vitbook/explorer). On a page of the book a large one would
+weigh on everybody who opens the page, so what runs is written into ``_static/explorer`` and asked
+for near the screen. Until then, without scripts and on paper, its still and its words stand there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.util.osutil import relative_uri
+
+LARGE = 100_000  # characters; an explorer with less stays in its page
+FOLDER = "_static/explorer"
+EXPLORER = re.compile(
+    r'(?P<begin><div class="vitbook-explorer" data-key="(?P<key>\w+)".*?)<style onload="[^"]*">'
+    r'(?P<style>.*?</style>)<script type="application/json">(?P<data>.*?)</script>'
+    r"<script>(?P<script>.*?)</script>",
+    re.DOTALL,
+)
+FILE = """(() => {
+  const data = document.createElement("script");
+  data.type = "application/json";
+  data.textContent = DATA;
+  document.currentScript.before(data);
+})();
+"""
+LOADER = """(() => {
+  const root = document.currentScript.parentElement, script = document.createElement("script");
+  script.onerror = () => {
+    root.querySelector("p").textContent = "The maps of this figure did not come. Loading the page again may help.";
+  };
+  new IntersectionObserver((entries, watch) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    watch.disconnect();
+    script.src = "ADDRESS";
+    root.append(script);
+  }, { rootMargin: "800px" }).observe(root);
+})();"""
+
+
+def write_explorers(app, doctree, docname) -> None:
+    """The large explorers of one page as files, and what asks for them in its tree."""
+    if app.builder.format != "html":
+        return
+
+    def file(match: re.Match[str]) -> str:
+        if len(match["data"]) < LARGE:
+            return match[0]
+        name = f"{FOLDER}/{match['key']}.js"
+        path = Path(app.outdir) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(FILE.replace("DATA", json.dumps(match["data"])) + match["script"], "utf8")
+        address = relative_uri(app.builder.get_target_uri(docname), name)
+        loader = LOADER.replace("ADDRESS", address)
+        return f"{match['begin']}<style>{match['style']}<script>{loader}</script>"
+
+    for raw in doctree.findall(nodes.raw):
+        if raw.get("format") == "html" and "vitbook-explorer" in raw.astext():
+            raw.children = [nodes.Text(EXPLORER.sub(file, raw.astext()))]
+
+
+def setup(app):
+    app.connect("doctree-resolved", write_explorers)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
