@@ -229,6 +229,22 @@ def test_both_buttons_are_on_the_first_screen_of_a_phone(front):
         assert box["y"] + box["height"] < NARROW["height"]
 
 
+@pytest.mark.parametrize("size", [{"width": 1280, "height": 720}, NARROW])
+def test_question_answer_and_both_shapes_are_on_the_first_screen(front, size):
+    page = front(viewport=size)
+    page.wait_for_timeout(300)
+    for part in (".live-title", ".cut-verdict", ".cut-front-told", ".live-patch >> nth=11"):
+        box = page.locator(f"#live-cut-front {part}").bounding_box()
+        assert box["y"] + box["height"] < size["height"], part
+
+
+def test_a_glyph_is_drawn_by_a_finger_and_the_query_has_its_frame(front):
+    patch = front().locator("#live-cut-front .live-patch[aria-checked=true]")
+    style = patch.evaluate("e => [getComputedStyle(e).touchAction, getComputedStyle(e).boxShadow]")
+    assert style[0] == "none"
+    assert "inset" in style[1]
+
+
 def test_a_link_of_the_drawing_shows_where_the_keyboard_is(front):
     page = front()
     link = page.locator(".vit-map-wide a").first
