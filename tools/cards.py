@@ -19,7 +19,6 @@ SIZE = (520, 292)  # pixels of a picture, twice as many as it is shown with
 MARGIN = 20
 GROUND = 24  # of the dark theme's cards
 FIGURE = re.compile(r'<figure class="vitbook-figure(?! vb-animation).*?</figure>', re.DOTALL)
-STILL = re.compile(r'<img alt="The map shown first[^>]*>')  # of an explorer
 IMAGE = re.compile(r'<img\b[^>]*?\bsrc="([^"]+)"[^>]*>')
 
 
@@ -34,8 +33,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Card:
-    """A chapter. ``figure`` counts from 1; 0 is the still of the front page's explorer. ``crop`` is
-    left, top, right, bottom in per cent."""
+    """A chapter. ``figure`` counts from 1. ``crop`` is left, top, right, bottom in per cent."""
 
     chapter: Number
     question: str
@@ -63,7 +61,7 @@ def read_cards(lines: Sequence[str]) -> list[Part | Card]:
             photo = "photo" in words_of
             numbers = tuple(int(word) for word in words_of if word != "photo") or (0, 0, 100, 100)
             number = read_number(chapter)
-            if len(numbers) != 4 or number is None:
+            if len(numbers) != 4 or number is None or int(figure) < 1:
                 raise ValueError
             entries.append(Card(number, question, int(figure), numbers, photo))
         except ValueError:
@@ -85,9 +83,8 @@ def cut_pictures(site: Path, cards: Sequence[tuple[Card, str]]) -> Iterator[str]
     folder = site / "_images"
     for card, page in cards:
         folder.mkdir(exist_ok=True)
-        page, pattern = (page, FIGURE) if card.figure else ("index.html", STILL)
-        figures = pattern.findall((site / page).read_text(encoding="utf-8"))
-        found = IMAGE.findall("".join(figures[max(0, card.figure - 1) :][:1]))
+        figures = FIGURE.findall((site / page).read_text(encoding="utf-8"))
+        found = IMAGE.findall("".join(figures[card.figure - 1 :][:1]))
         if not found:
             yield f"the card of chapter {card.chapter}: {page} has no image {card.figure}"
             continue

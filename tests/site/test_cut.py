@@ -49,14 +49,14 @@ def lead(net, image, cuts=()):
 def open_figure(browser):
     contexts = []
 
-    def opened(view="light", **options):
+    def opened(view="light", name=PAGE, **options):
         contexts.append(
             browser.new_context(**{**VIEWS[view], "reduced_motion": "reduce", **options})
         )
         page = contexts[-1].new_page()
         page.errors = []
         page.on("pageerror", lambda error: page.errors.append(str(error)))
-        page.goto((HTML / PAGE).as_uri(), wait_until="load")
+        page.goto((HTML / name).as_uri(), wait_until="load")
         page.locator(FIGURE).scroll_into_view_if_needed()
         page.locator(f"{FIGURE}.live-running").wait_for()
         return page
@@ -151,12 +151,18 @@ def test_every_image_and_its_known_cuts_show_the_packages_numbers(open_figure, n
     assert page.errors == []
 
 
-def test_the_sentences_of_the_page_set_the_figure(open_figure, net, pairs):
-    page, image = open_figure(), pairs.images[96]
+SENTENCES = {
+    PAGE: [[(0, 2, 13, 11)], [(0, 3, 13, 11)], PICTURES[96]],
+    "vit/12_looking.html": [[(0, 2, 13, 11)], PICTURES[96]],
+}
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_the_sentences_of_a_page_set_its_figure(open_figure, net, pairs, name):
+    page, image = open_figure(name=name), pairs.images[96]
     links = page.locator("a.live-set")
-    expected = [[(0, 2, 13, 11)], [(0, 3, 13, 11)], PICTURES[96]]
-    assert links.count() == len(expected)
-    for at, cuts in enumerate(expected):
+    assert links.count() == len(SENTENCES[name])
+    for at, cuts in enumerate(SENTENCES[name]):
         links.nth(at).click()
         page.wait_for_timeout(50)
         assert shown(page) == pytest.approx(lead(net, image, cuts), abs=1e-4)

@@ -6,11 +6,14 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
 from PIL import Image
+from test_site import OPTIONS, VIEWS
 
 from tools.bench_pages import LIMITS, served, visit
 from tools.cards import SIZE
+from tools.live.cut import PICTURES
 from tools.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +49,7 @@ def front(built, browser):
     def opened(**options):
         page = browser.new_context(**options).new_page()
         page.goto((HTML / "index.html").as_uri())
-        page.wait_for_function("document.querySelector('.vitbook-explorer').shadowRoot")
+        page.locator("#live-cut-front.live-running").wait_for()
         return page
 
     return opened
@@ -120,22 +123,60 @@ def test_a_lost_reader_finds_home_from_any_depth(built):
     assert not page.select("link, script, img")
 
 
-def test_the_query_wanders_until_it_is_stopped(front):
+def says(page):
+    return page.locator(".cut-verdict b").inner_text()
+
+
+def lead(page):
+    return float(page.locator("#live-cut-front").get_attribute("data-lead"))
+
+
+def test_one_cut_turns_the_answer_and_then_it_is_the_readers_turn(front):
     page = front()
-    button = page.get_by_role("button", name="Stop motion")
-    title = page.locator(".vitbook-explorer .title").first
-    ring = page.locator(".vitbook-explorer .ring")
-    seen = ring.get_attribute("style")
-    page.wait_for_timeout(1500)
-    assert ring.get_attribute("style") != seen
-    assert not page.locator(".vitbook-explorer .sentence").is_visible()
-    button.click()
-    kept = ring.get_attribute("style")
-    page.wait_for_timeout(1200)
-    assert ring.get_attribute("style") == kept
-    assert title.inner_text().startswith("Where row")
-    assert page.locator(".vitbook-explorer .sentence").is_visible()
+    assert says(page) == "different"
+    page.locator(".cut-verdict b", has_text="same").wait_for(timeout=8000)
+    assert page.locator(".cut-arrow[aria-pressed=true]").count() == 1
+    page.locator(".cut-front-told", has_text="Your turn").wait_for(timeout=8000)
+    assert says(page) == "different"
     assert page.get_by_role("button", name="Play motion").is_visible()
+
+
+def test_the_motion_can_be_stopped_and_a_touch_of_the_figure_stops_it(front):
+    page = front()
+    page.get_by_role("button", name="Stop motion").click()
+    page.wait_for_timeout(6000)
+    assert says(page) == "different"
+    assert page.locator(".cut-arrow").first.is_visible()
+    page.get_by_role("button", name="Play motion").click()
+    page.get_by_role("button", name="Next picture").click()
+    assert page.get_by_role("button", name="Play motion").is_visible()
+    assert "2 together do" in page.locator(".cut-front-told").inner_text()
+
+
+def test_the_known_cuts_turn_each_picture_by_keyboard_and_are_said(front):
+    page = front(reduced_motion="reduce")
+    for cuts in sorted(filter(None, PICTURES.values()), key=len):
+        before = lead(page)
+        for layer, head, query, key in cuts:
+            page.locator(".cut-head").nth(5 * layer + head + 1).press("Enter")
+            page.locator(".live-patch").nth(query).press("Enter")
+            page.locator(f".cut-arrow[data-key='{key}']").press("Enter")
+        assert before * lead(page) < 0
+        assert "level with the best known" in page.locator(".cut-front-told").inner_text()
+        page.wait_for_timeout(400)
+        assert "level with the best known" in page.locator(".live-said").inner_text()
+        page.get_by_role("button", name="Next picture").press("Enter")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_axe_finds_nothing_in_the_figure(front, view):
+    page = front(**VIEWS[view], reduced_motion="reduce")
+    results = Axe().run(page, context="#live-cut-front", options=OPTIONS)
+    assert results.violations_count == 0, results.generate_report()
+    page.get_by_role("button", name="Cut the thickest arrow").click()
+    assert says(page) == "same"
+    results = Axe().run(page, context="#live-cut-front", options=OPTIONS)
+    assert results.violations_count == 0, results.generate_report()
 
 
 def test_nothing_moves_by_itself_and_the_page_is_light(built, browser):
@@ -148,17 +189,17 @@ def test_nothing_moves_by_itself_and_the_page_is_light(built, browser):
 
 def test_a_reader_who_wants_less_motion_sees_none(front):
     page = front(reduced_motion="reduce")
-    title = page.locator(".vitbook-explorer .title").first
-    seen = title.inner_text()
+    seen = page.locator("#live-cut-front").inner_text()
     page.wait_for_timeout(1200)
-    assert title.inner_text() == seen
+    assert page.locator("#live-cut-front").inner_text() == seen
     assert page.locator(".front-still").count() == 0
 
 
 def test_without_scripts_the_still_the_drawing_and_the_answers_are_there(built, browser):
     page = browser.new_context(java_script_enabled=False).new_page()
     page.goto((HTML / "index.html").as_uri())
-    assert page.locator(".vitbook-explorer img").first.is_visible()
+    assert page.locator(".live-still").is_visible()
+    assert page.get_by_role("img", name="two small shapes twice").first.is_visible()
     assert page.locator(".vit-map-wide, .vit-map-tall").locator("visible=true").count() == 1
     page.locator("#predict-front-half-patch summary").click()
     assert page.get_by_text("times the multiplications").is_visible()
@@ -186,6 +227,22 @@ def test_both_buttons_are_on_the_first_screen_of_a_phone(front):
     for words in ("Start", "Am I ready?"):
         box = page.locator("a.front-button", has_text=words).bounding_box()
         assert box["y"] + box["height"] < NARROW["height"]
+
+
+@pytest.mark.parametrize("size", [{"width": 1280, "height": 720}, NARROW])
+def test_question_answer_and_both_shapes_are_on_the_first_screen(front, size):
+    page = front(viewport=size)
+    page.wait_for_timeout(300)
+    for part in (".live-title", ".cut-verdict", ".cut-front-told", ".live-patch >> nth=11"):
+        box = page.locator(f"#live-cut-front {part}").bounding_box()
+        assert box["y"] + box["height"] < size["height"], part
+
+
+def test_a_glyph_is_drawn_by_a_finger_and_the_query_has_its_frame(front):
+    patch = front().locator("#live-cut-front .live-patch[aria-checked=true]")
+    style = patch.evaluate("e => [getComputedStyle(e).touchAction, getComputedStyle(e).boxShadow]")
+    assert style[0] == "none"
+    assert "inset" in style[1]
 
 
 def test_a_link_of_the_drawing_shows_where_the_keyboard_is(front):
