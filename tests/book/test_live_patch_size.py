@@ -82,8 +82,8 @@ def test_arrow_keys_walk_over_the_sizes_that_divide_the_image(page):
         page.keyboard.press("ArrowLeft")
     assert seen == ["16 pixels, 196 tokens", "14 pixels, 256 tokens", "8 pixels, 784 tokens"]
     page.keyboard.press("End")
-    assert "P = 224: 1 · 1 = 1 tokens" in page.locator(".ps-read").inner_text()
-    page.locator(".live-said", has_text="P = 224").wait_for(state="attached")
+    assert "P = 224: 1 · 1 = 1 token of" in page.locator(".ps-read").inner_text()
+    page.locator(".live-said", has_text="0.005 times the tokens").wait_for(state="attached")
 
 
 @pytest.mark.browser
@@ -95,6 +95,31 @@ def test_a_sentence_sets_it_and_the_comparison_follows(page):
     assert page.get_by_role("combobox").nth(1).input_value() == "1024 × 1024"
     page.get_by_role("button", name="Compare with this one").click()
     page.locator(".ps-ratio", has_text="1.00 times the multiplications").wait_for()
+    page.locator(".live-said", has_text="compared with").wait_for(state="attached")
+
+
+def factors(page):
+    words = page.locator(".ps-ratio").inner_text().replace(",", "").split()
+    return [float(one) for one in words if one[0].isdigit()]
+
+
+@pytest.mark.browser
+def test_what_the_words_of_the_figure_promise_comes(page):
+    """Chapter 08, the sentences of the figure in their order, by a click on the track."""
+    track = page.locator("#live-patch-size .live-track")
+    box = track.bounding_box()
+    track.click(position={"x": box["width"] * 4 / 11, "y": 5}, force=True)  # P = 8, the fifth of 12
+    assert page.get_by_role("slider").get_attribute("aria-valuetext") == "8 pixels, 784 tokens"
+    tokens, work, map_ = factors(page)
+    assert (tokens, map_) == (4, 16)
+    assert 4 < work < 5
+    page.get_by_role("combobox").nth(1).select_option("1024 × 1024")
+    shares = page.locator(".ps-line").first.inner_text().replace("\u00a0%", "").split(", ")[1]
+    assert float(shares.split()[0]) > 50  # pairs of tokens take most
+    assert "1024 pixels, P = 16" in page.locator(".ps-kept").inner_text()  # the same image
+    assert factors(page)[0] == 4
+    assert "too small" in page.locator(".ps-note").inner_text()
+    assert page.get_by_role("checkbox").is_disabled()
 
 
 @pytest.mark.browser

@@ -102,7 +102,7 @@ def test_the_softmax_is_set_by_keys_by_finger_and_by_a_sentence(open_figure):
     assert texts(page, weights)[3] == "0.83"
     page.wait_for_function("document.querySelector('.live-said').textContent.includes('Key 4')")
     page.get_by_role("button", name="with 1/√d").tap()
-    assert texts(page, weights)[3] == "1.00"
+    assert texts(page, weights)[0] == "0.02"
     page.get_by_role("button", name="Back").tap()
     page.locator("#set-softmax").click()
     assert float(texts(page, weights)[0]) > 0.99
@@ -111,7 +111,58 @@ def test_the_softmax_is_set_by_keys_by_finger_and_by_a_sentence(open_figure):
     page.mouse.down()
     page.mouse.move(box["x"] - 150, box["y"] + 20, steps=4)
     page.mouse.up()
-    assert float(texts(page, weights)[0]) < 0.9
+    assert texts(page, weights)[0] == "<0.001"
+
+
+def rest_at(page, label, place):
+    """Where on its track a handle rests, as a position on the screen, ``place`` from 0 to 1."""
+    handle = page.get_by_label(label)
+    handle.scroll_into_view_if_needed()
+    box = handle.locator("..").bounding_box()
+    return box["x"] + place * box["width"], box["y"] + box["height"] / 2
+
+
+def test_a_click_or_a_tap_on_a_track_moves_the_handle_there_and_scrolling_does_not(open_figure):
+    page = open_figure("softmax", has_touch=True)
+    handle = page.get_by_label("Score of key 4")
+    page.mouse.click(*rest_at(page, "Score of key 4", 0.75))
+    assert handle.get_attribute("aria-valuetext") == "2.0"
+    page.touchscreen.tap(*rest_at(page, "Score of key 4", 0.25))
+    assert handle.get_attribute("aria-valuetext") == "−2.0"
+    page.keyboard.press("ArrowRight")  # it has the focus
+    assert handle.get_attribute("aria-valuetext") == "−1.9"
+    x, y = rest_at(page, "Score of key 4", 0.9)
+    finger = page.context.new_cdp_session(page)
+    points = [{"x": x, "y": y - down} for down in (0, 60, 120)]
+    for kind, at in zip(("touchStart", "touchMove", "touchMove"), points, strict=True):
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [at]})
+    finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    assert handle.get_attribute("aria-valuetext") == "−1.9"
+
+
+def test_what_the_words_of_the_softmax_promise_comes(open_figure):
+    """Chapter 02, the sentences of the figure in their order, each from the start."""
+    page = open_figure("softmax")
+    weights, meters = "#live-softmax .softmax-row b", "#live-softmax .softmax-meter b"
+    assert texts(page, meters) == ["0.95 of 1.39", "0.38 of 0.50"]
+    page.mouse.click(*rest_at(page, "Temperature", 0))
+    cold = texts(page, weights)
+    assert cold == ["1.00", "<0.001", "<0.001", "<0.001"]  # one takes all
+    assert texts(page, meters) == ["0.00050 of 1.39", "0.00009 of 0.50"]  # the gradient goes
+    page.get_by_role("button", name="Back").click()
+    page.get_by_role("button", name="with 1/√d").click()
+    assert texts(page, weights)[0] == "0.86"
+    page.mouse.click(*rest_at(page, "Width", 0.5))  # to 64; all the way
+    assert texts(page, weights) == cold
+    page.get_by_label("Width").press("End")
+    assert texts(page, weights) == cold  # the same
+    assert texts(page, meters)[1] == "0.00000 of 0.50"
+
+
+def test_the_gradient_of_a_softmax_is_at_most_a_half():
+    w = torch.distributions.Dirichlet(torch.full((4,), 0.3)).sample((20_000,)).double()
+    sizes = (torch.diag_embed(w) - w[:, :, None] * w[:, None]).flatten(1).norm(dim=-1)
+    assert 0.49 < sizes.max() <= 0.5
 
 
 def test_both_places_move_together_and_only_the_added_score_moves(open_figure):
@@ -124,27 +175,68 @@ def test_both_places_move_together_and_only_the_added_score_moves(open_figure):
     after = texts(page, scores)
     assert after[0] == before[0]
     assert after[1] != before[1]
-    assert texts(page, "#live-rotary .rotary-control b") == ["7", "10", "step −3"]
+    assert texts(page, "#live-rotary .rotary-control b") == ["7", "10", "7 and 10"]
+    together = page.get_by_label("Both together")
+    assert together.get_attribute("aria-valuetext") == "query at 7, key at 10"
     page.keyboard.press("End")  # the key stays on the line
-    assert texts(page, "#live-rotary .rotary-control b") == ["28", "31", "step −3"]
+    assert texts(page, "#live-rotary .rotary-control b") == ["28", "31", "28 and 31"]
     page.get_by_label("Place of the query").focus()
     page.keyboard.press("Home")
     assert texts(page, scores)[0] != before[0]
 
 
+def test_what_the_words_of_turned_or_added_promise_comes(open_figure):
+    """Chapter 06, the sentences of the figure in their order."""
+    page = open_figure("rotary")
+    scores = "#live-rotary .rotary-scores b"
+    angles = """[...document.querySelectorAll("#live-rotary line.rotary-query")].map(
+        (hand) => Math.atan2(-hand.getAttribute("y2"), hand.getAttribute("x2")))"""
+    lengths = """[...document.querySelectorAll("#live-rotary .rotary-dials line")].map(
+        (hand) => Math.hypot(hand.getAttribute("y2"), hand.getAttribute("x2")))"""
+    assert min(page.evaluate(lengths)) > 0.5  # no hand is a dot
+    before, angle = texts(page, scores), page.evaluate(angles)
+    page.mouse.click(*rest_at(page, "Both together", 9 / 31))  # by 8 places
+    after, moved = texts(page, scores), page.evaluate(angles)
+    turned = [math.remainder(b - a, math.tau) for a, b in zip(angle, moved, strict=True)]
+    wanted = [math.remainder(8 * 10000 ** (-i / 8), math.tau) for i in range(8)]
+    assert turned == pytest.approx(wanted, abs=1e-4)
+    assert all(abs(one) > 0.2 for one in turned[:4])  # the fast hands turn
+    assert all(abs(one) < 0.1 for one in turned[4:])  # the slow ones hardly
+    assert after[0] == before[0]
+    assert after[1] != before[1]
+    page.get_by_label("Place of the key").press("ArrowRight")
+    alone = texts(page, scores)
+    assert all(one != other for one, other in zip(alone, after, strict=True))  # both scores move
+    spoken = page.locator("#live-rotary .live-hidden").inner_text()
+    assert spoken.count("° a place: q at") == 8
+
+
 def test_a_patch_is_chosen_by_click_by_keys_and_by_a_sentence(open_figure):
     page = open_figure("alike")
     told = "#live-alike .alike-map > p:last-child"
-    assert "Start of the next row" in texts(page, told)[0]
+    assert not any("0." in one for one in texts(page, told))  # a guess is not spoilt
     page.locator("#live-alike [role=radio]").nth(54 + 4).click()
     chosen = page.locator("#live-alike [aria-checked=true]")
     names = [one.get_attribute("aria-label") for one in chosen.all()]
-    assert names == ["row 1, column 5: 1.00"] * 2
+    assert names == ["row 1, column 5: similarity 1.00"] * 2
     chosen.last.focus()
     page.keyboard.press("ArrowDown")
-    assert chosen.last.get_attribute("aria-label") == "row 2, column 5: 1.00"
+    assert chosen.last.get_attribute("aria-label") == "row 2, column 5: similarity 1.00"
     page.locator("#set-alike").click()
-    assert chosen.last.get_attribute("aria-label") == "row 6, column 9: 1.00"
+    assert chosen.last.get_attribute("aria-label") == "row 6, column 9: similarity 1.00"
+
+
+def test_what_the_words_of_who_is_like_whom_promise_comes(open_figure):
+    """Chapter 06: the first patch of any lower row, with both tables."""
+    page = open_figure("alike", viewport={"width": 700, "height": 900})
+    boards = [one.bounding_box() for one in page.locator("#live-alike .live-patches").all()]
+    assert boards[0]["y"] == boards[1]["y"]  # both on one screen
+    for row in range(1, 6):
+        page.locator("#live-alike [role=radio]").nth(9 * row).click()
+        numbered, addresses = texts(page, "#live-alike .alike-map > p:last-child")
+        assert numbered.startswith("End of the row above 0.97, to the right 0.97")
+        assert addresses.startswith("End of the row above 0.81")
+        assert "to the right 0.98" in addresses
 
 
 FAILED = """([name, values]) => {

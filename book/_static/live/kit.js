@@ -120,13 +120,20 @@
     });
   }
 
-  // A handle on a horizontal track: pointer, arrow keys, Page keys, Home and End.
-  // Returns {node, set(value)}; `text(value)` is what is spoken, `change(value)` is called.
-  function handle({ track, label, min, max, step, value, text, change }) {
+  // A handle on a horizontal track: pointer, a click or tap on the track, arrow keys, Page keys, Home
+  // and End. Returns {node, set(value)}; `text(value)` is what is spoken, `change(value)` is called.
+  // `ticks` are drawn below the track: [[value, words]].
+  function handle({ track, label, min, max, step, value, text, change, ticks = [] }) {
+    const share = (at) => `${(100 * (at - min)) / (max - min)}%`;
+    for (const [at, words] of ticks) {
+      const tick = el("span", { class: "live-tick", "aria-hidden": "true" }, words);
+      tick.style.left = share(at);
+      track.append(tick);
+    }
     const node = el("div", { class: "live-handle", role: "slider", tabindex: "0", "aria-label": label, "aria-valuemin": min, "aria-valuemax": max });
     function set(to) {
       value = Math.min(max, Math.max(min, Math.round(to / step) * step));
-      node.style.left = `${(100 * (value - min)) / (max - min)}%`;
+      node.style.left = share(value);
       node.setAttribute("aria-valuenow", value);
       node.setAttribute("aria-valuetext", text(value));
     }
@@ -134,11 +141,24 @@
       set(to);
       change(value);
     }
-    drag(node, {
-      move(event) {
-        const box = track.getBoundingClientRect();
-        moved(min + ((event.clientX - box.left) / box.width) * (max - min));
-      }
+    function move(event) {
+      const box = track.getBoundingClientRect();
+      moved(min + ((event.clientX - box.left) / box.width) * (max - min));
+    }
+    const beside = (event) => !node.hidden && !node.contains(event.target);
+    drag(node, { move });
+    drag(track, {
+      start(event) {
+        const pressed = beside(event) && event.pointerType !== "touch"; // a finger may want to scroll
+        if (pressed) move(event);
+        return pressed;
+      },
+      move
+    });
+    track.addEventListener("click", (event) => {
+      if (!beside(event)) return;
+      move(event);
+      node.focus({ preventScroll: true });
     });
     node.addEventListener("keydown", (event) => {
       const by = { ArrowLeft: -step, ArrowDown: -step, ArrowRight: step, ArrowUp: step, PageDown: -10 * step, PageUp: 10 * step, Home: min - value, End: max - value }[event.key];

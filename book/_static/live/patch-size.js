@@ -3,7 +3,9 @@
 (function () {
   "use strict";
 
-  const { live } = globalThis.vitbook, { drag, el, handle, number, svg, table } = live;
+  const { live } = globalThis.vitbook, { el, handle, number, svg, table } = live;
+  const SMALLEST = 6; // dots of the picture: a finer grid would be a veil
+  const LABELLED = [1, 8, 16, 32]; // stops of the slider that are named, and the last
   const PARTS = [["embedding", "ps-embedding", "embedding"], ["token", "ps-token", "token by token"], ["pairs", "ps-pairs", "pairs of tokens"]];
 
   // Multiplications in the matrix products for one square image with three channels, in L blocks of
@@ -16,14 +18,15 @@
 
   // 12,345,678 -> "12.3 million"
   function big(value) {
-    const [unit, word] = [[1e12, " trillion"], [1e9, " billion"], [1e6, " million"], [1, ""]].find(([one]) => value >= one) || [1, ""];
+    const [unit, word] = [[1e15, " quadrillion"], [1e12, " trillion"], [1e9, " billion"], [1e6, " million"], [1, ""]].find(([one]) => value >= one) || [1, ""];
     return unit === 1 ? value.toLocaleString("en-US") : (value / unit).toFixed(1) + word;
   }
   function bytes(value) {
     const [unit, word] = [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]].find(([one]) => value >= one) || [1, "bytes"];
     return `${(value / unit).toFixed(unit === 1 ? 0 : 1)} ${word}`;
   }
-  const times = (ratio) => (ratio < 10 ? number(ratio, ratio < 1 ? 3 : 2) : ratio < 1000 ? ratio.toFixed(0) : big(Math.round(ratio)));
+  const times = (ratio) => (ratio < 0.0005 ? "less than 0.001" : ratio < 10 ? number(ratio, ratio < 1 ? 3 : 2) : ratio < 1000 ? ratio.toFixed(0) : big(Math.round(ratio)));
+  const tokens = (N) => `${N.toLocaleString("en-US")} token${N === 1 ? "" : "s"}`;
   const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)}\u00a0%`;
 
   live.figure("patch-size", function (stage, data) {
@@ -72,9 +75,12 @@
     function draw() {
       if (!pixels) return;
       const pen = canvas.getContext("2d"), cells = state.side / state.p, gap = canvas.width / cells;
-      pen.putImageData(means.checked && gap >= 1 ? mosaic(cells) : pixels, 0, 0);
-      canvas.setAttribute("aria-label", `A temple, cut into ${cells} by ${cells} patches`);
-      if (gap < 3 || means.checked) return;
+      const fine = gap < SMALLEST;
+      pen.putImageData(means.checked && !fine ? mosaic(cells) : pixels, 0, 0);
+      means.disabled = fine;
+      note.textContent = fine ? `${cells} patches in a row: too small to draw here.` : "";
+      canvas.setAttribute("aria-label", cells === 1 ? "A temple, in one patch" : `A temple, cut into ${cells} by ${cells} patches`);
+      if (fine || means.checked) return;
       pen.strokeStyle = "rgba(255, 255, 255, 0.8)";
       pen.lineWidth = Math.min(1.5, gap / 8);
       pen.beginPath();
@@ -95,41 +101,35 @@
     }
     const model = choice("Model", names, String, "model"), side = choice("Image", data.sides, (one) => `${one} \u00d7 ${one}`, "side");
     const means = el("input", { type: "checkbox", onchange: draw });
-    const track = el("div", { class: "live-track" });
-    const read = el("output", { class: "ps-read" });
+    const note = el("p", { class: "ps-note" }), slide = el("div"), read = el("p", { class: "ps-read" });
     let knob = null;
     function new_knob() { // the sizes that divide the image, one step each
-      const all = sizes(state.side);
+      const all = sizes(state.side), track = el("div", { class: "live-track" });
       knob = handle({
-        track, label: "Side of a patch, in pixels", min: 0, max: all.length - 1, step: 1, value: all.indexOf(state.p),
-        text: (at) => `${all[at]} pixels, ${big(cost_of({ ...state, p: all[at] }).N)} tokens`,
+        track, ticks: all.map((p, at) => [at, LABELLED.includes(p) || p === state.side ? String(p) : ""]), label: "Side of a patch, in pixels", min: 0, max: all.length - 1, step: 1, value: all.indexOf(state.p),
+        text: (at) => `${all[at]} pixels, ${tokens(cost_of({ ...state, p: all[at] }).N)}`,
         change: (at) => change({ p: all[at] })
       });
       knob.side = state.side;
-      track.replaceChildren(knob.node);
+      track.append(knob.node);
+      slide.replaceChildren(track);
     }
-    drag(track, { move(event) { // anywhere on the track
-      if (event.target === knob.node) return;
-      const box = track.getBoundingClientRect(), all = sizes(state.side);
-      const at = Math.round(Math.min(1, Math.max(0, (event.clientX - box.left) / box.width)) * (all.length - 1));
-      change({ p: all[at] });
-    } });
 
     // --- what it costs ---
-    const bars = svg("svg", { class: "ps-bars", viewBox: "0 0 100 26", preserveAspectRatio: "none", "aria-hidden": "true" });
+    const bars = ["", ""].map(() => svg("svg", { class: "ps-bar", viewBox: "0 0 100 1", preserveAspectRatio: "none", "aria-hidden": "true" }));
     const now = el("p", { class: "ps-line" }), then = el("p", { class: "ps-line ps-kept" }), ratio = el("p", { class: "ps-ratio" });
     const legend = el("p", { class: "ps-legend" }, ...PARTS.flatMap(([, look, word]) => [el("i", { class: look }), `${word}  `]));
-    const keep = el("button", { type: "button", class: "live-button", onclick: () => { kept = { ...state }; update(); } }, "Compare with this one");
+    const keep = el("button", { type: "button", class: "live-button", onclick: () => { kept = { ...state }; update(); stage.say(`From now on compared with ${named(kept)}.`); } }, "Compare with this one");
     const facts = table("Every patch size of this image", ["P", "tokens", "multiplications", "pairs of tokens", "a head\u2019s map, float32"], () =>
       sizes(state.side).map((p) => {
         const one = cost_of({ ...state, p });
         return [String(p), one.N.toLocaleString("en-US"), big(one.all), percent(one.pairs / one.all), bytes(4 * one.N ** 2)];
       }));
 
-    function bar(one, y, most) {
+    function bar(one, most) {
       let x = 0;
       return PARTS.map(([key, look]) => {
-        const width = (100 * one[key]) / most, rect = svg("rect", { class: look, x, y, width, height: 10 });
+        const width = (100 * one[key]) / most, rect = svg("rect", { class: look, x, y: 0, width, height: 1 });
         x += width;
         return rect;
       });
@@ -141,25 +141,26 @@
       model.show();
       side.show();
       const cells = state.side / state.p;
-      read.textContent = `P = ${state.p}: ${cells} \u00b7 ${cells} = ${one.N.toLocaleString("en-US")} tokens of ${(3 * state.p ** 2).toLocaleString("en-US")} numbers`;
-      bars.replaceChildren(...bar(one, 1, most), ...bar(other, 15, most));
+      read.textContent = `P = ${state.p}: ${cells} \u00b7 ${cells} = ${tokens(one.N)} of ${(3 * state.p ** 2).toLocaleString("en-US")} numbers`;
+      [one, other].forEach((cost, which) => bars[which].replaceChildren(...bar(cost, most)));
       now.textContent = `Now: ${big(one.all)} multiplications, ${percent(one.pairs / one.all)} of them for pairs of tokens`;
       then.textContent = `Compared with ${named(kept)}: ${big(other.all)}, ${percent(other.pairs / other.all)} for pairs`;
       ratio.textContent = `${times(one.N / other.N)} times the tokens, ${times(one.all / other.all)} times the multiplications, ${times((one.N / other.N) ** 2)} times a head\u2019s map`;
       facts.update();
       draw();
-      return `${read.textContent}. ${now.textContent}. ${ratio.textContent}.`;
+      return `${ratio.textContent}. ${now.textContent}.`; // the handle itself says the tokens
     }
     function change(to) {
       Object.assign(state, to);
-      while (state.side % state.p) state.p--; // the next smaller that divides
+      kept.side = state.side; // one compares within an image
+      for (const one of [state, kept]) while (one.side % one.p) one.p--; // the next smaller that divides
       stage.say(update());
     }
 
     stage.box.append(el("div", { class: "ps" },
-      el("div", {}, canvas, el("p", { class: "ps-choices" }, el("label", { class: "ps-label" }, means, " each patch in its mean colour"))),
-      el("div", {}, el("p", { class: "ps-choices" }, model.node, side.node), read, track,
-        bars, legend, now, then, ratio, keep)), facts.node);
+      el("div", {}, canvas, el("p", { class: "ps-choices" }, el("label", { class: "ps-label" }, means, " each patch in its mean colour")), note),
+      el("div", {}, el("p", { class: "ps-choices" }, model.node, side.node), read, slide,
+        ratio, now, bars[0], then, bars[1], legend, keep)), facts.node);
     update();
 
     return {

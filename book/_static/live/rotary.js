@@ -25,28 +25,32 @@ vitbook.live.figure("rotary", function (stage, data) {
   }
 
   // --- the elements ---
-  function slider(name, className, label, value, change) {
+  const STOPS = [0, 8, 16, 24, N - 1].map((place) => [place, String(place)]);
+  function slider(name, className, label, value, change, text = (place) => `place ${place}`) {
     const track = el("div", { class: "live-track" }), said = el("b");
-    const grip = handle({ track, label, min: 0, max: N - 1, step: 1, value, text: (place) => `place ${place}`, change });
+    const grip = handle({ track, label, min: 0, max: N - 1, step: 1, value, text, change, ticks: STOPS });
     grip.node.classList.add(className);
     track.append(grip.node);
     return { node: el("div", { class: "rotary-control" }, el("span", {}, name, " ", said), track), said, grip };
   }
   const query = slider("query at", "rotary-query", "Place of the query", state.query, (place) => { state.query = place; draw(); speak(""); });
   const key = slider("key at", "rotary-key", "Place of the key", state.key, (place) => { state.key = place; draw(); speak(""); });
-  const both = slider("both together", "rotary-both", "Both together, place of the first", 1, (first) => {
+  const both = slider("both together", "rotary-both", "Both together", 1, (first) => {
     const low = Math.min(first, N - 1 - Math.abs(step())), by = low - Math.min(state.query, state.key);
     state.query += by;
     state.key += by;
     draw();
     speak("Both moved. ");
-  });
+  }, () => `query at ${state.query}, key at ${state.key}`);
   const step = () => state.query - state.key;
 
-  const long = (i) => Math.max(...[Q, K].map((v) => Math.hypot(v[2 * i], v[2 * i + 1])));
+  // The clocks show directions alone: q long and thin, k short and thick, so that none hides the other.
+  const angle = (vector, i) => Math.atan2(vector[2 * i + 1], vector[2 * i]), degrees = (value) => number((180 * value) / Math.PI, 0);
+  const pace = (w) => { const by = (180 * w) / Math.PI; return number(by, by < 0.1 ? 2 : by < 9.95 ? 1 : 0); };
+  const LENGTHS = [0.98, 0.6];
   const dials = omega.map((w) => {
     const hands = ["rotary-query", "rotary-key"].map((which) => svg("line", { class: `rotary-hand ${which}`, x1: 0, y1: 0 }));
-    return { hands, node: el("div", {}, svg("svg", { viewBox: "-1.1 -1.1 2.2 2.2" }, svg("circle", { r: 1 }), ...hands), el("small", {}, `ω ${number(w, w < 0.01 ? 4 : w < 0.1 ? 3 : 2)}`)) };
+    return { hands, node: el("div", {}, svg("svg", { viewBox: "-1.1 -1.1 2.2 2.2" }, svg("circle", { r: 1 }), ...hands), el("small", {}, `${pace(w)}°`)) };
   });
   const lines = {}, marks = {}, scores = {};
   for (const kind of ["turned", "added"]) {
@@ -54,39 +58,48 @@ vitbook.live.figure("rotary", function (stage, data) {
     marks[kind] = el("i", { class: `rotary-dot rotary-${kind}` });
     scores[kind] = el("b");
   }
-  const zero = el("i", { class: "rotary-zero" });
+  const zero = el("i", { class: "rotary-zero" }), clocks = el("span", { class: "live-hidden" });
   const plot = el("div", { class: "rotary-plot", "aria-hidden": "true" }, zero,
     svg("svg", { viewBox: `0 0 ${N - 1} 100`, preserveAspectRatio: "none" }, lines.added, lines.turned), marks.added, marks.turned);
-  const told = el("p", { class: "rotary-told" });
+  const told = el("p", { class: "rotary-told" }), under = el("span");
   const values = table("The scores as a table", ["query at", "key at", "turned", "added"], () =>
     along().map((t) => [String(t), String(t - step()), number(turned(t, t - step())), number(added(t, t - step()))]));
   stage.box.append(el("div", { class: "rotary" },
     el("div", { class: "rotary-controls" }, query.node, key.node, both.node),
-    el("p", { class: "rotary-legend", "aria-hidden": "true" }, "The pairs of ", el("b", {}, "q"), " and of ", el("b", {}, "k (dashed)"), ", each clock to its own scale"),
-    el("div", { class: "rotary-dials", "aria-hidden": "true" }, ...dials.map((one) => one.node)),
+    el("p", { class: "rotary-legend", "aria-hidden": "true" }, "Directions of the pairs of ", el("b", {}, "q (long)"), " and of ", el("b", {}, "k (short)"), "; below, the turn per place"),
+    el("div", { class: "rotary-dials", "aria-hidden": "true" }, ...dials.map((one) => one.node)), clocks,
     el("div", { class: "rotary-scores" },
       el("p", {}, el("i", { class: "rotary-dot rotary-turned" }), " score, turned ", scores.turned),
       el("p", {}, el("i", { class: "rotary-dot rotary-added" }), " score, added ", scores.added)),
-    plot, el("p", { class: "rotary-axis", "aria-hidden": "true" }, el("span", {}, "0"), el("span", {}, "place of the query, the key at this step"), el("span", {}, String(N - 1))),
+    plot, el("p", { class: "rotary-axis", "aria-hidden": "true" }, el("span", {}, "0"), under, el("span", {}, String(N - 1))),
     told, values.node));
 
   // --- drawing ---
   // The places of a query whose key, at the step of now, stands on the line as well.
   const along = () => Array.from({ length: N }, (_, t) => t).filter((t) => t - step() >= 0 && t - step() < N);
   const all = Array.from({ length: N * N }, (_, i) => [i % N, Math.floor(i / N)]);
-  const most = Math.max(...all.map(([t, s]) => Math.max(Math.abs(turned(t, s)), Math.abs(added(t, s)))));
+  const most = Math.ceil(Math.max(...all.map(([t, s]) => Math.max(Math.abs(turned(t, s)), Math.abs(added(t, s))))));
+  for (const score of [most, 0, -most]) {
+    const said = el("span", { class: "rotary-score" }, number(score, 0));
+    said.style.top = `${50 - (50 * score) / most}%`;
+    plot.append(said);
+  }
   const height = (score) => 50 - (50 * score) / most;
   const of = { turned, added };
 
   function draw() {
     for (const [one, place] of [[query, state.query], [key, state.key], [both, Math.min(state.query, state.key)]]) {
-      one.said.textContent = one === both ? `step ${number(step(), 0)}` : String(place);
+      one.said.textContent = one === both ? `${state.query} and ${state.key}` : String(place);
       one.grip.set(place);
     }
-    [turn(Q, state.query), turn(K, state.key)].forEach((vector, which) => dials.forEach(({ hands }, i) => {
-      hands[which].setAttribute("x2", vector[2 * i] / long(i));
-      hands[which].setAttribute("y2", -vector[2 * i + 1] / long(i));
+    const now = [turn(Q, state.query), turn(K, state.key)];
+    now.forEach((vector, which) => dials.forEach(({ hands }, i) => {
+      hands[which].setAttribute("x2", LENGTHS[which] * Math.cos(angle(vector, i)));
+      hands[which].setAttribute("y2", -LENGTHS[which] * Math.sin(angle(vector, i)));
     }));
+    const asides = omega.map((w, i) => `pair ${i + 1}, ${pace(w)}° a place: q at ${degrees(angle(now[0], i))}°, k at ${degrees(angle(now[1], i))}°`);
+    clocks.textContent = `The clocks: ${asides.join("; ")}.`;
+    under.textContent = step() ? `place of the query; the key ${Math.abs(step())} ${step() < 0 ? "further on" : "further back"}` : "place of both";
     for (const kind of ["turned", "added"]) {
       const score = of[kind](state.query, state.key);
       lines[kind].setAttribute("points", along().map((t) => `${t},${height(of[kind](t, t - step()))}`).join(" "));
@@ -99,7 +112,7 @@ vitbook.live.figure("rotary", function (stage, data) {
   }
   function sentence() {
     const found = along().map((t) => added(t, t - step()));
-    return `At a step of ${number(step(), 0)} the turned score is ${scores.turned.textContent} everywhere; the added one goes from ${number(Math.min(...found))} to ${number(Math.max(...found))}.`;
+    return `The curves: all pairs of places with the step ${number(step(), 0)}. There the turned score is ${scores.turned.textContent} everywhere; the added one goes from ${number(Math.min(...found))} to ${number(Math.max(...found))}.`;
   }
   function speak(first) {
     stage.say(`${first}Query at ${state.query}, key at ${state.key}: turned ${scores.turned.textContent}, added ${scores.added.textContent}.`);
