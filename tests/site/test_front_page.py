@@ -137,7 +137,7 @@ def test_one_cut_turns_the_answer_and_then_it_is_the_readers_turn(front):
     page.locator(".cut-verdict b", has_text="same").wait_for(timeout=8000)
     assert page.locator(".cut-arrow[aria-pressed=true]").count() == 1
     page.locator(".cut-front-told", has_text="Your turn").wait_for(timeout=8000)
-    assert says(page) == "different"
+    assert lead(page) > 0
     assert page.get_by_role("button", name="Play motion").is_visible()
 
 

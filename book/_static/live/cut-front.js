@@ -13,26 +13,24 @@
     return levels;
   }
 
-  // Scenes one after another: {words, act, seconds}. begin() and end() are called around them.
+  // Scenes one after another: {seconds, words, act}. begin() is called before, end(broken) after them.
   function film(scenes, { begin, say, end }) {
     let timer = 0;
+    function close(broken) {
+      clearTimeout(timer);
+      timer = 0;
+      end(broken);
+    }
     function show(at) {
-      if (at === scenes.length) return stop();
       scenes[at].act();
       say(scenes[at].words);
-      timer = setTimeout(show, 1000 * scenes[at].seconds, at + 1);
+      timer = setTimeout(at + 1 < scenes.length ? show : close, 1000 * scenes[at].seconds, at + 1 < scenes.length ? at + 1 : false);
     }
     function play() {
       begin();
       show(0);
     }
-    function stop() {
-      if (!timer) return;
-      clearTimeout(timer);
-      timer = 0;
-      end();
-    }
-    return { play, stop, get runs() { return timer > 0; } };
+    return { play, stop: () => timer && close(true), get runs() { return timer > 0; } };
   }
 
   // What a reader is to do, and what came of it.
@@ -44,7 +42,11 @@
 
   vitbook.live.figure("cut-front", function (stage, data) {
     const levels = levelsOf(data.pictures), { box } = stage;
-    const game = cutGame(data, (words) => { draw(); if (!motion.runs) stage.say(`${words}${sentence.textContent}`); });
+    const game = cutGame(data, (words) => {
+      if (motion.runs) return drawSlowly();
+      draw();
+      stage.say(`${words}${sentence.textContent}`);
+    });
     const answer = cutParts.verdict(game), image = cutBoard.picture(game), heads = cutViews.heads(game, stage.root), promise = cutParts.promise(game);
     const sentence = el("p", { class: "cut-front-told" }), score = el("p", { class: "cut-score" });
     const cut = button("✂ Cut the thickest arrow", game.cutStrongest, "live-button live-first"), back = button("Restore", game.restoreAll), next = button("Next picture", () => { open(level + 1); draw(); stage.say(sentence.textContent); });
@@ -57,25 +59,37 @@
       game.open(index);
       Object.assign(game.state, { layer, head, query });
     }
-    function draw() {
-      for (const part of [answer, image, heads, promise]) part.draw();
-      sentence.textContent = told(game, promise.lesson.textContent);
-      sentence.classList.toggle("cut-won", game.way(game.was, game.lead) >= 1);
+    const parts = [image, answer, heads];
+    function drawButtons() {
       score.textContent = `Arrows cut: ${game.count()}. Fewest known: ${game.best || "–"}.`;
       cut.disabled = game.strongest() < 0;
       back.disabled = !game.state.cuts.length;
       stage.root.dataset.lead = game.lead; // in full, for the tests
     }
+    function draw() {
+      for (const part of [...parts, promise]) part.draw();
+      sentence.textContent = told(game, promise.lesson.textContent);
+      sentence.classList.toggle("cut-won", game.way(game.was, game.lead) >= 1);
+      drawButtons();
+    }
+    // A part at a time: while nobody asked for it, the page must stay ready to answer.
+    function drawSlowly() {
+      [...parts.map((part) => part.draw), drawButtons].forEach((one, at) => setTimeout(one, 90 * at));
+    }
     const scene = (seconds, words, act) => ({ seconds, words, act });
     const motion = film([
       scene(2.2, "Two shapes. Are they the same? A small Vision Transformer says: different.", () => { open(0); draw(); box.classList.add("cut-front-bare"); }),
       scene(2.6, "Its patches look at each other. One looks hard at the other shape: the thick arrow.", () => box.classList.remove("cut-front-bare")),
-      scene(3.2, "Cut this one arrow, and it says: same.", () => game.toggle(game.state.query, levels[0].cuts[0][3])),
-      scene(0.1, "", () => open(1))
+      scene(3.2, "Cut this one arrow, and it says: same.", () => game.toggle(game.state.query, levels[0].cuts[0][3]))
     ], {
       begin() { still.textContent = "Stop motion"; },
       say(words) { sentence.textContent = words; },
-      end() { box.classList.remove("cut-front-bare"); still.textContent = "Play motion"; draw(); }
+      end(broken) {
+        box.classList.remove("cut-front-bare");
+        still.textContent = "Play motion";
+        if (broken) draw();
+        else sentence.textContent = `Your turn. The next picture takes ${levels[1].cuts.length} arrows. Which?`;
+      }
     });
 
     box.classList.add("cut-front");
