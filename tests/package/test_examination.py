@@ -1,6 +1,7 @@
 """`examine` names what was planted in models and loaders that are not ours, and else nothing."""
 
 import copy
+import re
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from vitbook.data import STATISTICS, load_digits, normalize
 from vitbook.models.vit import VisionTransformer
+from vitbook.training import examined_learning
 from vitbook.training.examination import examine
 from vitbook.training.examined_data import gathered
 
@@ -183,6 +185,57 @@ def test_a_learning_rate_that_does_not_suit_is_named_with_one_that_does(rate, wo
     found = tried(model(), learning_rate=rate)
     assert of(found) == {"the learning rate suits": "wrong"}
     assert word in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("ends", "verdict", "words"),
+    [
+        ({1e-3: 0.50, 1e-2: 0.74, 1e-1: 0.93}, "look", "0.1 is too high: try about 0.001"),
+        ({1e-3: 0.50, 1e-2: 0.51, 1e-1: 0.70}, "fine", "0.70 at 0.1"),
+        ({1e-3: 0.93, 1e-1: 0.50}, "fine", "0.001 needs many more updates than 0.1"),
+        ({1e-3: 1.09, 1e-1: 0.50}, "wrong", "0.001 is too low: try about 0.1"),
+    ],
+)
+def test_a_rate_that_gains_less_than_half_of_the_best_is_fine_only_below_it(
+    monkeypatch, ends, verdict, words
+):
+    def learn(built, batches, rate):
+        return [1.10] + [ends.get(rate, 1.10)] * 49
+
+    monkeypatch.setattr(examined_learning, "learn", learn)
+    chosen = max(ends, key=ends.__getitem__)
+    found, _ = examined_learning.rates(model(), IMAGES, LABELS, 32, 50, chosen)
+    assert found.verdict == verdict
+    assert words in f"{found.seen} {found.advice}"
+
+
+def test_without_a_rate_one_that_suits_is_named():
+    found, best = examined_learning.rates(model(), IMAGES, LABELS, 32, 50, None)
+    assert found.seen.endswith(f"None was chosen: {best:g} suits.")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_labels_in_another_order_are_never_fine_with_few_images_of_three_classes(seed):
+    some = (LABELS < 3).nonzero()[:94, 0]
+    torch.manual_seed(seed)
+    mixed = LABELS[some][torch.randperm(len(some))]
+    given = (IMAGES[some], mixed, 32, 60, 1e-3)
+    assert examined_learning.belongs(model(seed), *given).verdict == "look"
+    paired = (IMAGES[some], LABELS[some], 32, 60, 1e-2)
+    assert examined_learning.belongs(model(seed), *paired).verdict == "fine"
+
+
+def test_the_guess_is_the_commonest_class_of_those_that_are_asked():
+    """Of three classes, one has at least a third."""
+    some = (LABELS < 3).nonzero()[:94, 0]
+    for seed in range(5):
+        built = model(seed)
+        found = examined_learning.belongs(built, IMAGES[some], LABELS[some], 32, 50, 1e-3)
+        right, n, most = map(
+            int, re.findall(r"(\d+) of (\d+) others .* there are (\d+)", found.seen)[0]
+        )
+        assert n / 3 <= most <= n
+        assert 0 <= right <= n
 
 
 def test_an_optimizer_of_other_weights_is_named():

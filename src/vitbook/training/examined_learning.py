@@ -11,6 +11,9 @@ from vitbook.training.findings import Finding
 
 RATES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)  # of AdamW, tried one by one
 LEAST = 0.05  # of what the best rate gains, a chosen one gains at least so much
+HALF = 0.5  # of it, one that is FAR from the best
+FAR = 5
+SURE = 2  # standard deviations of a guess, by which right answers are no chance
 SETTLED = 50  # passes in which averages of BatchNorm catch up with weights that moved fast
 LEARNED = 0.1  # loss, in nats, at which one batch counts as learned
 
@@ -94,10 +97,17 @@ def rates(
     seen = f"Loss after {len(batches)} updates of AdamW, at first {start:.2f}: {table}."
     if not math.isfinite(ends[best]) or ends[best] >= start:
         return Finding(trial, "look", seen, "No rate lowers it so soon."), best
-    if chosen and start - ends[chosen] < LEAST * (start - ends[best]):
-        where = "high" if chosen > best else "low"
-        advice = f"The chosen rate {chosen:g} is too {where}: try about {best:g}."
+    if not chosen:
+        return Finding(trial, "fine", f"{seen} None was chosen: {best:g} suits."), best
+    gained = (start - ends[chosen]) / (start - ends[best])
+    where = "high" if chosen > best else "low"
+    advice = f"The chosen rate {chosen:g} is too {where}: try about {best:g}."
+    if gained < LEAST:
         return Finding(trial, "wrong", seen, advice), best
+    if gained < HALF and chosen > FAR * best:
+        return Finding(trial, "look", seen, advice), best
+    if gained < HALF and best > FAR * chosen:  # in a longer training it may be the better one
+        seen += f" The chosen {chosen:g} needs many more updates than {best:g}."
     return Finding(trial, "fine", seen), best
 
 
@@ -113,14 +123,18 @@ def belongs(
     with torch.no_grad():
         learner.eval()
         answers = torch.cat([learner(part) for part in images[others].split(64)]).argmax(dim=1)
-    right = (answers == labels[others]).float().mean().item()
-    most = labels[some].mode().values
-    chance = (labels[others] == most).float().mean().item()
-    spread = (max(chance, 1 / len(others)) * (1 - chance) / len(others)) ** 0.5
-    seen = f"After {updates} updates on {len(some)} images {right:.0%} of {len(others)} others are "
-    seen += f"right, the commonest class has {chance:.0%}."
-    if right <= chance + 2 * spread:
+    n, right = len(others), int((answers == labels[others]).sum())
+    most = int(
+        labels[others].bincount().max()
+    )  # who always says one class is right at most so often
+    spread = (n * (most / n) * (1 - most / n)) ** 0.5
+    seen = f"After {updates} updates on {len(some)} images {right} of {n} others are right; of one "
+    seen += f"class there are {most}."
+    if right <= most:
         advice = "Are images and labels still paired? If so, the task needs more images or updates."
+        return Finding(trial, "look", seen, advice)
+    if right <= most + SURE * spread:
+        advice = "That may be chance: give more images. Are images and labels still paired?"
         return Finding(trial, "look", seen, advice)
     return Finding(trial, "fine", seen)
 
