@@ -135,6 +135,7 @@ def test_a_size_that_does_not_divide_another_image_gives_way_to_the_next(page):
 def test_the_table_holds_every_size_and_nothing_is_wider_than_a_phone(page):
     page.locator(".live-table summary").click()
     rows = page.locator(".live-table tbody tr")
+    rows.first.wait_for()
     assert rows.count() == len(divisors(224))
     assert rows.nth(0).inner_text().split("\t")[1] == "50,176"
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
