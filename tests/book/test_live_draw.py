@@ -260,6 +260,7 @@ def test_each_patch_in_turn_gives_costs_and_a_correlation(page):
     )
     page.get_by_text("The map in numbers").click()
     rows = page.locator(".live-table tbody tr")
+    rows.nth(48).wait_for()
     assert rows.count() == 49
     assert re.fullmatch(r"[+\u2212]?\d\.\d{3}", rows.nth(24).locator("td").nth(1).inner_text())
     take(page, "4")

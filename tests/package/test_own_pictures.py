@@ -76,6 +76,37 @@ def test_a_folder_is_learned_and_its_run_knows_names_size_and_statistics(trained
     assert re.search(r"([89]) of \1 right", capsys.readouterr().out)
 
 
+def test_a_small_folder_needs_no_word_about_batches_and_a_run_lends_its_weights(
+    trained, photos, tmp_path, capsys
+):
+    at = SMALL.index("--batch-size")
+    words = ["train", "--data", "folder", "--root", photos, *SMALL[:at], *SMALL[at + 2 :]]
+    words += ["--weights", trained, "--epochs", 1, "--head-epochs", 0, "--out", tmp_path / "run"]
+    assert run(*words) == 0
+    settings = json.loads((tmp_path / "run" / "run.json").read_text())["settings"]
+    assert settings["batch_size"] == 9
+    assert "4 steps of 9 images" in capsys.readouterr().out
+
+
+def test_where_timm_cannot_download_train_offers_a_file_only(monkeypatch, photos, tmp_path, capsys):
+    def create_model(name, pretrained=False, **options):
+        if pretrained:
+            raise OSError("no network, " + "retry " * 60)
+        return real(name, pretrained=False, **options)
+
+    real = timm.create_model
+    monkeypatch.setattr(timm, "create_model", create_model)
+    words = ["train", "--data", "folder", "--root", photos, "--timm", TINY, "--out", tmp_path / "x"]
+    assert run(*words) == 2
+    said = capsys.readouterr().err
+    assert said.rstrip().endswith(
+        "retry ...); where its weights cannot be downloaded, say --weights FILE"
+    )
+    page = ["attention", photos / "red" / "1.png", "--timm", TINY, "--out", tmp_path / "a.html"]
+    assert run(*page) == 2
+    assert "or --random to see it untrained" in capsys.readouterr().err
+
+
 def test_an_odd_file_is_told_and_the_training_goes_on(photos, tmp_path, capsys):
     words = ["train", "--data", "folder", "--root", photos, *SMALL, "--steps", 2]
     assert run(*words, "--out", tmp_path / "run") == 0

@@ -12,7 +12,7 @@
 
   // The answer and its lead, before and after the cuts.
   function verdict(game) {
-    const said = el("p", { class: "cut-verdict" }), fill = el("div", { class: "cut-fill" }), before = el("div", { class: "cut-before" });
+    const said = el("p", { class: "cut-verdict live-answer" }), fill = el("div", { class: "cut-fill" }), before = el("div", { class: "cut-before" });
     const track = el("div", { class: "live-track cut-track" }, el("div", { class: "cut-turn" }), fill, before);
     const ends = el("p", { class: "cut-ends", "aria-hidden": "true" }, el("span", {}, "← different"), el("span", {}, "here it turns"), el("span", {}, "same →"));
     function draw() {

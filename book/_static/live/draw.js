@@ -82,7 +82,9 @@
       if (on === Boolean(order)) return;
       order = on ? data.order : null;
     }
-    const left = el("div", { class: "draw-part" }, head("Your board"), paper.node,
+    const brief = head(); // the answer, beside the pen
+    brief.classList.add("live-answer");
+    const left = el("div", { class: "draw-part" }, brief, paper.node,
       el("div", { class: "draw-row" }, button("Undo", () => paper.undo()), button("Clear", () => paper.set([]))),
       el("div", { class: "draw-samples", role: "group", "aria-label": "Drawings by hand" }, ...samples), placed.node, mixed.node);
 
@@ -175,6 +177,7 @@
 
       const sure = shares[answer] >= data.threshold, article = answer === 8 ? "an" : "a";
       reads.replaceChildren(...(sure ? [`It reads ${article} `, el("b", { class: "draw-answer" }, String(answer))] : [el("b", { class: "draw-answer" }, "Not sure"), strokes.length ? ` \u2013 ${article} ${answer}?` : " \u2013 the board is empty"]));
+      brief.textContent = `Your board. ${reads.textContent}`;
       bars.forEach(({ node, bar, text }, digit) => {
         bar.style.width = `${100 * shares[digit]}%`;
         text.textContent = percent(shares[digit]);
@@ -199,7 +202,7 @@
       mixed.set(Boolean(order));
       compare();
       numbers.update();
-      if (!paper.isDown()) stage.say(`${sure ? `It reads ${article} ${answer}` : `Not sure, perhaps ${article} ${answer}`}, ${percent(shares[answer])}. ${who()}, layer ${layer + 1}, ${named(view)}: ${percent(most)} on ${place(strongest[0] ?? 0, ROWS)}.`);
+      if (!paper.isDown()) stage.say(`${strokes.length ? `${sure ? "It reads" : "Not sure, perhaps"} ${article} ${answer}, ${percent(shares[answer])}` : "The board is empty"}. ${who()}, layer ${layer + 1}, ${named(view)}: ${percent(most)} on ${place(strongest[0] ?? 0, ROWS)}.`);
     }
 
     function showAll() {
@@ -224,7 +227,7 @@
       paint(price, costs, Math.max(...lost), key);
       const chance = 1.96 / Math.sqrt(there.length - 1), first = there[weights.indexOf(Math.max(...weights))], worth = there[lost.indexOf(Math.max(...lost))];
       said.replaceChildren(
-        `The map's first patch is ${place(first, ROWS)}; without it the answer ${answer} loses `, el("b", {}, `${number(costs[first], 3)} nats`),
+        costs[worth] < 0.01 ? "No single patch matters here. " : "", `The map's first patch is ${place(first, ROWS)}; without it the answer ${answer} loses `, el("b", {}, `${number(costs[first], 3)} nats`),
         `. Most, `, el("b", {}, `${number(costs[worth], 3)} nats`), `, it loses without ${place(worth, ROWS)}. Both put the patches in the same order with a rank correlation of `,
         el("b", {}, number(looking.rankCorrelation(weights, lost), 2, true)), ` (maps by chance: between ${number(-chance, 2)} and ${number(chance, 2)}, 95\u202f% of them).`);
     }

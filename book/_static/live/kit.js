@@ -281,7 +281,8 @@
     if (!root) return;
     event.preventDefault();
     run(root).then((figure) => {
-      root.scrollIntoView({ block: "nearest", behavior: isStill() ? "auto" : "smooth" });
+      const answer = root.querySelector(".live-answer"); // a tall figure's: the rest may be off the screen
+      (answer || root).scrollIntoView({ block: answer ? "center" : "nearest", behavior: isStill() ? "auto" : "smooth" });
       if (figure) figure.set(JSON.parse(link.dataset.set));
     });
   }

@@ -119,7 +119,7 @@ class _InTheSandbox(torch.autograd.Function):
         return layer.mixed(keep, x, weights)
 
     @staticmethod
-    def backward(ctx: Any, given: Tensor) -> tuple:  # type: ignore[override]
+    def backward(ctx: Any, given: Tensor) -> tuple:
         x, *weights = ctx.saved_tensors
         return None, None, *ctx.layer.gradients(given, x, tuple(weights))
 

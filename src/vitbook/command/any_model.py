@@ -3,6 +3,7 @@
 import argparse
 import pickle
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import torch
@@ -42,8 +43,12 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     Raises:
         ValueError: There is no such file, or it holds other things; code in it never runs.
     """
+    if path.is_dir():  # of a run?
+        path = path / "checkpoint.safetensors"
     if not path.is_file():
-        raise ValueError(f"--weights must be a file, but there is no {path}")
+        raise ValueError(
+            f"--weights must be a file, or the folder of a run, but there is no {path}"
+        )
     try:
         if path.suffix == ".safetensors":
             return read_safetensors(path)[0]
@@ -77,7 +82,10 @@ def _of_timm(name: str, state: dict | None, random: bool, size: int | None) -> n
     changed: dict[str, Any] = {} if size is None else {"img_size": size}
     if state is not None and (classes := _classes(name, state)):
         changed["num_classes"] = classes
-    return timm_model(name, pretrained=state is None and not random, **changed)
+    try:
+        return timm_model(name, pretrained=state is None and not random, **changed)
+    except ValueError as error:
+        raise ValueError(f"{error}, or --random to see it untrained") from None
 
 
 def timm_model(name: str, **arguments: Any) -> Any:
@@ -93,10 +101,10 @@ def timm_model(name: str, **arguments: Any) -> Any:
     try:
         return timm.create_model(name, **arguments)
     except Exception as error:  # of timm, of its hub, of the network: many kinds
-        said = " ".join(str(error).split())[:200] or type(error).__name__
+        said = shorten(str(error), 200, placeholder=" ...") or type(error).__name__
         raise ValueError(
             f"timm cannot make {name} ({said}); where its weights cannot be downloaded, say "
-            "--weights FILE, or --random to see it untrained"
+            "--weights FILE"
         ) from None
 
 

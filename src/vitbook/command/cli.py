@@ -14,6 +14,11 @@ from vitbook.command.predict import predict
 from vitbook.command.results import results
 from vitbook.command.train import train
 
+GOES_ON = {
+    "train": "train --resume goes on from the last checkpoint",
+    "compare": "the same command goes on, no finished training is lost",
+}
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; errors become one sentence and the exit code 2."""
@@ -23,7 +28,8 @@ def main(arguments: list[str] | None = None) -> int:
         COMMANDS[options.command](options)
         return 0
     except KeyboardInterrupt:
-        print("vitbook: stopped; train --resume goes on from the last checkpoint", file=sys.stderr)
+        goes_on = GOES_ON.get(options.command, "nothing was kept")
+        print(f"vitbook: stopped; {goes_on}", file=sys.stderr)
         return 130
     except (ValueError, TypeError, ArithmeticError, OSError, RuntimeError) as error:
         if options.traceback or not (explained := _sentence(error, options)):

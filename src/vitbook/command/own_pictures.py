@@ -13,6 +13,7 @@ from vitbook.data import ImageSet, normalize
 from vitbook.data.folder import load_folder
 from vitbook.models.transfer import adapt
 
+PARTS = 4  # updates in an epoch at least, if the batch size is not said
 WARMUP = 5  # one update in so many at most: a small folder has fewer than the recipe's warm-up
 NEEDS_ROOT = "root must say which folder holds a folder of pictures for each class (--root DIR)"
 
@@ -22,8 +23,9 @@ def describe(settings: dict, root: str | None) -> tuple[dict, tuple[str, ...]]:
 
     Returns:
         The names of the classes, mean and standard deviation of the channels, the size of the
-        images (a model of timm brings its own size and statistics), and a warm-up that leaves
-        most of the updates after it.
+        images (a model of timm brings its own size and statistics), a batch size that gives a
+        small folder some updates in each epoch, and a warm-up that leaves most of the updates
+        after it.
     """
     if root is None:
         raise ValueError(NEEDS_ROOT)
@@ -36,7 +38,8 @@ def describe(settings: dict, root: str | None) -> tuple[dict, tuple[str, ...]]:
     learned = pictures
     if settings["learn_from"] == "train":  # the others only judge: they lend it no numbers
         learned = load_folder(root, "train", size=found["image_size"])
-    epoch = len(learned.images) // settings["batch_size"]
+    found["batch_size"] = min(settings["batch_size"], max(1, len(learned.images) // PARTS))
+    epoch = len(learned.images) // found["batch_size"]
     updates = settings.get("steps") or settings["epochs"] * epoch
     found["warmup_steps"] = min(settings["warmup_steps"], updates // WARMUP)
     if not settings["timm"]:

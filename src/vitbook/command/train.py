@@ -108,7 +108,7 @@ def _settings(
         settings = settings_of(given)
         if settings["data"] == "folder":
             found, notes = own_pictures.describe(settings, options.root)
-            settings |= found | {k: given[k] for k in ("warmup_steps",) if k in given}
+            settings |= found | {k: given[k] for k in ("warmup_steps", "batch_size") if k in given}
             _say(*notes)
         return settings, options.root
     run = json.loads(data)

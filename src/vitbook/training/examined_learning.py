@@ -124,9 +124,7 @@ def belongs(
         learner.eval()
         answers = torch.cat([learner(part) for part in images[others].split(64)]).argmax(dim=1)
     n, right = len(others), int((answers == labels[others]).sum())
-    most = int(
-        labels[others].bincount().max()
-    )  # who always says one class is right at most so often
+    most = int(labels[others].bincount().max())  # so often is right who always says one class
     spread = (n * (most / n) * (1 - most / n)) ** 0.5
     seen = f"After {updates} updates on {len(some)} images {right} of {n} others are right; of one "
     seen += f"class there are {most}."
