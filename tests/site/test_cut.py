@@ -222,7 +222,23 @@ def test_a_glyph_can_be_changed_and_moved(open_figure, net, pairs):
     )
     assert shown(page) == pytest.approx(lead(net, moved), abs=1e-4)
     assert one != 0
+    page.locator("button", has_text="Restore all").click()
+    assert shown(page) == pytest.approx(lead(net, pairs.images[96]), abs=1e-4)
     assert page.errors == []
+
+
+def test_it_starts_in_one_head_says_where_glyphs_stand_and_buttons_keep_the_focus(
+    open_figure, net, pairs
+):
+    page = open_figure()
+    one, two = pairs.glyph_patches(8)[96].int().argmax(-1).tolist()
+    labels = [one.get_attribute("aria-label") for one in page.locator(".live-patch").all()]
+    assert [at for at, label in enumerate(labels) if "glyph" in label] == sorted([one, two])
+    page.locator("button", has_text="Cut the thickest arrow").press("Enter")
+    assert "you 1" in page.locator(".cut-challenge").inner_text()  # one arrow, not one of each head
+    page.locator("button", has_text="Restore all").press("Enter")
+    assert "Restore all" in page.evaluate("document.activeElement.textContent")
+    assert shown(page) == pytest.approx(lead(net, pairs.images[96]), abs=1e-4)
 
 
 def test_everything_works_by_keyboard_and_is_said(open_figure, net, pairs):

@@ -101,7 +101,9 @@
       patches.choose(state.query);
       patches.patches.forEach((one, p) => {
         one.style.setProperty("--cut-share", `${Math.round(38 * Math.min(1, game.weight(game.now, state.query, p)))}%`);
-        one.classList.toggle("cut-glyph-here", state.glyphs.some((glyph) => glyph.patch === p));
+        const glyph = state.glyphs.find((here) => here.patch === p);
+        one.classList.toggle("cut-glyph-here", Boolean(glyph));
+        one.setAttribute("aria-label", place(p, game.columns) + (glyph ? `, glyph ${glyph.kind + 1}` : ""));
       });
       drawArrows();
     }

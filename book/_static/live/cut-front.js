@@ -62,8 +62,8 @@
     const parts = [image, answer, heads];
     function drawButtons() {
       score.textContent = `Arrows cut: ${game.count()}. Fewest known: ${game.best || "–"}.`;
-      cut.disabled = game.strongest() < 0;
-      back.disabled = !game.state.cuts.length;
+      cut.setAttribute("aria-disabled", String(game.strongest() < 0)); // and keeps the focus
+      back.setAttribute("aria-disabled", String(!game.canRestore()));
       stage.root.dataset.lead = game.lead; // in full, for the tests
     }
     function draw() {

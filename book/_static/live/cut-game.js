@@ -54,6 +54,12 @@
       return best;
     }
 
+    // The head with the thickest arrow of the query.
+    function boldest() {
+      const thickest = (head) => Math.max(...Array.from({ length: N }, (_, key) => (key === state.query ? 0 : weightIn(base, state.layer, head, state.query, key))));
+      return headsOf(h).reduce((best, head) => (thickest(head) > thickest(best) ? head : best), 0);
+    }
+
     function answer(cuts) {
       const arrows = new Uint8Array(L * h * N * N);
       for (const cut of cuts) for (const arrow of cut.arrows) arrows[arrow] = 1;
@@ -105,8 +111,11 @@
       now = answer(state.cuts);
       changed(`Restored: ${made.map((one) => one.name).join("; ")}. `);
     }
+    const canRestore = () => state.own || state.cuts.length > 0;
     function restoreAll() {
-      restart();
+      if (!canRestore()) return;
+      if (state.own) open(state.picture);
+      else restart();
       changed("All restored. ");
     }
     function toggle(query, key) {
@@ -174,7 +183,7 @@
 
     return {
       L, h, N, rows, columns, size, kinds, side, ink, state, way, names, headsOf, count, weightIn, weight, goneTo, cutsIn, glyphHere, shownKeys, strongest, sentence,
-      open, next, choose, restore, restoreAll, toggle, cutStrongest, cutHead, cutPatch, swap, change,
+      boldest, canRestore, open, next, choose, restore, restoreAll, toggle, cutStrongest, cutHead, cutPatch, swap, change,
       get base() { return base; },
       get now() { return now; },
       get was() { return lead(base); },

@@ -15,8 +15,8 @@
       head.setAttribute("aria-label", `${head.textContent}: all arrows between patches in layer ${state.layer + 1}, ${game.names(state.head)}`);
       patch.setAttribute("aria-label", `Cut patch: in all layers and heads no other patch may look at ${place(state.query, game.columns)}`);
       thickest.textContent = state.head === h ? `✂ Cut the thickest arrow in ${h} heads` : "✂ Cut the thickest arrow";
-      thickest.disabled = game.strongest() < 0;
-      allBack.disabled = !state.cuts.length;
+      thickest.setAttribute("aria-disabled", String(game.strongest() < 0)); // and keeps the focus
+      allBack.setAttribute("aria-disabled", String(!game.canRestore()));
     }
     return { node: el("div", { class: "cut-buttons" }, thickest, head, patch, allBack, next), draw };
   }
@@ -59,6 +59,7 @@
   vitbook.live.figure("cut", function (stage, data) {
     const game = cutGame(data, (words) => { draw(); stage.say(words + spoken(game)); });
     game.open(0);
+    game.state.head = game.boldest();
     const image = cutBoard.picture(game), actions = buttons(game), told = el("p", { class: "cut-told" }), answer = cutParts.guessing(game), promise = cutParts.promise(game);
     const heads = cutViews.heads(game, stage.root), palette = cutViews.palette(game), past = cutParts.past(game), values = weights(game);
     stage.box.classList.add("cut");
