@@ -39,8 +39,8 @@ _NAMES = {
     "models.transfer": "adapt adapt_channels fold_normalization head_inputs",
     "models.distillation": "WithTeacher distillation_loss",
     "inspection": "Audit attention_hits attention_maps attention_rollout audit "
-    "class_token_attention find_num_prefix gradient_drop mean_attention_distance occlusion "
-    "query_distance rank_correlation record_attention region_attention token_norms",
+    "class_token_attention find_num_prefix gradient_drop image_features mean_attention_distance "
+    "occlusion query_distance rank_correlation record_attention region_attention token_norms",
     "models.cost": "count_multiplies count_parameters",
     "data": "STATISTICS DataError ImageSet MatchingPairs PlacedObjects Pointer augmentation "
     "load_digits load_folder load_torchvision matching_pairs normalize place_on_canvas pointer "

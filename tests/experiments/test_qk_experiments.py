@@ -84,7 +84,7 @@ def test_the_adapted_identity_has_half_the_scores_and_a_third_of_the_decay(x):
 def test_the_adapted_identity_is_trained_with_a_third_of_the_decay(monkeypatch):
     given = {}
     monkeypatch.setattr(
-        variants.recall, "fit", lambda m, known, config, log: given.update(c=config)
+        variants.recall, "fit_recall", lambda m, known, config, log: given.update(c=config)
     )
     for model in ("separate", "identity", "identity, adapted"):
         variants.fit({"task": "recall", "model": model}, 0, None, 0.01, learning_rate=0.004)

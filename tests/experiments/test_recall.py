@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from experiments import relatives_recall, relatives_recall_changed
-from experiments.machinery.recall import COLORS, LinearAnswers, answered, fit, recall
+from experiments.machinery.recall import COLORS, LinearAnswers, answered, fit_recall, recall
 from experiments.relatives_recall import ARMS, NORMED, WHOLE, WIDE, build, cost_of, steps_of
 from vitbook.data import ImageSet
 from vitbook.training import TrainConfig
@@ -136,7 +136,7 @@ def test_a_linear_model_learns_the_neighbour_and_its_answers_are_counted():
     known = ImageSet(2 * data.images - 1, data.labels)
     model, seen = LinearAnswers(4), []
     config = TrainConfig(steps=60, batch_size=32, learning_rate=4e-3, warmup_steps=5)
-    losses = fit(model, known, config, seen.append)
+    losses = fit_recall(model, known, config, seen.append)
     assert losses == pytest.approx(seen)
     loss, right = answered(model, known)
     assert loss < losses[0]

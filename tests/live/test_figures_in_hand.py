@@ -256,6 +256,7 @@ def test_a_setting_that_does_not_exist_is_an_error(open_figure, name):
 def test_the_table_holds_the_numbers_and_all_fits_on_a_phone(open_figure, name):
     page = open_figure(name, viewport={"width": 390, "height": 844})
     page.locator(f"#live-{name} summary").click()
-    rows = page.locator(f"#live-{name} tbody tr").count()
-    assert rows == {"softmax": 4, "rotary": 29, "alike": 54}[name]
+    rows, wanted = page.locator(f"#live-{name} tbody tr"), {"softmax": 4, "rotary": 29, "alike": 54}
+    rows.nth(wanted[name] - 1).wait_for()  # a table is filled after it was opened
+    assert rows.count() == wanted[name]
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -278,9 +278,10 @@ def complaints(context, address, name, views=VIEWS):
     """What is wrong with a page: errors, requests to others, weight, and in each view sideways
     scrolling, formulas that are not set, barriers."""
     url = f"{address}/{name}"
-    found = [f"{view}: {what}" for view in views for what in arrival(context, url, view)]
+    first, *others = views
+    found = [f"{view}: {what}" for view in others for what in arrival(context, url, view)]
     page = context.new_page()
-    visit = Visit(page, url, next(iter(views)))
+    visit = Visit(page, url, first)  # which is an arrival, too
     visit.unfold()
     found += [f"{view}: {what}" for view in views for what in misplaced(visit, view)]
     page.evaluate(THIN_OUT)
