@@ -88,6 +88,15 @@ def test_a_small_folder_needs_no_word_about_batches_and_a_run_lends_its_weights(
     assert "4 steps of 9 images" in capsys.readouterr().out
 
 
+def test_a_batch_that_was_said_decides_the_warm_up(photos, tmp_path):
+    words = [word for word in SMALL if word not in ("--warmup-steps", "4")]
+    words[words.index("--batch-size") + 1] = "12"
+    words = ["train", "--data", "folder", "--root", photos, *words, "--epochs", 10]
+    assert run(*words, "--out", tmp_path / "run") == 0
+    settings = json.loads((tmp_path / "run" / "run.json").read_text())["settings"]
+    assert (settings["batch_size"], settings["warmup_steps"]) == (12, 6)  # of 30 updates
+
+
 def test_where_timm_cannot_download_train_offers_a_file_only(monkeypatch, photos, tmp_path, capsys):
     def create_model(name, pretrained=False, **options):
         if pretrained:

@@ -18,8 +18,13 @@ WARMUP = 5  # one update in so many at most: a small folder has fewer than the r
 NEEDS_ROOT = "root must say which folder holds a folder of pictures for each class (--root DIR)"
 
 
-def describe(settings: dict, root: str | None) -> tuple[dict, tuple[str, ...]]:
+def describe(settings: dict, root: str | None, given: dict) -> tuple[dict, tuple[str, ...]]:
     """What the pictures themselves settle, and sentences on odd ones.
+
+    Args:
+        settings: Of the run.
+        root: The folder of pictures.
+        given: What the user said, which stays.
 
     Returns:
         The names of the classes, mean and standard deviation of the channels, the size of the
@@ -38,10 +43,12 @@ def describe(settings: dict, root: str | None) -> tuple[dict, tuple[str, ...]]:
     learned = pictures
     if settings["learn_from"] == "train":  # the others only judge: they lend it no numbers
         learned = load_folder(root, "train", size=found["image_size"])
-    found["batch_size"] = min(settings["batch_size"], max(1, len(learned.images) // PARTS))
-    epoch = len(learned.images) // found["batch_size"]
+    if "batch_size" not in given:
+        found["batch_size"] = min(settings["batch_size"], max(1, len(learned.images) // PARTS))
+    epoch = len(learned.images) // found.get("batch_size", settings["batch_size"])
     updates = settings.get("steps") or settings["epochs"] * epoch
-    found["warmup_steps"] = min(settings["warmup_steps"], updates // WARMUP)
+    if "warmup_steps" not in given:
+        found["warmup_steps"] = min(settings["warmup_steps"], updates // WARMUP)
     if not settings["timm"]:
         pixels = learned.images.double() / 255
         found["mean"] = [round(x, 4) for x in pixels.mean(dim=(0, 2, 3)).tolist()]

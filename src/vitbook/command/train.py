@@ -107,8 +107,8 @@ def _settings(
     if data is None:
         settings = settings_of(given)
         if settings["data"] == "folder":
-            found, notes = own_pictures.describe(settings, options.root)
-            settings |= found | {k: given[k] for k in ("warmup_steps", "batch_size") if k in given}
+            found, notes = own_pictures.describe(settings, options.root, given)
+            settings |= found
             _say(*notes)
         return settings, options.root
     run = json.loads(data)
