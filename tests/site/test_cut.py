@@ -265,7 +265,7 @@ def test_everything_works_by_keyboard_and_is_said(open_figure, net, pairs):
     assert checked.get_attribute("aria-label") == "row 3, column 2"
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Shift+ArrowLeft")
-    assert checked.get_attribute("aria-label") == "row 4, column 1"
+    assert checked.get_attribute("aria-label") == "row 4, column 1, glyph 16"
     assert "image of yours" in page.locator(".cut-score").inner_text()
     page.keyboard.press("0")
     assert page.locator(".cut-head").first.get_attribute("aria-pressed") == "true"
