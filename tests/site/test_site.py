@@ -216,10 +216,10 @@ FORMULAS = """() => [...document.querySelectorAll('.math')]
 OPTIONS = {"preload": False, "resultTypes": ["violations"]}
 STILL = "*, ::before, ::after { transition: none !important; animation: none !important }"
 # Nothing moves any more (STILL), so what is drawn once is as it stays. A headless browser sometimes
-# draws no further frame of a page that has not changed: then two seconds are enough.
+# draws no further frame of a page that has not changed: it is given ten seconds, not for ever.
 DRAWN = """() => new Promise(done => {
     requestAnimationFrame(() => requestAnimationFrame(done));
-    setTimeout(done, 2000);
+    setTimeout(done, 10000);
 })"""
 DARK = "() => document.documentElement.dataset.theme === 'dark'"
 
