@@ -4,17 +4,19 @@ import html
 import json
 from pathlib import Path
 
-from tools.live import rotary
+from tools.live import query, rotary
 from tools.live.pack import script
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "book" / "_static"
-FIGURES = ("softmax", "rotary", "alike")
+FIGURES = ("softmax", "rotary", "alike", "query")
+DATA = {"rotary": rotary, "query": query}
 LARGEST = 15_000  # bytes of a figure's script
 SETTINGS = {
     "softmax": {"d": "1024", "factor": "0"},
     "rotary": {"query": "9", "key": "12"},
     "alike": {"row": "6", "column": "9"},
+    "query": {"x": "0", "y": "4"},
 }
 KEEP = """globalThis.live = {};
 const begin = vitbook.live.figure;
@@ -25,8 +27,8 @@ vitbook.live.figure = (name, start) => begin(name, (...given) => (live[name] = s
 def figure(name: str) -> str:
     """A figure as the book's extension writes it, and a sentence that sets it."""
     live = (STATIC / "live").as_uri()
-    scripts = [f"{live}/{name}.js"] + (["rotary-data.js"] if name == "rotary" else [])
-    source = ' data-source="rotary"' if name == "rotary" else ""
+    scripts = [f"{live}/{name}.js"] + ([f"{name}-data.js"] if name in DATA else [])
+    source = f' data-source="{name}"' if name in DATA else ""
     values = html.escape(json.dumps(SETTINGS[name]))
     return (
         f'<p><a class="live-set" id="set-{name}" href="#live-{name}" data-set="{values}">set</a>'
@@ -39,13 +41,15 @@ def figure(name: str) -> str:
 def write_page(folder: Path, theme: str = "light") -> Path:
     """Write the page and its data; its path."""
     live = (STATIC / "live").as_uri()
-    (folder / "rotary-data.js").write_text(script("rotary", rotary.data()), "utf8")
+    for name, module in DATA.items():
+        (folder / f"{name}-data.js").write_text(script(name, module.data()), "utf8")
+    styles = [one for one in ("live", *FIGURES) if (STATIC / "live" / f"{one}.css").is_file()]
+    links = "".join(f'<link rel="stylesheet" href="{live}/{one}.css">' for one in styles)
     path = folder / "page.html"
     path.write_text(
         f'<!doctype html><html lang="en" data-theme="{theme}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Figures</title>'
-        f'<link rel="stylesheet" href="{live}/live.css">'
-        f'<script defer src="{live}/kit.js"></script></head>'
+        f'{links}<script defer src="{live}/kit.js"></script></head>'
         f"<body><main>{''.join(map(figure, FIGURES))}</main><script>"
         f"addEventListener('DOMContentLoaded', () => {{ {KEEP} }});</script></body></html>",
         "utf8",

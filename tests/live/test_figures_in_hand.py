@@ -6,9 +6,10 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from page import FIGURES, LARGEST, STATIC, write_page
+from page import DATA, FIGURES, LARGEST, ROOT, STATIC, write_page
 
-from tools.live import rotary
+from tools.book_rules.source import read_chapter
+from tools.live import query, rotary
 from tools.live.pack import script
 from vitbook.layers.positions import RotaryPositions, sincos_1d, sincos_2d
 
@@ -47,7 +48,9 @@ def test_a_figure_is_light(name):
 
 
 def test_the_data_are_smaller_than_a_picture():
-    assert len(script("rotary", rotary.data())) < 10_000
+    for name, module in DATA.items():
+        assert len(script(name, module.data())) < 10_000, name
+    assert len(script("query", query.data())) < 600
 
 
 def test_the_softmax_is_that_of_python(open_figure):
@@ -89,6 +92,40 @@ def test_the_likeness_of_patches_is_that_of_the_tables(open_figure):
         torch.testing.assert_close(torch.tensor(said), unit @ unit.T, **CLOSE)
 
 
+@pytest.fixture(scope="module")
+def dictionary():
+    """Names of chapter 1: its soft dictionary, and its kitten's answers while it learns."""
+    path = ROOT / "book" / "attention" / "01_weighted_average.md"
+    cells = [cell.text for cell in read_chapter(path.stem, path).cells]
+    names = {"torch": torch}
+    for mark in ("def soft_look_up", "# a kitten"):
+        (cell,) = [text for text in cells if mark in text]
+        exec(cell.split("# check")[0], names)
+    return names
+
+
+def test_the_soft_look_up_is_that_of_the_page(open_figure, dictionary):
+    keys, values = dictionary["keys"], dictionary["values"]
+    random = torch.Generator().manual_seed(0)
+    queries = torch.cat([8 * torch.rand(60, 2, generator=random) - 4, keys, torch.zeros(1, 2)])
+    found = open_figure("query").evaluate("all => all.map(live.query.find)", queries.tolist())
+    weights = (queries @ keys.T).softmax(-1)
+    answers = torch.stack([dictionary["soft_look_up"](one) for one in queries])
+    said = {name: torch.tensor([one[name] for one in found]) for name in found[0]}
+    torch.testing.assert_close(said["weights"], weights, **CLOSE)
+    torch.testing.assert_close(said["answer"], answers, **CLOSE)
+    torch.testing.assert_close(weights @ values, answers)
+
+
+def test_the_steps_of_learning_are_those_of_the_page(open_figure, dictionary):
+    wanted = torch.stack(dictionary["answers"]).detach()
+    steps = len(wanted) - 1
+    found = open_figure("query").evaluate(
+        f"live.query.learn({query.KITTEN}, {steps}).map((one) => live.query.find(one).answer)"
+    )
+    torch.testing.assert_close(torch.tensor(found), wanted, **CLOSE)
+
+
 def texts(page, selector):
     return page.locator(selector).all_inner_texts()
 
@@ -112,6 +149,90 @@ def test_the_softmax_is_set_by_keys_by_finger_and_by_a_sentence(open_figure):
     page.mouse.move(box["x"] - 150, box["y"] + 20, steps=4)
     page.mouse.up()
     assert texts(page, weights)[0] == "<0.001"
+
+
+WEIGHTS = "#live-query .query-row b"
+TOLD = "#live-query .query-told"
+
+
+def weighs(page):
+    """The three weights as numbers, and where the query is."""
+    said = [float(one.replace("<", "")) for one in texts(page, WEIGHTS)]
+    return said, page.locator("#live-query [role=slider]").get_attribute("aria-valuetext")
+
+
+def test_the_query_is_moved_by_keys_by_buttons_and_by_a_sentence(open_figure):
+    page = open_figure("query")
+    figure, grip = page.locator("#live-query"), page.locator("#live-query [role=slider]")
+    grip.focus()
+    for key in ("ArrowLeft",) * 4 + ("Shift+ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
+    assert weighs(page) == ([0.69, 0.15, 0.15], "right 0.00, up 1.00, length 1.00")
+    assert page.locator(TOLD).inner_text().startswith("Nearest key: cat, 0.00 away, weight 0.69.")
+    page.keyboard.press("PageUp")
+    page.get_by_role("button", name="Twice as long").click()
+    assert weighs(page) == ([0.995, 0.002, 0.002], "right 0.00, up 4.00, length 4.00")
+    assert page.locator(TOLD).inner_text().startswith("Nearest key: cat, 3.00 away, weight 0.995.")
+    page.get_by_role("button", name="Twice as long").click()  # no further than the edge
+    assert weighs(page)[1] == "right 0.00, up 4.00, length 4.00"
+    page.wait_for_function(
+        "document.querySelector('#live-query .live-said').textContent"
+        ".includes('cat 0.995, fish 0.002, bear 0.002')"
+    )
+    page.get_by_role("button", name="Half as long").click()
+    page.locator("#set-query").click()
+    assert weighs(page)[1].endswith("length 4.00")
+    figure.get_by_role("button", name="Back").click()
+    assert weighs(page)[1] == "right 0.40, up 1.80, length 1.84"
+    page.evaluate("live.query.set({x: '0', y: '0'})")
+    assert weighs(page)[0] == [0.33, 0.33, 0.33]
+    page.evaluate("live.query.set({learn: '60'})")
+    assert page.locator("#live-query .query-plane .query-trail circle").count() == 61
+    assert page.locator(TOLD).inner_text().endswith("The answer is 0.15 away from it.")
+    grip.press("Home")
+    assert page.locator("#live-query .query-trail circle").count() == 0
+
+
+def test_the_query_is_dragged_and_the_answer_stays_among_the_values(open_figure):
+    page = open_figure("query", has_touch=True, viewport={"width": 390, "height": 844})
+    grip = page.locator("#live-query [role=slider]")
+    grip.hover(position={"x": 30, "y": 30})  # beside its middle: it does not jump
+    page.mouse.down()
+    room = page.locator(".query-plane").bounding_box()
+    assert weighs(page)[1] == "right 0.40, up 1.80, length 1.84"
+    seen = []
+    for at in range(12):  # round the plane and beyond it
+        page.mouse.move(195 + 250 * math.cos(at), room["y"] + 160 + 250 * math.sin(at))
+        spot = page.locator(".query-answer")
+        seen.append([float(spot.get_attribute("cx")), -float(spot.get_attribute("cy"))])
+    page.mouse.up()
+    inside = torch.tensor(seen)
+    corners = torch.tensor([*query.VALUES, query.VALUES[0]])
+    for one, other in itertools.pairwise(corners):  # on the same side of each edge
+        edge, way = other - one, inside - one
+        assert (edge[0] * way[:, 1] - edge[1] * way[:, 0] > -1e-6).all()
+    assert len({tuple(one) for one in seen}) > 6
+    page.touchscreen.tap(room["x"] + 20, room["y"] + 20)  # a tap brings it there
+    assert weighs(page)[1].startswith("left 3.")
+
+
+ROOM = """() => {
+    const root = document.querySelector("#live-query"), still = root.querySelector(".live-still");
+    const box = root.querySelector(".live-box"), needed = box.getBoundingClientRect().height;
+    root.classList.remove("live-running");
+    still.hidden = false;
+    const kept = still.getBoundingClientRect().height;
+    root.classList.add("live-running");
+    still.hidden = true;
+    return kept - needed;
+}"""
+
+
+def test_the_still_keeps_the_room_that_the_query_takes(open_figure):
+    page = open_figure("query")
+    for width in (390, 500, 700, 1000):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert abs(page.evaluate(ROOM)) < 60, width  # the letters of this page are others
 
 
 def rest_at(page, label, place):
@@ -256,7 +377,10 @@ def test_a_setting_that_does_not_exist_is_an_error(open_figure, name):
 def test_the_table_holds_the_numbers_and_all_fits_on_a_phone(open_figure, name):
     page = open_figure(name, viewport={"width": 390, "height": 844})
     page.locator(f"#live-{name} summary").click()
-    rows, wanted = page.locator(f"#live-{name} tbody tr"), {"softmax": 4, "rotary": 29, "alike": 54}
+    rows, wanted = (
+        page.locator(f"#live-{name} tbody tr"),
+        {"softmax": 4, "rotary": 29, "alike": 54, "query": 4},
+    )
     rows.nth(wanted[name] - 1).wait_for()  # a table is filled after it was opened
     assert rows.count() == wanted[name]
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -56,7 +56,7 @@ vitbook.live.figure("query", function (stage, data) {
   const word = (name, [x, y], anchor, text = "") => svg("text", { class: name, x, y: -y, "text-anchor": anchor }, text);
 
   const ring = svg("circle", { class: "query-ring" }), arm = line("query-arm"), grown = svg("g", { class: "query-trail" });
-  const pulls = keys.map(() => line("query-pull")), beside = [["end", -0.3, 0.02], ["end", -0.25, -0.4], ["start", 0.25, -0.4]];
+  const pulls = keys.map(() => line("query-pull")), beside = [["end", -0.3, 0.02], ["middle", 0.1, -0.65], ["middle", -0.1, -0.65]];
   const labels = keys.map(([x, y], i) => word("query-word query-key", [x + beside[i][1], y + beside[i][2]], beside[i][0]));
   const asked = plane("query-plane", [LEFT - 0.3, RIGHT + 0.3, LOW - 0.3, HIGH + 0.3],
     svg("path", { class: "query-zero", d: "M-0.15 0H0.15M0-0.15V0.15" }), ring, ...pulls, arm, grown,
@@ -77,16 +77,16 @@ vitbook.live.figure("query", function (stage, data) {
       el("span", { class: "query-bar", "aria-hidden": "true" }, fill), el("span", {}, el("span", { class: "live-hidden" }, "weight "), said));
     return { node, fill, said };
   });
-  const where = el("p", { class: "query-where" }), told = el("p", { class: "query-told" });
-  const button = (words, onclick) => el("button", { type: "button", class: "live-button", onclick }, words);
+  const where = el("p", { class: "query-where" }), answer = el("span"), told = el("p", { class: "query-told" });
+  const button = (words, onclick, hidden = "") => el("button", { type: "button", class: "live-button", onclick }, words, el("span", { class: "live-hidden" }, hidden));
   const numbers = table("The numbers as a table", ["key", "distance from the query", "q · k", "weight", "value"], () =>
     animals.map((animal, i) => [animal, number(apart(state.query, keys[i])), number(now.scores[i]), share(now.weights[i]), `${places[i]} ${point(values[i])}`])
       .concat([["answer", "", "", "1", point(now.answer)]]));
   stage.box.append(el("div", { class: "query" },
     el("div", { class: "query-side" }, el("p", { class: "query-name" }, el("b", {}, "Ask:"), " drag the query q"), asked.node, where),
     el("div", { class: "query-side query-right" }, el("p", { class: "query-name" }, el("b", {}, "Weigh:"), " softmax of q · k"), ...bars.map((bar) => bar.node),
-      el("p", { class: "query-name" }, el("b", {}, "Average:"), " the answer on the map"), got.node),
-    el("div", { class: "query-buttons" }, button("Half as long", () => stretch(0.5)), button("Twice as long", () => stretch(2)), button("Back", () => set({}))),
+      el("p", { class: "query-name" }, el("b", {}, "Average:"), " the answer ", answer), got.node),
+    el("div", { class: "query-buttons" }, button("Half as long", () => stretch(0.5)), button("Twice as long", () => stretch(2)), button("Back", () => set({}), " to the start")),
     told, numbers.node));
 
   // --- drawing ---
@@ -115,6 +115,7 @@ vitbook.live.figure("query", function (stage, data) {
     const dots = (points) => points.map(([x, y]) => svg("circle", { cx: x, cy: -y, r: 0.06 }));
     grown.replaceChildren(...dots(learned));
     walked.replaceChildren(...dots(learned.map((one) => find(one).answer)));
+    answer.textContent = `is ${point(now.answer)}`;
     where.textContent = `q = ${point(query)}, length ${number(length)}`;
     told.textContent = sentence(length);
     numbers.update();
