@@ -3,7 +3,7 @@ vitbook.live.figure("query", function (stage, data) {
   "use strict";
 
   const { decodeAll, drag, el, number, svg, table } = vitbook.live;
-  const { animals, places } = data, N = animals.length;
+  const { animals, places } = data;
   const given = decodeAll(data.arrays), pairs = (flat) => Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i], flat[2 * i + 1]]);
   const keys = pairs(given.keys), values = pairs(given.values), START = Array.from(given.kitten, (value) => Number(value.toFixed(2)));
   const LEFT = -4, RIGHT = 4, LOW = -2.75, HIGH = 4; // where a query may lie
@@ -56,7 +56,7 @@ vitbook.live.figure("query", function (stage, data) {
   const word = (name, [x, y], anchor, text = "") => svg("text", { class: name, x, y: -y, "text-anchor": anchor }, text);
 
   const ring = svg("circle", { class: "query-ring" }), arm = line("query-arm"), grown = svg("g", { class: "query-trail" });
-  const pulls = keys.map(() => line("query-pull")), beside = [["end", -0.3, 0.02], ["middle", 0.1, -0.65], ["middle", -0.1, -0.65]];
+  const pulls = keys.map(() => line("query-pull")), beside = [["end", -0.3, 0.02], ["middle", -0.05, -0.65], ["middle", 0.05, -0.65]];
   const labels = keys.map(([x, y], i) => word("query-word query-key", [x + beside[i][1], y + beside[i][2]], beside[i][0]));
   const asked = plane("query-plane", [LEFT - 0.3, RIGHT + 0.3, LOW - 0.3, HIGH + 0.3],
     svg("path", { class: "query-zero", d: "M-0.15 0H0.15M0-0.15V0.15" }), ring, ...pulls, arm, grown,
@@ -79,7 +79,7 @@ vitbook.live.figure("query", function (stage, data) {
   });
   const where = el("p", { class: "query-where" }), answer = el("span"), told = el("p", { class: "query-told" });
   const button = (words, onclick, hidden = "") => el("button", { type: "button", class: "live-button", onclick }, words, el("span", { class: "live-hidden" }, hidden));
-  const numbers = table("The numbers as a table", ["key", "distance from the query", "q · k", "weight", "value"], () =>
+  const numbers = table("The numbers as a table", ["key", "distance to q", "q · k", "weight", "value"], () =>
     animals.map((animal, i) => [animal, number(apart(state.query, keys[i])), number(now.scores[i]), share(now.weights[i]), `${places[i]} ${point(values[i])}`])
       .concat([["answer", "", "", "1", point(now.answer)]]));
   stage.box.append(el("div", { class: "query" },
