@@ -17,7 +17,7 @@ from vitbook.inspection.occlusion import rank_correlation
 
 FIGURE = """```{live} draw
 :title: Draw a digit
-:scripts: vit pen pad looking
+:scripts: vit pen pad looking draw-model draw-parts
 :data: draw
 Draw. You should see it read.
 +++
@@ -28,7 +28,7 @@ See {live}`the eight <draw digit=8 layer=3 head=rollout>`.
 """
 SIZE = 600_000  # bytes of scripts and weights
 ARTICLE = {str(digit): "an" if digit == 8 else "a" for digit in range(10)}
-FILES = ("vit", "pen", "pad", "looking", "draw")
+FILES = ("vit", "pen", "pad", "looking", "draw-model", "draw-parts", "draw")
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +167,8 @@ def test_costs_and_rank_correlations_are_pythons(page, model, digits):
             dropped[4] = 1;
             const asked = { positions: true, dropped }, { logits } = net.forward(x, asked);
             const answer = logits.indexOf(Math.max(...logits));
-            return vitbook.live.looking.cost(net, x, asked, patch, answer);
+            const before = vitbook.live.looking.softmax(logits)[answer];
+            return vitbook.live.looking.cost(net, x, asked, patch, answer, before);
         })""",
         [images.flatten(1).tolist(), gone],
     )
