@@ -111,7 +111,7 @@
     const hide = el("button", { type: "button", class: "live-button live-first", onclick: takeAll }, "Take out each patch in turn"), said = el("p", { class: "draw-told" });
     const legend = el("figcaption", {});
     const pair = el("div", { class: "draw-pair" }, el("figure", {}, map, el("figcaption", {}, "what the map promises")), el("figure", {}, guess.node, legend));
-    const node = el("div", { class: "draw-part draw-test" }, head("Is the map right?"), pair, hide, said);
+    const node = el("div", { class: "draw-part draw-test" }, head("Is the map right?"), pair, el("div", {}, hide, said));
     const ready = () => !state.costs && state.strokes.length > 0;
 
     function mark(patch) {
@@ -147,7 +147,7 @@
       legend.textContent = costs ? `what the answer loses; full colour: ${DEAR} nats or more` : "your guess: click a patch";
       hide.textContent = costs ? "Done: each patch was taken out in turn" : "Take out each patch in turn";
       hide.setAttribute("aria-disabled", String(!ready())); // and keeps the focus
-      said.textContent = costs ? verdict() : state.strokes.length ? "Which patch would the answer miss most? Mark it on the right. Then the model answers once without each patch." : "Draw something first.";
+      said.textContent = costs ? verdict() : state.strokes.length ? "Which patch would the answer miss most? Mark it on the board without colours. Then the model answers once without each patch." : "Draw something first.";
     }
     function drawMaps() {
       const { ink, heat } = colours(root), over = inked(model.image(), ink);
