@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from experiments.draw_digit import NO_DIGIT, stored
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
 from experiments.machinery.measures import probabilities

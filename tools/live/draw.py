@@ -11,7 +11,9 @@ from tools.live.pack import model
 
 DRAWINGS = Path(__file__).resolve().parents[2] / "tests" / "live" / "strokes.json"
 LABELS = [*"0123456789", "A", "scribble"]
-SHAPES = {"6": "closed belly, round"}  # the answer misses one of its patches; the figure starts with it
+SHAPES = {
+    "6": "closed belly, round"
+}  # the answer misses one of its patches; the figure starts with it
 
 
 def samples() -> list[dict]:
