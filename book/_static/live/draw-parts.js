@@ -12,27 +12,24 @@
   }
   const head = (text = "") => el("p", { class: "draw-head" }, text);
   const named = (view) => (typeof view === "number" ? `head ${view + 1}` : view);
-  function colours(root) {
-    const style = getComputedStyle(root);
-    return Object.fromEntries(["ink", "heat"].map((name) => [name, style.getPropertyValue(`--live-${name}`)]));
-  }
 
-  // The ink of an image as a picture of its own size, drawn once for many maps.
-  function inked(image, colour) {
+  // For many maps: the colour of heat, and the ink of an image as a picture of its own size.
+  function inked(image, root) {
+    const [ink, heat] = ["ink", "heat"].map((name) => getComputedStyle(root).getPropertyValue(`--live-${name}`));
     const canvas = el("canvas", { width: pen.SIDE, height: pen.SIDE }), to = canvas.getContext("2d");
-    to.fillStyle = colour;
+    to.fillStyle = ink;
     image.forEach((ink, i) => {
       if (ink < 0.06) return;
       to.globalAlpha = 0.6 * ink;
       to.fillRect(i % pen.SIDE, Math.floor(i / pen.SIDE), 1, 1);
     });
-    return canvas;
+    return { heat, canvas };
   }
   // A map as shades, if there is one, with the ink over it.
-  function paint(canvas, ink, values, colour, rows) {
+  function paint(canvas, { heat, canvas: ink }, values, rows) {
     const to = canvas.getContext("2d"), side = canvas.width / rows, most = Math.max(...values);
     to.clearRect(0, 0, canvas.width, canvas.width);
-    to.fillStyle = colour;
+    to.fillStyle = heat;
     values.forEach((value, p) => {
       to.globalAlpha = most > 0 ? value / most : 0;
       to.fillRect((p % rows) * side, Math.floor(p / rows) * side, side, side);
@@ -80,7 +77,7 @@
     return { node, draw, drawEarly, spoken, text: () => reads.textContent };
   }
 
-  function everyView(model, root, pick) {
+  function everyView(model, pick) {
     const { VIEWS, state } = model;
     const thumbs = Array.from({ length: model.layers }, (_, l) => VIEWS.map((v) => ({ layer: l, view: v, canvas: el("canvas", { width: 56, height: 56, "aria-hidden": "true" }) }))).flat();
     const picks = thumbs.map((one) => el("button", { type: "button", class: "draw-thumb", role: "radio", "aria-label": `layer ${one.layer + 1}, ${named(one.view)}`, onclick: () => pick(one) }, one.canvas));
@@ -95,15 +92,14 @@
         if (on) walk(index);
       });
     }
-    function drawMaps() {
-      const { ink, heat } = colours(root), over = inked(model.image(), ink);
-      for (const one of thumbs) paint(one.canvas, over, model.row(one.layer, one.view).subarray(1), heat, model.ROWS);
+    function drawMaps(over) {
+      for (const one of thumbs) paint(one.canvas, over, model.row(one.layer, one.view).subarray(1), model.ROWS);
     }
     return { node: el("div", { class: "draw-part draw-every" }, head("Every layer and head"), header, rows, walls), draw, drawMaps };
   }
 
   // The reader's guess, and what each patch was worth. changed(words): a patch was marked, or all are known.
-  function mapTest(model, root, changed) {
+  function mapTest(model, changed) {
     const { state, ROWS } = model, map = el("canvas", { width: 112, height: 112, "aria-hidden": "true" });
     const guess = board({ rows: ROWS, columns: ROWS, label: "Your guess: which patch would the answer miss most?", pick: mark });
     const under = guess.node.querySelector("canvas");
@@ -149,13 +145,12 @@
       hide.setAttribute("aria-disabled", String(!ready())); // and keeps the focus
       said.textContent = costs ? verdict() : state.strokes.length ? "Which patch would the answer miss most? Mark it on the board without colours. Then the model answers once without each patch." : "Draw something first.";
     }
-    function drawMaps() {
-      const { ink, heat } = colours(root), over = inked(model.image(), ink);
-      paint(map, over, model.row().subarray(1), heat, ROWS);
-      paint(under, over, [], "", ROWS);
+    function drawMaps(over) {
+      paint(map, over, model.row().subarray(1), ROWS);
+      paint(under, over, [], ROWS);
     }
     return { node, draw, drawMaps };
   }
 
-  globalThis.vitbook.live.drawParts = { bars, colours, everyView, head, mapTest, named, percent };
+  globalThis.vitbook.live.drawParts = { bars, everyView, head, inked, mapTest, named, percent };
 })();

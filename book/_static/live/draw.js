@@ -94,7 +94,7 @@
     const left = el("div", { class: "draw-part live-answer" }, brief, paper.node,
       el("div", { class: "draw-row" }, button("Undo", () => paper.undo()), button("Clear", () => paper.set([]))),
       el("div", { class: "draw-samples", role: "group", "aria-label": "Drawings by hand" }, ...samples), placed.node, mixed.node);
-    const reads = drawParts.bars(model), every = drawParts.everyView(model, stage.root, pick), test = drawParts.mapTest(model, stage.root, show);
+    const reads = drawParts.bars(model), every = drawParts.everyView(model, pick), test = drawParts.mapTest(model, show);
     const numbers = table("The map in numbers", ["patch", "weight", "what the answer loses, nats"], () =>
       [...model.row().subarray(1)].map((weight, p) => [place(p, model.ROWS), model.isOut(p) ? "taken out" : percent(weight), state.costs && !model.isOut(p) ? number(state.costs[p], 3, true) : "\u2013"]));
     stage.box.append(el("div", { class: "draw-grid" }, left, map.node, reads.node, every.node, test.node), numbers.node);
@@ -117,9 +117,10 @@
     }
     function showAll() {
       later = 0;
+      const over = drawParts.inked(model.image(), stage.root);
+      every.drawMaps(over);
+      test.drawMaps(over);
       reads.drawEarly();
-      every.drawMaps();
-      test.drawMaps();
       numbers.update();
     }
     function pick({ layer, view }) {
