@@ -2,7 +2,7 @@
 // and whether a map is right. Each part is {node, draw}.
 (function () {
   "use strict";
-  const { board, el, looking, number, pen, place, rove } = globalThis.vitbook.live;
+  const { board, el, looking, number, pen, place, rove, svg } = globalThis.vitbook.live;
   const DEAR = 0.1, LITTLE = 0.01; // nats: the full colour; below it no patch matters
   const ten = [...Array(10).keys()];
 
@@ -139,6 +139,8 @@
         one.setAttribute("aria-label", place(p, ROWS) + (model.isOut(p) ? ", taken out" : costs ? `: without it ${percent(left(p))} for ${model.answer().digit}` : ""));
       });
       guess.choose(state.guess);
+      const at = { x: (state.guess % ROWS) + 0.05, y: Math.floor(state.guess / ROWS) + 0.05, width: 0.9, height: 0.9 }; // over the ink
+      guess.layer.replaceChildren(...(state.guess < 0 ? [] : ["draw-halo", "draw-guess"].map((name) => svg("rect", { class: name, ...at }))));
       if (state.guess < 0) guess.patches[0].tabIndex = 0;
       legend.textContent = costs ? `what the answer loses; full colour: ${DEAR} nats or more` : "your guess: click a patch";
       hide.textContent = costs ? "Done: each patch was taken out in turn" : "Take out each patch in turn";
