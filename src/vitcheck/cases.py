@@ -304,7 +304,8 @@ def outcome(result: Any, case: Case) -> Any:
         return result
     from vitcheck.twins import judged  # which imports models
 
-    return judged(result, *case.args, case.claims)
+    weights, images = case.args
+    return judged(result, weights, images, case.claims)
 
 
 def compare(got: Any, case: Case) -> Verdict:

@@ -63,9 +63,7 @@ def judged(answer: Any, weights: dict[str, Tensor], images: Tensor, claims: str)
     return SHOWN
 
 
-def _objection(
-    answer: Any, claim: Claim, weights: dict[str, Tensor], images: Tensor
-) -> str | None:
+def _objection(answer: Any, claim: Claim, weights: dict[str, Tensor], images: Tensor) -> str | None:
     if not isinstance(answer, dict) or claim.fault not in answer:
         return f"there is no experiment under this name, but {in_words(answer)}"
     pair = answer[claim.fault]
@@ -74,7 +72,7 @@ def _objection(
     for condition in pair:
         if words := _no_condition(condition, weights, images):
             return words
-    first, second = pair
+    first, second = ((weights, images) for weights, images in pair)
     if claim.differ == "weights" and not torch.equal(first[1], second[1]):
         return "only the weights may differ; your images do, too"
     if claim.differ == "images" and any(
@@ -82,7 +80,7 @@ def _objection(
     ):
         return "only the images may differ; your weights do, too"
     other = "twin" if claim.stays == "patient" else "patient"
-    change = claim.changes(_healthy(weights, images), pair)
+    change = claim.changes(_healthy(weights, images), (first, second))
     stays, moves = change[claim.stays], change[other]
     if not stays <= STAYS:
         return f"the {claim.stays}'s logits should stay the same, and change by {stays:.4f}"
@@ -118,7 +116,7 @@ def _change(model: ClinicViT, pair: tuple[Condition, Condition]) -> float:
 def _healthy(weights: Mapping[str, Tensor], images: Tensor) -> ClinicViT:
     proj, hidden = weights["patch_embed.proj.weight"], weights["encoder.blocks.0.mlp.fc1.bias"]
     D, C, P, _ = proj.shape
-    return ClinicViT(
+    model = ClinicViT(
         image_size=(images.shape[2], images.shape[3]),
         patch_size=P,
         in_channels=C,
@@ -127,4 +125,5 @@ def _healthy(weights: Mapping[str, Tensor], images: Tensor) -> ClinicViT:
         depth=sum(name.endswith("mlp.fc1.bias") for name in weights),
         num_heads=HEADS,
         mlp_ratio=len(hidden) / D,
-    ).double().eval()
+    )
+    return model.double().eval()

@@ -38,7 +38,7 @@ SIZES: dict[str, Any] = {
 MEAN = 0.17
 # Their standard deviation.
 STD = 0.33
-Sick = TypeVar("Sick", bound=nn.Module)
+_Model = TypeVar("_Model", bound=nn.Module)
 
 
 class ClinicViT(VisionTransformer):
@@ -137,7 +137,7 @@ LABELS, SCHEDULE = "labels shuffled in a quarter of batches", "schedule stepped 
 FAULTS = (*LAYERS, LABELS, SCHEDULE)
 
 
-def with_fault(model: Sick, fault: str) -> Sick:
+def with_fault(model: _Model, fault: str) -> _Model:
     """Give a healthy model a fault, in place: sick layers with the weights that are there.
 
     Args:
