@@ -6,8 +6,8 @@ logits are, is known only to whoever holds the answer against its claims.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -39,13 +39,6 @@ class Claim:
     differ: str
     stays: str
 
-    def changes(self, model: ClinicViT, pair: tuple[Condition, Condition]) -> dict[str, float]:
-        """The largest change of a logit between the conditions, for both; ``model`` falls ill."""
-        twin = _change(model, pair)
-        whole = self.block == "all"
-        with_fault(model if whole else model.encoder.blocks[int(self.block) - 1], self.fault)
-        return {"twin": twin, "patient": _change(model, pair)}
-
 
 def judged(answer: Any, weights: dict[str, Tensor], images: Tensor, claims: str) -> str:
     """``SHOWN``, or a sentence about the first claim that the answer does not show.
@@ -72,15 +65,16 @@ def _objection(answer: Any, claim: Claim, weights: dict[str, Tensor], images: Te
     for condition in pair:
         if words := _no_condition(condition, weights, images):
             return words
-    first, second = ((weights, images) for weights, images in pair)
+    first, second = (_double(*condition) for condition in pair)
     if claim.differ == "weights" and not torch.equal(first[1], second[1]):
         return "only the weights may differ; your images do, too"
     if claim.differ == "images" and any(
         not torch.equal(value, second[0][name]) for name, value in first[0].items()
     ):
         return "only the images may differ; your weights do, too"
-    other = "twin" if claim.stays == "patient" else "patient"
-    change = claim.changes(_healthy(weights, images), (first, second))
+    other, sizes = "twin" if claim.stays == "patient" else "patient", _sizes(weights, images)
+    models = {"twin": _model(sizes), "patient": _model(sizes, claim.fault, claim.block)}
+    change = {who: _change(model, first, second) for who, model in models.items()}
     stays, moves = change[claim.stays], change[other]
     if not stays <= STAYS:
         return f"the {claim.stays}'s logits should stay the same, and change by {stays:.4f}"
@@ -103,27 +97,40 @@ def _no_condition(got: Any, weights: dict[str, Tensor], images: Tensor) -> str |
     return None
 
 
+def _double(weights: dict[str, Tensor], images: Tensor) -> Condition:
+    return {name: value.double() for name, value in weights.items()}, images.double()
+
+
 @torch.no_grad()
-def _change(model: ClinicViT, pair: tuple[Condition, Condition]) -> float:
+def _change(model: ClinicViT, *conditions: Condition) -> float:
     """The largest change of a logit between two conditions; infinite where one has no logits."""
     logits = []
-    for weights, images in pair:
+    for weights, images in conditions:
         model.load_state_dict(weights)
-        logits.append(model(images.double()))
+        logits.append(model(images))
     return (logits[0] - logits[1]).abs().max().nan_to_num(torch.inf, torch.inf).item()
 
 
-def _healthy(weights: Mapping[str, Tensor], images: Tensor) -> ClinicViT:
+def _sizes(weights: dict[str, Tensor], images: Tensor) -> tuple[tuple[str, Any], ...]:
     proj, hidden = weights["patch_embed.proj.weight"], weights["encoder.blocks.0.mlp.fc1.bias"]
     D, C, P, _ = proj.shape
-    model = ClinicViT(
-        image_size=(images.shape[2], images.shape[3]),
-        patch_size=P,
-        in_channels=C,
-        num_classes=len(weights["head.bias"]),
-        embed_dim=D,
-        depth=sum(name.endswith("mlp.fc1.bias") for name in weights),
-        num_heads=HEADS,
-        mlp_ratio=len(hidden) / D,
-    )
-    return model.double().eval()
+    sizes = {
+        "image_size": (images.shape[2], images.shape[3]),
+        "patch_size": P,
+        "in_channels": C,
+        "num_classes": len(weights["head.bias"]),
+        "embed_dim": D,
+        "depth": sum(name.endswith("mlp.fc1.bias") for name in weights),
+        "num_heads": HEADS,
+        "mlp_ratio": len(hidden) / D,
+    }
+    return tuple(sizes.items())
+
+
+@lru_cache(maxsize=32)
+def _model(sizes: tuple, fault: str = "", block: str = "all") -> ClinicViT:
+    """A model of these sizes, healthy or sick; whoever runs it loads all of its weights first."""
+    model = ClinicViT(**dict(sizes)).double().eval()
+    if fault:
+        with_fault(model if block == "all" else model.encoder.blocks[int(block) - 1], fault)
+    return model

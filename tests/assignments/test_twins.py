@@ -30,7 +30,7 @@ def test_an_experiment_that_shows_its_claim_is_right_in_either_order_and_precisi
     assert judged({FAULT: (before, after)}, *given, CLAIM) == SHOWN
     assert judged({FAULT: [list(after), before]}, *given, CLAIM) == SHOWN
     double = {name: value.double() for name, value in weights.items()}
-    pair = (double, images.double()), (changed(double, "positions", 0), images.double())
+    pair = (double, images.double()), (changed(weights, "positions", 0), images)
     assert judged({FAULT: pair}, *given, CLAIM) == SHOWN
 
 
