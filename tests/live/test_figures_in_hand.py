@@ -140,7 +140,7 @@ def test_the_softmax_is_set_by_keys_by_finger_and_by_a_sentence(open_figure):
     page.wait_for_function("document.querySelector('.live-said').textContent.includes('Key 4')")
     page.get_by_role("button", name="with 1/√d").tap()
     assert texts(page, weights)[0] == "0.02"
-    page.get_by_role("button", name="Back").tap()
+    page.locator("#live-softmax").get_by_role("button", name="Back").tap()
     page.locator("#set-softmax").click()
     assert float(texts(page, weights)[0]) > 0.99
     box = page.locator("#live-softmax .live-handle").first.bounding_box()
@@ -270,7 +270,7 @@ def test_what_the_words_of_the_softmax_promise_comes(open_figure):
     cold = texts(page, weights)
     assert cold == ["1.00", "<0.001", "<0.001", "<0.001"]  # one takes all
     assert texts(page, meters) == ["0.00050 of 1.39", "0.00009 of 0.50"]  # the gradient goes
-    page.get_by_role("button", name="Back").click()
+    page.locator("#live-softmax").get_by_role("button", name="Back").click()
     page.get_by_role("button", name="with 1/√d").click()
     assert texts(page, weights)[0] == "0.86"
     page.mouse.click(*rest_at(page, "Width", 0.5))  # to 64; all the way
