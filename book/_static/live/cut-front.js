@@ -45,7 +45,7 @@
     const game = cutGame(data, (words) => {
       if (motion.runs) return drawSlowly();
       draw();
-      stage.say(`${words}${sentence.textContent}`);
+      stage.say(words ? words + sentence.textContent : game.sentence());
     });
     const answer = cutParts.verdict(game), image = cutBoard.picture(game), heads = cutViews.heads(game, stage.root), promise = cutParts.promise(game);
     const sentence = el("p", { class: "cut-front-told" }), score = el("p", { class: "cut-score" });

@@ -31,7 +31,7 @@
   function guessing(game) {
     const { node, track, draw: drawVerdict } = verdict(game), leads = el("p", { class: "cut-leads" });
     const guess = handle({
-      track, label: "Your guess: the lead after the first cut, in logits", min: -SCALE, max: SCALE, step: 0.5, value: 6,
+      track, label: "Your guess: the lead after the first cut, in logits", min: -SCALE, max: SCALE, step: 0.5, value: 0,
       text: (value) => `${number(value, 1, true)}, ${WORDS[value > 0 ? 1 : 0]}`,
       change(value) { game.state.guess = value; draw(); }
     });
@@ -44,7 +44,13 @@
     function draw() {
       const cutAny = game.state.cuts.length > 0;
       drawVerdict();
-      guess.node.hidden = cutAny && game.state.guess === null;
+      const open = game.state.guess === null;
+      guess.node.hidden = cutAny && open;
+      guess.node.classList.toggle("cut-unguessed", open);
+      if (open) { // the ring waits where the lead is
+        guess.set(game.was);
+        guess.node.setAttribute("aria-valuetext", "no guess yet");
+      }
       leads.replaceChildren(cutAny ? `lead before the cut ${number(game.was, 2, true)}, ` : "", el("b", {}, `now ${number(game.lead, 2, true)} logits`), guessed(cutAny));
     }
     return { node, draw };
@@ -68,29 +74,30 @@
     function tellBefore() {
       const { now, state } = game, key = game.strongest(), most = game.headsOf(state.head).length;
       const next = key < 0 ? 0 : game.weight(now, state.query, key) * most;
-      promised.tell(number(next), `of ${number(most)}, if you cut the thickest arrow`, next / most);
+      promised.tell(number(next), `of the weight ${number(most)}${most > 1 ? ` in ${most} heads` : ""}, if you cut the thickest arrow`, next / most);
       did.tell("?", "of the way to the turn. Guess first, then cut.", 0);
     }
     function tellAfter(total, held, share) {
-      promised.tell(number(total), held === 1 ? "of the 1.00 that this query takes in this head" : `of ${number(held)} at most: 1.00 for a row at each cut`, total / held);
-      did.tell(percent(share), `of the way to the turn: ${number(game.was, 2, true)} to ${number(game.lead, 2, true)}`, share);
+      const [first] = game.state.cuts;
+      promised.tell(number(total), `of the weight ${number(held)} ${held === 1 ? `that ${first.row}` : `in ${held} cut rows of maps`}`, total / held);
+      did.tell(percent(share), `of the way to the turn: ${number(game.was, 2, true)} to ${number(game.lead, 2, true)} logits`, share);
     }
     function lessonOf(total, held, share) {
       const arrows = game.count(), { best } = game;
       if (!held) return "If the map keeps its promise, both columns rise alike.";
-      if (share >= 1) return `Turned round with ${arrows.toLocaleString("en")} ${arrows === 1 ? "arrow" : "arrows"}${!best ? "." : arrows <= best ? ", level with the best known." : `; the best known is ${best}.`}`;
+      if (share >= 1) return `Turned round with ${arrows.toLocaleString("en")} ${arrows === 1 ? "arrow" : "arrows"}${!best ? "." : arrows < best ? ", fewer than were known." : arrows === best ? ", the fewest known." : `; the fewest known are ${best}.`}`;
       if (total >= 0.9 * held && Math.abs(share) < 0.1) return "All was promised, and the answer hardly moved.";
       return `The map promised ${percent(total / held)}, the cut went ${percent(share)} of the way.`;
     }
     function draw() {
-      const { state, best } = game, held = state.cuts.reduce((sum, one) => sum + one.rows, 0), share = game.way(game.was, game.lead);
+      const { state, best } = game, held = game.rowsCut, share = game.way(game.was, game.lead);
       if (held) tellAfter(game.promised, held, share);
       else tellBefore();
       promised.node.classList.toggle("cut-open", !held);
       did.node.classList.toggle("cut-over-top", share > 1);
       lesson.textContent = lessonOf(game.promised, held, share);
       lesson.classList.toggle("cut-won", share >= 1);
-      score.textContent = `image ${state.own ? "of yours" : `${state.picture + 1} of ${game.pictures}`} · you ${game.count().toLocaleString("en")} · best known ${best || "–"}`;
+      score.textContent = `image ${state.own ? "of yours" : `${state.picture + 1} of ${game.pictures}`} · arrows cut: ${game.count().toLocaleString("en")} · fewest known: ${best || "–"}`;
     }
     return { cards: el("div", { class: "cut-cards" }, promised.node, did.node), lesson, score, draw };
   }
@@ -105,11 +112,11 @@
   // The last cuts, each with its promise and its effect.
   function past(game) {
     const list = el("ol", { class: "cut-history" });
-    const legend = el("small", {}, el("i", { class: "cut-key-promised" }), " promised ", el("i", { class: "cut-key-did" }), " did");
+    const legend = el("small", {}, el("i", { class: "cut-key-promised" }), " weight promised ", el("i", { class: "cut-key-did" }), " lead changed, logits");
     function entry(one) {
       const moved = game.way(game.was, game.was + one.after - one.before);
       return el("li", {}, el("span", { class: "cut-name" }, shortly(one.name)),
-        bar("cut-small-promised", one.promise / one.rows), el("span", {}, number(one.promise)), bar("cut-small-did", moved), el("span", {}, number(one.after - one.before, 2, true)),
+        bar("cut-small-promised", one.promise / one.rows), el("span", {}, one.rows > 1 ? `${number(one.promise)} of ${one.rows}` : number(one.promise)), bar("cut-small-did", moved), el("span", {}, number(one.after - one.before, 2, true)),
         el("button", { type: "button", class: "live-button", "aria-label": `Restore ${one.name}`, onclick: () => game.restore(one) }, "×"));
     }
     function draw() {
