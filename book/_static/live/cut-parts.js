@@ -74,7 +74,7 @@
     function tellBefore() {
       const { now, state } = game, key = game.strongest(), most = game.headsOf(state.head).length;
       const next = key < 0 ? 0 : game.weight(now, state.query, key) * most;
-      promised.tell(number(next), `of the weight ${number(most)}${most > 1 ? ` in ${most} heads` : ""}, if you cut the thickest arrow`, next / most);
+      promised.tell(number(next), `of the weight ${number(most)}${most > 1 ? ` in ${most} heads` : ""}, by the thickest arrow`, next / most);
       did.tell("?", "of the way to the turn. Guess first, then cut.", 0);
     }
     function tellAfter(total, held, share) {
