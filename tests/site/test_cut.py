@@ -1,6 +1,5 @@
 """Cut the arrow, on the page of the preview as it was built: numbers, hands, eyes, ears."""
 
-
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
@@ -241,6 +240,9 @@ def test_it_starts_in_one_head_says_where_glyphs_stand_and_buttons_keep_the_focu
     for patch, label in enumerate(labels):
         stands = f" ({GLYPH_NAMES[named[patch]]})" if patch in named else ""
         assert label == f"row {patch // 4 + 1}, column {patch % 4 + 1}{stands}"
+    page.locator(".live-handle").click()  # on the ring: the answer stays
+    assert "its lead" not in page.locator(".cut-leads").inner_text()
+    assert "you guess −8.5" in page.locator(".cut-leads").inner_text()
     page.locator("button", has_text="Cut the thickest arrow").press("Enter")
     score = page.locator(".cut-score").inner_text()
     assert "arrows cut: 1 " in score  # not one of each head

@@ -9,7 +9,7 @@
 (function () {
   "use strict";
 
-  const SLIP = 8; // pixels that a finger which rests may move
+  const SLIP = 8, KNOB = 12; // pixels: how far a finger that rests may move; half a handle
   const figures = new Map(), files = new Map(), scripts = new Map(), running = new Map();
 
   // --- data ---
@@ -175,9 +175,14 @@
       },
       move
     });
-    track.addEventListener("click", (event) => {
-      if (!beside(event)) return;
-      move(event);
+    let up = null; // where the pointer went up: a browser pulls taps towards the handle
+    track.addEventListener("pointerup", (event) => { up = event.clientX; }, true);
+    track.addEventListener("click", () => {
+      if (up === null || node.hidden) return;
+      const { left, width } = node.getBoundingClientRect();
+      if (Math.abs(up - left - width / 2) > KNOB) move({ clientX: up });
+      else change(value); // this is where it shall stand
+      up = null;
       node.focus({ preventScroll: true });
     });
     node.addEventListener("keydown", (event) => {
