@@ -82,6 +82,7 @@
       keys.forEach((key) => box.append(buttons.get(key)));
       if (focused !== undefined && buttons.has(Number(focused))) buttons.get(Number(focused)).focus({ preventScroll: true });
       put(mark, x - 0.5, y - 0.5);
+      mark.hidden = keys.includes(state.query - columns); // the button of that arrow stands there
     };
   }
 
