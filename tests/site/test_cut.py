@@ -265,7 +265,7 @@ def test_everything_works_by_keyboard_and_is_said(open_figure, net, pairs):
     said = page.locator(".live-said").inner_text()
     assert "head 3, row 4, column 2 (T lying left) to row 3, column 4 (plus)" in said
     assert "The map promised 1.00 of the weight 1.00" in said
-    assert "of the way to the turn. It says different." in said
+    assert "of the way to the turn. It says different, 99.96 % sure." in said
     pressed = page.evaluate("document.activeElement.getAttribute('aria-pressed')")
     assert pressed == "true"  # the focus stays on the arrow, which now restores
     page.keyboard.press("Enter")

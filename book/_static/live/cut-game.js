@@ -195,6 +195,7 @@
       get lead() { return lead(now); },
       get rowsCut() { return state.cuts.reduce((sum, one) => sum + one.rows, 0); },
       get promised() { return state.cuts.reduce((sum, one) => sum + one.promise, 0); },
+      get truth() { return new Set(state.glyphs.map((glyph) => glyph.kind)).size === 1; }, // both shapes are the same
       pictures: data.pictures.length, glyphNames: data.names,
       get best() { return state.own ? 0 : data.pictures[state.picture].cuts.length; } // arrows, the fewest known; 0: none
     };

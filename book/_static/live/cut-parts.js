@@ -10,21 +10,28 @@
   const within = (share) => 100 * Math.max(0, Math.min(1, share));
   const at = (lead) => 50 + (50 * Math.max(-SCALE, Math.min(SCALE, lead))) / SCALE; // on the bar, in per cent
 
+  // The answer in words; wrong is what the shapes of the picture are not.
+  const chance = (game) => number(100 / (1 + Math.exp(-Math.abs(game.lead))));
+  const isWrong = (game) => game.lead > 0 !== game.truth;
+  const spoken = (game) => `It says ${WORDS[game.lead > 0 ? 1 : 0]}, ${chance(game)} % sure${isWrong(game) ? ", and is wrong" : ""}.`;
+
   // The answer and its lead, before and after the cuts.
   function verdict(game) {
     const said = el("p", { class: "cut-verdict live-answer" }), fill = el("div", { class: "cut-fill" }), before = el("div", { class: "cut-before" });
     const track = el("div", { class: "live-track cut-track" }, el("div", { class: "cut-turn" }), fill, before);
     const ends = el("p", { class: "cut-ends", "aria-hidden": "true" }, el("span", {}, "← different"), el("span", {}, "here it turns"), el("span", {}, "same →"));
     function draw() {
-      const { lead, was } = game, cutAny = game.state.cuts.length > 0, chance = 1 / (1 + Math.exp(-Math.abs(lead)));
+      const { lead, was } = game, cutAny = game.state.cuts.length > 0, wrong = isWrong(game);
       fill.style.left = `${Math.min(50, at(lead))}%`;
       fill.style.width = `${Math.abs(at(lead) - 50)}%`;
       before.style.left = `${at(was)}%`;
       before.hidden = !cutAny;
-      const sure = el("span", { class: "cut-sure" }, `${lead > 0 === was > 0 && cutAny ? "still " : ""}${number(100 * chance)}\u202f% sure`);
+      const sure = el("span", { class: "cut-sure" }, `${lead > 0 === was > 0 && cutAny ? "still " : ""}${chance(game)}\u202f% sure${wrong ? ", and wrong" : ""}`);
       said.replaceChildren("It says ", el("b", {}, WORDS[lead > 0 ? 1 : 0]), " ", sure);
+      node.classList.toggle("cut-mistaken", wrong);
     }
-    return { node: el("div", { class: "cut-answer" }, said, ends, track), track, draw };
+    const node = el("div", { class: "cut-answer" }, said, ends, track);
+    return { node, track, draw };
   }
 
   // The same, with a ring to guess by.
@@ -86,8 +93,8 @@
       const arrows = game.count(), { best } = game;
       if (!held) return "If the map keeps its promise, both columns rise alike.";
       if (share >= 1) return `Turned round with ${arrows.toLocaleString("en")} ${arrows === 1 ? "arrow" : "arrows"}${!best ? "." : arrows < best ? ", fewer than were known." : arrows === best ? ", the fewest known." : `; the fewest known are ${best}.`}`;
-      if (total >= 0.9 * held && Math.abs(share) < 0.1) return "All was promised, and the answer hardly moved.";
-      return `The map promised ${percent(total / held)}, the cut went ${percent(share)} of the way.`;
+      if (total >= 0.9 * held && Math.abs(share) < 0.1) return "Nearly all of this attention was cut, and the answer hardly moved.";
+      return `${percent(total / held)} of the attention ${held === 1 ? "in this row" : `in ${held} rows`} was cut, and the answer went ${percent(share)} of the way to the turn.`;
     }
     function draw() {
       const { state, best } = game, held = game.rowsCut, share = game.way(game.was, game.lead);
@@ -126,5 +133,5 @@
     return { node: el("div", { class: "cut-past" }, el("p", { class: "cut-title" }, "Last cuts ", legend), list), draw };
   }
 
-  vitbook.live.cutParts = { WORDS, guessing, past, percent, promise, verdict };
+  vitbook.live.cutParts = { guessing, past, percent, promise, spoken, verdict };
 })();

@@ -36,7 +36,7 @@
     for (let layer = 0; layer < L; layer++) {
       for (let at = 0; at <= h; at++) {
         const head = at ? at - 1 : h, canvas = el("canvas", { width: columns * CELL, height: rows * CELL }), badge = el("span", { class: "cut-badge" });
-        const button = el("button", { type: "button", class: "cut-head", onclick: () => game.choose({ layer, head }) }, canvas, el("small", { "aria-hidden": "true" }, at ? `head ${at}` : `layer ${layer + 1}`), badge);
+        const button = el("button", { type: "button", class: "cut-head", onclick: () => game.choose({ layer, head }) }, canvas, el("small", { "aria-hidden": "true" }, at ? `head ${at}` : `L${layer + 1}, all`), badge);
         small.push({ button, pen: canvas.getContext("2d"), badge, layer, head });
         node.append(button);
       }

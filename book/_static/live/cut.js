@@ -30,7 +30,7 @@
 
   function spoken(game) {
     const effect = game.state.cuts.length ? `The map promised ${number(game.promised)} of the weight ${number(game.rowsCut)}; the lead went from ${number(game.was, 2, true)} to ${number(game.lead, 2, true)}, ${cutParts.percent(game.way(game.was, game.lead))} of the way to the turn. ` : "";
-    return `${effect}It says ${cutParts.WORDS[game.lead > 0 ? 1 : 0]}. ${game.sentence()}`;
+    return `${effect}${cutParts.spoken(game)} ${game.sentence()}`;
   }
 
   // What a sentence of the page may ask for, counted from 1 as the text counts:
