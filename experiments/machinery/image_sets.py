@@ -13,11 +13,11 @@ import torch
 
 from experiments.machinery.experiment import FOLDER, checksum, scaled
 from vitbook.data import STATISTICS, DataError, ImageSet, load_torchvision, normalize
+from vitbook.data.splits import some_of_each
 
 NAMES = ("mnist", "fashion-mnist")
 PARTS = ("train", "validation", "test")
 PER_CLASS = {"train": 1000, "validation": 500}
-SEED = 0
 
 
 def root() -> Path:
@@ -52,20 +52,8 @@ def image_set(name: str, part: str, scale: float = 1.0) -> ImageSet:
     if part == "test":
         index = torch.arange(scaled(len(labels), scale))
     else:
-        index = chosen(labels, scaled(PER_CLASS[part], scale))
+        index = some_of_each(labels, scaled(PER_CLASS[part], scale))
     return ImageSet(normalize(images[index], *STATISTICS[name]), labels[index])
-
-
-def chosen(labels: torch.Tensor, per_class: int) -> torch.Tensor:
-    """The places of `per_class` images of each class, ascending; the same on every machine."""
-    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(SEED))
-    places = []
-    for label in labels.unique().tolist():
-        members = order[labels[order] == label]  # of one class, in random order
-        if len(members) < per_class:
-            raise ValueError(f"class {label} has {len(members)} images, {per_class} are needed")
-        places.append(members[:per_class])
-    return torch.cat(places).sort().values
 
 
 def checksums(name: str) -> dict[str, str]:

@@ -45,9 +45,9 @@ _NAMES = {
     "data": "STATISTICS DataError ImageSet MatchingPairs PlacedObjects Pointer augmentation "
     "load_digits load_folder load_torchvision matching_pairs normalize place_on_canvas pointer "
     "recall random_flip random_shift stratified_split",
-    "comparison.contest": "mixer_model recall_images",
+    "comparison.entrant": "mixer_model",
     "comparison.layer": "require_mixer",
-    "comparison.recall_task": "RECALL_GUESS fit_recall",
+    "comparison.recall_task": "RECALL_GUESS fit_recall recall_images",
     "comparison.verdict": "difference_in_words",
     "explorer": "AttentionExplorer attention_explorer",
 }

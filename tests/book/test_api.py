@@ -257,3 +257,8 @@ def test_each_name_on_the_page_is_documented_and_the_teaching_parts_have_their_c
     assert {place.number for place in introduced.values()} >= {1, 2, 3, 4, 6, 8, 9, 10, 11}
     wanted = {("layers.attention", "causal_mask"), ("training", "train"), ("book.records", "Record")}
     assert wanted <= names
+
+
+def test_modules_are_sections_of_the_page_itself_so_that_its_contents_list_them():
+    before = (ROOT / "book" / "appendix" / "api.md").read_text("utf8").partition("```{api}")[0]
+    assert not re.search(r"^##", before, re.MULTILINE)

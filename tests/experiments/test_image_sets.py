@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from experiments.machinery import image_sets
-from experiments.machinery.image_sets import checksums, chosen, image_set
+from experiments.machinery.image_sets import checksums, image_set
 from vitbook.book.records import load_record
 from vitbook.data import STATISTICS, DataError, load_torchvision
+from vitbook.data.splits import some_of_each
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
@@ -64,7 +65,7 @@ def test_a_trial_takes_a_share_of_the_same_images(small_image_files):
 
 
 def test_which_images_are_chosen_never_changes():
-    places = chosen(torch.arange(54_000) * 7 % 10, 1000)
+    places = some_of_each(torch.arange(54_000) * 7 % 10, 1000)
     assert len(places.unique()) == 10_000
     digest = hashlib.sha256(places.numpy().tobytes()).hexdigest()
     assert digest[:16] == "a5865763e5657d0d"
@@ -111,7 +112,7 @@ def test_without_the_variable_the_folder_is_that_of_the_repository(monkeypatch):
 BAD_INPUT = [
     ("name", lambda: image_set("cifar10", "train"), "not 'cifar10' with 'train'"),
     ("part", lambda: image_set("mnist", "trainval"), "not 'mnist' with 'trainval'"),
-    ("few", lambda: chosen(torch.tensor([3, 3, 5]), 2), "class 5 has 1 images, 2 are needed"),
+    ("few", lambda: some_of_each(torch.tensor([3, 3, 5]), 2), "class 5 has 1 images, 2 are needed"),
 ]
 
 

@@ -8,8 +8,8 @@ from experiments import relatives_recall as places
 from experiments.machinery.address import Address
 from experiments.relatives_labels import ADDRESS, MODELS, PATIENT, WHOLE, build, cost_of, steps_of
 from vitbook.book.records import load_record
-from vitbook.comparison import contest
-from vitbook.comparison.recall_task import TASKS
+from vitbook.comparison.entrant import mixer_model
+from vitbook.comparison.tasks import TASKS
 
 
 def test_parameters_and_compute_of_all_models_are_equal():
@@ -44,7 +44,7 @@ def test_the_address_layer_of_the_records_is_the_one_that_the_contest_builds():
     for task, experiment in (("places", relatives_address), ("labels", relatives_labels)):
         record = load_record(TASKS[task].record)
         width = relatives_labels.width_of_address()
-        theirs = contest.mixer_model(Address, width, 5, record)
+        theirs = mixer_model(Address, width, 5, record)
         torch.manual_seed(5)
         ours = relatives_labels.with_address(width, experiment.STD)
         for (name, one), (other, two) in zip(

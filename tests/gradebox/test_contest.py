@@ -19,7 +19,8 @@ from gradebox.standing import Entry, in_lines, ranked, write_csv
 
 from gradebox import cli
 from vitbook.book.records import FOLDER, load_record
-from vitbook.comparison.contest import Ledger, mixer_model, prepare
+from vitbook.comparison.contest import Ledger
+from vitbook.comparison.entrant import mixer_model, prepare
 from vitbook.comparison.layer import read_layer
 
 MIXER = """
@@ -97,7 +98,7 @@ class Here:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Only the widths that attention and the mixer get, and no further processes."""
-    monkeypatch.setattr("vitbook.comparison.contest.WIDTHS", (48, 64))
+    monkeypatch.setattr("vitbook.comparison.entrant.WIDTHS", (48, 64))
     monkeypatch.setattr("gradebox.contest.ProcessPoolExecutor", Here)
 
 

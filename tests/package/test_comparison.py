@@ -9,13 +9,17 @@ import pytest
 import torch
 from scipy.special import stdtrit
 
+from experiments import relatives_pictures
+from experiments.machinery.generated import LEARNED
 from vitbook.book.intervals import Interval, student_interval
 from vitbook.book.records import FOLDER, load_record
 from vitbook.command.cli import main
-from vitbook.comparison import contest
-from vitbook.comparison.contest import compare, mixer_model, prepare
+from vitbook.comparison import contest, garments_task
+from vitbook.comparison.contest import compare
+from vitbook.comparison.entrant import mixer_model, prepare
 from vitbook.comparison.layer import read_layer
-from vitbook.comparison.recall_task import RECALL_GUESS, TASKS
+from vitbook.comparison.recall_task import RECALL_GUESS
+from vitbook.comparison.tasks import TASKS
 from vitbook.comparison.verdict import BESIDE, difference_in_words, in_short
 from vitbook.data.recall import recall
 from vitbook.models.cost import count_parameters
@@ -143,14 +147,20 @@ def test_another_layer_gets_as_many_parameters_and_multiplications(file, task):
     assert found.steps * found.multiplies == pytest.approx(
         whole["steps"] * whole["multiplies"], rel=0.01
     )
-    model = mixer_model(read_layer(f"{file}:Neighbours"), found.width, 0, record)
+    layer = read_layer(f"{file}:Neighbours")
+    model = mixer_model(layer, found.width, 0, record, TASKS[task].read_out)
     assert count_parameters(model) == found.parameters
-    assert model(torch.rand(2, 3, 32, 32)).shape == (2, 16, 4)
+    sizes = record.settings["images"]
+    images = torch.rand(2, sizes["in_channels"], sizes["image_size"], sizes["image_size"])
+    read = {"garments": (2, 10)}.get(task, (2, 16, 4))
+    assert model(images).shape == read
 
 
 @pytest.fixture
-def small(tmp_path):
+def small(tmp_path, monkeypatch, small_image_files):
     """The records with few images and updates, and results of their own: contests of seconds."""
+    monkeypatch.setattr(garments_task, "PER_CLASS", LEARNED)
+    garments_task.garment_images.cache_clear()
     folder = tmp_path / "records"
     folder.mkdir()
     for task in TASKS.values():
@@ -184,9 +194,12 @@ def test_a_contest_goes_on_where_it_was_stopped_and_another_layer_starts_anew(
     assert ledger.known == {}
 
 
-@pytest.mark.parametrize(("task", "seeds"), [("places", 5), ("labels", 3)])
+@pytest.mark.parametrize(
+    ("task", "seeds", "parameters"),
+    [("places", 5, "48,244"), ("labels", 3, "48,244"), ("garments", 5, "43,978")],
+)
 def test_the_page_holds_the_verdict_a_table_and_a_figure(
-    file, small, tmp_path, capsys, monkeypatch, task, seeds
+    file, small, tmp_path, capsys, monkeypatch, small_image_files, task, seeds, parameters
 ):
     monkeypatch.setattr(contest, "load_record", lambda name, folder: load_record(name, small))
     real = contest.train_one
@@ -194,17 +207,20 @@ def test_the_page_holds_the_verdict_a_table_and_a_figure(
     monkeypatch.setattr(contest, "train_one", lambda *given: real(*given))
     out = tmp_path / "out"
     asked = ["compare", f"{file}:Ours", "--out", str(out), "--no-progress"]
-    assert main(asked if task == "places" else [*asked, "--task", task]) == 0
+    asked += ["--task", task] if task != "places" else []
+    asked += ["--root", str(small_image_files)] if task == "garments" else []
+    assert main(asked) == 0
     printed = capsys.readouterr().out
-    assert "Ours: D = 48, 48,244 parameters, 3 updates." in printed
+    assert f"Ours: D = 48, {parameters} parameters, 3 updates." in printed
     page = (out / "index.html").read_text()
     told = json.loads((out / "verdict.json").read_text())
     assert told["sentence"] in printed.replace("\n", " ")
     assert page.count("<img") == 1
     for name in (*BESIDE, "Ours"):
         assert f'<th scope="row">{name}</th>' in page
-    assert f"Recall by {task}: " in page
-    assert f"the best guess is right in {100 * RECALL_GUESS:.1f} %" in page
+    assert f"The task, {task}: " in page
+    assert f"The best guess is right in {100 * TASKS[task].guess:.1f} %" in page
+    assert ("after 25% of the updates" in page) == (task == "garments")
     assert page.count("<td>tie</td>") + page.count("<td>better</td>") + page.count(
         "<td>worse</td>"
     ) == len(BESIDE)
@@ -213,25 +229,47 @@ def test_the_page_holds_the_verdict_a_table_and_a_figure(
     assert 0 <= min(told["accuracies"]) <= max(told["accuracies"]) <= 1
 
 
-def test_both_tasks_draw_the_images_of_their_records_and_a_guess_is_what_it_says():
-    for task in TASKS.values():
+def test_recall_draws_the_images_of_its_records_and_a_guess_is_what_it_says():
+    for task, partner in ((TASKS["places"], "named"), (TASKS["labels"], "labelled")):
         record = load_record(task.record)
         count, seed = record.settings["counts"]["test"], record.settings["first_seed"] + 2
-        found = contest.recall_images(task.partner, count, seed)
+        found = task.images(record, "test", record.settings["first_seed"], None)
         digest = hashlib.sha256()  # as records keep it
         for tensor in found:
             digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
             digest.update(tensor.contiguous().numpy().tobytes())
         assert digest.hexdigest() == record.data["recall, test"]
-        drawn = recall(count, seed=seed, partner=task.partner)
+        drawn = recall(count, seed=seed, partner=partner)
         other = (drawn.labels != drawn.colors).double().mean()
         assert other / 3 == pytest.approx(
             RECALL_GUESS, abs=0.005
         )  # each of the three other colours
 
 
+def test_garments_are_those_of_the_record_and_are_missed_in_one_sentence(
+    file, tmp_path, capsys, monkeypatch, small_image_files
+):
+    monkeypatch.setattr(garments_task, "PER_CLASS", LEARNED)
+    garments_task.garment_images.cache_clear()
+    first = load_record(TASKS["garments"].record).settings["first_seed"]
+    assert first == relatives_pictures.FIRST
+    relatives_pictures.images_of.cache_clear()
+    for part in ("train", "validation", "test"):
+        here = garments_task.garment_images(part, first, small_image_files)
+        there = relatives_pictures.images_of(part)
+        assert torch.equal(here.images, there.images)
+        assert torch.equal(here.labels, there.labels)
+    asked = ["compare", f"{file}:Ours", "--task", "garments", "--out", str(tmp_path / "out")]
+    assert main([*asked, "--root", str(tmp_path / "nowhere")]) == 2
+    told = capsys.readouterr().err
+    assert "nowhere does not exist: name the folder that holds fashion-mnist" in told
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_task_that_is_not_there_is_refused_in_one_sentence(file, tmp_path, capsys):
-    with pytest.raises(ValueError, match="task must be one of 'places', 'labels'; got 'names'"):
+    with pytest.raises(
+        ValueError, match="task must be one of 'places', 'labels', 'garments'; got 'names'"
+    ):
         compare(f"{file}:Ours", tmp_path / "out", task="names")
     with pytest.raises(SystemExit):
         main(["compare", f"{file}:Ours", "--out", str(tmp_path), "--task", "names"])

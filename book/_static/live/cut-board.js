@@ -51,6 +51,7 @@
   // Fills the patches' layer and puts buttons on it; returns the function that draws.
   function arrowsOn(game, patches) {
     const { state, rows, columns } = game, buttons = new Map(); // a button for each key, kept while it is shown
+    let width = 330; // of the board, in pixels
     const box = el("div", { class: "cut-arrows" }), mark = el("span", { class: "cut-query", "aria-hidden": "true" }, "query");
     const centre = (patch) => [(patch % columns) + 0.5, Math.floor(patch / columns) + 0.5];
     patches.node.append(box, mark);
@@ -68,9 +69,9 @@
       return button;
     }
 
-    return function draw() {
+    function draw() {
       const keys = game.shownKeys(), focused = document.activeElement?.dataset?.key, [x, y] = centre(state.query);
-      const lines = keys.map((key) => curve([x, y], centre(key))), places = freePlaces(lines, (FINGER * columns) / (patches.node.clientWidth || 300));
+      const lines = keys.map((key) => curve([x, y], centre(key))), places = freePlaces(lines, (FINGER * columns) / width);
       patches.layer.replaceChildren();
       keys.forEach((key, at) => {
         const gone = game.goneTo(state.query, key), share = game.weight(gone ? game.base : game.now, state.query, key);
@@ -83,7 +84,13 @@
       if (focused !== undefined && buttons.has(Number(focused))) buttons.get(Number(focused)).focus({ preventScroll: true });
       put(mark, x - 0.5, y - 0.5);
       mark.hidden = keys.includes(state.query - columns); // the button of that arrow stands there
-    };
+    }
+    new ResizeObserver(([{ contentRect }]) => { // asking for the width at each cut takes longer than the cut
+      if (!contentRect.width || contentRect.width === width) return;
+      width = contentRect.width;
+      draw();
+    }).observe(patches.node);
+    return draw;
   }
 
   // A patch is chosen by click and by key, a glyph is drawn to another patch.

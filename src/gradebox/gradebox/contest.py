@@ -25,8 +25,9 @@ from gradebox.sources import InputError
 from gradebox.standing import Entry, in_lines, ranked, write_csv
 from gradebox.store import digest, file_name, write_json
 from vitbook.book.records import load_record
-from vitbook.comparison.contest import Ledger, prepare, search_rate, train_layer
-from vitbook.comparison.recall_task import TASKS
+from vitbook.comparison.contest import Ledger, search_rate, train_layer
+from vitbook.comparison.entrant import prepare
+from vitbook.comparison.tasks import TASKS
 
 CLOCK_S, PROCESSOR_S = 600, 120  # one training: all of it, and what the layer takes of it
 YARDSTICKS = {

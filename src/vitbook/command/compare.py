@@ -9,8 +9,9 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from vitbook.book.intervals import Interval
+from vitbook.book.records import load_record
 from vitbook.comparison.contest import compare
-from vitbook.comparison.recall_task import RECALL_GUESS, TASKS
+from vitbook.comparison.tasks import TASKS
 from vitbook.comparison.verdict import Verdict, as_json, in_short
 from vitbook.explorer.page import document
 from vitbook.files import write_atomically
@@ -26,6 +27,8 @@ def compare_layer(options: argparse.Namespace) -> None:
         task=options.task,
         workers=options.workers,
         progress=options.progress,
+        root=None if options.root is None else Path(options.root),
+        download=options.download,
     )
     contest = verdict.contest
     name = contest.place.rpartition(":")[2]
@@ -41,6 +44,9 @@ def compare_layer(options: argparse.Namespace) -> None:
 
 def _body(verdict: Verdict) -> str:
     contest, task = verdict.contest, TASKS[verdict.contest.task]
+    record = load_record(task.record)
+    batch, length = record.settings["training"]["batch_size"], record.choice["length"]
+    after = f" after {length:.0%} of the updates" * (length < 1)
     picture = base64.b64encode(figure_png(_figure(verdict))).decode()
     edge = " It lies at the edge of what was tried: a better one may be outside." * verdict.at_edge
     rows = "".join(
@@ -53,24 +59,23 @@ def _body(verdict: Verdict) -> str:
         f'<p class="lead">{html.escape(verdict.sentence)}</p>'
         f'<p><img alt="{html.escape(_spoken(verdict))}" style="max-width:100%" '
         f'src="data:image/png;base64,{picture}"></p>'
-        f"<table><caption>Recall by {contest.task}: {task.words}, and is asked for that one's "
-        f"colour. Each of four colours is equally frequent, and a patch never names itself, so the "
-        f"best guess is right in {100 * RECALL_GUESS:.1f} %. Mean of {n} seeds with its 95 % "
-        f"interval; differences are paired by seed, and where their interval holds zero, it is a "
-        f"tie: no difference is shown.</caption><thead><tr>"
+        f"<table><caption>The task, {contest.task}: {task.words} The best guess is right in "
+        f"{100 * task.guess:.1f} %. Mean of {n} seeds with its 95 % interval; differences are "
+        f"paired by seed, and where their interval holds zero, it is a tie: no difference is "
+        f"shown.</caption><thead><tr>"
         '<th scope="col">token mixer</th><th scope="col">right answers</th>'
         '<th scope="col">this layer minus it, points</th>'
         '<th scope="col">so it is</th></tr></thead>'
         f"<tbody>{rows}</tbody></table>"
         f"<h2>What was equal</h2><p>The block of the ViT (two of them, pre-norm, a learned table "
         f"of positions), width D = {contest.width} for {contest.parameters:,} parameters, "
-        f"{contest.steps} updates of 32 images for the multiplications of the ViT's "
+        f"{contest.steps} updates of {batch} images for the multiplications of the ViT's "
         f"{contest.whole}: {contest.multiplies:,} for one image. Only matrix products and "
         f"convolutions are counted; a sort or a Fourier transform counts nothing.</p>"
         f"<p>The learning rate, {verdict.rate:g}, was searched like the others': by validation "
-        f"loss, the mean of as many seeds for each value.{edge} The others come from the record "
-        f"{task.record}, and were not trained again.</p>"
-        "<p>One small task, one size, one budget. On another task (<code>--task</code>), or with a "
+        f"loss{after}, the mean of as many seeds for each value.{edge} The others come from the "
+        f"record {task.record}, and were not trained again.</p>"
+        "<p>One task, one size, one budget. On another task (<code>--task</code>), or with a "
         "longer training, the order may be another.</p>"
     )
 
@@ -84,8 +89,9 @@ def _figure(verdict: Verdict) -> Figure:
         low, high = max(0.0, share.low), min(1.0, share.high)
         ax.plot([100 * low, 100 * high], [i, i], color=colour, lw=3, solid_capstyle="butt")
         ax.plot([100 * share.mean], [i], "o", color=colour, ms=8)
-    ax.axvline(100 * RECALL_GUESS, color="#4a5568", ls="--", lw=1)
-    ax.text(100 * RECALL_GUESS, -0.7, " guessing", va="center", fontsize=9, color="#4a5568")
+    guess = 100 * TASKS[verdict.contest.task].guess
+    ax.axvline(guess, color="#4a5568", ls="--", lw=1)
+    ax.text(guess, -0.7, " guessing", va="center", fontsize=9, color="#4a5568")
     ax.set_yticks(range(len(verdict.rows)), [name for name, _, _ in verdict.rows])
     ax.set(ylim=(len(verdict.rows) - 0.5, -1), xlim=(0, 102), xlabel="right answers, %")
     for side in ("top", "right", "left"):

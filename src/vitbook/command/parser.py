@@ -252,18 +252,22 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
         "Put a token mixer of one's own, (B, N, D) -> (B, N, D), in the place of attention "
         "and train it as the book's layers were: equal parameters, equal multiplications, a rate "
         "searched in the same way, the same seeds. About 15 trainings, a few minutes on two cores; "
-        "what is stopped goes on with the same command. The constructor may ask by name for "
-        "embed_dim, num_tokens, grid and num_heads."
+        "with --task garments about ten, each ten times as long. What is stopped goes on with the "
+        "same command. The constructor may ask by name for embed_dim, num_tokens, grid and "
+        "num_heads."
     )
     parser.add_argument("layer", metavar="FILE.py:CLASS", help="where the layer is")
     parser.add_argument("--out", metavar="FOLDER", required=True, help="of trainings and page")
     parser.add_argument(
         "--task",
-        choices=("places", "labels"),
+        choices=("places", "labels", "garments"),
         default="places",
         help="by what a patch names another one: its place (default), or a label that moves from "
-        "image to image, so that a layer has to find it by what it holds",
+        "image to image, so that a layer has to find it by what it holds; or garments of "
+        "Fashion-MNIST anywhere on a canvas of 8 x 8 patches, which needs --root",
     )
+    parser.add_argument("--root", metavar="DIR", help="folder of Fashion-MNIST, for garments")
+    parser.add_argument("--download", action="store_true", help="fetch what --root lacks")
     parser.add_argument("--workers", type=_count, metavar="N", help="processes (default: cores)")
     parser.add_argument("--no-progress", action="store_false", dest="progress", default=None)
     parser.add_argument("--traceback", action="store_true", help="show where an error arose")

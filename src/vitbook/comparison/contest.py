@@ -7,123 +7,37 @@ import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import lru_cache, partial
 from hashlib import blake2b
 from multiprocessing import get_context
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from tqdm import tqdm
 
 from vitbook import require
 from vitbook.book.intervals import Interval, student_interval
 from vitbook.book.records import Record, load_record
-from vitbook.comparison.layer import made, read_layer, require_mixer
-from vitbook.comparison.recall_task import TASKS, PatchAnswers, answered, fit_recall
+from vitbook.comparison.entrant import mixer_model, prepare
+from vitbook.comparison.layer import read_layer
+from vitbook.comparison.tasks import TASKS
 from vitbook.comparison.verdict import BESIDE, WHOLE, Contest, Verdict
-from vitbook.data import ImageSet
-from vitbook.data.recall import recall
-from vitbook.models.cost import count_multiplies, count_parameters
-from vitbook.models.vit import VisionTransformer
+from vitbook.data import load_torchvision
 from vitbook.training import TrainConfig
 
-TOLERANCE = 0.05  # of the parameters
-WIDTHS = range(16, 161, 2)
 
-
-def prepare(
-    place: str,
-    record: Record,
-    task: str = "places",
-    *,
-    layer: Callable[..., nn.Module] | None = None,
-    count: Callable[[nn.Module, Tensor], int] = count_multiplies,
-) -> Contest:
-    """Choose width and updates for a layer.
-
-    Args:
-        place: "file.py:Class".
-        record: Of the layers beside it.
-        task: One of ``TASKS``.
-        layer: What makes the layer; if not given, the class that the place names.
-        count: Multiplications of a model for images.
-
-    Raises:
-        ValueError: It is no token mixer, or no width comes near the parameters.
-    """
-    layer, whole = layer or read_layer(place), record.settings["models"][WHOLE]
-    tokens = (
-        record.settings["images"]["image_size"] // record.settings["images"]["patch_size"]
-    ) ** 2
-    found, said = {}, ""
-    for width in WIDTHS:
-        try:
-            found[width] = count_parameters(mixer_model(layer, width, 0, record))
-        except (ValueError, TypeError, RuntimeError, AssertionError) as error:
-            said = f"; D = {width}: {' '.join(str(error).split())[:120]}"
-    off = {width: abs(number / whole["parameters"] - 1) for width, number in found.items()}
-    if not off:
-        raise ValueError(f"LAYER cannot be made with any even width from 16 to 160{said}")
-    width = min(off, key=off.__getitem__)
-    if off[width] > TOLERANCE:
-        raise ValueError(
-            f"no width gives about {whole['parameters']:,} parameters: the nearest, D = {width}, "
-            f"gives {found[width]:,}"
-        )
-    grid = math.isqrt(tokens)
-    require_mixer(
-        made(layer, embed_dim=width, num_tokens=tokens, grid=(grid, grid), num_heads=2),
-        tokens,
-        width,
-    )
-    model = mixer_model(layer, width, 0, record).eval()
-    size = record.settings["images"]["image_size"]
-    multiplies = count(model, torch.zeros(1, 3, size, size))
-    updates = record.settings["training"]["steps"]
-    steps = round(updates * whole["multiplies"] / multiplies)
-    return Contest(place, task, width, found[width], multiplies, steps, updates)
-
-
-def mixer_model(
-    layer: Callable[..., nn.Module], width: int, seed: int, record: Record
-) -> nn.Module:
-    """The ViT of the record with another layer in the place of its attention."""
-    torch.manual_seed(seed)
-    sizes, whole = record.settings["images"], record.settings["models"][WHOLE]
-    side = grid_of(record)
-    offered = {"num_tokens": side**2, "grid": (side, side)}
-    model = VisionTransformer(
-        **sizes,
-        embed_dim=width,
-        depth=len(whole["layers"]),
-        num_heads=whole["num_heads"],
-        mlp_ratio=whole["mlp_ratio"],
-        pool="mean",
-        positions=whole["positions"],
-        position_std=whole["position_std"],
-        attn_layer=partial(made, layer, **offered),
-    )
-    return PatchAnswers(model)
-
-
-def grid_of(record: Record) -> int:
-    """Patches in a row."""
-    return record.settings["images"]["image_size"] // record.settings["images"]["patch_size"]
-
-
-@lru_cache(maxsize=3)
-def recall_images(partner: str, count: int, seed: int) -> ImageSet:
-    """The images of the record, drawn again."""
-    found = recall(count, seed=seed, partner=partner)
-    return ImageSet(2 * found.images - 1, found.labels)
-
-
-def train_one(contest: Contest, rate: float, seed: int, part: str, folder: Path | None) -> dict:
+def train_one(
+    contest: Contest,
+    rate: float,
+    seed: int,
+    part: str,
+    folder: Path | None,
+    root: Path | None = None,
+) -> dict:
     """One training of the layer in the file, on the images of the record."""
     record = load_record(TASKS[contest.task].record, folder)
     first = record.settings["first_seed"]
-    return train_layer(read_layer(contest.place), contest, rate, seed, part, record, first)
+    return train_layer(read_layer(contest.place), contest, rate, seed, part, record, first, root)
 
 
 def train_layer(
@@ -134,39 +48,37 @@ def train_layer(
     part: str,
     record: Record,
     first: int,
+    root: Path | None = None,
 ) -> dict:
-    """One training, judged on one part: loss and share of right answers, over all patches.
+    """One training, judged on one part: loss and share of right answers.
 
     Args:
         layer: What makes the layer.
         contest: Its width and updates.
         rate: The learning rate.
         seed: Of the start and the order.
-        part: "validation" or "test".
+        part: "validation", in the search, or "test".
         record: Whose task, counts and budget these are.
         first: Seed of the images for training; the other parts have those after it.
+        root: Folder of the task's data set, if it has one.
     """
     torch.set_num_threads(1)
-    task = TASKS[contest.task]
-    counts, training = record.settings["counts"], record.settings["training"]
-    sets = {
-        name: recall_images(task.partner, counts[name], first + i)
-        for i, name in enumerate(counts)
-        if name in ("train", part)
-    }
-    model = mixer_model(layer, contest.width, seed, record)
+    task, training = TASKS[contest.task], record.settings["training"]
+    known, asked = (task.images(record, name, first, root) for name in ("train", part))
+    model = mixer_model(layer, contest.width, seed, record, task.read_out)
+    length = record.choice["length"] if part == "validation" else 1.0
     config = TrainConfig(
-        steps=contest.steps,
+        steps=max(2, round(length * contest.steps)),
         batch_size=training["batch_size"],
         warmup_steps=training["warmup_steps"],
         learning_rate=rate,
         seed=seed,
     )
     try:
-        fit_recall(model, sets["train"], config, lambda loss: None)
+        task.fit(model, known, config)
     except ArithmeticError:  # diverged
         return {"loss": math.inf, "accuracy": 0.0}
-    loss, accuracy = answered(model, sets[part])
+    loss, accuracy = task.judge(model, asked)
     return {"loss": loss, "accuracy": accuracy}
 
 
@@ -219,6 +131,8 @@ def compare(
     workers: int | None = None,
     progress: bool | None = None,
     folder: Path | None = None,
+    root: Path | None = None,
+    download: bool = False,
 ) -> Verdict:
     """Train a layer as the record's layers were trained, and set it beside them.
 
@@ -228,22 +142,28 @@ def compare(
     Args:
         place: "file.py:Class".
         out: Folder for the trainings that are done; a second call goes on from there.
-        task: "places" or "labels", by which a patch names another one; see ``TASKS``.
+        task: "places" or "labels", by which a patch names another one, or "garments"; see
+            ``TASKS``.
         workers: Processes; as many as there are cores, if not said.
         progress: Whether a bar shows the time that is left; if not said, on a terminal.
         folder: Of the record; the package's own, if not said.
+        root, download: Folder of the task's data set, if it has one, and whether to fetch it.
 
     Returns:
         The :class:`Verdict`.
 
     Raises:
         ValueError: The layer cannot be compared; the message says why.
+        DataError: The task's data set is not there.
     """
-    record = load_record(TASKS[require.one_of("task", task, tuple(TASKS))].record, folder)
+    on = TASKS[require.one_of("task", task, tuple(TASKS))]
+    record = load_record(on.record, folder)
     contest = prepare(place, record, task)
+    if on.needs:
+        load_torchvision(on.needs, root or ".", "test", download=download)
     out.mkdir(parents=True, exist_ok=True)
     ledger = Ledger(out / "trainings.jsonl", contest)
-    choice, trials = record.choice, record.settings["trial_seeds"]
+    choice, trials = record.choice, record.settings.get("trial_seeds", 1)
     seeds = [run["seed"] for run in record.runs if run["condition"] == {"model": WHOLE}]
     context = get_context("spawn")
     bar = tqdm(
@@ -256,7 +176,7 @@ def compare(
         def run_all(jobs: list[tuple[float, int, str]]) -> list[dict]:
             keys = {job: f"{job[2]} {job[0]:g} {job[1]}" for job in jobs}
             open_ = {
-                pool.submit(train_one, contest, *job, folder): job
+                pool.submit(train_one, contest, *job, folder, root): job
                 for job in jobs
                 if keys[job] not in ledger.known
             }

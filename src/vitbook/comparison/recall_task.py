@@ -1,9 +1,9 @@
-"""The tasks on which token mixers are compared: every patch is asked for another one's colour."""
+"""Recall: every patch is asked for another one's colour."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -11,37 +11,20 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitbook.data import ImageSet
+from vitbook.data.recall import recall
 from vitbook.models.small_cnn import SmallCNN
 from vitbook.training import TrainConfig, train
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is to be learned.
-
-    Args:
-        record: Of the layers that were trained on it.
-        partner: As in ``vitbook.data.recall.recall``.
-        words: How a patch names another one.
-    """
-
-    record: str
-    partner: str
-    words: str
-
 
 # Share of right answers of a guess at a colour that is not the patch's own: there are four patches
 # of each colour, and nobody asks himself.
 RECALL_GUESS = 4 / 15
-TASKS = {
-    "places": Task("relatives_recall", "named", "every patch names another one by its place"),
-    "labels": Task(
-        "relatives_labels",
-        "labelled",
-        "every patch carries a label that moves from image to image, and names another one by its "
-        "label",
-    ),
-}
+
+
+@lru_cache(maxsize=3)
+def recall_images(partner: str, count: int, seed: int) -> ImageSet:
+    """The images of the record, drawn again."""
+    found = recall(count, seed=seed, partner=partner)
+    return ImageSet(2 * found.images - 1, found.labels)
 
 
 class PatchAnswers(nn.Module):

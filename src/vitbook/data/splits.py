@@ -58,5 +58,17 @@ def part_of_training(training: ImageSet, part: str, share: float, seed: int) -> 
     return ImageSet(training.images[index], training.labels[index])
 
 
+def some_of_each(labels: Tensor, per_class: int, seed: int = 0) -> Tensor:
+    """The places of ``per_class`` images of each class, ascending; the same on every machine."""
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
+    places = []
+    for label in labels.unique().tolist():
+        members = order[labels[order] == label]  # of one class, in random order
+        if len(members) < per_class:
+            raise ValueError(f"class {label} has {len(members)} images, {per_class} are needed")
+        places.append(members[:per_class])
+    return torch.cat(places).sort().values
+
+
 def _rank(index: int, seed: int) -> bytes:
     return blake2b(f"{seed}:{index}".encode(), digest_size=8).digest()

@@ -63,13 +63,14 @@ def examine(
 
     The data: labels that the logits do not have, pixels on a scale of their own, copies, one image
     with two labels, batches in order of class. The model: a softmax in it, a first loss far from
-    ln K, another answer to the same image, an answer that depends on the rest of the batch.
+    ln K, another answer to the same image, an answer that depends on the rest of the batch, a
+    softmax over queries.
     Learning: weights that do not move, one batch that is not learned, another answer in evaluation
     mode, patches whose order does not matter, rates that suit and the one that was chosen, labels
     that do not belong to their images. All is tried on copies; the model stays as it is.
 
     What it cannot see: a fault that leaves all of this as it should be, such as tokens that are
-    scrambled the same way each time.
+    scrambled the same way each time, or a part of the labels that is wrong.
 
     Args:
         model: Images (B, C, H, W) -> logits (B, K), trained or not.
@@ -104,7 +105,7 @@ def examine(
         torch.manual_seed(seed)
         trials = _trials(model, images, labels, optimizer, learning_rate, batch_size, updates)
         hidden = None if progress is None else not progress
-        return Examination(tuple(tqdm(trials, total=14, disable=hidden, unit="trial")))
+        return Examination(tuple(tqdm(trials, total=15, disable=hidden, unit="trial")))
 
 
 def _trials(
@@ -143,6 +144,7 @@ def _trials(
     yield examined_model.first_loss(quiet, images, labels)
     yield examined_model.twice(quiet, images[:batch_size])
     yield examined_model.alone(quiet, images[:batch_size])
+    yield examined_model.weights_of_a_query(quiet, images)
     if optimizer is not None:
         yield examined_weights.optimized(model, optimizer)
         rates = {group["lr"] for group in optimizer.param_groups}

@@ -1,11 +1,14 @@
 """Trials of :func:`~vitbook.training.examine` that ask a model, and change nothing."""
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
+from vitbook.inspection.watching import SOFTMAX
 from vitbook.training.findings import Finding
 
 SAME = 1e-3  # relative difference of logits that batches of another size may make, in float32
@@ -93,3 +96,41 @@ def alone(model: nn.Module, images: Tensor) -> Finding:
         )
         return Finding(trial, "wrong", seen, advice)
     return Finding(trial, "fine", seen)
+
+
+@torch.no_grad()
+def weights_of_a_query(model: nn.Module, images: Tensor) -> Finding:
+    """Where a square of scores gets a softmax, is it over the keys, the last axis?"""
+    trial = "weights of a query sum to 1"
+    with SquareSoftmaxes() as seen:
+        model(images[:2])
+    if seen.over_queries:
+        shape = seen.over_queries[0]
+        told = f"Softmax of square scores {shape}: {len(seen.over_queries)} over the last axis but "
+        told += "one, so the weights of a key sum to 1."
+        advice = "If the rows are queries, say softmax(dim=-1)."
+        return Finding(trial, "look", told, advice)
+    told = (
+        f"Softmax of square scores: {seen.over_keys} over the last axis, none over the one before."
+    )
+    return Finding(trial, "fine", told)
+
+
+class SquareSoftmaxes(TorchFunctionMode):
+    """While entered, notes along which axis square scores (..., N, N) are made weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.over_keys = 0
+        self.over_queries: list[tuple[int, ...]] = []
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func in SOFTMAX and out.ndim > 2 and out.shape[-1] == out.shape[-2] > 1:
+            axis = (kwargs or {}).get("dim", args[1] if len(args) > 1 else None)
+            self.over_keys += axis in (-1, out.ndim - 1)
+            if axis in (-2, out.ndim - 2):
+                self.over_queries.append(tuple(out.shape))
+        return out

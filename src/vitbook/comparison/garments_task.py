@@ -1,0 +1,51 @@
+"""Garments of Fashion-MNIST somewhere on a canvas: real pictures, and one answer for each."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from torch import nn
+
+from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
+from vitbook.data.canvas import place_on_canvas
+from vitbook.data.splits import some_of_each
+from vitbook.training import TrainConfig, evaluate, train
+
+GARMENTS = "fashion-mnist"
+SIDE = 56  # pixels of the canvas
+MEAN, STD = (0.123,), (0.216,)  # of the canvases
+PER_CLASS = {"train": 1000, "validation": 500}  # the test images are all of the official ones
+
+
+@lru_cache(maxsize=3)
+def garment_images(part: str, first: int, root: Path | None) -> ImageSet:
+    """Canvases (n, 1, 56, 56), normalized, and labels (n,).
+
+    Args:
+        part: "train", "validation" or "test".
+        first: Seed of the places in "train"; the other parts have the numbers after it.
+        root: Folder of Fashion-MNIST.
+
+    Raises:
+        DataError: It is not there, or damaged.
+    """
+    images, labels = load_torchvision(GARMENTS, root or ".", part)
+    index = slice(None) if part == "test" else some_of_each(labels, PER_CLASS[part])
+    seed = first + ("train", "validation", "test").index(part)
+    (mean,), (std,) = STATISTICS[GARMENTS]
+    # there and back, so that the last bits are those of the record
+    objects = (normalize(images[index], (mean,), (std,)) * std + mean).clamp(0, 1)
+    canvas = place_on_canvas(objects, SIDE, seed=seed).images
+    return ImageSet(normalize(canvas, MEAN, STD), labels[index])
+
+
+def fit_garments(model: nn.Module, known: ImageSet, config: TrainConfig) -> None:
+    """Train a classifier."""
+    train(model, *known, config, progress=False)
+
+
+def judge_garments(model: nn.Module, asked: ImageSet) -> tuple[float, float]:
+    """Mean cross-entropy in nats and share of right answers."""
+    found = evaluate(model, *asked)
+    return found.loss, found.accuracy
