@@ -216,25 +216,6 @@ def test_the_query_is_dragged_and_the_answer_stays_among_the_values(open_figure)
     assert weighs(page)[1].startswith("left 3.")
 
 
-ROOM = """() => {
-    const root = document.querySelector("#live-query"), still = root.querySelector(".live-still");
-    const box = root.querySelector(".live-box"), needed = box.getBoundingClientRect().height;
-    root.classList.remove("live-running");
-    still.hidden = false;
-    const kept = still.getBoundingClientRect().height;
-    root.classList.add("live-running");
-    still.hidden = true;
-    return kept - needed;
-}"""
-
-
-def test_the_still_keeps_the_room_that_the_query_takes(open_figure):
-    page = open_figure("query")
-    for width in (390, 500, 700, 800):
-        page.set_viewport_size({"width": width, "height": 900})
-        assert abs(page.evaluate(ROOM)) < 60, width  # the letters of this page are others
-
-
 def rest_at(page, label, place):
     """Where on its track a handle rests, as a position on the screen, ``place`` from 0 to 1."""
     handle = page.get_by_label(label)

@@ -56,7 +56,7 @@ vitbook.live.figure("query", function (stage, data) {
   const word = (name, [x, y], anchor, text = "") => svg("text", { class: name, x, y: -y, "text-anchor": anchor }, text);
 
   const ring = svg("circle", { class: "query-ring" }), arm = line("query-arm"), grown = svg("g", { class: "query-trail" });
-  const pulls = keys.map(() => line("query-pull")), beside = [["end", -0.3, 0.02], ["middle", -0.05, -0.65], ["middle", 0.05, -0.65]];
+  const pulls = keys.map(() => line("query-pull")), beside = [["end", -0.45, 0.02], ["middle", -0.05, -0.65], ["middle", 0.05, -0.65]];
   const labels = keys.map(([x, y], i) => word("query-word query-key", [x + beside[i][1], y + beside[i][2]], beside[i][0]));
   const asked = plane("query-plane", [LEFT - 0.3, RIGHT + 0.3, LOW - 0.3, HIGH + 0.3],
     svg("path", { class: "query-zero", d: "M-0.15 0H0.15M0-0.15V0.15" }), ring, ...pulls, arm, grown,
