@@ -87,7 +87,8 @@ def _figure(verdict: Verdict) -> str:
     return (
         f'<div class="shares" role="img" aria-label="Right answers: {html.escape(said)}; a guess '
         f'{_percent(guess)}.">{rows}<span></span><small><span>0</span>'
-        f'<span style="left:{100 * guess:.1f}%">guess</span><span>100&nbsp;%</span></small></div>'
+        f'<span style="left:max({100 * guess:.1f}%, 2.2rem)">guess</span>'
+        "<span>100&nbsp;%</span></small></div>"
     )
 
 
