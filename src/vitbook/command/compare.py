@@ -68,7 +68,9 @@ def _body(verdict: Verdict) -> str:
         f"convolutions are counted; a sort or a Fourier transform counts nothing.</p>"
         f"<p>The learning rate, {verdict.rate:g}, was searched like the others': by validation "
         f"loss{after}, the mean of as many seeds for each value.{edge} The others come from the "
-        f"record {task.record}, and were not trained again.</p>"
+        f"record {task.record}, and were not trained again. On another kind of processor than "
+        f"theirs ({html.escape(record.device)}) the same seed rounds otherwise and "
+        f"can end points away, so a pair shares images, order and start, and no more.</p>"
         "<p>One task, one size, one budget. On another task (<code>--task</code>), or with a "
         "longer training, the order may be another.</p>"
     )
