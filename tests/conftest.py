@@ -14,6 +14,8 @@ import pytest
 from tools.browser import FLAGS, driver_complaint, find_chromium
 from tools.sandbox import in_chroot
 
+os.environ["HF_HUB_OFFLINE"] = "1"  # no test asks a hub for weights
+
 # A shell ignores Ctrl-C in what it starts in the background, and processes inherit that: the tests
 # that stop a process with Ctrl-C would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)

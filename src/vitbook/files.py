@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,8 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def defined_in(place: str, option: str, kind: str) -> Callable[..., Any]:
-    """What "file.py:name" names. The file is run, as Python runs what it imports.
+    """What "file.py:name" names. The file is run, as Python runs what it imports; it may
+    import what lies beside it.
 
     Args:
         place: The file and the name in it.
@@ -51,6 +53,8 @@ def defined_in(place: str, option: str, kind: str) -> Callable[..., Any]:
     if spec is None or spec.loader is None:
         raise ValueError(f"{option} must be FILE.py:{kind}, got {place}")
     module = importlib.util.module_from_spec(spec)
+    if (folder := str(Path(path).resolve().parent)) not in sys.path:
+        sys.path.append(folder)  # at the end: it hides nothing
     spec.loader.exec_module(module)
     if not callable(found := getattr(module, name, None)):
         raise ValueError(f"{option}: {path} has no {kind.lower()} {name}")

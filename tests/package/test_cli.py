@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 
 from vitbook.command.architectures import ARCHITECTURES
 from vitbook.command.cli import main
-from vitbook.command.parser import parser
+from vitbook.command.parser import in_its_words, parser
 from vitbook.command.recipes import (
     MODELS,
     RECIPES,
@@ -31,6 +31,7 @@ from vitbook.command.recipes import (
 )
 from vitbook.command.runs import stored_run
 from vitbook.data import load_digits
+from vitbook.files import defined_in
 from vitbook.layers.positions import sincos_2d
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
@@ -147,23 +148,41 @@ def test_a_run_is_shown_in_one_file_with_its_audit(trained, tmp_path, capsys):
 
 MEANS = ["--mean", "0.4,0.4,0.4", "--std", "0.3,0.3,0.3", "--size", 16]
 OWN_MODEL = """
+from torch import nn
+from own_sizes import SIZES
 from vitbook.models.vit import VisionTransformer
-SIZES = dict(image_size=16, patch_size=4, in_channels=3, embed_dim=8, depth=1, num_heads=2)
 def build(): return VisionTransformer(**SIZES, num_classes=3)
 def count(): return 3
+class Layer(nn.Module):  # attends, and says of it nothing that can be read
+    def forward(self, x):
+        weights = (x @ x.mT).exp()
+        return weights / weights.sum(-1, keepdim=True) @ x
+class Quiet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.patches, self.layer = nn.Conv2d(3, 8, 4, 4), Layer()
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+    def forward(self, images):
+        x = self.patches(images).flatten(2).mT
+        return (self.attention(x, x, x)[0] if self.looks else self.layer(x)).mean(1)
+def quiet(): model = Quiet(); model.looks = False; return model
+def bare(): model = Quiet(); model.looks = True; return model
 """
+SIZES = (
+    "SIZES = dict(image_size=16, patch_size=4, in_channels=3, embed_dim=8, depth=1, num_heads=2)"
+)
 
 
 @pytest.fixture
 def own(tmp_path):
     """Words that show a photograph to a model of a file, whose weights lie beside it."""
     (tmp_path / "own.py").write_text(OWN_MODEL)
-    names: dict = {}
-    exec(OWN_MODEL, names)
-    weights = names["build"]().state_dict()
+    (tmp_path / "own_sizes.py").write_text(SIZES)
+    weights = defined_in(f"{tmp_path}/own.py:build", "--model", "FUNCTION")().state_dict()
     save_file(weights, tmp_path / "own.safetensors")
     torch.save({"state_dict": weights}, tmp_path / "own.pt")
     torch.save({"model": Dangerous()}, tmp_path / "evil.pt")
+    torch.save(torch.nn.Linear(2, 2), tmp_path / "whole.pt")
     save_file({"head.bias": weights["head.bias"]}, tmp_path / "half.safetensors")
     Image.new("RGB", (30, 20), "teal").save(tmp_path / "photo.png")
     return ["attention", tmp_path / "photo.png", "--out", tmp_path / "look.html"]
@@ -177,10 +196,17 @@ class Dangerous:
 @pytest.mark.parametrize("file", ["own.safetensors", "own.pt"])
 def test_a_model_of_ones_own_file_is_shown(own, file, tmp_path, capsys):
     words = ["--model", f"{tmp_path}/own.py:build", "--weights", tmp_path / file, *MEANS]
-    assert "not audited" in output(capsys, *own, *words, "--no-audit")
+    assert "mean of heads. Not audited. Written into" in output(capsys, *own, *words, "--no-audit")
     page = (tmp_path / "look.html").read_text()
     assert "Not audited." in page
     assert "mean 0.4, 0.4, 0.4" in page
+    assert "weights are random" not in page
+
+
+def test_a_function_that_loads_its_own_weights_is_believed(own, tmp_path, capsys):
+    output(capsys, *own, "--model", f"{tmp_path}/own.py:build", *MEANS, "--no-audit")
+    page = (tmp_path / "look.html").read_text()
+    assert "weights: as the function returned them." in page
     assert "weights are random" not in page
 
 
@@ -193,15 +219,23 @@ def test_random_weights_of_timm_are_said_loudly(own, tmp_path, capsys):
 
 
 REFUSED = [
-    (["own.py:build", "--weights", "own.pt"], "mean and std and size of this model's images must"),
+    (
+        ["own.py:build", "--weights", "own.pt"],
+        "size of this model's images must be said, for example --mean 0.485,0.456,0.406, --std ",
+    ),
     (["own.py:build", "--weights", "own.pt", *MEANS[:4]], "size of this model's images must be"),
-    (["own.py:build", *MEANS], "--model needs --weights FILE, or --random"),
-    (["own.py:build", "--weights", "evil.pt", *MEANS], "cannot be read as weights"),
+    (["own.py:build", "--random", *MEANS], "--random belongs to --timm"),
+    (["own.py:build", "--mean", "0.5", "--std", "0.5", "--size", 16], "makes the picture grey"),
+    (["own.py:bare", "--mean", "0.5", "--std", "0.5", "--size", 16], "makes the picture grey"),
+    (["own.py:bare", *MEANS], "give --num-prefix yourself: 0 without"),
+    (["own.py:quiet", *MEANS], "can say it by a method attention_weights"),
+    (["own.py:build", "--weights", "evil.pt", *MEANS], "code in it is not run"),
+    (["own.py:build", "--weights", "whole.pt", *MEANS], "torch.save(model.state_dict(), ...)"),
     (["own.py:build", "--weights", "half.safetensors", *MEANS], "lacks"),
     (["own.py:build", "--weights", "none.pt", *MEANS], "--weights must be a file"),
-    (["own.py:built", "--random", *MEANS], "has no function built"),
-    (["own.py:count", "--random", *MEANS], "must return a torch.nn.Module, got 3"),
-    (["other.py:build", "--random", *MEANS], "must be FILE.py:FUNCTION of a file that exists"),
+    (["own.py:built", *MEANS], "has no function built"),
+    (["own.py:count", *MEANS], "must return a torch.nn.Module, got 3"),
+    (["other.py:build", *MEANS], "must be FILE.py:FUNCTION of a file that exists"),
 ]
 
 
@@ -412,7 +446,7 @@ def test_a_run_from_before_the_parts_were_renamed_learns_from_the_same_images(
     output(capsys, "train", "--resume", "--out", out, "--learn-from", part)  # the same images
     other = {"train": "trainval", "trainval": "train"}[part]
     text = message(capsys, "train", "--resume", "--out", out, "--learn-from", other)
-    assert f"learn_from was {part}, now {other}" in text
+    assert f"--learn-from was {part}, now {other}" in text
 
 
 BRIEF = ["--embed-dim", "8", "--batch-size", "16", "--no-progress", "--steps", "2"]
@@ -444,7 +478,7 @@ def test_another_base_can_be_asked_for(tmp_path, capsys):
     model = build_model(stored_run(tmp_path)["settings"])
     assert torch.equal(model.positions.table, sincos_2d(4, 8, base=8.0, centred=True))
     text = message(capsys, *command, "learned", "--position-base", 10, "--out", tmp_path / "no")
-    assert "position_base must be left out, 'learned' positions have none" in text
+    assert "--position-base must be left out, 'learned' positions have none" in text
 
 
 RELATIVES = {
@@ -500,7 +534,7 @@ def test_resume_without_a_run_starts_one(tmp_path, capsys):
 
 def test_a_folder_with_a_run_is_not_overwritten(trained, capsys):
     text = message(capsys, "train", *SMALL, "--steps", 12, "--out", trained)
-    assert "already holds a run; resume it (resume=True, --resume) or choose another" in text
+    assert "already holds a run; go on with --resume or choose another folder" in text
 
 
 def test_a_checkpoint_of_another_shape_is_named(trained, tmp_path, capsys):
@@ -541,7 +575,7 @@ def test_a_damaged_data_file_is_named(
     text = message(capsys, *command)
     assert f"{path} {words}" in text
     assert more in text
-    assert "delete it and fetch mnist again with download=True (--download)" in text
+    assert "delete it and fetch mnist again with --download" in text
     assert not (tmp_path / "a").exists()
 
 
@@ -637,6 +671,20 @@ PARSED = [
 ]
 
 
+def test_messages_speak_of_arguments_as_the_command_does():
+    for message, command, expected in (
+        ("mean=(0.5, 0.25), size=224", "attention", "--mean 0.5,0.25, --size 224"),
+        ("layers='blocks.*' stacks them", "attention", "--layers 'blocks.*' stacks them"),
+        ("give num_prefix= yourself", "attention", "give --num-prefix yourself"),
+        ("go on with resume=True or", "train", "go on with --resume or"),
+        ("or clip_norm=1.0", "train", "or --clip-norm 1.0"),
+        ("no size, epochs or old_grid= of it", "train", "no size, epochs or old_grid= of it"),
+        ("runs/batch_size/run.json", "train", "runs/batch_size/run.json"),
+        ("batch_size", "export", "batch_size"),
+    ):
+        assert in_its_words(message, command) == expected
+
+
 @pytest.mark.parametrize(("words", "expected"), PARSED)
 def test_a_wrong_option_is_one_line_and_exit_code_2(words, expected, capsys):
     with pytest.raises(SystemExit) as stopped:
@@ -659,14 +707,14 @@ BAD_INPUT = [
     (
         "missing-files",
         ["train", "--data", "mnist", "--root", "{tmp}", "--out", "{tmp}/a"],
-        "is missing: fetch mnist with download=True (--download)",
+        "is missing: fetch mnist with --download",
     ),
-    ("patch", ["train", "--patch-size", 3, *SMALL_OUT], "patch_size"),
-    ("heads", ["train", *SMALL_OUT, "--num-heads", 3], "num_heads must divide"),
+    ("patch", ["train", "--patch-size", 3, *SMALL_OUT], "--patch-size must divide"),
+    ("heads", ["train", *SMALL_OUT, "--num-heads", 3], "--num-heads must divide --embed-dim"),
     (
         "other-settings",
         ["train", "--architecture", "mlp-mixer", "--kernel-size", 3, "--out", "{tmp}/a"],
-        "kernel_size must be left out, the architecture mlp-mixer has none (of conv-mixer, hybrid)",
+        "--kernel-size must be left out, the architecture mlp-mixer has none (of conv-mixer, h",
     ),
     (
         "depth-of-layers",
@@ -676,11 +724,11 @@ BAD_INPUT = [
     (
         "kernel",
         ["train", "--architecture", "conv-mixer", "--kernel-size", 4, "--out", "{tmp}/a"],
-        "kernel_size must be odd",
+        "--kernel-size must be odd",
     ),
     ("epochs", ["train", "--epochs", 0, "--out", "{tmp}/a"], "epochs must be at least 1, got 0"),
-    ("batch", ["train", *SMALL_OUT, "--batch-size", 2000], "batch_size must be at most"),
-    ("rate", ["train", *SMALL_OUT, "--learning-rate", -1], "learning_rate must be finite and"),
+    ("batch", ["train", *SMALL_OUT, "--batch-size", 2000], "--batch-size must be at most"),
+    ("rate", ["train", *SMALL_OUT, "--learning-rate", -1], "--learning-rate must be finite and"),
     ("shift", ["train", *SMALL_OUT, "--shift", -1], "shift must be at least 0"),
     ("out-is-a-file", ["train", *SMALL, "--steps", 1, "--out", "{tmp}/file"], "file"),
     ("no-run", ["evaluate", "{tmp}"], "holds no run"),

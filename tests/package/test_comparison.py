@@ -2,7 +2,16 @@
 
 import hashlib
 import json
+import os
+import re
 import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -14,14 +23,16 @@ from experiments.machinery.generated import LEARNED
 from vitbook.book.intervals import Interval, student_interval
 from vitbook.book.records import FOLDER, load_record
 from vitbook.command.cli import main
+from vitbook.command.compare import _body, _cut, _share
 from vitbook.comparison import contest, garments_task
 from vitbook.comparison.contest import compare
 from vitbook.comparison.entrant import mixer_model, prepare
 from vitbook.comparison.layer import read_layer
 from vitbook.comparison.recall_task import RECALL_GUESS
 from vitbook.comparison.tasks import TASKS
-from vitbook.comparison.verdict import BESIDE, difference_in_words, in_short
+from vitbook.comparison.verdict import BESIDE, Verdict, difference_in_words, in_short
 from vitbook.data.recall import recall
+from vitbook.explorer.page import document
 from vitbook.models.cost import count_parameters
 
 LAYERS = """
@@ -211,15 +222,21 @@ def test_the_page_holds_the_verdict_a_table_and_a_figure(
     asked += ["--root", str(small_image_files)] if task == "garments" else []
     assert main(asked) == 0
     printed = capsys.readouterr().out
-    assert f"Ours: D = 48, {parameters} parameters, 3 updates." in printed
+    assert printed.startswith(f"Ours: D = 48, {parameters} parameters, 3 updates; ")
+    assert re.search(
+        r"^learning rate [\d.e-]+; " + f"{seeds} trainings for the test$", printed, re.M
+    )
     page = (out / "index.html").read_text()
     told = json.loads((out / "verdict.json").read_text())
     assert told["sentence"] in printed.replace("\n", " ")
-    assert page.count("<img") == 1
+    assert page.count("--mean:") == len(BESIDE) + 1
+    assert "<img" not in page, "the figure is drawn by the page, in its colours"
+    for numbers in re.findall(r"\(([\d.]+)\s+to\s+([\d.]+)\)", page.split("</table>")[0]):
+        assert 0 <= float(numbers[0]) <= float(numbers[1]) <= 100
     for name in (*BESIDE, "Ours"):
         assert f'<th scope="row">{name}</th>' in page
     assert f"The task, {task}: " in page
-    assert f"The best guess is right in {100 * TASKS[task].guess:.1f} %" in page
+    assert f"The best guess is right in {100 * TASKS[task].guess:.1f}\N{NO-BREAK SPACE}%" in page
     assert ("after 25% of the updates" in page) == (task == "garments")
     assert page.count("<td>tie</td>") + page.count("<td>better</td>") + page.count(
         "<td>worse</td>"
@@ -227,6 +244,65 @@ def test_the_page_holds_the_verdict_a_table_and_a_figure(
     assert told["task"] == task
     assert len(told["accuracies"]) == seeds
     assert 0 <= min(told["accuracies"]) <= max(told["accuracies"]) <= 1
+
+
+def test_an_interval_is_cut_where_no_share_can_be():
+    assert _share(Interval(0.98, 0.93, 1.03)) == "98.0\xa0% (93.0\xa0to\xa0100.0)"
+    assert _cut(Interval(0.01, -0.2, 0.22)) == Interval(0.01, 0.0, 0.22)
+
+
+@pytest.mark.browser
+def test_a_page_of_a_contest_fits_a_phone(browser, tmp_path):
+    differences = Interval(-0.471, -0.607, -0.334)
+    shares = [(name, Interval(0.98, 0.93, 1.03), differences) for name in BESIDE]
+    name = "AnUncommonlyLongNameOfALayer"
+    shares.append((name, Interval(0.36, 0.227, 0.5), None))
+    of = contest.Contest(f"a.py:{name}", "places", 48, 48244, 1_000_000, 900, 1000)
+    found = Verdict(of, 0.002, False, (0.3, 0.4, 0.38), tuple(shares))
+    (tmp_path / "index.html").write_text(document(name, _body(found)))
+    with browser.new_context(viewport={"width": 390, "height": 844}) as context:
+        page = context.new_page()
+        page.goto((tmp_path / "index.html").as_uri())
+        for part in ("html", ".scroll", ".shares"):
+            assert page.eval_on_selector(part, "e => e.scrollWidth - e.clientWidth") == 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="POSIX only")
+def test_ctrl_c_is_not_heard_by_workers_and_ends_them_at_once():
+    code = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+    told = []
+    for around in (contest._deaf, nullcontext):
+        with around():
+            told.append(subprocess.check_output([sys.executable, "-c", code], text=True).strip())
+    assert told == ["True", "False"]
+
+    def stopped():
+        pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+        with pool, contest._ended_at_once(pool):
+            for _ in range(3):
+                pool.submit(time.sleep, 60)
+            raise KeyboardInterrupt
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="POSIX only")
+def test_a_contest_that_is_stopped_says_so_in_one_line(file, tmp_path):
+    """While its processes start, and so are about to hear Ctrl-C like itself."""
+    words = [sys.executable, "-u", "-m", "vitbook", "compare", f"{file}:Ours"]
+    words += ["--out", str(tmp_path / "out"), "--workers", "2", "--no-progress"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, start_new_session=True, **pipes) as running:
+        assert "D = 48" in running.stdout.readline()
+        time.sleep(0.5)
+        os.killpg(running.pid, signal.SIGINT)
+        told = running.communicate(timeout=60)[1]
+    assert running.returncode == 130
+    assert told == ("vitbook: stopped; the same command goes on, no finished training is lost\n")
 
 
 def test_recall_draws_the_images_of_its_records_and_a_guess_is_what_it_says():

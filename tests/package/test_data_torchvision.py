@@ -179,7 +179,7 @@ def test_a_damaged_file_is_named_and_download_mends_it(name, file, damage, words
     message = str(caught.value)
     assert str(tmp_path / file) in message
     assert words in message
-    assert "--download" in message
+    assert "download=True" in message
     assert len(fetched(name, tmp_path, server).images) == TRAIN
 
 

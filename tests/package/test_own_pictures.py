@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -88,6 +89,31 @@ def test_a_small_folder_needs_no_word_about_batches_and_a_run_lends_its_weights(
     assert "4 steps of 9 images" in capsys.readouterr().out
 
 
+def test_a_run_lends_its_sizes_to_a_training_and_to_maps(trained, photos, tmp_path, capsys):
+    words = ["train", "--data", "folder", "--root", photos, "--weights", trained, "--steps", 1]
+    words += ["--head-epochs", 0, "--no-progress"]
+    assert run(*words, "--out", tmp_path / "run") == 0
+    theirs, ours = (
+        json.loads((out / "run.json").read_text())["settings"]
+        for out in (trained, tmp_path / "run")
+    )
+    for name in (*SIZES, "image_size", "architecture", "model", "positions"):
+        assert ours[name] == theirs[name]
+    assert run(*words, "--image-size", 16, "--out", tmp_path / "smaller") == 0
+    assert "positions resampled from 4 x 4 to 2 x 2" in capsys.readouterr().out
+    assert run(*words, "--model", "tiny", "--out", tmp_path / "tiny") == 2  # said, so it counts
+    (tmp_path / "own.py").write_text(
+        "from vitbook.models.vit import VisionTransformer\n"
+        f"SIZES = {SIZES | {'image_size': 32, 'in_channels': 3, 'num_classes': 3}}\n"
+        "def build(): return VisionTransformer(**SIZES, position_std=0.5)\n"
+    )
+    page = tmp_path / "look.html"
+    words = ["--model", f"{tmp_path}/own.py:build", "--weights", trained, "--no-audit"]
+    assert run("attention", photos / "red" / "1.png", *words, "--out", page) == 0
+    mean = ", ".join(f"{x:.4g}" for x in theirs["mean"])
+    assert f"32 pixels, mean {mean}, std " in page.read_text()
+
+
 def test_a_batch_that_was_said_decides_the_warm_up(photos, tmp_path):
     words = [word for word in SMALL if word not in ("--warmup-steps", "4")]
     words[words.index("--batch-size") + 1] = "12"
@@ -114,6 +140,19 @@ def test_where_timm_cannot_download_train_offers_a_file_only(monkeypatch, photos
     page = ["attention", photos / "red" / "1.png", "--timm", TINY, "--out", tmp_path / "a.html"]
     assert run(*page) == 2
     assert "or --random to see it untrained" in capsys.readouterr().err
+
+
+def test_a_hub_that_is_silent_is_asked_once(monkeypatch, tmp_path, photos, capsys):
+    hub = "http://127.0.0.1:9"  # nobody listens there
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub)
+    words = ["attention", photos / "red" / "1.png", "--timm", TINY, "--out", tmp_path / "a.html"]
+    began = time.monotonic()
+    assert run(*words) == 2
+    assert time.monotonic() - began < 5
+    told = capsys.readouterr().err
+    assert f"timm cannot make {TINY} ({hub} does not answer: " in told
+    assert told.count("\n") == 1
 
 
 def test_an_odd_file_is_told_and_the_training_goes_on(photos, tmp_path, capsys):
@@ -146,7 +185,14 @@ def test_predict_names_the_classes_of_files_and_tells_of_those_it_cannot_read(
 def test_a_run_on_pictures_is_drawn(trained, photos, tmp_path, capsys):
     picture = photos / "red" / "3.png"
     assert run("attention", picture, "--run", trained, "--out", tmp_path / "look.png") == 0
-    assert "answer 1 with probability" in capsys.readouterr().out
+    assert "answer red with probability" in capsys.readouterr().out
+    page = ["--run", trained, "--part", "train", "--out", tmp_path / "look.html"]
+    assert run("attention", 0, *page) == 0
+    printed = capsys.readouterr().out
+    assert "train image 0, label green" in printed
+    named = re.search(r"Class (\d) is (\w+), class (\d) is (\w+)\.", printed)
+    assert [list(COLOURS)[int(i)] for i in named.group(1, 3)] == list(named.group(2, 4))
+    assert named[0] in (tmp_path / "look.html").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +217,7 @@ def test_results_show_who_is_taken_for_whom_and_the_worst_mistakes(hard, tmp_pat
     assert page.count("<img") == 2 * (n - right)
     assert "a<b" not in page
     assert "a&lt;b" in page
-    shares = [float(x) for x in re.findall(r"Answer [^<]*?\((\d+) %\), truth", page)]
+    shares = [float(x) for x in re.findall(r"Answer [^<]*?\((\d+)\xa0%\), truth", page)]
     assert shares == sorted(shares, reverse=True)
     assert "http" not in page.replace("http-equiv", "")
     assert run("results", hard, "--out", tmp_path / "page.txt") == 2
@@ -192,6 +238,10 @@ def test_an_exported_run_gives_its_logits_without_this_package(trained, photos, 
     assert run("export", trained, "--out", tmp_path / "photos.pt2") == 0
     printed = capsys.readouterr().out
     assert "pixels (B, 3, 32, 32) in 0 to 1 -> logits (B, 3)" in printed
+    assert "The logits: green, red, violet." in printed
+    names = {export.CLASSES: ""}
+    torch.export.load(tmp_path / "photos.pt2", extra_files=names)
+    assert json.loads(names[export.CLASSES]) == list(COLOURS)
     assert "onnxscript" in printed
     code = f"""
 import sys, torch
@@ -233,7 +283,7 @@ def test_it_starts_from_weights_of_another_run_with_the_head_first(photos, tmp_p
 
 
 def test_a_resumed_run_ends_in_the_weights_of_one_that_was_not_stopped(
-    photos, tmp_path, monkeypatch
+    photos, tmp_path, monkeypatch, capsys
 ):
     from vitbook import training
 
@@ -255,7 +305,11 @@ def test_a_resumed_run_ends_in_the_weights_of_one_that_was_not_stopped(
 
     monkeypatch.setattr(training, "train", stops)
     assert run(*words, "--out", tmp_path / "stopped") == 130
-    assert run("train", "--resume", "--out", tmp_path / "stopped", "--no-progress") == 0
+    again = ["train", "--resume", "--out", tmp_path / "stopped", "--no-progress"]
+    assert run(*again) == 0
+    assert "already finished" not in capsys.readouterr().out
+    assert run(*again) == 0
+    assert "stopped is already finished: nothing was left to do" in capsys.readouterr().out
     whole, stopped = (
         load_file(tmp_path / name / "checkpoint.safetensors") for name in ("whole", "stopped")
     )
@@ -299,10 +353,11 @@ def test_what_does_not_fit_is_refused_with_a_sentence(
         (train, "--root DIR"),
         ([*train, "--root", tmp_path / "none"], "is none"),
         ([*train, "--root", tmp_path / "one"], "at least two"),
-        ([*train, "--root", photos, "--image-size", 30], "patch_size"),
+        ([*train, "--root", photos, "--image-size", 30], "--patch-size must divide"),
         ([*train, "--root", photos, "--weights", tmp_path / "no.safetensors"], "there is no"),
         ([*train, "--root", photos, "--timm", "vit_of_nobody"], "timm cannot make vit_of_nobody"),
         (["train", "--image-size", 30, "--out", tmp_path / "x"], "only data 'folder' has such"),
+        (["predict", trained, photos], "is a folder; name the picture files in it"),
         (["evaluate", trained, "--root", tmp_path / "two"], "the run learned green, red, violet"),
     ):
         if "two" in str(words[-1]):

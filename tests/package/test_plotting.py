@@ -270,6 +270,8 @@ def test_attention_has_a_row_for_each_layer_and_a_column_for_each_head():
     assert {"layer 1", "layer 3", "head 1", "head 4"} <= set(words)
     assert "head 5" not in words
     assert f"max {MAPS[2, 3].max():.2f}" in words
+    even = texts(show_attention(np.ones((20, 20)), np.full((1, 1, 10, 10), 0.0104)))
+    assert "max 0.010" in even, "of many patches two decimals would tell nothing apart"
 
 
 def warmth(panel):

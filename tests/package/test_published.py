@@ -363,6 +363,12 @@ BAD_INPUT = [
         "give channels= (which of the new ones each of the 3 sees)",
     ),
     (
+        "rebuilt-without-map",
+        lambda: rebuild(vision.VisionTransformer(**SIZES), in_channels=4),
+        ValueError,
+        "the model needs (12, 4, 4, 4): give channels=, which of the 4 new channels each of the 3",
+    ),
+    (
         "map-length",
         lambda: load_weights(ours(), names_of(), channels=(0, 1)),
         ValueError,

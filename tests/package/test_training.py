@@ -563,7 +563,7 @@ def test_seconds_go_on_after_a_pause(tmp_path):
 
 def test_a_folder_that_holds_a_run_is_not_overwritten(tmp_path):
     run_into(tmp_path)
-    with pytest.raises(ValueError, match="already holds a run; resume it"):
+    with pytest.raises(ValueError, match="already holds a run; go on with resume=True"):
         run_into(tmp_path, resume=False)
 
 
@@ -751,10 +751,17 @@ def test_a_checkpoint_of_another_recipe_is_named(tmp_path):
 def test_a_checkpoint_of_other_images_is_named(tmp_path):
     trained(tmp_path)
     images, labels = tiny_data()
-    with pytest.raises(ValueError, match="images are not those of the run"):
-        train(
-            tiny_model(), images + 1, labels, tiny_config(), folder=RunFolder(tmp_path, resume=True)
-        )
+    then = f"{len(images)} of {' x '.join(map(str, images.shape[1:]))} then, now"
+    fewer = len(images) - 4
+    for other, told in ((images + 1, "as many, but others"), (images[:fewer], f"{fewer} of ")):
+        with pytest.raises(ValueError, match=f"not those of the run in .*: {then} {told}"):
+            train(
+                tiny_model(),
+                other,
+                labels[: len(other)],
+                tiny_config(),
+                folder=RunFolder(tmp_path, resume=True),
+            )
 
 
 @pytest.mark.parametrize(

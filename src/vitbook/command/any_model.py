@@ -2,6 +2,8 @@
 
 import argparse
 import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -16,6 +18,8 @@ RANDOM = (
     "The weights are random. Nothing here was learned: these maps show what the architecture does "
     "to a photograph by itself."
 )
+AS_RETURNED = "weights: as the function returned them"
+ANSWERS = 5  # seconds for the hub of weights to say a word
 WRAPPERS = ("state_dict", "model_state_dict", "model")  # where training scripts put the weights
 
 
@@ -23,17 +27,19 @@ def any_model(options: argparse.Namespace) -> tuple[nn.Module, str]:
     """The model of ``--timm`` or ``--model``, in evaluation mode, and what its weights are."""
     if options.random and options.weights:
         raise ValueError("--random and --weights exclude each other; leave one out")
+    if options.random and options.model:
+        raise ValueError("--random belongs to --timm; with --model the function says the weights")
     torch.manual_seed(0)
     state = None if options.weights is None else read_weights(Path(options.weights))
     if options.timm:
         model = _of_timm(options.timm, state, options.random, options.size)
-    elif state is None and not options.random:
-        raise ValueError("--model needs --weights FILE, or --random to see it untrained")
     else:
         model = _of_file(options.model)
     if state is not None:
         load_whole(model, state, options.weights)
         return model.eval(), f"weights from {Path(options.weights).name}"
+    if options.model:
+        return model.eval(), AS_RETURNED
     return model.eval(), "random weights" if options.random else "timm's pretrained weights"
 
 
@@ -53,7 +59,12 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         if path.suffix == ".safetensors":
             return read_safetensors(path)[0]
         found: Any = torch.load(path, map_location="cpu", weights_only=True)
-    except (ValueError, pickle.UnpicklingError, RuntimeError, EOFError) as error:
+    except pickle.UnpicklingError:
+        raise ValueError(
+            f"{path} holds more than tensors, a whole model perhaps, and code in it is not run; "
+            "save its weights alone, torch.save(model.state_dict(), ...)"
+        ) from None
+    except (ValueError, RuntimeError, EOFError) as error:
         raise ValueError(
             f"{path} cannot be read as weights ({str(error).splitlines()[0]}); a state dict saved "
             "by safetensors.torch.save_file or torch.save can"
@@ -98,14 +109,38 @@ def timm_model(name: str, **arguments: Any) -> Any:
         import timm
     except ImportError:
         raise ValueError("--timm needs timm, which is not installed: pip install timm") from None
+    with _hub(wanted=arguments.get("pretrained", False)) as silent:
+        try:
+            return timm.create_model(name, **arguments)
+        except Exception as error:  # of timm, of its hub, of the network: many kinds
+            said = silent or shorten(str(error), 200, placeholder=" ...") or type(error).__name__
+            raise ValueError(
+                f"timm cannot make {name} ({said}); where its weights cannot be downloaded, say "
+                "--weights FILE"
+            ) from None
+
+
+@contextmanager
+def _hub(wanted: bool) -> Iterator[str]:
+    """Why the hub of timm's weights is silent, or ""; then only what was fetched before is used,
+    where the hub's own client would try each file six times."""
     try:
-        return timm.create_model(name, **arguments)
-    except Exception as error:  # of timm, of its hub, of the network: many kinds
-        said = shorten(str(error), 200, placeholder=" ...") or type(error).__name__
-        raise ValueError(
-            f"timm cannot make {name} ({said}); where its weights cannot be downloaded, say "
-            "--weights FILE"
-        ) from None
+        import huggingface_hub as hub
+    except ImportError:
+        wanted = False
+    if not wanted or hub.constants.HF_HUB_OFFLINE:
+        yield ""
+        return
+    try:
+        hub.utils.get_session().head(hub.constants.ENDPOINT, timeout=ANSWERS)
+        silent = ""
+    except Exception as error:  # of two libraries, by the hub's version
+        silent = f"{hub.constants.ENDPOINT} does not answer: {error}"
+    hub.constants.HF_HUB_OFFLINE = bool(silent)
+    try:
+        yield silent
+    finally:
+        hub.constants.HF_HUB_OFFLINE = False
 
 
 def _classes(name: str, state: dict[str, Tensor]) -> int | None:

@@ -72,7 +72,8 @@ def attention_figure(
     else:
         figure = show_attention(pixels, view(maps[:, 0]))
     best = int(answer.argmax())
-    return figure, f"answer {best} with probability {answer[best]:.2f}; attention of {who}"
+    name = settings["classes"][best] if settings.get("classes") else best
+    return figure, f"answer {name} with probability {answer[best]:.2f}; attention of {who}"
 
 
 def save_figure(figure: Figure, path: Path) -> None:

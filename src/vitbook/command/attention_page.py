@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from vitbook.command.any_model import RANDOM, any_model
 from vitbook.command.images import read_image
-from vitbook.command.recipes import load_part, statistics_of
-from vitbook.command.runs import device_type, trained_model
+from vitbook.command.recipes import load_part, shape_of, statistics_of
+from vitbook.command.runs import device_type, stored_run, trained_model
 from vitbook.data import normalize
 from vitbook.explorer import attention_explorer
 from vitbook.explorer.photograph import Look, Preparation, look, preparation, read_photograph
@@ -24,23 +24,31 @@ AUDITED = 14  # rows and columns of patches at most: each costs two runs of the 
 def attention_page(options: argparse.Namespace) -> None:
     """Look at one picture with any model, and write what was seen into one file."""
     if options.run:
-        model, known, pixels, others, name, weights = _of_run(options)
+        model, known, pixels, others, name, weights, names = _of_run(options)
     else:
-        model, weights = any_model(options)
+        (model, weights), names = any_model(options), []
         says = model if options.timm else nn.Identity()  # of one's own model nothing is known
-        known = preparation(says, options.mean, options.std, options.size)
+        known = preparation(says, **(_of_weights(options.weights) | _said(options)))
         pixels, name = read_photograph(options.image, known.size, len(known.mean)), options.image
         others = sample_photographs(known, pixels)
     model.to(device_type(options.device))
-    seen = look(
-        model,
-        pixels,
-        mean=known.mean,
-        std=known.std,
-        size=known.size,
-        num_prefix=options.num_prefix,
-        layers=options.layers,
-    )
+    try:
+        seen = look(
+            model,
+            pixels,
+            mean=known.mean,
+            std=known.std,
+            size=known.size,
+            num_prefix=options.num_prefix,
+            layers=options.layers,
+        )
+    except (ValueError, RuntimeError) as error:
+        if len(known.mean) != 1 or options.run:
+            raise
+        raise ValueError(
+            "one number for --mean and --std makes the picture grey; a model of colours needs "
+            f"three, such as 0.5,0.5,0.5 (it said: {error})"
+        ) from error
     query = _query(options.query, seen)
     what, heatmap = opening(seen, query, options.rollout, options.layers)
     found = None if options.no_audit else _audit(model, seen, known, others, heatmap, options)
@@ -54,11 +62,34 @@ def attention_page(options: argparse.Namespace) -> None:
         query=query,
         even=True,
         title=f"{who} looks at {Path(name).name}",
-        notes=[*seen.notes, f"Model: {who}, {weights}."],
+        notes=[*seen.notes, f"Model: {who}, {weights}.", *_named(found, names)],
         warning=RANDOM if options.random else "",
     ).save(options.out, found, audited=what)
-    told = found.sentence if found else "not audited"
+    told = " ".join([found.sentence if found else "Not audited.", *_named(found, names)])
     print(f"{name}: {what}. {told} Written into {options.out}")
+
+
+def _said(options: argparse.Namespace) -> dict:
+    """What was said of how the model's images were prepared."""
+    given = {name: getattr(options, name) for name in ("mean", "std", "size")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _of_weights(weights: str | None) -> dict:
+    """How the images of the run were prepared, if the weights are those of a run's folder."""
+    if weights is None or not (Path(weights) / "run.json").is_file():
+        return {}
+    settings = stored_run(Path(weights))["settings"]
+    mean, std = statistics_of(settings)
+    return {"mean": mean, "std": std, "size": shape_of(settings)["image_size"]}
+
+
+def _named(found: Audit | None, names: list[str]) -> list[str]:
+    """The names of the classes that an audit tells by their numbers."""
+    if found is None or not names:
+        return []
+    answer, next_ = found.target, found.runner_up
+    return [f"Class {answer} is {names[answer]}, class {next_} is {names[next_]}."]
 
 
 def opening(
@@ -112,8 +143,8 @@ def sample_photographs(known: Preparation, pixels: Tensor) -> Tensor:
 
 def _of_run(
     options: argparse.Namespace,
-) -> tuple[nn.Module, Preparation, Tensor, Tensor, str, str]:
-    """The model of a run, how its images were prepared, the image, others, and names."""
+) -> tuple[nn.Module, Preparation, Tensor, Tensor, str, str, list[str]]:
+    """The model of a run, how its images were prepared, the image, others, names, and classes."""
     given = ("weights", "random", "mean", "std", "size")
     if said := [f"--{name}" for name in given if getattr(options, name)]:
         raise ValueError(f"{', '.join(said)} belong to --timm and --model; a run knows them")
@@ -129,7 +160,8 @@ def _of_run(
         others = (others * scale + offset).clamp(0, 1)
     else:
         others = sample_photographs(known, pixels)
-    return model, known, pixels, others, name, "trained weights"
+    names = settings.get("classes", [])
+    return model, known, pixels, others, name, "trained weights", names
 
 
 def _audit(

@@ -9,7 +9,7 @@ import torch
 
 from vitbook.command.evaluate import evaluate
 from vitbook.command.export import export
-from vitbook.command.parser import parser
+from vitbook.command.parser import in_its_words, parser
 from vitbook.command.predict import predict
 from vitbook.command.results import results
 from vitbook.command.train import train
@@ -45,7 +45,7 @@ def _attention(options: argparse.Namespace) -> None:
 
 
 def _compare(options: argparse.Namespace) -> None:
-    from vitbook.command.compare import compare_layer  # for the same reason
+    from vitbook.command.compare import compare_layer  # its records and tasks, too
 
     compare_layer(options)
 
@@ -79,4 +79,5 @@ def _sentence(error: Exception, options: argparse.Namespace) -> str:
         else:
             return ""
     where = f"process {os.environ['RANK']}: " if "RANK" in os.environ else ""
-    return where + " ".join((text or type(error).__name__).split())
+    text = in_its_words(text or type(error).__name__, options.command)
+    return where + " ".join(text.split())

@@ -1,12 +1,9 @@
 """``python -m vitbook compare``: a layer of one's own beside those of the book, as a page."""
 
 import argparse
-import base64
 import html
 import json
 from pathlib import Path
-
-from matplotlib.figure import Figure
 
 from vitbook.book.intervals import Interval
 from vitbook.book.records import load_record
@@ -15,7 +12,6 @@ from vitbook.comparison.tasks import TASKS
 from vitbook.comparison.verdict import Verdict, as_json, in_short
 from vitbook.explorer.page import document
 from vitbook.files import write_atomically
-from vitbook.plotting import figure_png
 
 
 def compare_layer(options: argparse.Namespace) -> None:
@@ -29,17 +25,16 @@ def compare_layer(options: argparse.Namespace) -> None:
         progress=options.progress,
         root=None if options.root is None else Path(options.root),
         download=options.download,
+        report=_say,
     )
-    contest = verdict.contest
-    name = contest.place.rpartition(":")[2]
     write_atomically(out / "verdict.json", (json.dumps(as_json(verdict), indent=1) + "\n").encode())
-    write_atomically(
-        out / "index.html", document(f"{name} beside attention", _body(verdict)).encode()
-    )
-    print(
-        f"{name}: D = {contest.width}, {contest.parameters:,} parameters, {contest.steps} updates. "
-        f"{verdict.sentence} Written into {out / 'index.html'}"
-    )
+    title = f"{verdict.contest.name} beside attention"
+    write_atomically(out / "index.html", document(title, _body(verdict)).encode())
+    _say(f"{verdict.sentence} Written into {out / 'index.html'}")
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)  # into a file, too, before the first training is done
 
 
 def _body(verdict: Verdict) -> str:
@@ -47,7 +42,6 @@ def _body(verdict: Verdict) -> str:
     record = load_record(task.record)
     batch, length = record.settings["training"]["batch_size"], record.choice["length"]
     after = f" after {length:.0%} of the updates" * (length < 1)
-    picture = base64.b64encode(figure_png(_figure(verdict))).decode()
     edge = " It lies at the edge of what was tried: a better one may be outside." * verdict.at_edge
     rows = "".join(
         f'<tr><th scope="row">{html.escape(other)}</th><td>{_share(share)}</td>'
@@ -57,16 +51,16 @@ def _body(verdict: Verdict) -> str:
     n = len(verdict.accuracies)
     return (
         f'<p class="lead">{html.escape(verdict.sentence)}</p>'
-        f'<p><img alt="{html.escape(_spoken(verdict))}" style="max-width:100%" '
-        f'src="data:image/png;base64,{picture}"></p>'
-        f"<table><caption>The task, {contest.task}: {task.words} The best guess is right in "
-        f"{100 * task.guess:.1f} %. Mean of {n} seeds with its 95 % interval; differences are "
+        f'{_figure(verdict)}<div class="scroll" tabindex="0"><table class="compared">'
+        f"<caption>The task, {contest.task}: {task.words} The best guess is right in "
+        f"{_percent(task.guess)}. Mean of {n} seeds with its 95 % interval, which is cut where "
+        f"no share can be, below 0 and above 100; differences are "
         f"paired by seed, and where their interval holds zero, it is a tie: no difference is "
         f"shown.</caption><thead><tr>"
         '<th scope="col">token mixer</th><th scope="col">right answers</th>'
         '<th scope="col">this layer minus it, points</th>'
         '<th scope="col">so it is</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table>"
+        f"<tbody>{rows}</tbody></table></div>"
         f"<h2>What was equal</h2><p>The block of the ViT (two of them, pre-norm, a learned table "
         f"of positions), width D = {contest.width} for {contest.parameters:,} parameters, "
         f"{contest.steps} updates of {batch} images for the multiplications of the ViT's "
@@ -74,44 +68,53 @@ def _body(verdict: Verdict) -> str:
         f"convolutions are counted; a sort or a Fourier transform counts nothing.</p>"
         f"<p>The learning rate, {verdict.rate:g}, was searched like the others': by validation "
         f"loss{after}, the mean of as many seeds for each value.{edge} The others come from the "
-        f"record {task.record}, and were not trained again.</p>"
+        f"record {task.record}, and were not trained again. On another kind of processor than "
+        f"theirs ({html.escape(record.device)}) the same seed rounds otherwise and "
+        f"can end points away, so a pair shares images, order and start, and no more.</p>"
         "<p>One task, one size, one budget. On another task (<code>--task</code>), or with a "
         "longer training, the order may be another.</p>"
     )
 
 
-def _figure(verdict: Verdict) -> Figure:
+def _figure(verdict: Verdict) -> str:
     """The shares with their intervals, the new layer last."""
-    figure = Figure(figsize=(7, 0.5 * len(verdict.rows) + 1))
-    ax = figure.add_subplot()
-    for i, (_, share, difference) in enumerate(verdict.rows):
-        colour = "#c3500a" if difference is None else "#2f77b5"
-        low, high = max(0.0, share.low), min(1.0, share.high)
-        ax.plot([100 * low, 100 * high], [i, i], color=colour, lw=3, solid_capstyle="butt")
-        ax.plot([100 * share.mean], [i], "o", color=colour, ms=8)
-    guess = 100 * TASKS[verdict.contest.task].guess
-    ax.axvline(guess, color="#4a5568", ls="--", lw=1)
-    ax.text(guess, -0.7, " guessing", va="center", fontsize=9, color="#4a5568")
-    ax.set_yticks(range(len(verdict.rows)), [name for name, _, _ in verdict.rows])
-    ax.set(ylim=(len(verdict.rows) - 0.5, -1), xlim=(0, 102), xlabel="right answers, %")
-    for side in ("top", "right", "left"):
-        ax.spines[side].set_visible(False)
-    figure.tight_layout()
-    return figure
-
-
-def _spoken(verdict: Verdict) -> str:
-    return "Right answers: " + "; ".join(
-        f"{name} {100 * share.mean:.1f} %" for name, share, _ in verdict.rows
+    guess = TASKS[verdict.contest.task].guess
+    rows = ""
+    for name, share, difference in verdict.rows:
+        mean, low, high = (f"{100 * x:.1f}%" for x in _cut(share))
+        new = ' class="new"' * (difference is None)
+        rows += f"<span>{html.escape(name)}</span><i{new} "
+        rows += f'style="--mean:{mean};--low:{low};--high:{high};--guess:{100 * guess:.1f}%"></i>'
+    said = "; ".join(f"{name} {_percent(share.mean)}" for name, share, _ in verdict.rows)
+    return (
+        f'<div class="shares" role="img" aria-label="Right answers: {html.escape(said)}; a guess '
+        f'{_percent(guess)}.">{rows}<span></span><small><span>0</span>'
+        f'<span style="left:max({100 * guess:.1f}%, 2.2rem)">guess</span>'
+        "<span>100&nbsp;%</span></small></div>"
     )
 
 
+def _cut(share: Interval) -> Interval:
+    """Where a share can be."""
+    return Interval(share.mean, max(0.0, share.low), min(1.0, share.high))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
+
+
 def _share(share: Interval) -> str:
-    return f"{100 * share.mean:.1f} % ({100 * share.low:.1f} to {100 * share.high:.1f})"
+    _, low, high = _cut(share)
+    return f"{_percent(share.mean)} {_between(f'{100 * low:.1f}', f'{100 * high:.1f}')}"
 
 
 def _points(difference: Interval | None) -> str:
     if difference is None:
         return ""
-    numbers = [f"{100 * x:+.1f}".replace("-", "\N{MINUS SIGN}") for x in difference]
-    return f"{numbers[0]} ({numbers[1]} to {numbers[2]})"
+    mean, low, high = (f"{100 * x:+.1f}".replace("-", "\N{MINUS SIGN}") for x in difference)
+    return f"{mean} {_between(low, high)}"
+
+
+def _between(low: str, high: str) -> str:
+    """An interval that no line breaks."""
+    return f"({low} to {high})".replace(" ", "\N{NO-BREAK SPACE}")

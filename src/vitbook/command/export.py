@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import json
 from pathlib import Path
 
 import torch
@@ -11,6 +12,8 @@ from vitbook.command.recipes import shape_of, statistics_of
 from vitbook.command.runs import trained_model
 from vitbook.files import write_atomically
 
+CLASSES = "classes.json"  # in the file, beside the program: names in the order of the logits
+SHOWN = 12  # of these names printed
 BATCHES = (1, 5)  # the file is tried with so many images
 SAME = 1e-4  # relative difference of logits that another order of sums may make, in float32
 
@@ -40,13 +43,14 @@ def export(options: argparse.Namespace) -> None:
     settings, _, model = trained_model(options)
     whole, shape = FromPixels(model.cpu(), settings).eval(), shape_of(settings)
     S, C = shape["image_size"], shape["in_channels"]
+    names = settings.get("classes") or [str(i) for i in range(shape["num_classes"])]
     generator = torch.Generator().manual_seed(0)
     example = torch.rand(2, C, S, S, generator=generator)
     batch = torch.export.Dim("batch")
     with torch.no_grad():
         program = torch.export.export(whole, (example,), dynamic_shapes=({0: batch},))
         data = io.BytesIO()
-        torch.export.save(program, data)
+        torch.export.save(program, data, extra_files={CLASSES: json.dumps(names)})
         again = torch.export.load(io.BytesIO(data.getvalue())).module()
         differences = []
         for n in BATCHES:
@@ -62,8 +66,10 @@ def export(options: argparse.Namespace) -> None:
     write_atomically(out, data.getvalue())
     print(
         f"{out}: {len(data.getvalue()):,} bytes; pixels (B, {C}, {S}, {S}) in 0 to 1 -> logits "
-        f"(B, {shape['num_classes']}); for {' and '.join(map(str, BATCHES))} images they differ "
+        f"(B, {len(names)}); for {' and '.join(map(str, BATCHES))} images they differ "
         f"from the model's by {max(differences):.1g}, relative to the largest.\n"
+        f"The logits: {', '.join(names[:SHOWN])}{', ...' * (len(names) > SHOWN)}. In the file: "
+        f"names = {{{CLASSES!r}: ''}}; torch.export.load({out.name!r}, extra_files=names)\n"
         f"In Python, without this package: torch.export.load({out.name!r}).module()(pixels)\n"
         f"For ONNX: torch.onnx.export(torch.export.load({out.name!r}), dynamo=True)"
         f".save({out.stem + '.onnx'!r}), which needs the package onnxscript."

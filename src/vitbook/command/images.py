@@ -19,7 +19,9 @@ def read_image(options: argparse.Namespace, settings: dict, root: str | None) ->
                 f"IMAGE must be below {len(images)}, the number of {options.part} images, "
                 f"got {number}"
             )
-        return images[number], f"{options.part} image {number}, label {int(labels[number])}"
+        label = int(labels[number])
+        name = settings["classes"][label] if settings.get("classes") else label
+        return images[number], f"{options.part} image {number}, label {name}"
     return read_picture(Path(options.image), settings, invert=options.invert), options.image
 
 

@@ -1,6 +1,7 @@
 """What can be asked of the command."""
 
 import argparse
+import re
 from typing import NoReturn
 
 import vitbook
@@ -40,14 +41,30 @@ def parser() -> argparse.ArgumentParser:
     )
     whole.add_argument("--version", action="version", version=f"vitbook {vitbook.__version__}")
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_train(commands.add_parser("train", help="train a model, or go on with a run"))
-    _add_evaluate(commands.add_parser("evaluate", help="loss and accuracy of a trained model"))
-    _add_predict(commands.add_parser("predict", help="what a trained model says of pictures"))
-    _add_compare(commands.add_parser("compare", help="a layer of one's own beside attention"))
-    _add_results(commands.add_parser("results", help="a page: confusions and worst mistakes"))
-    _add_export(commands.add_parser("export", help="a trained model as one file for elsewhere"))
-    _add_attention(commands.add_parser("attention", help="draw where a trained model looks"))
+    for name, (add, words) in COMMANDS.items():
+        add(commands.add_parser(name, help=words))
     return whole
+
+
+def in_its_words(message: str, command: str) -> str:
+    """What the package says of arguments, as one writes them to this command.
+
+    ``batch_size`` becomes ``--batch-size``, ``resume=True`` becomes ``--resume``, ``size=224``
+    becomes ``--size 224`` and ``mean=(0.5, 0.5)`` becomes ``--mean 0.5,0.5``.
+    """
+    one = argparse.ArgumentParser()
+    COMMANDS[command][0](one)
+    options = set(re.findall(r"--([a-z][a-z-]+)", one.format_usage()))
+
+    def said(found: re.Match) -> str:
+        name, value = found["name"].replace("_", "-"), found["value"]
+        if name not in options or (value is None and "-" not in name):
+            return found[0]
+        given = re.sub(r"[()\s]|^True$", "", (value or "").removeprefix("="))
+        return f"--{name} {given}".strip()
+
+    value = r"(?P<value>=(?:\([^()]*\)|[\w.]*\w|'[^']*')?)"
+    return re.sub(rf"(?<![\w./=-])(?P<name>[a-z]+(?:_[a-z]+)*)(?![\w/]){value}?", said, message)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -135,7 +152,12 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
 
     own = parser.add_argument_group("one's own pictures (--data folder --root DIR)")
     own.add_argument("--image-size", type=_count, metavar="PIXELS", default=unset, help="64")
-    own.add_argument("--weights", metavar="FILE", default=unset, help="to start from")
+    own.add_argument(
+        "--weights",
+        metavar="FILE",
+        default=unset,
+        help="to start from; of a RUN, whose model is then built",
+    )
     own.add_argument("--timm", metavar="NAME", default=unset, help="a model of timm to start from")
     own.add_argument(
         "--head-epochs",
@@ -317,8 +339,10 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rollout", action="store_true", help="attention through all layers")
     model = parser.add_argument_group("models of others (--timm, --model)")
-    model.add_argument("--weights", metavar="FILE", help="safetensors, or a torch state dict")
-    model.add_argument("--random", action="store_true", help="weights that learned nothing")
+    model.add_argument(
+        "--weights", metavar="FILE", help="safetensors, a torch state dict, or the folder of a RUN"
+    )
+    model.add_argument("--random", action="store_true", help="weights of timm that learned nothing")
     for name in ("mean", "std"):
         words = f"{name} of the channels of its images, in 0 to 1 (timm's models know it)"
         model.add_argument(f"--{name}", type=_numbers, metavar="R,G,B", help=words)
@@ -329,3 +353,14 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
     page.add_argument("--target", type=int, metavar="CLASS", help="default: the model's answer")
     page.add_argument("--no-audit", action="store_true", help="the file then says so")
     _add_common(parser, "folder of the data sets, if not the one of the training")
+
+
+COMMANDS = {
+    "train": (_add_train, "train a model, or go on with a run"),
+    "evaluate": (_add_evaluate, "loss and accuracy of a trained model"),
+    "predict": (_add_predict, "what a trained model says of pictures"),
+    "compare": (_add_compare, "a layer of one's own beside attention"),
+    "results": (_add_results, "a page: confusions and worst mistakes"),
+    "export": (_add_export, "a trained model as one file for elsewhere"),
+    "attention": (_add_attention, "draw where a trained model looks"),
+}

@@ -109,7 +109,7 @@ def _mistakes(
         whole = Image.fromarray(photo).resize(own.size, Image.Resampling.NEAREST)
         answer = int(probabilities[at].argmax())
         truth, p, q = int(labels[at]), probabilities[at, answer], probabilities[at, labels[at]]
-        said = f"Answer {names[answer]} ({100 * p:.0f} %), truth {names[truth]} ({100 * q:.0f} %)"
+        said = f"Answer {names[answer]} ({_percent(p)}), truth {names[truth]} ({_percent(q)})"
         pictures = f'<img src="{embedded(whole)}" alt="{html.escape(titles[at])}">'
         if maps is not None:
             pictures += f'<img src="{embedded(own)}" alt="Where its last layer looks, in orange.">'
@@ -119,6 +119,10 @@ def _mistakes(
         "<h2>The worst mistakes</h2><p>The wrong answers that the model was surest of. "
         f"{html.escape(told)}</p><ul class='mistakes'>{''.join(items)}</ul>"
     )
+
+
+def _percent(share: Tensor) -> str:
+    return f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
 
 
 def _maps(model: nn.Module, images: Tensor) -> tuple[np.ndarray | None, str]:

@@ -1,6 +1,7 @@
 """The run that a folder holds: its settings, and the model that was trained."""
 
 import argparse
+import inspect
 import json
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import torch
 from torch import nn
 
 import vitbook
-from vitbook.command.recipes import SHAPES, build_model, settings_of
+from vitbook.command.architectures import ARCHITECTURES
+from vitbook.command.recipes import MODELS, SHAPES, build_model, settings_of
 from vitbook.files import write_atomically
 from vitbook.models.weights import load_weights
 
@@ -48,6 +50,29 @@ def write_run(out: Path, settings: dict, root: str | None) -> None:
     root = None if root is None else str(Path(root).expanduser().resolve())
     run = {"vitbook": vitbook.__version__, "format": 4, "settings": settings, "root": root}
     write_atomically(out / "run.json", (json.dumps(run, indent=2) + "\n").encode())
+
+
+def lent_settings(given: dict) -> dict:
+    """What the run lends whose folder is named as the weights to start from: the model's sizes.
+
+    What is said of the model's kind, of its size by a name, or of a model of timm, says it alone.
+    """
+    out = Path(given.get("weights") or "")
+    if (
+        given.get("data") != "folder"
+        or not given.get("weights")
+        or not (out / "run.json").is_file()
+    ):
+        return {}
+    stored = stored_run(out)["settings"]
+    if stored.get("timm"):
+        return {} if "architecture" in given else {"timm": stored["timm"]}
+    kind = given.get("architecture", stored["architecture"])
+    if given.get("timm") or kind != stored["architecture"]:
+        return {}
+    lent = {"architecture", "model", *inspect.signature(ARCHITECTURES[kind]).parameters}
+    lent -= MODELS["tiny"].keys() if "model" in given else set()
+    return {name: value for name, value in stored.items() if name in lent}
 
 
 def same_settings(stored: dict, given: dict, out: Path) -> dict:

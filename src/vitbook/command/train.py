@@ -12,7 +12,13 @@ from tqdm import tqdm
 from vitbook import training
 from vitbook.command import own_pictures
 from vitbook.command.recipes import augment, build_model, load_part, settings_of, train_config
-from vitbook.command.runs import device_type, same_settings, stored_run, write_run
+from vitbook.command.runs import (
+    device_type,
+    lent_settings,
+    same_settings,
+    stored_run,
+    write_run,
+)
 from vitbook.data import ImageSet
 from vitbook.models.cost import count_parameters
 from vitbook.training import RunFolder, TrainConfig, processes
@@ -62,7 +68,10 @@ def train(options: argparse.Namespace) -> None:
         if processes.rank() == 0 and not (folder.checkpoint.exists() or folder.metrics.exists()):
             write_run(out, settings, root)
 
+        reported: list[int] = []
+
         def report(row: dict) -> None:
+            reported.append(row["step"])
             line = f"step {row['step']:>6,}  epoch {row['epoch']:>3}  {row['seconds']:7.1f} s"
             line += f"  loss {row['loss']:.4f}  {part} loss {row['val_loss']:.4f}"
             _say(f"{line}  {part} accuracy {100 * row['val_accuracy']:.2f} %")
@@ -93,6 +102,8 @@ def train(options: argparse.Namespace) -> None:
             model.requires_grad_(True)
             _say("now all weights")
         learn(config, folder)
+        if not reported:  # the last update is always reported
+            _say(f"{out} is already finished: nothing was left to do")
 
 
 def _settings(
@@ -105,6 +116,7 @@ def _settings(
         data = json.dumps(stored_run(out)).encode()
     data = processes.from_first(data, device)  # only process 0 needs to see the folder
     if data is None:
+        given = lent_settings(given) | given
         settings = settings_of(given)
         if settings["data"] == "folder":
             found, notes = own_pictures.describe(settings, options.root, given)

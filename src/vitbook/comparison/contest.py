@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from hashlib import blake2b
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
 import torch
@@ -123,6 +126,38 @@ class Ledger:
             os.fsync(file.fileno())
 
 
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes that start inside never hear Ctrl-C: the one that waits for them tells of it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _unlocked() -> None:
+    """A worker's bars are not shown: without a lock for all processes it leaves none behind."""
+    tqdm.set_lock(threading.RLock())
+
+
+@contextmanager
+def _ended_at_once(pool: ProcessPoolExecutor) -> Iterator[None]:
+    """After Ctrl-C no training is waited for; those that were done are in the ledger."""
+    others = active_children()
+    try:
+        yield
+    except KeyboardInterrupt:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in active_children():
+            if process not in others:
+                process.terminate()
+        raise
+
+
 def compare(
     place: str,
     out: Path,
@@ -133,6 +168,7 @@ def compare(
     folder: Path | None = None,
     root: Path | None = None,
     download: bool = False,
+    report: Callable[[str], None] = lambda line: None,
 ) -> Verdict:
     """Train a layer as the record's layers were trained, and set it beside them.
 
@@ -148,6 +184,7 @@ def compare(
         progress: Whether a bar shows the time that is left; if not said, on a terminal.
         folder: Of the record; the package's own, if not said.
         root, download: Folder of the task's data set, if it has one, and whether to fetch it.
+        report: Called with a line at the beginning, and with one when the rate is chosen.
 
     Returns:
         The :class:`Verdict`.
@@ -165,21 +202,29 @@ def compare(
     ledger = Ledger(out / "trainings.jsonl", contest)
     choice, trials = record.choice, record.settings.get("trial_seeds", 1)
     seeds = [run["seed"] for run in record.runs if run["condition"] == {"model": WHOLE}]
-    context = get_context("spawn")
+    context, workers = get_context("spawn"), workers or os.cpu_count() or 1
+    total = len(choice["grid"]) * trials + len(seeds)
+    kept = f", {len(ledger.known)} of them kept from before" * bool(ledger.known)
+    report(
+        f"{contest.name}: D = {contest.width}, {contest.parameters:,} parameters, "
+        f"{contest.steps:,} updates; {total} trainings or more, {workers} at a time{kept}"
+    )
     bar = tqdm(
-        total=len(choice["grid"]) * trials + len(seeds),
+        total=total,
         disable=None if progress is None else not progress,
         unit="training",
     )
-    with ProcessPoolExecutor(workers or os.cpu_count(), mp_context=context) as pool, bar:
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_unlocked)
+    with pool, bar, _ended_at_once(pool):
 
         def run_all(jobs: list[tuple[float, int, str]]) -> list[dict]:
             keys = {job: f"{job[2]} {job[0]:g} {job[1]}" for job in jobs}
-            open_ = {
-                pool.submit(train_one, contest, *job, folder, root): job
-                for job in jobs
-                if keys[job] not in ledger.known
-            }
+            with _deaf():
+                open_ = {
+                    pool.submit(train_one, contest, *job, folder, root): job
+                    for job in jobs
+                    if keys[job] not in ledger.known
+                }
             bar.update(len(jobs) - len(open_))
             for done in as_completed(open_):
                 ledger.add(keys[open_[done]], done.result())
@@ -193,6 +238,7 @@ def compare(
             return sum(one["loss"] for one in tried) / trials
 
         best, at_edge = search_rate(choice, loss_at)
+        report(f"learning rate {best:g}; {len(seeds)} trainings for the test")
         final = run_all([(best, seed, "test") for seed in seeds])
     accuracies = [one["accuracy"] for one in final]
     rows: list[tuple[str, Interval, Interval | None]] = []
@@ -200,5 +246,5 @@ def compare(
         theirs = record.values("test_accuracy", model=other)
         difference = student_interval([a - b for a, b in zip(accuracies, theirs, strict=True)])
         rows.append((other, student_interval(theirs), difference))
-    rows.append((place.rpartition(":")[2], student_interval(accuracies), None))
+    rows.append((contest.name, student_interval(accuracies), None))
     return Verdict(contest, best, at_edge, tuple(accuracies), tuple(rows))

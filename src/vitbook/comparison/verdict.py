@@ -37,6 +37,11 @@ class Contest:
     steps: int
     whole: int
 
+    @property
+    def name(self) -> str:
+        """Of the layer's class."""
+        return self.place.rpartition(":")[2]
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -59,9 +64,9 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """Where the new layer stands beside attention, and beside no mixing at all."""
-        name = self.contest.place.rpartition(":")[2]
+        name, seeds = self.contest.name, len(self.accuracies)
         return " ".join(
-            f"{name} against {other}: {difference_in_words(difference, len(self.accuracies))}"
+            f"{name} against {other}: {difference_in_words(difference, seeds)}"
             for other, _, difference in self.rows
             if other in SAID and difference is not None
         )
@@ -104,7 +109,7 @@ def in_short(difference: Interval | None) -> str:
 def as_json(verdict: Verdict) -> dict[str, Any]:
     """The verdict as plain values, for a file beside the page."""
     return {
-        "layer": verdict.contest.place.rpartition(":")[2],
+        "layer": verdict.contest.name,
         "task": verdict.contest.task,
         "width": verdict.contest.width,
         "parameters": verdict.contest.parameters,

@@ -51,6 +51,8 @@ def read_picture(path: str | Path, size: int, channels: int = 3) -> Picture:
     if channels not in (1, 3):
         raise ValueError(f"channels must be 1 or 3, got {channels!r}")
     path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name the picture files in it")
     if not path.is_file():
         raise ValueError(f"there is no picture file {path}")
     remarks = []

@@ -64,16 +64,16 @@ def load_torchvision(
     if not root.is_dir() and not download:
         raise DataError(
             f"the data folder {root} does not exist: name the folder that holds {name}, or fetch "
-            f"it there with download=True (--download)"
+            "it there with download=True"
         )
     if download and find_problem(dataset, root, folder):
         _fetch(dataset, root, folder, name)
     problem = find_problem(dataset, root, folder)
     if problem:
         raise DataError(
-            f"{problem}: delete it and fetch {name} again with download=True (--download)"
+            f"{problem}: delete it and fetch {name} again with download=True"
             if "is missing" not in problem
-            else f"{problem}: fetch {name} with download=True (--download), or name another root"
+            else f"{problem}: fetch {name} with download=True, or name another root"
         )
     try:  # download=True only unpacks here: every archive was found whole, or is not needed
         loaded = dataset(str(root), train=part != "test", download=True)

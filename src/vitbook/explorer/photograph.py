@@ -89,9 +89,8 @@ def preparation(
     if missing := [name for name, value in known.items() if not value]:
         raise ValueError(
             f"{' and '.join(missing)} of this model's images must be said, for example "
-            "mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225), size=224, or --mean "
-            "0.485,0.456,0.406 --std 0.229,0.224,0.225 --size 224; take them from the model's "
-            "training: other ones give plausible, wrong maps"
+            "mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225), size=224; take them from the "
+            "model's training: other ones give plausible, wrong maps"
         )
     means, stds = (tuple(float(x) for x in known[name]) for name in ("mean", "std"))
     if len(means) != len(stds) or len(means) not in (1, 3):

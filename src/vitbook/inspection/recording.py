@@ -187,7 +187,11 @@ def _require_some(model: nn.Module, watch: Watch) -> None:
         )
     if not watch.maps:
         doubts = f": {_doubts(watch.doubts)}" if watch.doubts else ""
-        raise ValueError(f"model ({kind}) ran, and none of its layers showed attention{doubts}")
+        raise ValueError(
+            f"model ({kind}) ran, and none of its layers showed attention{doubts}. A layer that "
+            "attends in a way of its own can say it by a method attention_weights, which takes "
+            "what forward takes and gives (B, h, N_q, N_k)"
+        )
 
 
 def uncompiled() -> AbstractContextManager:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from vitbook.layers.positions import resample_positions
+from vitbook.models.channels import KERNEL, STEM
 
 # Tensors that no forward pass of a classifier reads.
 IDLE = re.compile(r"mask_token|pooler\.|text_model\.|text_projection|logit_scale|.*position_ids")
@@ -187,12 +188,21 @@ def require_tensors(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) ->
     for name, tensor in weights.items():
         ours, theirs = tuple(own[name].shape), tuple(tensor.shape)
         if ours != theirs:
-            why = ": their MLP has a gate" if _is_gated(weights, name) else ""
-            words = f"{name} has the shape {theirs}, the model needs {ours}{why}"
+            words = (
+                f"{name} has the shape {theirs}, the model needs {ours}{_why(weights, name, ours)}"
+            )
             wrong.setdefault(_kind(name), words)
         elif not tensor.is_meta and not torch.isfinite(tensor).all():
             wrong.setdefault(_kind(name), f"{name} holds nan or inf")
     refuse(list(wrong.values()))
+
+
+def _why(weights: Mapping[str, Tensor], name: str, ours: tuple[int, ...]) -> str:
+    """The reason for another shape, where it is known."""
+    theirs = weights[name].shape
+    if name in (KERNEL, STEM) and len(theirs) == len(ours) == 4 and theirs[1] != ours[1]:
+        return f": give channels=, which of the {ours[1]} new channels each of the {theirs[1]} sees"
+    return ": their MLP has a gate" if _is_gated(weights, name) else ""
 
 
 def _is_gated(weights: Mapping[str, Tensor], name: str) -> bool:

@@ -53,7 +53,7 @@ def show_attention(
             ax, panel = axes[layer, head], maps[layer, head]
             draw_overlay(ax, pixels, panel, maps.max() if shared_scale else panel.max(), invert)
             if not shared_scale:
-                ax.set_xlabel(f"max {_short(panel.max())}", fontsize=12, labelpad=2)
+                ax.set_xlabel(f"max {_digits(panel.max())}", fontsize=12, labelpad=2)
             if layer == 0:
                 ax.set_title(column_labels[head], loc="center", fontsize=12, pad=4)
             if head == 0:
@@ -94,7 +94,7 @@ def show_rollout(
     for ax, rollout, label in zip(axes[1:], rollouts, labels, strict=False):
         draw_overlay(ax, pixels, rollout, rollout.max(), invert)
         ax.set_title(label, loc="center", fontsize=12, pad=4)
-        ax.set_xlabel(f"max {_short(rollout.max())}", fontsize=12, labelpad=2)
+        ax.set_xlabel(f"max {_digits(rollout.max())}", fontsize=12, labelpad=2)
     for ax in axes[L + 1 :]:
         ax.set_visible(False)
     return fig
@@ -242,8 +242,13 @@ def _name_axis(axis: Any, name: str, labels: Sequence[object] | None, count: int
         axis.set_ticks(range(count))
 
 
+def _digits(value: float) -> str:
+    """Two decimals, or two significant digits: of many patches none has a hundredth, perhaps."""
+    return f"{value:.2f}" if value == 0 or value >= 0.1 else f"{value:#.2g}"
+
+
 def _short(value: float) -> str:
-    """Two decimals, or three significant digits for what is small but not nothing."""
+    """Two decimals, or "less than one" of the last for what is small but not nothing."""
     if value == 0 or abs(value) >= 0.005:
         return f"{value:.2f}".replace("-", "−")
     return "<0.01" if value > 0 else f"{value:.2f}".replace("-", "−")

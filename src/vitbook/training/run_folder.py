@@ -75,8 +75,8 @@ class RunFolder:
         if processes.rank() == 0:
             if not self.resume and (self.checkpoint.exists() or self.metrics.exists()):
                 raise ValueError(
-                    f"{self.path} already holds a run; resume it (resume=True, --resume) or "
-                    "choose another folder"
+                    f"{self.path} already holds a run; go on with resume=True or choose "
+                    "another folder"
                 )
             self.path.mkdir(parents=True, exist_ok=True)
             for half_written in self.path.glob(".*.tmp"):  # by a process that was killed
@@ -157,9 +157,13 @@ class RunFolder:
                 "same settings or choose another folder"
             )
         if notes["data"] != self._notes["data"]:
+            then, now = (
+                f"{n} of {' x '.join(map(str, size))}"
+                for n, *size in (notes["data"]["shape"], self._notes["data"]["shape"])
+            )
+            now = now if now != then else "as many, but others"
             raise ValueError(
-                f"images are not those of the run in {self.path}: it saw {notes['data']}, now "
-                f"they are {self._notes['data']}"
+                f"images are not those of the run in {self.path}: {then} then, now {now}"
             )
 
 
