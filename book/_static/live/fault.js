@@ -126,17 +126,16 @@ vitbook.live.figure("fault", function (stage, data) {
   }
   function end(how) {
     const left = alike(at, tests()).length, first = how === "shown" ? "It is" : left > 1 ? "Right, but not proven" : "Right";
-    const words = `${first}: ${verdict()}`;
-    Object.assign(patients[at], { done: how, told: words, used: tests().length, left });
-    if (over()) marks.node.open = true;
-    tell(words, over() ? ` That was the last. ${points()}` : ` ${points()}`);
+    const patient = Object.assign(patients[at], { done: how, told: `${first}: ${verdict()}`, used: tests().length, left });
+    marks.node.open = over();
+    if (over()) patient.told += `\nThat was the last patient. ${points()}`;
+    tell(patient.told, over() ? "" : ` ${points()}`);
     next.focus({ preventScroll: true });
   }
   // To the next that has no name yet; from the last, once more from the first.
   function follow() {
     if (over()) {
       patients = fresh();
-      marks.node.open = false;
       return go(0);
     }
     const later = all.map((p) => (at + 1 + p) % COUNT);
@@ -175,9 +174,9 @@ vitbook.live.figure("fault", function (stage, data) {
     if (words) stage.say(words + more);
   }
   function points() {
-    const closed = patients.filter((one) => one.done), sum = (of) => patients.reduce((total, one, p) => total + (one.done ? of(one, p) : 0), 0);
-    const proven = closed.filter((one) => one.done === "right" && one.left === 1).length;
-    return closed.length ? `Named with proof: ${proven} of ${closed.length}; wrong names: ${sum((one) => one.wrong)}; tests run: ${sum((one) => one.used)}, fewest possible: ${sum((_, p) => best[p].length)}.` : "None named yet.";
+    const closed = patients.filter((one) => one.done), proven = all.filter((p) => patients[p].done === "right" && patients[p].left === 1);
+    const sum = (of, among = all) => among.reduce((total, p) => total + of(p), 0);
+    return closed.length ? `Named with proof: ${proven.length} of ${closed.length}, with ${plural(sum((p) => patients[p].used, proven), "test")} (fewest possible: ${sum((p) => best[p].length, proven)}); wrong names: ${sum((p) => patients[p].wrong)}.` : "None named yet.";
   }
 
   // --- drawing ---
@@ -209,6 +208,8 @@ vitbook.live.figure("fault", function (stage, data) {
     });
     answer.disabled = Boolean(patient.done) || !radios.some(({ input }) => input.checked);
     show.disabled = Boolean(patient.done);
+    next.classList.toggle("live-first", Boolean(patient.done));
+    marks.node.hidden = patients.every((one) => !one.done);
     next.textContent = over() ? "Again, from A" : "Next patient";
     numbers.update();
     marks.update();
