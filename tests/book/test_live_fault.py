@@ -318,6 +318,8 @@ def test_a_fault_is_found_with_the_keyboard_alone(page):
         ".live-said",
         has_text="change of the logits: 2.80, differs from healthy 0.00. 1 fault left of 12.",
     ).wait_for(state="attached")
+    found = "The same images twice, change of the logits: 2.80, differs from healthy 0.00"
+    assert page.get_by_role("button", name=found, exact=True).is_visible()
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
     page.keyboard.press("Space")  # strike out

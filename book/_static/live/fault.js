@@ -111,8 +111,9 @@ vitbook.live.figure("fault", function (stage, data) {
   function run(t) {
     patients[at].run.add(t);
     draw();
-    stage.say(`${TESTS[t].name}: ${said(at, t)}, ${beside(at, t)}. ${count()}`);
+    stage.say(`${finding(t)}. ${count()}`);
   }
+  const finding = (t) => `${TESTS[t].name}: ${said(at, t)}, ${beside(at, t)}`;
   const count = () => `${plural(alike(at, tests()).length, "fault")} left of ${COUNT}.`;
   function name() {
     const guess = data.patients.indexOf(radios.findIndex(({ input }) => input.checked));
@@ -126,11 +127,12 @@ vitbook.live.figure("fault", function (stage, data) {
   }
   function end(how) {
     const left = alike(at, tests()).length, first = how === "shown" ? "It is" : left > 1 ? "Right, but not proven" : "Right";
-    const patient = Object.assign(patients[at], { done: how, told: `${first}: ${verdict()}`, used: tests().length, left });
+    const patient = Object.assign(patients[at], { done: how, used: tests().length, left });
+    patient.told = `${first}: ${verdict()}\n${over() ? "That was the last patient. " : ""}${points()}`;
     marks.node.open = over();
-    if (over()) patient.told += `\nThat was the last patient. ${points()}`;
-    tell(patient.told, over() ? "" : ` ${points()}`);
+    tell(patient.told);
     next.focus({ preventScroll: true });
+    told.scrollIntoView({ block: "nearest" });
   }
   // To the next that has no name yet; from the last, once more from the first.
   function follow() {
@@ -168,10 +170,10 @@ vitbook.live.figure("fault", function (stage, data) {
     tell(words);
     stage.say(`${title.textContent}. Late training loss ${number(late[at + 1])}, test images right ${shown(row(seeds, at)[0])}. ${words || count()}`);
   }
-  function tell(words, more = "") {
+  function tell(words) {
     told.textContent = words;
     draw();
-    if (words) stage.say(words + more);
+    if (words) stage.say(words);
   }
   function points() {
     const closed = patients.filter((one) => one.done), proven = all.filter((p) => patients[p].done === "right" && patients[p].left === 1);
@@ -181,7 +183,7 @@ vitbook.live.figure("fault", function (stage, data) {
 
   // --- drawing ---
   function fact(term, here, healthy) {
-    return el("p", {}, el("span", {}, term), " ", el("b", {}, here), ` healthy ${healthy}`);
+    return el("p", {}, el("span", {}, `${term}:`), " ", el("b", {}, here), ` healthy ${healthy}`);
   }
   function draw() {
     const patient = patients[at], left = alike(at, tests()), off = tests().filter((t) => differs(at, t));
@@ -198,6 +200,7 @@ vitbook.live.figure("fault", function (stage, data) {
       const known = patient.run.has(t);
       result.textContent = known ? said(at, t) : "";
       healthy.textContent = known ? beside(at, t) : "";
+      node.setAttribute("aria-label", known ? finding(t) : TESTS[t].name);
       node.classList.toggle("fault-known", known);
       node.classList.toggle("fault-differs", known && differs(at, t));
     });
