@@ -12,7 +12,8 @@ import torch
 import torch.nn.functional as F
 from test_live_frame import ROOT, STATIC, LiveBook
 
-from tools.live.fault import FAULTS, TESTS, data
+from tools.live.fault import data
+from tools.live.fault_words import FAULTS, TESTS
 from tools.live.pack import script
 from vitbook.book.clinic import PATIENTS, load_patient
 from vitbook.book.faults import FAULTS as KNOWN
@@ -23,7 +24,7 @@ from vitbook.data import pointer
 PAGE = """```{live} fault
 :title: Name the fault
 :data: fault
-Order tests. You should see one that differs.
+Run tests. You should see one that differs.
 +++
 A still.
 ```
@@ -83,10 +84,10 @@ def page(browser, address):
 
 
 def test_the_faults_are_those_of_the_clinic_in_the_words_of_its_page(made):
-    assert list(FAULTS) == list(KNOWN) == [name for name, _, _ in made["faults"]]
+    assert list(FAULTS) == list(KNOWN) == [name for name, *_ in made["faults"]]
     assert sorted(made["patients"]) == list(range(12))
     page = (ROOT / "book/vit/depth_11_clinic.md").read_text("utf8").replace("`", "")
-    for name, line, _ in made["faults"]:
+    for name, line, *_ in made["faults"]:
         assert f"* - {name}\n  - {line}\n" in page
 
 
@@ -148,6 +149,30 @@ def test_one_to_three_tests_name_each_fault_and_the_first_loss_none(rows, names)
     assert needed["scores not divided by sqrt(d)"] == 3
 
 
+def test_a_finding_differs_by_the_rule_that_the_page_states(made, rows):
+    """More than 0.3 from the healthy one; where the name says "0 or not", only if it is 0."""
+    for at, (_, _, name, _, _, zero) in enumerate(made["tests"]):
+        found, differs = rows["values"][:, at], rows["signs"][:, at] != 0
+        assert ("(0 or not)" in name) == zero
+        expected = np.abs(found) < 1e-3 if zero else np.abs(found - found[0]) > 0.3
+        assert (differs == expected).all(), name
+
+
+def test_the_test_that_shows_a_fault_differs_and_is_among_the_fewest_that_name_it(rows, names):
+    signs = rows["signs"].astype(int)
+    for row, name in list(enumerate(names))[1:]:
+        shows = KEYS.index(FAULTS[name][2])
+        assert signs[row, shows] != 0
+        alike = (signs[1:, shows] == signs[row, shows]).sum()
+        assert (alike == 1) == (fewest(signs, row) == 1), name
+
+
+def test_silenced_attention_leaves_the_same_answer_for_all_images(rows):
+    """What the page says of the healthy model, and of the last MLP the opposite."""
+    healthy = dict(zip(KEYS, rows["values"][0], strict=True))
+    assert healthy["mix"] < 1e-6 < 1 < healthy["mlp"]
+
+
 def test_five_curves_show_nothing_and_their_accuracies_are_those_of_the_healthy_model(rows, names):
     like = [name for name, kind in zip(names, rows["curves"], strict=True) if kind == 0][1:]
     assert len(like) == 5
@@ -191,23 +216,29 @@ SHOWN = """() => {
             points: all(".fault-patient").map((node) => node.getAttribute("points")),
             told: document.querySelector(".fault-told").textContent,
         });
-        all("#live-fault .live-button")[2].click(); // the next
+        if (p < 11) all("#live-fault .live-button")[2].click(); // the next
     }
-    return { seen, score: document.querySelector(".fault-head span").textContent };
+    return seen;
 }"""
 
 
+def beside(differs, zero, text):
+    like = "not 0, like healthy" if zero else "like healthy"
+    return f"{'differs from healthy' if differs else like} {text}"
+
+
 @pytest.mark.browser
-def test_every_number_on_the_page_is_pythons(page, rows, names):
+def test_every_number_on_the_page_is_pythons(page, made, rows, names):
     shown = page.evaluate(SHOWN)
     digits = [test.digits for test in TESTS.values()]
     healthy, signs = rows["values"][0], rows["signs"].astype(int)
-    for row, seen in enumerate(shown["seen"], 1):
+    zeros = [zero for *_, zero in made["tests"]]
+    for row, seen in enumerate(shown, 1):
         found = rows["values"][row]
         assert seen["results"] == [written(v, d) for v, d in zip(found, digits, strict=True)]
-        differs = ["differs: " if sign else "" for sign in signs[row]]
         wanted = [written(v, d) for v, d in zip(healthy, digits, strict=True)]
-        assert seen["healthy"] == [f"{d}healthy {v}" for d, v in zip(differs, wanted, strict=True)]
+        said = zip(signs[row], zeros, wanted, strict=True)
+        assert seen["healthy"] == [beside(*one) for one in said]
         facts = [rows["late"], rows["trained"], rows["seeds"][:, 0]]
         for said, values, form in zip(
             seen["facts"], facts, (lambda v: written(v, 2), percent, percent), strict=True
@@ -225,11 +256,50 @@ def test_every_number_on_the_page_is_pythons(page, rows, names):
         assert seen["told"].startswith(f"It is: {names[row]}. {FAULTS[names[row]][1]}")
         assert all(percent(value) in seen["told"] for value in rows["seeds"][row])
         count = fewest(signs, row)
-        assert ("One finding decides" if count == 1 else f"It takes {count} findings") in seen[
-            "told"
-        ]
-    needed = sum(fewest(signs, row) for row in range(1, 13))
-    assert shown["score"] == f"right at once: 0 of 12; tests: {12 * len(KEYS)}, needed: {needed}"
+        words = "One finding suffices" if count == 1 else f"Of your findings {count} suffice"
+        assert words in seen["told"]
+        assert f"“{TESTS[FAULTS[names[row]][2]].name}”: " in seen["told"]
+    assert "the last patient. Named with proof: 0 of 12, with 0 tests" in shown[-1]["told"]
+
+
+FOLLOWED = """() => {
+    const seen = [], all = (selector) => [...document.querySelectorAll(selector)];
+    const one = (selector) => all("#live-fault " + selector)[0];
+    const press = (words) => all(".live-button").find((b) => b.textContent === words).click();
+    one(".fault-strike input").click();
+    for (let p = 0; p < 12; p++) {
+        let run = 0;
+        const left = () => one(".fault-now b").textContent;
+        while (left() !== "1 fault left of 12.") all(".fault-test")[run++].click();
+        one(".fault-name:not(.fault-ruled) input").click();
+        press("Name it");
+        seen.push([run, one(".fault-told").textContent]);
+        if (p < 11) press("Next patient");
+    }
+    return seen;
+}"""
+
+
+@pytest.mark.browser
+def test_the_instruction_followed_from_the_top_names_each_patient_and_the_game_ends(
+    page, rows, names
+):
+    chapter = (ROOT / "book/vit/11_training.md").read_text("utf8")
+    assert "Run tests until one fault is left; a normal finding rules out, too." in chapter
+    signs, seen = rows["signs"].astype(int)[1:], page.evaluate(FOLLOWED)
+    for at, (run, words) in enumerate(seen):
+        left = [(signs[:, :n] == signs[at, :n]).all(1).sum() for n in (run - 1, run)]
+        assert left[0] > left[1] == 1
+        assert words.startswith(f"Right: {names[at + 1]}. ")
+    runs = sum(run for run, _ in seen)
+    score = f"Named with proof: 12 of 12, with {runs} tests (fewest possible: 15); wrong names: 0."
+    assert seen[-1][1].endswith(f"That was the last patient. {score}")
+    marks = page.locator(".live-table", has_text="Your score")
+    assert marks.locator("tbody tr").count() == 12
+    page.get_by_role("button", name="Again, from A").click()
+    assert page.locator(".fault-head").inner_text().split("\n")[0].startswith("Patient A, 1 of 12")
+    assert page.locator(".fault-known").count() == 0
+    assert marks.is_hidden()
 
 
 def told(page):
@@ -245,26 +315,32 @@ def test_a_fault_is_found_with_the_keyboard_alone(page):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")  # the same images twice
     page.locator(
-        ".live-said", has_text="The same images twice: logits change by 2.80, healthy 0.00."
+        ".live-said",
+        has_text="change of the logits: 2.80, differs from healthy 0.00. 1 fault left of 12.",
     ).wait_for(state="attached")
+    found = "The same images twice, change of the logits: 2.80, differs from healthy 0.00"
+    assert page.get_by_role("button", name=found, exact=True).is_visible()
     page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")  # strike out
+    assert page.locator(".fault-ruled").count() == 11
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowUp")  # the last fault
     for _ in range(3):
         page.keyboard.press("ArrowUp")
     page.keyboard.press("Tab")
-    page.keyboard.press("Space")  # strike out
-    assert page.locator(".fault-ruled").count() == 11
-    page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert told(page).startswith("Right: never in evaluation mode.")
     assert (
         page.locator(".fault-head span").inner_text()
-        == "right at once: 1 of 1; tests: 2, needed: 1"
+        == "Named with proof: 1 of 1, with 2 tests (fewest possible: 1); wrong names: 0."
     )
     page.keyboard.press("Enter")  # the focus waits on the next patient
     assert page.locator(".fault-head b").inner_text() == "Patient B, 2 of 12"
-    page.keyboard.press("Tab")  # and goes on to the tests
+    page.keyboard.press("Tab")  # and goes on to what the tests do
+    page.keyboard.press("Enter")
+    page.locator(".fault-means dd", has_text="No patch reaches the class token").wait_for()
+    page.keyboard.press("Tab")  # and to the tests
     page.keyboard.press("Enter")
     assert page.locator(".fault-known").count() == 1
 
@@ -281,25 +357,32 @@ def test_a_wrong_name_hears_which_finding_speaks_against_it(page):
     assert "gave 0.00; here it gives 2.80" in told(page)
     names.nth(8).check()
     button.click()
-    assert page.locator(".fault-head span").inner_text().startswith("right at once: 0 of 1")
+    assert page.locator(".fault-head span").inner_text().endswith("wrong names: 2.")
 
 
 @pytest.mark.browser
-def test_a_name_without_findings_hears_what_is_left(page):
+def test_a_name_without_findings_is_not_proven_and_hears_what_is_left(page):
     page.get_by_role("radio").nth(8).check()
     page.get_by_role("button", name="Name it").click()
     assert "Your findings do not exclude 11 others" in told(page)
-    assert "“The same images twice: logits change by” does." in told(page)
+    assert "“The same images twice, change of the logits” does." in told(page)
+    assert told(page).startswith("Right, but not proven: never in evaluation mode.")
+    page.get_by_role("button", name="The same images twice").click()  # too late
+    score = page.locator(".fault-head span").inner_text()
+    assert score.startswith("Named with proof: 0 of 1, with 0 tests")
 
 
 @pytest.mark.browser
-def test_a_sentence_orders_tests_and_a_strange_one_is_refused(page):
+def test_a_sentence_runs_tests_and_a_strange_one_is_refused(page):
     page.locator("a.live-set").click()
     page.locator(".fault-head b", has_text="Patient C, 3 of 12").wait_for()
     assert page.locator(".fault-known").count() == 2
-    page.locator(".live-table summary").click()
-    page.locator(".live-table tbody tr").nth(3).wait_for()
-    assert page.locator(".live-table th").last.inner_text() == "800"
+    table = page.locator(".live-table", has_text="The curves as a table")
+    table.locator("summary").click()
+    table.locator("tbody tr").nth(3).wait_for()
+    assert table.locator("th").last.inner_text() == "800"
+    scroll = table.locator(".live-scroll")
+    assert scroll.evaluate("(box) => box.scrollWidth <= box.clientWidth")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     for strange in ({"patient": "m"}, {"patient": "a", "tests": "none"}, {"test": "first"}):
         page.evaluate(
