@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
-from experiments.machinery.image_sets import PER_CLASS, chosen, root
+from experiments.machinery.image_sets import PER_CLASS, root
 from vitbook.data import ImageSet, load_torchvision
 from vitbook.data.canvas import PlacedObjects, place_on_canvas
+from vitbook.data.splits import some_of_each
 from vitbook.inspection import attention_maps
 from vitbook.inspection.regions import query_distance, region_attention
 from vitbook.models.vit import VisionTransformer
@@ -41,7 +42,7 @@ def objects(part: str) -> tuple[Tensor, Tensor]:
     """Garments (n, 1, 14, 14) in [0, 1] and labels (n,)."""
     images, labels = load_torchvision("fashion-mnist", root(), part)
     if part != "test":
-        index = chosen(labels, PER_CLASS[part])
+        index = some_of_each(labels, PER_CLASS[part])
         images, labels = images[index], labels[index]
     return F.avg_pool2d(images / 255, 2), labels
 

@@ -58,6 +58,12 @@ def pen_others(part: str, kind: str, count: int) -> ImageSet:
     return ImageSet(_batch(images), torch.full((count,), NO_DIGIT))
 
 
+def pen_letters(shape: list[str], count: int, seed: int) -> Tensor:
+    """Images (count, 1, 28, 28) of one shape, drawn anew each time."""
+    draw = Generator().manual_seed(seed)
+    return _batch([drawing(shape, draw) for _ in range(count)])
+
+
 def drawing(shape: list[str], draw: Generator) -> list[Tensor]:
     """The strokes of a shape as one person might draw them once, each (n, 2)."""
     angle, slant, narrow = _even(draw, TURN), _even(draw, SLANT), math.exp(_even(draw, NARROW))

@@ -46,6 +46,7 @@ __all__ = [
     "decode",
     "encode",
     "is_unanswered",
+    "outcome",
     "read_cases",
     "run_case",
     "write_cases",
@@ -86,7 +87,8 @@ class Case:
     ``name`` is the function, or with ``make`` the method, that is called with ``args`` and
     ``kwargs``; with ``is_value`` it is a variable whose value is the answer. With ``make``,
     ``start_values(*names)`` is no method: it gives the values of those parameters before any
-    weights are loaded. A buffer in the place of a parameter is missing there.
+    weights are loaded. A buffer in the place of a parameter is missing there. With ``claims`` many
+    results are right, and :func:`outcome` of them is compared.
     """
 
     id: str
@@ -103,6 +105,7 @@ class Case:
     atol: float = 1e-5
     mistakes: tuple[Mistake, ...] = ()
     otherwise: str = "the numbers differ"
+    claims: str = ""
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,7 @@ class Assignment:
 
     def without_answers(self) -> Assignment:
         """The same without results, mistakes and rubrics: what may lie where answers run."""
-        blank: dict[str, Any] = {"want": None, "mistakes": (), "otherwise": ""}
+        blank: dict[str, Any] = {"want": None, "mistakes": (), "otherwise": "", "claims": ""}
         questions = (
             replace(q, rubric=None, cases=tuple(replace(c, **blank) for c in q.cases))
             for q in self.questions
@@ -295,6 +298,16 @@ def changed(case: Case, inputs_after: Any) -> bool:
     return _differs(inputs_after, (case.args, case.kwargs))
 
 
+def outcome(result: Any, case: Case) -> Any:
+    """What is compared: the result, or what it shows of the case's ``claims``, in words."""
+    if not case.claims:
+        return result
+    from vitcheck.twins import judged  # which imports models
+
+    weights, images = case.args
+    return judged(result, weights, images, case.claims)
+
+
 def compare(got: Any, case: Case) -> Verdict:
     """Accept the right result; else name the first mistake that fits, then a wrong shape or type.
 
@@ -302,12 +315,13 @@ def compare(got: Any, case: Case) -> Verdict:
     """
     if is_unanswered(got):
         return Verdict(False, UNANSWERED)
+    got = outcome(got, case)
     looks = case.make is not None and case.name == START_VALUES
     words = objection(
         got,
         case.want,
         ((mistake.question, mistake.gives) for mistake in case.mistakes),
-        case.otherwise,
+        got if case.claims else case.otherwise,
         (case.rtol, case.atol),
         "the list of learned parameters" if looks else "the result",
     )

@@ -106,7 +106,8 @@ def test_a_layer_is_built_from_the_course_or_from_torch_and_from_nowhere_else():
 
 def test_cases_come_back_from_file_folder_and_text(tmp_path):
     made = Make("Twice", {"width": 3}, {"w": X})
-    whole = assignment(doubled(), doubled(id="q1-2", public=True, make=made, name="forward"))
+    other = doubled(id="q1-2", public=True, make=made, name="forward", claims="a fault")
+    whole = assignment(doubled(), other)
     path = tmp_path / "cases.zip"
     write_cases(path, whole)
     zipfile.ZipFile(path).extractall(tmp_path / "folder")
@@ -118,13 +119,13 @@ def test_cases_come_back_from_file_folder_and_text(tmp_path):
 
 
 def test_what_lies_where_answers_run_holds_no_answers():
-    whole = assignment(doubled(otherwise="seven"), rubric="three")
+    whole = assignment(doubled(otherwise="seven", claims="a fault"), rubric="three")
     bare = whole.without_answers()
     assert bare["q1"].rubric is None
     assert bare["q1"].cases[0].want is None
     assert bare["q1"].cases[0].mistakes == ()
     torch.testing.assert_close(bare["q1"].cases[0].args[0], X)
-    assert "seven" not in to_text(bare)
+    assert bare["q1"].cases[0].claims == bare["q1"].cases[0].otherwise == ""
 
 
 @pytest.mark.parametrize("data", [b"", b"PK", b"no zip at all"])

@@ -7,17 +7,18 @@ import torch
 from test_live_frame import STATIC, LiveBook, agree, in_page, in_python, open_page  # noqa: F401
 
 from experiments.draw_digit import stored
+from experiments.draw_digit_maps import costs
 from experiments.machinery.hand_drawn import NOT_SURE, drawings, images_of, said
 from experiments.machinery.measures import probabilities
 from experiments.machinery.strokes import drawn
-from tools.live.draw import data, samples
+from tools.live.draw import SHAPES, data, samples
 from vitbook.data import STATISTICS, normalize
 from vitbook.inspection import attention_rollout
 from vitbook.inspection.occlusion import rank_correlation
 
 FIGURE = """```{live} draw
 :title: Draw a digit
-:scripts: vit pen pad looking
+:scripts: vit pen pad looking draw-model draw-parts
 :data: draw
 Draw. You should see it read.
 +++
@@ -28,7 +29,7 @@ See {live}`the eight <draw digit=8 layer=3 head=rollout>`.
 """
 SIZE = 600_000  # bytes of scripts and weights
 ARTICLE = {str(digit): "an" if digit == 8 else "a" for digit in range(10)}
-FILES = ("vit", "pen", "pad", "looking", "draw")
+FILES = ("vit", "pen", "pad", "looking", "draw-model", "draw-parts", "draw")
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +91,15 @@ def settle(page):
     page.evaluate("() => new Promise((f) => requestAnimationFrame(() => requestAnimationFrame(f)))")
 
 
+def spoken(page):
+    page.wait_for_timeout(350)  # it speaks once the reader rests
+    return page.locator(".live-said[aria-live]").inner_text()
+
+
+def focused(page):
+    return page.evaluate("document.activeElement.textContent")
+
+
 def shown(page):
     """The heading, and the ten percentages beside the bars."""
     return page.locator(".draw-reads .draw-head").inner_text(), page.locator(
@@ -120,6 +130,18 @@ def test_the_page_has_the_figure_and_its_files_are_small_enough(book):
 def test_its_drawings_are_by_hand_one_of_each_label():
     assert [one["label"] for one in samples()] == [*"0123456789", "A", "scribble"]
     assert data()["order"] != sorted(data()["order"]) == list(range(49))
+
+
+def test_without_one_patch_the_six_that_stands_there_is_unsure_and_no_other_digit_is(model):
+    net, threshold = model
+    some = [one for one in samples() if one["label"].isdecimal()]
+    images = torch.stack([drawn(one["strokes"], one["width"]) for one in some])[:, None].float()
+    images = normalize(images, *STATISTICS["mnist"])
+    left = probabilities(net, images).amax(-1, keepdim=True) * (-costs(net, images)).exp()
+    unsure = dict(zip("0123456789", (left < threshold).sum(-1).tolist(), strict=True))
+    assert unsure == {**dict.fromkeys("0123456789", 0), **dict.fromkeys(SHAPES, 1)}
+    start = re.search(r'START = "(.)"', (STATIC / "live" / "draw.js").read_text(encoding="utf-8"))
+    assert set(start[1]) == SHAPES.keys()
 
 
 @pytest.mark.browser
@@ -167,7 +189,8 @@ def test_costs_and_rank_correlations_are_pythons(page, model, digits):
             dropped[4] = 1;
             const asked = { positions: true, dropped }, { logits } = net.forward(x, asked);
             const answer = logits.indexOf(Math.max(...logits));
-            return vitbook.live.looking.cost(net, x, asked, patch, answer);
+            const before = vitbook.live.looking.softmax(logits)[answer];
+            return vitbook.live.looking.cost(net, x, asked, patch, answer, before);
         })""",
         [images.flatten(1).tolist(), gone],
     )
@@ -213,6 +236,7 @@ def test_an_empty_board_is_not_sure(page):
     settle(page)
     assert shown(page)[0] == "Not sure \u2013 the board is empty"
     assert page.get_by_role("button", name="Take out each patch in turn").is_disabled()
+    assert spoken(page).startswith("Not sure \u2013 the board is empty. The class token")
 
 
 @pytest.mark.browser
@@ -233,27 +257,36 @@ def test_without_positions_a_shuffle_changes_nothing(page):
 def test_a_patch_is_chosen_taken_out_and_put_back(page, model):
     take(page, "8")
     before = shown(page)[1]
-    page.locator(".live-patch").nth(24).click()
+    page.locator(".draw-token + .live-patch-board .live-patch").nth(24).click()
     assert (
         page.locator(".draw-head").nth(1).inner_text() == "Where the patch in row 4, column 4 looks"
     )
-    page.get_by_role("button", name="Take this patch out").click()
+    label = page.locator(".draw-token + .live-patch-board .live-patch").nth(24).get_attribute("aria-label")
+    assert re.fullmatch(r"row 4, column 4, [\d.]+\s% of the attention of the patch in row 4, column 4", label)
+    page.get_by_role("button", name="Take row 4, column 4 out").click()
     image = next(one for one in samples() if one["label"] == "8")
     x = normalize(drawn(image["strokes"], image["width"])[None, None].float(), *STATISTICS["mnist"])
     with torch.no_grad():
         given = said_by(model[0], model[0].embed(x)[:, torch.arange(50) != 25]).exp()
     assert shown(page)[1] == [percent(share) for share in given[0].tolist()]
     assert page.locator(".draw-head").nth(1).inner_text() == "Where the class token looks"
+    words = "The patch in row 4, column 4 is out, so the class token looks. "
+    assert page.locator(".draw-told").first.inner_text().startswith(words)
+    assert words in spoken(page)
+    assert focused(page) == "Put row 4, column 4 back"
     page.get_by_role("button", name="All back").click()
     assert shown(page)[1] == before
+    assert focused(page) == "All back"
 
 
 @pytest.mark.browser
 def test_each_patch_in_turn_gives_costs_and_a_correlation(page):
     take(page, "3")
     page.get_by_role("button", name="Take out each patch in turn").click()
-    page.locator(".draw-pair").wait_for()
+    page.get_by_role("button", name="Done: each patch").wait_for()
+    assert focused(page).startswith("Done: ")
     words = page.locator(".draw-test .draw-told").inner_text()
+    assert words.startswith("No single patch matters here: without any one of them 3 still has 99.9")
     assert re.search(
         r"rank correlation of [+\u2212]0\.\d\d \(maps by chance: between \u22120\.28 and 0\.28",
         words,
@@ -263,8 +296,63 @@ def test_each_patch_in_turn_gives_costs_and_a_correlation(page):
     rows.nth(48).wait_for()
     assert rows.count() == 49
     assert re.fullmatch(r"[+\u2212]?\d\.\d{3}", rows.nth(24).locator("td").nth(1).inner_text())
-    take(page, "4")
-    assert page.locator(".draw-pair").is_hidden()  # costs of another drawing
+    take(page, "4")  # the costs were those of another drawing
+    page.get_by_role("button", name="Take out each patch in turn").wait_for()
+
+
+@pytest.mark.browser
+def test_a_guess_is_marked_by_keys_and_its_rank_is_told(page, model):
+    take(page, "6")
+    guess = page.get_by_role("radiogroup", name="Your guess")
+    guess.get_by_role("radio").first.focus()
+    for key in ["ArrowDown"] * 4 + ["ArrowRight"] * 2:
+        page.keyboard.press(key)
+    assert guess.get_by_role("radio", checked=True).get_attribute("aria-label") == "row 5, column 3"
+    assert spoken(page).startswith("Your guess: row 5, column 3. ")
+    page.get_by_role("button", name="Take out each patch in turn").click()
+    page.get_by_role("button", name="Done: each patch").wait_for()
+    one = next(one for one in samples() if one["label"] == "6")
+    image = drawn(one["strokes"], one["width"])[None, None].float()
+    image = normalize(image, *STATISTICS["mnist"])
+    lost, had = costs(model[0], image)[0], probabilities(model[0], image).max()
+    assert lost.argmax() == 4 * 7 + 2
+    left = percent((had * (-lost.max()).exp()).item())
+    words = page.locator(".draw-test .draw-told").inner_text()
+    assert f"Without row 5, column 3 the answer loses most: 6 falls from {percent(had)} to {left}." in words
+    assert f"Your patch, row 5, column 3, is number 1 of 49: without it {left}." in words
+    assert spoken(page).startswith("Without row 5, column 3 the answer loses most")
+    map_first = int(re.search(r"The map's first patch, row \d, column \d, is number (\d+) of 49", words)[1])
+    assert map_first > 1
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("hand", ["keys", "pointer"])
+def test_the_first_stroke_clears_the_example_and_undo_brings_it_back(page, hand):
+    take(page, "8")
+    pad, paths = page.locator(".draw-pad"), page.locator(".draw-ink path")
+    if hand == "keys":
+        pad.focus()
+        page.keyboard.press("ArrowUp")
+        assert spoken(page) == "Pen up, column 13, row 7"
+        page.keyboard.press("Space")
+        assert spoken(page) == "The example is gone. Pen down, column 13, row 7"
+        for _ in range(15):
+            page.keyboard.press("ArrowDown")
+        assert spoken(page) == "Pen down, column 13, row 22"
+        page.keyboard.press("Space")
+        assert spoken(page).startswith("Pen up. It reads a 1, probability ")
+    else:
+        box = pad.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 40)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] - 40, steps=8)
+        page.mouse.up()
+        settle(page)
+    assert shown(page)[0] == "It reads a 1"
+    assert paths.count() == 1
+    page.get_by_role("button", name="Undo").click()
+    settle(page)
+    assert shown(page)[0] == "It reads an 8"
 
 
 @pytest.mark.browser
@@ -284,9 +372,8 @@ def test_keys_alone_draw_a_one_and_choose_a_head(page):
         page.locator(".draw-thumb[aria-checked=true]").get_attribute("aria-label")
         == "layer 1, head 1"
     )
-    page.wait_for_timeout(400)
-    spoken = page.locator(".live-said[aria-live]").inner_text()
-    assert re.match(r"It reads a 1, [\d.]+\s%\. The class token, layer 1, head 1: ", spoken)
+    words = r"It reads a 1, probability [\d.]+\s%\. The class token, layer 1, head 1: "
+    assert re.match(words, spoken(page))
     page.locator(".draw-pad").focus()
     page.keyboard.press("Backspace")
     settle(page)
@@ -316,6 +403,10 @@ def test_a_sentence_sets_drawing_layer_and_head(page):
     page.locator(".draw-thumb[aria-checked=true][aria-label='layer 3, rollout']").wait_for()
     settle(page)
     assert shown(page)[0].startswith("It reads an 8")
+    page.wait_for_function("""() => {
+        const { top, bottom } = document.querySelector(".draw-token").getBoundingClientRect();
+        return top > 0 && bottom < innerHeight;
+    }""")  # the map, which the sentence asks about
 
 
 @pytest.mark.browser

@@ -131,6 +131,11 @@ def test_a_click_or_a_tap_on_a_track_moves_the_handle_there_and_scrolling_does_n
     assert handle.get_attribute("aria-valuetext") == "−2.0"
     page.keyboard.press("ArrowRight")  # it has the focus
     assert handle.get_attribute("aria-valuetext") == "−1.9"
+    handle.evaluate("one => { one.closest('.live').style.width = '300px'; }")  # a short track
+    page.touchscreen.tap(*rest_at(page, "Score of key 3", 0.25))
+    assert page.get_by_label("Score of key 3").get_attribute("aria-valuetext") == "−2.0"
+    page.mouse.click(*rest_at(page, "Score of key 3", 0.26))  # on the knob: it stays
+    assert page.get_by_label("Score of key 3").get_attribute("aria-valuetext") == "−2.0"
     x, y = rest_at(page, "Score of key 4", 0.9)
     finger = page.context.new_cdp_session(page)
     points = [{"x": x, "y": y - down} for down in (0, 60, 120)]

@@ -449,15 +449,6 @@ def test_the_table_is_painted_when_it_is_seen(tab, seen):
 
 
 @pytest.mark.browser
-def test_the_page_is_told_once_when_the_figure_is_drawn(tab):
-    listen = (
-        "<script>addEventListener('vitbook-drawn', e => { e.target.dataset.told = 'yes' })</script>"
-    )
-    show(tab, listen + explorer()._repr_html_())
-    assert tab.locator(".vitbook-explorer").get_attribute("data-told") == "yes"
-
-
-@pytest.mark.browser
 def test_a_mouse_previews_and_a_click_keeps(tab):
     show(tab, explorer()._repr_html_())
     title = tab.locator(".title").first

@@ -1,7 +1,5 @@
 """Cut the arrow, on the page of the preview as it was built: numbers, hands, eyes, ears."""
 
-import re
-
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
@@ -10,7 +8,7 @@ from test_site import HTML, OPTIONS, VIEWS
 from tools.live.cut import COUNT, PICTURES, SEED
 from vitbook.book.records import load_record
 from vitbook.data import matching_pairs
-from vitbook.data.glyphs import glyphs
+from vitbook.data.glyphs import GLYPH_NAMES, glyphs
 from vitbook.models.vit import VisionTransformer
 
 PAGE = "00_preview.html"
@@ -145,8 +143,8 @@ def test_every_image_and_its_known_cuts_show_the_packages_numbers(open_figure, n
             cut(page, *arrow)
         assert shown(page) == pytest.approx(lead(net, pairs.images[i], cuts), abs=1e-4)
         if cuts:
-            assert "level with the best known" in page.locator(".cut-lesson").inner_text()
-            assert f"you {len(cuts)} " in page.locator(".cut-score").inner_text()
+            assert "the fewest known" in page.locator(".cut-lesson").inner_text()
+            assert f"arrows cut: {len(cuts)} " in page.locator(".cut-score").inner_text()
         page.locator("button", has_text="Next image").click()
     assert page.errors == []
 
@@ -195,6 +193,14 @@ def changed(image, patch, old, new):
     return image
 
 
+def moved(image, patch):
+    """The image whose patch has changed places with the first."""
+    tokens = image.unfold(1, 8, 8).unfold(2, 8, 8).clone()  # (1, 4, 4, 8, 8)
+    here, first = (0, *divmod(patch, 4)), (0, 0, 0)
+    tokens[here], tokens[first] = tokens[first].clone(), tokens[here].clone()
+    return tokens.transpose(2, 3).reshape(image.shape)
+
+
 def test_a_glyph_can_be_changed_and_moved(open_figure, net, pairs):
     page, image = open_figure(), pairs.images[96]
     first, second = pairs.kinds[96].tolist()
@@ -202,6 +208,9 @@ def test_a_glyph_can_be_changed_and_moved(open_figure, net, pairs):
     look_from(page, two)
     page.locator(".cut-glyph").nth(first).click()
     image = changed(image, two, second, first)
+    page.wait_for_timeout(400)
+    said = f"The {GLYPH_NAMES[second]} is a {GLYPH_NAMES[first]} now."
+    assert page.locator(".live-said").inner_text().startswith(said)
     assert shown(page) == pytest.approx(lead(net, image), abs=1e-4)
     assert page.locator(".cut-verdict b").inner_text() == "same"
     centre = "board => board.scrollIntoView({ block: 'center', behavior: 'instant' })"
@@ -214,13 +223,7 @@ def test_a_glyph_can_be_changed_and_moved(open_figure, net, pairs):
     page.mouse.move(*middles[1], steps=4)
     page.mouse.up()
     page.wait_for_timeout(300)
-    moved = image.clone()
-    top, left = two // 4 * 8, two % 4 * 8
-    moved[0, :8, :8], moved[0, top : top + 8, left : left + 8] = (
-        image[0, top : top + 8, left : left + 8],
-        image[0, :8, :8],
-    )
-    assert shown(page) == pytest.approx(lead(net, moved), abs=1e-4)
+    assert shown(page) == pytest.approx(lead(net, moved(image, two)), abs=1e-4)
     assert one != 0
     page.locator("button", has_text="Restore all").click()
     assert shown(page) == pytest.approx(lead(net, pairs.images[96]), abs=1e-4)
@@ -233,9 +236,16 @@ def test_it_starts_in_one_head_says_where_glyphs_stand_and_buttons_keep_the_focu
     page = open_figure()
     one, two = pairs.glyph_patches(8)[96].int().argmax(-1).tolist()
     labels = [one.get_attribute("aria-label") for one in page.locator(".live-patch").all()]
-    assert [at for at, label in enumerate(labels) if "glyph" in label] == sorted([one, two])
+    named = dict(zip([one, two], pairs.kinds[96].tolist(), strict=True))
+    for patch, label in enumerate(labels):
+        stands = f" ({GLYPH_NAMES[named[patch]]})" if patch in named else ""
+        assert label == f"row {patch // 4 + 1}, column {patch % 4 + 1}{stands}"
+    page.locator(".live-handle").click()  # on the ring: the answer stays
+    assert "its lead" not in page.locator(".cut-leads").inner_text()
+    assert "you guess −8.5" in page.locator(".cut-leads").inner_text()
     page.locator("button", has_text="Cut the thickest arrow").press("Enter")
-    assert "you 1" in page.locator(".cut-challenge").inner_text()  # one arrow, not one of each head
+    score = page.locator(".cut-score").inner_text()
+    assert "arrows cut: 1 " in score  # not one of each head
     page.locator("button", has_text="Restore all").press("Enter")
     assert "Restore all" in page.evaluate("document.activeElement.textContent")
     assert shown(page) == pytest.approx(lead(net, pairs.images[96]), abs=1e-4)
@@ -247,14 +257,15 @@ def test_everything_works_by_keyboard_and_is_said(open_figure, net, pairs):
     page.keyboard.press("3")
     page.keyboard.press("Tab")
     name = page.evaluate("document.activeElement.getAttribute('aria-label')")
-    assert re.fullmatch(r"Cut the arrow to row 3, column 4, weight 1\.00", name)
+    assert name == "Cut the arrow to row 3, column 4 (plus), weight 1.00"
     page.keyboard.press("Enter")
     cuts = [(0, 2, 13, 11)]
     assert shown(page) == pytest.approx(lead(net, image, cuts), abs=1e-4)
     page.wait_for_timeout(400)
     said = page.locator(".live-said").inner_text()
-    assert "Cut: layer 1, head 3, row 4, column 2 to row 3, column 4" in said
-    assert "of the way to the turn. It says different." in said
+    assert "head 3, row 4, column 2 (T lying left) to row 3, column 4 (plus)" in said
+    assert "The map promised 1.00 of the weight 1.00" in said
+    assert "of the way to the turn. It says different, 99.96 % sure." in said
     pressed = page.evaluate("document.activeElement.getAttribute('aria-pressed')")
     assert pressed == "true"  # the focus stays on the arrow, which now restores
     page.keyboard.press("Enter")
@@ -265,11 +276,15 @@ def test_everything_works_by_keyboard_and_is_said(open_figure, net, pairs):
     assert checked.get_attribute("aria-label") == "row 3, column 2"
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Shift+ArrowLeft")
-    assert checked.get_attribute("aria-label") == "row 4, column 1, glyph 16"
+    assert checked.get_attribute("aria-label") == "row 4, column 1 (T lying left)"
     assert "image of yours" in page.locator(".cut-score").inner_text()
     page.keyboard.press("0")
     assert page.locator(".cut-head").first.get_attribute("aria-pressed") == "true"
+    page.wait_for_timeout(400)
+    said = page.locator(".live-said").inner_text()
+    assert said.startswith("Mean of layer 1: row 4, column 1")  # another view: no promise again
     guess = page.locator(".live-handle")
+    assert guess.get_attribute("aria-valuetext") == "no guess yet"
     guess.focus()
     page.keyboard.press("Home")
     assert guess.get_attribute("aria-valuetext") == "−12.0, different"
@@ -280,7 +295,9 @@ def test_the_table_holds_the_weights(open_figure, net, pairs):
     page = open_figure()
     choose(page, 0, 2)
     page.locator(".live-table summary").click()
-    rows = page.locator(".live-table tbody tr")
+    table, rows = page.locator(".live-table"), page.locator(".live-table tbody tr")
+    caption = "Layer 1, head 3; query: row 4, column 2 (T lying left)"
+    assert table.locator("caption").inner_text() == caption
     with torch.no_grad():
         x = net.embed(pairs.images[96:97])
         block = net.encoder.blocks[0]
@@ -322,6 +339,67 @@ def test_what_a_finger_touches_is_large_enough(open_figure):
     assert small == []
     page.locator(".live-first").tap()
     assert page.locator(".cut-arrow[aria-pressed=true]").count() == 1
+
+
+def test_a_swipe_from_a_glyph_scrolls_a_tap_chooses_it_and_a_rest_takes_it_along(
+    open_figure, net, pairs
+):
+    page = open_figure("phone", has_touch=True)
+    one, two = pairs.glyph_patches(8)[96].int().argmax(-1).tolist()
+    finger = page.context.new_cdp_session(page)
+
+    def touch(kind, *points):
+        at = [{"x": x, "y": y} for x, y in points]
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": at})
+
+    def middle(patch):
+        box = page.locator(".live-patch").nth(patch).bounding_box()
+        return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    page.locator(".live-patch").nth(5).evaluate("e => e.scrollIntoView({ block: 'center' })")
+    before, (x, y) = page.evaluate("scrollY"), middle(two)
+    touch("touchStart", (x, y))
+    for down in (20, 60, 100, 140):
+        touch("touchMove", (x, y - down))
+    touch("touchEnd")
+    page.wait_for_function("before => scrollY > before + 60", arg=before)
+    assert shown(page) == pytest.approx(lead(net, pairs.images[96]), abs=1e-4)
+    page.wait_for_timeout(500)  # it glides
+    page.locator(".live-patch").nth(5).evaluate("e => e.scrollIntoView({ block: 'center' })")
+    page.touchscreen.tap(*middle(one))
+    assert page.locator(".live-patch").nth(one).get_attribute("aria-checked") == "true"
+    before = page.evaluate("scrollY")
+    touch("touchStart", middle(two))
+    page.locator(".live-patch.cut-lifted").wait_for()
+    (x, y), (to_x, to_y) = middle(two), middle(0)
+    for share in (0.2, 0.6, 1):
+        touch("touchMove", (x + share * (to_x - x), y + share * (to_y - y)))
+    touch("touchEnd")
+    assert page.evaluate("scrollY") == before
+    assert shown(page) == pytest.approx(lead(net, moved(pairs.images[96], two)), abs=1e-4)
+    assert page.errors == []
+
+
+NEAREST = """() => {
+    const select = (what) => [...document.querySelectorAll(`#live-cut ${what}`)];
+    let nearest = Infinity;
+    for (const button of select(".cut-head")) {
+        button.click();
+        for (const patch of select(".live-patch")) {
+            patch.click();
+            const boxes = select(".cut-arrow").map(one => one.getBoundingClientRect());
+            boxes.forEach((a, i) => boxes.slice(0, i).forEach(b => {
+                nearest = Math.min(nearest, Math.max(Math.abs(a.x - b.x), Math.abs(a.y - b.y)));
+            }));
+        }
+    }
+    return nearest;
+}"""
+
+
+def test_no_button_of_an_arrow_lies_on_another(open_figure):
+    nearest = open_figure("phone").evaluate(NEAREST)
+    assert 44 <= nearest < 82  # pixels; arrows to neighbours are there
 
 
 TIME = """() => {

@@ -138,7 +138,7 @@ def test_one_cut_turns_the_answer_and_then_it_is_the_readers_turn(front):
     assert page.locator(".cut-arrow[aria-pressed=true]").count() == 1
     page.locator(".cut-front-told", has_text="Your turn").wait_for(timeout=8000)
     assert lead(page) > 0
-    assert page.get_by_role("button", name="Play motion").is_visible()
+    assert page.get_by_role("button", name="Replay").is_visible()
 
 
 def test_the_motion_can_be_stopped_and_a_touch_of_the_figure_stops_it(front):
@@ -147,9 +147,9 @@ def test_the_motion_can_be_stopped_and_a_touch_of_the_figure_stops_it(front):
     page.wait_for_timeout(6000)
     assert says(page) == "different"
     assert page.locator(".cut-arrow").first.is_visible()
-    page.get_by_role("button", name="Play motion").click()
+    page.get_by_role("button", name="Replay").click()
     page.get_by_role("button", name="Next picture").click()
-    assert page.get_by_role("button", name="Play motion").is_visible()
+    assert page.get_by_role("button", name="Replay").is_visible()
     assert "2 together do" in page.locator(".cut-front-told").inner_text()
 
 
@@ -162,10 +162,28 @@ def test_the_known_cuts_turn_each_picture_by_keyboard_and_are_said(front):
             page.locator(".live-patch").nth(query).press("Enter")
             page.locator(f".cut-arrow[data-key='{key}']").press("Enter")
         assert before * lead(page) < 0
-        assert "level with the best known" in page.locator(".cut-front-told").inner_text()
+        assert "the fewest known." in page.locator(".cut-front-told").inner_text()
         page.wait_for_timeout(400)
-        assert "level with the best known" in page.locator(".live-said").inner_text()
+        assert "the fewest known." in page.locator(".live-said").inner_text()
         page.get_by_role("button", name="Next picture").press("Enter")
+
+
+def test_the_advice_is_of_what_is_drawn_and_a_way_can_be_shown(front):
+    page = front(reduced_motion="reduce")
+    told = page.locator(".cut-front-told")
+    assert told.inner_text().startswith("Your turn. The thick arrow is a patch that looks")
+    page.locator(".live-patch").nth(0).press("Enter")  # nothing stands there
+    assert told.inner_text().startswith("Layer 1, head 3: row 1, column 1 takes")
+    page.get_by_role("button", name="Cut the thickest arrow").click()
+    assert "the answer hardly moved. Try the other shape" in told.inner_text()
+    assert "wrong" not in page.locator(".cut-verdict").inner_text()
+    page.get_by_role("button", name="Next picture").click()
+    assert "Picture 2 of 5" in page.locator(".cut-score").inner_text()
+    page.get_by_role("button", name="Show a way").click()
+    assert told.inner_text() == "Turned round with 2 arrows, the fewest known."
+    page.wait_for_timeout(400)
+    assert page.locator(".live-said").inner_text().endswith("% sure, and is wrong.")
+    assert "and wrong" in page.locator(".cut-verdict").inner_text()
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -238,10 +256,10 @@ def test_question_answer_and_both_shapes_are_on_the_first_screen(front, size):
         assert box["y"] + box["height"] < size["height"], part
 
 
-def test_a_glyph_is_drawn_by_a_finger_and_the_query_has_its_frame(front):
+def test_a_finger_on_a_glyph_may_scroll_and_the_query_has_its_frame(front):
     patch = front().locator("#live-cut-front .live-patch[aria-checked=true]")
     style = patch.evaluate("e => [getComputedStyle(e).touchAction, getComputedStyle(e).boxShadow]")
-    assert style[0] == "none"
+    assert style[0] == "manipulation"
     assert "inset" in style[1]
 
 

@@ -17,7 +17,8 @@ class Test:
     a dropout shows; weights whose names begin with a word of ``tiny`` are a thousandth of what is
     drawn, so that what follows them is tiny and the eps of a norm shows. In the call,
     ``.start_values("name")`` gives what a parameter holds before any weights are loaded (see
-    :class:`vitcheck.cases.Case`).
+    :class:`vitcheck.cases.Case`). With ``claims`` the answer plans experiments, and what they have
+    to show stands there (see :func:`vitcheck.twins.judged`).
     """
 
     name: str
@@ -29,6 +30,7 @@ class Test:
     atol: float = 1e-5
     training: bool = False
     tiny: tuple[str, ...] = ()
+    claims: str = ""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from tools.assignment.master import Master, MasterError, Question
 from tools.assignment.patience import EndlessError, patience
 from tools.assignment.reader import read_master, read_name
 from tools.assignment.record import Names, case_of, names_after
-from vitcheck.cases import Assignment, Case, Mistake, compare, run_case
+from vitcheck.cases import Assignment, Case, Mistake, compare, outcome, run_case
 from vitcheck.cases import Question as Asked
 from vitcheck.values import difference, encode
 
@@ -140,6 +140,7 @@ class _Proof:
             gives, error = _result(names, case)
             if error or not _is_value(gives):
                 continue
+            gives = outcome(gives, case)
             known = [case.want, *(mistake.gives for mistake in mistakes)]
             if all(difference(gives, one, case.rtol, case.atol) is not None for one in known):
                 mistakes.append(Mistake(mutant.asks, gives))

@@ -24,7 +24,7 @@ def data() -> dict:
 
     from vitbook.book.records import load_record
     from vitbook.data import matching_pairs
-    from vitbook.data.glyphs import glyphs
+    from vitbook.data.glyphs import GLYPH_NAMES, glyphs
 
     record = load_record("matching_pairs")
     settings = record.settings["model"]
@@ -40,5 +40,6 @@ def data() -> dict:
             for i, cuts in PICTURES.items()
         ],
         "glyphs": packed(glyphs().numpy(), "u8"),
+        "names": list(GLYPH_NAMES),
         "offset": offset,
     }

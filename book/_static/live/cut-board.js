@@ -3,8 +3,10 @@
 (function () {
   "use strict";
 
-  const { board, drag, el, number, place, svg } = vitbook.live;
-  const ALONG = [0.5, 0.62, 0.74, 0.86]; // of the curve: where a button may stand
+  const { board, drag, el, number, svg } = vitbook.live;
+  const ALONG = [0.5, 0.6, 0.7, 0.8, 0.9, 1]; // of the curve: where a button may stand, the best first
+  const FINGER = 45, TRIES = 2000; // pixels from one button to the next; how long a place is looked for
+  const HOLD = 250; // milliseconds that a finger rests on a glyph before it takes it along
 
   // From the query to the key, in patches: where the curve begins, bends and ends.
   function curve([x, y], [tx, ty]) {
@@ -23,20 +25,33 @@
     ];
   }
 
-  // On the curve, where it lies farthest from the buttons that are there already.
-  function freePlace({ from, middle, to }, taken) {
-    let best = [0, 0], free = -1;
-    for (const t of ALONG) {
-      const s = 1 - t, [x, y] = [0, 1].map((i) => s * s * from[i] + 2 * s * t * middle[i] + t * t * to[i]);
-      const room = Math.min(0.62, ...taken.map(([ax, ay]) => Math.hypot(ax - x, 1.4 * (ay - y))));
-      if (room > free + 0.01) [best, free] = [[x, y], room];
+  function pointOf({ from, middle, to }, along) {
+    const s = 1 - along;
+    return [0, 1].map((i) => s * s * from[i] + 2 * s * along * middle[i] + along * along * to[i]);
+  }
+
+  // A place for the button of each curve, such that no two lie nearer than `apart` patches. Where the
+  // curves end there is room for all.
+  function freePlaces(lines, apart) {
+    let tries = TRIES;
+    function rest(taken) {
+      if (taken.length === lines.length) return taken;
+      for (const along of ALONG) {
+        const [x, y] = pointOf(lines[taken.length], along);
+        if (tries-- < 0) return null;
+        if (taken.some(([ax, ay]) => Math.max(Math.abs(ax - x), Math.abs(ay - y)) < apart)) continue;
+        const all = rest([...taken, [x, y]]);
+        if (all) return all;
+      }
+      return null;
     }
-    return best;
+    return rest([]) ?? lines.map((line) => line.to);
   }
 
   // Fills the patches' layer and puts buttons on it; returns the function that draws.
   function arrowsOn(game, patches) {
     const { state, rows, columns } = game, buttons = new Map(); // a button for each key, kept while it is shown
+    let width = 330; // of the board, in pixels
     const box = el("div", { class: "cut-arrows" }), mark = el("span", { class: "cut-query", "aria-hidden": "true" }, "query");
     const centre = (patch) => [(patch % columns) + 0.5, Math.floor(patch / columns) + 0.5];
     patches.node.append(box, mark);
@@ -50,25 +65,32 @@
       const button = buttons.get(key);
       button.replaceChildren(el("span", { "aria-hidden": "true" }, gone ? "×" : number(share)));
       button.setAttribute("aria-pressed", String(gone));
-      button.setAttribute("aria-label", `Cut the arrow to ${place(key, columns)}, weight ${number(share)}`);
+      button.setAttribute("aria-label", `Cut the arrow to ${game.where(key)}, weight ${number(share)}`);
       return button;
     }
 
-    return function draw() {
-      const keys = game.shownKeys(), focused = document.activeElement?.dataset?.key, taken = [], [x, y] = centre(state.query);
+    function draw() {
+      const keys = game.shownKeys(), focused = document.activeElement?.dataset?.key, [x, y] = centre(state.query);
+      const lines = keys.map((key) => curve([x, y], centre(key))), places = freePlaces(lines, (FINGER * columns) / width);
       patches.layer.replaceChildren();
-      for (const key of keys) {
-        const gone = game.goneTo(state.query, key), share = game.weight(gone ? game.base : game.now, state.query, key), line = curve([x, y], centre(key));
-        patches.layer.append(...shapes(line, share, gone));
-        taken.push(freePlace(line, taken));
-        put(buttonOf(key, share, gone), ...taken.at(-1));
-      }
+      keys.forEach((key, at) => {
+        const gone = game.goneTo(state.query, key), share = game.weight(gone ? game.base : game.now, state.query, key);
+        patches.layer.append(...shapes(lines[at], share, gone));
+        put(buttonOf(key, share, gone), ...places[at]);
+      });
       patches.layer.append(svg("text", { class: "cut-self", x: x - 0.43, y: y + 0.44 }, `itself ${number(game.weight(game.now, state.query, state.query))}`));
       for (const [key, node] of buttons) if (!keys.includes(key)) { node.remove(); buttons.delete(key); }
       keys.forEach((key) => box.append(buttons.get(key)));
       if (focused !== undefined && buttons.has(Number(focused))) buttons.get(Number(focused)).focus({ preventScroll: true });
       put(mark, x - 0.5, y - 0.5);
-    };
+      mark.hidden = keys.includes(state.query - columns); // the button of that arrow stands there
+    }
+    new ResizeObserver(([{ contentRect }]) => { // asking for the width at each cut takes longer than the cut
+      if (!contentRect.width || contentRect.width === width) return;
+      width = contentRect.width;
+      draw();
+    }).observe(patches.node);
+    return draw;
   }
 
   // A patch is chosen by click and by key, a glyph is drawn to another patch.
@@ -78,9 +100,11 @@
     const drawArrows = arrowsOn(game, patches);
     let held = -1, drawn = "";
     drag(patches.grid, {
+      hold: HOLD,
+      held() { patches.patches[held].classList.add("cut-lifted"); },
       start(event) {
         held = patches.under(event);
-        return state.glyphs.some((glyph) => glyph.patch === held);
+        return Boolean(game.glyphIn(held));
       },
       move(event) {
         const over = patches.under(event);
@@ -88,7 +112,7 @@
       },
       end(event) {
         const over = patches.under(event);
-        patches.patches.forEach((one) => one.classList.remove("cut-over"));
+        patches.patches.forEach((one) => one.classList.remove("cut-over", "cut-lifted"));
         if (event.type === "pointerup" && over >= 0 && over !== held) game.swap(held, over);
         else if (event.type === "pointerup" && held !== state.query) game.choose({ query: held });
         patches.patches[state.query].focus({ preventScroll: true });
@@ -101,9 +125,8 @@
       patches.choose(state.query);
       patches.patches.forEach((one, p) => {
         one.style.setProperty("--cut-share", `${Math.round(38 * Math.min(1, game.weight(game.now, state.query, p)))}%`);
-        const glyph = state.glyphs.find((here) => here.patch === p);
-        one.classList.toggle("cut-glyph-here", Boolean(glyph));
-        one.setAttribute("aria-label", place(p, game.columns) + (glyph ? `, glyph ${glyph.kind + 1}` : ""));
+        one.classList.toggle("cut-glyph-here", Boolean(game.glyphIn(p)));
+        one.setAttribute("aria-label", game.where(p));
       });
       drawArrows();
     }

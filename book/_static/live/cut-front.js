@@ -15,28 +15,30 @@
 
   // Scenes one after another: {seconds, words, act}. begin() is called before, end(broken) after them.
   function film(scenes, { begin, say, end }) {
-    let timer = 0;
+    let timer = 0, aloud = false;
     function close(broken) {
       clearTimeout(timer);
       timer = 0;
-      end(broken);
+      end(broken, aloud);
     }
     function show(at) {
       scenes[at].act();
-      say(scenes[at].words);
+      say(scenes[at].words, aloud);
       timer = setTimeout(at + 1 < scenes.length ? show : close, 1000 * scenes[at].seconds, at + 1 < scenes.length ? at + 1 : false);
     }
-    function play() {
+    function play(asked) {
+      aloud = asked;
       begin();
       show(0);
     }
     return { play, stop: () => timer && close(true), get runs() { return timer > 0; } };
   }
 
-  // What a reader is to do, and what came of it.
-  function told(game, lesson) {
-    if (game.state.cuts.length) return lesson;
+  // What a reader is to do, and what came of it. `fresh`: the view with which a picture begins.
+  function told(game, lesson, fresh) {
+    if (game.state.cuts.length) return lesson + (game.best && game.way(game.was, game.lead) < 1 ? " Try the other shape, or another head." : "");
     if (!game.best) return "A picture of your own. Cut its arrows.";
+    if (!fresh) return game.sentence();
     return game.best === 1 ? "Your turn. The thick arrow is a patch that looks at the other shape. Cut it." : `Your turn. No single arrow turns this answer round; ${game.best} together do. Which?`;
   }
 
@@ -45,12 +47,12 @@
     const game = cutGame(data, (words) => {
       if (motion.runs) return drawSlowly();
       draw();
-      stage.say(`${words}${sentence.textContent}`);
+      stage.say(words ? `${words}${sentence.textContent} ${cutParts.spoken(game)}` : game.sentence());
     });
     const answer = cutParts.verdict(game), image = cutBoard.picture(game), heads = cutViews.heads(game, stage.root), promise = cutParts.promise(game);
     const sentence = el("p", { class: "cut-front-told" }), score = el("p", { class: "cut-score" });
-    const cut = button("✂ Cut the thickest arrow", game.cutStrongest, "live-button live-first"), back = button("Restore", game.restoreAll), next = button("Next picture", () => { open(level + 1); draw(); stage.say(sentence.textContent); });
-    const still = button("", () => (motion.runs ? motion.stop() : motion.play()), "front-still");
+    const cut = button("✂ Cut the thickest arrow", game.cutStrongest, "live-button live-first"), back = button("Restore", game.restoreAll), way = button("Show a way", showWay), next = button("Next picture", goOn);
+    const still = button("", () => (motion.runs ? motion.stop() : motion.play(true)), "front-still");
     let level = 0;
 
     function open(to) {
@@ -59,22 +61,43 @@
       game.open(index);
       Object.assign(game.state, { layer, head, query });
     }
-    const parts = [image, answer, heads];
+    function goOn() {
+      open(level + 1);
+      draw();
+      stage.say(`${sentence.textContent} ${cutParts.spoken(game)}`);
+    }
+    function showWay() {
+      open(level);
+      for (const [layer, head, query, key] of levels[level].cuts) {
+        Object.assign(game.state, { layer, head, query });
+        game.toggle(query, key);
+      }
+    }
+    function isFresh() {
+      const { state } = game, [seen] = levels[level].cuts;
+      return [state.layer, state.head, state.query].every((one, i) => one === seen[i]);
+    }
+    const parts = [image, answer, heads], turned = () => game.way(game.was, game.lead) >= 1;
     function drawButtons() {
-      score.textContent = `Arrows cut: ${game.count()}. Fewest known: ${game.best || "–"}.`;
+      score.textContent = `Picture ${level + 1} of ${levels.length}. Arrows cut: ${game.count()}. Fewest known: ${game.best || "–"}.`;
+      for (const [one, isFirst] of [[cut, !turned()], [next, turned()]]) one.classList.toggle("live-first", isFirst);
       cut.setAttribute("aria-disabled", String(game.strongest() < 0)); // and keeps the focus
       back.setAttribute("aria-disabled", String(!game.canRestore()));
       stage.root.dataset.lead = game.lead; // in full, for the tests
     }
     function draw() {
       for (const part of [...parts, promise]) part.draw();
-      sentence.textContent = told(game, promise.lesson.textContent);
-      sentence.classList.toggle("cut-won", game.way(game.was, game.lead) >= 1);
+      sentence.textContent = told(game, promise.lesson.textContent, isFresh());
+      sentence.classList.toggle("cut-won", turned());
       drawButtons();
     }
     // A part at a time: while nobody asked for it, the page must stay ready to answer.
     function drawSlowly() {
       [...parts.map((part) => part.draw), drawButtons].forEach((one, at) => setTimeout(one, 90 * at));
+    }
+    function caption(words, aloud) {
+      sentence.textContent = words;
+      if (aloud) stage.say(words);
     }
     const scene = (seconds, words, act) => ({ seconds, words, act });
     const motion = film([
@@ -83,18 +106,18 @@
       scene(3.2, "Cut this one arrow, and it says: same.", () => game.toggle(game.state.query, levels[0].cuts[0][3]))
     ], {
       begin() { still.textContent = "Stop motion"; },
-      say(words) { sentence.textContent = words; },
-      end(broken) {
+      say: caption,
+      end(broken, aloud) {
         box.classList.remove("cut-front-bare");
-        still.textContent = "Play motion";
+        still.textContent = "Replay";
         if (broken) draw();
-        else sentence.textContent = `Your turn. The next picture takes ${levels[1].cuts.length} arrows. Which?`;
+        else caption(`Your turn. “Next picture” takes ${levels[1].cuts.length} arrows. Which?`, aloud);
       }
     });
 
     box.classList.add("cut-front");
     box.append(answer.node, sentence, el("div", { class: "cut-stage" }, image.node),
-      el("div", { class: "cut-front-side" }, el("div", { class: "cut-front-buttons" }, cut, back, next), score,
+      el("div", { class: "cut-front-side" }, el("div", { class: "cut-front-buttons" }, cut, back, way, next), score,
         el("div", {}, el("p", { class: "cut-title" }, "Layer and head ", el("small", {}, "seen from the query")), heads.node)));
     cutBoard.keys(box, game, image.focus);
     for (const name of ["pointerdown", "keydown"]) box.addEventListener(name, motion.stop, true);
@@ -102,7 +125,7 @@
     draw();
     if (!isStill()) {
       stage.root.prepend(still);
-      motion.play();
+      motion.play(false);
     }
     return { set() { throw new Error("cut-front.js: no sentence sets this figure"); } };
   });

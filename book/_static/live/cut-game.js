@@ -1,6 +1,6 @@
 // The model of the matching pairs and what was cut in it: an image, the view of a reader (layer,
 // head, query), cuts, and the answers without and with them. Nothing here is drawn. `changed(words)`
-// is called after each thing that a reader did.
+// is called after each thing that a reader did, with no words where only the view changed.
 (function () {
   "use strict";
 
@@ -12,8 +12,8 @@
     const { layers: L, heads: h, N, rows, columns } = net;
     const size = data.model.settings.image_size, P = data.model.settings.patch_size;
     const pictures = decode(data.images), ink = decode(data.glyphs), [kinds, side] = data.glyphs.shape;
-    // head: h means all. cuts: what was cut at one time, {arrows: [index...], name, promise, rows,
-    // before, after}.
+    // head: h means all. cuts: what was cut at one time, {arrows: [index...], name, row (whose it is, if
+    // it is one), promise, rows (how many), before, after}.
     const state = { picture: 0, own: false, layer: 0, head: h, query: 0, image: null, glyphs: [], cuts: [], guess: null };
     let base, now; // the answers without and with the cuts
 
@@ -36,7 +36,11 @@
     const arrowsTo = (query, key) => headsOf(state.head).map((head) => arrowAt(state.layer, head, query, key));
     const goneTo = (query, key) => arrowsTo(query, key).every(isCut);
     const cutsIn = (layer, head) => (head === h ? 0 : state.cuts.flatMap((cut) => cut.arrows).filter((arrow) => Math.floor(arrow / (N * N)) === layer * h + head).length);
-    const glyphHere = () => state.glyphs.find((glyph) => glyph.patch === state.query);
+    const glyphIn = (patch) => state.glyphs.find((glyph) => glyph.patch === patch);
+    const glyphHere = () => glyphIn(state.query);
+    const nameOf = (glyph) => data.names[glyph.kind];
+    // A place, with the name of the glyph that stands there.
+    const where = (patch) => place(patch, columns) + (glyphIn(patch) ? ` (${nameOf(glyphIn(patch))})` : "");
 
     // The arrows of the query that are worth drawing, the thickest first; those that are cut stay.
     function shownKeys() {
@@ -89,13 +93,13 @@
       changed("");
     }
 
-    function cut(arrows, name) {
+    function cut(arrows, name, row = "") {
       const fresh = arrows.filter((arrow) => !isCut(arrow));
       if (!fresh.length) return;
       const held = new Set(fresh.map((arrow) => Math.floor(arrow / N)));
       let promise = 0;
       for (const arrow of fresh) promise += now.maps[Math.floor(arrow / (h * N * N))][arrow % (h * N * N)];
-      const made = { arrows, name, promise, rows: held.size, before: lead(now) };
+      const made = { arrows, name, row, promise, rows: held.size, before: lead(now) };
       state.cuts.push(made);
       now = answer(state.cuts);
       made.after = lead(now);
@@ -119,9 +123,9 @@
       changed("All restored. ");
     }
     function toggle(query, key) {
-      const arrows = arrowsTo(query, key), name = `layer ${state.layer + 1}, ${names(state.head)}, ${place(query, columns)} to ${place(key, columns)}`;
+      const arrows = arrowsTo(query, key), from = `layer ${state.layer + 1}, ${names(state.head)}`;
       if (arrows.every(isCut)) restore(...state.cuts.filter((one) => arrows.some((arrow) => one.arrows.includes(arrow))));
-      else cut(arrows, name);
+      else cut(arrows, `${from}, ${where(query)} to ${where(key)}`, `${place(query, columns)} takes in ${from}`);
     }
     function cutStrongest() {
       const key = strongest();
@@ -135,7 +139,7 @@
     function cutPatch() {
       const key = state.query, arrows = [];
       for (let layer = 0; layer < L; layer++) for (let head = 0; head < h; head++) for (let q = 0; q < N; q++) if (q !== key) arrows.push(arrowAt(layer, head, q, key));
-      cut(arrows, `all arrows to ${place(key, columns)}`);
+      cut(arrows, `all arrows to ${where(key)}`);
     }
 
     // The index of a pixel of a patch, `inset` pixels in.
@@ -153,7 +157,7 @@
       state.own = true;
       state.query = to;
       restart();
-      changed(`The glyph stands in ${place(to, columns)}. `);
+      changed(`${place(to, columns)} has the ${nameOf(glyphHere())} now. `);
     }
     // Where ink comes or goes, a pixel v becomes 1 - v: the noise on ink and on paper is alike.
     function change(glyph, kind) {
@@ -165,31 +169,34 @@
           state.image[at] = Math.fround(1 - state.image[at]);
         }
       }
+      const before = nameOf(glyph);
       glyph.kind = kind;
       state.own = true;
       restart();
-      changed("Another glyph. ");
+      changed(`The ${before} is a ${nameOf(glyph)} now. `);
     }
 
     // --- in words ---
 
     function sentence() {
       const key = strongest(), of = state.head === h ? `Mean of layer ${state.layer + 1}` : `Layer ${state.layer + 1}, head ${state.head + 1}`;
-      const most = key < 0 ? "" : `${number(weight(now, state.query, key))} from ${place(key, columns)}, `;
+      const most = key < 0 ? "" : `${number(weight(now, state.query, key))} from ${where(key)}, `;
       const gone = Array.from({ length: N }, (_, k) => k).filter((k) => k !== state.query && goneTo(state.query, k));
-      const cannot = gone.length ? ` It may not look at ${gone.length > 2 ? `${gone.length} patches` : gone.map((k) => place(k, columns)).join(" and ")}.` : "";
-      return `${of}: ${place(state.query, columns)} takes ${most}${number(weight(now, state.query, state.query))} from itself; a row sums to one.${cannot}`;
+      const cannot = gone.length ? ` It may not look at ${gone.length > 2 ? `${gone.length} patches` : gone.map(where).join(" and ")}.` : "";
+      return `${of}: ${where(state.query)} takes ${most}${number(weight(now, state.query, state.query))} from itself; a row sums to one.${cannot}`;
     }
 
     return {
-      L, h, N, rows, columns, size, kinds, side, ink, state, way, names, headsOf, count, weightIn, weight, goneTo, cutsIn, glyphHere, shownKeys, strongest, sentence,
+      L, h, N, rows, columns, size, kinds, side, ink, state, way, names, headsOf, count, weightIn, weight, goneTo, cutsIn, glyphIn, glyphHere, where, shownKeys, strongest, sentence,
       boldest, canRestore, open, next, choose, restore, restoreAll, toggle, cutStrongest, cutHead, cutPatch, swap, change,
       get base() { return base; },
       get now() { return now; },
       get was() { return lead(base); },
       get lead() { return lead(now); },
+      get rowsCut() { return state.cuts.reduce((sum, one) => sum + one.rows, 0); },
       get promised() { return state.cuts.reduce((sum, one) => sum + one.promise, 0); },
-      pictures: data.pictures.length,
+      get truth() { return new Set(state.glyphs.map((glyph) => glyph.kind)).size === 1; }, // both shapes are the same
+      pictures: data.pictures.length, glyphNames: data.names,
       get best() { return state.own ? 0 : data.pictures[state.picture].cuts.length; } // arrows, the fewest known; 0: none
     };
   }

@@ -36,7 +36,7 @@
     for (let layer = 0; layer < L; layer++) {
       for (let at = 0; at <= h; at++) {
         const head = at ? at - 1 : h, canvas = el("canvas", { width: columns * CELL, height: rows * CELL }), badge = el("span", { class: "cut-badge" });
-        const button = el("button", { type: "button", class: "cut-head", onclick: () => game.choose({ layer, head }) }, canvas, el("small", { "aria-hidden": "true" }, at ? `head ${at}` : `layer ${layer + 1}`), badge);
+        const button = el("button", { type: "button", class: "cut-head", onclick: () => game.choose({ layer, head }) }, canvas, el("small", { "aria-hidden": "true" }, at ? `head ${at}` : `L${layer + 1}, all`), badge);
         small.push({ button, pen: canvas.getContext("2d"), badge, layer, head });
         node.append(button);
       }
@@ -70,7 +70,7 @@
       const glyph = game.glyphHere();
       if (glyph && glyph.kind !== kind) game.change(glyph, kind);
     }
-    const buttons = Array.from({ length: game.kinds }, (_, kind) => el("button", { type: "button", class: "cut-glyph", "aria-label": `glyph ${kind + 1}`, onclick: () => pick(kind) }, glyphPicture(game, kind)));
+    const buttons = Array.from({ length: game.kinds }, (_, kind) => el("button", { type: "button", class: "cut-glyph", "aria-label": game.glyphNames[kind], title: game.glyphNames[kind], onclick: () => pick(kind) }, glyphPicture(game, kind)));
     const box = el("div", { class: "cut-glyphs", role: "group", "aria-label": "Glyphs: change the one of the query" }, ...buttons), hint = el("small");
     const walk = rove(box, buttons, 8, () => {});
     function draw() {
@@ -80,7 +80,7 @@
         one.setAttribute("aria-disabled", String(!glyph));
       });
       walk(glyph ? glyph.kind : 0);
-      hint.textContent = glyph ? `change the one in ${place(glyph.patch, game.columns)}` : "make a glyph's patch the query first";
+      hint.textContent = glyph ? `change the ${game.glyphNames[glyph.kind]} in ${place(glyph.patch, game.columns)}` : "make a glyph's patch the query first";
     }
     return { node: el("div", {}, el("p", { class: "cut-title" }, "Glyphs ", hint), box), draw };
   }

@@ -3,7 +3,7 @@
 (function () {
   "use strict";
 
-  const { cutBoard, cutGame, cutParts, cutViews, el, number, place, table } = vitbook.live;
+  const { cutBoard, cutGame, cutParts, cutViews, el, number, table } = vitbook.live;
 
   function buttons(game) {
     const { state, h } = game;
@@ -13,7 +13,7 @@
     function draw() {
       head.textContent = state.head === h ? "Cut layer" : "Cut head";
       head.setAttribute("aria-label", `${head.textContent}: all arrows between patches in layer ${state.layer + 1}, ${game.names(state.head)}`);
-      patch.setAttribute("aria-label", `Cut patch: in all layers and heads no other patch may look at ${place(state.query, game.columns)}`);
+      patch.setAttribute("aria-label", `Cut patch: in all layers and heads no other patch may look at ${game.where(state.query)}`);
       thickest.textContent = state.head === h ? `✂ Cut the thickest arrow in ${h} heads` : "✂ Cut the thickest arrow";
       thickest.setAttribute("aria-disabled", String(game.strongest() < 0)); // and keeps the focus
       allBack.setAttribute("aria-disabled", String(!game.canRestore()));
@@ -22,14 +22,15 @@
   }
 
   function weights(game) {
-    const { state, columns } = game;
+    const { state } = game;
     return table("The arrows as a table", ["from the query to", "weight untouched", "weight now", "cut"], () =>
-      Array.from({ length: game.N }, (_, key) => [place(key, columns), number(game.weight(game.base, state.query, key), 4), number(game.weight(game.now, state.query, key), 4), key === state.query ? "cannot be cut" : game.goneTo(state.query, key) ? "yes" : "no"]));
+      Array.from({ length: game.N }, (_, key) => [game.where(key), number(game.weight(game.base, state.query, key), 4), number(game.weight(game.now, state.query, key), 4), key === state.query ? "cannot be cut" : game.goneTo(state.query, key) ? "yes" : "no"]),
+      () => `Layer ${state.layer + 1}, ${game.names(state.head)}${state.head === game.h ? " (their mean)" : ""}; query: ${game.where(state.query)}`);
   }
 
   function spoken(game) {
-    const effect = game.state.cuts.length ? `The map promised ${number(game.promised)}; the lead went from ${number(game.was, 2, true)} to ${number(game.lead, 2, true)}, ${cutParts.percent(game.way(game.was, game.lead))} of the way to the turn. ` : "";
-    return `${effect}It says ${cutParts.WORDS[game.lead > 0 ? 1 : 0]}. ${game.sentence()}`;
+    const effect = game.state.cuts.length ? `The map promised ${number(game.promised)} of the weight ${number(game.rowsCut)}; the lead went from ${number(game.was, 2, true)} to ${number(game.lead, 2, true)}, ${cutParts.percent(game.way(game.was, game.lead))} of the way to the turn. ` : "";
+    return `${effect}${cutParts.spoken(game)} ${game.sentence()}`;
   }
 
   // What a sentence of the page may ask for, counted from 1 as the text counts:
@@ -57,7 +58,7 @@
   }
 
   vitbook.live.figure("cut", function (stage, data) {
-    const game = cutGame(data, (words) => { draw(); stage.say(words + spoken(game)); });
+    const game = cutGame(data, (words) => { draw(); stage.say(words ? words + spoken(game) : game.sentence()); });
     game.open(0);
     game.state.head = game.boldest();
     const image = cutBoard.picture(game), actions = buttons(game), told = el("p", { class: "cut-told" }), answer = cutParts.guessing(game), promise = cutParts.promise(game);

@@ -1,280 +1,148 @@
 // Draw a digit: the ViT of the record `draw_digit` reads it, and shows where it looks.
 (function () {
   "use strict";
-  const { board, decodeAll, el, isStill, looking, number, pad, pen, place, rove, svg, table, vit } = globalThis.vitbook.live;
-  const ROWS = 7, ARROWS = 5, SLICE = 10; // arrows of a map; milliseconds of work between two frames
+  const { board, drawModel, drawParts, el, isStill, onTheme, number, pad, pen, place, svg, table } = globalThis.vitbook.live;
+  const { head, named, percent } = drawParts;
+  const ARROWS = 5; // of a map
+  const START = "6"; // the drawing on the board: its answer misses one patch (tools/live/draw.py)
 
-  function percent(share) {
-    const p = 100 * share;
-    return `${p > 0 && p < 0.1 ? "<0.1" : p >= 99.95 || p === 0 ? Math.round(p) : p.toFixed(1)}\u202f%`;
+  const button = (text, onclick, more) => el("button", { type: "button", class: "live-button", onclick, ...more }, text);
+  function toggle(text, change) {
+    const node = el("button", { type: "button", class: "draw-switch", role: "switch", "aria-checked": "false" }, el("span", { class: "draw-knob", "aria-hidden": "true" }), text);
+    node.addEventListener("click", () => change(node.getAttribute("aria-checked") !== "true"));
+    return { node, set(on) { node.setAttribute("aria-checked", String(on)); } };
+  }
+
+  // The patches with the map over them, and who looks.
+  function mapOf(model, changed) {
+    const { state, ROWS } = model;
+    const sees = board({ rows: ROWS, columns: ROWS, label: "Patches: choose who looks", pick: choose });
+    const token = button("class token", () => choose(-1)), taken = button("", takeOut), back = button("All back", allBack);
+    const told = el("p", { class: "draw-told" }), looks = head();
+    const node = el("div", { class: "draw-part" }, looks, el("div", { class: "draw-token" }, token), sees.node, told, el("div", { class: "draw-row" }, taken, back));
+    const who = () => (model.query() ? `The patch in ${place(model.query() - 1, ROWS)}` : "The class token");
+    const gone = () => (state.chosen >= 0 && model.isOut(state.chosen) ? `The patch in ${place(state.chosen, ROWS)} is out, so the class token looks. ` : "");
+    let strongest, most;
+
+    function choose(patch) {
+      state.chosen = patch;
+      changed();
+    }
+    function takeOut() {
+      model.turn(state.chosen);
+      changed(true);
+    }
+    function allBack() {
+      if (!model.anyOut()) return;
+      model.allBack();
+      changed(true);
+    }
+    function arrows(weights) {
+      const query = model.query(), from = query ? [((query - 1) % ROWS) + 0.5, Math.floor((query - 1) / ROWS) + 0.5] : [ROWS / 2, -0.25];
+      sees.layer.replaceChildren(...strongest.filter((p) => 1 + p !== query).flatMap((p) => {
+        const to = [(p % ROWS) + 0.5, Math.floor(p / ROWS) + 0.5];
+        const bent = [(from[0] + to[0]) / 2 + (to[0] - from[0]) / 4, (from[1] + to[1]) / 2];
+        return [svg("path", { class: "draw-arrow", d: `M${from}Q${bent} ${to}`, "stroke-width": 0.02 + 0.1 * (weights[p] / most) }), svg("circle", { class: "draw-end", cx: to[0], cy: to[1], r: 0.07 })];
+      }));
+    }
+    function draw() {
+      const row = model.row(), weights = row.subarray(1), of = `of ${state.view === "rollout" ? "the rollout" : "the attention"} of ${who().toLowerCase()}`;
+      most = Math.max(...weights);
+      strongest = model.kept().toSorted((a, b) => weights[b] - weights[a]).slice(0, ARROWS);
+      sees.patches.forEach((one, p) => {
+        const out = model.isOut(p);
+        one.style.background = out ? "" : `color-mix(in srgb, var(--live-heat) ${(100 * weights[p]) / most}%, var(--live-soft))`;
+        one.classList.toggle("draw-gone", out);
+        one.setAttribute("aria-label", `${place(p, ROWS)}, ${out ? "taken out" : `${percent(weights[p])} ${of}`}`);
+      });
+      sees.choose(state.chosen);
+      if (state.chosen < 0) sees.patches[0].tabIndex = 0;
+      token.setAttribute("aria-pressed", String(!model.query()));
+      arrows(weights);
+      looks.textContent = `Where ${who().toLowerCase()} looks`;
+      told.replaceChildren(gone(), `Layer ${state.layer + 1}, ${named(state.view)}: `, el("b", {}, percent(most)), ` on ${place(strongest[0] ?? 0, ROWS)}, `, el("b", {}, percent(row[model.query()])), " on itself.");
+      taken.hidden = state.chosen < 0;
+      taken.textContent = state.chosen < 0 ? "" : model.isOut(state.chosen) ? `Put ${place(state.chosen, ROWS)} back` : `Take ${place(state.chosen, ROWS)} out`;
+      back.setAttribute("aria-disabled", String(!model.anyOut())); // and keeps the focus
+    }
+    const spoken = () => `${gone()}${who()}, layer ${state.layer + 1}, ${named(state.view)}: ${percent(most)} on ${place(strongest[0] ?? 0, ROWS)}.`;
+    return { node, draw, drawImage() { sees.draw(model.seen(), pen.SIDE, pen.SIDE); }, spoken };
   }
 
   globalThis.vitbook.live.figure("draw", function (stage, data) {
-    const net = vit(data.model.settings, decodeAll(data.model.weights)), { layers, heads, N } = net;
-    const patches = ROWS * ROWS, VIEWS = [...Array(heads).keys(), "mean", "rollout"];
-    const named = (view) => (typeof view === "number" ? `head ${view + 1}` : view);
-    let strokes = [], width = pen.PEN, image = new Float64Array(pen.SIDE ** 2), order = null, positions = true;
-    let dropped = new Uint8Array(N), chosen = -1, layer = layers - 1, view = "mean", costs = null, run = 0, later = 0, out, shares, answer, row;
-
-    // --- what is computed ---
-
-    function shuffled(pixels) { // patch p of the new image is patch order[p] of the old one
-      if (!order) return pixels;
-      const moved = new Float64Array(pixels.length), side = pen.SIDE / ROWS;
-      for (let i = 0; i < pixels.length; i++) {
-        const y = Math.floor(i / pen.SIDE), x = i % pen.SIDE, from = order[patchOf(i)];
-        moved[i] = pixels[(Math.floor(from / ROWS) * side + (y % side)) * pen.SIDE + (from % ROWS) * side + (x % side)];
-      }
-      return moved;
-    }
-    const patchOf = (i) => Math.floor(i / pen.SIDE / (pen.SIDE / ROWS)) * ROWS + Math.floor((i % pen.SIDE) / (pen.SIDE / ROWS));
-    const seen = () => image.map((ink, i) => (dropped[1 + patchOf(i)] ? 0 : ink));
-    const input = () => Float32Array.from(image, (value) => (value - data.mean) / data.std);
-    const asked = () => ({ positions, dropped });
-    const query = () => (chosen >= 0 && !dropped[1 + chosen] ? 1 + chosen : 0);
-    function weightsOf(l, v) { // of who is looking: (N)
-      const from = typeof v === "number" ? out.maps[l].subarray(v * N * N) : out[v][l];
-      return from.subarray(query() * N, (query() + 1) * N);
-    }
-    const kept = () => [...Array(patches).keys()].filter((p) => !dropped[1 + p]);
-
-    function compute() {
-      const start = performance.now();
-      image = shuffled(pen.drawn(strokes, width));
-      out = net.forward(input(), asked());
-      out.mean = looking.means(net, out.maps);
-      out.rollout = looking.rollouts(net, out.mean);
-      shares = looking.softmax(out.logits);
-      answer = shares.indexOf(Math.max(...shares));
-      costs = null;
-      run++;
-      sees.draw(seen(), pen.SIDE, pen.SIDE);
-      show();
-      performance.measure("draw-answer", { start });
-    }
-
-    // --- what is drawn ---
+    const model = drawModel(data), { state, layers, VIEWS } = model;
+    let later = 0;
 
     const paper = pad({
-      label: "Board to draw on. Arrow keys move the pen, Space puts it down or lifts it, Backspace takes the last stroke back.",
+      label: "Board to draw on. Arrow keys move the pen, Space puts it down or lifts it, Backspace takes the last stroke back. The first stroke clears the example.",
       pen: pen.PEN,
-      changed(now, wide) {
-        [strokes, width] = [now, wide];
-        compute();
-      }
+      changed(strokes, width, words) {
+        Object.assign(state, { strokes, width });
+        compute(words);
+      },
+      said: stage.say
     });
-    const head = (text = "") => el("p", { class: "draw-head" }, text);
-    const button = (text, onclick, more) => el("button", { type: "button", class: "live-button", onclick, ...more }, text);
-    function toggle(text, change) {
-      const node = el("button", { type: "button", class: "draw-switch", role: "switch", "aria-checked": "false" }, el("span", { class: "draw-knob", "aria-hidden": "true" }), text);
-      const set = (on) => node.setAttribute("aria-checked", String(on));
-      node.addEventListener("click", () => change(node.getAttribute("aria-checked") !== "true"));
-      return { node, set };
-    }
-    const samples = data.samples.map(({ label, strokes: given, width: wide }) => {
-      const path = given.map((stroke) => `M${stroke.map((p) => p.join(" ")).join("L")}`).join("");
-      return el("button", { type: "button", class: "draw-sample", "aria-label": `Take this drawing: ${label}`, onclick: () => paper.set(given, wide) },
-        svg("svg", { viewBox: "0 0 1 1", "aria-hidden": "true" }, svg("path", { d: path, "stroke-width": wide })));
+    const take = ({ strokes, width }) => paper.set(strokes, width);
+    const samples = data.samples.map((one) => {
+      const path = one.strokes.map((stroke) => `M${stroke.map((p) => p.join(" ")).join("L")}`).join("");
+      return el("button", { type: "button", class: "draw-sample", "aria-label": `Take this drawing: ${one.label}`, onclick: () => take(one) },
+        svg("svg", { viewBox: "0 0 1 1", "aria-hidden": "true" }, svg("path", { d: path, "stroke-width": one.width })));
     });
-    const placed = toggle("Position embeddings", (on) => { positions = on; compute(); });
-    const mixed = toggle("Shuffle the patches", (on) => { shuffle(on); compute(); });
-    function shuffle(on) {
-      if (on === Boolean(order)) return;
-      order = on ? data.order : null;
-    }
-    const brief = head(); // the answer, beside the pen
-    brief.classList.add("live-answer");
-    const left = el("div", { class: "draw-part" }, brief, paper.node,
+    const placed = toggle("Position embeddings", (on) => { state.positions = on; compute(); });
+    const mixed = toggle("Shuffle the patches", (on) => { state.shuffle = on; compute(); });
+    const brief = head(), map = mapOf(model, (anew) => (anew ? compute() : show()));
+    const left = el("div", { class: "draw-part live-answer" }, brief, paper.node,
       el("div", { class: "draw-row" }, button("Undo", () => paper.undo()), button("Clear", () => paper.set([]))),
       el("div", { class: "draw-samples", role: "group", "aria-label": "Drawings by hand" }, ...samples), placed.node, mixed.node);
-
-    const sees = board({ rows: ROWS, columns: ROWS, label: "Patches: choose who looks", pick: choose });
-    const token = button("class token", () => choose(-1), { "aria-pressed": "true" });
-    const taken = button("Take this patch out", takeOut), back = button("All back", () => { dropped = new Uint8Array(N); compute(); });
-    const told = el("p", { class: "draw-told" }), looks = head();
-    const middle = el("div", { class: "draw-part" }, looks, el("div", { class: "draw-token" }, token), sees.node, told, el("div", { class: "draw-row" }, taken, back));
-
-    const reads = head(), bars = shares10().map((digit) => {
-      const bar = el("span", { class: "draw-bar" }), text = el("span", { class: "draw-percent" });
-      return { node: el("li", {}, el("b", {}, String(digit)), el("span", { class: "draw-track" }, bar), text), bar, text };
-    });
-    function shares10() { return [...Array(10).keys()]; }
-    const early = Array.from({ length: layers }, (_, l) => {
-      const cells = shares10().map(() => el("td", {}));
-      return { node: el("tr", {}, el("th", { scope: "row" }, String(l + 1)), ...cells), cells };
-    });
-    const right = el("div", { class: "draw-part draw-reads" }, reads, el("ul", { class: "draw-bars" }, ...bars.map((one) => one.node)),
-      el("table", { class: "draw-early" }, el("caption", {}, "If it had to answer after layer \u2026"),
-        el("thead", {}, el("tr", {}, el("td", {}), ...shares10().map((digit) => el("th", { scope: "col" }, String(digit))))), el("tbody", {}, ...early.map((one) => one.node))));
-
-    const thumbs = Array.from({ length: layers }, (_, l) => VIEWS.map((v) => ({ layer: l, view: v, canvas: el("canvas", { width: 56, height: 56, "aria-hidden": "true" }) }))).flat();
-    const picks = thumbs.map((one) => el("button", { type: "button", class: "draw-thumb", role: "radio", "aria-label": `layer ${one.layer + 1}, ${named(one.view)}`, onclick: () => pick(one) }, one.canvas));
-    const walls = el("div", { class: "draw-thumbs", role: "radiogroup", "aria-label": "Layer and head" }, ...picks);
-    const walk = rove(walls, picks, VIEWS.length, (index) => pick(thumbs[index]));
-    const header = el("div", { class: "draw-thumbs draw-names", "aria-hidden": "true" }, ...VIEWS.map((v) => el("span", {}, named(v))));
-    const rows = el("div", { class: "draw-layers", "aria-hidden": "true" }, ...Array.from({ length: layers }, (_, l) => el("span", {}, `layer ${l + 1}`)));
-    const every = el("div", { class: "draw-part draw-every" }, head("Every layer and head"), header, rows, walls);
-
-    const promise = el("canvas", { width: 112, height: 112 }), price = el("canvas", { width: 112, height: 112 });
-    const hide = button("Take out each patch in turn", hideAll, { class: "live-button live-first" }), said = el("p", { class: "draw-told" });
-    const pair = el("div", { class: "draw-pair" }, el("figure", {}, promise, el("figcaption", {}, "what the map promises")), el("figure", {}, price, el("figcaption", {}, "what the answer loses")));
-    const test = el("div", { class: "draw-part draw-test" }, head("Is the map right?"), hide, pair, said);
-
+    const reads = drawParts.bars(model), every = drawParts.everyView(model, pick), test = drawParts.mapTest(model, show);
     const numbers = table("The map in numbers", ["patch", "weight", "what the answer loses, nats"], () =>
-      [...row.subarray(1)].map((weight, p) => [place(p, ROWS), dropped[1 + p] ? "taken out" : percent(weight), costs && !dropped[1 + p] ? number(costs[p], 3, true) : "\u2013"]));
+      [...model.row().subarray(1)].map((weight, p) => [place(p, model.ROWS), model.isOut(p) ? "taken out" : percent(weight), state.costs && !model.isOut(p) ? number(state.costs[p], 3, true) : "\u2013"]));
+    stage.box.append(el("div", { class: "draw-grid" }, left, map.node, reads.node, every.node, test.node), numbers.node);
 
-    stage.box.append(el("div", { class: "draw-grid" }, left, middle, right, every, test), numbers.node);
-
-    // A map as shades, with the ink over it.
-    function paint(canvas, values, most, colour) {
-      const to = canvas.getContext("2d"), side = canvas.width / ROWS, dot = canvas.width / pen.SIDE;
-      to.clearRect(0, 0, canvas.width, canvas.width);
-      to.fillStyle = colour;
-      for (let p = 0; p < patches; p++) {
-        to.globalAlpha = most > 0 ? Math.max(0, values[p] / most) : 0;
-        to.fillRect((p % ROWS) * side, Math.floor(p / ROWS) * side, side, side);
-      }
-      to.fillStyle = colours().ink;
-      image.forEach((ink, i) => {
-        if (ink < 0.06) return;
-        to.globalAlpha = 0.6 * ink;
-        to.fillRect((i % pen.SIDE) * dot, Math.floor(i / pen.SIDE) * dot, dot, dot);
-      });
+    function compute(words) {
+      const start = performance.now();
+      model.compute();
+      map.drawImage();
+      show(words);
+      performance.measure("draw-answer", { start });
     }
-    function colours() {
-      const style = getComputedStyle(stage.root);
-      return Object.fromEntries(["ink", "heat", "key"].map((name) => [name, style.getPropertyValue(`--live-${name}`)]));
-    }
-    const who = () => (query() ? `The patch in ${place(query() - 1, ROWS)}` : "The class token");
-
-    function arrows(strongest) {
-      const from = query() ? [((query() - 1) % ROWS) + 0.5, Math.floor((query() - 1) / ROWS) + 0.5] : [ROWS / 2, -0.25];
-      sees.layer.replaceChildren(...strongest.filter((p) => 1 + p !== query()).flatMap((p) => {
-        const to = [(p % ROWS) + 0.5, Math.floor(p / ROWS) + 0.5];
-        const bent = [(from[0] + to[0]) / 2 + (to[0] - from[0]) / 4, (from[1] + to[1]) / 2];
-        return [svg("path", { class: "draw-arrow", d: `M${from}Q${bent} ${to}`, "stroke-width": 0.02 + 0.1 * (row[1 + p] / Math.max(...row.subarray(1))) }), svg("circle", { class: "draw-end", cx: to[0], cy: to[1], r: 0.07 })];
-      }));
-    }
-
-    function show() {
-      row = weightsOf(layer, view);
-      const weights = row.subarray(1), most = Math.max(...weights);
-      const strongest = kept().toSorted((a, b) => weights[b] - weights[a]).slice(0, ARROWS);
-      sees.patches.forEach((one, p) => {
-        one.style.background = dropped[1 + p] ? "" : `color-mix(in srgb, var(--live-heat) ${(100 * weights[p]) / most}%, var(--live-soft))`;
-        one.classList.toggle("draw-gone", Boolean(dropped[1 + p]));
-        one.setAttribute("aria-label", `${place(p, ROWS)}, ${dropped[1 + p] ? "taken out" : percent(weights[p])}`);
-      });
-      sees.choose(chosen);
-      if (chosen < 0) sees.patches[0].tabIndex = 0;
-      token.setAttribute("aria-pressed", String(!query()));
-      arrows(strongest);
-      looks.textContent = `Where ${who().toLowerCase()} looks`;
-      told.replaceChildren(`Layer ${layer + 1}, ${named(view)}: `, el("b", {}, percent(most)), ` on ${place(strongest[0] ?? 0, ROWS)}, `, el("b", {}, percent(row[query()])), " on itself.");
-      taken.hidden = chosen < 0;
-      taken.textContent = chosen >= 0 && dropped[1 + chosen] ? "Put this patch back" : "Take this patch out";
-      back.hidden = !dropped.some(Boolean);
-
-      const sure = shares[answer] >= data.threshold, article = answer === 8 ? "an" : "a";
-      reads.replaceChildren(...(sure ? [`It reads ${article} `, el("b", { class: "draw-answer" }, String(answer))] : [el("b", { class: "draw-answer" }, "Not sure"), strokes.length ? ` \u2013 ${article} ${answer}?` : " \u2013 the board is empty"]));
-      brief.textContent = `Your board. ${reads.textContent}`;
-      bars.forEach(({ node, bar, text }, digit) => {
-        bar.style.width = `${100 * shares[digit]}%`;
-        text.textContent = percent(shares[digit]);
-        node.classList.toggle("draw-best", digit === answer);
-      });
-      early.forEach(({ cells }, l) => {
-        const then = looking.softmax(out.after[l]), best = then.indexOf(Math.max(...then));
-        cells.forEach((cell, digit) => {
-          cell.style.setProperty("--share", `${100 * then[digit]}%`);
-          cell.classList.toggle("draw-dark", then[digit] > 0.5);
-          cell.replaceChildren(digit === best ? String(digit) : el("span", { class: "live-said" }, percent(then[digit])));
-          cell.title = percent(then[digit]);
-        });
-      });
-      thumbs.forEach((one, index) => {
-        const on = one.layer === layer && one.view === view;
-        picks[index].setAttribute("aria-checked", String(on));
-        if (on) walk(index);
-      });
+    function show(words = "") {
+      for (const part of [map, reads, every, test]) part.draw();
+      brief.textContent = `Your board. ${reads.text()}`;
+      placed.set(state.positions);
+      mixed.set(state.shuffle);
       if (!later) later = requestAnimationFrame(showAll); // the answer first
-      placed.set(positions);
-      mixed.set(Boolean(order));
-      compare();
-      numbers.update();
-      if (!paper.isDown()) stage.say(`${strokes.length ? `${sure ? "It reads" : "Not sure, perhaps"} ${article} ${answer}, ${percent(shares[answer])}` : "The board is empty"}. ${who()}, layer ${layer + 1}, ${named(view)}: ${percent(most)} on ${place(strongest[0] ?? 0, ROWS)}.`);
+      if (paper.isDown()) return;
+      stage.say(words + reads.spoken() + map.spoken());
     }
-
     function showAll() {
       later = 0;
-      const { heat } = colours();
-      for (const one of thumbs) {
-        const values = weightsOf(one.layer, one.view).subarray(1);
-        paint(one.canvas, values, Math.max(...values), heat);
-      }
+      const over = drawParts.inked(model.image(), stage.root);
+      every.drawMaps(over);
+      test.drawMaps(over);
+      reads.drawEarly();
+      numbers.update();
     }
-
-    function compare() {
-      pair.hidden = !costs;
-      hide.textContent = costs ? "Done: each patch was taken out in turn" : "Take out each patch in turn";
-      hide.disabled = Boolean(costs) || !strokes.length;
-      if (!costs) {
-        said.textContent = strokes.length ? "The model answers once without each patch. What the answer loses is what that patch was worth." : "Draw something first.";
-        return;
-      }
-      const there = kept(), weights = there.map((p) => row[1 + p]), lost = there.map((p) => costs[p]), { heat, key } = colours();
-      paint(promise, row.subarray(1), Math.max(...row.subarray(1)), heat);
-      paint(price, costs, Math.max(...lost), key);
-      const chance = 1.96 / Math.sqrt(there.length - 1), first = there[weights.indexOf(Math.max(...weights))], worth = there[lost.indexOf(Math.max(...lost))];
-      said.replaceChildren(
-        costs[worth] < 0.01 ? "No single patch matters here. " : "", `The map's first patch is ${place(first, ROWS)}; without it the answer ${answer} loses `, el("b", {}, `${number(costs[first], 3)} nats`),
-        `. Most, `, el("b", {}, `${number(costs[worth], 3)} nats`), `, it loses without ${place(worth, ROWS)}. Both put the patches in the same order with a rank correlation of `,
-        el("b", {}, number(looking.rankCorrelation(weights, lost), 2, true)), ` (maps by chance: between ${number(-chance, 2)} and ${number(chance, 2)}, 95\u202f% of them).`);
-    }
-
-    // --- what is done ---
-
-    function choose(patch) {
-      chosen = patch;
+    function pick({ layer, view }) {
+      Object.assign(state, { layer, view });
       show();
     }
-    function pick(one) {
-      ({ layer, view } = one);
-      show();
-    }
-    function takeOut() {
-      dropped = dropped.slice();
-      dropped[1 + chosen] = dropped[1 + chosen] ? 0 : 1;
-      compute();
-    }
-    async function hideAll() {
-      const mine = ++run, given = input(), how = asked(), found = new Float64Array(patches), soon = (call) => setTimeout(call, 0);
-      let pause = performance.now() + SLICE;
-      for (const patch of kept()) {
-        found[patch] = looking.cost(net, given, how, patch, answer);
-        if (performance.now() < pause) continue;
-        await new Promise(isStill() ? soon : requestAnimationFrame);
-        if (mine !== run) return; // something has changed
-        pause = performance.now() + SLICE;
-      }
-      costs = found;
-      show();
-      stage.say(said.textContent);
-    }
+    onTheme(() => model.image() && showAll());
 
-    paper.set(data.samples[3].strokes, data.samples[3].width);
+    take(data.samples.find((one) => one.label === START));
     return {
       set(values) {
         for (const [name, value] of Object.entries(values)) {
-          if (name === "digit" && data.samples.some((one) => one.label === value)) paper.set(...Object.values(data.samples.find((one) => one.label === value)).slice(1));
-          else if (name === "layer" && value >= 1 && value <= layers) layer = value - 1;
-          else if (name === "head" && VIEWS.some((v) => v === value || String(v + 1) === value)) view = VIEWS.find((v) => v === value || String(v + 1) === value);
-          else if (name === "positions" && ["on", "off"].includes(value)) positions = value === "on";
-          else if (name === "shuffle" && ["on", "off"].includes(value)) shuffle(value === "on");
+          if (name === "digit" && data.samples.some((one) => one.label === value)) take(data.samples.find((one) => one.label === value));
+          else if (name === "layer" && value >= 1 && value <= layers) state.layer = value - 1;
+          else if (name === "head" && VIEWS.some((v) => v === value || String(v + 1) === value)) state.view = VIEWS.find((v) => v === value || String(v + 1) === value);
+          else if (name === "positions" && ["on", "off"].includes(value)) state.positions = value === "on";
+          else if (name === "shuffle" && ["on", "off"].includes(value)) state.shuffle = value === "on";
           else throw new Error(`this figure has no ${name}=${value}`);
         }
-        chosen = -1;
+        state.chosen = -1;
         compute();
+        if ("layer" in values || "head" in values) map.node.scrollIntoView({ block: "center", behavior: isStill() ? "auto" : "smooth" }); // what was asked for is there
       }
     };
   });

@@ -9,6 +9,7 @@
 (function () {
   "use strict";
 
+  const SLIP = 8, KNOB = 12; // pixels: how far a finger that rests may move; half a handle
   const figures = new Map(), files = new Map(), scripts = new Map(), running = new Map();
 
   // --- data ---
@@ -105,18 +106,37 @@
   }
 
   // Something that is drawn along: move(event) while the pointer is down, end(event) when it is up.
-  function drag(node, { start, move, end }) {
+  // With `hold` a finger rests for so many milliseconds first, then held() is called: one that moves
+  // before scrolls the page, one that goes up before taps.
+  function drag(node, { start, move, end, hold = 0, held }) {
+    let drawn = false;
+    const keep = (event) => drawn && event.preventDefault(); // the page stays, and no menu opens
+    if (hold) for (const name of ["touchmove", "contextmenu"]) node.addEventListener(name, keep, { passive: false });
     node.addEventListener("pointerdown", (event) => {
       if (event.button || (start && start(event) === false)) return;
-      node.setPointerCapture(event.pointerId);
-      const stop = new AbortController(), options = { signal: stop.signal };
-      node.addEventListener("pointermove", move, options);
+      const stop = new AbortController(), options = { signal: stop.signal }, waits = hold && event.pointerType === "touch";
+      const timer = waits ? setTimeout(begin, hold) : 0;
+      function begin() {
+        drawn = true;
+        node.setPointerCapture(event.pointerId);
+        if (waits && held) held();
+      }
+      function leave() {
+        clearTimeout(timer);
+        stop.abort();
+      }
+      node.addEventListener("pointermove", (next) => {
+        if (drawn) move(next);
+        else if (Math.hypot(next.clientX - event.clientX, next.clientY - event.clientY) > SLIP) leave();
+      }, options);
       for (const name of ["pointerup", "pointercancel"]) {
         node.addEventListener(name, (last) => {
-          stop.abort();
-          if (end) end(last);
+          leave();
+          if (drawn && end) end(last);
+          drawn = false;
         }, options);
       }
+      if (!waits) begin();
     });
   }
 
@@ -155,9 +175,14 @@
       },
       move
     });
-    track.addEventListener("click", (event) => {
-      if (!beside(event)) return;
-      move(event);
+    let up = null; // where the pointer went up: a browser pulls taps towards the handle
+    track.addEventListener("pointerup", (event) => { up = event.clientX; }, true);
+    track.addEventListener("click", () => {
+      if (up === null || node.hidden) return;
+      const { left, width } = node.getBoundingClientRect();
+      if (Math.abs(up - left - width / 2) > KNOB) move({ clientX: up });
+      else change(value); // this is where it shall stand
+      up = null;
       node.focus({ preventScroll: true });
     });
     node.addEventListener("keydown", (event) => {
@@ -211,13 +236,15 @@
     return { node, grid, patches, layer, draw, choose, under };
   }
 
-  // What the figure shows, as a table below it: rows() is asked while it is open.
-  function table(title, header, rows) {
-    const body = el("tbody");
+  // What the figure shows, as a table below it: rows(), and what they are of, of(), are asked while it
+  // is open.
+  function table(title, header, rows, of) {
+    const body = el("tbody"), caption = el("caption");
     const head = el("tr", {}, ...header.map((word) => el("th", { scope: "col" }, word)));
-    const fold = el("details", { class: "live-table" }, el("summary", {}, title), el("div", { class: "live-scroll", tabindex: "0", role: "region", "aria-label": title }, el("table", {}, el("thead", {}, head), body)));
+    const fold = el("details", { class: "live-table" }, el("summary", {}, title), el("div", { class: "live-scroll", tabindex: "0", role: "region", "aria-label": title }, el("table", {}, of ? caption : "", el("thead", {}, head), body)));
     function update() {
       if (!fold.open) return;
+      if (of) caption.textContent = of();
       body.replaceChildren(...rows().map(([first, ...rest]) => el("tr", {}, el("th", { scope: "row" }, first), ...rest.map((cell) => el("td", {}, cell)))));
     }
     fold.addEventListener("toggle", update);

@@ -38,10 +38,10 @@
     return shares.map((one) => one / total);
   }
 
-  // By how many nats the answer's log-probability falls without one more patch.
-  function cost(net, image, asked, patch, answer) {
+  // By how many nats the answer's log-probability falls without one more patch; `before` is its
+  // probability with it.
+  function cost(net, image, asked, patch, answer, before) {
     const dropped = Uint8Array.from(asked.dropped);
-    const before = softmax(net.forward(image, asked).logits)[answer];
     dropped[net.prefix + patch] = 1;
     return Math.log(before) - Math.log(softmax(net.forward(image, { ...asked, dropped }).logits)[answer]);
   }

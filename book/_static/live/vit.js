@@ -50,9 +50,10 @@
     const D = weight.length;
     for (let t = 0; t < n; t++) {
       let mean = 0, spread = 0;
-      for (let i = 0; i < D; i++) mean += x[t * D + i] / D;
-      for (let i = 0; i < D; i++) spread += (x[t * D + i] - mean) ** 2 / D;
-      const scale = 1 / Math.sqrt(spread + eps);
+      for (let i = 0; i < D; i++) mean += x[t * D + i];
+      mean /= D;
+      for (let i = 0; i < D; i++) spread += (x[t * D + i] - mean) ** 2;
+      const scale = 1 / Math.sqrt(spread / D + eps);
       for (let i = 0; i < D; i++) y[t * D + i] = (x[t * D + i] - mean) * scale * weight[i] + bias[i];
     }
     return y;
@@ -65,8 +66,8 @@
     const value = 1 - p * Math.exp(-a * a);
     return z < 0 ? -value : value;
   }
-  function gelu(x) {
-    for (let i = 0; i < x.length; i++) x[i] *= 0.5 * (1 + erf(x[i] * Math.SQRT1_2));
+  function gelu(x, n) {
+    for (let i = 0; i < n; i++) x[i] *= 0.5 * (1 + erf(x[i] * Math.SQRT1_2));
     return x;
   }
 
@@ -78,11 +79,15 @@
     const rows = height / P, columns = width / P, patches = rows * columns, d = D / h;
     const prefix = W.cls_token ? 1 : 0, N = prefix + patches;
     const table = W["positions.table"], hidden = W["encoder.blocks.0.mlp.fc1.bias"].length;
-    const size = C * P * P, scale = 1 / Math.sqrt(d);
+    const size = C * P * P, scale = 1 / Math.sqrt(d), token = (settings.pool ?? "cls") === "cls";
+    const floats = (n) => new Float32Array(n);
+    // What a pass writes into, made once: of one head, and of all.
+    const one = { q: floats(N * d), k: floats(N * d), v: floats(N * d), scores: floats(N * N), out: floats(N * d) };
+    const y = floats(N * D), qkv = floats(N * 3 * D), mixed = floats(N * D), wide = floats(N * hidden), zeros = floats(Math.max(N, 3 * D));
     if (settings.norm_first === false) throw new Error("vit.js knows pre-norm blocks only");
 
     function embed(image, positions) {
-      const cut = new Float32Array(patches * size), x = new Float32Array(N * D);
+      const cut = floats(patches * size), x = floats(N * D);
       for (let p = 0; p < patches; p++) {
         const top = Math.floor(p / columns) * P, left = (p % columns) * P;
         for (let c = 0; c < C; c++) {
@@ -98,48 +103,54 @@
       return x;
     }
 
-    // Weights of one layer (h, N, N), and the mixed values (N, D). Cut is what has weight zero
-    // before the softmax; a query that may look at nothing takes nothing.
-    function attend(qkv, layer, cut, maps, mixed) {
-      const scores = new Float64Array(N);
-      mixed.fill(0);
-      for (let head = 0; head < h; head++) {
-        if (cut.heads && cut.heads[layer * h + head]) continue;
-        for (let q = 0; q < N; q++) {
-          const row = (head * N + q) * N, arrows = ((layer * h + head) * N + q) * N;
-          if (cut.dropped && cut.dropped[q]) continue;
-          let top = -Infinity, total = 0;
-          for (let k = 0; k < N; k++) {
-            let s = 0;
-            const a = q * 3 * D + head * d, b = k * 3 * D + D + head * d;
-            for (let i = 0; i < d; i++) s += qkv[a + i] * qkv[b + i];
-            const gone = (cut.arrows && cut.arrows[arrows + k]) || (cut.dropped && cut.dropped[k]);
-            scores[k] = gone ? -Infinity : s * scale;
-            if (scores[k] > top) top = scores[k];
-          }
-          if (top === -Infinity) continue;
-          for (let k = 0; k < N; k++) total += scores[k] = Math.exp(scores[k] - top);
-          for (let k = 0; k < N; k++) {
-            const weight = scores[k] / total, b = k * 3 * D + 2 * D + head * d, to = q * D + head * d;
-            maps[row + k] = weight;
-            if (weight) for (let i = 0; i < d; i++) mixed[to + i] += weight * qkv[b + i];
-          }
+    // The queries, keys and turned values of one head, each where `linear` can run through it.
+    function part(qkv, head) {
+      for (let t = 0; t < N; t++) {
+        for (let i = 0, at = t * 3 * D + head * d; i < d; i++, at++) {
+          one.q[t * d + i] = qkv[at] * scale;
+          one.k[t * d + i] = qkv[at + D];
+          one.v[i * N + t] = qkv[at + 2 * D];
         }
       }
     }
 
+    // Weights of one layer (h, N, N), and the mixed values (N, D). Cut is what has weight zero
+    // before the softmax; a query that may look at nothing takes nothing.
+    function attend(qkv, layer, { arrows, heads, dropped }, maps, mixed) {
+      const gone = (q, k, row) => (arrows && arrows[row + k]) || (dropped && (dropped[q] || dropped[k]));
+      mixed.fill(0);
+      for (let head = 0; head < h; head++) {
+        if (heads && heads[layer * h + head]) continue;
+        const map = maps.subarray(head * N * N, (head + 1) * N * N);
+        part(qkv, head);
+        linear(one.q, N, one.k, zeros.subarray(0, N), one.scores);
+        for (let q = 0; q < N; q++) {
+          const scores = one.scores.subarray(q * N, (q + 1) * N);
+          if (arrows || dropped) for (let k = 0; k < N; k++) if (gone(q, k, ((layer * h + head) * N + q) * N)) scores[k] = -Infinity;
+          let top = -Infinity, total = 0;
+          for (let k = 0; k < N; k++) if (scores[k] > top) top = scores[k];
+          if (top === -Infinity) continue;
+          for (let k = 0; k < N; k++) total += scores[k] = Math.exp(scores[k] - top);
+          for (let k = 0; k < N; k++) map[q * N + k] = scores[k] / total;
+        }
+        linear(map, N, one.v, zeros.subarray(0, d), one.out);
+        for (let t = 0; t < N; t++) for (let i = 0; i < d; i++) mixed[t * D + head * d + i] = one.out[t * d + i];
+      }
+    }
+
     function answer(x, dropped) {
-      const y = W["encoder.norm.weight"] ? layerNorm(x, N, W["encoder.norm.weight"], W["encoder.norm.bias"], eps, new Float32Array(N * D)) : x;
-      if ((settings.pool ?? "cls") === "cls") return linear(y, 1, W["head.weight"], W["head.bias"], new Float32Array(W["head.bias"].length));
-      const mean = new Float64Array(D);
+      const n = token ? 1 : N, normed = W["encoder.norm.weight"] ? layerNorm(x, n, W["encoder.norm.weight"], W["encoder.norm.bias"], eps, y) : x;
+      const read = (x) => linear(x, 1, W["head.weight"], W["head.bias"], floats(W["head.bias"].length));
+      if (token) return read(normed);
+      const mean = floats(D);
       let kept = 0;
       for (let t = prefix; t < N; t++) {
         if (dropped && dropped[t]) continue;
         kept++;
-        for (let i = 0; i < D; i++) mean[i] += y[t * D + i];
+        for (let i = 0; i < D; i++) mean[i] += normed[t * D + i];
       }
       for (let i = 0; i < D; i++) mean[i] /= kept;
-      return linear(mean, 1, W["head.weight"], W["head.bias"], new Float32Array(W["head.bias"].length));
+      return read(mean);
     }
 
     // image: Float32Array (C, H, W), as the model was trained on. What may be asked for:
@@ -151,19 +162,17 @@
     // after each layer.
     function forward(image, asked) {
       const cut = asked || {}, x = embed(image, cut.positions !== false), maps = [], after = [];
-      const y = new Float32Array(N * D), qkv = new Float32Array(N * 3 * D), mixed = new Float32Array(N * D), wide = new Float32Array(N * hidden);
-      const none = new Float32Array(3 * D);
       for (let layer = 0; layer < L; layer++) {
-        const of = (name) => W[`encoder.blocks.${layer}.${name}`];
-        const map = new Float32Array(h * N * N);
+        const of = (name) => W[`encoder.blocks.${layer}.${name}`], map = floats(h * N * N);
+        const n = token && layer === L - 1 ? 1 : N; // nobody reads more of the last layer
         layerNorm(x, N, of("norm1.weight"), of("norm1.bias"), eps, y);
-        linear(y, N, of("attn.qkv.weight"), of("attn.qkv.bias") || none, qkv);
+        linear(y, N, of("attn.qkv.weight"), of("attn.qkv.bias") || zeros.subarray(0, 3 * D), qkv);
         attend(qkv, layer, cut, map, mixed);
-        linear(mixed, N, of("attn.proj.weight"), of("attn.proj.bias"), y);
-        for (let i = 0; i < N * D; i++) x[i] += y[i];
-        layerNorm(x, N, of("norm2.weight"), of("norm2.bias"), eps, y);
-        linear(gelu(linear(y, N, of("mlp.fc1.weight"), of("mlp.fc1.bias"), wide)), N, of("mlp.fc2.weight"), of("mlp.fc2.bias"), y);
-        for (let i = 0; i < N * D; i++) x[i] += y[i];
+        linear(mixed, n, of("attn.proj.weight"), of("attn.proj.bias"), y);
+        for (let i = 0; i < n * D; i++) x[i] += y[i];
+        layerNorm(x, n, of("norm2.weight"), of("norm2.bias"), eps, y);
+        linear(gelu(linear(y, n, of("mlp.fc1.weight"), of("mlp.fc1.bias"), wide), n * hidden), n, of("mlp.fc2.weight"), of("mlp.fc2.bias"), y);
+        for (let i = 0; i < n * D; i++) x[i] += y[i];
         maps.push(map);
         after.push(answer(x, cut.dropped));
       }

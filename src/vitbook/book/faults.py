@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -38,6 +38,7 @@ SIZES: dict[str, Any] = {
 MEAN = 0.17
 # Their standard deviation.
 STD = 0.33
+_Model = TypeVar("_Model", bound=nn.Module)
 
 
 class ClinicViT(VisionTransformer):
@@ -136,11 +137,11 @@ LABELS, SCHEDULE = "labels shuffled in a quarter of batches", "schedule stepped 
 FAULTS = (*LAYERS, LABELS, SCHEDULE)
 
 
-def with_fault(model: ClinicViT, fault: str) -> ClinicViT:
+def with_fault(model: _Model, fault: str) -> _Model:
     """Give a healthy model a fault, in place: sick layers with the weights that are there.
 
     Args:
-        model: What is to fall ill.
+        model: What is to fall ill: a :class:`ClinicViT`, or one block of it.
         fault: One of ``FAULTS``. A fault of the training leaves the model healthy.
 
     Returns:

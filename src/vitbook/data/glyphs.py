@@ -14,6 +14,24 @@ _ROWS = """
 ..#.. .#.#. ..#.. #.... ..#.. ....# #.... ....# .#.#. #...# .##.. ..##. .###. .#.#. #.... ....#
 ..#.. #...# ..#.. ##### ##### ##### #.... ....# ..#.. #...# ...## ##... ..... ..#.. #.... ....#
 """
+GLYPH_NAMES = (
+    "plus",
+    "cross",
+    "T",
+    "corner lower left",
+    "T upside down",
+    "corner lower right",
+    "corner upper left",
+    "corner upper right",
+    "V",
+    "V upside down",
+    "V pointing left",
+    "V pointing right",
+    "square",
+    "diamond",
+    "T lying right",
+    "T lying left",
+)
 
 
 def glyphs(num_kinds: int = 16) -> Tensor:

@@ -502,7 +502,6 @@
     var watch = new MutationObserver(repaint); // the page's theme switch, then the system's
     [document.documentElement, document.body].forEach(function (node) { if (node) watch.observe(node, { attributes: true, attributeFilter: ["data-theme", "theme", "class", "data-jp-theme-light"] }); });
     ["(prefers-color-scheme: dark)", "print"].forEach(function (query) { matchMedia(query).addEventListener("change", repaint); });
-    root.dispatchEvent(new Event("vitbook-drawn", { bubbles: true })); // before anybody sees it
   }
 
   var script = document.currentScript, root = script && script.closest(".vitbook-explorer");

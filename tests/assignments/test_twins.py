@@ -1,0 +1,162 @@
+"""Experiments are tried on a patient and its healthy twin: what shows a claim, what does not."""
+
+import pytest
+import torch
+
+from vitbook.book.faults import ClinicViT
+from vitcheck.cases import Case, compare
+from vitcheck.twins import SHOWN, judged
+
+SIZES = {"image_size": (4, 6), "patch_size": 2, "in_channels": 1, "num_classes": 3}
+SIZES |= {"embed_dim": 8, "depth": 2, "num_heads": 2, "position_std": 0.5}
+FAULT = "positions missing"
+CLAIM = f"{FAULT}, all, weights, patient"
+MOVED = f"{FAULT}, all, images, patient"
+
+
+@pytest.fixture(scope="module")
+def given():
+    torch.manual_seed(0)
+    return ClinicViT(**SIZES).state_dict(), torch.randn(3, 1, 4, 6)
+
+
+def changed(weights, part, factor):
+    return {name: factor * value if part in name else value for name, value in weights.items()}
+
+
+def test_an_experiment_that_shows_its_claim_is_right_in_either_order_and_precision(given):
+    weights, images = given
+    before, after = (weights, images), (changed(weights, "positions", 0), images)
+    assert judged({FAULT: (before, after)}, *given, CLAIM) == SHOWN
+    assert judged({FAULT: [list(after), before]}, *given, CLAIM) == SHOWN
+    double = {name: value.double() for name, value in weights.items()}
+    pair = (double, images.double()), (changed(weights, "positions", 0), images)
+    assert judged({FAULT: pair}, *given, CLAIM) == SHOWN
+
+
+def test_a_fault_of_one_block_is_found_in_this_block_alone(given):
+    weights, images = given
+    silent = changed(weights, "blocks.1.mlp.fc2", 0)
+    answer = {"no residual around the MLP": ((silent, images), (silent, 1 - images))}
+    claim = "no residual around the MLP, {}, images, patient"
+    assert judged(answer, *given, claim.format(2)) == SHOWN
+    assert "patient's logits should stay" in judged(answer, *given, claim.format(1))
+
+
+def test_of_several_claims_the_first_that_is_not_shown_is_named(given):
+    weights, images = given
+    answer = {FAULT: ((weights, images), (changed(weights, "positions", 2), images))}
+    other = "last token read as class token, all, weights, patient"
+    found = judged(answer, *given, f"{CLAIM} / {other}")
+    assert found.startswith("last token read as class token: there is no experiment")
+
+
+NOT_SHOWN = {
+    "nothing differs": (CLAIM, lambda w, x: ((w, x), (w, x)), "twin's logits should change"),
+    "next to nothing differs": (
+        CLAIM,
+        lambda w, x: ((w, x), (changed(w, "", 1 + 1e-6), x)),
+        "change by 0.01 or more, and change by 0.0000",
+    ),
+    "both notice it": (
+        CLAIM,
+        lambda w, x: ((w, x), (changed(w, "patch_embed", 2), x)),
+        "patient's logits should stay the same",
+    ),
+    "the twin stays": (
+        CLAIM.replace("patient", "twin"),
+        lambda w, x: ((w, x), (changed(w, "positions", 0), x)),
+        "twin's logits should stay the same",
+    ),
+    "no logits": (
+        CLAIM,
+        lambda w, x: ((w, x), (changed(w, "head", 1e38), x)),
+        "patient's logits should stay the same",
+    ),
+    "infinite logits": (
+        CLAIM,
+        lambda w, x: ((w, x), (changed(changed(w, "head", 1e38), "positions", 1e38), x)),
+        "patient's logits should stay the same",
+    ),
+    "noise": (CLAIM, lambda w, x: ((w, x), (w, x + 0.1)), "your images do, too"),
+    "weights instead": (
+        MOVED,
+        lambda w, x: ((w, x), (changed(w, "positions", 0), x)),
+        "your weights do, too",
+    ),
+    "no pair": (CLAIM, lambda w, x: (w, x, x), "has two conditions"),
+    "images alone": (CLAIM, lambda w, x: (x, x), "pair of weights and images"),
+    "a weight is lost": (
+        CLAIM,
+        lambda w, x: ((w, x), ({"cls_token": w["cls_token"]}, x)),
+        "should have the names",
+    ),
+    "another shape": (
+        CLAIM,
+        lambda w, x: ((w, x), (w | {"head.bias": torch.zeros(1)}, x)),
+        "head.bias has the shape (1,)",
+    ),
+    "other images": (CLAIM, lambda w, x: ((w, x), (w, x[:1])), "the images has the shape"),
+    "NaN": (CLAIM, lambda w, x: ((w, x), (changed(w, "head", torch.nan), x)), "holds NaN"),
+    "no tensor": (CLAIM, lambda w, x: ((w, x), (w, None)), "should be a tensor"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_SHOWN)
+def test_what_shows_nothing_gets_a_sentence(given, name):
+    claim, make, words = NOT_SHOWN[name]
+    found = judged({FAULT: make(*given)}, *given, claim)
+    assert found.startswith(f"{FAULT}: ")
+    assert words in found
+
+
+def test_names_alone_or_the_words_of_success_are_no_experiment(given):
+    case = Case("q1-1", "a patient", "experiments", SHOWN, 1, args=given, claims=CLAIM)
+    for answer in (SHOWN, FAULT, [FAULT], {FAULT: FAULT}, 3, given[1]):
+        verdict = compare(answer, case)
+        assert not verdict.ok
+        assert verdict.message.startswith(f"{FAULT}: ")
+    weights, images = given
+    right = {FAULT: ((weights, images), (changed(weights, "positions", 0), images))}
+    assert compare(right, case).ok
+    assert compare(None, case).message == "not answered yet"
+
+
+KINDS = [
+    *(f"softmax over the queries, 2, weights, {who}" for who in ("patient", "twin")),
+    "heads split by view alone, 2, weights, twin",
+    *(f"no residual around the MLP, 2, {differ}, patient" for differ in ("weights", "images")),
+    *(CLAIM, MOVED),
+    *(f"patches cut by reshape alone, all, images, {who}" for who in ("patient", "twin")),
+    *(f"last token read as class token, all, weights, {who}" for who in ("patient", "twin")),
+]
+SILENCED = ("nothing", "attn.proj", "positions", "mlp.fc2", "attn.qkv")
+
+
+def searched(weights, images, differ):
+    """Experiments without a thought: a part is silent, and pixels or rows of a weight change."""
+    for part in SILENCED:
+        silent = changed(weights, part, 0)
+        if differ == "images":
+            others = (1 - images, images.flip(2), images.flip(3), images.roll(2, 2))
+            yield from (((silent, images), (silent, other)) for other in others)
+            continue
+        for name, value in silent.items():
+            third = max(1, len(value) // 3)
+            for rows in (slice(None), slice(third), slice(third, 2 * third), slice(-1, None)):
+                louder = value.clone()
+                louder[rows] *= 3
+                yield (silent, images), (silent | {name: louder}, images)
+
+
+@pytest.mark.deep
+def test_a_search_by_trial_finds_most_experiments_as_the_guide_for_instructors_says():
+    torch.manual_seed(0)
+    model = ClinicViT(**SIZES | {"image_size": 6})
+    weights = {name: torch.randn_like(value) for name, value in model.state_dict().items()}
+    images, found = torch.randn(4, 1, 6, 6), []
+    for claim in KINDS:
+        fault, _, differ, _ = claim.split(", ")
+        tries = searched(weights, images, differ)
+        found.append(any(judged({fault: pair}, weights, images, claim) == SHOWN for pair in tries))
+    assert sum(found) > len(KINDS) / 2, found
