@@ -267,7 +267,7 @@
     table.style.setProperty("--columns", headNames.length);
     var overlaid = !photo || data.layers * headNames.length <= 48; // on so many a photograph is only noise
     table.append(el("span"));
-    headNames.forEach(function (word, head) { table.append(el("span", {}, head < data.heads && data.heads < 7 ? "head " + word : word)); });
+    headNames.forEach(function (word, head) { table.append(el("span", {}, head < data.heads && data.heads < 7 && word.length < 3 ? "head " + word : word)); });
     var thumbs = [];
     layerNames.forEach(function (word, layer) {
       table.append(el("span", { class: "layer" }, el("span", {}, "layer "), word));
