@@ -622,9 +622,9 @@ def test_the_strongest_three_are_named_and_none_where_all_is_on_itself(tab):
         "40 % on row 1, column 4 (6.4 even shares), then row 2, column 4 (4.8) and row 3, column 2 "
         "(3.2); <0.1 % on itself."
     )
-    assert tab.locator(".thumb").first.get_attribute(
-        "aria-description"
-    ) == "most on row 1, column 4"
+    assert (
+        tab.locator(".thumb").first.get_attribute("aria-description") == "most on row 1, column 4"
+    )
     board = tab.locator(".board").bounding_box()
     numbers = tab.locator(".values span")
     boxes = [numbers.nth(i).bounding_box() for i in range(numbers.count())]
