@@ -611,6 +611,54 @@ def test_numbers_on_narrow_patches_do_not_lie_over_each_other(tab, side, shown):
 
 
 @pytest.mark.browser
+def test_the_strongest_three_are_named_and_none_where_all_is_on_itself(tab):
+    maps = torch.zeros(1, 1, 1, 16, 16)
+    maps[..., 0, [3, 7, 9, 12]] = torch.tensor([0.4, 0.3, 0.2, 0.1])
+    maps[..., 1:, :] = torch.eye(16)[1:]
+    made = attention_explorer(torch.rand(1, 3, 8, 8), maps, 4, num_prefix=0, query=0, even=True)
+    assert "Where the patch in row 1, column 1 looks" in made._repr_html_()
+    show(tab, made._repr_html_(), width=390)
+    assert sentence(tab) == (
+        "40 % on row 1, column 4 (6.4 even shares), then row 2, column 4 (4.8) and row 3, column 2 "
+        "(3.2); <0.1 % on itself."
+    )
+    assert (
+        tab.locator(".thumb").first.get_attribute("aria-description") == "most on row 1, column 4"
+    )
+    board = tab.locator(".board").bounding_box()
+    numbers = tab.locator(".values span")
+    boxes = [numbers.nth(i).bounding_box() for i in range(numbers.count())]
+    assert len(boxes) == 3
+    assert max(box["x"] + box["width"] for box in boxes) <= board["x"] + board["width"] + 0.5
+    tops = [tab.locator(f".{part}").bounding_box()["y"] for part in ("stage", "heads", "controls")]
+    assert tops == sorted(tops), "on a phone the small pictures lie under the map"
+    tab.locator(".patch").nth(5).click()
+    tab.mouse.move(0, 0)
+    assert sentence(tab) == "<0.1 % on any other patch, 100 % on itself."
+
+
+@pytest.mark.browser
+def test_what_changed_is_spoken(tab):
+    pixels = images(B, 3, 9, 16)
+    show(tab, attention_explorer(pixels, MAPS, GRID, labels=["one", "two"])._repr_html_())
+
+    def heard(words):
+        found = "document.querySelector('.vitbook-explorer').shadowRoot.querySelector('.live')"
+        tab.wait_for_function(f"words => {found}.textContent.startsWith(words)", arg=words)
+
+    tab.locator(".images input").nth(1).check()
+    heard("two: Where the class token looks")
+    row = MAPS[-1, 1].mean(0)[0, 1:]
+    over = int((13 * row > 1).sum())
+    told = f"More than an even share: {over} of 12 patches."
+    assert tab.locator(".live").inner_text().endswith(told)
+    tab.get_by_label("map", exact=True).check()
+    heard("Shown: map.")
+    tab.get_by_label("6 even shares").check()
+    heard("Strongest colour: 6 even shares.")
+
+
+@pytest.mark.browser
 @pytest.mark.parametrize("num_prefix", [0, 2])
 def test_without_a_class_token_or_with_another_prefix_token(tab, num_prefix):
     n = 12 + num_prefix

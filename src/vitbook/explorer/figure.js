@@ -99,11 +99,12 @@
   }
 
   var TOP = 6; // even shares at which the scale of even shares ends
+  var SHOWN = ["photo", "both", "map"], SCALES = [TOP + " even shares", "own largest"];
 
   function percent(share) {
     var p = 100 * share;
-    if (p > 0 && p < 0.1) return "<0.1\u202f%";
-    return (p >= 9.95 || p === 0 ? Math.round(p) : p.toFixed(1)) + "\u202f%";
+    if (p < 0.1) return "<0.1\u202f%"; // a weight of 0 may be a rounded one
+    return (p >= 9.95 ? Math.round(p) : p.toFixed(1)) + "\u202f%";
   }
 
   // One image: a photograph as it is, strokes as a mask; in the large view as dots of ink.
@@ -252,12 +253,12 @@
     });
     if (data.labels.length > 1) controls.append(radios("Image", "images", imageChips, "image"));
     if (photo) {
-      pickers.show = radios("Show", "", spans(["photo", "both", "map"]), "show");
-      pickers.scale = radios("Strongest colour", "", spans([TOP + " even shares", "own largest"]), "scale");
+      pickers.show = radios("Show", "", spans(SHOWN), "show");
+      pickers.scale = radios("Strongest colour", "", spans(SCALES), "scale");
     }
     Object.keys(pickers).forEach(function (key) { controls.append(pickers[key]); });
     controls.append(el("details", {}, el("summary", {}, "How to use this figure"),
-      el("p", {}, "Point at a patch to see where it looks, or click it to keep it. With the keyboard, move to the " +
+      el("p", {}, "Point at a patch to see where it looks, or click or tap it to keep it. With the keyboard, move to the " +
         "patches with Tab and walk over them with the arrow keys" + (prefix ? "; Escape goes back to the class token" : "") +
         ". The small pictures choose layer and head; arrow keys walk over them as well." +
         (data.layers > 1 ? " Rollout follows the mean of the heads down to the patches, through all layers up to the chosen one." : ""))));
@@ -266,7 +267,7 @@
     table.style.setProperty("--columns", headNames.length);
     var overlaid = !photo || data.layers * headNames.length <= 48; // on so many a photograph is only noise
     table.append(el("span"));
-    headNames.forEach(function (word, head) { table.append(el("span", {}, head < data.heads && data.heads < 7 ? "head " + word : word)); });
+    headNames.forEach(function (word, head) { table.append(el("span", {}, head < data.heads && data.heads < 7 && word.length < 3 ? "head " + word : word)); });
     var thumbs = [];
     layerNames.forEach(function (word, layer) {
       table.append(el("span", { class: "layer" }, el("span", {}, "layer "), word));
@@ -310,7 +311,14 @@
       Object.assign(state, change);
       paint();
       clearTimeout(timer); // spoken once the reader stops moving
-      timer = setTimeout(function () { live.textContent = heading.textContent + ", layer " + (state.layer + 1) + ", " + headName(state.head) + ": " + sentence.textContent; }, 200);
+      timer = setTimeout(function () { live.textContent = spoken(Object.keys(change)[0]); }, 200);
+    }
+    function spoken(changed) {
+      if (changed === "show") return "Shown: " + SHOWN[state.show] + ".";
+      if (changed === "scale") return "Strongest colour: " + SCALES[state.scale] + ".";
+      var over = weights(state.image, state.layer, state.head, state.query).slice(prefix).filter(function (share) { return share * N > 1; });
+      return (data.labels.length > 1 ? data.labels[state.image] + ": " : "") + heading.textContent + ", layer " + (state.layer + 1) + ", " + headName(state.head) + ": " +
+        sentence.textContent + " More than an even share: " + over.length + " of " + patches + " patches.";
     }
     function moveQuery(event) {
       var p = state.query - prefix, to = null;
@@ -396,16 +404,20 @@
       say(top, state.scale ? percent(peak) : TOP + " or more");
       ramp.classList.toggle("even", !state.scale);
       say(unit, photo ? (state.scale ? "Share of all attention. Each map has a scale of its own, which flatters it."
-        : "In even shares, one scale for all maps: 1 (the mark) is 1/" + N + " of all attention.") + (state.show === 1 ? " Lower half: where the photograph tints it most." : "") : "");
+        : "In even shares, one scale for all maps: 1 (the mark) is 1/" + N + " of all attention; from " + TOP + " on all look alike.") + (state.show === 1 ? " Lower half of the bar: over the darkest parts of the photograph." : "") : "");
       sentence.replaceChildren();
-      if (others.length) {
-        sentence.append(el("b", {}, percent(onPatches[others[0]])), " on " + place(prefix + others[0], query < prefix ? 1 : pool) + ", ");
-        if (photo) sentence.lastChild.data = " on " + place(prefix + others[0], query < prefix ? 1 : pool) + " (" + (onPatches[others[0]] * N).toFixed(1) + " even shares), ";
-      }
+      var first = strongest(onPatches, others, query);
+      first.forEach(function (p, i) {
+        var at = place(prefix + p, query < prefix ? 1 : pool) + (photo ? " (" + (onPatches[p] * N).toFixed(1) + (i ? ")" : " even shares)") : "");
+        if (i) sentence.append((i > 1 ? " and " : "then ") + at);
+        else sentence.append(el("b", {}, percent(onPatches[p])), " on " + at + ", ");
+      });
+      if (first.length > 1) sentence.append("; ");
+      if (others.length && !first.length) sentence.append(el("b", {}, "<0.1\u202f%"), " on any other patch, ");
       sentence.append(el("b", {}, percent(itself(row, query))), " on itself");
       if (prefix && query !== 0) sentence.append(", ", el("b", {}, percent(row[0])), " on the class token");
       sentence.append(".");
-      card.dataset.show = ["photo", "both", "map"][state.show];
+      card.dataset.show = SHOWN[state.show];
       if (photo) drawValues(onPatches, others);
       else drawArcs(query, onPatches, others);
       if (seen !== state.image) {
@@ -432,10 +444,15 @@
       var picture = pen.createImageData(columns, rows);
       shares.forEach(function (share, p) { picture.data.set(color(share, peak).concat(255), 4 * p); });
       pen.putImageData(picture, 0, 0);
+      thumb.button.setAttribute("aria-description", "most on " + place(prefix + shares.indexOf(peak)));
     }
     // What a query gives to its own block of patches.
     function itself(row, query) {
       return row.reduce(function (sum, share, token) { return anchor(token) === query ? sum + share : sum; }, 0);
+    }
+    // Up to three patches, or blocks of them, that get most, if that is 0.1 % or more; without a photograph one.
+    function strongest(shares, others, query) {
+      return others.filter(function (p) { return shares[p] >= 0.001 && (query < prefix || anchor(prefix + p) === prefix + p); }).slice(0, photo ? 3 : 1);
     }
     // On up to three patches that get two even shares or more, how many; beside another number, where
     // patches are narrow, there is no room for one.
@@ -450,7 +467,9 @@
         if (shares[p] * N < 2 || shown.some(function (q) { return crowded(p, q); })) return;
         shown.push(p);
         var value = el("span", {}, (shares[p] * N).toFixed(1));
-        value.style.left = 100 * ((p % columns) + 0.5) / columns + "%";
+        var inward = (p % columns) / Math.max(1, columns - 1); // at an edge it ends with its patch
+        value.style.left = 100 * ((p % columns) + inward) / columns + "%";
+        value.style.translate = -100 * inward + "% -50%";
         value.style.top = 100 * (Math.floor(p / columns) + 0.5) / rows + "%";
         values.append(value);
       });

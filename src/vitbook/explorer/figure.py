@@ -214,7 +214,7 @@ def attention_explorer(
         "notes": [*_told(packed, num_prefix), *map(str, notes)],
     }
     shown = first_shown(maps, (rows, columns), num_prefix, start)
-    words = _fallback(maps[:, 0], labels, names, (rows, columns), num_prefix)
+    words = _fallback(maps[:, 0], labels, names, (rows, columns), num_prefix, start)
     return AttentionExplorer(data, still(pixels[0], N * shown) + words if C == 3 else words)
 
 
@@ -248,8 +248,8 @@ def _told(packed: dict, num_prefix: int) -> list[str]:
         )
     if levels < 255:
         told.append(
-            f"A patch's weights are held in {levels} steps, exact to 1/{levels} of the largest "
-            "weight of their row."
+            f"To keep the figure small, a patch's weights are held in {levels} steps, exact to "
+            f"1/{levels} of the largest weight of their row."
         )
     return told
 
@@ -314,14 +314,21 @@ def _texts(what: str, given: Sequence[str] | None, default: list[str], of: str) 
 
 
 def _fallback(
-    maps: Tensor, labels: list[str], names: list[str], grid: tuple[int, int], num_prefix: int
+    maps: Tensor,
+    labels: list[str],
+    names: list[str],
+    grid: tuple[int, int],
+    num_prefix: int,
+    start: dict[str, int],
 ) -> str:
     """A table in words for the first image (L, h, N, N): what each head looks at most."""
     _, columns = grid
-    query = first_query(grid, num_prefix)
+    query = start.get("query", first_query(grid, num_prefix))
     if maps.shape[0] * maps.shape[1] > 24:  # a table too wide to be read
         maps = maps.mean(dim=1, keepdim=True)
-    seen_from = "the class token" if num_prefix else f"the patch in {_place(query, columns)}"
+    seen_from = "the class token" if query == 0 else f"prefix token {query + 1}"
+    if query >= num_prefix:
+        seen_from = f"the patch in {_place(query - num_prefix, columns)}"
     cells = []
     for number, heads in enumerate(maps[:, :, query, num_prefix:], start=1):  # (h, N_patches)
         cells.append(f"<tr><th>layer {number}</th>")
