@@ -18,6 +18,7 @@ from vitbook.data.splits import some_of_each
 NAMES = ("mnist", "fashion-mnist")
 PARTS = ("train", "validation", "test")
 PER_CLASS = {"train": 1000, "validation": 500}
+SEED = 0
 
 
 def root() -> Path:
@@ -52,7 +53,7 @@ def image_set(name: str, part: str, scale: float = 1.0) -> ImageSet:
     if part == "test":
         index = torch.arange(scaled(len(labels), scale))
     else:
-        index = some_of_each(labels, scaled(PER_CLASS[part], scale))
+        index = some_of_each(labels, scaled(PER_CLASS[part], scale), SEED)
     return ImageSet(normalize(images[index], *STATISTICS[name]), labels[index])
 
 
