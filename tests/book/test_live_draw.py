@@ -286,9 +286,9 @@ def test_each_patch_in_turn_gives_costs_and_a_correlation(page):
     page.get_by_role("button", name="Done: each patch").wait_for()
     assert focused(page).startswith("Done: ")
     words = page.locator(".draw-test .draw-told").inner_text()
-    assert words.startswith("No single patch matters here: without any one of them 3 still has 99.9")
+    assert words.startswith("No single patch matters here: without the one that counts most, row ")
     assert re.search(
-        r"rank correlation of [+\u2212]0\.\d\d \(maps by chance: between \u22120\.28 and 0\.28",
+        r"Rank correlation of map and loss: [+\u2212]0\.\d\d \(maps by chance: between \u22120\.28 and 0\.28",
         words,
     )
     page.get_by_text("The map in numbers").click()

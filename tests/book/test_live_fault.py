@@ -259,7 +259,7 @@ def test_every_number_on_the_page_is_pythons(page, made, rows, names):
         words = "One finding suffices" if count == 1 else f"Of your findings {count} suffice"
         assert words in seen["told"]
         assert f"“{TESTS[FAULTS[names[row]][2]].name}”: " in seen["told"]
-    assert "the last patient. Named with proof: 0 of 12, with 0 tests" in shown[-1]["told"]
+    assert "the last patient. Named with proof: 0 of 12; wrong names: " in shown[-1]["told"]
 
 
 FOLLOWED = """() => {
@@ -369,7 +369,7 @@ def test_a_name_without_findings_is_not_proven_and_hears_what_is_left(page):
     assert told(page).startswith("Right, but not proven: never in evaluation mode.")
     page.get_by_role("button", name="The same images twice").click()  # too late
     score = page.locator(".fault-head span").inner_text()
-    assert score.startswith("Named with proof: 0 of 1, with 0 tests")
+    assert score.startswith("Named with proof: 0 of 1; wrong names: ")
 
 
 @pytest.mark.browser

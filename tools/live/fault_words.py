@@ -164,7 +164,7 @@ TESTS = {
     "sums": Test(
         LOOK,
         "Sum of a row of a map, farthest from 1",
-        "What a patch gives to all patches should sum to 1. This is the row that misses it most.",
+        "What a patch takes from all patches should sum to 1. This is the row that misses it most.",
         measure.row_sum,
         unlike(1),
     ),

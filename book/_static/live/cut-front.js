@@ -3,6 +3,7 @@
 (function () {
   "use strict";
 
+  const PAUSE = 1400; // milliseconds between the cuts of a way
   const { cutBoard, cutGame, cutParts, cutViews, el, isStill } = vitbook.live;
   const button = (text, onclick, name = "live-button") => el("button", { type: "button", class: name, onclick }, text);
 
@@ -34,17 +35,20 @@
     return { play, stop: () => timer && close(true), get runs() { return timer > 0; } };
   }
 
-  // What a reader is to do, and what came of it. `fresh`: the view with which a picture begins.
-  function told(game, lesson, fresh) {
-    if (game.state.cuts.length) return lesson + (game.best && game.way(game.was, game.lead) < 1 ? " Try the other shape, or another head." : "");
-    if (!game.best) return "A picture of your own. Cut its arrows.";
-    if (!fresh) return game.sentence();
+  // What a reader is to do, or what came of it; in other views than those, what is drawn. `opening`: the
+  // view with which the picture begins; `acted`: that in which the last thing was done.
+  function told(game, lesson, opening, acted) {
+    const cutAny = game.state.cuts.length > 0;
+    if (cutAny && acted) return lesson + (game.best && game.way(game.was, game.lead) < 1 ? " Try the other shape, or another head." : "");
+    if (!game.best && acted) return "A picture of your own. Cut its arrows.";
+    if (cutAny || !opening) return game.sentence();
     return game.best === 1 ? "Your turn. The thick arrow is a patch that looks at the other shape. Cut it." : `Your turn. No single arrow turns this answer round; ${game.best} together do. Which?`;
   }
 
   vitbook.live.figure("cut-front", function (stage, data) {
     const levels = levelsOf(data.pictures), { box } = stage;
     const game = cutGame(data, (words) => {
+      if (words) seen = view();
       if (motion.runs) return drawSlowly();
       draw();
       stage.say(words ? `${words}${sentence.textContent} ${cutParts.spoken(game)}` : game.sentence());
@@ -53,7 +57,9 @@
     const sentence = el("p", { class: "cut-front-told" }), score = el("p", { class: "cut-score" });
     const cut = button("✂ Cut the thickest arrow", game.cutStrongest, "live-button live-first"), back = button("Restore", game.restoreAll), way = button("Show a way", showWay), next = button("Next picture", goOn);
     const still = button("", () => (motion.runs ? motion.stop() : motion.play(true)), "front-still");
-    let level = 0;
+    const view = () => [game.state.layer, game.state.head, game.state.query].join();
+    const timers = []; // of cuts that are still to come
+    let level = 0, seen = ""; // seen: the view in which the last thing was done
 
     function open(to) {
       level = to % levels.length;
@@ -61,21 +67,24 @@
       game.open(index);
       Object.assign(game.state, { layer, head, query });
     }
+    function stopAll() {
+      timers.splice(0).forEach(clearTimeout);
+      motion.stop();
+    }
     function goOn() {
       open(level + 1);
       draw();
       stage.say(`${sentence.textContent} ${cutParts.spoken(game)}`);
     }
+    // The known cuts, one after another.
     function showWay() {
       open(level);
-      for (const [layer, head, query, key] of levels[level].cuts) {
-        Object.assign(game.state, { layer, head, query });
-        game.toggle(query, key);
-      }
-    }
-    function isFresh() {
-      const { state } = game, [seen] = levels[level].cuts;
-      return [state.layer, state.head, state.query].every((one, i) => one === seen[i]);
+      draw();
+      levels[level].cuts.forEach(([layer, head, query, key], at) => {
+        const act = () => { Object.assign(game.state, { layer, head, query }); game.toggle(query, key); };
+        if (isStill()) act();
+        else timers.push(setTimeout(act, PAUSE * (at + 0.5)));
+      });
     }
     const parts = [image, answer, heads], turned = () => game.way(game.was, game.lead) >= 1;
     function drawButtons() {
@@ -87,7 +96,7 @@
     }
     function draw() {
       for (const part of [...parts, promise]) part.draw();
-      sentence.textContent = told(game, promise.lesson.textContent, isFresh());
+      sentence.textContent = told(game, promise.lesson.textContent, view() === levels[level].cuts[0].slice(0, 3).join(), view() === seen);
       sentence.classList.toggle("cut-won", turned());
       drawButtons();
     }
@@ -120,7 +129,7 @@
       el("div", { class: "cut-front-side" }, el("div", { class: "cut-front-buttons" }, cut, back, way, next), score,
         el("div", {}, el("p", { class: "cut-title" }, "Layer and head ", el("small", {}, "seen from the query")), heads.node)));
     cutBoard.keys(box, game, image.focus);
-    for (const name of ["pointerdown", "keydown"]) box.addEventListener(name, motion.stop, true);
+    for (const name of ["pointerdown", "keydown"]) box.addEventListener(name, stopAll, true);
     open(0);
     draw();
     if (!isStill()) {

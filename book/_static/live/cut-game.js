@@ -25,7 +25,8 @@
     const headsOf = (head) => (head === h ? Array.from({ length: h }, (_, i) => i) : [head]);
     const names = (head) => (head === h ? "all heads" : `head ${head + 1}`);
     const isCut = (arrow) => state.cuts.some((cut) => cut.arrows.includes(arrow));
-    const count = () => new Set(state.cuts.flatMap((cut) => cut.arrows)).size;
+    const allCut = () => new Set(state.cuts.flatMap((cut) => cut.arrows));
+    const count = () => allCut().size;
     // In one head, or the mean of all.
     function weightIn(answer, layer, head, query, key) {
       const chosen = headsOf(head);
@@ -35,7 +36,7 @@
     // Of the arrow in each chosen head.
     const arrowsTo = (query, key) => headsOf(state.head).map((head) => arrowAt(state.layer, head, query, key));
     const goneTo = (query, key) => arrowsTo(query, key).every(isCut);
-    const cutsIn = (layer, head) => (head === h ? 0 : state.cuts.flatMap((cut) => cut.arrows).filter((arrow) => Math.floor(arrow / (N * N)) === layer * h + head).length);
+    const cutsIn = (layer, head) => (head === h ? 0 : [...allCut()].filter((arrow) => Math.floor(arrow / (N * N)) === layer * h + head).length);
     const glyphIn = (patch) => state.glyphs.find((glyph) => glyph.patch === patch);
     const glyphHere = () => glyphIn(state.query);
     const nameOf = (glyph) => data.names[glyph.kind];

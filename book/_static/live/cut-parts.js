@@ -26,8 +26,8 @@
       fill.style.width = `${Math.abs(at(lead) - 50)}%`;
       before.style.left = `${at(was)}%`;
       before.hidden = !cutAny;
-      const sure = el("span", { class: "cut-sure" }, `${lead > 0 === was > 0 && cutAny ? "still " : ""}${chance(game)}\u202f% sure${wrong ? ", and wrong" : ""}`);
-      said.replaceChildren("It says ", el("b", {}, WORDS[lead > 0 ? 1 : 0]), " ", sure);
+      const sure = el("span", { class: "cut-sure" }, `${chance(game)}\u202f% sure${wrong ? ", and wrong" : ""}`);
+      said.replaceChildren(`It ${lead > 0 === was > 0 && cutAny ? "still " : ""}says `, el("b", {}, WORDS[lead > 0 ? 1 : 0]), " ", sure);
       node.classList.toggle("cut-mistaken", wrong);
     }
     const node = el("div", { class: "cut-answer" }, said, ends, track);

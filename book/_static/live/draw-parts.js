@@ -105,8 +105,8 @@
     const under = guess.node.querySelector("canvas");
     under.width = under.height = 112;
     const hide = el("button", { type: "button", class: "live-button live-first", onclick: takeAll }, "Take out each patch in turn"), said = el("p", { class: "draw-told" });
-    const legend = el("figcaption", {});
-    const pair = el("div", { class: "draw-pair" }, el("figure", {}, map, el("figcaption", {}, "what the map promises")), el("figure", {}, guess.node, legend));
+    const legend = el("figcaption", {}), whose = el("figcaption", {});
+    const pair = el("div", { class: "draw-pair" }, el("figure", {}, map, whose), el("figure", {}, guess.node, legend));
     const node = el("div", { class: "draw-part draw-test" }, head("Is the map right?"), pair, el("div", {}, hide, said));
     const ready = () => !state.costs && state.strokes.length > 0;
 
@@ -126,9 +126,9 @@
       const order = there.toSorted((a, b) => state.costs[b] - state.costs[a]), worth = order[0], first = there[weights.indexOf(Math.max(...weights))];
       const little = state.costs[worth] < LITTLE, nth = (patch) => `number ${1 + order.indexOf(patch)} of ${there.length}`, chance = number(1.96 / Math.sqrt(there.length - 1));
       return [
-        little ? `No single patch matters here: without any one of them ${digit} still has ${percent(left(worth))}.` : `Without ${place(worth, ROWS)} the answer loses most: ${digit} falls from ${percent(shares[digit])} to ${percent(left(worth))}.`,
+        little ? `No single patch matters here: without the one that counts most, ${place(worth, ROWS)}, ${digit} still has ${percent(left(worth))}.` : `Without ${place(worth, ROWS)} the answer loses most: ${digit} falls from ${percent(shares[digit])} to ${percent(left(worth))}.`,
         state.guess < 0 ? "" : `Your patch, ${place(state.guess, ROWS)}, is ${nth(state.guess)}${little ? "" : `: without it ${percent(left(state.guess))}`}.`,
-        `The map's first patch, ${place(first, ROWS)}, is ${nth(first)}. Both put the patches in the same order with a rank correlation of ${number(looking.rankCorrelation(weights, lost), 2, true)} (maps by chance: between \u2212${chance} and ${chance}, 95\u202f% of them).`
+        `The map's first patch, ${place(first, ROWS)}, is ${nth(first)}. Rank correlation of map and loss: ${number(looking.rankCorrelation(weights, lost), 2, true)} (maps by chance: between \u2212${chance} and ${chance}, 95\u202f% of them).`
       ].filter(Boolean).join(" ");
     }
     function draw() {
@@ -142,6 +142,7 @@
       const at = { x: (state.guess % ROWS) + 0.05, y: Math.floor(state.guess / ROWS) + 0.05, width: 0.9, height: 0.9 }; // over the ink
       guess.layer.replaceChildren(...(state.guess < 0 ? [] : ["draw-halo", "draw-guess"].map((name) => svg("rect", { class: name, ...at }))));
       if (state.guess < 0) guess.patches[0].tabIndex = 0;
+      whose.textContent = model.query() ? `what the map of the patch in ${place(model.query() - 1, ROWS)} promises` : "what the class token\u2019s map promises";
       legend.textContent = costs ? `what the answer loses; full colour: ${DEAR} nats or more` : "your guess: click a patch";
       hide.textContent = costs ? "Done: each patch was taken out in turn" : "Take out each patch in turn";
       hide.setAttribute("aria-disabled", String(!ready())); // and keeps the focus

@@ -82,7 +82,10 @@
       },
       said: stage.say
     });
-    const take = ({ strokes, width }) => paper.set(strokes, width);
+    function take({ strokes, width }) {
+      state.chosen = -1; // the class token looks at it first
+      paper.set(strokes, width);
+    }
     const samples = data.samples.map((one) => {
       const path = one.strokes.map((stroke) => `M${stroke.map((p) => p.join(" ")).join("L")}`).join("");
       return el("button", { type: "button", class: "draw-sample", "aria-label": `Take this drawing: ${one.label}`, onclick: () => take(one) },
@@ -108,7 +111,8 @@
     }
     function show(words = "") {
       for (const part of [map, reads, every, test]) part.draw();
-      brief.textContent = `Your board. ${reads.text()}`;
+      const { digit, shares, empty } = model.answer();
+      brief.textContent = `Your board. ${reads.text()}${empty ? "" : `, ${percent(shares[digit])}`}`;
       placed.set(state.positions);
       mixed.set(state.shuffle);
       if (!later) later = requestAnimationFrame(showAll); // the answer first

@@ -160,7 +160,7 @@ vitbook.live.figure("fault", function (stage, data) {
   function fromCurves() {
     const same = others(at).filter((q) => curves[q + 1] === curves[at + 1]), accuracies = both(Array.from(row(seeds, at), shown));
     const like = curves[at + 1] === curves[0] ? `Its curves alone show nothing: they end like the healthy ones, as do those of ${list(same)}.`
-      : same.length ? `Its curves show that something is wrong, and so do those of ${list(same)}.` : "Its curves are like those of none of the others.";
+      : same.length ? `Its curves end unlike the healthy ones, and so do those of ${list(same)}.` : "Its curves are like those of none of the others.";
     return `${like} Test images right with three seeds: ${accuracies}; curves and tests are of the first.`;
   }
   function go(to) {
@@ -178,7 +178,7 @@ vitbook.live.figure("fault", function (stage, data) {
   function points() {
     const closed = patients.filter((one) => one.done), proven = all.filter((p) => patients[p].done === "right" && patients[p].left === 1);
     const sum = (of, among = all) => among.reduce((total, p) => total + of(p), 0);
-    return closed.length ? `Named with proof: ${proven.length} of ${closed.length}, with ${plural(sum((p) => patients[p].used, proven), "test")} (fewest possible: ${sum((p) => best[p].length, proven)}); wrong names: ${sum((p) => patients[p].wrong)}.` : "None named yet.";
+    return closed.length ? `Named with proof: ${proven.length} of ${closed.length}${proven.length ? `, with ${plural(sum((p) => patients[p].used, proven), "test")} (fewest possible: ${sum((p) => best[p].length, proven)})` : ""}; wrong names: ${sum((p) => patients[p].wrong)}.` : "None named yet.";
   }
 
   // --- drawing ---

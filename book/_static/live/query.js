@@ -79,6 +79,7 @@ vitbook.live.figure("query", function (stage, data) {
   });
   const where = el("p", { class: "query-where" }), answer = el("span"), told = el("p", { class: "query-told" });
   const button = (words, onclick, hidden = "") => el("button", { type: "button", class: "live-button", onclick }, words, el("span", { class: "live-hidden" }, hidden));
+  const longer = button("Twice as long", () => stretch(2));
   const numbers = table("The numbers as a table", ["key", "distance to q", "q · k", "weight", "value"], () =>
     animals.map((animal, i) => [animal, number(apart(state.query, keys[i])), number(now.scores[i]), share(now.weights[i]), `${places[i]} ${point(values[i])}`])
       .concat([["answer", "", "", "1", point(now.answer)]]));
@@ -86,7 +87,7 @@ vitbook.live.figure("query", function (stage, data) {
     el("div", { class: "query-side" }, el("p", { class: "query-name" }, el("b", {}, "Ask:"), " drag the query q"), asked.node, where),
     el("div", { class: "query-side query-right" }, el("p", { class: "query-name" }, el("b", {}, "Weigh:"), " softmax of q · k"), ...bars.map((bar) => bar.node),
       el("p", { class: "query-name" }, el("b", {}, "Average:"), " the answer ", answer), got.node),
-    el("div", { class: "query-buttons" }, button("Half as long", () => stretch(0.5)), button("Twice as long", () => stretch(2)), button("Back", () => set({}), " to the start")),
+    el("div", { class: "query-buttons" }, button("Half as long", () => stretch(0.5)), longer, button("Back", () => set({}), " to the start")),
     told, numbers.node));
 
   // --- drawing ---
@@ -118,17 +119,18 @@ vitbook.live.figure("query", function (stage, data) {
     answer.textContent = `is ${point(now.answer)}`;
     where.textContent = `q = ${point(query)}, length ${number(length)}`;
     told.textContent = sentence(length);
+    longer.setAttribute("aria-disabled", String(most() <= 1));
     numbers.update();
   }
   function sentence(length) {
     const dashed = `Dashed: the queries of length ${number(length)} and their answers.`;
     if (state.learned.length) return `Dots: ${state.learned.length - 1} steps of learning to ask for the ${places[1]}. The answer is ${number(apart(now.answer, values[1]))} away from it.`;
-    if (length < GRID / 2) return "A query of length 0 has the score 0 with every key: all weights are 1/3.";
+    if (length < GRID / 2) return "A query of length 0 has the score 0 with every key: all weights are 1/3; one as short as this has nearly that.";
     const most = Math.max(...now.weights), near = animals.filter((_, i) => now.weights[i] > most - 1e-6), first = animals.indexOf(near[0]);
     return `Nearest key: ${near.join(" and ")}, ${number(apart(state.query, keys[first]))} away, weight ${share(most)}. ${dashed}`;
   }
   function speak(first) {
-    stage.say(`${first}Weights ${animals.map((animal, i) => `${animal} ${share(now.weights[i])}`).join(", ")}. The answer is ${values.map((value, i) => `${number(apart(now.answer, value), 1)} from the ${places[i]}`).join(", ")}.`);
+    stage.say(`${first}Weights ${animals.map((animal, i) => `${animal} ${share(now.weights[i])}`).join(", ")}. The answer is ${values.map((value, i) => `${number(apart(now.answer, value))} from the ${places[i]}`).join(", ")}.`);
   }
 
   // --- what the reader does ---
@@ -142,10 +144,13 @@ vitbook.live.figure("query", function (stage, data) {
   const step = (value) => Number((Math.round(value / GRID) * GRID).toFixed(2));
   const move = ([x, y]) => ask([step(within(x, LEFT, RIGHT)), step(within(y, LOW, HIGH))]);
   // The same direction, as long as asked for or up to the edge.
-  function stretch(times) {
+  function most() { // times as long, within the plane
     const [x, y] = state.query, room = (at, low, high) => (at > 0 ? high / at : at < 0 ? low / at : Infinity);
-    const by = Math.min(times, room(x, LEFT, RIGHT), room(y, LOW, HIGH));
-    ask([by * x, by * y], `Length ${number(by * Math.hypot(x, y))}. `);
+    return Math.min(room(x, LEFT, RIGHT), room(y, LOW, HIGH));
+  }
+  function stretch(times) {
+    const [x, y] = state.query, by = Math.min(times, most());
+    ask([by * x, by * y], `Length ${number(by * Math.hypot(x, y))}${by < times ? ", up to the edge" : ""}. `);
   }
   let shift = [0, 0]; // from the finger to the middle of the handle
   const follow = (event) => move(asked.at(event).map((at, c) => at + shift[c]));
