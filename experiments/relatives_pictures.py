@@ -13,15 +13,14 @@ from experiments.machinery.classifier import METRICS
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
 from experiments.machinery.image_sets import image_set
 from experiments.machinery.relatives import CURVES, EQUAL, LAYERS, LINEAR, NEAREST, Task
-from vitbook.data import STATISTICS, ImageSet, normalize
-from vitbook.data.canvas import place_on_canvas
+from vitbook.comparison.garments_task import MEAN, STD, on_canvases
+from vitbook.data import ImageSet
 from vitbook.layers.positions import resample_positions
 from vitbook.training import evaluate
 
 # garments rather than CIFAR-10: the record `relatives_pilot` says why
 TASK = Task(images=(56, 7, 1, 10), kernel_size=5, steps=400, batch_size=64)
 SET = "fashion-mnist"
-MEAN, STD = (0.123,), (0.216,)  # of the canvases
 PARTS = ("train", "validation", "test")
 FIRST = 210  # seed of the places in the first part
 DISTURBED = 1000  # test images
@@ -40,11 +39,7 @@ DISTURBANCES = {
 @lru_cache(maxsize=8)
 def images_of(part: str, scale: float = 1.0, side: int = TASK.images[0]) -> ImageSet:
     """Garments somewhere on a canvas (n, 1, side, side), normalized, and labels (n,)."""
-    images, labels = image_set(SET, part, scale)
-    (mean,), (std,) = STATISTICS[SET]
-    seed = FIRST + PARTS.index(part)
-    canvas = place_on_canvas((images * std + mean).clamp(0, 1), side, seed=seed).images
-    return ImageSet(normalize(canvas, MEAN, STD), labels)
+    return on_canvases(image_set(SET, part, scale), side, FIRST + PARTS.index(part))
 
 
 CLASSIFIER = relatives.classifier(TASK, images_of)

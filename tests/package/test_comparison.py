@@ -267,7 +267,10 @@ def test_a_page_of_a_contest_fits_a_phone(browser, tmp_path):
             assert page.eval_on_selector(part, "e => e.scrollWidth - e.clientWidth") == 0
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="POSIX only")
+@pytest.mark.skipif(
+    not hasattr(signal, "pthread_sigmask"),
+    reason="Windows has no signal mask that keeps Ctrl-C from workers",
+)
 def test_ctrl_c_is_not_heard_by_workers_and_ends_them_at_once():
     code = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
     told = []
@@ -290,7 +293,10 @@ def test_ctrl_c_is_not_heard_by_workers_and_ends_them_at_once():
 
 
 @pytest.mark.deep
-@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="POSIX only")
+@pytest.mark.skipif(
+    not hasattr(signal, "pthread_sigmask"),
+    reason="Windows has no signal mask that keeps Ctrl-C from workers",
+)
 def test_a_contest_that_is_stopped_says_so_in_one_line(file, tmp_path):
     """While its processes start, and so are about to hear Ctrl-C like itself."""
     words = [sys.executable, "-u", "-m", "vitbook", "compare", f"{file}:Ours"]
@@ -339,6 +345,8 @@ def test_garments_are_those_of_the_record_and_are_missed_in_one_sentence(
     assert main([*asked, "--root", str(tmp_path / "nowhere")]) == 2
     told = capsys.readouterr().err
     assert "nowhere does not exist: name the folder that holds fashion-mnist" in told
+    assert main([*asked, "--download"]) == 2  # and nothing is put into the present folder
+    assert "root must say in which folder fashion-mnist is (--root DIR)" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

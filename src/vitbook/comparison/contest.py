@@ -190,14 +190,16 @@ def compare(
         The :class:`Verdict`.
 
     Raises:
-        ValueError: The layer cannot be compared; the message says why.
+        ValueError: The layer cannot be compared, or the task needs a folder; the message says why.
         DataError: The task's data set is not there.
     """
     on = TASKS[require.one_of("task", task, tuple(TASKS))]
     record = load_record(on.record, folder)
     contest = prepare(place, record, task)
     if on.needs:
-        load_torchvision(on.needs, root or ".", "test", download=download)
+        if root is None:
+            raise ValueError(f"root must say in which folder {on.needs} is (--root DIR)")
+        load_torchvision(on.needs, root, "test", download=download)
     out.mkdir(parents=True, exist_ok=True)
     ledger = Ledger(out / "trainings.jsonl", contest)
     choice, trials = record.choice, record.settings.get("trial_seeds", 1)

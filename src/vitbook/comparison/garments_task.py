@@ -18,8 +18,22 @@ MEAN, STD = (0.123,), (0.216,)  # of the canvases
 PER_CLASS = {"train": 1000, "validation": 500}  # the test images are all of the official ones
 
 
+def on_canvases(garments: ImageSet, side: int, seed: int) -> ImageSet:
+    """Each garment somewhere on a canvas: images (n, 1, side, side), normalized, and labels (n,).
+
+    Args:
+        garments: As recorded experiments take them, normalized.
+        side: Of the canvas, in pixels.
+        seed: Of the places.
+    """
+    (mean,), (std,) = STATISTICS[GARMENTS]
+    objects = (garments.images * std + mean).clamp(0, 1)
+    canvas = place_on_canvas(objects, side, seed=seed).images
+    return ImageSet(normalize(canvas, MEAN, STD), garments.labels)
+
+
 @lru_cache(maxsize=3)
-def garment_images(part: str, first: int, root: Path | None) -> ImageSet:
+def garment_images(part: str, first: int, root: Path) -> ImageSet:
     """Canvases (n, 1, 56, 56), normalized, and labels (n,).
 
     Args:
@@ -30,14 +44,10 @@ def garment_images(part: str, first: int, root: Path | None) -> ImageSet:
     Raises:
         DataError: It is not there, or damaged.
     """
-    images, labels = load_torchvision(GARMENTS, root or ".", part)
+    images, labels = load_torchvision(GARMENTS, root, part)
     index = slice(None) if part == "test" else some_of_each(labels, PER_CLASS[part])
-    seed = first + ("train", "validation", "test").index(part)
-    (mean,), (std,) = STATISTICS[GARMENTS]
-    # there and back, so that the last bits are those of the record
-    objects = (normalize(images[index], (mean,), (std,)) * std + mean).clamp(0, 1)
-    canvas = place_on_canvas(objects, SIDE, seed=seed).images
-    return ImageSet(normalize(canvas, MEAN, STD), labels[index])
+    garments = ImageSet(normalize(images[index], *STATISTICS[GARMENTS]), labels[index])
+    return on_canvases(garments, SIDE, first + ("train", "validation", "test").index(part))
 
 
 def fit_garments(model: nn.Module, known: ImageSet, config: TrainConfig) -> None:

@@ -47,7 +47,7 @@ class Task:
     record: str
     words: str
     guess: float
-    images: Callable[[Record, str, int, Path | None], ImageSet]
+    images: Callable[[Record, str, int, Any], ImageSet]
     fit: Callable[[nn.Module, ImageSet, TrainConfig], Any]
     judge: Callable[[nn.Module, ImageSet], tuple[float, float]]
     read_out: Callable[[nn.Module], nn.Module]
