@@ -1,0 +1,196 @@
+"""Assertions in a page's cells are collected, not raised: the cell runs on and tells what it found.
+
+``collect`` puts this into the running notebook. From then on ``assert a < b`` of a cell, and a call
+such as ``assert_close(...)``, displays a sentence where it does not hold, with the values on both
+sides, and the next line runs. Inside a function an assertion raises as ever.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Number
+from typing import Any
+
+MIME = "application/vnd.vitbook.check+json"  # by which the book's builder finds what failed
+NAME = "__vitbook_checks__"
+OPERATORS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Lt: ("<", operator.lt),
+    ast.LtE: ("<=", operator.le),
+    ast.Gt: (">", operator.gt),
+    ast.GtE: (">=", operator.ge),
+    ast.Eq: ("==", operator.eq),
+    ast.NotEq: ("!=", operator.ne),
+}
+_BY_SIGN = dict(OPERATORS.values())
+_MOST = 3  # comparisons that one sentence tells
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One comparison inside an assertion: ``left sign right`` as values, and where it stands."""
+
+    line: int  # of the cell, from 1
+    column: int
+    source: str
+    sign: str
+    left: Any
+    right: Any
+
+    def __str__(self) -> str:
+        return f"{self.source}: {in_short(self.left)} {self.sign} {in_short(self.right)}"
+
+
+class Checks:
+    """Takes what the rewritten assertions of a cell say.
+
+    Args:
+        failed: called with each failure: its line in the cell, the assertion as it is written, and
+            what was found, a text for each comparison that is false.
+        compared: called with each comparison, true or false.
+    """
+
+    def __init__(
+        self,
+        failed: Callable[[int, str, list[str]], None],
+        compared: Callable[[Compared], None] | None = None,
+    ):
+        self._failed, self._seen = failed, compared
+        self._false: list[Compared] = []
+
+    def compare(
+        self, line: int, column: int, sources: list[str], signs: list[str], *values: Any
+    ) -> Any:
+        """What Python's own ``a < b < c`` gives; all three have been computed already."""
+        result: Any = True
+        for i, sign in enumerate(signs):
+            result = _BY_SIGN[sign](values[i], values[i + 1])
+            source = f"{sources[i]} {sign} {sources[i + 1]}"
+            one = Compared(line, column, source, sign, values[i], values[i + 1])
+            if self._seen is not None:
+                self._seen(one)
+            if not all_true(result):
+                self._false.append(one)
+            if i + 1 < len(signs) and not result:
+                break
+        return result
+
+    def begin(self) -> None:
+        self._false.clear()
+
+    def fail(self, line: int, source: str, error: AssertionError) -> None:
+        found = [str(one) for one in self._false]
+        if len(found) > _MOST:
+            found[_MOST:] = [f"and {len(found) - _MOST} more"]
+        message = " ".join(str(error).split())
+        self._failed(line, source, [*found, message] if message else found)
+
+
+def all_true(result: Any) -> bool:
+    return bool(result.all() if hasattr(result, "all") else result)
+
+
+def in_short(value: Any) -> str:
+    """A value as a sentence can say it."""
+    if hasattr(value, "item") and getattr(value, "shape", None) in ((), (1,)):
+        value = value.item()
+    if isinstance(value, Number) and not isinstance(value, bool | int):
+        return f"{value:.6g}"
+    if getattr(value, "shape", None):
+        least, most = float(value.min()), float(value.max())
+        return f"an array {tuple(value.shape)} from {least:.6g} to {most:.6g}"
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+class Collected(ast.NodeTransformer):
+    """Rewrites the assertions at the top level of a cell, in its loops and conditions too."""
+
+    def visit_Module(self, node: ast.Module) -> ast.Module:
+        node.body = [line for statement in node.body for line in self._statement(statement)]
+        return ast.fix_missing_locations(node)
+
+    def _statement(self, node: ast.stmt) -> list[ast.stmt]:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            return [node]
+        if is_check(node):
+            return [_tried(node)]
+        for name in ("body", "orelse", "finalbody"):
+            if inner := getattr(node, name, None):
+                setattr(node, name, [one for each in inner for one in self._statement(each)])
+        return [node]
+
+
+def is_check(node: ast.stmt) -> bool:
+    """An assertion, or a call whose name begins with ``assert_``."""
+    if isinstance(node, ast.Assert):
+        return True
+    if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+        return False
+    function = node.value.func
+    name = getattr(function, "id", getattr(function, "attr", ""))
+    return str(name).startswith("assert_")
+
+
+def _tried(node: ast.stmt) -> ast.Try:
+    """``begin(); assert ...``, whose AssertionError goes to ``fail`` with the line and its source."""
+    source = ast.unparse(node.test if isinstance(node, ast.Assert) else node)
+    text = (
+        f"try:\n    {NAME}.begin()\n"
+        f"except AssertionError as {NAME}error:\n"
+        f"    {NAME}.fail({node.lineno}, {source!r}, {NAME}error)"
+    )
+    tried = ast.parse(text).body[0]
+    assert isinstance(tried, ast.Try)
+    for part in ast.walk(tried):
+        if hasattr(part, "lineno"):
+            ast.copy_location(part, node)
+    tried.body.append(_Comparisons().visit(node) if isinstance(node, ast.Assert) else node)
+    return tried
+
+
+class _Comparisons(ast.NodeTransformer):
+    """Each ``a < b`` becomes a call that keeps both values."""
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        sources = [ast.unparse(side) for side in (node.left, *node.comparators)]
+        self.generic_visit(node)
+        if not all(type(sign) in OPERATORS for sign in node.ops):
+            return node
+        signs = [OPERATORS[type(sign)][0] for sign in node.ops]
+        known = ast.parse(f"({node.lineno}, {node.col_offset}, {sources!r}, {signs!r})").body[0]
+        assert isinstance(known, ast.Expr) and isinstance(known.value, ast.Tuple)
+        function = ast.Attribute(ast.Name(NAME, ast.Load()), "compare", ast.Load())
+        arguments = [*known.value.elts, node.left, *node.comparators]
+        return ast.copy_location(ast.Call(function, arguments, []), node)
+
+
+def collect() -> None:
+    """Collect the assertions of every cell that runs from now on; outside of a notebook, nothing."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    if shell is not None:
+        install(shell, Checks(_display))
+
+
+def install(shell: Any, checks: Checks) -> None:
+    """Let the cells of an IPython shell report to ``checks``, instead of what they reported to."""
+    others = [one for one in shell.ast_transformers if not isinstance(one, Collected)]
+    shell.ast_transformers[:] = [*others, Collected()]
+    shell.user_ns_hidden[NAME] = shell.user_ns[NAME] = checks
+
+
+def _display(line: int, source: str, found: list[str]) -> None:
+    from IPython.display import publish_display_data
+
+    data = {"line": line, "source": source, "found": found}
+    publish_display_data({MIME: data, "text/plain": sentence(source, found)})
+
+
+def sentence(source: str, found: list[str]) -> str:
+    """What a reader is told."""
+    values = f"; found {', '.join(found)}" if found else ""
+    return f"This did not hold on this machine: {source}{values}."
