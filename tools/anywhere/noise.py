@@ -15,16 +15,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 ROUNDING = {torch.float32: 6e-8, torch.float64: 1.1e-16}  # half of the last digit
 DRAWN = 2e-6  # relative; float32 draws of two instruction sets differ by up to 1.8e-6
-ROUNDED = {
-    "mm addmm bmm baddbmm addbmm mv addmv dot vdot linear convolution convolution_backward",
-    "mkldnn_convolution _softmax _softmax_backward_data _log_softmax _log_softmax_backward_data",
-    "native_layer_norm native_layer_norm_backward native_batch_norm native_batch_norm_backward",
-    "native_group_norm native_group_norm_backward _native_batch_norm_legit linalg_vector_norm",
-    "_scaled_dot_product_flash_attention_for_cpu logsumexp _fused_rms_norm",
-    "_scaled_dot_product_flash_attention_for_cpu_backward _native_multi_head_attention",
-}
-ROUNDED = frozenset(name for line in ROUNDED for name in line.split())
-RANDOM = frozenset("normal_ normal randn randn_like rand rand_like uniform_ exponential_".split())
+_PRODUCTS = "mm addmm bmm baddbmm addbmm mv addmv dot vdot linear _native_multi_head_attention"
+_CONVOLUTIONS = "convolution convolution_backward mkldnn_convolution"
+_ATTENTION = "_scaled_dot_product_flash_attention_for_cpu"
+_SOFTMAX = "_softmax _softmax_backward_data _log_softmax _log_softmax_backward_data logsumexp"
+_NORMS = "native_layer_norm native_batch_norm native_group_norm _fused_rms_norm linalg_vector_norm"
+_NAMES = " ".join([_PRODUCTS, _CONVOLUTIONS, _ATTENTION, _SOFTMAX, _NORMS]).split()
+ROUNDED = frozenset(_NAMES) | {f"{name}_backward" for name in _NAMES}
+RANDOM = frozenset({"normal_", "normal", "randn", "randn_like", "rand", "rand_like", "uniform_"})
 _LENGTH = 1 << 20
 
 

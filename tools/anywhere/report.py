@@ -15,7 +15,7 @@ QUOTED = re.compile(r"\{glue:text\}`([a-z0-9_]+)(?::([^`]+))?`")
 
 @dataclass(frozen=True)
 class Near:
-    """A comparison over all runs: its smallest distance from false, and the range of the distances."""
+    """A comparison over all runs: its smallest distance from false, and the distances' range."""
 
     line: int
     source: str
