@@ -23,7 +23,7 @@ _NORMS = "native_layer_norm native_batch_norm native_group_norm _fused_rms_norm 
 _NAMES = " ".join([_PRODUCTS, _CONVOLUTIONS, _ATTENTION, _SOFTMAX, _NORMS]).split()
 ROUNDED = frozenset(_NAMES) | {f"{name}_backward" for name in _NAMES}
 RANDOM = frozenset({"normal_", "normal", "randn", "randn_like", "rand", "rand_like", "uniform_"})
-_LENGTH = 1 << 20
+_LENGTH = 1 << 17
 
 
 class Noise(TorchDispatchMode):
