@@ -11,6 +11,7 @@ python -m tools.anywhere --report                          what was seen, nothin
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -24,9 +25,20 @@ from tools.anywhere.runs import ROOT, RUNS, make_runs, missing_here, processes_o
 from tools.chapters import find_chapters
 from tools.dependencies import Sources
 
+TRAINS = re.compile(r"\btrain\(|\bfit\(|optim\.(Adam|SGD)")
+
 
 def name_of(page: Path) -> str:
-    return page.relative_to(ROOT / "book").with_suffix("").as_posix()
+    name = page.resolve().relative_to(ROOT).with_suffix("").as_posix()
+    return name.removeprefix("book/")
+
+
+def everything() -> list[Path]:
+    """The pages with code, the assignments, and the files of tests that train something."""
+    pages = [chapter.path for chapter in find_chapters(ROOT, [])]
+    tests = sorted((ROOT / "tests" / "package").glob("test_*.py"))
+    tests = [path for path in tests if TRAINS.search(path.read_text("utf8"))]
+    return [*pages, *sorted((ROOT / "assignments").glob("a*.md")), *tests]
 
 
 def make(pages: list[Path], runs: list[str], results: Results, fresh: bool, jobs: int) -> None:
@@ -64,7 +76,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("pages", nargs="*", type=Path, help="default: all with code")
+    parser.add_argument(
+        "pages", nargs="*", type=Path, help="pages, assignments, files of tests; default: all"
+    )
     parser.add_argument("--runs", nargs="+", default=RUNS, metavar="RUN", help=", ".join(RUNS))
     parser.add_argument("--fresh", action="store_true", help="also what was seen already")
     parser.add_argument("--report", action="store_true", help="run nothing")
@@ -73,7 +87,9 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, help="runs with other seeds and other rounding")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    pages = [chapter.path for chapter in find_chapters(ROOT, options.pages)]
+    if missing := [str(page) for page in options.pages if not page.is_file()]:
+        raise SystemExit(f"No such file: {', '.join(missing)}")
+    pages = options.pages or everything()
     runs = options.runs
     if options.seeds:
         runs = [f"seeds-{k}" for k in range(1, options.seeds + 1)]

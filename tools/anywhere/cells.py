@@ -32,6 +32,9 @@ class Cell:
 
 
 def cells_of(page: Path) -> list[Cell]:
+    """The code cells of a page; a file of Python has none."""
+    if page.suffix == ".py":
+        return []
     text = page.read_text("utf8")
     notebook = read_myst_markdown_notebook(text, add_source_map=True, path=page)
     found: list[Cell] = []

@@ -1,4 +1,4 @@
-"""Run the cells of one page under one or several roundings, and tell what its checks saw.
+"""Run a page, an assignment or a file of tests under one or several roundings: what it saw.
 
     python -m tools.anywhere.page book/attention/07_weight_sharing.md plain draw-1 seeds-3
 
@@ -12,11 +12,11 @@ import contextlib
 import json
 import math
 import os
-import sys
 import time
 import traceback
 from pathlib import Path
 from typing import Any, TextIO
+from unittest import mock
 
 from tools.anywhere.cells import Cell, OtherSeeds, cells_of, decisive, needed_for
 
@@ -94,7 +94,7 @@ def run_page(page: Path, run: str, line: int | None = None) -> dict[str, Any]:
     without_pictures()
     seen = Seen()
     shell = InteractiveShell.instance()
-    shell.showtraceback = lambda *a, **k: None
+    mock.patch.object(shell, "showtraceback").start()
     install(shell, Checks(seen.fail, seen.compare))
     kind, _, number = run.partition("-")
     if kind == "seeds":
@@ -105,7 +105,6 @@ def run_page(page: Path, run: str, line: int | None = None) -> dict[str, Any]:
             seen.publish(data, metadata)
 
     shell.display_pub = Publisher()
-    shell.displayhook.write_output_prompt = lambda: None
     cells, error = cells_of(page), ""
     started = time.process_time()
     os.chdir(page.parent)
@@ -128,15 +127,58 @@ def run_page(page: Path, run: str, line: int | None = None) -> dict[str, Any]:
     }
 
 
+def run_master(master: Path, run: str) -> dict[str, Any]:
+    """Prove the public variant of an assignment: the solution and other right answers get all
+    points, and every mistake loses some."""
+    from tools.assignment.draw import PUBLIC
+    from tools.assignment.prove import draw_assignment
+
+    started, error = time.process_time(), ""
+    with context_of(run):
+        try:
+            draw_assignment(master, PUBLIC, "0")
+        except Exception as refused:
+            error = f"{type(refused).__name__}: {refused}"
+    return {"run": run, "seconds": round(time.process_time() - started, 1), "error": error}
+
+
+def run_tests(file: Path, run: str) -> dict[str, Any]:
+    """Run the quick tests of a file."""
+    import pytest
+
+    class Fallen:
+        names: list[str] = []  # noqa: RUF012
+
+        def pytest_runtest_logreport(self, report: Any) -> None:
+            if report.failed:
+                self.names.append(f"{report.nodeid}: {str(report.longrepr)[-300:]}")
+
+    started, options = time.process_time(), ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    with context_of(run), open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+        choice = ["-m", "not (deep or slow or browser or site)"]
+        status = pytest.main([*options, *choice, str(file)], plugins=[Fallen()])
+    error = "\n".join(Fallen.names) or ("" if status in (0, 5) else f"pytest ended with {status}")
+    return {"run": run, "seconds": round(time.process_time() - started, 1), "error": error}
+
+
+def run_file(path: Path, run: str, line: int | None) -> dict[str, Any]:
+    """Run a page, an assignment or a file of tests."""
+    if path.suffix == ".py":
+        return run_tests(path, run)
+    return run_master(path, run) if path.parent.name == "assignments" else run_page(path, run, line)
+
+
 def without_pictures() -> None:
     """Figures are laid out and not drawn."""
     from PIL import Image
 
-    import vitbook.plotting.display as display
-
-    display._pixels = lambda fig, ground="white": Image.new("RGB", (8, 8))
-    display.enlarge = lambda fig: None
-    display.laid_out = contextlib.nullcontext
+    small = Image.new("RGB", (8, 8))
+    mock.patch.multiple(
+        "vitbook.plotting.display",
+        _pixels=lambda fig, ground="white": small,
+        enlarge=lambda fig: None,
+        laid_out=contextlib.nullcontext,
+    ).start()
 
 
 def one_in_a_child(page: Path, run: str, line: int | None, to: TextIO) -> None:
@@ -145,7 +187,7 @@ def one_in_a_child(page: Path, run: str, line: int | None, to: TextIO) -> None:
     if not child:
         status = 1
         try:
-            found = run_page(page, run, line)
+            found = run_file(page, run, line)
             to.write(json.dumps(found, default=float) + "\n")
             to.flush()
             status = 0
@@ -180,4 +222,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

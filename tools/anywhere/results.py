@@ -10,7 +10,7 @@ from typing import Any
 from myst_nb.core.read import read_myst_markdown_notebook
 
 from tools.anywhere.cells import ABOUT_ROUNDING
-from tools.dependencies import Sources, chapter_digest, code_hash
+from tools.dependencies import Sources, chapter_digest, code_hash, file_hash, parsed
 
 FILE = Path(__file__).with_name("results.json")
 _NOISE = Path(__file__).with_name("noise.py")
@@ -19,6 +19,9 @@ _NOISE = Path(__file__).with_name("noise.py")
 def digest_of(page: Path, sources: Sources) -> str:
     """Changes with the page's code, what it reaches, its marks, and the noise."""
     text = page.read_text("utf8")
+    if page.suffix == ".py":
+        files = [page, _NOISE, *sources.files(parsed(page))]
+        return hashlib.sha256("\n".join(map(file_hash, files)).encode()).hexdigest()[:16]
     notebook = read_myst_markdown_notebook(text, path=page)
     parts = [chapter_digest(notebook, page.parent, sources), code_hash(_NOISE)]
     parts += ABOUT_ROUNDING.findall(text)

@@ -30,7 +30,7 @@ def missing_here(runs: list[str]) -> dict[str, str]:
         if run in SETS and sets.index(run) > sets.index(capability()):
             reasons[run] = f"this processor has {capability()} at most"
         if run == OLDER and not older_python().is_file():
-            reasons[run] = "no environment with torch 2.11 (make older-torch)"
+            reasons[run] = "no environment with torch 2.11: python -m tools.anywhere.older"
     return reasons
 
 
