@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install book page serve unit test test-deep browser sandbox lint format notebooks colab \
+.PHONY: help install book page serve unit test test-deep anywhere browser sandbox lint format notebooks colab \
 	bundle assignment verify-assignments quiz grader marked-class attacks release publish experiments experiments-verify \
 	bench links lock clean distclean
 
@@ -54,6 +54,10 @@ browser: install
 
 sandbox: install
 	@$(PY) -m tools.sandbox --install
+
+anywhere: install ## do the pages hold on other processors? (hours; PAGE=..., ARGS="--report")
+	@$(PY) -m tools.anywhere.older
+	@$(PY) -m tools.anywhere $(PAGE) $(ARGS)
 
 lint: install ## ruff, types (mypy), scripts (oxlint), and the book's rules for its sources
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check .

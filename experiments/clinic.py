@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import KNOWN
-from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
 from experiments.machinery.measures import parameters, thin
 from experiments.machinery.several import several
 from vitbook.book.clinic import PATIENTS
@@ -61,26 +61,34 @@ def stepped_per_epoch(step: int, total_steps: int, warmup_steps: int) -> float:
     return warmup_cosine(epoch, total_steps, warmup_steps)
 
 
-TRAINING = {LABELS: {"augment": shuffle_some}, SCHEDULE: {"schedule": stepped_per_epoch}}
+TRAINING: dict[str, dict[str, Any]] = {  # arguments of `train`
+    LABELS: {"augment": shuffle_some},
+    SCHEDULE: {"schedule": stepped_per_epoch},
+}
 
 
 def fit(
     fault: str,
     seed: int,
-    log: Callable[[float], None],
+    log: Log,
     scale: float,
     *,
     length: float = 1.0,
     learning_rate: float,
 ) -> tuple[ClinicViT, list[dict]]:
     """Train one model with a fault: it and a row for each step."""
-    steps = scaled(RECIPE["steps"], scale * length)
-    recipe = {**RECIPE, "steps": steps, "batch_size": scaled(RECIPE["batch_size"], scale)}
+    config = TrainConfig(
+        steps=scaled(RECIPE["steps"], scale * length),
+        batch_size=scaled(RECIPE["batch_size"], scale),
+        warmup_steps=RECIPE["warmup_steps"],
+        learning_rate=learning_rate,
+        seed=seed,
+    )
     model = build(fault, seed)
     history = train(
         model,
         *images_of("train", scale),
-        TrainConfig(**recipe, learning_rate=learning_rate, seed=seed),
+        config,
         loss_function=logged(log),
         evaluate_on=images_of("validation", scale),
         evaluate_every=scaled(EVALUATE_EVERY, scale),
@@ -90,7 +98,7 @@ def fit(
     return model, history
 
 
-def run(condition: dict, seed: int, log, scale: float, learning_rate: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, learning_rate: float) -> Outcome:
     """Train one model with a fault, and test it as whoever has not seen the fault would."""
     fault = condition["fault"]
     model, history = fit(fault, seed, log, scale, learning_rate=learning_rate)
@@ -98,7 +106,7 @@ def run(condition: dict, seed: int, log, scale: float, learning_rate: float) -> 
     torch.manual_seed(seed)  # of dropout that is still on
     result = evaluate(model, *test)
     known = (part[:KNOWN] for part in images_of("train", scale))
-    metrics = {
+    metrics: dict[str, float | list] = {
         "test_accuracy": result.accuracy,
         "test_loss": result.loss,
         "train_accuracy": evaluate(model, *known).accuracy,
@@ -111,7 +119,9 @@ def run(condition: dict, seed: int, log, scale: float, learning_rate: float) -> 
     return Outcome(metrics, weights)
 
 
-def trial(condition: dict, seed: int, log, scale: float, *, length: float, learning_rate: float):
+def trial(
+    condition: dict, seed: int, log: Log, scale: float, *, length: float, learning_rate: float
+) -> dict[str, float]:
     """Train one model with a rate on trial, and judge it on validation images."""
     given = {"length": length, "learning_rate": learning_rate}
     model, _ = fit(condition["fault"], seed, log, scale, **given)

@@ -10,31 +10,41 @@
 
 A package gets a section for each of its modules, in the order in which the chapters meet them; a
 single module is set where the directive stands. A folder of modules offers what its ``__all__``
-lists, or without one its modules; a module offers its public functions, classes and constants. Nothing is imported: signatures come
-from the syntax tree and Google-style docstrings go through napoleon. Each entry ends with the
-chapter that introduces it, which the book's own rules know (tools/book_rules/introductions.py).
+lists, or without one its modules; a module offers its public functions, classes and constants.
+Nothing is imported: signatures come from the syntax tree and Google-style docstrings go through
+napoleon. Each entry ends with the chapter that introduces it, which the book's own rules know
+(tools/book_rules/introductions.py).
 
 A constant is described by the comment above it; one without a comment is not shown, unless
-``__all__`` lists it. A public function or class without a docstring and a reference to nothing are warnings, so the build fails.
+``__all__`` lists it. A public function or class without a docstring and a reference to nothing are
+warnings, so the build fails.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
+from typing import cast
 
 from docutils import nodes
 from docutils.parsers.rst import directives
 from docutils.utils import new_document
 from myst_parser.mocking import MockRSTParser
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.config import Config as SphinxConfig
+from sphinx.domains.python import PythonDomain
+from sphinx.environment import BuildEnvironment
 from sphinx.ext.napoleon import Config, GoogleDocstring
 from sphinx.util import logging
 from sphinx.util.docutils import LoggingReporter, SphinxDirective
 from sphinx.util.nodes import make_refnode
+from sphinx.util.typing import ExtensionMetadata
 
 from tools.book_rules.introductions import Introduction, introductions, part_of
 from tools.book_rules.source import read_book
@@ -42,7 +52,8 @@ from tools.settings import read_settings
 
 logger = logging.getLogger(__name__)
 
-NAPOLEON = Config(napoleon_use_rtype=False)
+# Napoleon asks for Sphinx's whole configuration and reads of it what its own has.
+NAPOLEON = cast(SphinxConfig, Config(napoleon_use_rtype=False))
 INDENT = "   "
 Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
 
@@ -183,16 +194,19 @@ def methods(node: ast.ClassDef) -> Iterator[tuple[str, str, str]]:
             returned = f"\n   :type: {ast.unparse(method.returns)}" if method.returns else ""
             yield "property", method.name + returned, docstring(method)
         else:
-            kind = next((f"{k}method" for k in ("class", "static") if f"{k}method" in decorators),
-                        "method")
-            yield kind, method.name + signature(method, bound=kind != "staticmethod"), docstring(
-                method
+            kind = next(
+                (f"{k}method" for k in ("class", "static") if f"{k}method" in decorators), "method"
+            )
+            yield (
+                kind,
+                method.name + signature(method, bound=kind != "staticmethod"),
+                docstring(method),
             )
 
 
 def signature(node: ast.FunctionDef, *, bound: bool = False) -> str:
     """Arguments and result as they are written; `bound`: without ``self``."""
-    arguments = ast.parse(ast.unparse(node)).body[0].args
+    arguments = deepcopy(node.args)
     if bound:
         del (arguments.posonlyargs or arguments.args)[0]
     result = f" -> {ast.unparse(node.returns)}" if node.returns else ""
@@ -211,7 +225,8 @@ def constructor(node: ast.ClassDef, path: Path) -> str:
     if told:
         return f"({', '.join(told)})"
     above = {ast.unparse(base) for base in node.bases}
-    return next((constructor(m.node, path) for name, m in defined(path) if name in above), "")
+    there = (m.node for name, m in defined(path) if name in above)
+    return next((constructor(n, path) for n in there if isinstance(n, ast.ClassDef)), "")
 
 
 def default(field: ast.AnnAssign) -> str:
@@ -257,7 +272,9 @@ class Api(SphinxDirective):
         if not found:
             self.warn(f"there is no module {name} under src")
         without = [f"{name}.{part}" for part in self.options.get("without", "").split()]
-        there = {up for module in found for up in accumulate(module.name.split("."), "{}.{}".format)}
+        there = {
+            up for module in found for up in accumulate(module.name.split("."), "{}.{}".format)
+        }
         for unknown in set(without) - there:
             self.warn(f"without: there is no module {unknown}")
         left_out = tuple(f"{module}." for module in without)
@@ -293,7 +310,8 @@ class Api(SphinxDirective):
         for member in members:
             if only and member.name not in only:
                 continue
-            if not member.constant and not docstring(member.node):
+            node = member.node
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not docstring(node):
                 self.warn(f"{module.name}.{member.name} has no docstring")
             lines = entry(member, self.closing(module, member))
             found += self.parsed(lines, member.path, member.node.lineno - 1)
@@ -319,12 +337,14 @@ class Api(SphinxDirective):
         logger.warning(f"api: {message}", location=self.get_location(), type="vitbook")
 
 
-def resolve(app, env, node, content) -> nodes.Node | None:
+def resolve(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement
+) -> nodes.Node | None:
     """A name without its module leads to the one entry that is called so. What is not ours
     (``Tensor``, ``Path``) is plain text; a role that somebody wrote must lead somewhere."""
     if node.get("refdomain") != "py":
         return None
-    objects = env.get_domain("py").objects
+    objects = cast(PythonDomain, env.get_domain("py")).objects
     last = node["reftarget"].rpartition(".")[2]
     named = [name for name in objects if name.rpartition(".")[2] == last and "." in name]
     ours = [name for name in named if objects[name].objtype in ("class", "function", "data")]
@@ -336,7 +356,7 @@ def resolve(app, env, node, content) -> nodes.Node | None:
     return None if isinstance(content, nodes.literal) else nodes.inline("", "", content)
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_directive("api", Api)
     app.connect("missing-reference", resolve)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

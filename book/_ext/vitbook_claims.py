@@ -17,20 +17,27 @@ repeats the first on another page. Without ``truth`` the quoted sentence is the 
     :only: bmm-same-kernel softmax-differentiable-argmax
     ```
 
-An unknown verdict, a missing option, an id that is used twice or not known is a warning, so the build fails.
+An unknown verdict, a missing option, an id that is used twice or not known is a warning, so the
+build fails.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field
+from typing import cast
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.domains.std import StandardDomain
+from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+from sphinx.util.typing import ExtensionMetadata
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +105,7 @@ class Claim(SphinxDirective):
         truth, more = self.inline(id_, "truth")
         entry = Entry(id_, self.env.docname, self.lineno, verdict, deepcopy(words), deepcopy(truth))
         claims_of(self.env).append(entry)
-        std = self.env.get_domain("std")
+        std = cast(StandardDomain, self.env.get_domain("std"))
         std.note_hyperlink_target(entry.anchor, entry.docname, entry.anchor, f"“{says}”")
         return [self.box(entry, words, truth), *messages, *more]
 
@@ -163,29 +170,29 @@ def verdict_node(verdict: str) -> nodes.inline:
     return node
 
 
-def claims_of(env) -> list[Entry]:
-    if not hasattr(env, "vitbook_claims"):
-        env.vitbook_claims = []
-    return env.vitbook_claims
+def claims_of(env: BuildEnvironment) -> list[Entry]:
+    """All claims of the pages that are read, kept from build to build."""
+    return env.__dict__.setdefault("vitbook_claims", [])
 
 
-def tables_of(env) -> set[str]:
-    if not hasattr(env, "vitbook_claims_tables"):
-        env.vitbook_claims_tables = set()
-    return env.vitbook_claims_tables
+def tables_of(env: BuildEnvironment) -> set[str]:
+    """The pages with a table of claims."""
+    return env.__dict__.setdefault("vitbook_claims_tables", set())
 
 
-def purge(app, env, docname: str) -> None:
-    env.vitbook_claims = [entry for entry in claims_of(env) if entry.docname != docname]
+def purge(app: Sphinx, env: BuildEnvironment, docname: str) -> None:
+    claims_of(env)[:] = [entry for entry in claims_of(env) if entry.docname != docname]
     tables_of(env).discard(docname)
 
 
-def merge(app, env, docnames, other) -> None:
+def merge(
+    app: Sphinx, env: BuildEnvironment, docnames: Iterable[str], other: BuildEnvironment
+) -> None:
     claims_of(env).extend(entry for entry in claims_of(other) if entry.docname in docnames)
     tables_of(env).update(tables_of(other) & set(docnames))
 
 
-def reading_order(env) -> dict[str, int]:
+def reading_order(env: BuildEnvironment) -> dict[str, int]:
     """Each page's place in the table of contents."""
     order: dict[str, int] = {}
     stack = [env.config.root_doc]
@@ -197,13 +204,13 @@ def reading_order(env) -> dict[str, int]:
     return order
 
 
-def sorted_claims(env) -> list[Entry]:
+def sorted_claims(env: BuildEnvironment) -> list[Entry]:
     order = reading_order(env)
     last = len(order)
     return sorted(claims_of(env), key=lambda e: (order.get(e.docname, last), e.docname, e.line))
 
 
-def update(app, env) -> list[str]:
+def update(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """After reading: find ids used twice, and have the tables written anew."""
     first: dict[str, Entry] = {}
     for entry in sorted_claims(env):
@@ -218,7 +225,7 @@ def update(app, env) -> list[str]:
     return sorted(tables_of(env))
 
 
-def resolve(app, doctree, docname: str) -> None:
+def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Put the tables in place."""
     for node in list(doctree.findall(claims_table)):
         claims = sorted_claims(app.env)
@@ -232,7 +239,7 @@ def resolve(app, doctree, docname: str) -> None:
         node.replace_self(table(app, docname, claims) if claims else [])
 
 
-def table(app, docname: str, claims: list[Entry]) -> nodes.table:
+def table(app: Sphinx, docname: str, claims: list[Entry]) -> nodes.table:
     group = nodes.tgroup(cols=3)
     for width in (50, 20, 30):
         group += nodes.colspec(colwidth=width)
@@ -257,7 +264,7 @@ def row(*cells: nodes.Node) -> nodes.row:
     return line
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_node(claims_table)
     app.add_directive("claim", Claim)
     app.add_directive("claims-table", ClaimsTable)
@@ -265,5 +272,9 @@ def setup(app):
     app.connect("env-merge-info", merge)
     app.connect("env-updated", update)
     app.connect("doctree-resolved", resolve)
-    safe = {"parallel_read_safe": True, "parallel_write_safe": True}
-    return {"version": "1", "env_version": 1, **safe}
+    return {
+        "version": "1",
+        "env_version": 1,
+        "parallel_read_safe": True,
+        "parallel_write_safe": True,
+    }

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.typing import ExtensionMetadata
+from sphinx.writers.html5 import HTML5Translator
 
 
 class fold(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
@@ -13,27 +16,27 @@ class fold_title(nodes.General, nodes.TextElement):  # noqa: N801
     """What is always seen of it."""
 
 
-def folded(title: list[nodes.Node], content: list[nodes.Node], **attributes) -> fold:
+def folded(title: list[nodes.Node], content: list[nodes.Node], **attributes: object) -> fold:
     return fold("", fold_title("", "", *title), *content, **attributes)
 
 
-def visit_fold(self, node: fold) -> None:
+def visit_fold(self: HTML5Translator, node: fold) -> None:
     self.body.append(self.starttag(node, "details"))
 
 
-def depart_fold(self, node: fold) -> None:
+def depart_fold(self: HTML5Translator, node: fold) -> None:
     self.body.append("</details>\n")
 
 
-def visit_title(self, node: fold_title) -> None:
+def visit_title(self: HTML5Translator, node: fold_title) -> None:
     self.body.append(self.starttag(node, "summary", ""))
 
 
-def depart_title(self, node: fold_title) -> None:
+def depart_title(self: HTML5Translator, node: fold_title) -> None:
     self.body.append("</summary>\n")
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_node(fold, html=(visit_fold, depart_fold))
     app.add_node(fold_title, html=(visit_title, depart_title))
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

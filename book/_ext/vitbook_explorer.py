@@ -12,7 +12,9 @@ import re
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx.util.osutil import relative_uri
+from sphinx.util.typing import ExtensionMetadata
 
 LARGE = 100_000  # characters; an explorer with less stays in its page
 FOLDER = "_static/explorer"
@@ -32,7 +34,8 @@ FILE = """(() => {
 LOADER = """(() => {
   const root = document.currentScript.parentElement, script = document.createElement("script");
   script.onerror = () => {
-    root.querySelector("p").textContent = "The maps of this figure did not come. Loading the page again may help.";
+    root.querySelector("p").textContent =
+      "The maps of this figure did not come. Loading the page again may help.";
   };
   new IntersectionObserver((entries, watch) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
@@ -43,7 +46,7 @@ LOADER = """(() => {
 })();"""
 
 
-def write_explorers(app, doctree, docname) -> None:
+def write_explorers(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """The large explorers of one page as files, and what asks for them in its tree."""
     if app.builder.format != "html":
         return
@@ -64,6 +67,6 @@ def write_explorers(app, doctree, docname) -> None:
             raw.children = [nodes.Text(EXPLORER.sub(file, raw.astext()))]
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("doctree-resolved", write_explorers)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -16,6 +16,8 @@ from pathlib import Path
 
 from docutils import nodes
 from PIL import Image
+from sphinx.application import Sphinx
+from sphinx.util.typing import ExtensionMetadata
 
 IMAGE = re.compile(r'<img (?=[^>]*src="data:image/)([^>]*)>')
 DATA = re.compile(r"data:image/(png|jpeg);base64,([A-Za-z0-9+/=]+)")
@@ -23,7 +25,7 @@ SMALL = 2_000  # characters; a layer with less stays in the page
 LARGE = 20_000  # bytes; below that another format is not worth the seconds
 
 
-def write_figures(app, doctree, docname) -> None:
+def write_figures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """The pictures of one page as files, and their addresses in its tree."""
     if app.builder.format != "html":
         return
@@ -58,8 +60,8 @@ def write_picture(folder: Path, kind: str, content: bytes) -> str:
         return path.name
     folder.mkdir(parents=True, exist_ok=True)
     if lean:
-        picture = Image.open(io.BytesIO(content))
-        picture = picture.convert("RGBA" if picture.has_transparency_data else "RGB")
+        opened = Image.open(io.BytesIO(content))
+        picture = opened.convert("RGBA" if opened.has_transparency_data else "RGB")
         buffer = io.BytesIO()
         picture.save(buffer, format="webp", lossless=True, method=4)
         content = buffer.getvalue()
@@ -67,6 +69,6 @@ def write_picture(folder: Path, kind: str, content: bytes) -> str:
     return path.name
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("doctree-resolved", write_figures, priority=900)  # those of other directives too
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

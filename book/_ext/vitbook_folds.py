@@ -14,11 +14,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
+from sphinx.util.typing import ExtensionMetadata
 from sphinx_exercise.nodes import is_exercise_node, solution_node
 from vitbook_cells import fold_by_rule, fold_tagged, is_cell, part, tags
 from vitbook_details import fold, folded
@@ -37,7 +39,7 @@ class Folds(SphinxPostTransform):
     default_priority = 150
     formats = ("html",)
 
-    def run(self, **options) -> None:
+    def run(self, **options: object) -> None:
         for node in self.found(lambda node: isinstance(node, solution_node)):
             fold_solution(node)
         for node in self.found(is_exercise_node):
@@ -52,7 +54,7 @@ class Folds(SphinxPostTransform):
                 fold_by_rule(cell)
         self.number_tables()
 
-    def found(self, wanted) -> list[nodes.Node]:
+    def found(self, wanted: Callable[[nodes.Node], bool]) -> list[nodes.Node]:
         return list(self.document.findall(wanted))
 
     def number_tables(self) -> None:
@@ -114,7 +116,7 @@ def move_into_box(cell: nodes.container) -> None:
     box += cell
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     app.setup_extension("vitbook_details")
     app.setup_extension("vitbook_package")
     app.setup_extension("vitbook_lines")

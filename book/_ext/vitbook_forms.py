@@ -35,8 +35,12 @@ from pathlib import Path
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.util import docname_join, logging
 from sphinx.util.docutils import ReferenceRole, SphinxDirective, SphinxRole
+from sphinx.util.typing import ExtensionMetadata
+from sphinx.writers.html5 import HTML5Translator
 from vitbook_folds import folded
 
 from tools.counts import count_file, hours
@@ -80,7 +84,7 @@ class Predict(SphinxDirective):
         self.set_source_info(group)
         return [group]
 
-    def parse(self, node: nodes.Element, start: int, end: int) -> None:
+    def parse(self: HTML5Translator, node: nodes.Element, start: int, end: int) -> None:
         self.state.nested_parse(self.content[start:end], self.content_offset + start, node)
 
     def words(self, text: str) -> nodes.paragraph:
@@ -97,12 +101,12 @@ def data(read: Prediction) -> dict[str, str]:
     return {f"data-{name}": value for name, value in found.items() if value}
 
 
-def visit_prediction(self, node: prediction) -> None:
+def visit_prediction(self: HTML5Translator, node: prediction) -> None:
     named = {"role": "group", "aria-labelledby": node["labelledby"]}
     self.body.append(self.starttag(node, "div", **named, **node["data"]))
 
 
-def depart_prediction(self, node: prediction) -> None:
+def depart_prediction(self: HTML5Translator, node: prediction) -> None:
     self.body.append("</div>\n")
 
 
@@ -140,15 +144,15 @@ class InDepthRole(ReferenceRole):
         return [node], []
 
 
-def resolve(app, env, node, content) -> nodes.Node | None:
+def resolve(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement
+) -> nodes.Node | None:
     if node["reftype"] != "vitbook-in-depth" or node["reftarget"] not in env.titles:
         return None
     title = env.titles[node["reftarget"]].astext()
     words = content.astext() if node["refexplicit"] else depth.named(title)
     uri = app.builder.get_relative_uri(node["refdoc"], node["reftarget"])
-    return nodes.reference(
-        "", words, internal=True, refuri=uri, classes=["in-depth-link"]
-    )
+    return nodes.reference("", words, internal=True, refuri=uri, classes=["in-depth-link"])
 
 
 class MinutesRole(SphinxRole):
@@ -171,7 +175,7 @@ class MinutesRole(SphinxRole):
         return [nodes.Text(str(said))], []
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     app.setup_extension("vitbook_folds")
     app.add_node(prediction, html=(visit_prediction, depart_prediction))
     app.add_directive("predict", Predict)

@@ -23,14 +23,17 @@ from __future__ import annotations
 
 import html
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+from sphinx.util.typing import ExtensionMetadata
 from vitbook_numbers import chapter_number
 
 from tools.cards import SIZE, Card, Part, cut_pictures, picture_name, read_cards
-from tools.counts import count_file, hours
+from tools.counts import Counts, count_file, hours
 from tools.pages.number import TITLE, Number
 
 logger = logging.getLogger(__name__)
@@ -64,7 +67,7 @@ class ChapterCards(SphinxDirective):
 class Pages:
     """The chapters that this build has: page names, titles, minutes."""
 
-    def __init__(self, app, docname: str) -> None:
+    def __init__(self, app: Sphinx, docname: str) -> None:
         self.app, self.docname = app, docname
         numbered = {chapter_number(name): name for name in app.env.found_docs}
         self.names: dict[Number, str] = {n: name for n, name in numbered.items() if n is not None}
@@ -108,9 +111,10 @@ def grid(pages: Pages, entries: list[Part | Card]) -> str:
         if isinstance(entry, Card):
             cells.append(card(pages, entry, counts[entry.chapter], longest))
             continue
-        following = [one for one in there[at + 1 :]]
+        following = there[at + 1 :]
         end = next((i for i, one in enumerate(following) if isinstance(one, Part)), None)
-        cells.append(part(pages, entry, [one.chapter for one in following[:end]]))
+        cards = [one for one in following[:end] if isinstance(one, Card)]
+        cells.append(part(pages, entry, [one.chapter for one in cards]))
     return f'<ul class="front-cards">{"".join(cells)}</ul>'
 
 
@@ -127,7 +131,7 @@ def part(pages: Pages, entry: Part, chapters: list[Number]) -> str:
     )
 
 
-def card(pages: Pages, entry: Card, minutes, longest: int) -> str:
+def card(pages: Pages, entry: Card, minutes: Counts, longest: int) -> str:
     width, height = SIZE
     images = "".join(
         f'<img class="only-{theme}" src="_images/{picture_name(entry.chapter, theme)}" alt="" '
@@ -147,33 +151,39 @@ def card(pages: Pages, entry: Card, minutes, longest: int) -> str:
     )
 
 
-def resolve(app, doctree, docname: str) -> None:
+def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for node in list(doctree.findall(front)):
         pages = Pages(app, docname)
         made = buttons(pages, node["pages"]) if "pages" in node else grid(pages, node["cards"])
         node.replace_self(nodes.raw("", made, format="html"))
         if "cards" in node:
             kept = {n: f"{name}.html" for n, name in pages.names.items()}
-            app.vitbook_cards = [
+            app.__dict__["vitbook_cards"] = [
                 (one, kept[one.chapter])
                 for one in node["cards"]
                 if isinstance(one, Card) and one.chapter in kept
             ]
 
 
-def load(app, pagename, templatename, context, doctree) -> None:
+def load(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
     if doctree is not None and 'class="front-start"' in context.get("body", ""):
         app.add_css_file("front/front.css")
 
 
-def pictures(app, exception) -> None:
+def pictures(app: Sphinx, exception: Exception | None) -> None:
     """When all pages are written, in whatever form their figures are by then."""
     if exception is None:
         for told in cut_pictures(Path(app.outdir), getattr(app, "vitbook_cards", [])):
             logger.warning(told, type="vitbook")
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_node(front)
     app.add_directive("start", Start)
     app.add_directive("chapter-cards", ChapterCards)

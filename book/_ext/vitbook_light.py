@@ -17,13 +17,20 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from docutils import nodes
 from pygments.formatters import HtmlFormatter
 from pygments.token import Name, Punctuation, Token, Whitespace
+from sphinx.application import Sphinx
 from sphinx.highlighting import PygmentsBridge
+from sphinx.util.typing import ExtensionMetadata
 
 from tools.purge import purged
 from tools.sheets import join_sheets
+
+if TYPE_CHECKING:
+    from sphinx.builders.html._assets import _JavaScript
 
 FONTS = ["source-sans-3-latin", "source-serif-4-latin"]
 CODE_FONTS = ["source-code-pro-latin"]
@@ -47,7 +54,13 @@ class PlainFormatter(HtmlFormatter):
         return "" if ttype in {Name, Punctuation, Whitespace} else super()._get_css_classes(ttype)
 
 
-def plain_signatures(app, pagename, templatename, context, doctree) -> None:
+def plain_signatures(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
     if "body" in context:
         context["body"] = SIGNATURE.sub(plain_signature, context["body"])
 
@@ -66,7 +79,13 @@ def plain_signature(signature: re.Match[str]) -> str:
     return "".join(made)
 
 
-def add_fonts(app, pagename, templatename, context, doctree) -> None:
+def add_fonts(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
     """Links that let a browser fetch the fonts before it has read the style sheets."""
     is_front = "front-start" in context.get("body", "")  # where all code is folded
     fonts = FONTS if is_front else FONTS + CODE_FONTS
@@ -81,7 +100,13 @@ def add_fonts(app, pagename, templatename, context, doctree) -> None:
     context["metatags"] = context.get("metatags", "") + "\n".join(links)
 
 
-def drop_scripts(app, pagename, templatename, context, doctree) -> None:
+def drop_scripts(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
     body, files = context.get("body", ""), context["script_files"]
     files[:] = [file for file in files if is_needed(file, body)]
     for file in files:
@@ -89,18 +114,18 @@ def drop_scripts(app, pagename, templatename, context, doctree) -> None:
             file.attributes["defer"] = "defer"
 
 
-def is_needed(file, body: str) -> bool:
+def is_needed(file: _JavaScript, body: str) -> bool:
     name = name_of(file)
     if name in OF_THE_THEME or "DOCUMENTATION_OPTIONS.pagename" in file.attributes.get("body", ""):
         return False
     return WORKS_ON.get(name, "") in body
 
 
-def name_of(file) -> str:
+def name_of(file: _JavaScript) -> str:
     return Path(str(file.filename or "")).name
 
 
-def lighten(app, exception) -> None:
+def lighten(app: Sphinx, exception: Exception | None) -> None:
     """After the last page."""
     static = Path(app.outdir) / "_static"
     if exception or app.builder.format != "html":
@@ -120,11 +145,13 @@ def classes(site: Path) -> set[str]:
     pages = [page.read_text("utf8") for page in site.rglob("*.html")]
     scripts = [script for page in pages for script in SCRIPT.findall(page)]
     scripts += [file.read_text("utf8") for file in site.rglob("*.js")]
-    named = {found for page in pages for one in CLASSES.findall(page) for found in "".join(one).split()}
+    named = {
+        found for page in pages for one in CLASSES.findall(page) for found in "".join(one).split()
+    }
     return named.union(*map(WORD.findall, scripts))
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     PygmentsBridge.html_formatter = PlainFormatter
     app.connect("html-page-context", add_fonts)
     app.connect("html-page-context", drop_scripts, priority=900)

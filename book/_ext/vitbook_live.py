@@ -18,12 +18,17 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx.util.osutil import relative_uri
+from sphinx.util.typing import ExtensionMetadata
+from sphinx.writers.html5 import HTML5Translator
 
 from tools.live.pack import script
 from tools.pages.live import OPTIONS, Live, read_live, read_setting
@@ -53,7 +58,9 @@ class LiveFigure(SphinxDirective):
             logger.warning(str(error), location=(self.env.docname, self.lineno), type="vitbook")
             return []
         figure = live("", ids=[read.anchor], classes=["live"], read=read)
-        figure += nodes.paragraph("", read.title, ids=[f"{read.anchor}-title"], classes=["live-title"])
+        figure += nodes.paragraph(
+            "", read.title, ids=[f"{read.anchor}-title"], classes=["live-title"]
+        )
         figure += self.part("live-words", 0, len(read.words))
         figure += self.part("live-still", read.still_at, len(self.content))
         self.set_source_info(figure)
@@ -77,7 +84,7 @@ class LiveRole(SphinxRole):
         return [node], []
 
 
-def static(app, name: str, kind: str = "js") -> Path | None:
+def static(app: Sphinx, name: str, kind: str = "js") -> Path | None:
     """A script of live figures, or a style, in the folders of static files."""
     folders = [Path(app.confdir or app.srcdir) / one for one in app.config.html_static_path]
     return next((f for one in folders if (f := one / "live" / f"{name}.{kind}").is_file()), None)
@@ -87,10 +94,17 @@ def module(name: str) -> str:
     return f"tools.live.{name.replace('-', '_')}"
 
 
-def require_files(app, read: Live) -> None:
+def required(app: Sphinx, read: Live, name: str) -> Path:
+    """A script that a figure needs; without it a ValueError says so."""
+    file = static(app, name)
+    if file is None:
+        raise ValueError(f"the live figure {read.name} has no script live/{name}.js")
+    return file
+
+
+def require_files(app: Sphinx, read: Live) -> None:
     for name in (*read.scripts, read.name):
-        if static(app, name) is None:
-            raise ValueError(f"the live figure {read.name} has no script live/{name}.js")
+        required(app, read, name)
     if read.data and find_spec(module(read.data)) is None:
         raise ValueError(f"the data of the live figure {read.name}: no {module(read.data)}")
 
@@ -100,9 +114,12 @@ def data_script(name: str) -> str:
     return script(name, import_module(module(name)).data())
 
 
-def addresses(builder, read: Live) -> list[str]:
+def addresses(builder: StandaloneHTMLBuilder, read: Live) -> list[str]:
     """The scripts of a figure, its data last, which is written on the way."""
-    texts = {f"{one}.js": static(builder.app, one).read_text("utf8") for one in (*read.scripts, read.name)}
+    texts = {
+        f"{one}.js": required(builder.app, read, one).read_text("utf8")
+        for one in (*read.scripts, read.name)
+    }
     if read.data:
         texts[f"data/{read.data}.js"] = data_script(read.data)
         file = Path(builder.outdir) / FOLDER / "data" / f"{read.data}.js"
@@ -113,7 +130,7 @@ def addresses(builder, read: Live) -> list[str]:
     return [f"{relative_uri(here, f'{FOLDER}/{name}')}?v={sum_}" for name, sum_ in hashed.items()]
 
 
-def visit_live(self, node: live) -> None:
+def visit_live(self: HTML5Translator, node: live) -> None:
     read = node["read"]
     told = {"data-live": read.name, "data-scripts": json.dumps(addresses(self.builder, read))}
     told |= {"data-source": read.data} if read.data else {}
@@ -121,21 +138,27 @@ def visit_live(self, node: live) -> None:
     self.body.append(self.starttag(node, "div", **named, **told))
 
 
-def depart_live(self, node: live) -> None:
+def depart_live(self: HTML5Translator, node: live) -> None:
     self.body.append("</div>\n")
 
 
-def visit_set(self, node: live_set) -> None:
+def visit_set(self: HTML5Translator, node: live_set) -> None:
     read = node["read"]
     values = html.escape(json.dumps(read.values), quote=True)
     self.body.append(f'<a class="live-set" href="#live-{read.name}" data-set="{values}">')
 
 
-def depart_set(self, node: live_set) -> None:
+def depart_set(self: HTML5Translator, node: live_set) -> None:
     self.body.append("</a>")
 
 
-def load(app, pagename, templatename, context, doctree) -> None:
+def load(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
     """Script and styles of the page's figures; every setting needs its figure on the page."""
     found = [] if doctree is None else [node["read"].name for node in doctree.findall(live)]
     for name in {name for name in found if found.count(name) > 1}:
@@ -150,7 +173,7 @@ def load(app, pagename, templatename, context, doctree) -> None:
         app.add_js_file("live/kit.js", loading_method="defer")
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_node(live, html=(visit_live, depart_live))
     app.add_node(live_set, html=(visit_set, depart_set))
     app.add_directive("live", LiveFigure)

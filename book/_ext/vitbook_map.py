@@ -14,13 +14,18 @@ import base64
 import html
 import io
 from functools import cache
+from typing import cast
 
 from docutils import nodes
 from drawing.places import PLACES
+from drawing.shapes import Address
 from drawing.strip import strip
 from drawing.tall import tall
 from drawing.wide import wide
+from sphinx.application import Sphinx
+from sphinx.domains.std import StandardDomain
 from sphinx.util.docutils import SphinxDirective
+from sphinx.util.typing import ExtensionMetadata
 from vitbook_numbers import chapter_number
 
 from tools.pages.number import Number
@@ -28,10 +33,10 @@ from tools.photograph import dahlia
 
 LABEL = "whole-vit"  # of the section with the drawing
 WORDS = (
-    "From an image to an answer: the image is cut into patches, a linear map makes a token of each, "
-    "a class token joins them, positions are added. The tokens run straight through a block, L "
-    "times; two branches leave them and are added again, norm and attention, then norm and MLP. "
-    "The head reads the answer from one token. Each number leads to a chapter."
+    "From an image to an answer: the image is cut into patches, a linear map makes a token of "
+    "each, a class token joins them, positions are added. The tokens run straight through a "
+    "block, L times; two branches leave them and are added again, norm and attention, then norm "
+    "and MLP. The head reads the answer from one token. Each number leads to a chapter."
 )
 
 
@@ -54,7 +59,7 @@ def flower(side: int = 216) -> str:
     return f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
-def figure(address) -> str:
+def figure(address: Address) -> str:
     """The HTML of the drawing."""
     picture = flower()
     return (
@@ -72,7 +77,7 @@ def you_are_here(chapter: Number, uri: str | None) -> str:
     return f'<div class="vit-strip">{strip(PLACES[chapter])}<p>{words}.{more}</p></div>'
 
 
-def resolve(app, doctree, docname: str) -> None:
+def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     env, builder = app.env, app.builder
     pages = {chapter_number(name): name for name in sorted(env.found_docs, reverse=True)}
 
@@ -84,14 +89,15 @@ def resolve(app, doctree, docname: str) -> None:
     chapter = chapter_number(docname)
     title = doctree.next_node(nodes.title)
     if chapter in PLACES and title is not None:
-        home, anchor = env.get_domain("std").anonlabels.get(LABEL, (None, ""))
+        labels = cast(StandardDomain, env.get_domain("std")).anonlabels
+        home, anchor = labels.get(LABEL, ("", ""))
         uri = f"{builder.get_relative_uri(docname, home)}#{anchor}" if home else None
         parent = title.parent
         here = nodes.raw("", you_are_here(chapter, uri), format="html")
         parent.insert(parent.index(title) + 1, here)
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_node(vit_map)
     app.add_directive("vit-map", VitMap)
     app.connect("doctree-resolved", resolve)

@@ -14,18 +14,23 @@ import json
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import quickjs
 from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
+from sphinx.util.typing import ExtensionMetadata
+from sphinx.writers.html5 import HTML5Translator
 
 logger = logging.getLogger(__name__)
 
 KATEX = Path(__file__).resolve().parent / "vendor" / "katex" / "katex.min.js"
 STYLE = "vendor/katex/katex.min.css"
 # QuickJS hands over a string that was joined anew, but none that is still in pieces.
-SET = """(tex, display) => [katex.renderToString(tex, {displayMode: display, strict: "error"})].join("")"""
+SET = """(tex, display) =>
+  [katex.renderToString(tex, {displayMode: display, strict: "error"})].join("")"""
 # The TeX again, for nobody here, and an attribute without a value, of which Firefox complains.
 LEFT_OUT = re.compile(r'<annotation .*?</annotation>| columnspacing=""', re.DOTALL)
 
@@ -67,18 +72,18 @@ def setting() -> str:
     return hashlib.sha256(KATEX.read_bytes() + Path(__file__).read_bytes()).hexdigest()
 
 
-def file(app) -> Path:
+def file(app: Sphinx) -> Path:
     return Path(app.outdir).parent / "formulas.json"
 
 
-def recall(app) -> None:
+def recall(app: Sphinx) -> None:
     try:
         known.update(json.loads(file(app).read_text("utf8")))
     except (OSError, ValueError):  # none, or half written
         known.clear()
 
 
-def keep(app, exception) -> None:
+def keep(app: Sphinx, exception: Exception | None) -> None:
     if exception is None:
         file(app).write_text(json.dumps(used), encoding="utf-8")
 
@@ -89,7 +94,7 @@ def aligned(tex: str) -> str:
     return rf"\begin{{split}}{tex}\end{{split}}" if alone else tex
 
 
-def formula(self, node: nodes.Element, tex: str, display: bool) -> str:
+def formula(self: HTML5Translator, node: nodes.Element, tex: str, display: bool) -> str:
     try:
         return typeset(tex.strip(), display)
     except ValueError as error:
@@ -105,13 +110,13 @@ def place(node: nodes.Element) -> nodes.Element:
     return above or node
 
 
-def visit_inline(self, node: nodes.math) -> None:
+def visit_inline(self: HTML5Translator, node: nodes.math) -> None:
     self.body.append(self.starttag(node, "span", "", CLASS="math notranslate nohighlight"))
     self.body.append(formula(self, node, node.astext(), display=False) + "</span>")
     raise nodes.SkipNode
 
 
-def visit_display(self, node: nodes.math_block) -> None:
+def visit_display(self: HTML5Translator, node: nodes.math_block) -> None:
     self.body.append(self.starttag(node, "div", CLASS="math notranslate nohighlight"))
     self.body.append(formula(self, node, aligned(node.astext()), display=True))
     if node["number"]:
@@ -122,12 +127,18 @@ def visit_display(self, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
-def add_style(app, pagename, templatename, context, doctree) -> None:
+def add_style(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
     if 'class="katex' in context.get("body", ""):
         app.add_css_file(STYLE)
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_html_math_renderer("katex", (visit_inline, None), (visit_display, None))
     app.connect("builder-inited", recall)
     app.connect("html-page-context", add_style)

@@ -14,8 +14,11 @@ import re
 
 from docutils import nodes
 from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
+from sphinx.util.typing import ExtensionMetadata
 
 from tools.pages.number import PATTERN, Number, number_of, read_number
 
@@ -54,7 +57,9 @@ class ChapterRole(SphinxRole):
         return [node], []
 
 
-def resolve(app, env, node, content) -> nodes.Node | None:
+def resolve(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement
+) -> nodes.Node | None:
     """A link to the chapter, or the words that say it is to come."""
     if node["reftype"] != "vitbook-chapter":
         return None
@@ -68,7 +73,7 @@ def resolve(app, env, node, content) -> nodes.Node | None:
     return nodes.reference("", f"{words}, {title}", internal=True, refuri=uri)
 
 
-def number_exercises(app, env) -> list[str]:
+def number_exercises(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Sphinx has counted through the book by now: put the chapter's number in front instead."""
     for docname, figures in env.toc_fignumbers.items():
         chapter = chapter_number(docname)
@@ -78,7 +83,7 @@ def number_exercises(app, env) -> list[str]:
     return []
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_role("chapter", ChapterRole())
     app.connect("missing-reference", resolve)
     app.connect("env-get-updated", number_exercises, priority=900)  # after Sphinx's own count

@@ -10,8 +10,10 @@ from functools import cache
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx.directives.code import LiteralInclude
 from sphinx.util.docutils import SphinxDirective
+from sphinx.util.typing import ExtensionMetadata
 from vitbook_details import folded
 
 from tools.pages.docstrings import parted
@@ -63,7 +65,7 @@ def at_the_tag() -> str:
     return f"{settings.repository}/blob/{settings.tag}"
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     app.setup_extension("vitbook_details")
     app.add_directive("literalinclude", PackageInclude, override=True)
     app.add_directive("install", Install)

@@ -14,10 +14,14 @@ sheet are loaded on those pages only. ``data-page`` and ``data-title`` name a pa
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
+from sphinx.util.typing import ExtensionMetadata
+from sphinx.writers.html5 import HTML5Translator
 from vitbook_forms import prediction
 from vitbook_numbers import chapter_number
 
@@ -37,7 +41,7 @@ class ChapterEnd(SphinxPostTransform):
     default_priority = 160
     formats = ("html",)
 
-    def run(self, **options) -> None:
+    def run(self, **options: object) -> None:
         found = list(self.document.findall(nodes.section))
         sections = {id_: node for node in found for id_ in node["ids"]}
         asks = next(iter(self.document.findall(prediction)), None) is not None
@@ -46,12 +50,14 @@ class ChapterEnd(SphinxPostTransform):
             last += progress("", chapters=False)
 
 
-def visit_progress(self, node: progress) -> None:
+def visit_progress(self: HTML5Translator, node: progress) -> None:
     env, page = self.builder.env, self.builder.current_docname
     if node["chapters"]:
-        chapters = [name for name in env.titles if chapter_number(name) is not None]
-        chapters.sort(key=chapter_number)
-        listed = [[name, env.titles[name].astext()] for name in chapters]
+        numbers = {name: chapter_number(name) for name in env.titles}
+        chapters = sorted(
+            ((n, name) for name, n in numbers.items() if n is not None), key=lambda one: one[0]
+        )
+        listed = [[name, env.titles[name].astext()] for _, name in chapters]
         data = {"data-chapters": json.dumps(listed, ensure_ascii=False)}
     else:
         data = {"data-page": page, "data-title": env.titles[page].astext()}
@@ -60,14 +66,20 @@ def visit_progress(self, node: progress) -> None:
     raise nodes.SkipNode
 
 
-def load(app, pagename, templatename, context, doctree) -> None:
+def load(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
     if doctree is not None and next(iter(doctree.findall(progress)), None) is not None:
         app.add_css_file(STYLE)
         for script in SCRIPTS:
             app.add_js_file(script, loading_method="defer")
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     app.setup_extension("vitbook_forms")
     app.setup_extension("vitbook_numbers")
     app.add_node(progress, html=(visit_progress, None))

@@ -21,9 +21,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
 from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
+from sphinx.util.typing import ExtensionMetadata
 
 SAME_WORDS = Path(__file__).with_name("search_words.json")
 INDEX = "_static/search/index.js"
@@ -198,29 +202,41 @@ def child_classes(node: nodes.Node) -> set[str]:
     return set(node.get("classes", ())) if isinstance(node, nodes.Element) else set()
 
 
-def replace_search(app) -> None:
+def replace_search(app: Sphinx) -> None:
     """Sphinx makes neither its index nor its search page."""
-    app.builder.search = False
-    app.vitbook_places = {}
+    if isinstance(app.builder, StandaloneHTMLBuilder):
+        app.builder.search = False
+    places_of(app).clear()
 
 
-def read(app, pagename, templatename, context, doctree) -> None:
+def places_of(app: Sphinx) -> dict[str, list[Place]]:
+    """What is found while the pages are written, by page."""
+    return app.__dict__.setdefault("vitbook_places", {})
+
+
+def read(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
     scripts = context.get("script_files", [])
     scripts[:] = [one for one in scripts if "sphinx_highlight" not in str(one.filename)]
     if doctree is not None:
-        app.vitbook_places[pagename] = places(pagename, doctree)
+        places_of(app)[pagename] = places(pagename, doctree)
 
 
-def search_page(app) -> Iterator[tuple[str, dict, str]]:
+def search_page(app: Sphinx) -> Iterator[tuple[str, dict, str]]:
     yield "search", {}, "search.html"
 
 
-def write(app, error) -> None:
+def write(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.format != "html":
         return
     folder = Path(app.outdir)
     index = {"same": json.loads(SAME_WORDS.read_text("utf-8")), "pages": []}
-    for name, found in app.vitbook_places.items():
+    for name, found in places_of(app).items():
         if found:
             uri = app.builder.get_target_uri(name)
             index["pages"].append([uri, *[place.packed() for place in found]])
@@ -231,7 +247,7 @@ def write(app, error) -> None:
         (folder / "_static" / name).unlink(missing_ok=True)
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_js_file("search/search.js", loading_method="defer")
     app.connect("builder-inited", replace_search)
     app.connect("html-page-context", read, priority=900)

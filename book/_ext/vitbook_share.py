@@ -1,4 +1,4 @@
-"""What a shared link and a search engine show: descriptions, a preview image, sitemap.xml, 404.html.
+"""What a shared link and a search engine show: description, preview image, sitemap.xml, 404.html.
 
 - A page's description is ``description:`` of its front matter, else its first sentences.
 - The preview image (``_static/preview.png``, 1200 x 630) is drawn while the book is built.
@@ -11,8 +11,11 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.typing import ExtensionMetadata
 
 from tools.preview_image import draw
 from tools.settings import read_settings
@@ -30,14 +33,16 @@ LOST = """<!DOCTYPE html>
 <title>Not found: {title}</title>
 <style>
 :root {{ color-scheme: light dark; }}
-body {{ max-width: 36rem; margin: 20vh auto; padding: 0 1rem; font: 1.1rem/1.6 system-ui, sans-serif; }}
+body {{ max-width: 36rem; margin: 20vh auto; padding: 0 1rem; }}
+body {{ font: 1.1rem/1.6 system-ui, sans-serif; }}
 h1 {{ line-height: 1.2; }}
 </style>
 </head>
 <body>
 <main>
 <h1>This page is not here</h1>
-<p>It may have moved with a new release. The <a href="{home}">front page of {title}</a> leads to every chapter.</p>
+<p>It may have moved with a new release.
+The <a href="{home}">front page of {title}</a> leads to every chapter.</p>
 </main>
 </body>
 </html>
@@ -76,7 +81,13 @@ def shortened(text: str) -> str:
     return kept if len(kept) <= LONGEST else kept[:LONGEST].rpartition(" ")[0] + " …"
 
 
-def add_tags(app, pagename, templatename, context, doctree) -> None:
+def add_tags(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
     if doctree is None:
         return
     settings = read_settings(ROOT)
@@ -104,7 +115,7 @@ def add_tags(app, pagename, templatename, context, doctree) -> None:
     context["metatags"] = VIEWPORT.sub("", context.get("metatags", "")) + "\n".join(tags)
 
 
-def write_files(app, exception) -> None:
+def write_files(app: Sphinx, exception: Exception | None) -> None:
     """The preview image, the list of pages for search engines, and the page for a lost reader."""
     if exception is not None or app.builder.format != "html":
         return
@@ -121,7 +132,7 @@ def write_files(app, exception) -> None:
     (out / "404.html").write_text(lost, "utf-8")
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("html-page-context", add_tags, priority=800)
     app.connect("build-finished", write_files)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,14 +14,20 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.util.typing import ExtensionMetadata
 
 HERE = Path(__file__).resolve().parent
 UNUSED = {"sphinx_thebe", "sphinx_togglebutton"}  # Jupyter Book adds them to every book
 COLAB = "https://colab.research.google.com/github"
 
 
-def prepare(app, config) -> None:
+def prepare(app: Sphinx, config: Config) -> None:
     config.templates_path.insert(0, str(HERE / "templates"))
     for name in ("html_js_files", "html_css_files"):
         config[name] = [item for item in config[name] if "/" not in filename(item)]
@@ -30,17 +36,24 @@ def prepare(app, config) -> None:
         for listener in list(listeners):
             if getattr(listener.handler, "__module__", "") in UNUSED:
                 app.disconnect(listener.id)
-    for files in (app.registry.css_files, app.registry.js_files):
-        files[:] = [item for item in files if not is_unused(*item)]
+    registry = app.registry
+    registry.css_files[:] = [item for item in registry.css_files if not is_unused(*item)]
+    registry.js_files[:] = [item for item in registry.js_files if not is_unused(*item)]
 
 
-def is_unused(name: str | None, attributes: dict) -> bool:
+def is_unused(name: str | None, attributes: dict[str, Any]) -> bool:
     """A file, or a script in the page, of an extension that the book does not use."""
     told = f"{name} {attributes.get('body', '')}"
     return any(word in told for word in ("sphinx-thebe", "togglebutton", "let toggle"))
 
 
-def mend_body(app, pagename, templatename, context, doctree) -> None:
+def mend_body(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
     """sphinx-exercise repeats an id on a page; docutils gives citations roles that do not fit."""
     if "body" in context:
         body = re.sub(r' id="exercise-content"', "", context["body"])
@@ -48,7 +61,13 @@ def mend_body(app, pagename, templatename, context, doctree) -> None:
         context["body"] = body.replace('<div role="list" class="citation-list">', "<div>")
 
 
-def name_folds(app, pagename, templatename, context, doctree) -> None:
+def name_folds(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
     """The contents fold the pages below a page; the theme gives that button no name."""
     if make := context.get("generate_toctree_html"):
         named = '<summary><span class="visually-hidden">Pages below this one</span>'
@@ -57,7 +76,13 @@ def name_folds(app, pagename, templatename, context, doctree) -> None:
         ).replace("<summary>", named)
 
 
-def add_report(app, pagename, templatename, context, doctree) -> None:
+def add_report(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
     """The form on GitHub, with the page's name filled in."""
     repository = app.config.html_theme_options.get("repository_url")
     if doctree is None or not repository:
@@ -68,11 +93,17 @@ def add_report(app, pagename, templatename, context, doctree) -> None:
     context["theme_extra_footer"] = f"{link}. {context.get('theme_extra_footer', '')}"
 
 
-def filename(item) -> str:
+def filename(item: str | tuple[str, dict[str, str]]) -> str:
     return item if isinstance(item, str) else item[0]
 
 
-def add_buttons(app, pagename, templatename, context, doctree) -> None:
+def add_buttons(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
     """Colab and downloads, on pages that are notebooks."""
     metadata = app.env.metadata.get(pagename, {})
     own = pagename.split("/")[-1] if "kernelspec" in metadata else None
@@ -115,7 +146,7 @@ def add_buttons(app, pagename, templatename, context, doctree) -> None:
     ]
 
 
-def setup(app):
+def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_css_file("print/print.css", media="print", priority=900)
     app.connect("config-inited", prepare)
     app.connect("html-page-context", mend_body)

@@ -7,7 +7,7 @@ that whoever reads it can follow the search step by step; `verify` does.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 
@@ -41,7 +41,7 @@ class Choice:
     limit: int = 8
     arm: Callable[[dict], dict] = dict
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if len(self.grid) != 1:
             raise ValueError(f"grid must have one setting, got {list(self.grid)}")
         ((name, values),) = self.grid.items()
@@ -149,11 +149,11 @@ def _best(scores: dict[float, float]) -> float:
     return min(scores, key=lambda value: (scores[value], value))
 
 
-def _edge(value: float, tried) -> bool:
+def _edge(value: float, tried: Collection[float]) -> bool:
     return value in (min(tried), max(tried))
 
 
-def _beyond(edge: float, tried) -> float:
+def _beyond(edge: float, tried: Collection[float]) -> float:
     """The next value outside, by the ratio of the last two, to two digits."""
     neighbour = sorted(tried)[1 if edge == min(tried) else -2]
     return float(f"{edge * edge / neighbour:.2g}")

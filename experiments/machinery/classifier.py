@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 
-from experiments.machinery.experiment import Outcome, logged, scaled
+from experiments.machinery.experiment import Log, Outcome, logged, scaled
 from experiments.machinery.measures import multiplies, parameters, thin
 from vitbook.data import ImageSet
 from vitbook.training import TrainConfig, evaluate, train
@@ -59,12 +60,12 @@ class Classifier:
         self,
         condition: dict,
         seed: int,
-        log: Callable[[float], None],
+        log: Log,
         scale: float = 1.0,
         *,
         part: str | None = None,
         length: float = 1.0,
-        **chosen,
+        **chosen: Any,
     ) -> tuple[nn.Module, list[float]]:
         """Train one model: it and the loss of each step. `length` is a share of the steps.
 
@@ -97,12 +98,14 @@ class Classifier:
             "parameters": parameters(model),
         }
 
-    def run(self, condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+    def run(self, condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
         """Train one model and test it."""
         model, losses = self.fit(condition, seed, log, scale, **chosen)
         return Outcome(self.measure(model, losses, scale), model.state_dict())
 
-    def trial(self, condition: dict, seed: int, log, scale: float, *, length: float, **tried):
+    def trial(
+        self, condition: dict, seed: int, log: Log, scale: float, *, length: float, **tried: Any
+    ) -> dict[str, float]:
         """Train one model with a setting on trial, and judge it on validation images."""
         model, _ = self.fit(condition, seed, log, scale, part="train", length=length, **tried)
         result = evaluate(model, *self.images("validation", scale))
@@ -111,7 +114,8 @@ class Classifier:
 
 def costs(model: nn.Module, images: Tensor) -> dict[str, int]:
     """What `COSTS` names."""
+    embedding: Any = model.patch_embed
     return {
-        "tokens": model.patch_embed.num_patches,
+        "tokens": embedding.num_patches,
         "multiplies": multiplies(model, images),
     }

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from experiments.machinery.choose import Choice
 
+Log = Callable[[float], None]  # told the loss after each step
 FOLDER = Path(__file__).resolve().parents[1]
 _TAKEN = {"metric", "confidence", "first", "second"}  # argument names of Record's methods
 
@@ -89,7 +90,7 @@ class Experiment:
     choose: Choice | None = None
     must_beat: MustBeat | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for condition in (*self.conditions, *self.once):
             if taken := _TAKEN & condition.keys():
                 raise ValueError(f"conditions may not use the name {taken.pop()!r}")
@@ -112,7 +113,7 @@ class Experiment:
     @property
     def plan(self) -> dict | None:
         """The search in plain values; None where nothing is chosen."""
-        return self.choose and self.choose.plan(self.conditions)
+        return self.choose.plan(self.conditions) if self.choose else None
 
     def chosen_for(self, condition: dict, winners: list[dict]) -> dict:
         """The chosen setting of a condition as arguments for `run`; {} where nothing was chosen."""
@@ -136,7 +137,7 @@ def scaled(count: int, scale: float) -> int:
     return max(2, round(count * scale))
 
 
-def logged(log: Callable[[float], None], label_smoothing: float = 0.0) -> Callable:
+def logged(log: Log, label_smoothing: float = 0.0) -> Callable:
     """Cross-entropy that tells `log` its value at each step; for `train(loss_function=...)`."""
 
     def loss_function(logits: Tensor, labels: Tensor) -> Tensor:
@@ -168,6 +169,7 @@ def load_experiment(name: str) -> Experiment:
     """
     path = script_of(name)
     spec = importlib.util.spec_from_file_location(f"experiment_{path.stem}", path)
+    assert spec is not None  # for a file that ends in .py there is one
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     exec(compile(path.read_bytes(), path, "exec"), vars(module))

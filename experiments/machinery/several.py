@@ -7,6 +7,9 @@ work: its loss is a hair smaller there, and another seed fails.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+
+from experiments.machinery.experiment import Log
 
 
 def several(trial: Callable[..., dict[str, float]], seeds: int) -> Callable[..., dict[str, float]]:
@@ -21,7 +24,9 @@ def several(trial: Callable[..., dict[str, float]], seeds: int) -> Callable[...,
         training diverges, so does the mean.
     """
 
-    def together(condition: dict, seed: int, log, scale: float, **tried) -> dict[str, float]:
+    def together(
+        condition: dict, seed: int, log: Log, scale: float, **tried: Any
+    ) -> dict[str, float]:
         found = [trial(condition, seed + i, log, scale, **tried) for i in range(seeds)]
         return {name: sum(one[name] for one in found) / seeds for name in found[0]}
 

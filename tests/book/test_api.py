@@ -88,8 +88,7 @@ FILES = {
     "book/index.md": "# All\n\n```{api} vitbook\n:without: guard\n```\n",
     "book/00_before.md": FRONT
     + "# 0. Before\n\n```{code-cell}\nfrom vitbook.mixing import Mixer\n```\n",
-    "book/01_one.md": FRONT
-    + "# 1. One\n\n```{code-cell}\nfrom vitbook.steps import step\n```\n",
+    "book/01_one.md": FRONT + "# 1. One\n\n```{code-cell}\nfrom vitbook.steps import step\n```\n",
     "book/02_two.md": FRONT
     + "# 2. Two\n\n```{literalinclude} ../src/vitbook/mixing.py\n:pyobject: mix\n```\n",
     "src/vitbook/__init__.py": "",
@@ -130,7 +129,9 @@ def build(folder, **changed):
         )
         app.build()
     html = (folder / "out" / "index.html").read_text("utf8")
-    told = [line for line in warnings.getvalue().splitlines() if "index.md" in line or "src" in line]
+    told = [
+        line for line in warnings.getvalue().splitlines() if "index.md" in line or "src" in line
+    ]
     told = [line for line in told if "isn't included" not in line and "literalinclude" not in line]
     return BeautifulSoup(html, "html.parser"), told
 
@@ -248,14 +249,21 @@ def test_each_public_name_that_a_page_imports_is_on_the_page_of_the_package():
 
 def test_each_name_on_the_page_is_documented_and_the_teaching_parts_have_their_chapter():
     found = vitbook_api.modules(ROOT / "src", "vitbook")
-    names = {(part_of(module.name.split(".")[1:]), member.name) for module in found
-             for member in module.members()}
+    names = {
+        (part_of(module.name.split(".")[1:]), member.name)
+        for module in found
+        for member in module.members()
+    }
     introduced = introductions(read_book(ROOT))
     assert len(names) > 80
     assert introduced["layers.attention", "MultiHeadSelfAttention"].number == 4
     assert introduced["models.vit", "VisionTransformer"].number == 10
     assert {place.number for place in introduced.values()} >= {1, 2, 3, 4, 6, 8, 9, 10, 11}
-    wanted = {("layers.attention", "causal_mask"), ("training", "train"), ("book.records", "Record")}
+    wanted = {
+        ("layers.attention", "causal_mask"),
+        ("training", "train"),
+        ("book.records", "Record"),
+    }
     assert wanted <= names
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from tools.book_rules import code, contents, exercises, forms, kit, limits, prose
 from tools.book_rules.source import read_book
 from tools.check_prose import RULES, check
@@ -156,7 +157,8 @@ def book(tmp_path):
         SECOND: chapter(2, "second", "Heads.forward"),
         FIRST_DEPTH: DEPTH.replace("NUMBER", "1").replace("NAME", "first"),
         SECOND_DEPTH: DEPTH.replace("NUMBER", "2").replace("NAME", "second"),
-        "src/vitbook/layers/attention.py": "def mix(x): ...\nclass Heads:\n    def forward(self): ...\n",
+        "src/vitbook/layers/attention.py": "def mix(x): ...\n"
+        "class Heads:\n    def forward(self): ...\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -291,7 +293,13 @@ PLANTED = {
         ("no answer", FIRST, ":answer: two\n", "", "'' is not among: one, two"),
         ("one choice", FIRST, "one | two", "two | two", "needs two choices at least"),
         ("no number", FIRST, ":choices: one | two\n:answer: two", ":number: two", "is no number"),
-        ("unit and no number", FIRST, ":choices: one | two\n:answer: two", ":unit: %", "a unit, and no number"),
+        (
+            "unit and no number",
+            FIRST,
+            ":choices: one | two\n:answer: two",
+            ":unit: %",
+            "a unit, and no number",
+        ),
         ("number and answer", FIRST, ":choices: one | two", ":number: 2", "no answer besides"),
         ("odd id", FIRST, "} c1-sum", "} c1_sum", "lower-case words joined by hyphens"),
         ("another chapter's id", FIRST, "} c1-sum", "} c3-sum", "c3-sum lacks c1-"),

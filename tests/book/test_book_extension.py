@@ -11,12 +11,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tools.execute import execute
-from tools.render import Trees
-from tools.settings import read_settings
 from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+from tools.execute import execute
+from tools.render import Trees
+from tools.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTENSIONS = str(ROOT / "book" / "_ext")
@@ -199,7 +200,8 @@ def test_claims_of_parallel_readers_are_merged():
 def exercise(label):
     return (
         f"```{{exercise-start}} Do it\n:label: {label}\n```\nNow.\n\n```{{exercise-end}}\n```\n\n"
-        f"```{{solution-start}} {label}\n:label: sol-{label}\n```\nSo.\n\n```{{solution-end}}\n```\n"
+        f"```{{solution-start}} {label}\n:label: sol-{label}\n```\n"
+        "So.\n\n```{solution-end}\n```\n"
     )
 
 
@@ -286,7 +288,8 @@ def formed(tmp_path):
     """A chapter with a page in depth below it."""
     book = Book(tmp_path, ("sphinx_exercise", "vitbook_numbers", "vitbook_forms"))
     book.page("index", "```{toctree}\npart/06_places\n```\n\n{minutes}`read part/06_places`\n")
-    places = "```{toctree}\ndepth_06_places\n```\n(sec-order)=\n## Order\n\nWhy? {in-depth}`depth_06_places`"
+    places = "```{toctree}\ndepth_06_places\n```\n(sec-order)=\n## Order\n\n"
+    places += "Why? {in-depth}`depth_06_places`"
     book.page("part/06_places", f"{places}; {{in-depth}}`so <depth_06_places>`.\n")
     book.page("part/depth_06_places", "```{in-depth} sec-order\nWhy?\n```\n\nSo.\n")
     return book
@@ -312,10 +315,10 @@ def test_a_prediction_is_a_named_group_with_a_native_fold(formed):
 
 
 def test_a_prediction_carries_what_a_script_needs(formed):
-    group = predicted(formed, ":choices: no more | *twice* & \"more\"\n:answer: no more\n")
+    group = predicted(formed, ':choices: no more | *twice* & "more"\n:answer: no more\n')
     assert json.loads(group["data-choices"]) == ["no more", '*twice* & "more"']
     assert (group["data-predict"], group["data-answer"]) == ("c6-half", "no more")
-    assert [item.text.strip() for item in group.select(".predict-choices li")][0] == "no more"
+    assert next(item.text.strip() for item in group.select(".predict-choices li")) == "no more"
     assert group.select_one("details .predict-right").text == "no more"
     group = predicted(formed, ":number: 0.5 +- 0.1\n")
     assert (group["data-number"], group["data-within"]) == ("0.5", "0.1")
@@ -344,17 +347,24 @@ def test_chapter_and_page_in_depth_lead_to_each_other(formed):
 
 
 def test_a_link_to_a_page_in_depth_that_is_not_there_is_a_warning(formed):
-    formed.page("part/06_places", "```{toctree}\ndepth_06_places\n```\n{in-depth}`depth_07`\n(sec-order)=\n## O\n")
+    formed.page(
+        "part/06_places",
+        "```{toctree}\ndepth_06_places\n```\n{in-depth}`depth_07`\n(sec-order)=\n## O\n",
+    )
     assert "part/depth_07" in formed.build().warnings
 
 
 def test_minutes_are_counted_and_a_page_that_is_not_there_is_a_warning(formed):
     assert formed.build().html("index").select_one(".body p").text == "5"
-    formed.page("index", "```{toctree}\npart/06_places\n```\n\n{minutes}`read gone` {minutes}`eat index`\n")
+    formed.page(
+        "index", "```{toctree}\npart/06_places\n```\n\n{minutes}`read gone` {minutes}`eat index`\n"
+    )
     warnings = formed.build().warnings
     assert "minutes 'read gone'" in warnings
     assert "minutes 'eat index': write `this page`" in warnings
-    formed.page("index", "```{toctree}\npart/06_places\n```\n\n{minutes}`hours part/06_places index`\n")
+    formed.page(
+        "index", "```{toctree}\npart/06_places\n```\n\n{minutes}`hours part/06_places index`\n"
+    )
     assert formed.build().html("index").select_one(".body p").text == "0.5"
 
 
@@ -373,10 +383,13 @@ def build_site(root, name="_build"):
     """What a build complains of, "" if all is well; in a process of its own: Sphinx keeps global
     state."""
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from tools import render; "
+        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; "
+        "from tools import render; "
         "root = Path(sys.argv[2]); sys.exit(not render.render(root, root / sys.argv[3]))"
     )
-    done = subprocess.run([sys.executable, "-c", code, ROOT, root, name], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, ROOT, root, name], capture_output=True, text=True
+    )
     return f"failed: {done.stderr}" if done.returncode else ""
 
 
@@ -398,7 +411,9 @@ def site(tmp_path_factory):
     return root
 
 
-FOLDED = NOTEBOOK.replace("With a formula", "With folds") + """
+FOLDED = (
+    NOTEBOOK.replace("With a formula", "With folds")
+    + """
 ````{dropdown} Deeper: why
 Because.
 ````
@@ -422,7 +437,8 @@ assert 1 == 1
 ```{code-cell} ipython3
 :tags: [hide-input]
 from IPython.display import HTML
-HTML('<figure><img alt="A dot" src="data:,"><figcaption>One <b>dot</b>. It is red.</figcaption></figure>')
+HTML('<figure><img alt="A dot" src="data:,">'
+     '<figcaption>One <b>dot</b>. It is red.</figcaption></figure>')
 ```
 
 ```{code-cell} ipython3
@@ -452,6 +468,7 @@ print("ok: one")
 ```{solution-end}
 ```
 """
+)
 
 
 FOLDED += """
@@ -590,7 +607,11 @@ def test_what_holds_is_the_headline_and_the_cell_that_settles_it_stands_in_the_c
 
 
 def test_a_table_stands_above_its_code_and_is_numbered(folded):
-    output, fold = folded.select_one("table.vitbook-table").find_parent(class_="cell").find_all(recursive=False)
+    output, fold = (
+        folded.select_one("table.vitbook-table")
+        .find_parent(class_="cell")
+        .find_all(recursive=False)
+    )
     assert output.caption.text == "Table 1.1. Of two. Small."
     assert output.strong.text == "1.0"
     assert fold.summary.text == "Code of this table: Of two"
@@ -624,12 +645,15 @@ def test_a_long_line_of_code_is_marked_for_phones_and_reads_the_same():
     import vitbook_lines
 
     code = f"def f():\n{LONG}    return 1\n"
-    page = f'<div class="highlight-python notranslate"><div class="highlight"><pre><span></span>{code}</pre></div></div>'
+    page = '<div class="highlight-python notranslate"><div class="highlight">'
+    page += f"<pre><span></span>{code}</pre></div></div>"
     context = {"body": page}
     vitbook_lines.mark_lines(None, "one", "page.html", context, None)
     marked = BeautifulSoup(context["body"], "html.parser")
     assert marked.pre.text == code
-    assert [(line["class"], line.text) for line in marked.select(".line")] == [(["line", "in1"], LONG)]
+    assert [(line["class"], line.text) for line in marked.select(".line")] == [
+        (["line", "in1"], LONG)
+    ]
 
 
 def test_a_prediction_is_explained_with_glued_numbers(folded):
@@ -702,7 +726,9 @@ def test_what_a_page_fetches_first_is_there_and_is_what_its_style_sheets_ask_for
     page, folder = soup(site, "part/one"), site / "_build/html/part"
     fonts = [(folder / link["href"]).resolve() for link in page.select("link[rel=preload]")]
     assert len(fonts) == 5
-    sheets = "".join(path.read_text("utf8") for path in (site / "_build/html/_static").rglob("*.css"))
+    sheets = "".join(
+        path.read_text("utf8") for path in (site / "_build/html/_static").rglob("*.css")
+    )
     for font in fonts:
         assert font.is_file()
         assert f"fonts/{font.name}" in sheets
@@ -828,9 +854,7 @@ def test_the_foot_of_every_page_links_to_a_form_that_knows_the_page():
 
     form = "https://github.com/somebody/book/issues/new?template=broken_page.yml"
     address = "https://github.com/somebody/book"
-    app = SimpleNamespace(
-        config=SimpleNamespace(html_theme_options={"repository_url": address})
-    )
+    app = SimpleNamespace(config=SimpleNamespace(html_theme_options={"repository_url": address}))
     context = {"theme_extra_footer": "Text: CC BY."}
     vitbook_site.add_report(app, "vit/08_patches", "page.html", context, doctree=object())
     foot = BeautifulSoup(context["theme_extra_footer"], "html.parser")

@@ -9,8 +9,8 @@ from test_book_extension import EXTENSIONS, Book
 
 if EXTENSIONS not in sys.path:
     sys.path.append(EXTENSIONS)
-import vitbook_math  # noqa: E402
-from vitbook_math import aligned, typeset  # noqa: E402
+import vitbook_math
+from vitbook_math import aligned, typeset
 
 
 @pytest.fixture

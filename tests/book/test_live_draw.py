@@ -261,8 +261,14 @@ def test_a_patch_is_chosen_taken_out_and_put_back(page, model):
     assert (
         page.locator(".draw-head").nth(1).inner_text() == "Where the patch in row 4, column 4 looks"
     )
-    label = page.locator(".draw-token + .live-patch-board .live-patch").nth(24).get_attribute("aria-label")
-    assert re.fullmatch(r"row 4, column 4, [\d.]+\s% of the attention of the patch in row 4, column 4", label)
+    label = (
+        page.locator(".draw-token + .live-patch-board .live-patch")
+        .nth(24)
+        .get_attribute("aria-label")
+    )
+    assert re.fullmatch(
+        r"row 4, column 4, [\d.]+\s% of the attention of the patch in row 4, column 4", label
+    )
     page.get_by_role("button", name="Take row 4, column 4 out").click()
     image = next(one for one in samples() if one["label"] == "8")
     x = normalize(drawn(image["strokes"], image["width"])[None, None].float(), *STATISTICS["mnist"])
@@ -288,7 +294,8 @@ def test_each_patch_in_turn_gives_costs_and_a_correlation(page):
     words = page.locator(".draw-test .draw-told").inner_text()
     assert words.startswith("No single patch matters here: without the one that counts most, row ")
     assert re.search(
-        r"Rank correlation of map and loss: [+\u2212]0\.\d\d \(maps by chance: between \u22120\.28 and 0\.28",
+        r"Rank correlation of map and loss: [+\u2212]0\.\d\d "
+        r"\(maps by chance: between \u22120\.28 and 0\.28",
         words,
     )
     page.get_by_text("The map in numbers").click()
@@ -318,10 +325,15 @@ def test_a_guess_is_marked_by_keys_and_its_rank_is_told(page, model):
     assert lost.argmax() == 4 * 7 + 2
     left = percent((had * (-lost.max()).exp()).item())
     words = page.locator(".draw-test .draw-told").inner_text()
-    assert f"Without row 5, column 3 the answer loses most: 6 falls from {percent(had)} to {left}." in words
+    assert (
+        f"Without row 5, column 3 the answer loses most: 6 falls from {percent(had)} to {left}."
+        in words
+    )
     assert f"Your patch, row 5, column 3, is number 1 of 49: without it {left}." in words
     assert spoken(page).startswith("Without row 5, column 3 the answer loses most")
-    map_first = int(re.search(r"The map's first patch, row \d, column \d, is number (\d+) of 49", words)[1])
+    map_first = int(
+        re.search(r"The map's first patch, row \d, column \d, is number (\d+) of 49", words)[1]
+    )
     assert map_first > 1
 
 

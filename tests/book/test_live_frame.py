@@ -114,7 +114,9 @@ def test_no_class_is_put_together_from_parts():
     makers = [*(STATIC / "live").glob("*.js"), ROOT / "book/_ext/vitbook_live.py"]
     words = {word for path in makers for word in re.findall(r"[\w-]+", path.read_text("utf8"))}
     styles = "".join(path.read_text("utf8") for path in (STATIC / "live").glob("*.css"))
-    named = set(re.findall(r"\.([a-z]+-[a-z-]+)", re.sub(r"/\*.*?\*/", "", styles, flags=re.DOTALL)))
+    named = set(
+        re.findall(r"\.([a-z]+-[a-z-]+)", re.sub(r"/\*.*?\*/", "", styles, flags=re.DOTALL))
+    )
     assert len(named) > 50
     assert named - words == set()
 
@@ -225,14 +227,17 @@ def test_a_missing_or_damaged_file_is_told_in_place_and_the_still_stays(
 SAY = """([images, asked]) => images.map((image, i) => {
     const cut = Object.fromEntries(Object.entries(asked).map(([name, all]) => [name, all[i]]));
     const { logits, maps, after } = net.forward(Float32Array.from(image), cut);
-    return { logits: [...logits], maps: maps.map((map) => [...map]), after: after.map((one) => [...one]) };
+    const plain = (arrays) => arrays.map((one) => [...one]);
+    return { logits: [...logits], maps: plain(maps), after: plain(after) };
 })"""
 
 
 def in_page(page, images, **asked):
-    """Logits (n, classes), maps (n, L, h, N, N) and logits after each layer, by the page's script."""
+    """By the page's script: logits (n, classes), maps (n, L, h, N, N), logits after each layer."""
     said = page.evaluate(SAY, [images.flatten(1).tolist(), asked])
-    logits, maps, after = (torch.tensor([one[key] for one in said]) for key in ("logits", "maps", "after"))
+    logits, maps, after = (
+        torch.tensor([one[key] for one in said]) for key in ("logits", "maps", "after")
+    )
     n, L, _ = maps.shape
     h = page.evaluate("net.heads")
     N = page.evaluate("net.N")
@@ -261,7 +266,7 @@ def in_python(net, images, arrows=None, heads=None):
             h = block.attn.num_heads
             gone = torch.zeros(h) if heads is None else heads[i, layer].float()
             weights = block.attn.attention_weights(block.norm1(x), mask)
-            q, k, v = block.attn.project(block.norm1(x))
+            _, _, v = block.attn.project(block.norm1(x))
             out = (weights @ v) * (1 - gone)[None, :, None, None]
             x = x + block.attn.proj(out.transpose(1, 2).flatten(2))
             x = x + block.mlp(block.norm2(x))
@@ -270,7 +275,7 @@ def in_python(net, images, arrows=None, heads=None):
         all_maps.append(torch.stack(maps))
         after.append(torch.stack(read))
         logits.append(read[-1])
-    assert L == len(all_maps[0])
+    assert len(all_maps[0]) == L
     return torch.stack(logits), torch.stack(all_maps), torch.stack(after)
 
 
@@ -339,10 +344,14 @@ def test_class_token_learned_positions_and_colours_are_known_too(open_page):
     with torch.no_grad():
         for parameter in net.parameters():
             parameter.copy_((parameter + 0.1 * torch.randn_like(parameter)).half())
-    page.evaluate(script("other", {"model": model(SHAPES, net.state_dict())}).replace(
-        "vitbook.live.data", "globalThis.keep = (name, value) => value; globalThis.other = keep"
-    ))
-    page.evaluate("net = vitbook.live.vit(other.model.settings, vitbook.live.decodeAll(other.model.weights))")
+    page.evaluate(
+        script("other", {"model": model(SHAPES, net.state_dict())}).replace(
+            "vitbook.live.data", "globalThis.keep = (name, value) => value; globalThis.other = keep"
+        )
+    )
+    page.evaluate(
+        "net = vitbook.live.vit(other.model.settings, vitbook.live.decodeAll(other.model.weights))"
+    )
     images = torch.rand(50, 3, 12, 20, generator=torch.Generator().manual_seed(1))
     found = in_page(page, images)
     agree(found, in_python(net, images))

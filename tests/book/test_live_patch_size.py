@@ -144,4 +144,5 @@ def test_the_table_holds_every_size_and_nothing_is_wider_than_a_phone(page):
 def test_the_photograph_is_small_and_every_published_size_is_there():
     made = data()
     assert len(json.dumps(made)) < 60_000
-    assert made["models"]["ViT-B"] == [768, 12] and len(made["models"]) == len(VIT_VARIANTS)
+    assert made["models"]["ViT-B"] == [768, 12]
+    assert len(made["models"]) == len(VIT_VARIANTS)

@@ -8,6 +8,7 @@ import pytest
 from bs4 import BeautifulSoup
 from docutils import nodes
 from pygments.token import STANDARD_TYPES
+
 from tools.pages.number import Lettered
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,8 +66,14 @@ def test_the_two_layouts_share_no_id():
 
 @pytest.mark.parametrize(
     ("chapter", "parts"),
-    [(4, {"attention"}), (6, {"positions"}), (7, {"mlp"}), (8, {"image", "linear"})]
-    + [(10, {"token", "head"}), (16, {"attention"})],
+    [
+        (4, {"attention"}),
+        (6, {"positions"}),
+        (7, {"mlp"}),
+        (8, {"image", "linear"}),
+        (10, {"token", "head"}),
+        (16, {"attention"}),
+    ],
 )
 def test_the_strip_colours_the_parts_of_its_chapter(chapter, parts):
     page = BeautifulSoup(vitbook_map.you_are_here(chapter, "../index.html#x"), "html.parser")

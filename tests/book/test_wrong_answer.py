@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ CELL = re.compile(r"```\{code-cell\}[^\n]*\n(.*?)```", re.DOTALL)
 def wrong_answers(text: str) -> list[str]:
     """The cells that show a check's message, each behind the cell that imports the check."""
     cells = CELL.findall(text)
-    pairs = zip(cells, cells[1:], strict=False)
+    pairs = pairwise(cells)
     return [stub + "\n" + cell for stub, cell in pairs if "except CheckFailed as" in cell]
 
 
@@ -33,4 +34,5 @@ def test_a_wrong_answer_that_is_shown_gets_a_question(code):
     first, *message = said.getvalue().strip().splitlines()
     message = " ".join(message)
     assert first.startswith("not answered yet")
-    assert not message.startswith("ok:") and message.endswith("?")
+    assert not message.startswith("ok:")
+    assert message.endswith("?")

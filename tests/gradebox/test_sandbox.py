@@ -324,3 +324,9 @@ def test_when_the_sandbox_itself_ends_every_submission_in_it_hears_so(bubblewrap
     for session in sessions:
         with pytest.raises(BrokenError, match="the sandbox ended"):
             session.fresh()
+
+
+def test_a_notebook_is_marked_on_the_instruction_set_it_ran_on(sandbox, monkeypatch):
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
+    with Session(sandbox, Limits(memory_mb=512), SET_UP) as session:
+        assert look(session, "found = torch.backends.cpu.get_cpu_capability()") == "DEFAULT"

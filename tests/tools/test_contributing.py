@@ -14,15 +14,13 @@ What the text says decides where a block goes, so a recipe can be rewritten with
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
+from copies import ROOT, copied, mypy
 
-ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf8")
 BLOCK = re.compile(
     r"^(?P<indent> *)(?P<fence>`{3,})(?P<kind>\w*)\n(?P<body>.*?)^ *(?P=fence)$", re.M | re.S
@@ -95,17 +93,6 @@ def code_of(block):
 STEPS = list(steps(TEXT))
 COMMANDS = [step for step in STEPS if step.do == "run"]
 SAVED = [step.path for step in STEPS if step.do == "write" and step.path.endswith(".py")]
-
-
-def copied(root):
-    """A copy of all that git knows, or would."""
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listed, cwd=ROOT, capture_output=True, check=True).stdout.decode()
-    for name in filter(None, names.split("\0")):
-        if (ROOT / name).is_file():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, root / name)
-    return root
 
 
 def put(root, step):
@@ -233,8 +220,16 @@ def test_ruff_has_nothing_to_say(followed, path):
 
 
 def test_mypy_has_nothing_to_say(followed):
-    """Of all that `make lint` reads, with what it remembers from there."""
-    if (ROOT / "_build/mypy").is_dir():
-        shutil.copytree(ROOT / "_build/mypy", followed / "_build/mypy")
-    done = run(followed, ".venv/bin/python -m mypy")
-    assert done.returncode == 0, done.stdout
+    """Of all that `make lint` reads; and it is heard where something is wrong."""
+    done = mypy(followed)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [module] = [path for path in SAVED if path.startswith("src/vitbook/")]
+    for path in (module, "experiments/clinic.py"):  # a tool imports this one
+        with (followed / path).open("a") as file:
+            file.write("wrong: int = 'a word'\n")
+    done = mypy(followed)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert {line.partition(":")[0] for line in done.stdout.splitlines()[:-1]} == {
+        module,
+        "experiments/clinic.py",
+    }

@@ -8,6 +8,7 @@ from tools.pages.number import Lettered, Number
 
 # What a link of the drawing says, by chapter. Two chapters have two places each.
 MAPS = Lettered(2, "b")
+ATTENTION: tuple[Number, ...] = (1, 2, MAPS, 3, 4, 5)  # the chapters about attention alone
 LABELS: dict[Number, str] = {
     0: "the whole thing at work",
     1: "weighted mean",
@@ -45,7 +46,7 @@ class Place:
 
 PLACES: dict[Number, Place] = {
     0: Place(WHOLE, "the whole model, at work"),
-    **dict.fromkeys((1, 2, MAPS, 3, 4, 5), Place(("attention",), "attention, in the block")),
+    **dict.fromkeys(ATTENTION, Place(("attention",), "attention, in the block")),
     6: Place(("positions",), "positions, added to the tokens"),
     7: Place(("mlp",), "one set of weights for all tokens, in the block"),
     8: Place(("image", "linear"), "from the image to the tokens"),

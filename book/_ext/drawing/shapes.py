@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from tools.pages.number import Number
 
@@ -14,6 +15,19 @@ TILE = 20
 # Lightness of the cells of a token, in fifths; the same few numbers again and again.
 CELLS = (2, 4, 3, 1, 4, 3, 5, 2, 4, 4, 2, 5, 3, 1, 4, 2, 5, 3)
 MAP = (0, 1, 4, 1, 0, 1, 2, 0, 3, 1, 0, 1, 1, 0, 5, 4, 0, 2, 1, 0, 1, 5, 0, 1, 1)
+
+
+class LinkTo(Protocol):
+    """``link`` with the words and the address of its chapter known."""
+
+    def __call__(
+        self,
+        x: float,
+        y: float,
+        chapter: Number,
+        words: str | Sequence[str] = "",
+        more: str = "",
+    ) -> str: ...
 
 
 def rect(x: float, y: float, w: float, h: float, name: str, rx: float = 0) -> str:
@@ -27,7 +41,8 @@ def path(d: str, name: str = "m-line", end: str = "") -> str:
 
 
 def text(x: float, y: float, words: str, name: str = "m-text", anchor: str = "start") -> str:
-    return f'<text class="{name}" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{html.escape(words)}</text>'
+    place = f'x="{x:g}" y="{y:g}" text-anchor="{anchor}"'
+    return f'<text class="{name}" {place}>{html.escape(words)}</text>'
 
 
 def box(x: float, y: float, w: float, h: float, words: str, name: str) -> str:
@@ -36,7 +51,12 @@ def box(x: float, y: float, w: float, h: float, words: str, name: str) -> str:
 
 
 def link(
-    x: float, y: float, chapter: Number, lines: str | Sequence[str], address: Address, name: str = ""
+    x: float,
+    y: float,
+    chapter: Number,
+    lines: str | Sequence[str],
+    address: Address,
+    name: str = "",
 ) -> str:
     """A numbered tile and words, which lead to a chapter; without a page they are only words."""
     lines = [lines] if isinstance(lines, str) else list(lines)

@@ -31,7 +31,7 @@ def strip(place: Place) -> str:
         + part("norm", norms)
         + part("attention", rect(260, 28, 70, 32, "p-box", 4))
         + part("mlp", rect(416, 28, 52, 32, "p-box", 4))
-        + '<circle class="p-plus" cx="350" cy="16" r="6"/><circle class="p-plus" cx="488" cy="16" r="6"/>'
+        + "".join(f'<circle class="p-plus" cx="{x}" cy="16" r="6"/>' for x in (350, 488))
         + part(
             "head",
             '<path class="p-box" d="M554 4l22 8v10l-22 8z"/>' + rect(582, 12, 16, 10, "p-box", 1),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tools.pages.number import Number
 
-from .places import LABELS, MAPS
+from .places import ATTENTION, LABELS
 from .shapes import (
     Address,
+    LinkTo,
     answer,
     attention_map,
     box,
@@ -27,7 +30,9 @@ WIDTH, HEIGHT = 360, 1332
 def tall(address: Address, picture: str) -> str:
     """SVG of the drawing; arguments as for ``wide``."""
 
-    def to(x: float, y: float, chapter: Number, words: str = "", more: str = "") -> str:
+    def to(
+        x: float, y: float, chapter: Number, words: str | Sequence[str] = "", more: str = ""
+    ) -> str:
         return link(x, y, chapter, words or LABELS[chapter], address, more)
 
     parts = [
@@ -78,11 +83,11 @@ def tall(address: Address, picture: str) -> str:
     return svg(WIDTH, HEIGHT, "tall", "".join(parts))
 
 
-def _pairs(chapters: tuple[int, ...], y: float, to) -> list[str]:
+def _pairs(chapters: tuple[int, ...], y: float, to: LinkTo) -> list[str]:
     return [to(180 * (at % 2), y + 30 * (at // 2), n) for at, n in enumerate(chapters)]
 
 
-def _block(to) -> list[str]:
+def _block(to: LinkTo) -> list[str]:
     return [
         rect(12, 394, 344, 508, "m-behind", 10),
         rect(6, 400, 344, 508, "m-behind", 10),
@@ -96,7 +101,7 @@ def _block(to) -> list[str]:
         text(72, 544, "attention", "m-orange"),
         attention_map(72, 556, 12),
         text(72, 664, "queries, keys", "m-small"),
-        *(to(174, 528 + 24 * at, n) for at, n in enumerate((1, 2, MAPS, 3, 4, 5))),
+        *(to(174, 528 + 24 * at, n) for at, n in enumerate(ATTENTION)),
         path(f"M190 672v22H{STREAM + 14}", end="tall-tip"),
         path(f"M{STREAM} 730H190v12", end="tall-tip"),
         box(162, 746, 56, 26, "norm", "m-norm"),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tools.pages.number import Number
 
-from .places import LABELS, MAPS
+from .places import ATTENTION, LABELS
 from .shapes import (
     Address,
+    LinkTo,
     answer,
     attention_map,
     box,
@@ -32,7 +35,9 @@ def wide(address: Address, picture: str) -> str:
         picture: The address of a square photograph.
     """
 
-    def to(x: float, y: float, chapter: Number, words: str | list[str] = "", more: str = "") -> str:
+    def to(
+        x: float, y: float, chapter: Number, words: str | Sequence[str] = "", more: str = ""
+    ) -> str:
         return link(x, y, chapter, words or LABELS[chapter], address, more)
 
     parts = [
@@ -81,7 +86,7 @@ def _tokens(x: float) -> list[str]:
     return parts
 
 
-def _block(x: float, to) -> list[str]:
+def _block(x: float, to: LinkTo) -> list[str]:
     return [
         rect(x + 12, 14, 452, 382, "m-behind", 10),
         rect(x + 6, 20, 452, 382, "m-behind", 10),
@@ -96,7 +101,7 @@ def _block(x: float, to) -> list[str]:
         text(x + 26, 252, "attention", "m-orange"),
         attention_map(x + 26, 266, 13),
         text(x + 26, 376, "queries, keys", "m-small"),
-        *(to(x + 132, 242 + 24 * at, n) for at, n in enumerate((1, 2, MAPS, 3, 4, 5))),
+        *(to(x + 132, 242 + 24 * at, n) for at, n in enumerate(ATTENTION)),
         path(f"M{x + 270} 310H{x + 276}V{STREAM + 14}", end="wide-tip"),
         path(f"M{x + 352} {STREAM}v28", end="wide-tip"),
         box(x + 324, 178, 56, 26, "norm", "m-norm"),

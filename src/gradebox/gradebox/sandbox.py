@@ -50,6 +50,8 @@ ENVIRONMENT = {
     **{"HOME": "/tmp", "USER": "student", "MPLBACKEND": "agg", "LANG": "C.UTF-8"},
     **{"MPLCONFIGDIR": "/tmp", "TORCHINDUCTOR_CACHE_DIR": "/tmp"},  # there, so nobody makes it
 }
+# Which instructions torch, MKL and oneDNN use: what a notebook ran on, it is marked on.
+INSTRUCTIONS = ("ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
 THREADS = 64  # at once, of a worker's user
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 PROCESSOR = ("/proc/cpuinfo", "/sys/devices/system/cpu")  # which instructions torch may use
@@ -63,6 +65,11 @@ submission can then read and change whatever you can."""
 
 class NoSandboxError(RuntimeError):
     """Nothing here confines a process; the message says why and what would help."""
+
+
+def environment() -> dict[str, str]:
+    """The variables that a confined Python sees."""
+    return ENVIRONMENT | {name: os.environ[name] for name in INSTRUCTIONS if name in os.environ}
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,7 @@ class Sandbox:
         if self.name == "bubblewrap":
             command = bubblewrap(command)
         return subprocess.Popen(
-            command, **streams, env=ENVIRONMENT, cwd="/", start_new_session=True
+            command, **streams, env=environment(), cwd="/", start_new_session=True
         )
 
     def complaint(self) -> str | None:

@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 

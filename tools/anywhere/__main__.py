@@ -1,0 +1,118 @@
+"""Does what the pages say hold on every processor? `make anywhere`
+
+python -m tools.anywhere                                   what changed since it was last seen
+python -m tools.anywhere book/vit/12_looking.md            one page
+python -m tools.anywhere book/... --runs avx2 draw-1       only these runs
+python -m tools.anywhere book/... --line 722 --seeds 50    one cell, and what it needs, with
+                                                  other seeds and other rounding; it is not kept
+python -m tools.anywhere --report                          what was seen, nothing is run
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tqdm import tqdm
+
+from tools.anywhere.report import blind, report
+from tools.anywhere.results import Results, digest_of
+from tools.anywhere.runs import ROOT, RUNS, make_runs, missing_here, processes_of
+from tools.chapters import find_chapters
+from tools.dependencies import Sources
+
+TRAINS = re.compile(r"\btrain\(|\bfit\(|optim\.(Adam|SGD)")
+
+
+def name_of(page: Path) -> str:
+    name = page.resolve().relative_to(ROOT).with_suffix("").as_posix()
+    return name.removeprefix("book/")
+
+
+def everything() -> list[Path]:
+    """The pages with code, the assignments, and the files of tests that train something."""
+    pages = [chapter.path for chapter in find_chapters(ROOT, [])]
+    tests = sorted((ROOT / "tests" / "package").glob("test_*.py"))
+    tests = [path for path in tests if TRAINS.search(path.read_text("utf8"))]
+    return [*pages, *sorted((ROOT / "assignments").glob("a*.md")), *tests]
+
+
+def make(pages: list[Path], runs: list[str], results: Results, fresh: bool, jobs: int) -> None:
+    """Make the runs that are missing; each is kept as it ends."""
+    sources, lock = Sources(ROOT), threading.Lock()
+    work = []
+    for page in pages:
+        known = results.known(name_of(page), digest_of(page, sources))
+        todo = [run for run in runs if fresh or run not in known]
+        work += [(page, together) for together in processes_of(todo)]
+    with tqdm(total=sum(len(some) for _, some in work), unit="run") as bar:
+
+        def one(page: Path, together: list[str]) -> None:
+            for found in make_runs(page, together):
+                with lock:
+                    results.pages[name_of(page)][found["run"]] = found
+                    results.write()
+                    bar.set_description(f"{name_of(page)} {found['run']}", refresh=False)
+                    bar.update()
+
+        with ThreadPoolExecutor(jobs) as pool:
+            for done in [pool.submit(one, *some) for some in work]:
+                done.result()
+
+
+def try_cell(page: Path, line: int, runs: list[str]) -> bool:
+    """One cell under many seeds and roundings: what fell, how near the rest is."""
+    found = {one["run"]: one for one in tqdm(make_runs(page, runs, line), total=len(runs))}
+    words, well = report(page, name_of(page), found, whole=True)
+    print(words)
+    return well
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "pages", nargs="*", type=Path, help="pages, assignments, files of tests; default: all"
+    )
+    parser.add_argument("--runs", nargs="+", default=RUNS, metavar="RUN", help=", ".join(RUNS))
+    parser.add_argument("--fresh", action="store_true", help="also what was seen already")
+    parser.add_argument("--report", action="store_true", help="run nothing")
+    parser.add_argument("--blind", action="store_true", help="list assertions without a number")
+    parser.add_argument("--line", type=int, help="only the cell at this line, and what it needs")
+    parser.add_argument("--seeds", type=int, help="runs with other seeds and other rounding")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    if missing := [str(page) for page in options.pages if not page.is_file()]:
+        raise SystemExit(f"No such file: {', '.join(missing)}")
+    pages = options.pages or everything()
+    runs = options.runs
+    if options.seeds:
+        runs = [f"seeds-{k}" for k in range(1, options.seeds + 1)]
+    if options.line or options.seeds:
+        return int(not all(try_cell(page, options.line, runs) for page in pages))
+    if options.blind:
+        print("\n".join(f"{name_of(page)} {words}" for page in pages for words in blind(page)))
+        return 0
+    results = Results()
+    absent = missing_here(runs)
+    for run, reason in absent.items():
+        print(f"{run}: not run here: {reason}")
+    if not options.report:
+        here = [run for run in runs if run not in absent]
+        make(pages, here, results, options.fresh, options.jobs)
+    well = True
+    for page in pages:
+        known = results.pages.get(name_of(page), {})
+        words, good = report(page, name_of(page), known, whole=bool(options.pages))
+        print(words)
+        well = well and good
+    return int(not well)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""The cells of a page: run with other seeds, or only some; and what decides a check."""
+
+from __future__ import annotations
+
+import ast
+import dis
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+
+from myst_nb.core.read import read_myst_markdown_notebook
+
+from tools.dependencies import cell_tree
+
+ABOUT_ROUNDING = re.compile(r"^% rounding: (.+)$", re.MULTILINE)
+ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One code cell: its number among them, the page's line of its first line, its code.
+
+    ``rounding`` is the reason for which it is about rounding itself, from a line
+    ``% rounding: reason`` above it: noise may change what it asserts.
+    """
+
+    number: int
+    line: int
+    source: str
+    rounding: str = ""
+
+
+def cells_of(page: Path) -> list[Cell]:
+    """The code cells of a page; a file of Python has none."""
+    if page.suffix == ".py":
+        return []
+    text = page.read_text("utf8")
+    notebook = read_myst_markdown_notebook(text, add_source_map=True, path=page)
+    found: list[Cell] = []
+    before = ""
+    for cell, line in zip(notebook.cells, notebook.metadata["source_map"], strict=True):
+        if cell.cell_type == "code" and cell.source.strip():
+            reason = ABOUT_ROUNDING.findall(before)
+            first = next(
+                at
+                for at, words in enumerate(text.splitlines()[line:], start=line + 1)
+                if words.strip() == cell.source.splitlines()[0].strip()
+            )
+            found.append(Cell(len(found) + 1, first, cell.source, reason[-1] if reason else ""))
+        before = cell.source if cell.cell_type != "code" else ""
+    return found
+
+
+def decisive(source: str) -> set[tuple[int, int]]:
+    """Where the comparisons stand that decide the assertions of a cell: (line, column).
+
+    Those below ``and``, ``all(...)`` and ``.all()``; not those that ``or``, ``any``, ``not`` or a
+    sum reads.
+    """
+    places: set[tuple[int, int]] = set()
+    for node in ast.walk(cell_tree(source)):
+        if isinstance(node, ast.Assert):
+            places |= {(one.lineno, one.col_offset) for one in _deciding(node.test)}
+    return places
+
+
+def _deciding(node: ast.AST) -> list[ast.Compare]:
+    if isinstance(node, ast.Compare):
+        return [node] if all(isinstance(sign, ORDER) for sign in node.ops) else []
+    inner: list[ast.expr] = []
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
+        inner = node.values
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        inner = [node.func.value] if node.func.attr in ("all", "item") else []
+        inner += node.args if node.func.attr == "all" else []
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        inner = node.args if node.func.id in ("all", "bool") else []
+    elif isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp):
+        inner = [node.elt]
+    elif isinstance(node, ast.List | ast.Tuple):
+        inner = node.elts
+    return [one for each in inner for one in _deciding(each)]
+
+
+def untraced(source: str) -> list[tuple[int, str]]:
+    """Assertions that no number decides: (line, source). They only hold or do not."""
+    return [
+        (node.lineno, ast.unparse(node.test))
+        for node in ast.walk(cell_tree(source))
+        if isinstance(node, ast.Assert) and not _deciding(node.test)
+    ]
+
+
+def needed_for(cells: list[Cell], line: int) -> list[Cell]:
+    """The cell at a line of the page, and the earlier ones that define what it uses."""
+    wanted = [
+        cell for cell in cells if cell.line - 2 <= line <= cell.line + cell.source.count("\n")
+    ]
+    if not wanted:
+        raise SystemExit(f"no cell at line {line}")
+    kept = [wanted[0]]
+    modules = {
+        (alias.asname or alias.name).split(".")[0]
+        for cell in cells
+        for node in ast.walk(cell_tree(cell.source))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    names, _ = _used_and_defined(wanted[0])
+    for cell in reversed(cells[: wanted[0].number - 1]):
+        used, defined = _used_and_defined(cell)
+        if names & (defined | _changed(cell) - modules):
+            kept.insert(0, cell)
+            names = names - defined | used
+    return kept
+
+
+def _used_and_defined(cell: Cell) -> tuple[set[str], set[str]]:
+    """The names that a cell reads from those before it, and those that it defines."""
+    whole = compile(cell_tree(cell.source), "cell", "exec")
+    used, defined, inner = set[str](), set[str](), set[str]()
+    for step in dis.get_instructions(whole):
+        if step.opname == "STORE_NAME":
+            defined.add(step.argval)
+        elif step.opname == "LOAD_NAME" and step.argval not in defined:
+            used.add(step.argval)
+    codes = [one for one in whole.co_consts if isinstance(one, CodeType)]
+    for code in codes:
+        codes += [one for one in code.co_consts if isinstance(one, CodeType)]
+        inner |= {one.argval for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL"}
+    return used | inner - defined, defined
+
+
+def _changed(cell: Cell) -> set[str]:
+    """Names whose value a cell may change: ``x[0] = ...``, ``train(x)``, ``x.f()``."""
+    names: set[str] = set()
+    for node in ast.walk(cell_tree(cell.source)):
+        owner: ast.AST | None = None
+        if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            owner = node.value
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            call = node.value
+            called = getattr(call.func, "id", getattr(call.func, "attr", ""))
+            if not re.match(r"print|show|glue|assert_|check_|display", called):
+                names |= {one.id for one in call.args if isinstance(one, ast.Name)}
+            owner = getattr(call.func, "value", None)
+        while isinstance(owner, ast.Attribute | ast.Subscript):
+            owner = owner.value
+        if isinstance(owner, ast.Name):
+            names.add(owner.id)
+    return names
+
+
+class OtherSeeds(ast.NodeTransformer):
+    """Adds an offset to every seed that a cell itself sets."""
+
+    def __init__(self, offset: int):
+        self.offset = offset
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+        if name in ("manual_seed", "default_rng") and node.args:
+            node.args[0] = self._moved(node.args[0])
+        for keyword in node.keywords:
+            if keyword.arg == "seed":
+                keyword.value = self._moved(keyword.value)
+        return node
+
+    def _moved(self, value: ast.expr) -> ast.expr:
+        moved = ast.BinOp(value, ast.Add(), ast.Constant(self.offset))
+        return ast.fix_missing_locations(ast.copy_location(moved, value))
