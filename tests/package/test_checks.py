@@ -1,5 +1,8 @@
 """Assertions of a page's cells: each says what it found, and the cell runs on."""
 
+import subprocess
+import sys
+
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -92,4 +95,28 @@ def test_many_false_comparisons_are_counted(page):
 
 def test_the_sentence_names_check_and_values():
     words = sentence("x > 60", ["x > 60: 58.3 > 60"])
-    assert words == "This did not hold on this machine: x > 60; found x > 60: 58.3 > 60."
+    assert words == "This did not hold on this machine: x > 60; found 58.3 > 60."
+    words = sentence("1 < x < 3", ["x < 3: 3.2 < 3"])
+    assert words == "This did not hold on this machine: 1 < x < 3; found x < 3: 3.2 < 3."
+
+
+SCRIPT = """
+from vitbook.book.checks import collect
+
+collect()
+for x in (70, 58.3):
+    assert x > 60
+print("not reached")
+"""
+
+
+def test_a_script_ends_with_the_sentence(tmp_path):
+    (tmp_path / "a.py").write_text(SCRIPT)
+    command = [sys.executable, tmp_path / "a.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    words = "This did not hold on this machine: x > 60; found 58.3 > 60."
+    assert done.stderr == f"{tmp_path / 'a.py'}, line 6: {words}\n"
+    assert (done.returncode, done.stdout) == (1, "")
+    (tmp_path / "a.py").write_text(SCRIPT.replace("assert", "1 / 0 #"))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "ZeroDivisionError" in done.stderr
