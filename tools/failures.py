@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -955,7 +955,8 @@ def test_a_number_that_was_not_computed_is_a_mark_that_says_so(failing):
 
 def test_a_claim_whose_cell_failed_is_not_confirmed_here_nor_in_the_tables(failing):
     words = "Not confirmed on this machine"
-    claims = {box["id"]: box.select_one(".claim-verdict").text for box in failing.page.select(".claim[id]")}
+    boxes = failing.page.select(".claim[id]")
+    claims = {box["id"]: box.select_one(".claim-verdict").text for box in boxes}
     assert claims == {"claim-it-is-two": f"✓ True {words}", "claim-it-is-three": "✗ False"}
     whole, unconfirmed = soup(failing.root, "index").select("table.claims-table")
     rows = {row.a["href"].partition("#")[2]: row.text for row in whole.select("tbody tr")}
@@ -974,7 +975,8 @@ def test_the_check_of_the_site_says_nothing_of_what_failed(failing):
 def test_the_notebook_of_a_page_that_failed_says_so_too(failing):
     settings = read_settings(failing.root)
     files = export(settings, Site(failing.root / "_build" / "html", failing.root))
-    words = "".join(cell["source"] for cell in json.loads(files["02_fails.ipynb"])["cells"])
+    cells = json.loads(files["02_fails.ipynb"])["cells"]
+    words = "\n".join("".join(cell["source"]) for cell in cells)
     assert "counts 2.5 and ?." in words
     assert words.count("Not confirmed on the machine that built the book.") == 1
     assert "collect()" in words
