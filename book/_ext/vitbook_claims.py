@@ -29,6 +29,7 @@ import re
 import unicodedata
 from copy import deepcopy
 from dataclasses import dataclass, field
+from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -178,7 +179,7 @@ def not_confirmed() -> nodes.inline:
     return nodes.inline("", NOT_CONFIRMED, classes=["unconfirmed"])
 
 
-def judge(app, doctree: nodes.document) -> None:
+def judge(app: Any, doctree: nodes.document) -> None:
     """After a page is read: did the cell after each claim do what it should?"""
     entries = {one.anchor: one for one in claims_of(app.env) if one.docname == app.env.docname}
     claim = None
