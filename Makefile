@@ -9,8 +9,6 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 TORCH ?=
 PORT ?= 8000
 
-PYTEST = VITBOOK_REQUIRE_BROWSER=1 VITBOOK_REQUIRE_SANDBOX=1 VITBOOK_CHROMIUM="$$($(PY) -m tools.browser)" $(PY) -m pytest
-
 # Two threads on shared cores are slower and print other numbers.
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
@@ -46,11 +44,11 @@ serve: install ## show the site on http://localhost:8000 (PORT=...)
 unit: install ## the package and the learner's checks, in a minute on one core, without the book
 	@$(PY) -m pytest -m "not (deep or slow or browser or site)" tests/package tests/checks $(ARGS)
 
-test: book browser sandbox ## build the book, then run the tests (ARGS="-k word" for a choice)
-	@$(PYTEST) -n 2 --dist worksteal -m "not deep" $(ARGS)
+test: install ## test what needs no book, build it, test the rest (ARGS="-k word" for a choice)
+	@$(PY) -m tools.run_tests $(ARGS)
 
-test-deep: book browser sandbox ## every test, the long ones too
-	@$(PYTEST) $(ARGS)
+test-deep: install ## every test, the long ones too
+	@$(PY) -m tools.run_tests --deep $(ARGS)
 
 browser: install
 	@$(PY) -m tools.browser --install

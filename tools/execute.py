@@ -51,6 +51,7 @@ from tools.failures import (
 )
 
 ROOT = Path(__file__).resolve().parents[1]
+IPC = sys.platform != "win32"  # where a kernel can listen on a file
 
 
 # In each kernel, before its first cell: a check that does not hold is told, and its cell runs on.
@@ -114,8 +115,8 @@ class Client(nbclient.NotebookClient):
         manager = AsyncKernelManager(
             kernel_name="python3",
             kernel_spec_manager=KernelSpecManager(kernel_dirs=[]),  # this very Python, no other
-            transport="ipc",  # sockets in a private folder: no ports to race for
-            ip=str(sockets / chapter.digest[:12]),
+            transport="ipc" if IPC else "tcp",  # a private folder has no ports to race for
+            ip=str(sockets / chapter.digest[:12]) if IPC else "127.0.0.1",
         )
         super().__init__(chapter.notebook, km=manager, kernel_name="python3", **options)
         self.owns_km = True  # so that the kernel ends with its chapter

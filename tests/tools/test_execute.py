@@ -228,6 +228,12 @@ def test_a_page_of_which_nothing_changed_is_not_read_again(repository, monkeypat
     assert read == ["one", "one", "two"]
 
 
+def test_where_a_kernel_cannot_listen_on_a_file_it_listens_on_a_port(repository, monkeypatch):
+    monkeypatch.setattr("tools.execute.IPC", False)
+    assert run(repository, pages=[repository / "book/one.md"]) == []
+    assert outputs_of(repository, "one")[1][0].text == "42\n"
+
+
 def test_a_page_whose_cells_read_another_page_is_read_each_time(repository):
     write(repository / "book/words.md", "# Words\n")
     write(repository / "book/one.md", page("One", "print(open('words.md').read())"))
