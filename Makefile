@@ -36,7 +36,8 @@ page: install ## one page on its own, quickly: make page PAGE=book/00_preview.md
 	@test -n "$(PAGE)" || { echo "Which page? make page PAGE=book/00_preview.md"; exit 1; }
 	@$(PY) -m tools.preview $(PAGE)
 
-serve: book ## show the site on http://localhost:8000 (PORT=...)
+serve: install ## show the site on http://localhost:8000 (PORT=...)
+	@$(PY) -m tools.build || test -f _build/html/index.html
 	@echo "http://localhost:$(PORT)  (stop with Ctrl-C)"
 	@$(PY) -m http.server -d _build/html --bind 127.0.0.1 $(PORT)
 
