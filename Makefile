@@ -9,8 +9,6 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 TORCH ?=
 PORT ?= 8000
 
-PYTEST = VITBOOK_REQUIRE_BROWSER=1 VITBOOK_REQUIRE_SANDBOX=1 VITBOOK_CHROMIUM="$$($(PY) -m tools.browser)" $(PY) -m pytest
-
 # Two threads on shared cores are slower and print other numbers.
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
@@ -38,18 +36,19 @@ page: install ## one page on its own, quickly: make page PAGE=book/00_preview.md
 	@test -n "$(PAGE)" || { echo "Which page? make page PAGE=book/00_preview.md"; exit 1; }
 	@$(PY) -m tools.preview $(PAGE)
 
-serve: book ## show the site on http://localhost:8000 (PORT=...)
+serve: install ## show the site on http://localhost:8000 (PORT=...)
+	@$(PY) -m tools.build || test -f _build/html/index.html
 	@echo "http://localhost:$(PORT)  (stop with Ctrl-C)"
 	@$(PY) -m http.server -d _build/html --bind 127.0.0.1 $(PORT)
 
 unit: install ## the package and the learner's checks, in a minute on one core, without the book
 	@$(PY) -m pytest -m "not (deep or slow or browser or site)" tests/package tests/checks $(ARGS)
 
-test: book browser sandbox ## build the book, then run the tests (ARGS="-k word" for a choice)
-	@$(PYTEST) -n 2 --dist worksteal -m "not deep" $(ARGS)
+test: install ## test what needs no book, build it, test the rest (ARGS="-k word" for a choice)
+	@$(PY) -m tools.run_tests $(ARGS)
 
-test-deep: book browser sandbox ## every test, the long ones too
-	@$(PYTEST) $(ARGS)
+test-deep: install ## every test, the long ones too
+	@$(PY) -m tools.run_tests --deep $(ARGS)
 
 browser: install
 	@$(PY) -m tools.browser --install

@@ -2,6 +2,7 @@
 
 `VITBOOK_REQUIRE_BROWSER=1` turns "no browser, skipped" into a failure, and
 `VITBOOK_REQUIRE_SANDBOX=1` "no sandbox, skipped"; `make test` sets both.
+`--part` divides the tests into those that look at the built site and all others.
 `VITBOOK_CHROMIUM=/path/to/chromium` names the program, if it is not found by itself.
 """
 
@@ -19,6 +20,29 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # no test asks a hub for weights
 # A shell ignores Ctrl-C in what it starts in the background, and processes inherit that: the tests
 # that stop a process with Ctrl-C would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser):
+    words = "only the tests with the marker site, or only those without it"
+    parser.addoption("--part", choices=["site", "without-book"], help=words)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """A file in which no test looks at the site is not even imported for that part."""
+    if config.getoption("part") == "site" and collection_path.suffix == ".py":
+        return "mark.site" not in collection_path.read_text("utf8") or None
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    if part := config.getoption("part"):
+        wanted = {True: [], False: []}
+        for item in items:
+            looks = item.get_closest_marker("site") is not None
+            wanted[looks == (part == "site")].append(item)
+        items[:] = wanted[True]
+        config.hook.pytest_deselected(items=wanted[False])
 
 
 def pytest_collection_finish():

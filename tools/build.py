@@ -4,6 +4,9 @@
 
 When nothing changed since the last good build it says so and stops. What is used again from the
 last build, and when: tools/render.py (trees of pages) and tools/site.py (facts of pages).
+
+A check that does not hold and a cell that breaks never cost the site: all pages are built, and say
+so. The command ends with these failures and with status 1, and so does the next one.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from pathlib import Path
 
 from tools import check_site, export_notebooks
 from tools.execute import cell_timeout, execute
+from tools.failures import Failure, summary
 from tools.inputs import digest
 from tools.render import render, watched
 from tools.settings import read_settings
@@ -46,27 +50,43 @@ def main() -> int:
         return 0
     stamp.unlink(missing_ok=True)
     jobs = min(2, os.cpu_count() or 1)
-    if failures := execute(ROOT, build, [], jobs, cell_timeout(ROOT), options.verbose):
-        print("\n".join(failures), file=sys.stderr, end="")
-        raise SystemExit("make book: cells failed (above); the site is not finished.")
+    failures = execute(ROOT, build, [], jobs, cell_timeout(ROOT), options.verbose)
+    complaint = finish(build)
+    if complaint is None:
+        print(f"Built in {time.monotonic() - started:.0f} s.")
+        say_where(build)
+    if not failures and complaint is None:
+        stamp.write_text(json.dumps({"inputs": inputs}))
+        return 0
+    sys.stdout.flush()
+    print(last_words(complaint, failures), file=sys.stderr)
+    return 1
+
+
+def finish(build: Path) -> str | None:
+    """Render, export and check. Returns a complaint where the site is not finished."""
     print("Rendering the pages", flush=True)
     if not render(ROOT, build):
-        raise SystemExit("make book: warnings or errors (above); the site is not finished.")
+        return "warnings or errors (above)"
     (build / "html" / ".nojekyll").touch()  # so that GitHub Pages serves _static as well
     memory = Memory(build / "site-facts.json")
     site = Site(build / "html", ROOT, memory)  # read once, for the notebooks and for the check
     try:
         export_notebooks.write(read_settings(ROOT), site)
     except ValueError as error:
-        raise SystemExit(f"make book: {error}; the site is not finished.") from None
+        return str(error)
     defects = check_site.report(site)
     memory.save()
-    if defects:
-        raise SystemExit("make book: the site has defects (above); it is not finished.")
-    stamp.write_text(json.dumps({"inputs": inputs}))
-    print(f"Built in {time.monotonic() - started:.0f} s.")
-    say_where(build)
-    return 0
+    return "the site has defects (above)" if defects else None
+
+
+def last_words(complaint: str | None, failures: list[Failure]) -> str:
+    """What the command ends with when not all is well."""
+    said = [f"make book: {complaint}; the site is not finished."] if complaint else []
+    if failures:
+        whole = "" if complaint else "All pages are built, and say what did not hold. "
+        said.append(f"{whole}{summary(failures)}")
+    return "\n".join(said)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ SIZE = (520, 292)  # pixels of a picture, twice as many as it is shown with
 MARGIN = 20
 GROUND = 24  # of the dark theme's cards
 FIGURE = re.compile(r'<figure class="vitbook-figure(?! vb-animation).*?</figure>', re.DOTALL)
+BROKEN = "not-held-broken"  # book/_ext/vitbook_failures.py
 IMAGE = re.compile(r'<img\b[^>]*?\bsrc="([^"]+)"[^>]*>')
 
 
@@ -76,6 +77,8 @@ def picture_name(chapter: Number, theme: str) -> str:
 def cut_pictures(site: Path, cards: Sequence[tuple[Card, str]]) -> Iterator[str]:
     """Write the pictures of all cards into ``_images``; what is missing is told, not written.
 
+    A page on which a cell broke may lack its figure: its card gets an empty picture.
+
     Args:
         site: The folder of the built pages.
         cards: Each card with its page, a name below ``site``.
@@ -83,8 +86,14 @@ def cut_pictures(site: Path, cards: Sequence[tuple[Card, str]]) -> Iterator[str]
     folder = site / "_images"
     for card, page in cards:
         folder.mkdir(exist_ok=True)
-        figures = FIGURE.findall((site / page).read_text(encoding="utf-8"))
+        text = (site / page).read_text(encoding="utf-8")
+        figures = FIGURE.findall(text)
         found = IMAGE.findall("".join(figures[card.figure - 1 :][:1]))
+        if not found and BROKEN in text:
+            for theme in ("light", "dark"):
+                empty = Image.new("RGBA", SIZE)
+                empty.save(folder / picture_name(card.chapter, theme), "WEBP")
+            continue
         if not found:
             yield f"the card of chapter {card.chapter}: {page} has no image {card.figure}"
             continue

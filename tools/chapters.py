@@ -18,6 +18,7 @@ from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_note
 from nbformat import NotebookNode
 
 from tools.dependencies import Sources, chapter_digest
+from tools.failures import Failure
 from tools.inputs import digest, hashes
 from tools.settings import toc_files
 
@@ -38,6 +39,7 @@ class Chapter:
         self.inputs = "" if READS_A_PAGE.search(self.text) else whole
         self.seconds = 0.0
         self.cell_seconds: list[float] = []
+        self.failures: list[Failure] = []  # of the run that has just been
 
     def is_known(self, inputs: dict[str, str]) -> bool:
         """Are these, by name, the chapter's inputs of the last time?"""
@@ -55,6 +57,13 @@ class Chapter:
     def cells(self) -> list[NotebookNode]:
         found = (cell for cell in self.notebook.cells if cell.cell_type == "code")
         return [cell for cell in found if cell.source.strip()]
+
+    def first_line(self, index: int) -> int:
+        """The line of the page, counted from 1, on which the code of a cell begins."""
+        lines, first = self.text.splitlines(), self.notebook.cells[index].source.splitlines()[0]
+        fence = self.notebook.metadata["source_map"][index]
+        below = range(fence + 1, len(lines))  # options of the cell come first
+        return next((at for at in below if lines[at].strip() == first.strip()), fence) + 1
 
 
 def not_pages(root: Path) -> str:
@@ -109,7 +118,7 @@ class Store:
 
     def is_fresh(self, chapter: Chapter) -> bool:
         entry = self.state.get(chapter.name, {})
-        if not entry:
+        if not entry or entry.get("failed"):
             return False
         if not chapter.is_known(self.inputs) and (
             entry["digest"] != chapter.digest or entry["key"] != self.key(chapter)
@@ -148,6 +157,8 @@ class Store:
             "key": self.key(chapter),
             "seconds": round(chapter.seconds, 2),
         }
+        if chapter.failures:
+            self.state[chapter.name]["failed"] = [str(one) for one in chapter.failures]
         self._write()
 
     def drop_others(self, chapters: list[Chapter]) -> None:

@@ -4,8 +4,10 @@ built from.
     python -m tools.execute                     every chapter of _toc.yml
     python -m tools.execute book/00_preview.md  only this one
 
-A failing cell (an exception, anything on stderr, a time-out) makes this command fail, this time
-and every time until it is mended; nothing of a failed chapter enters the cache.
+A check that does not hold, and a cell that breaks (an exception, anything on stderr, a time-out,
+the death of the process), is printed when it happens. The chapter runs on. What it has, with a
+sentence in place of what it has not, enters the cache, so every page can be built. But the command
+fails, this time and every time until it is mended, and executes the chapter again each time.
 """
 
 from __future__ import annotations
@@ -28,24 +30,34 @@ from typing import Any
 
 import nbclient
 import yaml
-from jupyter_client import AsyncKernelManager
+from jupyter_client import AsyncKernelClient, AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
 from nbformat import NotebookNode
 from tqdm import tqdm
 
 from tools.chapters import Chapter, Store, find_chapters
+from tools.failures import (
+    CHECK,
+    ELSEWHERE,
+    Failure,
+    at_most_some,
+    broken,
+    check_words,
+    error_words,
+    failures_in,
+    raised_at,
+    summary,
+    warning_words,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
+IPC = sys.platform != "win32"  # where a kernel can listen on a file
 
 
-class CellError(Exception):
-    """A cell that ended a chapter, with all that is needed to mend it."""
-
-    def __init__(self, chapter: str, cell: str, reason: str, source: str):
-        super().__init__(f"{chapter}: {cell}: {reason}")
-        self.report = "\n".join(
-            [f"FAILED {chapter}, {cell}", "-" * 72, source, "-" * 72, reason.rstrip(), ""]
-        )
+# In each kernel, before its first cell: a check that does not hold is told, and its cell runs on.
+COLLECT = "__import__('vitbook.book.checks', fromlist=['collect']).collect()"
+UNSEEN = {"remove-cell", "remove-output"}  # tags
+STDERR = "On this machine this cell wrote what no page should show:"
 
 
 class Progress:
@@ -93,50 +105,126 @@ class Progress:
 
 
 class Client(nbclient.NotebookClient):
-    """Runs one chapter: reports each cell, and takes anything written to stderr as a failure."""
+    """Runs one chapter to its end, whatever its cells do, and reports each cell.
+
+    An exception, anything on stderr, a time-out and the death of the process leave a sentence in
+    the cell. After the last two the cells that follow are not run, and say so.
+    """
 
     def __init__(self, chapter: Chapter, progress: Progress, sockets: Path, **options: Any):
         manager = AsyncKernelManager(
             kernel_name="python3",
             kernel_spec_manager=KernelSpecManager(kernel_dirs=[]),  # this very Python, no other
-            transport="ipc",  # sockets in a private folder: no ports to race for
-            ip=str(sockets / chapter.digest[:12]),
+            transport="ipc" if IPC else "tcp",  # a private folder has no ports to race for
+            ip=str(sockets / chapter.digest[:12]) if IPC else "127.0.0.1",
         )
         super().__init__(chapter.notebook, km=manager, kernel_name="python3", **options)
         self.owns_km = True  # so that the kernel ends with its chapter
         self.shutdown_kernel = "immediate"
         self.chapter, self.progress, self.done = chapter, progress, 0
+        self.ended = 0  # the line of the cell with which the process came to an end
 
     async def async_execute_cell(
         self, cell: NotebookNode, cell_index: int, *arguments: Any, **options: Any
     ) -> NotebookNode:
         if cell.cell_type != "code" or not cell.source.strip():
             return cell
+        if not self.done:
+            await self._collect_checks()
         self.done += 1
         label = f"cell {self.done}/{len(self.chapter.cells)}"
-        line = self.chapter.notebook.metadata["source_map"][cell_index] + 1
-        where = f"{label} (line {line})"
         start = time.monotonic()
-        try:
-            await super().async_execute_cell(cell, cell_index, *arguments, **options)
-        except nbclient.exceptions.CellExecutionError as error:
-            lines = [line for output in cell.outputs for line in output.get("traceback", [])]
-            text = "\n".join(lines) or f"{error.ename}: {error.evalue}"
-            raise CellError(self.chapter.name, where, plain(text), cell.source) from None
-        except nbclient.exceptions.CellTimeoutError:
-            reason = f"took longer than {self.timeout} s; move long runs to a recorded experiment"
-            raise CellError(self.chapter.name, where, reason, cell.source) from None
-        except nbclient.exceptions.DeadKernelError:
-            reason = "the Python process died (out of memory, or a crash in compiled code)"
-            raise CellError(self.chapter.name, where, reason, cell.source) from None
-        cell.outputs = merge_streams(cell.outputs)
-        for output in cell.outputs:
-            if output.output_type == "stream" and output.name == "stderr":
-                reason = "wrote to stderr, which would appear on the page:\n" + plain(output.text)
-                raise CellError(self.chapter.name, where, reason, cell.source)
+        if self.ended:
+            cell.outputs = [not_run(self.ended)]
+        else:
+            await self._try(cell, cell_index, *arguments, **options)
         self.chapter.cell_seconds.append(time.monotonic() - start)
         self.progress.cell(f"{self.chapter.name}  {label}  {self.chapter.cell_seconds[-1]:.1f} s")
         return cell
+
+    async def _collect_checks(self) -> None:
+        """No cell of the page: it leaves no output and is not counted."""
+        assert isinstance(self.kc, AsyncKernelClient)
+        reply = await self.kc.execute_interactive(
+            COLLECT, silent=True, output_hook=lambda message: None, timeout=self.startup_timeout
+        )
+        if reply["content"]["status"] != "ok":
+            raise RuntimeError(f"{COLLECT}: {reply['content'].get('evalue')}")
+
+    async def _try(self, cell: NotebookNode, index: int, *arguments: Any, **options: Any) -> None:
+        line = self.chapter.first_line(index)
+        broken_by = None
+        try:
+            await super().async_execute_cell(cell, index, *arguments, **options)
+        except nbclient.exceptions.CellExecutionError as error:
+            lines = [line for output in cell.outputs for line in output.get("traceback", [])]
+            text = plain("\n".join(lines)) or f"{error.ename}: {error.evalue}"
+            words = error_words(error.ename, plain(error.evalue), text)
+            broken_by = broken("On this machine this cell ended with", words)
+            self._report(cell, line + raised_at(text) - 1, f"ended with {words}", text)
+        except nbclient.exceptions.CellTimeoutError:
+            broken_by = broken(f"On this machine this cell took longer than {self.timeout} seconds")
+            reason = f"took longer than {self.timeout} s; move long runs to a recorded experiment"
+            self._report(cell, line, reason)
+            self.ended = line
+        except nbclient.exceptions.DeadKernelError:
+            broken_by = broken("On this machine the Python process died in this cell")
+            reason = "the Python process died (out of memory, or a crash in compiled code)"
+            self._report(cell, line, reason)
+            self.ended = line
+        outputs = at_most_some(merge_streams(cell.outputs))
+        errors = [one for one in outputs if is_error(one)]
+        cell.outputs = [one for one in outputs if not is_error(one)]
+        if broken_by is None and errors:
+            text = plain("".join(one.text for one in errors))
+            broken_by = broken(STDERR, warning_words(text))
+            reason = f"wrote to stderr, which would appear on the page: {warning_words(text)}"
+            self._report(cell, line, reason, text)
+        for output in failures_in(cell.outputs):
+            self._report(None, line + output.data[CHECK]["line"] - 1, check_words(output))
+        if broken_by is not None:
+            cell.outputs.append(broken_by)
+
+    def give_up(self, error: str) -> None:
+        """The kernel does not do its work: the cells that are left are not run."""
+        for cell in self.chapter.cells[len(self.chapter.cell_seconds) :]:
+            cell.outputs = [broken("On this machine this cell was not run:", error)]
+        self._report(None, 1, f"could not be run: {error}")
+
+    def _report(self, cell: NotebookNode | None, line: int, said: str, more: str = "") -> None:
+        """Say at once what failed, with the source of a cell that broke."""
+        failure = Failure(f"book/{self.chapter.name}.md", line, said)
+        self.chapter.failures.append(failure)
+        rule = "-" * 72
+        source = [] if cell is None else [rule, cell.source, rule, *filter(None, [more.rstrip()])]
+        self.progress.say("\n".join([f"FAILED {failure}", *source]))
+
+
+def not_run(line: int) -> NotebookNode:
+    return broken(f"This cell was not run on this machine: the cell in line {line} ended the run")
+
+
+def is_error(output: NotebookNode) -> bool:
+    return output.output_type == "error" or (
+        output.output_type == "stream" and output.name == "stderr"
+    )
+
+
+def bring_to_light(notebook: NotebookNode) -> None:
+    """What failed in a cell that the page does not show moves to the last cell before it that it
+    does, or to the first. There it says nothing against that cell."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    shown = [cell for cell in cells if not UNSEEN & set(cell.metadata.get("tags", []))]
+    place = shown[0] if shown else None
+    for cell in cells:
+        if cell in shown:
+            place = cell
+        elif place is not None:
+            found = failures_in(cell.outputs)
+            cell.outputs = [output for output in cell.outputs if output not in found]
+            for output in found:
+                output.metadata[ELSEWHERE] = True
+            place.outputs += found
 
 
 def plain(text: str) -> str:
@@ -218,16 +306,22 @@ def run_chapter(
     progress.begin(chapter)
     try:
         client.execute(cwd=str(chapter.path.parent), env=environment)
+    except Exception as error:  # no kernel, or one that does not answer
+        client.give_up(f"{type(error).__name__}: {error}")
     finally:
         progress.end(chapter)
+    bring_to_light(chapter.notebook)
     chapter.seconds = time.monotonic() - start
     return chapter
 
 
 def execute(
     root: Path, build: Path, pages: list[Path], jobs: int, timeout: int, verbose: bool = False
-) -> list[str]:
-    """Execute what is stale. Returns the reports of what failed (empty: all is well)."""
+) -> list[Failure]:
+    """Execute what is stale. Returns what failed (empty: all is well).
+
+    Every page can be rendered afterwards. One on which something failed counts as stale.
+    """
     store = Store(build / ".jupyter_cache")
     chapters = find_chapters(root, pages, store.inputs)
     stale = [chapter for chapter in chapters if not store.is_fresh(chapter)]
@@ -244,18 +338,19 @@ def execute(
     print(f"{len(stale)} of {len(chapters)} chapters to execute, {min(jobs, len(stale))} at a time")
     progress = Progress(stale, verbose)
     try:
-        reports = run_all(stale, store, progress, environment, jobs, timeout)
+        run_all(stale, store, progress, environment, jobs, timeout)
     finally:
         progress.close()
     if not pages:
         store.drop_others(chapters)
     store.remember(chapters)
-    slow = sorted((c for c in stale if c.seconds), key=lambda c: c.seconds, reverse=True)[:3]
+    failed = [chapter for chapter in stale if chapter.failures]
+    slow = sorted(stale, key=lambda chapter: chapter.seconds, reverse=True)[:3]
     progress.say(
-        f"executed {len(stale) - len(reports)} of {len(stale)}; slowest: "
-        + (", ".join(f"{c.name} {c.seconds:.1f} s" for c in slow) or "none")
+        f"executed {len(stale)}, {len(failed) or 'none'} of them with failures; slowest: "
+        + ", ".join(f"{c.name} {c.seconds:.1f} s" for c in slow)
     )
-    return reports
+    return [failure for chapter in chapters for failure in chapter.failures]
 
 
 def run_all(
@@ -265,35 +360,29 @@ def run_all(
     environment: dict[str, str],
     jobs: int,
     timeout: int,
-) -> list[str]:
-    """Run chapters side by side, and keep each as it ends. Returns the reports of failures."""
-    finished: queue.Queue = queue.Queue()
+) -> None:
+    """Run chapters side by side, and keep each as it ends."""
+    finished: queue.Queue[Chapter | Exception] = queue.Queue()
 
     def work(chapter: Chapter, sockets: Path) -> None:
         try:
-            finished.put((run_chapter(chapter, progress, sockets, environment, timeout), None))
-        except CellError as failure:
-            finished.put((chapter, failure.report))
-        except Exception as error:
-            finished.put((chapter, f"FAILED {chapter.name}: {type(error).__name__}: {error}\n"))
+            finished.put(run_chapter(chapter, progress, sockets, environment, timeout))
+        except Exception as error:  # a defect of this program
+            finished.put(error)
 
-    failures = []
     with sockets_folder() as sockets, ThreadPoolExecutor(max_workers=jobs) as pool:
         for chapter in stale:
             pool.submit(work, chapter, sockets)
         try:
             for _ in stale:
-                chapter, report = finished.get()
-                if report is None:
-                    store.keep(chapter)
-                else:
-                    failures.append(report)
-                    progress.say(f"{chapter.name}  FAILED")
+                ended = finished.get()
+                if isinstance(ended, Exception):
+                    raise ended
+                store.keep(ended)
         except KeyboardInterrupt:
             print("stopped", file=sys.stderr, flush=True)
             shutil.rmtree(sockets, ignore_errors=True)
             os._exit(130)  # without waiting for the threads; the kernels notice that we are gone
-    return failures
 
 
 def cell_timeout(root: Path) -> int:
@@ -314,7 +403,8 @@ def main(arguments: list[str] | None = None) -> int:
     failures = execute(
         root, build, options.pages, options.jobs, cell_timeout(root), options.verbose
     )
-    print("\n".join(failures), file=sys.stderr, end="")
+    if failures:
+        print(summary(failures), file=sys.stderr, flush=True)
     return 1 if failures else 0
 
 

@@ -4,7 +4,7 @@
 
 The page lands in ``_build/preview/<stem>/html``. Several previews can run at the same time, and
 none touches the real site. Warnings are shown and do not stop the preview; references to other
-pages cannot be resolved here.
+pages cannot be resolved here. What fails in a cell stands on the page, and the command fails.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 import yaml
 
 from tools.execute import cell_timeout, execute
+from tools.failures import summary
 from tools.render import sphinx
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,17 +34,16 @@ def main() -> int:
     build = ROOT / "_build" / "preview" / page.stem
     build.mkdir(parents=True, exist_ok=True)
     failures = execute(ROOT, build, [page], jobs=1, timeout=cell_timeout(ROOT), verbose=True)
-    if failures:
-        print("\n".join(failures), file=sys.stderr)
-        return 1
     others = [other for other in COMPANIONS if other != name and (book / f"{other}.md").is_file()]
     toc = {"format": "jb-book", "root": name}
     if others:
         toc["chapters"] = [{"file": other} for other in others]
     (build / "_toc.yml").write_text(yaml.safe_dump(toc))
     status = sphinx(ROOT, build, build / "_toc.yml", strict=False)
-    print(f"Open {(build / 'html' / f'{name}.html').as_uri()}")
-    return status
+    print(f"Open {(build / 'html' / f'{name}.html').as_uri()}", flush=True)
+    if failures:
+        print(summary(failures), file=sys.stderr)
+    return status or int(bool(failures))
 
 
 if __name__ == "__main__":

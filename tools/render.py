@@ -45,6 +45,7 @@ class Trees:
 
     def __init__(self, root: Path, build: Path) -> None:
         self.folder, self.stamp = build / ".doctrees", build / "trees.json"
+        self.glued = build / "jupyter_execute"  # myst-nb writes it while it reads a page
         files = watched(root)
         pages = {name: files.pop(name) for name in [*files] if is_page(name)}
         digests = build / ".jupyter_cache" / "digests.json"
@@ -61,10 +62,12 @@ class Trees:
         self.stamp.unlink(missing_ok=True)
         if last.get("rest") != self.rest or last["pages"].keys() != self.pages.keys():
             shutil.rmtree(self.folder, ignore_errors=True)
+            shutil.rmtree(self.glued, ignore_errors=True)
             return
         for name, content in self.pages.items():
             if last["pages"][name] != content:  # Sphinx reads a page that has no tree
                 (self.folder / f"{page_name(name)}.doctree").unlink(missing_ok=True)
+                (self.glued / f"{page_name(name)}.glue.json").unlink(missing_ok=True)
 
     def keep(self) -> None:
         """All is well: use the trees the next time."""

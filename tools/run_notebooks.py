@@ -9,8 +9,9 @@ release, as the published branch would be.
 
 In a stand-in for Colab (tools/colab_standin.py) the install cell runs once, and ``pip freeze`` must
 then show our package more and nothing else. Each notebook runs in a kernel of its own, then the
-solutions it prints, then the same notebook as a Python script. Any error fails. What passed is not
-run again until a notebook, the package or the lock file changes (--force runs everything).
+solutions it prints, then the same notebook as a Python script. Any error fails, and any check that
+does not hold. What passed is not run again until a notebook, the package or the lock file changes
+(--force runs everything).
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from tools.notebook_export.notebook import SOLUTION
 from tools.settings import Settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
+TOLD = "application/vnd.vitbook."  # outputs of vitbook.book.checks, which Colab's image lacks
 CELL_SECONDS, SCRIPT_SECONDS = 300, 900
 
 
@@ -92,7 +94,18 @@ def run_notebook(
         where = f"cell {client.at + 1}" if client.at < len(notebook.cells) else "a solution"
         source = getattr(error, "traceback", None) or f"{cells[client.at].source}\n\n{error}"
         return f"FAILED {name}.ipynb, {where}\n{plain(source)}"
-    return None
+    return failed_checks(whole, name, len(notebook.cells))
+
+
+def failed_checks(whole: nbformat.NotebookNode, name: str, count: int) -> str | None:
+    """A check that does not hold lets its notebook run on, and is a failure nevertheless."""
+    told = []
+    for at, cell in enumerate(whole.cells):
+        where = f"cell {at + 1}" if at < count else "a solution"
+        for output in cell.get("outputs", []):
+            if any(kind.startswith(TOLD) for kind in output.get("data", {})):
+                told.append(f"FAILED {name}.ipynb, {where}\n{output.data['text/plain']}")
+    return "\n".join(told) or None
 
 
 def solutions(notebook: nbformat.NotebookNode) -> list[str]:

@@ -16,7 +16,7 @@ from tools.pages.cells import parts, settles, shows_table
 
 CAPTION = re.compile(r"<(figcaption|caption)>(.*?)</\1>", re.DOTALL)
 LONGEST = 80  # characters of a caption in the spoken name of a fold
-RAN = "ran in this build"
+RAN, FAILED = "ran in this build", "failed in this build"
 
 
 def is_cell(node: nodes.Node) -> bool:
@@ -55,7 +55,7 @@ def fold_by_rule(cell: nodes.container) -> None:
     if found.check:
         check = of(source, found.check)
         cell += folded(
-            title_of_check(check, found.words, ran(cell)), [check], classes=["code-fold"]
+            title_of_check(check, found.words, outcome(cell)), [check], classes=["code-fold"]
         )
     if found.shown:
         source.replace_self(of(source, found.shown))
@@ -73,20 +73,25 @@ def of(source: nodes.container, code: str) -> nodes.container:
     return copy
 
 
-def ran(cell: nodes.container) -> bool:
-    return bool(cell.get("exec_count"))
+def outcome(cell: nodes.container) -> str:
+    """What became of a cell here; nothing where it was not run."""
+    if cell.get("failed"):
+        return FAILED
+    return RAN if cell.get("exec_count") else ""
 
 
-def title_of_check(source: nodes.container, words: str | None, has_run: bool) -> list[nodes.Node]:
+def title_of_check(source: nodes.container, words: str | None, outcome: str) -> list[nodes.Node]:
     if words is None:
-        return checked(names(source, None, None)[0], has_run and "assert" in source.astext())
-    return checked(f"Checked: {words}" if words else "Checked", has_run)
+        return checked(names(source, None, None)[0], outcome if "assert" in source.astext() else "")
+    return checked(f"Checked: {words}" if words else "Checked", outcome)
 
 
-def checked(name: str, has_run: bool) -> list[nodes.Node]:
-    """The title of a check, with the mark that it has passed here."""
-    mark = [nodes.inline("", f" {RAN}", classes=["fold-ran"])]
-    return [nodes.Text(name), *(mark if has_run else [])]
+def checked(name: str, outcome: str) -> list[nodes.Node]:
+    """The title of a check, with the mark that it has passed here, or that it has not."""
+    if not outcome:
+        return [nodes.Text(name)]
+    kind = "fold-failed" if outcome == FAILED else "fold-ran"
+    return [nodes.Text(name), nodes.inline("", f" {outcome}", classes=[kind])]
 
 
 def fold_tagged(cell: nodes.container) -> None:
@@ -102,7 +107,7 @@ def fold_tagged(cell: nodes.container) -> None:
     claim = claim_before(cell) if shown is None else None
     name, more = names(source, shown, claim)
     asserted = shown is None and "assert" in source.astext()
-    title = checked(name, asserted and ran(cell))
+    title = checked(name, outcome(cell) if asserted else "")
     if more:
         title.insert(1, nodes.inline("", f": {more}", classes=["visually-hidden"]))
     cell += folded(title, hidden, classes=["code-fold"])

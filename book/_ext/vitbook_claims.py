@@ -17,6 +17,9 @@ repeats the first on another page. Without ``truth`` the quoted sentence is the 
     :only: bmm-same-kernel softmax-differentiable-argmax
     ```
 
+A claim whose cell, the next one, failed in this build is not confirmed on this machine: it says so,
+and so does its row. ``:unconfirmed:`` lists only these; where there are none it is nothing.
+
 An unknown verdict, a missing option, an id that is used twice or not known is a warning, so the
 build fails.
 """
@@ -38,6 +41,8 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
+from vitbook_cells import is_cell
+from vitbook_failures import failed
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +54,7 @@ VERDICTS = {
     "misleading": ("Misleading", "△"),
     "open": ("Open", "?"),
 }
+NOT_CONFIRMED = "Not confirmed on this machine"
 REFUTED = "Would be refuted by:"
 ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -63,6 +69,7 @@ class Entry:
     verdict: str
     says: list[nodes.Node]
     truth: list[nodes.Node] = field(default_factory=list)
+    confirmed: bool = True  # by the run of its cell
 
     @property
     def anchor(self) -> str:
@@ -150,11 +157,14 @@ class Claim(SphinxDirective):
 
 class ClaimsTable(SphinxDirective):
     has_content = False
-    option_spec = {"only": directives.unchanged_required}  # noqa: RUF012
+    option_spec = {"only": directives.unchanged_required, "unconfirmed": directives.flag}  # noqa: RUF012
 
     def run(self) -> list[nodes.Node]:
         tables_of(self.env).add(self.env.docname)
-        return [claims_table(only=self.options.get("only", "").split(), line=self.lineno)]
+        only = self.options.get("only", "").split()
+        return [
+            claims_table(only=only, line=self.lineno, unconfirmed="unconfirmed" in self.options)
+        ]
 
 
 def quoted(words: list[nodes.Node]) -> nodes.inline:
@@ -168,6 +178,31 @@ def verdict_node(verdict: str) -> nodes.inline:
     node += nodes.raw("", f'<span aria-hidden="true">{sign}</span> ', format="html")
     node += nodes.Text(word)
     return node
+
+
+def not_confirmed() -> nodes.inline:
+    """Said beside the verdict."""
+    return nodes.inline("", NOT_CONFIRMED, classes=["unconfirmed"])
+
+
+def judge(app: Sphinx, doctree: nodes.document) -> None:
+    """After a page is read: did the cell after each claim do what it should?"""
+    entries = {one.anchor: one for one in claims_of(app.env) if one.docname == app.env.docname}
+    claim = None
+    for node in doctree.findall(nodes.container):
+        if "claim" in node["classes"]:
+            claim = node
+        elif claim is not None and is_cell(node):
+            if failed(node):
+                entries[claim["ids"][0]].confirmed = False
+                claim["classes"].append("claim-unconfirmed")
+                (verdict,) = claim.findall(is_verdict)
+                verdict += [nodes.Text(" "), not_confirmed()]
+            claim = None
+
+
+def is_verdict(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.paragraph) and "claim-verdict" in node["classes"]
 
 
 def claims_of(env: BuildEnvironment) -> list[Entry]:
@@ -236,6 +271,8 @@ def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
                 logger.warning(words, location=(docname, node["line"]), type="vitbook")
         if node["only"]:
             claims = [entry for entry in claims if entry.id in node["only"]]
+        if node["unconfirmed"]:
+            claims = [entry for entry in claims if not entry.confirmed]
         node.replace_self(table(app, docname, claims) if claims else [])
 
 
@@ -250,6 +287,8 @@ def table(app: Sphinx, docname: str, claims: list[Entry]) -> nodes.table:
         title = app.env.titles[entry.docname].astext()
         link = nodes.reference("", title, internal=True, refuri=uri)
         body += row(quoted(deepcopy(entry.says)), verdict_node(entry.verdict), link)
+        if not entry.confirmed:
+            body[-1][1] += nodes.paragraph("", "", not_confirmed())
         if entry.truth:  # below the quotation
             said = body[-1][0]
             said += nodes.paragraph("", "", *deepcopy(entry.truth), classes=["claim-truth"])
@@ -270,11 +309,12 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_directive("claims-table", ClaimsTable)
     app.connect("env-purge-doc", purge)
     app.connect("env-merge-info", merge)
+    app.connect("doctree-read", judge)
     app.connect("env-updated", update)
     app.connect("doctree-resolved", resolve)
     return {
         "version": "1",
-        "env_version": 1,
+        "env_version": 2,
         "parallel_read_safe": True,
         "parallel_write_safe": True,
     }

@@ -8,6 +8,7 @@
 - Of **every other cell** set-up, checks and the code of tables fold by rule (vitbook_cells.py),
   except in exercises and solutions, where the reader works with the whole of it.
 - A stub's "not answered yet" is for the notebook, where somebody is about to answer.
+- What failed in a cell is never folded with it (vitbook_failures.py).
 - Tables that a cell shows are numbered by chapter: Table 17.2.
 """
 
@@ -24,6 +25,7 @@ from sphinx.util.typing import ExtensionMetadata
 from sphinx_exercise.nodes import is_exercise_node, solution_node
 from vitbook_cells import fold_by_rule, fold_tagged, is_cell, part, tags
 from vitbook_details import fold, folded
+from vitbook_failures import bring_out, take_out
 from vitbook_numbers import chapter_number
 
 logger = logging.getLogger(__name__)
@@ -40,6 +42,8 @@ class Folds(SphinxPostTransform):
     formats = ("html",)
 
     def run(self, **options: object) -> None:
+        for cell in self.found(is_cell):
+            take_out(cell)
         for node in self.found(lambda node: isinstance(node, solution_node)):
             fold_solution(node)
         for node in self.found(is_exercise_node):
@@ -52,6 +56,7 @@ class Folds(SphinxPostTransform):
                 fold_tagged(cell)
             elif not is_worked_with(cell):
                 fold_by_rule(cell)
+        bring_out(self.document)
         self.number_tables()
 
     def found(self, wanted: Callable[[nodes.Node], bool]) -> list[nodes.Node]:

@@ -15,9 +15,12 @@ from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
+from tools import check_site
 from tools.execute import execute
+from tools.export_notebooks import export
 from tools.render import Trees
 from tools.settings import read_settings
+from tools.site import Site
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTENSIONS = str(ROOT / "book" / "_ext")
@@ -778,6 +781,87 @@ def test_a_chapter_that_was_not_executed_is_an_error_not_a_silent_run(site):
     page.write_text(good)
 
 
+FAILS = (
+    NOTEBOOK.replace("With a formula", "With failures")
+    + """
+The page counts {glue:text}`c2_known:.1f` and {glue:text}`c2_lost:.1f`.
+
+```{claim} it-is-two
+:says: "It is two"
+:truth: It is two.
+:verdict: true
+It is.
+```
+
+```{code-cell} ipython3
+two = 1.5
+assert two > 1
+assert two == 2
+```
+
+```{claim} it-is-three
+:says: "It is three"
+:verdict: false
+It is not.
+```
+
+```{code-cell} ipython3
+assert 3 == 3
+```
+
+```{code-cell} ipython3
+:tags: [remove-cell]
+assert two > 7
+```
+
+```{code-cell} ipython3
+from vitbook.book.glue import glue
+glue(c2_known=2.5)
+int("many")
+glue(c2_lost=3)
+```
+
+```{exercise-start} Four
+:label: ex-four
+```
+Return 4.
+
+```{exercise-end}
+```
+```{solution-start} ex-four
+:label: sol-four
+```
+```{code-cell} ipython3
+assert two == 4
+```
+```{solution-end}
+```
+"""
+)
+LISTED = "\n```{claims-table}\n```\n\n```{claims-table}\n:unconfirmed:\n```\n"
+
+
+@pytest.fixture(scope="module")
+def failing(site, folded):
+    """The same book with a page on which a check of each kind fails and a cell breaks."""
+    page, front = site / "book" / "part" / "02_fails.md", site / "book" / "index.md"
+    page.write_text(FAILS)
+    front.write_text(front.read_text() + LISTED)
+    toc = site / "_toc.yml"
+    toc.write_text(toc.read_text() + "- file: part/02_fails\n")
+    failures = execute(site, site / "_build", [page], jobs=1, timeout=60)
+    assert build_site(site) == ""
+    kept = Path(shutil.copytree(site, site.parent / "failing"))
+    mended = FAILS.replace('int("many")\n', "")
+    for wrong, right in (("two = 1.5", "two = 2"), ("two > 7", "two > 1"), ("== 4", "== 2")):
+        mended = mended.replace(wrong, right)
+    page.write_text(mended)
+    assert execute(site, site / "_build", [page], jobs=1, timeout=60) == []
+    assert build_site(site) == ""
+    told = [str(one).partition(": ")[2] for one in failures]
+    return SimpleNamespace(root=kept, told=told, page=soup(kept, "part/02_fails"), mended=site)
+
+
 def everything(root):
     """All files of a site but those that tell the time."""
     folder = root / "_build" / "html"
@@ -863,3 +947,78 @@ def test_the_foot_of_every_page_links_to_a_form_that_knows_the_page():
     assert (ROOT / ".github" / "ISSUE_TEMPLATE" / "broken_page.yml").is_file()
     vitbook_site.add_report(app, "search", "search.html", unchanged := {}, doctree=None)
     assert unchanged == {}
+
+
+def test_what_fails_is_told_where_every_reader_sees_it_and_all_pages_are_built(failing):
+    assert failing.told == [
+        "did not hold: two == 2; found 1.5 == 2",
+        "did not hold: two > 7; found 1.5 > 7",
+        "ended with ValueError: invalid literal for int() with base 10: 'many'",
+        "did not hold: two == 4; found 1.5 == 4",
+    ]
+    boxes = failing.page.select(".not-held")
+    assert [" ".join(box.text.split()) for box in boxes] == [
+        "This did not hold on this machine: two == 2; found 1.5 == 2.",
+        "This did not hold on this machine: two > 7; found 1.5 > 7.",
+        "On this machine this cell ended with ValueError: invalid literal for int() with base 10: "
+        "'many'.",
+        "This did not hold on this machine: two == 4; found 1.5 == 4.",
+    ]
+    assert not any(box.find_parent("details") for box in boxes)
+    assert [bool(box.find_parent(class_="claim")) for box in boxes] == [True, False, False, False]
+    assert soup(failing.root, "part/one").h1.text.startswith("1. With a formula")
+
+
+def test_a_fold_does_not_say_that_a_check_has_passed_which_failed(failing):
+    told = [mark.text.strip() for mark in failing.page.select(".fold-failed, .fold-ran")]
+    assert told[:2] == ["failed in this build", "ran in this build"]
+
+
+def test_a_number_that_was_not_computed_is_a_mark_that_says_so(failing):
+    (mark,) = failing.page.select(".not-computed")
+    assert (mark.text, mark["title"]) == ("?", "not computed on this machine")
+    assert [one.text for one in failing.page.select(".pasted-text")] == ["2.5"]
+
+
+def test_a_claim_whose_cell_failed_is_not_confirmed_here_nor_in_the_tables(failing):
+    words = "Not confirmed on this machine"
+    boxes = failing.page.select(".claim[id]")
+    claims = {box["id"]: box.select_one(".claim-verdict").text for box in boxes}
+    assert claims == {"claim-it-is-two": f"✓ True {words}", "claim-it-is-three": "✗ False"}
+    whole, unconfirmed = soup(failing.root, "index").select("table.claims-table")
+    rows = {row.a["href"].partition("#")[2]: row.text for row in whole.select("tbody tr")}
+    assert [id_ for id_, text in rows.items() if words in text] == ["claim-it-is-two"]
+    (row,) = unconfirmed.select("tbody tr")
+    assert words in row.text
+
+
+def test_the_check_of_the_site_says_nothing_of_what_failed(failing):
+    html = failing.root / "_build" / "html"
+    told = {one.message for one in check_site.check(html, ROOT) if one.page == "part/02_fails.html"}
+    assert {"an error or warning in an output", "this fold is empty"}.isdisjoint(told)
+    assert not any("figures from its cells" in words for words in told)
+
+
+def test_the_notebook_of_a_page_that_failed_says_so_too(failing):
+    settings = read_settings(failing.root)
+    files = export(settings, Site(failing.root / "_build" / "html", failing.root))
+    cells = json.loads(files["02_fails.ipynb"])["cells"]
+    words = "\n".join("".join(cell["source"]) for cell in cells)
+    assert "counts 2.5 and ?." in words
+    assert words.count("Not confirmed on the machine that built the book.") == 1
+    assert "collect()" in words
+
+
+def test_when_it_is_mended_nothing_is_said_any_more(failing):
+    page = soup(failing.mended, "part/02_fails")
+    assert page.select(".not-held, .not-computed, .fold-failed, .unconfirmed") == []
+    assert len(soup(failing.mended, "index").select("table.claims-table")) == 1
+    assert "Not confirmed" not in soup(failing.mended, "index").text
+
+
+def test_a_number_that_no_cell_of_a_sound_page_glues_stays_an_error(failing):
+    page = failing.mended / "book" / "part" / "02_fails.md"
+    good = page.read_text()
+    page.write_text(good + "\nAnd {glue:text}`c2_nobody:.1f`.\n")
+    assert "c2_nobody" in build_site(failing.mended)
+    page.write_text(good)

@@ -80,6 +80,7 @@ check = Checker("a0", to_text(Assignment("a0", "v", "0", (question,))))
 """
 
 
+@pytest.mark.slow
 def test_a_running_notebook_says_it_after_the_questions():
     sources = [NOTEBOOK, "answer = 3\n!true", "check.all()"]
     notebook = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, sources)))
@@ -90,6 +91,7 @@ def test_a_running_notebook_says_it_after_the_questions():
     assert said.splitlines()[-1] == "  !true  (a command of the machine)"
 
 
+@pytest.mark.slow
 def test_in_a_running_notebook_the_cell_that_took_long_is_the_one_that_is_named():
     hasty = "import vitcheck.before_handing_in as b\nb.CELL_SECONDS = 0.5"
     slow = "import time\ntime.sleep(0.8)  # train\nanswer = 3"

@@ -165,6 +165,7 @@ def started(script: Path) -> list[str]:
     return path.read_text().splitlines() if path.is_file() else []
 
 
+@pytest.mark.deep  # seven processes; tests/experiments/test_experiments.py stops a run in make test
 def test_a_search_that_was_stopped_goes_on_and_the_runs_use_what_it_chose(toy, tmp_path):
     toy.write_text(TOY.replace('by="loss"', 'by="loss", finalists=0'))
     toy.with_name("stop").touch()

@@ -1,5 +1,8 @@
 """Assertions of a page's cells: each says what it found, and the cell runs on."""
 
+import subprocess
+import sys
+
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -52,7 +55,8 @@ def test_a_check_that_does_not_hold_says_what_it_found_and_the_cell_runs_on(
     assert page.run(f"x = 3.2\n{cell}\ndone = 1") is None
     assert page.shell.user_ns["done"] == 1
     (line, said, values) = page.failures[0]
-    assert len(page.failures) == 1 and said == source
+    assert len(page.failures) == 1
+    assert said == source
     assert line == 2 + cell.count("\n")
     assert values == found if found is not None else "Arrays are not" in values[0]
 
@@ -92,4 +96,28 @@ def test_many_false_comparisons_are_counted(page):
 
 def test_the_sentence_names_check_and_values():
     words = sentence("x > 60", ["x > 60: 58.3 > 60"])
-    assert words == "This did not hold on this machine: x > 60; found x > 60: 58.3 > 60."
+    assert words == "This did not hold on this machine: x > 60; found 58.3 > 60."
+    words = sentence("1 < x < 3", ["x < 3: 3.2 < 3"])
+    assert words == "This did not hold on this machine: 1 < x < 3; found x < 3: 3.2 < 3."
+
+
+SCRIPT = """
+from vitbook.book.checks import collect
+
+collect()
+for x in (70, 58.3):
+    assert x > 60
+print("not reached")
+"""
+
+
+def test_a_script_ends_with_the_sentence(tmp_path):
+    (tmp_path / "a.py").write_text(SCRIPT)
+    command = [sys.executable, tmp_path / "a.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    words = "This did not hold on this machine: x > 60; found 58.3 > 60."
+    assert done.stderr == f"{tmp_path / 'a.py'}, line 6: {words}\n"
+    assert (done.returncode, done.stdout) == (1, "")
+    (tmp_path / "a.py").write_text(SCRIPT.replace("assert", "1 / 0 #"))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "ZeroDivisionError" in done.stderr

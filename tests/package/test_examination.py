@@ -179,7 +179,12 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
+SOME = list(FAULTS)[::4]
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in SOME else pytest.mark.slow) for n in FAULTS]
+)
 def test_what_was_planted_is_named_first(name):
     make, data, trial = FAULTS[name]
     torch.manual_seed(0)
@@ -224,7 +229,9 @@ def test_without_a_rate_one_that_suits_is_named():
     assert found.seen.endswith(f"None was chosen: {best:g} suits.")
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(n, marks=pytest.mark.deep) for n in range(1, 8))]
+)
 def test_labels_in_another_order_are_never_fine_with_few_images_of_three_classes(seed):
     some = (LABELS < 3).nonzero()[:94, 0]
     torch.manual_seed(seed)
@@ -247,6 +254,7 @@ def test_the_guess_is_the_commonest_class_of_those_that_are_asked():
         assert tuple(map(int, said)) == (47, others.bincount().max())
 
 
+@pytest.mark.slow
 def test_an_optimizer_of_other_weights_is_named():
     built, trial = model(), "the optimizer has all weights"
     for parameters in (model().parameters(), built.head.parameters()):
@@ -254,6 +262,7 @@ def test_an_optimizer_of_other_weights_is_named():
         assert of(tried(built, optimizer=optimizer))[trial] == "wrong"
 
 
+@pytest.mark.slow
 def test_a_loader_in_the_order_of_classes_is_named_and_a_shuffled_one_is_not():
     order = LABELS.argsort()
     data = TensorDataset(IMAGES[order], LABELS[order])
@@ -282,6 +291,7 @@ def test_the_model_its_mode_and_the_random_numbers_stay_as_they_are():
     assert all(parameter.grad is None for parameter in built.parameters())
 
 
+@pytest.mark.slow
 def test_an_examination_says_the_same_twice():
     assert str(tried(model())) == str(tried(model()))
 

@@ -295,11 +295,12 @@ def examined(patient):
     return examine(model, *(data if isinstance(data, tuple) else (data,)), **options)
 
 
-SLOW = {"torchvision's ResNet"}
+SOME = list(PATIENTS)[1::3]  # of each kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.deep if n in SLOW else ()) for n in PATIENTS]
+    "name", [pytest.param(n, marks=() if n in SOME else pytest.mark.deep) for n in PATIENTS]
 )
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")  # torch's, of batch_first=False
 def test_what_is_named_first_is_the_fault_and_healthy_models_are_left_in_peace(name):

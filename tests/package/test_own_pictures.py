@@ -234,6 +234,7 @@ def test_results_of_a_model_without_attention_say_why_no_map_is_drawn(tmp_path):
     assert "test image" in page
 
 
+@pytest.mark.slow
 def test_an_exported_run_gives_its_logits_without_this_package(trained, photos, tmp_path, capsys):
     assert run("export", trained, "--out", tmp_path / "photos.pt2") == 0
     printed = capsys.readouterr().out

@@ -197,9 +197,10 @@ def test_axe_finds_nothing_in_the_figure(front, view):
     assert results.violations_count == 0, results.generate_report()
 
 
-def test_nothing_moves_by_itself_and_the_page_is_light(built, browser):
+@pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.deep)])
+def test_nothing_moves_by_itself_and_the_page_is_light(built, browser, times):
     with served(HTML) as address:
-        for _ in range(3):  # the contents used to fold in some visits only
+        for _ in range(times):  # the contents used to fold in some visits only
             seen = visit(browser, f"{address}/index.html")
             assert seen.layout_shift < LIMITS["layout shift"]
             assert seen.whole < LIMITS["whole"]

@@ -9,6 +9,7 @@ from tools.book_rules.code import WIDEST
 
 CHAPTER = "attention/05_qk_merge.html"  # solutions, boxes with cells, folded figures, many formulas
 CHAPTERS = sorted(path.relative_to(HTML).as_posix() for path in HTML.glob("*/[0-9]*_*.html"))
+SOME = CHAPTERS[::6]
 
 pytestmark = [pytest.mark.site, pytest.mark.browser]
 
@@ -52,7 +53,9 @@ def test_solutions_are_closed_before_any_script_has_run(open_page):
     assert max(heights) < 80
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in SOME else pytest.mark.deep) for n in CHAPTERS]
+)
 def test_a_solution_opens_wherever_its_title_is_clicked(open_page, name):
     page = open_page(name)
     page.add_style_tag(content=STILL)

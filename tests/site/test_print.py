@@ -14,7 +14,7 @@ SEEN = "all => all.filter(one => one.checkVisibility()).map(one => one.outerHTML
 pytestmark = [pytest.mark.site, pytest.mark.browser]
 
 
-@pytest.fixture(params=PAGES)
+@pytest.fixture(scope="module", params=PAGES)
 def paper(browser, request):
     """A page as the printer gets it."""
     context = browser.new_context(**VIEWS["light"], reduced_motion="reduce")

@@ -1,7 +1,8 @@
 """The built site in _build/html: checked as files, and looked at in Chromium.
 
-Every page is opened in three views: light, dark, and as wide as a phone. Once it is also looked at
-in all three, with its folded blocks unfolded, so that nothing hides from the tests.
+Every page is opened in one of three views (light, dark, as wide as a phone), with its folded blocks
+unfolded, so that nothing hides from the tests; it is looked at in all three, and axe goes through
+it in the one. `make test-deep` opens each page in all three, and lets axe go through each.
 """
 
 import ast
@@ -11,6 +12,7 @@ import re
 import subprocess
 from pathlib import Path
 from zipfile import ZipFile
+from zlib import crc32
 
 import nbformat
 import pytest
@@ -48,6 +50,7 @@ def built():
         pytest.fail("there is no site in _build/html: run make book first", pytrace=False)
 
 
+@pytest.mark.deep  # `make book` has just checked it, with a memory
 def test_the_site_check_finds_nothing(built):
     assert [str(finding) for finding in check(HTML, ROOT)] == []
 
@@ -274,18 +277,28 @@ class Visit:
             self.bytes[response.url] = min(len(body), len(gzip.compress(body, 6)))
 
 
-def complaints(context, address, name, views=VIEWS):
-    """What is wrong with a page: errors, requests to others, weight, and in each view sideways
-    scrolling, formulas that are not set, barriers."""
+def view_of(name):
+    """The view in which a page is opened: a third of the pages each, whatever pages there are."""
+    return sorted(VIEWS)[crc32(name.encode()) % len(VIEWS)]
+
+
+def complaints(context, address, name, first, deep=True, views=VIEWS):
+    """What is wrong with a page that is opened in the `first` view: errors, requests to others,
+    weight, and in each view sideways scrolling, formulas that are not set.
+
+    Barriers are looked for in the first view; where it goes `deep` in all, and an arrival is tried
+    in all.
+    """
     url = f"{address}/{name}"
-    first, *others = views
+    others = [view for view in views if view != first] if deep else []
     found = [f"{view}: {what}" for view in others for what in arrival(context, url, view)]
     page = context.new_page()
     visit = Visit(page, url, first)  # which is an arrival, too
     visit.unfold()
-    found += [f"{view}: {what}" for view in views for what in misplaced(visit, view)]
+    rounds = [*(view for view in views if view != first), first]  # it ends as it began
+    found += [f"{view}: {what}" for view in rounds for what in misplaced(visit, view)]
     page.evaluate(THIN_OUT)
-    found += [f"{view}: {what}" for view in views for what in barriers(visit, view)]
+    found += [f"{view}: {what}" for view in (first, *others) for what in barriers(visit, view)]
     found += [f"error: {error}" for error in visit.errors]
     outside = (one for one in visit.requests if not one.startswith((address, "data:", "blob:")))
     found += [f"loads {one}" for one in outside]
@@ -337,7 +350,19 @@ def barriers(visit, view):
 @pytest.mark.browser
 @pytest.mark.parametrize("name", PAGES)
 def test_nothing_is_wrong_with_a_page_in_the_browser(context, address, name):
-    assert complaints(context, address, name) == []
+    assert complaints(context, address, name, view_of(name), deep=False) == []
+
+
+@pytest.mark.browser
+@pytest.mark.deep
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_wrong_with_a_page_in_any_view(context, address, name):
+    assert complaints(context, address, name, "light") == []
+
+
+def test_pages_of_every_kind_are_opened_in_each_view():
+    for kind in ("attention/", "vit/", "classroom/"):
+        assert {view_of(name) for name in PAGES if name.startswith(kind)} == set(VIEWS)
 
 
 CLEAN = """<!DOCTYPE html><html lang="en" data-theme="dark"><head><title>A page</title>
@@ -385,7 +410,7 @@ PLANTED = {
 def test_a_clean_page_passes_in_the_browser(context, tmp_path):
     (tmp_path / "page.html").write_text(CLEAN)
     with served(tmp_path) as address:
-        assert complaints(context, address, "page.html", ["dark"]) == []
+        assert complaints(context, address, "page.html", "dark", views=["dark"]) == []
 
 
 @pytest.mark.browser
@@ -396,5 +421,5 @@ def test_a_planted_defect_is_seen_in_the_browser(context, tmp_path, defect):
     (tmp_path / "page.html").write_text(CLEAN.replace(old, new, 1))
     (tmp_path / "heavy.js").write_bytes(b"//" + os.urandom(1_100_000).hex().encode())
     with served(tmp_path) as address:
-        found = complaints(context, address, "page.html", ["dark"])
+        found = complaints(context, address, "page.html", "dark", views=["dark"])
     assert any(words in complaint for complaint in found), found

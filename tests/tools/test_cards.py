@@ -82,3 +82,11 @@ def test_the_photograph_is_the_one_that_the_library_hands_out():
     from sklearn.datasets import load_sample_image
 
     assert np.array_equal(np.asarray(dahlia()), load_sample_image("flower.jpg"))
+
+
+def test_the_card_of_a_page_that_broke_has_an_empty_picture(tmp_path):
+    (tmp_path / "c.html").write_text('<div class="not-held not-held-broken">It ended.</div>')
+    assert list(cut_pictures(tmp_path, [(Card(1, "?", 1), "c.html")])) == []
+    for theme in ("light", "dark"):
+        image = Image.open(tmp_path / "_images" / picture_name(1, theme)).convert("RGBA")
+        assert (image.size, image.getextrema()[3]) == (SIZE, (0, 0))

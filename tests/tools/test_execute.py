@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import textwrap
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from nbformat import NotebookNode
 from tools import chapters
 from tools.chapters import Store, find_chapters
 from tools.dependencies import Sources, chapter_digest, imports
-from tools.execute import execute, merge_streams
+from tools.execute import execute, main, merge_streams
+from tools.failures import ELSEWHERE, failures_in
 from tools.settings import toc_files
 
 FRONT = """---
@@ -226,6 +228,12 @@ def test_a_page_of_which_nothing_changed_is_not_read_again(repository, monkeypat
     assert read == ["one", "one", "two"]
 
 
+def test_where_a_kernel_cannot_listen_on_a_file_it_listens_on_a_port(repository, monkeypatch):
+    monkeypatch.setattr("tools.execute.IPC", False)
+    assert run(repository, pages=[repository / "book/one.md"]) == []
+    assert outputs_of(repository, "one")[1][0].text == "42\n"
+
+
 def test_a_page_whose_cells_read_another_page_is_read_each_time(repository):
     write(repository / "book/words.md", "# Words\n")
     write(repository / "book/one.md", page("One", "print(open('words.md').read())"))
@@ -271,35 +279,169 @@ def test_who_asks_for_more_gets_a_line_for_each_cell(repository, capfd):
     assert "one  cell 2/2" in capfd.readouterr().out
 
 
-BROKEN = [
-    ("exception", "x = 1\nraise ValueError('the reason')", ["ValueError", "the reason"]),
-    ("stderr", "import warnings\nwarnings.warn('do not do this')", ["stderr", "do not do this"]),
-    ("time-out", "import time\ntime.sleep(60)", ["longer than 3 s"]),
-    ("crash", "import os\nos._exit(9)", ["process died"]),
+SLOW = "import time\ntime.sleep(60)"
+# name, the cell that fails, the line in it, what is told, what a reader is told, do cells follow?
+FAILING = [
+    (
+        "check",
+        "x = 58.3\nassert x > 60\nprint(x)",
+        2,
+        "did not hold: x > 60; found 58.3 > 60",
+        "This did not hold on this machine: x > 60; found 58.3 > 60.",
+        True,
+    ),
+    (
+        "exception",
+        "x = 1\nraise ValueError('the reason')",
+        2,
+        "ended with ValueError: the reason",
+        "On this machine this cell ended with ValueError: the reason.",
+        True,
+    ),
+    (
+        "bare-assertion",
+        "def f(x):\n    assert x\nf(0)",
+        3,
+        "ended with AssertionError at assert x",
+        "On this machine this cell ended with AssertionError at assert x.",
+        True,
+    ),
+    (
+        "path",
+        "open('/no/such/file')",
+        1,
+        "ended with FileNotFoundError: [Errno 2] No such file or directory: '/no/such/file'",
+        "On this machine this cell ended with FileNotFoundError: [Errno 2] No such file or "
+        "directory: 'file'.",
+        True,
+    ),
+    (
+        "stderr",
+        "import warnings\nwarnings.warn('do not do this')",
+        1,
+        "wrote to stderr, which would appear on the page: UserWarning: do not do this",
+        "On this machine this cell wrote what no page should show: UserWarning: do not do this.",
+        True,
+    ),
+    (
+        "time-out",
+        SLOW,
+        1,
+        "took longer than 3 s; move long runs to a recorded experiment",
+        "On this machine this cell took longer than 3 seconds.",
+        False,
+    ),
+    (
+        "killed",
+        "import os\nos._exit(9)",
+        1,
+        "the Python process died (out of memory, or a crash in compiled code)",
+        "On this machine the Python process died in this cell.",
+        False,
+    ),
 ]
+LINE = 17  # of the page, with which the second cell begins
 
 
-def test_a_failing_cell_fails_every_time_with_its_source_and_reason(repository):
-    contents = "root: index\nchapters:\n" + "".join(f"- file: {row[0]}\n" for row in BROKEN)
-    write(repository / "_toc.yml", contents + "- file: good\n")
+def texts(outputs):
+    return [output.get("text") or output.data["text/plain"] for output in outputs]
+
+
+@pytest.mark.parametrize("case", FAILING, ids=[row[0] for row in FAILING])
+def test_what_fails_in_a_cell_is_told_each_time_and_costs_only_the_cell(repository, capfd, case):
+    name, code, line, told, sentence, goes_on = case
+    write(repository / "_toc.yml", f"root: index\nchapters:\n- file: {name}\n- file: good\n")
     write(repository / "book/good.md", page("Good", "print('fine')"))
-    for name, code, _ in BROKEN:
-        write(repository / f"book/{name}.md", page(name, "print('before')", code))
+    write(repository / f"book/{name}.md", page(name, "print('before')", code, "print('after')"))
     for attempt in range(2):
-        reports = run(repository, timeout=3)
-        assert len(reports) == len(BROKEN), attempt
-        for name, code, words in BROKEN:
-            report = next(report for report in reports if f"FAILED {name}, cell 2/2" in report)
-            assert code in report
-            assert all(word in report for word in words)
-            with pytest.raises(KeyError):
-                outputs_of(repository, name)
+        (failure,) = run(repository, timeout=3)
+        assert str(failure) == f"book/{name}.md, line {LINE + line - 1}: {told}", attempt
+        printed = capfd.readouterr().out
+        assert f"FAILED {failure}" in printed
+        assert "1 of 2 chapters" in printed if attempt else "2 of 2 chapters" in printed
+        before, at, after = map(texts, outputs_of(repository, name))
+        assert before == ["before\n"]
+        assert sentence in at
+        assert not any("Traceback" in text for text in at)
+        not_run = f"This cell was not run on this machine: the cell in line {LINE} ended the run."
+        assert after == (["after\n"] if goes_on else [not_run])
     assert outputs_of(repository, "good")[0][0].text == "fine\n"
+    state = Store(repository / "_build" / ".jupyter_cache").state
+    assert state[name]["failed"] == [str(failure)]
+    assert "failed" not in state["good"]
 
-    name, code, _ = BROKEN[0]
     write(repository / f"book/{name}.md", page(name, "print('before')", "print('mended')"))
     assert run(repository, pages=[repository / f"book/{name}.md"]) == []
     assert outputs_of(repository, name)[1][0].text == "mended\n"
+
+
+def test_a_failure_is_printed_when_it_happens(repository, capfd):
+    done = repository / "done.txt"
+    wait = "import time\nfrom pathlib import Path\ntime.sleep(2)\nPath({!r}).touch()"
+    write(repository / "book/one.md", page("One", "assert 1 > 2"))
+    write(repository / "book/part/two.md", page("Two", "print(2)", wait.format(str(done))))
+    execute(repository, repository / "_build", [], jobs=1, timeout=60, verbose=True)
+    lines = capfd.readouterr().out.splitlines()
+    (failed,) = (at for at, line in enumerate(lines) if "FAILED book/one.md, line 11" in line)
+    (last,) = (at for at, line in enumerate(lines) if "part/two  cell 2/2" in line)
+    assert failed < last
+    assert done.exists()
+
+
+def test_what_stands_in_the_cell_before_it_failed_is_kept(repository):
+    write(repository / "book/one.md", page("One", "print('half')\nassert 1 > 2\nint('x')"))
+    told = [str(one).partition(": ")[2] for one in run(repository)]
+    assert told == [
+        "ended with ValueError: invalid literal for int() with base 10: 'x'",
+        "did not hold: 1 > 2; found 1 > 2",
+    ]
+    (outputs,) = outputs_of(repository, "one")
+    assert outputs[0].text == "half\n"
+    assert len(failures_in(outputs)) == 2
+
+
+def test_a_check_that_fails_in_a_loop_is_told_three_times_and_counted(repository):
+    write(repository / "book/one.md", page("One", "for k in range(9):\n    assert k > 9"))
+    told = [str(one).partition("; found ")[2] for one in run(repository)]
+    assert told == ["0 > 9", "1 > 9", "2 > 9, and 6 times more"]
+    assert texts(outputs_of(repository, "one")[0])[2].endswith("found 2 > 9, and 6 times more.")
+
+
+def test_what_fails_in_a_cell_that_is_not_shown_is_told_in_the_one_before_it(repository):
+    hidden = "---\ntags: [remove-cell]\n---\nassert 1 > 2"
+    write(repository / "book/one.md", page("One", "x = 1", hidden, "x = 3"))
+    (failure,) = run(repository)
+    assert failure.line == 20
+    first, second, third = outputs_of(repository, "one")
+    assert (second, third) == ([], [])
+    assert first[0].metadata == {ELSEWHERE: True}
+
+
+def test_a_page_whose_kernel_does_not_start_is_kept_with_a_sentence_in_each_cell(
+    repository, monkeypatch
+):
+    monkeypatch.setattr("tools.execute.COLLECT", "1 / 0")
+    failures = run(repository)
+    assert [(one.page, one.line) for one in failures] == [
+        ("book/one.md", 1),
+        ("book/part/two.md", 1),
+    ]
+    assert "could not be run: RuntimeError: 1 / 0: division by zero" in str(failures[0])
+    assert all("was not run" in texts(cell)[0] for cell in outputs_of(repository, "one"))
+
+
+def test_the_command_ends_with_what_failed_where_and_on_which_processor(
+    repository, capfd, monkeypatch
+):
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
+    write(repository / "book/one.md", page("One", "assert 1 > 2"))
+    assert main(["--root", str(repository)]) == 1
+    head, failure, processor = capfd.readouterr().err.splitlines()[-3:]
+    assert head == "1 failure on this machine:"
+    assert failure == "  book/one.md, line 11: did not hold: 1 > 2; found 1 > 2"
+    assert re.fullmatch(
+        r"Processor: .+, PyTorch uses \w+ \(ATEN_CPU_CAPABILITY=default\)", processor
+    )
 
 
 def test_a_missing_page_of_the_contents_is_named(repository):

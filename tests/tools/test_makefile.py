@@ -151,6 +151,41 @@ def test_every_python_that_make_looks_for_is_tested_and_so_are_the_oldest_packag
     assert f"def {name}(" in (ROOT / file).read_text("utf8")
 
 
+def weekly_jobs():
+    return yaml.safe_load((ROOT / ".github/workflows/weekly.yml").read_text("utf8"))["jobs"]
+
+
+def test_each_weekly_job_that_fails_is_reported():
+    jobs = weekly_jobs()
+    report = jobs.pop("report")
+    assert set(report["needs"]) == set(jobs)
+    told = report["steps"][0]["env"]["RESULTS"]
+    assert set(re.findall(r"needs\.([a-z-]+)\.result", told)) == set(jobs)
+    assert all(job["timeout-minutes"] <= 350 for job in jobs.values())  # GitHub stops at 360
+
+
+def test_windows_and_macos_run_the_tests_of_make_unit_and_three_pages_without_make():
+    job = weekly_jobs()["elsewhere"]
+    systems = [system.partition("-")[0] for system in job["strategy"]["matrix"]["system"]]
+    assert systems == ["windows", "macos"]
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    assert not any("make" in command or ".venv" in command for command in commands)
+    (tests,) = (command for command in commands if "-m pytest" in command)
+    unit = re.search(r"^unit:.*\n\t@\$\(PY\) (.*) \$\(ARGS\)$", MAKEFILE, re.MULTILINE)[1]
+    assert tests == f"python {unit}"
+    (pages,) = (command.split()[3:] for command in commands if "-m tools.execute" in command)
+    assert len(pages) == 3
+    assert all("{code-cell}" in (ROOT / page).read_text("utf8") for page in pages)
+
+
+def test_a_step_that_fails_keeps_no_other_from_testing():
+    check = yaml.safe_load((ROOT / ".github/workflows/check.yml").read_text("utf8"))["jobs"]
+    for job in (check["test"], weekly_jobs()["fresh-install"], weekly_jobs()["elsewhere"]):
+        commands = [step for step in job["steps"] if "run" in step]
+        wanted = [s for s in commands if re.search(r"\.ci/run|test-deep|tools\.execute", s["run"])]
+        assert [step["if"] for step in wanted] == ["${{ !cancelled() }}"]
+
+
 # --- the environment -------------------------------------------------------------------------
 
 

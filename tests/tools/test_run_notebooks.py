@@ -48,6 +48,20 @@ def test_the_proof_names_the_failing_cell_and_shows_its_traceback(tmp_path):
     assert "ZeroDivisionError" in report
 
 
+def test_a_check_that_does_not_hold_lets_the_notebook_run_on_and_fails_it(tmp_path):
+    collect = "from vitbook.book.checks import collect\ncollect()"
+    ran = tmp_path / "ran.txt"
+    last = f"open({str(ran)!r}, 'w').write('on')"
+    report = run(tmp_path, collect, "x = 58.3\nassert x > 60", last, solution="assert x > 59")
+    assert report == (
+        "FAILED nb.ipynb, cell 3\n"
+        "This did not hold on this machine: x > 60; found 58.3 > 60.\n"
+        "FAILED nb.ipynb, a solution\n"
+        "This did not hold on this machine: x > 59; found 58.3 > 59."
+    )
+    assert ran.read_text() == "on"
+
+
 def test_notebooks_that_start_side_by_side_write_their_kernels_descriptions_apart(tmp_path):
     managers = [kernel_manager(Path(sys.executable), tmp_path) for _ in range(2)]
     first, second = (manager.kernel_spec.resource_dir for manager in managers)

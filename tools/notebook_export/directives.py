@@ -79,7 +79,10 @@ def claim(directive: Directive, writer: Writer) -> str:
     said, truth, refuted = (
         writer.text(options.get(key, ""), directive.line) for key in ("says", "truth", "refuted-by")
     )
-    head = f"**Claim:** “{said}”\n\n**Verdict: {VERDICTS[options['verdict'].lower()]}.**"
+    site, id_ = writer.links.site, directive.argument.strip()
+    confirmed = site.is_confirmed(writer.links.document, id_)
+    failed = "" if confirmed else " **Not confirmed on the machine that built the book.**"
+    head = f"**Claim:** “{said}”\n\n**Verdict: {VERDICTS[options['verdict'].lower()]}.**{failed}"
     headline = f"**{truth}** " if truth else ""
     body = [f"{head} {headline}{writer.blocks(directive.blocks())}"]
     if refuted:
@@ -187,6 +190,8 @@ def tab(directive: Directive, writer: Writer) -> str:
 
 def on_the_site(directive: Directive, writer: Writer) -> str:
     """Lists that are made from the whole book stay on its site."""
+    if "unconfirmed" in directive.options:  # of this build alone
+        return ""
     title, address = writer.links.site.document(writer.links.document)
     what = {"claims-table": "The table of claims", "bibliography": "The bibliography"}
     what |= {"vit-map": "The drawing of the whole model", "chapter-cards": "The list of chapters"}

@@ -40,7 +40,7 @@ GATES = {"exercise-start", "exercise-end", "solution-start", "solution-end"}
 SOLUTION = "solution"  # the tag of a Markdown cell whose code must pass; see run_notebooks.py
 
 BOOTSTRAP = """\
-# Installs the course's package and nothing else; where it is installed, this cell does nothing.
+# Installs the course's package and nothing else; where it is installed, it installs nothing.
 import importlib.util
 from pathlib import Path
 
@@ -65,6 +65,11 @@ needed = {needed}
 missing = [name for module, name in needed.items() if importlib.util.find_spec(module) is None]
 if missing:
     raise ModuleNotFoundError("This notebook also needs: pip install " + " ".join(missing))\
+"""
+COLLECT = """
+from vitbook.book.checks import collect
+
+collect()  # a check that does not hold says what it found; in a notebook the next line runs\
 """
 
 
@@ -92,7 +97,7 @@ class Exporter:
         title, introduction = self._title()
         self._cells[:1] = [
             new_markdown_cell(f"{title}\n\n{self._link_back()}"),
-            new_code_cell(bootstrap(BOOTSTRAP, self.links.settings, self._cells)),
+            new_code_cell(bootstrap(BOOTSTRAP + COLLECT, self.links.settings, self._cells)),
             *([new_markdown_cell(introduction)] if introduction else []),
         ]
         _set_ids(self._cells, self.page.path.stem)
@@ -226,7 +231,7 @@ def bootstrap(
     """The first code cell: the package, and the names of what else is missing.
 
     Args:
-        template: ``BOOTSTRAP``, or ``BOOTSTRAP_SCRIPT``.
+        template: ``BOOTSTRAP`` or ``BOOTSTRAP_SCRIPT``, with ``COLLECT`` for a page.
         settings: The address of the package.
         cells: Of the notebook, whose imports are looked through.
     """
@@ -243,7 +248,7 @@ def bootstrap(
 def write_script(notebook: nbformat.NotebookNode, settings: Settings) -> str:
     """The notebook as a plain Python script in percent format."""
     copy = nbformat.from_dict(notebook)
-    copy.cells[1].source = bootstrap(BOOTSTRAP_SCRIPT, settings, notebook.cells)
+    copy.cells[1].source = bootstrap(BOOTSTRAP_SCRIPT + COLLECT, settings, notebook.cells)
     return jupytext.writes(copy, fmt="py:percent")
 
 

@@ -11,6 +11,8 @@ from myst_nb.core.variables import format_plain_text
 from sphinx.util.inventory import InventoryFile
 
 from tools.site import Page, Site
+from tools.site_checks.claims import unconfirmed
+from tools.site_checks.content import broke
 
 
 class Targets:
@@ -77,9 +79,18 @@ class Targets:
         """A value glued by the run of ``document``, formatted as the page shows it."""
         path = self.executed / f"{document}.glue.json"
         values = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        if name not in values and self._page_of(document).fact(broke):
+            return "?"  # as on the page
         if name not in values:
             raise KeyError(f"the run of {document} glued no {name}")
         return format_plain_text(values[name]["data"]["text/plain"], spec)
+
+    def is_confirmed(self, document: str, claim: str) -> bool:
+        """Did the cell that settles a claim hold in this build?"""
+        return f"claim-{claim}" not in self._page_of(document).fact(unconfirmed)
+
+    def _page_of(self, document: str) -> Page:
+        return self.page(self._entry("std:doc", document, "page")[0])
 
     def _entry(self, role: str, name: str, what: str) -> tuple[str, str]:
         if (role, name) not in self._inventory:

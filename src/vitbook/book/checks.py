@@ -2,18 +2,22 @@
 
 ``collect`` puts this into the running notebook. From then on ``assert a < b`` of a cell, and a call
 such as ``assert_close(...)``, displays a sentence where it does not hold, with the values on both
-sides, and the next line runs. Inside a function an assertion raises as ever.
+sides, and the next line runs. Inside a function an assertion raises as ever. A notebook's script
+stops at the first assertion that does not hold, with the same sentence.
 """
 
 from __future__ import annotations
 
 import ast
 import operator
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Number
+from pathlib import Path
 from typing import Any
 
+__all__ = ["collect"]  # the rest is for those who build the book
 MIME = "application/vnd.vitbook.check+json"  # by which the book's builder finds what failed
 NAME = "__vitbook_checks__"
 OPERATORS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
@@ -135,7 +139,7 @@ def is_check(node: ast.stmt) -> bool:
 
 
 def _tried(node: ast.stmt) -> ast.Try:
-    """``begin(); assert ...``, whose AssertionError goes to ``fail`` with the line and its source."""
+    """``begin(); assert ...``, whose AssertionError goes to ``fail`` with its line and source."""
     source = ast.unparse(node.test if isinstance(node, ast.Assert) else node)
     text = (
         f"try:\n    {NAME}.begin()\n"
@@ -161,18 +165,28 @@ class _Comparisons(ast.NodeTransformer):
             return node
         signs = [OPERATORS[type(sign)][0] for sign in node.ops]
         known = ast.parse(f"({node.lineno}, {node.col_offset}, {sources!r}, {signs!r})").body[0]
-        assert isinstance(known, ast.Expr) and isinstance(known.value, ast.Tuple)
+        assert isinstance(known, ast.Expr)
+        assert isinstance(known.value, ast.Tuple)
         function = ast.Attribute(ast.Name(NAME, ast.Load()), "compare", ast.Load())
         arguments = [*known.value.elts, node.left, *node.comparators]
         return ast.copy_location(ast.Call(function, arguments, []), node)
 
 
 def collect() -> None:
-    """Collect the assertions of every cell that runs from now on; outside of a notebook, nothing."""
-    from IPython import get_ipython
+    """Collect the assertions of every cell that runs from now on.
 
-    shell = get_ipython()
-    if shell is not None:
+    In a script, which is not run cell by cell, the first that does not hold ends it, with a
+    sentence instead of a traceback.
+    """
+    try:
+        from IPython import get_ipython
+
+        shell = get_ipython()
+    except ImportError:
+        shell = None
+    if shell is None:
+        sys.excepthook = _end_script
+    else:
         install(shell, Checks(_display))
 
 
@@ -190,7 +204,37 @@ def _display(line: int, source: str, found: list[str]) -> None:
     publish_display_data({MIME: data, "text/plain": sentence(source, found)})
 
 
+def _end_script(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """Try the assertion at which a script has stopped once more, to tell its values."""
+    if trace is None or not isinstance(error, AssertionError):
+        return sys.__excepthook__(kind, error, trace)
+    script, at, names = trace.tb_frame.f_code.co_filename, trace.tb_lineno, trace.tb_frame.f_globals
+
+    def say(line: int, source: str, found: list[str]) -> None:
+        print(f"{script}, line {line}: {sentence(source, found)}", file=sys.stderr)
+
+    for node in ast.walk(ast.parse(Path(script).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.stmt) and is_check(node) and node.lineno <= at <= _end(node):
+            names[NAME] = Checks(say)
+            again = ast.fix_missing_locations(ast.Module([_tried(node)], []))
+            return exec(compile(again, script, "exec"), names)
+    return sys.__excepthook__(kind, error, trace)
+
+
+def _end(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
+
+
 def sentence(source: str, found: list[str]) -> str:
     """What a reader is told."""
-    values = f"; found {', '.join(found)}" if found else ""
-    return f"This did not hold on this machine: {source}{values}."
+    return f"This did not hold on this machine: {in_words(source, found)}."
+
+
+def in_words(source: str, found: list[str]) -> str:
+    """The assertion and its values: ``x > 60; found 58.3 > 60``."""
+    return f"{source}; found {', '.join(values(source, found))}" if found else source
+
+
+def values(source: str, found: list[str]) -> list[str]:
+    """What was found; the words of the assertion itself are not said twice."""
+    return [one.removeprefix(f"{source}: ") for one in found]

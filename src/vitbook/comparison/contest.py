@@ -112,7 +112,7 @@ class Ledger:
         source = Path(contest.place.rpartition(":")[0]).read_bytes()
         self.path, self.key = path, blake2b(source + repr(contest).encode()).hexdigest()[:16]
         self.known: dict[str, dict] = {}
-        for line in path.read_text().splitlines() if path.is_file() else ():
+        for line in path.read_text("utf8").splitlines() if path.is_file() else ():
             row = json.loads(line)
             if row["layer"] == self.key:
                 self.known[row["run"]] = row["found"]
@@ -120,7 +120,7 @@ class Ledger:
     def add(self, run: str, found: dict) -> None:
         """Keep the result of a training; it is on the disk on return."""
         self.known[run] = found
-        with open(self.path, "a") as file:
+        with open(self.path, "a", encoding="utf8") as file:
             file.write(json.dumps({"layer": self.key, "run": run, "found": found}) + "\n")
             file.flush()
             os.fsync(file.fileno())
