@@ -225,3 +225,25 @@ def test_a_run_that_this_machine_cannot_make_is_named(monkeypatch):
     assert absent == {"avx512": "this processor has avx2 at most"}
     assert runs.environment_of("default")["ATEN_CPU_CAPABILITY"] == "default"
     assert "ATEN_CPU_CAPABILITY" not in runs.environment_of("draw-1")
+
+
+def nearest_cells(count, seconds):
+    """The checks that are nearest to falling, one on a page, in cells that two runs have time for:
+    [(page, line)]."""
+    seen = results.Results()
+    found = []
+    for name, kept in seen.pages.items():
+        file = runs.ROOT / "book" / f"{name}.md"
+        took = max((one.get("seconds") or 0 for one in kept.values()), default=0)
+        if file.is_file() and took < seconds / 2 / count:
+            found += [(one.ratio, file, one.line) for one in report.nearness(file, kept)[:1]]
+    return [(file, line) for _, file, line in sorted(found)[:count]]
+
+
+def test_the_checks_nearest_to_falling_hold_under_two_more_draws():
+    nearest = nearest_cells(count=3, seconds=60)
+    assert len(nearest) == 3
+    for file, line in nearest:
+        found = {one["run"]: one for one in runs.make_runs(file, ["draw-11", "draw-12"], line)}
+        assert len(found) == 2
+        assert report.fallen(file, found) == []

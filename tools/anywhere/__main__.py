@@ -105,12 +105,13 @@ def main() -> int:
     if not options.report:
         here = [run for run in runs if run not in absent]
         make(pages, here, results, options.fresh, options.jobs)
-    well = True
+    well, sources = True, Sources(ROOT)
     for page in pages:
         known = results.pages.get(name_of(page), {})
         words, good = report(page, name_of(page), known, whole=bool(options.pages))
-        print(words)
-        well = well and good
+        stale = results.digests.get(name_of(page)) != digest_of(page, sources)
+        print(words + ("\n   SEEN BEFORE ITS LAST CHANGE" if stale else ""))
+        well = well and good and not stale
     return int(not well)
 
 
