@@ -25,9 +25,9 @@ class Near:
     @property
     def ratio(self) -> float:
         """Distance over range; a check is safe from 1 on."""
-        if self.distance <= 0:
-            return 0.0
-        return self.distance / self.range if self.range else math.inf
+        if not self.range:
+            return 0.0 if self.distance < 0 else math.inf
+        return max(0.0, self.distance / self.range)
 
 
 def nearness(page: Path, runs: dict[str, dict[str, Any]]) -> list[Near]:
