@@ -79,6 +79,7 @@ def smallest_gap(least: Any, most: Any) -> float:
     """The smallest of ``most - least``; below 0 where a comparison is false or not a number."""
     import numpy as np
 
+    least, most = (one.detach() if hasattr(one, "detach") else one for one in (least, most))
     gap = np.asarray(most, dtype=float) - np.asarray(least, dtype=float)
     if not gap.size:
         raise ValueError("nothing was compared")
