@@ -23,6 +23,7 @@ _NORMS = "native_layer_norm native_batch_norm native_group_norm _fused_rms_norm 
 _NAMES = " ".join([_PRODUCTS, _CONVOLUTIONS, _ATTENTION, _SOFTMAX, _NORMS]).split()
 ROUNDED = frozenset(_NAMES) | {f"{name}_backward" for name in _NAMES}
 RANDOM = frozenset({"normal_", "normal", "randn", "randn_like", "rand", "rand_like", "uniform_"})
+UNIFORM = frozenset({"rand", "rand_like", "uniform_"})
 _LENGTH = 1 << 17
 
 
@@ -52,10 +53,15 @@ class Noise(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        if func._schema.name.removeprefix("aten::") in self._names:
+        name = func._schema.name.removeprefix("aten::")
+        if name in self._names:
             for one in result if isinstance(result, tuple | list) else (result,):
                 if isinstance(one, Tensor) and one.dtype in self._factors:
                     self._change(one)
+                    if name in UNIFORM:  # a draw stays inside, where erfinv and log are finite
+                        given = args[1:3] if name == "uniform_" else ()
+                        least, most = (*given, *(0.0, 1.0)[len(given) :])
+                        one.clamp_(least, most - 1e-7 * (most - least))
         return result
 
     def _change(self, result: Tensor) -> None:
