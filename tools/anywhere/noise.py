@@ -59,8 +59,7 @@ class Noise(TorchDispatchMode):
                 if isinstance(one, Tensor) and one.dtype in self._factors:
                     self._change(one)
                     if name in UNIFORM:  # a draw stays inside, where erfinv and log are finite
-                        given = args[1:3] if name == "uniform_" else ()
-                        least, most = (*given, *(0.0, 1.0)[len(given) :])
+                        least, most = args[1:3] if len(args) > 2 and name == "uniform_" else (0, 1)
                         one.clamp_(least, most - 1e-7 * (most - least))
         return result
 
