@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from experiments.machinery.experiment import Experiment, Outcome, checksum
+from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
 from experiments.norm_placement import MODEL, images_of
 from vitbook.data import load_digits
 from vitbook.models.vit import VisionTransformer
@@ -42,12 +42,21 @@ def features(model: VisionTransformer, images: torch.Tensor) -> torch.Tensor:
     return model.encoder(model.embed(images))
 
 
-def stepped(condition: dict, seed: int, rate: float) -> tuple[float, float]:
-    """How far the features move in Adam's first step, and the share of whole steps."""
+def graded(condition: dict, seed: int, log, scale: float) -> tuple[VisionTransformer, torch.Tensor]:
+    """A fresh model with the gradients of its first loss, and the images that made them."""
     images, labels = images_of("trainval")
+    images, labels = images[: scaled(GRADED, scale)], labels[: scaled(GRADED, scale)]
     model = build(**condition, seed=seed)
+    loss = F.cross_entropy(model(images), labels)
+    log(loss.item())
+    loss.backward()
+    return model, images
+
+
+def stepped(condition: dict, seed: int, log, scale: float, rate: float) -> tuple[float, float]:
+    """How far the features move in Adam's first step, and the share of whole steps."""
+    model, images = graded(condition, seed, log, scale)
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
-    F.cross_entropy(model(images[:GRADED]), labels[:GRADED]).backward()
     with torch.no_grad():
         matrices = [p for p in model.parameters() if p.ndim > 1]
         before, old = features(model, images[:LOOKED_AT]), [p.clone() for p in matrices]
@@ -61,21 +70,17 @@ def stepped(condition: dict, seed: int, rate: float) -> tuple[float, float]:
 
 
 def run(condition: dict, seed: int, log, scale: float) -> Outcome:
-    """Everything is measured before training and after one step, whatever the scale."""
-    images, labels = images_of("trainval")
-    model = build(**condition, seed=seed)
-    loss = F.cross_entropy(model(images[:GRADED]), labels[:GRADED])
-    log(loss.item())
-    loss.backward()
+    """Measure before training and after one step; the scale takes fewer images."""
+    model, images = graded(condition, seed, log, scale)
     norms = [
         nn.utils.get_total_norm([p.grad for p in block.parameters()]).item()
         for block in model.encoder.blocks
     ]
     with torch.no_grad():
-        x = start = model.embed(images[:GRADED])
+        x = start = model.embed(images)
         for block in model.encoder.blocks:
             x = block(x)
-    moved = {name: stepped(condition, seed, rate) for name, rate in RATES.items()}
+    moved = {name: stepped(condition, seed, log, scale, rate) for name, rate in RATES.items()}
     return Outcome(
         {
             "gradients": norms,
@@ -115,6 +120,6 @@ EXPERIMENT = Experiment(
         "looked_at": LOOKED_AT,
     },
     replay=({"norm": "post", "depth": 12, "start": "fan-in"}, 0),
-    steps=lambda condition: 1,
+    steps=lambda condition: 1 + len(RATES),
     workers=1,
 )
