@@ -24,8 +24,8 @@ class Near:
 
     @property
     def ratio(self) -> float:
-        """Distance over range; a check is safe from 1 on."""
-        if self.distance <= 0:
+        """Distance over range; a check is safe from 1 on. Equal numbers that never move are."""
+        if self.distance < 0:
             return 0.0
         return self.distance / self.range if self.range else math.inf
 
