@@ -17,10 +17,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from filelock import FileLock
 from tqdm import tqdm
 
 from tools.anywhere.report import blind, report
-from tools.anywhere.results import Results, digest_of
+from tools.anywhere.results import FILE, Results, digest_of
 from tools.anywhere.runs import ROOT, RUNS, make_runs, missing_here, processes_of
 from tools.chapters import find_chapters
 from tools.dependencies import Sources
@@ -104,7 +105,9 @@ def main() -> int:
         print(f"{run}: not run here: {reason}")
     if not options.report:
         here = [run for run in runs if run not in absent]
-        make(pages, here, results, options.fresh, options.jobs)
+        with FileLock(f"{FILE}.lock"):  # a second one waits: each writes the whole file
+            results = Results()
+            make(pages, here, results, options.fresh, options.jobs)
     well, sources = True, Sources(ROOT)
     for page in pages:
         known = results.pages.get(name_of(page), {})

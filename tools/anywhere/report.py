@@ -24,10 +24,10 @@ class Near:
 
     @property
     def ratio(self) -> float:
-        """Distance over range; a check is safe from 1 on."""
-        if not self.range:
-            return 0.0 if self.distance < 0 else math.inf
-        return max(0.0, self.distance / self.range)
+        """Distance over range; a check is safe from 1 on. Equal numbers that never move are."""
+        if self.distance < 0:
+            return 0.0
+        return self.distance / self.range if self.range else math.inf
 
 
 def nearness(page: Path, runs: dict[str, dict[str, Any]]) -> list[Near]:
