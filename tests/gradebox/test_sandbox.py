@@ -326,7 +326,20 @@ def test_when_the_sandbox_itself_ends_every_submission_in_it_hears_so(bubblewrap
             session.fresh()
 
 
-def test_a_notebook_is_marked_on_the_instruction_set_it_ran_on(sandbox, monkeypatch):
-    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
-    with Session(sandbox, Limits(memory_mb=512), SET_UP) as session:
-        assert look(session, "found = torch.backends.cpu.get_cpu_capability()") == "DEFAULT"
+MARKED_ON = """
+from gradebox.sandbox import Limits, find_sandbox
+from gradebox.session import Session
+from vitcheck.cases import Case
+
+with Session(find_sandbox({name!r}), Limits(memory_mb=512), ["import torch"]) as session:
+    session.cell("found = torch.backends.cpu.get_cpu_capability()", 60)
+    print(session.call(Case("found", "value", "found", None, 1, is_value=True)).value)
+"""
+
+
+def test_a_notebook_is_marked_on_the_instruction_set_it_ran_on(sandbox):
+    """In a process of its own: a sandbox is started once, with the variables of that moment."""
+    command = [sys.executable, "-c", MARKED_ON.format(name=sandbox.name)]
+    env = {**os.environ, "ATEN_CPU_CAPABILITY": "default"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.stdout.split() == ["DEFAULT"], done.stderr

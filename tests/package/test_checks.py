@@ -15,8 +15,10 @@ class Page:
     def __init__(self):
         self.failures, self.compared = [], []
         self.shell = InteractiveShell()
-        note = lambda line, source, found: self.failures.append((line, source, found))  # noqa: E731
-        install(self.shell, Checks(note, self.compared.append))
+        install(self.shell, Checks(self.note, self.compared.append))
+
+    def note(self, line, source, found):
+        self.failures.append((line, source, found))
 
     def run(self, cell):
         result = self.shell.run_cell(cell)

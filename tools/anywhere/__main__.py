@@ -16,13 +16,14 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock
 from tqdm import tqdm
 
 from tools.anywhere.report import blind, report
 from tools.anywhere.results import FILE, Results, digest_of
-from tools.anywhere.runs import ROOT, RUNS, make_runs, missing_here, processes_of
+from tools.anywhere.runs import DIED, ROOT, RUNS, make_runs, missing_here, processes_of
 from tools.chapters import find_chapters
 from tools.dependencies import Sources
 
@@ -48,7 +49,7 @@ def make(pages: list[Path], runs: list[str], results: Results, fresh: bool, jobs
     work = []
     for page in pages:
         known = results.known(name_of(page), digest_of(page, sources))
-        todo = [run for run in runs if fresh or run not in known]
+        todo = [run for run in runs if fresh or run not in known or died(known[run])]
         work += [(page, together) for together in processes_of(todo)]
     with tqdm(total=sum(len(some) for _, some in work), unit="run") as bar:
 
@@ -63,6 +64,11 @@ def make(pages: list[Path], runs: list[str], results: Results, fresh: bool, jobs
         with ThreadPoolExecutor(jobs) as pool:
             for done in [pool.submit(one, *some) for some in work]:
                 done.result()
+
+
+def died(found: dict[str, Any]) -> bool:
+    """Did its process end without a word? Then it says nothing of the page."""
+    return found.get("error") == DIED
 
 
 def try_cell(page: Path, line: int, runs: list[str]) -> bool:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import json
 import math
 import os
+import re
 import time
 import traceback
 from pathlib import Path
@@ -19,7 +21,9 @@ from typing import Any, TextIO
 from unittest import mock
 
 from tools.anywhere.cells import Cell, OtherSeeds, cells_of, decisive, needed_for
+from tools.anywhere.runs import DIED
 
+TABLE, TAG = 'class="vitbook-table"', re.compile(r"<[^>]+>")
 NAMES = "plain, draw-K, drawn-K, seeds-K"
 
 
@@ -44,6 +48,7 @@ class Seen:
         self.checks: dict[str, float] = {}  # by place, "cell.line.column source": the distance
         self.failed: list[dict[str, Any]] = []
         self.glued: dict[str, int | float | str] = {}
+        self.tables: dict[str, list[str]] = {}  # by place, "cell.number": what its cells print
         self.cell: Cell | None = None
         self._decisive: set[tuple[int, int]] = set()
 
@@ -69,10 +74,14 @@ class Seen:
         self.checks[place] = min(distance, self.checks.get(place, math.inf))
 
     def publish(self, data: dict, metadata: dict | None) -> None:
-        name = (metadata or {}).get("scrapbook", {}).get("name")
-        if name:
-            prefix = metadata["scrapbook"]["mime_prefix"]  # type: ignore[index]
-            self.glued[name] = eval(data[prefix + "text/plain"], {})
+        glued = (metadata or {}).get("scrapbook")
+        if glued:
+            self.glued[glued["name"]] = eval(data[glued["mime_prefix"] + "text/plain"], {})
+        html = data.get("text/html", "")
+        if TABLE in html and self.cell is not None:
+            body = html.partition("<tbody")[2]
+            place = f"{self.cell.number}.{len(self.tables)}"
+            self.tables[place] = [TAG.sub(" ", one).strip() for one in body.split("</td>")[:-1]]
 
 
 def smallest_gap(least: Any, most: Any) -> float:
@@ -101,11 +110,10 @@ def run_page(page: Path, run: str, line: int | None = None) -> dict[str, Any]:
     if kind == "seeds":
         shell.ast_transformers.insert(0, OtherSeeds(100 * int(number)))
 
-    class Publisher(type(shell.display_pub)):  # type: ignore[misc]
-        def publish(self, data: dict, metadata: dict | None = None, **more: Any) -> None:
-            seen.publish(data, metadata)
+    def publish(data: dict, metadata: dict | None = None, **more: Any) -> None:
+        seen.publish(data, metadata)
 
-    shell.display_pub = Publisher()
+    mock.patch.object(shell.display_pub, "publish", publish).start()
     cells, error = cells_of(page), ""
     started = time.process_time()
     os.chdir(page.parent)
@@ -124,6 +132,7 @@ def run_page(page: Path, run: str, line: int | None = None) -> dict[str, Any]:
         "checks": seen.checks,
         "failed": seen.failed,
         "glued": seen.glued,
+        "tables": seen.tables,
         "error": error,
     }
 
@@ -148,17 +157,19 @@ def run_tests(file: Path, run: str) -> dict[str, Any]:
     import pytest
 
     class Fallen:
-        names: list[str] = []  # noqa: RUF012
+        def __init__(self) -> None:
+            self.names: list[str] = []
 
         def pytest_runtest_logreport(self, report: Any) -> None:
             if report.failed:
                 self.names.append(f"{report.nodeid}: {str(report.longrepr)[-300:]}")
 
-    started, options = time.process_time(), ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    fallen, started = Fallen(), time.process_time()
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     with context_of(run), open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
         choice = ["-m", "not (deep or slow or browser or site)"]
-        status = pytest.main([*options, *choice, str(file)], plugins=[Fallen()])
-    error = "\n".join(Fallen.names) or ("" if status in (0, 5) else f"pytest ended with {status}")
+        status = pytest.main([*options, *choice, str(file)], plugins=[fallen])
+    error = "\n".join(fallen.names) or ("" if status in (0, 5) else f"pytest ended with {status}")
     return {"run": run, "seconds": round(time.process_time() - started, 1), "error": error}
 
 
@@ -197,7 +208,7 @@ def one_in_a_child(page: Path, run: str, line: int | None, to: TextIO) -> None:
         finally:
             os._exit(status)
     if os.waitpid(child, 0)[1]:
-        to.write(json.dumps({"run": run, "error": "the process died"}) + "\n")
+        to.write(json.dumps({"run": run, "error": DIED}) + "\n")
         to.flush()
 
 
@@ -210,10 +221,8 @@ def main() -> None:
     import matplotlib
     import torch
 
-    import vitbook.models.vit
-    import vitbook.plotting
-    import vitbook.training  # noqa: F401
-
+    for slow in ("vitbook.models.vit", "vitbook.plotting", "vitbook.training"):  # once for all runs
+        importlib.import_module(slow)
     matplotlib.use("agg")
     torch.set_num_threads(1)
     with os.fdopen(os.dup(1), "w") as to:

@@ -68,7 +68,7 @@ def _packed(runs: dict[str, dict[str, Any]]) -> dict[str, Any]:
     packed: dict[str, Any] = {"runs": names}
     for key in ("seconds", "failed", "error"):
         packed[key] = {name: runs[name][key] for name in names if runs[name].get(key)}
-    for key in ("checks", "glued"):
+    for key in ("checks", "glued", "tables"):
         places = {place: None for name in names for place in runs[name].get(key, {})}
         packed[key] = {
             place: _once([runs[name].get(key, {}).get(place) for name in names]) for place in places
@@ -80,8 +80,8 @@ def _unpacked(packed: dict[str, Any]) -> dict[str, dict[str, Any]]:
     runs: dict[str, dict[str, Any]] = {}
     for i, name in enumerate(packed["runs"]):
         runs[name] = {key: packed[key].get(name) for key in ("seconds", "failed", "error")}
-        for key in ("checks", "glued"):
-            found = {place: _at(values, i) for place, values in packed[key].items()}
+        for key in ("checks", "glued", "tables"):
+            found = {place: _at(values, i) for place, values in packed.get(key, {}).items()}
             runs[name][key] = {place: one for place, one in found.items() if one is not None}
     return runs
 

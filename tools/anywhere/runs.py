@@ -19,6 +19,7 @@ SETS = {  # the switches of ATen, MKL and oneDNN; they count when torch is impor
 }
 DRAWS = [f"draw-{k}" for k in range(1, 11)]
 OLDER = "torch-2.11"  # what Colab has; the environment of tools/colab_standin.py
+DIED = "the process died"
 RUNS = [*SETS, *DRAWS, "drawn-1", OLDER]
 
 
@@ -86,4 +87,4 @@ def make_runs(page: Path, runs: list[str], line: int | None = None) -> Iterator[
             seen += 1
             yield {**json.loads(said), "run": run}
     for run in runs[seen:]:
-        yield {"run": run, "error": "the process died"}
+        yield {"run": run, "error": DIED}
