@@ -31,9 +31,13 @@ class Cell:
     rounding: str = ""
 
 
+def is_page(path: Path) -> bool:
+    return path.suffix == ".md" and path.parent.name != "assignments"
+
+
 def cells_of(page: Path) -> list[Cell]:
-    """The code cells of a page; a file of Python has none."""
-    if page.suffix == ".py":
+    """The code cells of a page; what is no page, an assignment or a file of tests, has none."""
+    if not is_page(page):
         return []
     text = page.read_text("utf8")
     notebook = read_myst_markdown_notebook(text, add_source_map=True, path=page)

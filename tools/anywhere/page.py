@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TextIO
 from unittest import mock
 
-from tools.anywhere.cells import Cell, OtherSeeds, cells_of, decisive, needed_for
+from tools.anywhere.cells import Cell, OtherSeeds, cells_of, decisive, is_page, needed_for
 from tools.anywhere.runs import DIED
 
 TABLE, TAG = 'class="vitbook-table"', re.compile(r"<[^>]+>")
@@ -177,7 +177,7 @@ def run_file(path: Path, run: str, line: int | None) -> dict[str, Any]:
     """Run a page, an assignment or a file of tests."""
     if path.suffix == ".py":
         return run_tests(path, run)
-    return run_master(path, run) if path.parent.name == "assignments" else run_page(path, run, line)
+    return run_page(path, run, line) if is_page(path) else run_master(path, run)
 
 
 def without_pictures() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 from pathlib import Path
@@ -9,19 +10,22 @@ from typing import Any
 
 from myst_nb.core.read import read_myst_markdown_notebook
 
-from tools.anywhere.cells import ABOUT_ROUNDING
+from tools.anywhere.cells import ABOUT_ROUNDING, is_page
 from tools.dependencies import Sources, chapter_digest, code_hash, file_hash, parsed
 
 FILE = Path(__file__).with_name("results.json")
+_PROOFS = ast.parse("import vitcheck.cases")  # by which an assignment is proved
 _NOISE = Path(__file__).with_name("noise.py")
 
 
 def digest_of(page: Path, sources: Sources) -> str:
     """Changes with the page's code, what it reaches, its marks, and the noise."""
+    if not is_page(page):
+        reached = parsed(page) if page.suffix == ".py" else _PROOFS
+        files = [_NOISE, *sources.files(reached)]
+        whole = [page.read_text("utf8"), *map(file_hash, files)]
+        return hashlib.sha256("\n".join(whole).encode()).hexdigest()[:16]
     text = page.read_text("utf8")
-    if page.suffix == ".py":
-        files = [page, _NOISE, *sources.files(parsed(page))]
-        return hashlib.sha256("\n".join(map(file_hash, files)).encode()).hexdigest()[:16]
     notebook = read_myst_markdown_notebook(text, path=page)
     parts = [chapter_digest(notebook, page.parent, sources), code_hash(_NOISE)]
     parts += ABOUT_ROUNDING.findall(text)
