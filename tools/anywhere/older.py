@@ -33,6 +33,8 @@ def main() -> None:
     wanted = folder / "requirements.txt"
     wanted.write_text("\n".join([*(one for one in pinned if not re.match(OWN, one)), *TORCH]))
     subprocess.run([*uv, "pip", "install", "--python", str(python), "-r", str(wanted)], check=True)
+    ours = ["--no-deps", "--no-build-isolation", "-e", str(ROOT), "-e", str(ROOT / "src/gradebox")]
+    subprocess.run([*uv, "pip", "install", "--python", str(python), *ours], check=True)
     stamp.write_text(digest)
     print(f"{OLDER}: in {folder}")
 
