@@ -7,6 +7,7 @@ import torch
 
 from tools.anywhere import cells, report, results, runs
 from tools.anywhere.noise import ROUNDING, Noise, drawn_otherwise
+from tools.dependencies import Sources
 
 A = torch.randn(40, 50, generator=torch.Generator().manual_seed(0))
 
@@ -233,12 +234,13 @@ def test_a_run_that_this_machine_cannot_make_is_named(monkeypatch):
 def nearest_cells(count, seconds):
     """The checks that are nearest to falling, one on a page, in cells that two runs have time for:
     [(page, line)]."""
-    seen = results.Results()
+    seen, sources = results.Results(), Sources(runs.ROOT)
     found = []
     for name, kept in seen.pages.items():
         file = runs.ROOT / "book" / f"{name}.md"
         took = max((one.get("seconds") or 0 for one in kept.values()), default=0)
-        if file.is_file() and took < seconds / 2 / count:
+        same = file.is_file() and results.digest_of(file, sources) == seen.digests[name]
+        if same and took < seconds / 2 / count:
             found += [(one.ratio, file, one.line) for one in report.nearness(file, kept)[:1]]
     return [(file, line) for _, file, line in sorted(found)[:count]]
 
