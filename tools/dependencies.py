@@ -217,11 +217,14 @@ def belongs(path: Path, records: set[str]) -> bool:
     return any(path.stem == name or path.name.startswith(f"{name}-") for name in records)
 
 
-def chapter_digest(notebook: NotebookNode, folder: Path, sources: Sources) -> str:
+def chapter_digest(
+    notebook: NotebookNode, folder: Path, sources: Sources, python: str | None = None
+) -> str:
     """The digest of one chapter; ``folder`` is where its cells run.
 
     It covers the code cells, the modules they reach, the records they load, files beside the
-    chapter that they name, the lock file and the Python version. Prose is not in it.
+    chapter that they name, the lock file and the Python version (this one, or ``python``). Prose
+    is not in it.
     """
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     tree = ast.Module([line for cell in cells for line in cell_tree(cell.source).body], [])
@@ -229,7 +232,7 @@ def chapter_digest(notebook: NotebookNode, folder: Path, sources: Sources) -> st
     strings = {value for value in constants if isinstance(value, str)}
     beside = sorted(folder / text for text in strings if is_file_beside(folder, text))
     whole = hashlib.sha256()
-    for part in (FORMAT, platform.python_version()):
+    for part in (FORMAT, python or platform.python_version()):
         whole.update(part.encode() + b"\0")
     for cell in cells:
         whole.update(repr((cell.source, sorted(cell.metadata.items()))).encode() + b"\0")

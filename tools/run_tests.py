@@ -5,7 +5,8 @@
     python -m tools.run_tests -k word tests/book what else is said goes to pytest
 
 What needs no book is tested first and in any case. Then the book is built, and what looks at the
-site is tested. Each part runs whatever became of those before it; the last lines say what failed.
+site is tested; with --deep, and nothing else said, `make anywhere` follows. Each part runs whatever
+became of those before it; the last lines say what failed.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Part:
 def parts_of(arguments: list[str], deep: bool) -> list[Part]:
     """The parts in their order; ``arguments`` are for pytest, and win over what is set here."""
     pytest = ["pytest", *([] if deep else SIDE_BY_SIDE)]
+    elsewhere = [Part("other processors", ("tools.anywhere",))] if deep and not arguments else []
     site = ROOT / "_build" / "html" / "index.html"
     return [
         Part("the browser", ("tools.browser", "--install")),
@@ -53,6 +55,7 @@ def parts_of(arguments: list[str], deep: bool) -> list[Part]:
         Part("tests without the book", (*pytest, "--part", "without-book", *arguments)),
         Part("the book", ("tools.build",)),
         Part("tests of the site", (*pytest, "--part", "site", *arguments), site),
+        *elsewhere,
     ]
 
 

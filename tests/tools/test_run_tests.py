@@ -88,7 +88,9 @@ def test_what_make_is_given_goes_to_pytest_and_wins(monkeypatch):
     for part in (given[0][2], given[0][4]):
         assert part.words[-4:] == ("-k", "word", "-m", "browser")
         assert "not deep" in part.words
+    assert [part.name for part in parts_of([], deep=True)][5:] == ["other processors"]
     main(["--deep", "tests/book"])
+    assert len(given[1]) == 5  # a choice
     for part in (given[1][2], given[1][4]):
         assert part.words[-1] == "tests/book"
         assert "not deep" not in part.words

@@ -27,7 +27,7 @@ def digest_of(page: Path, sources: Sources) -> str:
         return hashlib.sha256("\n".join(whole).encode()).hexdigest()[:16]
     text = page.read_text("utf8")
     notebook = read_myst_markdown_notebook(text, path=page)
-    parts = [chapter_digest(notebook, page.parent, sources), code_hash(_NOISE)]
+    parts = [chapter_digest(notebook, page.parent, sources, python="any"), code_hash(_NOISE)]
     parts += ABOUT_ROUNDING.findall(text)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
