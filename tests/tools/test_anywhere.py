@@ -233,16 +233,18 @@ def test_a_run_that_this_machine_cannot_make_is_named(monkeypatch):
 
 def nearest_cells(count, seconds):
     """The checks that are nearest to falling, one on a page, in cells that two runs have time for:
-    [(page, line)]."""
+    [(page, line)]; of a page that has changed since it was seen, all of it runs, and line is None.
+    """
     seen, sources = results.Results(), Sources(runs.ROOT)
     found = []
     for name, kept in seen.pages.items():
         file = runs.ROOT / "book" / f"{name}.md"
         took = max((one.get("seconds") or 0 for one in kept.values()), default=0)
         same = file.is_file() and results.digest_of(file, sources) == seen.digests[name]
-        if same and took < seconds / 2 / count:
-            found += [(one.ratio, file, one.line) for one in report.nearness(file, kept)[:1]]
-    return [(file, line) for _, file, line in sorted(found)[:count]]
+        if file.is_file() and took < seconds / 2 / count:
+            near = report.nearness(file, kept)[:1]
+            found += [(one.ratio, file, one.line if same else None) for one in near]
+    return [(file, line) for _, file, line in sorted(found, key=lambda one: one[:2])[:count]]
 
 
 def test_the_checks_nearest_to_falling_hold_under_two_more_draws():

@@ -38,6 +38,8 @@ def nearness(page: Path, runs: dict[str, dict[str, Any]]) -> list[Near]:
     for place in places:
         where, _, source = place.partition(" ")
         number, line, _ = map(int, where.split("."))
+        if number not in cells:
+            continue  # the page has changed since it was seen
         counted = [
             one["checks"][place]
             for run, one in runs.items()
