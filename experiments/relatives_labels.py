@@ -9,9 +9,9 @@ from torch import nn
 
 from experiments import relatives_recall as places
 from experiments.machinery import recall
-from experiments.machinery.address import Address
 from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.mixers import Address
 from experiments.machinery.relatives import HEADS, TOLERANCE, WHOLE
 from experiments.machinery.several import several
 from experiments.relatives_recall import (

@@ -5,7 +5,7 @@ import torch
 
 from experiments import relatives_address, relatives_labels
 from experiments import relatives_recall as places
-from experiments.machinery.address import Address
+from experiments.machinery.mixers import Address
 from experiments.relatives_labels import ADDRESS, MODELS, PATIENT, WHOLE, build, cost_of, steps_of
 from vitbook.book.records import load_record
 from vitbook.comparison.entrant import mixer_model
