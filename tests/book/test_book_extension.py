@@ -933,22 +933,6 @@ def test_what_is_no_page_lets_no_tree_stand(tmp_path, what):
     assert [path.exists() for path in kept] == [False, False]
 
 
-def test_the_foot_of_every_page_links_to_a_form_that_knows_the_page():
-    import vitbook_site
-
-    form = "https://github.com/somebody/book/issues/new?template=broken_page.yml"
-    address = "https://github.com/somebody/book"
-    app = SimpleNamespace(config=SimpleNamespace(html_theme_options={"repository_url": address}))
-    context = {"theme_extra_footer": "Text: CC BY."}
-    vitbook_site.add_report(app, "vit/08_patches", "page.html", context, doctree=object())
-    foot = BeautifulSoup(context["theme_extra_footer"], "html.parser")
-    assert foot.a["href"] == f"{form}&page=vit%2F08_patches.html"
-    assert foot.text == "Report an error on this page. Text: CC BY."
-    assert (ROOT / ".github" / "ISSUE_TEMPLATE" / "broken_page.yml").is_file()
-    vitbook_site.add_report(app, "search", "search.html", unchanged := {}, doctree=None)
-    assert unchanged == {}
-
-
 def test_what_fails_is_told_where_every_reader_sees_it_and_all_pages_are_built(failing):
     assert failing.told == [
         "did not hold: two == 2; found 1.5 == 2",
