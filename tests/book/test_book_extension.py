@@ -839,6 +839,7 @@ assert two == 4
 """
 )
 LISTED = "\n```{claims-table}\n```\n\n```{claims-table}\n:unconfirmed:\n```\n"
+LISTED += "\nLinked: {ref}`one <claim-it-is-two>`, {ref}`another <claim-it-is-three>`.\n"
 
 
 @pytest.fixture(scope="module")
@@ -964,7 +965,7 @@ def test_a_number_that_was_not_computed_is_a_mark_that_says_so(failing):
     assert [one.text for one in failing.page.select(".pasted-text")] == ["2.5"]
 
 
-def test_a_claim_whose_cell_failed_is_not_confirmed_here_nor_in_the_tables(failing):
+def test_a_claim_whose_cell_failed_is_not_confirmed_here_nor_where_it_is_named(failing):
     words = "Not confirmed on this machine"
     boxes = failing.page.select(".claim[id]")
     claims = {box["id"]: box.select_one(".claim-verdict").text for box in boxes}
@@ -974,6 +975,8 @@ def test_a_claim_whose_cell_failed_is_not_confirmed_here_nor_in_the_tables(faili
     assert [id_ for id_, text in rows.items() if words in text] == ["claim-it-is-two"]
     (row,) = unconfirmed.select("tbody tr")
     assert words in row.text
+    linked = soup(failing.root, "index").find(string=re.compile("Linked: ")).parent
+    assert linked.text == f"Linked: one {words}, another."
 
 
 def test_the_check_of_the_site_says_nothing_of_what_failed(failing):
