@@ -21,13 +21,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tools.changelog import NAME, UNRELEASED, read_changes
+
 ROOT = Path(__file__).resolve().parents[1]
 NEXT = """\
 Tagged v{version}. To publish it: git push origin {branch} v{version}
 Should the tag be lost on the way:
   git tag -a v{version} -m 'Release {version}' $(python -m tools.release --find {version})
   git push origin v{version}"""
-UNRELEASED = "## Unreleased\n"
+HEADING = f"## {UNRELEASED}\n"
 RELEASE = re.compile(r"\d+\.\d+\.\d+")
 VERSION = re.compile(r'^version = "([^"]+)"$', re.MULTILINE)
 
@@ -57,8 +59,8 @@ def check(root: Path, version: str) -> None:
     there = releases(root)
     if there and number(version) <= number(there[0]):
         raise ValueError(f"{there[0]} is released already; take a later version")
-    if not changes(root):
-        raise ValueError(f"CHANGELOG.md says nothing under {UNRELEASED.strip()!r}")
+    if read_changes(root)[0].empty:
+        raise ValueError(f"{NAME} says nothing under {HEADING.strip()!r}")
 
 
 def releases(root: Path) -> list[str]:
@@ -86,12 +88,6 @@ def find(root: Path, version: str) -> str:
     raise ValueError(f"{version!r} was not released; released were: {there}")
 
 
-def changes(root: Path) -> str:
-    """What the change log says under "Unreleased"."""
-    _, _, rest = (root / "CHANGELOG.md").read_text("utf8").partition(UNRELEASED)
-    return re.split(r"^## ", rest, maxsplit=1, flags=re.MULTILINE)[0].strip()
-
-
 def write_version(root: Path, version: str) -> None:
     path = root / "pyproject.toml"
     text, found = VERSION.subn(f'version = "{version}"', path.read_text("utf8"))
@@ -103,11 +99,11 @@ def write_version(root: Path, version: str) -> None:
 def release(root: Path, version: str, today: datetime.date) -> None:
     """Commit and tag the release, and begin the next development version."""
     check(root, version)
-    log = root / "CHANGELOG.md"
-    dated = f"{UNRELEASED}\n## {version} ({today.isoformat()})\n"
-    log.write_text(log.read_text("utf8").replace(UNRELEASED, dated, 1), "utf8")
+    log = root / NAME
+    dated = f"{HEADING}\n## {version} ({today.isoformat()})\n"
+    log.write_text(log.read_text("utf8").replace(HEADING, dated, 1), "utf8")
     write_version(root, version)
-    git(root, "commit", "-q", "-m", f"Release {version}", "pyproject.toml", "CHANGELOG.md")
+    git(root, "commit", "-q", "-m", f"Release {version}", "pyproject.toml", NAME)
     git(root, "tag", "-a", f"v{version}", "-m", f"Release {version}")
     major, minor, patch = number(version)
     write_version(root, f"{major}.{minor}.{patch + 1}.dev0")

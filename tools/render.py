@@ -22,11 +22,12 @@ from typing import Any
 
 from nbformat import NotebookNode
 
+from tools.changelog import NAME
 from tools.inputs import digest, hashes
 from tools.settings import read_settings
 from tools.sphinx_once import worked_out_once
 
-WATCHED = ["_config.yml", "_toc.yml", "requirements.txt", "pyproject.toml", "README.md"]
+WATCHED = ["_config.yml", "_toc.yml", "requirements.txt", "pyproject.toml", "README.md", NAME]
 WATCHED_FOLDERS = ["assignments", "book", "src", "tools"]
 
 
@@ -48,6 +49,7 @@ class Trees:
         self.glued = build / "jupyter_execute"  # myst-nb writes it while it reads a page
         files = watched(root)
         pages = {name: files.pop(name) for name in [*files] if is_page(name)}
+        files.pop(NAME, None)  # the page that shows it is read anew each time
         digests = build / ".jupyter_cache" / "digests.json"
         runs = json.loads(digests.read_text()) if digests.is_file() else {}
         self.rest = digest({"": str(root.resolve()), **files})

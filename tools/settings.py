@@ -9,6 +9,7 @@ from pathlib import Path
 
 import yaml
 
+GITHUB = "https://github.com/"
 COLAB = "https://colab.research.google.com/github"
 BRANCH = "gh-pages"  # what is published; its folders are the releases
 
@@ -54,7 +55,7 @@ class Settings:
     @property
     def colab_url(self) -> str:
         """Address, in Colab, of the folder with this release's notebooks."""
-        _, _, path = self.repository.partition("https://github.com/")
+        _, _, path = self.repository.partition(GITHUB)
         return f"{COLAB}/{path}/blob/{BRANCH}/{self.tag}/notebooks/"
 
     @property

@@ -18,7 +18,8 @@ repeats the first on another page. Without ``truth`` the quoted sentence is the 
     ```
 
 A claim whose cell, the next one, failed in this build is not confirmed on this machine: it says so,
-and so does its row. ``:unconfirmed:`` lists only these; where there are none it is nothing.
+and so do its row and each link of another page to it. ``:unconfirmed:`` lists only these; where
+there are none it is nothing.
 
 An unknown verdict, a missing option, an id that is used twice or not known is a warning, so the
 build fails.
@@ -260,8 +261,20 @@ def update(app: Sphinx, env: BuildEnvironment) -> list[str]:
     return sorted(tables_of(env))
 
 
+def mark_links(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """A link to a claim that is not confirmed says so."""
+    uri = app.builder.get_relative_uri
+    lost = [one for one in claims_of(app.env) if not one.confirmed and one.docname != docname]
+    addresses = {f"{uri(docname, one.docname)}#{one.anchor}" for one in lost}
+    for link in list(doctree.findall(nodes.reference)):
+        if link.get("refuri") in addresses:
+            words = [nodes.Text(" "), not_confirmed()]
+            link.parent.insert(link.parent.index(link) + 1, words)
+
+
 def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Put the tables in place."""
+    mark_links(app, doctree, docname)
     for node in list(doctree.findall(claims_table)):
         claims = sorted_claims(app.env)
         known = {entry.id for entry in claims}

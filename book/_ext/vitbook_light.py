@@ -37,7 +37,7 @@ CODE_FONTS = ["source-code-pro-latin"]
 FORMULA_FONTS = ["KaTeX_Main-Regular", "KaTeX_Math-Italic"]
 WORKS_ON = {"design-tabs.js": "sd-tab-", "clipboard.min.js": "<pre", "copybutton.js": "<pre"}
 OF_THE_THEME = {"doctools.js", "sphinx-book-theme.js"}
-WAITING = {"documentation_options.js", *WORKS_ON, "menus.js", "frame.js", "book.js"}
+WAITING = {"documentation_options.js", *WORKS_ON, "menus.js", "frame.js", "book.js", "report.js"}
 NEVER_LOADED = ["scripts", "doctools.js", "**/*.map", "locales", "images", "vendor/fontawesome"]
 CLASSES = re.compile(r"""class=(?:"([^"]*)"|'([^']*)')""")
 SCRIPT = re.compile(r"<script.*?</script>", re.DOTALL)

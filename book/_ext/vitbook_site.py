@@ -6,16 +6,13 @@
   and so is the script that folds boxes: ours are native (vitbook_folds.py).
 - Pages that are notebooks get a link to Colab and downloads of the clean notebook and script; so do
   pages whose front matter names a notebook that is made elsewhere (``notebook: a1-attention``).
-- The foot of every page begins with a link to report an error on it; the form knows the page.
 """
 
 from __future__ import annotations
 
-import html
 import re
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -74,23 +71,6 @@ def name_folds(
         context["generate_toctree_html"] = lambda *args, **kwargs: str(
             make(*args, **kwargs)
         ).replace("<summary>", named)
-
-
-def add_report(
-    app: Sphinx,
-    pagename: str,
-    templatename: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
-    """The form on GitHub, with the page's name filled in."""
-    repository = app.config.html_theme_options.get("repository_url")
-    if doctree is None or not repository:
-        return
-    filled = urlencode({"template": "broken_page.yml", "page": f"{pagename}.html"})
-    address = html.escape(f"{repository}/issues/new?{filled}")
-    link = f'<a class="report-error" href="{address}">Report an error on this page</a>'
-    context["theme_extra_footer"] = f"{link}. {context.get('theme_extra_footer', '')}"
 
 
 def filename(item: str | tuple[str, dict[str, str]]) -> str:
@@ -152,5 +132,4 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("html-page-context", mend_body)
     app.connect("html-page-context", add_buttons, priority=900)
     app.connect("html-page-context", name_folds, priority=950)
-    app.connect("html-page-context", add_report)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -839,6 +839,7 @@ assert two == 4
 """
 )
 LISTED = "\n```{claims-table}\n```\n\n```{claims-table}\n:unconfirmed:\n```\n"
+LISTED += "\nLinked: {ref}`one <claim-it-is-two>`, {ref}`another <claim-it-is-three>`.\n"
 
 
 @pytest.fixture(scope="module")
@@ -933,22 +934,6 @@ def test_what_is_no_page_lets_no_tree_stand(tmp_path, what):
     assert [path.exists() for path in kept] == [False, False]
 
 
-def test_the_foot_of_every_page_links_to_a_form_that_knows_the_page():
-    import vitbook_site
-
-    form = "https://github.com/somebody/book/issues/new?template=broken_page.yml"
-    address = "https://github.com/somebody/book"
-    app = SimpleNamespace(config=SimpleNamespace(html_theme_options={"repository_url": address}))
-    context = {"theme_extra_footer": "Text: CC BY."}
-    vitbook_site.add_report(app, "vit/08_patches", "page.html", context, doctree=object())
-    foot = BeautifulSoup(context["theme_extra_footer"], "html.parser")
-    assert foot.a["href"] == f"{form}&page=vit%2F08_patches.html"
-    assert foot.text == "Report an error on this page. Text: CC BY."
-    assert (ROOT / ".github" / "ISSUE_TEMPLATE" / "broken_page.yml").is_file()
-    vitbook_site.add_report(app, "search", "search.html", unchanged := {}, doctree=None)
-    assert unchanged == {}
-
-
 def test_what_fails_is_told_where_every_reader_sees_it_and_all_pages_are_built(failing):
     assert failing.told == [
         "did not hold: two == 2; found 1.5 == 2",
@@ -980,7 +965,7 @@ def test_a_number_that_was_not_computed_is_a_mark_that_says_so(failing):
     assert [one.text for one in failing.page.select(".pasted-text")] == ["2.5"]
 
 
-def test_a_claim_whose_cell_failed_is_not_confirmed_here_nor_in_the_tables(failing):
+def test_a_claim_whose_cell_failed_is_not_confirmed_here_nor_where_it_is_named(failing):
     words = "Not confirmed on this machine"
     boxes = failing.page.select(".claim[id]")
     claims = {box["id"]: box.select_one(".claim-verdict").text for box in boxes}
@@ -990,6 +975,8 @@ def test_a_claim_whose_cell_failed_is_not_confirmed_here_nor_in_the_tables(faili
     assert [id_ for id_, text in rows.items() if words in text] == ["claim-it-is-two"]
     (row,) = unconfirmed.select("tbody tr")
     assert words in row.text
+    linked = soup(failing.root, "index").find(string=re.compile("Linked: ")).parent
+    assert linked.text == f"Linked: one {words}, another."
 
 
 def test_the_check_of_the_site_says_nothing_of_what_failed(failing):

@@ -106,3 +106,22 @@ def test_a_description_ends_with_a_sentence_or_a_word():
     assert vitbook_share.shortened(long.strip()).endswith("length.")
     assert vitbook_share.shortened("word " * 80).endswith("word …")
     assert len(vitbook_share.shortened("word " * 80)) <= vitbook_share.LONGEST + 2
+
+
+def directives(name, page):
+    """(argument, options, body) of each directive of a page."""
+    text = (ROOT / "book" / page).read_text("utf8")
+    for found in re.finditer(rf"^```+\{{{name}\}} (.+)\n((?::.+\n)*)((?:.*\n)*?)```+$", text, re.M):
+        yield found[1], dict(re.findall(r":([\w-]+): (.+)", found[2])), found[3]
+
+
+ASKED = list(directives("predict", "index.md"))
+
+
+@pytest.mark.parametrize(("name", "options", "body"), ASKED, ids=[one[0] for one in ASKED])
+def test_a_guess_of_the_front_page_leads_to_its_claim_and_has_the_same_key(name, options, body):
+    pages = [path.relative_to(ROOT / "book") for path in (ROOT / "book").rglob("[0-9]*.md")]
+    verdicts = {id_: of["verdict"] for page in pages for id_, of, _ in directives("claim", page)}
+    (claim,) = re.findall(r"<claim-([\w-]+)>", body.partition("+++")[2])
+    verdict = verdicts[claim]
+    assert options["answer"] == (verdict if verdict in ("true", "false") else "it depends")

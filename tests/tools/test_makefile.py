@@ -463,9 +463,11 @@ def test_the_stamp_of_a_build_sees_every_source_and_no_scratch_file(tmp_path):
 def test_the_link_check_gathers_outside_addresses_once(tmp_path):
     (tmp_path / "sub").mkdir()
     text = '<a class="x" href="https://example.org/a?b=1&amp;c=2#part">a</a><a href="b.html">b</a>'
+    text += '<a href="https://us.example.org/newer.html">of this book</a>'
     (tmp_path / "a.html").write_text(text)
     (tmp_path / "sub" / "b.html").write_text(text)
-    assert links.addresses(tmp_path) == {"https://example.org/a?b=1&c=2": ["a.html", "sub/b.html"]}
+    found = links.addresses(tmp_path, own="https://us.example.org/")
+    assert found == {"https://example.org/a?b=1&c=2": ["a.html", "sub/b.html"]}
 
 
 def test_the_link_check_tells_gone_from_busy(monkeypatch):

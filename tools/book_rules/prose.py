@@ -13,7 +13,7 @@ from tools.pages.number import read_number
 from .source import Book, Chapter, Finding, Item
 
 ALLOWED_DIRECTIVES = (
-    set(DIRECTIVES) | GATES | {"api", "include", "install"}
+    set(DIRECTIVES) | GATES | {"api", "changes", "include", "install"}
 )  # on pages without cells
 ALLOWED_ROLES = {"glue:text", "cite", "cite:p", "cite:t", "ref", "numref", "eq", "doc"}
 ALLOWED_ROLES |= {"chapter", "in-depth", "live", "minutes", "math", "sub", "sup"}

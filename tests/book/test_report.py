@@ -1,0 +1,246 @@
+"""The foot of every page, which reports a mistake, and the forms in which reports arrive."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import parse_qs, quote, urlsplit
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+
+ROOT = Path(__file__).resolve().parents[2]
+FORMS = ROOT / ".github" / "ISSUE_TEMPLATE"
+EXTENSIONS = str(ROOT / "book" / "_ext")
+if EXTENSIONS not in sys.path:
+    sys.path.append(EXTENSIONS)
+import vitbook_report  # noqa: E402
+
+GITHUB = "https://github.com/somebody/book"
+# What an address could break on: quotes, ampersands, hashes, signs of four bytes.
+SENTENCE = 'A "map" & <b>not</b> a #cause? 100 % of + and = \\ñ 𝔸.'
+# The addresses that GitHub answers are shorter than 8 KiB.
+LONGEST = 8000
+
+# https://docs.github.com/en/communities/using-templates-to-encourage-useful-issues-and-pull-requests
+TOP = {"name", "description", "body", "title", "labels", "assignees", "projects", "type"}
+QUERY = {"template", "title", "body", "labels", "assignees", "milestone", "projects", "type"}
+ELEMENT = {"type", "id", "attributes", "validations"}
+NO_TEXT = {"options", "multiple", "default"}
+ATTRIBUTES = {  # of each type of element: those that have to be there, those that may be
+    "markdown": ({"value"}, set()),
+    "input": ({"label"}, {"description", "placeholder", "value"}),
+    "textarea": ({"label"}, {"description", "placeholder", "value", "render"}),
+    "dropdown": ({"label", "options"}, {"description", "multiple", "default"}),
+    "checkboxes": ({"label", "options"}, {"description"}),
+}
+
+
+def foot(repository, page="vit/08_patches"):
+    options = {"repository_url": repository} if repository is not None else {}
+    config = SimpleNamespace(html_theme_options=options, release="0.1.0")
+    context = {
+        "theme_extra_footer": "Text: CC BY.",
+        "title": "8. <code>P</code> &amp; N",
+    }
+    app = SimpleNamespace(config=config)
+    vitbook_report.add_foot(app, page, "page.html", context, doctree=object())
+    return BeautifulSoup(context["theme_extra_footer"], "html.parser")
+
+
+def filled(address):
+    """The query of an address, each name once."""
+    return {name: "".join(values) for name, values in parse_qs(urlsplit(address).query).items()}
+
+
+def form(path):
+    return yaml.safe_load(path.read_text("utf8"))
+
+
+def ids(path):
+    return [element["id"] for element in form(path)["body"] if "id" in element]
+
+
+@pytest.mark.parametrize("repository", [GITHUB, f"{GITHUB}/"])
+def test_without_a_script_the_foot_links_to_a_form_that_knows_page_and_release(repository):
+    link = foot(repository).select_one("a.report-link")
+    assert link.text == "Report a mistake"
+    assert link["href"].startswith(f"{GITHUB}/issues/new?")
+    page = {"page": "vit/08_patches.html", "release": "0.1.0"}
+    assert filled(link["href"]) == {"template": "reader.yml", "title": "Mistake: 8. P & N", **page}
+    assert set(page) < set(ids(FORMS / "reader.yml"))
+
+
+@pytest.mark.parametrize("repository", [None, "", "https://git.example.org/a/book"])
+def test_where_there_is_no_repository_on_github_the_foot_has_a_text_to_be_copied(repository):
+    made = foot(repository)
+    assert made.select(".report a") == []
+    assert made.select_one("summary").text == "Report a mistake"
+    assert made.select_one("pre").text == "Page: vit/08_patches.html\nRelease: 0.1.0\n"
+
+
+def complaints(path):
+    """What GitHub's schema of issue forms forbids, of what this form uses."""
+    read = form(path)
+    if unknown := set(read) - TOP:
+        yield f"unknown: {unknown}"
+    if missing := {"name", "description", "body"} - set(read):
+        yield f"missing: {missing}"
+    for key in ("name", "description", "title"):
+        if not isinstance(read.get(key, "text"), str):
+            yield f"{key} is no text"
+    fields = [element for element in read["body"] if element["type"] != "markdown"]
+    if not fields:
+        yield "nothing to fill in"
+    labels = [element["attributes"]["label"] for element in fields]
+    names = [element["id"] for element in fields if "id" in element]
+    for what in (labels, names):
+        if len(what) > len(set(what)):
+            yield f"twice: {what}"
+    if bad := [name for name in names if not name.replace("-", "").replace("_", "").isalnum()]:
+        yield f"ids: {bad}"
+    if bad := QUERY & set(names):
+        yield f"an address means something else by {bad}"
+    for element in read["body"]:
+        yield from (f"{told}: {element}" for told in of_element(element))
+
+
+def of_element(element):
+    if element["type"] not in ATTRIBUTES or set(element) - ELEMENT:
+        yield "unknown"
+        return
+    attributes, validations = element["attributes"], element.get("validations", {})
+    needed, allowed = ATTRIBUTES[element["type"]]
+    if needed - set(attributes) or set(attributes) - needed - allowed:
+        yield "attributes"
+    texts = [value for name, value in attributes.items() if name not in NO_TEXT]
+    texts += (options := attributes.get("options", ["one"]))
+    if not all(isinstance(text, str) and text for text in texts):
+        yield "a text is none"
+    if not options or len(set(options)) < len(options):
+        yield "options"
+    if set(validations) - {"required"} or not all(v in (True, False) for v in validations.values()):
+        yield "validations"
+
+
+@pytest.mark.parametrize("path", sorted(FORMS.glob("*.yml")), ids=lambda path: path.name)
+def test_a_form_is_what_github_takes(path):
+    if path.name == "config.yml":
+        assert set(form(path)) <= {"blank_issues_enabled", "contact_links"}
+        assert isinstance(form(path)["blank_issues_enabled"], bool)
+    else:
+        assert list(complaints(path)) == []
+
+
+def test_readers_instructors_and_developers_have_forms():
+    names = [form(path)["name"] for path in FORMS.glob("*.yml") if path.name != "config.yml"]
+    assert len(names) == len(set(names))
+    assert {name.partition(":")[0] for name in names} == {"Reader", "Instructor", "Developer"}
+
+
+@pytest.fixture
+def opened(browser):
+    """A page with a foot, its scripts running; from a disk, as a reader without a server has it."""
+    contexts = []
+
+    def opened(repository, **options):
+        contexts.append(browser.new_context(**options))
+        page = contexts[-1].new_page()
+        page.errors = []
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.set_content(
+            f"""<article class="bd-article"><section id="top"><h1>Top</h1>
+            <section id="what-d-does"><h2>What <b>d</b> does<a class="headerlink">#</a></h2>
+            <p id="sentence"></p><p id="long">{"𝔸" * 5000}</p>
+            <p id="formula">It is <span class="katex"><span class="katex-mathml"><math><semantics>
+            <mi>d</mi><annotation>\\sqrt d</annotation></semantics></math></span><span
+            class="katex-html" aria-hidden="true"><i>shown</i></span></span>.</p>
+            </section></section></article>
+            <footer><p id="elsewhere">Elsewhere</p>{foot(repository)}</footer>"""
+        )
+        page.evaluate("text => document.querySelector('#sentence').textContent = text", SENTENCE)
+        page.add_script_tag(path=ROOT / "book" / "_static" / "report.js")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def mark(page, what):
+    page.evaluate(
+        "what => document.getSelection().selectAllChildren(document.querySelector(what))", what
+    )
+    page.wait_for_timeout(200)
+
+
+SAID = {
+    "#sentence": SENTENCE,
+    "#long": "𝔸" * 399 + "…",
+    "#formula": "It is $\\sqrt d$.",
+}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("what", SAID)
+def test_what_is_marked_arrives_whole_and_in_an_address_that_github_answers(opened, what):
+    page = opened(GITHUB)
+    link = page.locator(".report-link")
+    plain = link.get_attribute("href")
+    mark(page, "#elsewhere")  # not of the article
+    assert link.get_attribute("href") == plain
+    mark(page, what)
+    address = link.get_attribute("href")
+    assert len(address) < LONGEST
+    section = {"section": "What d does (#what-d-does)", "sentence": SAID[what]}
+    assert filled(address) == {**filled(plain), **section}
+    assert set(section) < set(ids(FORMS / "reader.yml"))
+    page.evaluate("document.getSelection().removeAllRanges()")
+    page.wait_for_timeout(200)
+    assert link.get_attribute("href") == address
+    page.get_by_role("button", name="Leave the sentence out").click()
+    assert link.get_attribute("href") == plain
+    assert page.errors == []
+
+
+@pytest.mark.browser
+def test_part_of_a_formula_is_told_as_the_whole_and_half_a_sign_breaks_nothing(opened):
+    page = opened(GITHUB)
+    page.evaluate(
+        """() => {
+            const [shown, end] = ["#formula i", "#formula"].map(one => document.querySelector(one));
+            document.getSelection().setBaseAndExtent(shown.firstChild, 2, end.lastChild, 1);
+        }"""
+    )
+    page.wait_for_timeout(200)
+    address = page.locator(".report-link").get_attribute("href")
+    assert filled(address)["sentence"] == "$\\sqrt d$."
+    page.evaluate("document.querySelector('#sentence').textContent = 'half \\ud835'")
+    mark(page, "#sentence")
+    assert quote("half") in page.locator(".report-link").get_attribute("href")
+    assert page.errors == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("allowed", [True, False])
+def test_without_a_repository_the_button_copies_the_same_lines_or_marks_them(opened, allowed):
+    page = opened(None)
+    page.evaluate(
+        """allowed => Object.defineProperty(navigator, "clipboard", {value: allowed
+            ? {writeText: async (text) => { window.copied = text; }} : undefined})""",
+        allowed,
+    )
+    mark(page, "#sentence")
+    page.locator(".report summary").click()
+    page.locator(".report-copy").click()
+    lines = [
+        "Page: vit/08_patches.html",
+        "Release: 0.1.0",
+        "Section: What d does (#what-d-does)",
+        f"Sentence: {SENTENCE}\n",
+    ]
+    got = page.evaluate("window.copied") if allowed else page.evaluate("`${getSelection()}\\n`")
+    assert got == "\n".join(lines)
+    said = "Copied" if allowed else "Marked: copy it now"
+    assert page.locator(".report-copy").text_content() == said
+    assert page.errors == []
