@@ -294,6 +294,41 @@ def test_a_stranger_with_the_number_of_another_does_not_take_that_place(room):
     assert found["7 (Bob Ray)"]["notes"].startswith("not in the roster")
 
 
+CONTRADICT = {
+    "the number of another": ("José Pérez_3005", "3005,Anna Schmidt"),
+    "and a first name in common": ("Anna Weber_3005", "3005,Anna Schmidt"),
+    "two names for a number": ("Ann Lee_3005", "3005,Bob Ray\n3006,Ann Lee"),
+    "the same letters, other words": ("Lee Ann E_4000", "3005,Anne Lee"),
+    "the same words, the other way round": ("James Thomas_4000", "3005,Thomas James"),
+}
+
+
+@pytest.mark.parametrize(("handed_in", "roster"), CONTRADICT.values(), ids=CONTRADICT)
+def test_a_name_and_a_number_that_contradict_each_other_wait_for_a_person(
+    room, capsys, handed_in, roster
+):
+    moodle = room / "in" / f"{handed_in}_assignsubmission_file_"
+    moodle.mkdir()
+    (moodle / "x.ipynb").write_bytes(notebook())
+    book = room / "book.csv"
+    header = "Identifier,Full name,Grade,Maximum Grade"
+    book.write_text("\n".join([header, *(f"{line},,35" for line in roster.splitlines())]))
+    assert grade(room, "--roster", book) == 0
+    sheet = room / "out/manual.csv"
+    sheet.write_text(sheet.read_text("utf-8-sig").replace(",q3,5,,", ",q3,5,5,"), "utf-8")
+    assert grade(room, "--roster", book, "--fill", book) == 0
+    found = rows(room)
+    listed = [line.partition(",")[0] for line in roster.splitlines()]
+    assert {found[id]["status"] for id in listed} == {"missing"}
+    (stranger,) = (row for id, row in found.items() if id not in listed)
+    assert (stranger["total"], "not in the roster" in stranger["notes"]) == ("35", True)
+    if handed_in.endswith("3005"):
+        assert "decide: its number is that of" in stranger["notes"]
+        assert f"decide: is {stranger['student']} " in found["3005"]["notes"]
+    assert (room / "out/book.csv").read_text() == book.read_text() + "\n"
+    assert "have a mark and no row that takes it: " + stranger["student"] in capsys.readouterr().out
+
+
 def test_a_table_holds_no_formula_of_a_student(room):
     (room / "in/=HYPERLINK(1).ipynb").write_bytes(notebook(q3="=1+1"))
     assert grade(room) == 0

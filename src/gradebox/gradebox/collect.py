@@ -7,7 +7,7 @@ student, and never an exception: one odd file must not stop the marking of all o
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -48,9 +48,13 @@ def collect(source: Path, platform: str = "auto") -> list[Found]:
 
 
 def _attempts(handed: Iterable[Handed]) -> list[Found]:
+    handed = list(handed)
+    names = {(one.student, one.name) for one in handed}
+    several = {id for id, count in Counter(id for id, _ in names).items() if count > 1}
     students: dict[str, list[Handed]] = defaultdict(list)
-    for one in handed:
-        students[one.student].append(one)
+    for one in handed:  # a number with two names is not one person's
+        student = f"{one.student} ({one.name})" if one.student in several else one.student
+        students[student].append(replace(one, student=student))
     found = []
     for student in sorted(students):
         tries = sorted(students[student], key=lambda one: one.order)

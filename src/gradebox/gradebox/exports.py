@@ -106,7 +106,8 @@ def fill(book: Gradebook, grades: Iterable[Grade]) -> Filled:
             continue
         where = matcher.find(grade.person)
         if where is None:
-            unmatched.append(grade.person.id)
+            doubt = matcher.doubt(grade.person)
+            unmatched.append(grade.person.id + (f" ({doubt})" if doubt else ""))
             continue
         row = rows[places[where]]
         if table.cell(row, "grade can be changed").lower() == "no":

@@ -128,25 +128,46 @@ def decide(
     """
     students: dict[int | str, list[Attempt]] = defaultdict(list)
     matcher = Matcher([one.person for one in roster or []])
+    doubtful: dict[int, list[str]] = defaultdict(list)
     for attempt in attempts:
-        at = matcher.find(person(attempt.found.student, attempt.found.name, attempt.found.email))
-        students[attempt.found.student if at is None else at].append(attempt)
-    namesakes = told_apart(students, roster or [])
+        who = _handed_in_by(attempt)
+        at = matcher.find(who)
+        students[who.id if at is None else at].append(attempt)
+        for perhaps in matcher.perhaps(who) if at is None else ():
+            doubtful[perhaps].append(f"{who.id} ({who.name})")
+    others = told_apart(students, roster or [])
     grades = []
     for at, student in enumerate(roster or []):
-        grades.append(_grade(student.person, students.pop(at, []), student, late, keep))
+        grade = _grade(student.person, students.pop(at, []), student, late, keep)
+        if at in doubtful:
+            asked = f"decide: is {', '.join(sorted(set(doubtful[at])))} the same person?"
+            grade = replace(grade, notes=(*grade.notes, asked))
+        grades.append(grade)
+    taken = {grade.person.id for grade in grades}
     for key in sorted(students, key=str):
-        found = students[key][0].found
-        clash = any(found.student == student.person.id for student in roster or [])
-        id = f"{found.student} ({found.name})" if clash else found.student
-        who = person(id, found.name, found.email)
+        who = _handed_in_by(students[key][0])
+        doubt = "one in the roster is also called so" if key in others else matcher.doubt(who)
+        who = replace(who, id=_free(who, taken))
         grade = _grade(who, students[key], None, late, keep)
         if roster is not None:
-            other = ["one in the roster is also called so"] if key in namesakes else []
-            notes = (*grade.notes, "not in the roster", *other)
+            notes = (*grade.notes, "not in the roster", *([f"decide: {doubt}"] if doubt else []))
             grade = replace(grade, listed=False, notes=notes)
         grades.append(grade)
     return grades
+
+
+def _handed_in_by(attempt: Attempt) -> Person:
+    return person(attempt.found.student, attempt.found.name, attempt.found.email)
+
+
+def _free(who: Person, taken: set[str]) -> str:
+    """An id that no other row has; it is taken with that."""
+    id, number = who.id, 1
+    while id in taken:
+        id = f"{who.id} ({who.name})" if number == 1 else f"{who.id} ({who.name}, {number})"
+        number += 1
+    taken.add(id)
+    return id
 
 
 def told_apart(students: dict[int | str, list[Attempt]], roster: list[Student]) -> set[str]:
