@@ -10,7 +10,7 @@ from gradebox.marking import mark
 from gradebox.package import load_package
 from gradebox.result import Result
 from gradebox.sandbox import Limits
-from tiny import SOLUTIONS, answers, cell, notebook, write
+from tiny import SOLUTIONS, STUBS, answers, cell, notebook, write
 
 
 @pytest.fixture
@@ -192,6 +192,33 @@ CELLS = {
         {**ALL, "q1": 2},
     ),
 }
+
+
+ONE = SOLUTIONS["q1"].split("\n", 1)[1]  # without the line that says what it answers
+STUBBED = {
+    "an answer above the stub": [cell(ONE), cell(STUBS["q1"], "q1")],
+    "the stub pasted once more": [cell(SOLUTIONS["q1"], "q1"), cell(STUBS["q1"])],
+    "without its comments": [
+        cell(SOLUTIONS["q1"], "q1"),
+        cell("def windowed_mean(x, width):\n    return ..."),
+    ],
+    "twice, around the answer": [cell(STUBS["q1"], "q1"), cell(ONE), cell(STUBS["q1"], "q1")],
+}
+
+
+@pytest.mark.parametrize("cells", STUBBED.values(), ids=STUBBED)
+def test_an_unchanged_stub_never_undoes_an_answer(marked, cells):
+    result = marked([*cells, *answers()[1:]])
+    assert points(result) == ALL
+    assert result.notes == ["q1: an unchanged stub below the answer was run before it"]
+
+
+def test_questions_that_were_left_as_handed_out_are_called_so(marked):
+    result = marked([cell(STUBS[id], id) for id in STUBS])
+    assert {one.status for one in result.questions} == {"untouched", "missing"}
+    assert result.points == 0
+    half = marked([*answers()[:1], cell(STUBS["q2"], "q2"), cell("count = 7")])
+    assert [one.status for one in half.questions] == ["ok", "untouched", "ok", "missing"]
 
 
 @pytest.mark.parametrize("name", CELLS)

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from gradebox.package import Package, digest
 from gradebox.reading import NotReadableError, read_file
+from gradebox.words import quoted
+from vitcheck.cases import Question
 
 MOST_CELLS = 2_000
 MOST_SOURCE = 200_000  # characters of one cell
@@ -30,20 +33,23 @@ class NotebookError(Exception):
 
 @dataclass(frozen=True)
 class Cell:
-    """A code cell; ``question`` is None for those that answer nothing."""
+    """A code cell; ``question`` is None for those that answer nothing. ``stub``: the question whose
+    cell, as it was handed out, this is."""
 
     source: str
     question: str | None
+    stub: str | None = None
 
 
 @dataclass(frozen=True)
 class Answers:
-    """The code cells of a notebook in their order, the texts of its "explain" questions, and in
-    words what had to be guessed."""
+    """The code cells of a notebook in the order in which they are run, the texts of its "explain"
+    questions, in words what had to be guessed, and the questions that were left as handed out."""
 
     cells: list[Cell]
     texts: dict[str, str]
     notes: list[str]
+    untouched: frozenset[str] = frozenset()
 
 
 def read_answers(path: Path, package: Package) -> Answers:
@@ -60,6 +66,7 @@ def read_answers(path: Path, package: Package) -> Answers:
     notes = check_names(notebook, package)
     code: list[Cell] = []
     texts: dict[str, list[str]] = {}
+    stubs = {bare(stub): question for question, stub in package.stubs.items() if bare(stub)}
     section = None  # the question whose part of the notebook this is
     for kind, source, metadata in cells_of(notebook):
         if len(source) > MOST_SOURCE:
@@ -71,12 +78,68 @@ def read_answers(path: Path, package: Package) -> Answers:
         if question or heading:
             section = question or named(source, HEADING, package)
         if kind == "code":
-            code.append(Cell(source, question))
+            code.append(Cell(source, question, stubs.get(bare(source))))
         if section and answers_in_words(source, question, section, package):
             texts.setdefault(section, []).append(source)
     if not texts and not any(cell.question for cell in code) and not tries(code, package):
         raise NotebookError("no-answers", "No answer to any of the questions is in this notebook.")
-    return Answers(code, {id: "\n\n".join(found) for id, found in texts.items()}, notes)
+    code, moved = stubs_before_answers(code, package)
+    notes += moved
+    found = {id: "\n\n".join(parts) for id, parts in texts.items()}
+    return Answers(code, found, notes, left_as_handed_out(code, found, package))
+
+
+def stubs_before_answers(code: list[Cell], package: Package) -> tuple[list[Cell], list[str]]:
+    """An unchanged stub that stands below an answer to its question would undo it: it is run before
+    the answer. Gives the cells in their new order, and a note for each question."""
+    code, notes = list(code), []
+    for question in by_us(package):
+        answers = (n for n, cell in enumerate(code) if answers_it(cell, question, package))
+        first = next(answers, len(code))
+        below = [cell for cell in code[first:] if cell.stub == question.id]
+        if below:
+            rest = [cell for cell in code[first:] if cell.stub != question.id]
+            code[first:] = [*below, *rest]
+            notes.append(f"{question.id}: an unchanged stub below the answer was run before it")
+    return code, notes
+
+
+def left_as_handed_out(
+    code: list[Cell], texts: Collection[str], package: Package
+) -> frozenset[str]:
+    """The questions to which nothing was written: only the stub is there."""
+    stubs = {cell.stub for cell in code}
+    changed = {cell.question for cell in code if not cell.stub}
+    return frozenset(
+        question.id
+        for question in package.questions
+        if (question.id not in texts if question.manual else question.id in stubs - changed)
+        and not any(answers_it(cell, question, package) for cell in code)
+    )
+
+
+def answers_it(cell: Cell, question: Question, package: Package) -> bool:
+    """Is this a cell of the student's that seems to define what the question asks for?"""
+    ours = cell.stub or digest(cell.source) in package.given
+    return not ours and sets(cell.source, question)
+
+
+def bare(source: str) -> tuple[str, ...]:
+    """The words of a cell, without those after a #: comments and layout are no answer."""
+    return tuple(word for line in source.splitlines() for word in line.partition("#")[0].split())
+
+
+def sets(source: str, question: Question) -> bool:
+    """Does a cell seem to define what the question asks for? Only read, not run."""
+    names = "|".join(map(re.escape, question.defines))
+    pattern = rf"^(?:(?:def|class)\s+(?:{names})\b|(?:{names})\s*(?:\.\w+\s*)?=(?!=))"
+    named = any(name in source for name in question.defines)
+    return bool(named and re.search(pattern, source, re.MULTILINE))
+
+
+def by_us(package: Package) -> Iterator[Question]:
+    """The questions that no person marks."""
+    return (question for question in package.questions if not question.manual)
 
 
 def answers_in_words(source: str, question: str | None, section: str, package: Package) -> bool:
@@ -128,13 +191,13 @@ def check_names(notebook: dict, package: Package) -> list[str]:
     if assignment not in (None, package.cases.assignment):
         raise NotebookError(
             "wrong-assignment",
-            f"This notebook is of the assignment {brief(assignment)}, "
+            f"This notebook is of the assignment {quoted(str(assignment))}, "
             f"not of {package.cases.assignment}.",
         )
     if variant not in (None, package.cases.variant):
         raise NotebookError(
             "wrong-variant",
-            f"This notebook is of the variant {brief(variant)}; "
+            f"This notebook is of the variant {quoted(str(variant))}; "
             f"this class has {package.cases.variant}.",
         )
     lost = [name for name, said in (("assignment", assignment), ("variant", variant)) if not said]
@@ -187,8 +250,3 @@ def unreadable(detail: str) -> NotebookError:
 
 def as_dict(value: object) -> dict:
     return value if isinstance(value, dict) else {}
-
-
-def brief(value: object) -> str:
-    """A name from the notebook, short enough to be shown."""
-    return "".join(c for c in str(value)[:40] if c.isprintable())
