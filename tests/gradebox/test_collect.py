@@ -48,6 +48,25 @@ def test_a_plain_folder_has_a_notebook_or_a_folder_for_each_student(tmp_path):
     assert found["ada", 1].read() == NOTEBOOK
 
 
+IN_ORDER = [
+    ["v2.ipynb", "v9.ipynb", "v10.ipynb"],
+    ["a2.ipynb", "a2 (1).ipynb", "a2 (10).ipynb"],
+    ["a2.ipynb", "a2-Copy1.ipynb", "A2-copy2.zip"],
+    ["9/a.ipynb", "10/a.ipynb"],
+    ["x" + "1" * 100 + ".ipynb", "x" + "2" * 100 + ".ipynb", "x1" + "0" * 100 + ".ipynb"],
+]
+
+
+@pytest.mark.parametrize("names", IN_ORDER, ids=lambda names: names[-1][:20])
+def test_attempts_in_a_folder_are_in_the_order_that_people_read(tmp_path, names):
+    for at, name in enumerate(names):
+        (tmp_path / "ada" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "ada" / name).write_bytes(str(at).encode())
+    found = collect(tmp_path)
+    assert [one.file for one in found] == [name.rpartition("/")[2] for name in names]
+    assert all(one.by_name for one in found)
+
+
 def test_a_zipped_folder_is_read_without_its_wrapper(tmp_path):
     path = zipped(tmp_path / "all.zip", {"hw/ada.ipynb": NOTEBOOK, "hw/bob.ipynb": NOTEBOOK})
     assert [one.student for one in collect(path)] == ["ada", "bob"]

@@ -15,6 +15,7 @@ from classroom import (
     MUTANT,
     RIGHT,
     SECRET,
+    STUB,
     fake_marker,
     make_package,
     notebook,
@@ -211,6 +212,44 @@ def test_last_or_best_of_several_attempts_counts(room):
     assert (rows(room)["ada"]["attempt"], rows(room)["ada"]["points"]) == ("3", "15")
     assert grade(room, "--keep", "best") == 0
     assert (rows(room)["ada"]["attempt"], rows(room)["ada"]["points"]) == ("2", "30")
+
+
+BLANK = notebook(STUB.format(n=1), STUB.format(n=2), "")
+NOTHING = "# Question {n}\nanswer{n} = None\n"
+ZERO = {
+    "nothing was changed": ({"a2.ipynb": BLANK}, "no points: nothing was changed in the notebook"),
+    "half of it": (
+        {"a2.ipynb": notebook(NOTHING.format(n=1), STUB.format(n=2), "")},
+        "no points (wrong: q1, as handed out: q2, no answer: q3)",
+    ),
+    "to be read": (
+        {"a2.ipynb": notebook(STUB.format(n=1), STUB.format(n=2))},
+        "no points yet (as handed out: q1, q2)",
+    ),
+    "a blank after answers": (
+        {"a2.ipynb": notebook(), "a2 (1).ipynb": BLANK},
+        'last of 2 attempts, in the order of their names: "a2 (1).ipynb" counts; attempt 1, '
+        '"a2.ipynb", has more points: 30, not 0; no points: nothing was changed in the notebook',
+    ),
+    "a blank after words": (
+        {"a2.ipynb": notebook(STUB.format(n=1), STUB.format(n=2)), "a2 (1).ipynb": BLANK},
+        'attempt 1, "a2.ipynb", has answers to 1 questions, not to 0',
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "why"), ZERO.values(), ids=ZERO)
+def test_no_points_have_a_reason_in_words(room, files, why):
+    (room / "in/ada").mkdir()
+    for name, data in files.items():
+        (room / "in/ada" / name).write_bytes(data)
+    assert grade(room) == 0
+    row = rows(room)["ada"]
+    assert (row["points"], row["status"]) == ("0", "ok")
+    assert why in row["notes"]
+    page = (room / "out/feedback/ada.html").read_text()
+    assert "<p>No points" in page
+    assert "The cell of this question is as it was handed out." in page
 
 
 def test_lateness_costs_what_was_said_and_an_extension_nothing(room):

@@ -31,6 +31,7 @@ class Found:
     attempt: int = 1
     submitted: datetime | None = None
     late: bool = False  # the platform's own mark, where it says no time
+    by_name: bool = False  # only the names say which of several attempts is the last
 
 
 def collect(source: Path, platform: str = "auto") -> list[Found]:
@@ -76,7 +77,7 @@ def choose(one: Handed) -> Found:
         read, file = _only(entries, one.entries)
     else:
         read, file = _inside(zipped[0]), zipped[0].path.name
-    about = {key: getattr(one, key) for key in ("name", "email", "submitted", "late")}
+    about = {key: getattr(one, key) for key in ("name", "email", "submitted", "late", "by_name")}
     return Found(one.student, read, file=file, **about)
 
 

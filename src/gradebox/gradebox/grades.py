@@ -15,6 +15,7 @@ from gradebox.collect import Found
 from gradebox.people import Matcher, Person, person
 from gradebox.result import QuestionResult, Result
 from gradebox.roster import LatePolicy, Student
+from gradebox.words import quoted
 
 FORMULA = re.compile(r"""((?:^|[;\t])[ \t"']*)([=+\-@])""", re.MULTILINE)
 NOT_MARKED = "not-marked"  # the machine failed: another run tries again
@@ -29,6 +30,8 @@ STATUS = {
     NOT_MARKED: "not marked yet",
     MISSING: "nothing was handed in",
 }
+# What became of a question without points, in a word.
+ZERO = {"untouched": "as handed out", "missing": "no answer", "failed": "stopped", "ok": "wrong"}
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,13 @@ class Attempt:
     @property
     def points(self) -> float:
         return self.result.points if self.result and self.status == "ok" else 0.0
+
+    @property
+    def answered(self) -> int:
+        """Questions to which something was written."""
+        if self.result is None or self.status != "ok":
+            return 0
+        return sum(one.status not in {"untouched", "missing"} for one in self.result.questions)
 
 
 @dataclass(frozen=True)
@@ -214,7 +224,10 @@ def _grade(
             else "late by the platform's mark, with an extension: check by hand"
         )
     if len(attempts) > 1:
-        notes.append(f"{keep} of {len(attempts)} attempts")
+        order = ", in the order of their names" if chosen.found.by_name else ""
+        counts = f": {quoted(chosen.found.file)} counts"
+        notes.append(f"{keep} of {len(attempts)} attempts{order}{counts}")
+        notes += _better(chosen, attempts) if keep == "last" else []
     return Grade(
         who,
         tuple(attempts),
@@ -224,6 +237,31 @@ def _grade(
         lost_percent=late.lost(days(chosen)),
         notes=tuple(notes),
     )
+
+
+def _better(chosen: Attempt, attempts: list[Attempt]) -> list[str]:
+    """A note if the attempt that counts is worth less than another."""
+    best = max(attempts, key=lambda one: (one.points, one.answered))
+    if (best.points, best.answered) <= (chosen.points, chosen.answered):
+        return []
+    which = f"attempt {best.found.attempt}, {quoted(best.found.file)},"
+    if best.points > chosen.points:
+        return [f"{which} has more points: {rounded(best.points)}, not {rounded(chosen.points)}"]
+    return [f"{which} has answers to {best.answered} questions, not to {chosen.answered}"]
+
+
+def nothing_earned(grade: Grade) -> str:
+    """Why a notebook that was marked has no points at all, in words; else nothing."""
+    if not grade.questions or grade.earned:
+        return ""
+    found: dict[str, list[str]] = defaultdict(list)
+    for one in grade.questions:
+        if grade.points(one) is not None:  # else somebody is still to read it
+            found[one.status if one.id not in grade.by_hand else "ok"].append(one.id)
+    if set(found) <= {"untouched", "missing"} and "untouched" in found and not grade.open:
+        return "no points: nothing was changed in the notebook"
+    said = (f"{ZERO.get(status, status)}: {', '.join(ids)}" for status, ids in found.items())
+    return f"no points{' yet' if grade.open else ''} ({', '.join(said)})" if found else ""
 
 
 def grades_csv(assignment: Assignment, grades: Iterable[Grade]) -> bytes:
@@ -236,6 +274,7 @@ def grades_csv(assignment: Assignment, grades: Iterable[Grade]) -> bytes:
     for grade in grades:
         points = {one.id: grade.points(one) for one in grade.questions}
         notes = [*grade.notes, *([f"open: {', '.join(grade.open)}"] if grade.open else [])]
+        notes += filter(None, [nothing_earned(grade)])
         if grade.chosen and grade.status != "ok":
             notes.append(why(grade.chosen))
         elif grade.chosen and grade.chosen.result:
