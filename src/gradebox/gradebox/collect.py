@@ -17,6 +17,7 @@ from gradebox.platforms import READERS, recognise
 from gradebox.platforms.handed import Handed
 from gradebox.reading import NotReadableError
 from gradebox.sources import Entry, InputError, in_zip, open_source
+from gradebox.words import quoted
 
 
 @dataclass(frozen=True)
@@ -59,42 +60,51 @@ def _attempts(handed: Iterable[Handed]) -> list[Found]:
     found = []
     for student in sorted(students):
         tries = sorted(students[student], key=lambda one: one.order)
-        notebooks = [one for one in tries if _holds_notebook(one)]
-        for attempt, one in enumerate(notebooks or tries[-1:], 1):
+        chosen = [one for one in tries if _notebooks(one.entries)]
+        chosen = [one for one in chosen if not _notebooks(one.entries)[0].hidden] or chosen
+        for attempt, one in enumerate(chosen or tries[-1:], 1):
             found.append(replace(choose(one), attempt=attempt))
     return found
 
 
-def _holds_notebook(one: Handed) -> bool:
-    return any(entry.suffix in {".ipynb", ".zip"} for entry in one.entries)
+def _notebooks(entries: Iterable[Entry]) -> list[Entry]:
+    """The notebooks among files, or else the archives; hidden ones where there are no others."""
+    entries = list(entries)
+    for hidden in (False, True):
+        for suffix in (".ipynb", ".zip"):
+            found = [one for one in entries if one.suffix == suffix and one.hidden is hidden]
+            if found:
+                return found
+    return []
 
 
 def choose(one: Handed) -> Found:
     """The notebook among the files of one attempt; a zip file of the student's is looked into."""
-    entries = [entry for entry in one.entries if entry.suffix == ".ipynb"]
-    zipped = [entry for entry in one.entries if entry.suffix == ".zip"]
-    if entries or not zipped:
-        read, file = _only(entries, one.entries)
+    found = _notebooks(one.entries)
+    if len(found) == 1 and found[0].suffix == ".zip":
+        read, file = _inside(found[0]), found[0].path.name
     else:
-        read, file = _inside(zipped[0]), zipped[0].path.name
+        read, file = _only(found, one.entries)
     about = {key: getattr(one, key) for key in ("name", "email", "submitted", "late", "by_name")}
     return Found(one.student, read, file=file, **about)
 
 
-def _only(notebooks: Iterable[Entry], all_entries: Iterable[Entry]) -> tuple[Callable, str]:
-    notebooks = list(notebooks)
-    if len(notebooks) == 1:
-        return notebooks[0].read, notebooks[0].path.name
-    names = ", ".join(sorted(entry.path.name[:60] for entry in notebooks or all_entries)[:4])
-    if notebooks:
-        return refuse(f"several notebooks, and it is not known which one counts: {names}"), names
+def _only(found: list[Entry], all_entries: Iterable[Entry]) -> tuple[Callable, str]:
+    if len(found) == 1:
+        return found[0].read, found[0].path.name
+    named = sorted(entry.path.name for entry in found or all_entries)[:4]
+    names = ", ".join(map(quoted, named))
+    if found:
+        what = "notebooks" if found[0].suffix == ".ipynb" else "archives"
+        return refuse(f"several {what}, and it is not known which one counts: {names}"), names
     return refuse(f"no notebook (.ipynb) was handed in, but: {names or 'nothing'}"), names
 
 
 def _inside(archive: Entry) -> Callable[[], bytes]:
     def read() -> bytes:
         inside = in_zip(archive.read())
-        return _only((entry for entry in inside if entry.suffix == ".ipynb"), inside)[0]()
+        notebooks = [entry for entry in inside if entry.suffix == ".ipynb"]
+        return _only(_notebooks(notebooks), inside)[0]()
 
     return read
 

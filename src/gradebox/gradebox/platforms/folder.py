@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from gradebox.platforms.handed import Handed
 from gradebox.sources import Entry
 
-OTHER = {".csv", ".tsv", ".xlsx", ".yml", ".yaml", ".json", ".md"}  # lists that lie beside them
+OTHER = {".csv", ".tsv", ".xlsx", ".yml", ".yaml"}  # lists that lie beside them
 
 
 def read(entries: list[Entry]) -> list[Handed]:
