@@ -1,6 +1,7 @@
 """The command from end to end, with a marking that only looks at the text."""
 
 import csv
+import hashlib
 import json
 import os
 import shutil
@@ -22,7 +23,10 @@ from classroom import (
     roster_csv,
     write_class,
 )
-from gradebox.grades import harmless
+from gradebox.collect import Found
+from gradebox.grades import Attempt, decide, harmless
+from gradebox.people import person
+from gradebox.roster import LatePolicy, Student
 
 from gradebox import cli, store
 
@@ -188,6 +192,27 @@ def test_no_two_students_share_a_file_on_any_disk():
     assert len(set(names)) == len(names)
     assert {"ada", "4711", "ada@example.edu"} <= set(names)  # and most are as they were
     assert not {"aux", "aux.x"} & set(names)
+
+
+@pytest.mark.parametrize("separator", ["-", "~"])
+@pytest.mark.parametrize("digits", [8, 32, 64])
+def test_nobody_can_take_the_name_of_anothers_page(room, separator, digits):
+    """Whoever calls himself as another's file is called, whatever he computes."""
+    twin = f"m_ller{separator}{hashlib.sha256('müller'.encode()).hexdigest()[:digits]}"
+    assert store.file_name("müller") != store.file_name(twin)
+    for name in ("müller", twin):
+        (room / "in" / f"{name}.ipynb").write_bytes(notebook(q3=name))
+    assert grade(room) == 0
+    for folder in ("feedback", "students"):
+        assert len(list((room / "out" / folder).iterdir())) == len(rows(room)) == 2
+
+
+def test_no_two_rows_have_one_id():
+    handed_in = [("7", "Bob Ray"), ("7 (Bob Ray)", "me"), ("7 (Bob Ray) (me)", "me")]
+    attempts = [Attempt(Found(id, lambda: b"", name), "", None) for id, name in handed_in]
+    roster = [Student(person("7", "Ada Li")), Student(person("7 (Bob Ray)", "Cy Wu"))]
+    ids = [grade.person.id for grade in decide(attempts, roster, LatePolicy(), "last")]
+    assert len(set(ids)) == len(ids) == 5
 
 
 def test_what_the_machine_cannot_do_is_tried_again_next_time(room, capsys):
