@@ -68,7 +68,7 @@ def read_answers(path: Path, package: Package) -> Answers:
     texts: dict[str, list[str]] = {}
     stubs = {bare(stub): question for question, stub in package.stubs.items() if bare(stub)}
     section = None  # the question whose part of the notebook this is
-    for kind, source, metadata in cells_of(notebook):
+    for kind, source, metadata, pictures in cells_of(notebook):
         if len(source) > MOST_SOURCE:
             notes.append(f"a cell of more than {MOST_SOURCE:,} characters was left out")
             continue
@@ -80,7 +80,7 @@ def read_answers(path: Path, package: Package) -> Answers:
         if kind == "code":
             code.append(Cell(source, question, stubs.get(bare(source))))
         if section and answers_in_words(source, question, section, package):
-            texts.setdefault(section, []).append(source)
+            texts.setdefault(section, []).append(pictures + source)
     if not texts and not any(cell.question for cell in code) and not tries(code, package):
         raise NotebookError("no-answers", "No answer to any of the questions is in this notebook.")
     code, moved = stubs_before_answers(code, package)
@@ -204,17 +204,32 @@ def check_names(notebook: dict, package: Package) -> list[str]:
     return [f"the notebook does not say its {' and its '.join(lost)}"] if lost else []
 
 
-def cells_of(notebook: dict) -> list[tuple[object, str, dict]]:
-    """Kind, source and metadata of every cell that has them."""
+def cells_of(notebook: dict) -> list[tuple[object, str, dict, str]]:
+    """Kind, source, metadata and, in words, pictures of every cell that has a source."""
     found = []
     for cell in notebook["cells"]:
         cell = as_dict(cell)
-        source = cell.get("source", cell.get("input", ""))
-        if isinstance(source, list) and all(isinstance(line, str) for line in source):
-            source = "".join(source)
-        if isinstance(source, str):
-            found.append((cell.get("cell_type"), source, as_dict(cell.get("metadata"))))
+        source = joined(cell.get("source", cell.get("input", "")))
+        if source is not None:
+            metadata, pictures = as_dict(cell.get("metadata")), in_words(cell.get("attachments"))
+            found.append((cell.get("cell_type"), source, metadata, pictures))
     return found
+
+
+def joined(text: object) -> str | None:
+    """A text, which format 4 may keep as a list of lines; None if it is no text."""
+    if isinstance(text, list) and all(isinstance(line, str) for line in text):
+        return "".join(text)
+    return text if isinstance(text, str) else None
+
+
+def in_words(attachments: object) -> str:
+    """Pictures that are pasted into a cell, a line each: another picture is another answer."""
+    lines = []
+    for name, kinds in list(as_dict(attachments).items())[:20]:
+        data = "".join(joined(one) or "" for one in as_dict(kinds).values())
+        lines.append(f"[picture {quoted(name)}, {digest(data)}]\n")
+    return "".join(lines)
 
 
 def question_of(
