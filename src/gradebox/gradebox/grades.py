@@ -17,7 +17,10 @@ from gradebox.result import QuestionResult, Result
 from gradebox.roster import LatePolicy, Student
 from gradebox.words import quoted
 
-FORMULA = re.compile(r"""((?:^|[;\t])[ \t"']*)([=+\-@])""", re.MULTILINE)
+# Where a spreadsheet may see the beginning of a cell, and what makes it a formula there, full-width
+# signs too. What is no formula matches as well: so each space is looked at once.
+SIGNS = r"=+\-@\uff1d\uff0b\uff0d\uff20\u2212"
+FORMULA = re.compile(rf"""((?:^|[;\t])[ \t"';]*+)([{SIGNS}]?)""", re.MULTILINE)
 NOT_MARKED = "not-marked"  # the machine failed: another run tries again
 MISSING = "missing"
 # What became of a submission, in words for everybody.
@@ -309,4 +312,9 @@ def why(attempt: Attempt) -> str:
 def harmless(text: str) -> str:
     """A cell that no spreadsheet takes for a formula; one that expects semicolons may begin a cell
     after each of them."""
-    return FORMULA.sub(r"\1'\2", " ".join(text.split()))
+    return without_formulas(" ".join(text.split()))
+
+
+def without_formulas(text: str) -> str:
+    """With an apostrophe before whatever a spreadsheet takes for a formula."""
+    return FORMULA.sub(lambda found: found[1] + ("'" + found[2] if found[2] else ""), text)
