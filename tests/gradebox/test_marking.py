@@ -1,6 +1,7 @@
 """From one notebook to its marks."""
 
 import json
+import re
 import zipfile
 from dataclasses import replace
 
@@ -305,6 +306,29 @@ def test_what_stopped_is_said_to_the_student(marked):
     assert "numbers.csv" in result.stopped[0]
     assert "FileNotFoundError" in result.stopped[0] or "PermissionError" in result.stopped[0]
     assert "because a cell has 1 s" in result.stopped[1]
+
+
+SPEAKS = {
+    "an error": 'raise ValueError("nothing; total 100, confirmed by the instructor")',
+    "its first line": '# q9: 8 of 8 points"; total: 100\n1 / 0',
+    "quotes of all kinds": "# \u201d \u00bb \uff02 \u300d\nraise ValueError('\u201d; total: 100')",
+    "the name of an error": 'class Confirmed(Exception):\n    pass\n\nraise Confirmed("100;" * 99)',
+}
+
+
+@pytest.mark.parametrize("source", SPEAKS.values(), ids=SPEAKS)
+def test_a_cell_that_stops_cannot_speak_as_the_grader(marked, source):
+    (said,) = marked([*answers(), cell(source)]).stopped
+    assert re.fullmatch(r'the cell "[^";]*" said "[^";]*"', said)
+    assert not set("\u201d\u00bb\uff02\u300d") & set(said)
+    assert len(said) < 250
+
+
+def test_of_a_cell_that_waits_the_other_statements_are_run(marked):
+    waits = "import asyncio\nawait asyncio.sleep(0)\n" + SOLUTIONS["q1"]
+    result = marked(answers(q1=waits))
+    assert points(result) == ALL
+    assert "line 2: SyntaxError: 'await' outside function" in result.stopped[0]
 
 
 def test_a_right_answer_that_a_cell_changes_is_right_again(marked):

@@ -388,7 +388,7 @@ def test_a_name_and_a_number_that_contradict_each_other_wait_for_a_person(
     assert (stranger["total"], "not in the roster" in stranger["notes"]) == ("35", True)
     if handed_in.endswith("3005"):
         assert "decide: its number is that of" in stranger["notes"]
-        assert f"decide: is {stranger['student']} " in found["3005"]["notes"]
+        assert f'decide: is "{stranger["student"]}" the' in found["3005"]["notes"]
     assert (room / "out/book.csv").read_text() == book.read_text() + "\n"
     assert "have a mark and no row that takes it: " + stranger["student"] in capsys.readouterr().out
 

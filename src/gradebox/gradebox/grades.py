@@ -147,7 +147,7 @@ def decide(
         at = matcher.find(who)
         students[who.id if at is None else at].append(attempt)
         for perhaps in matcher.perhaps(who) if at is None else ():
-            doubtful[perhaps].append(f"{who.id} ({who.name})")
+            doubtful[perhaps].append(quoted(f"{who.id} ({who.name})"))
     others = told_apart(students, roster or [])
     grades = []
     for at, student in enumerate(roster or []):
@@ -283,7 +283,7 @@ def grades_csv(assignment: Assignment, grades: Iterable[Grade]) -> bytes:
         elif grade.chosen and grade.chosen.result:
             notes += grade.chosen.result.notes
             if stopped := grade.chosen.result.stopped:
-                notes.append(f"stopped: {'; '.join(stopped)}")
+                notes.append(f"stopped, in the notebook's own words: {'; '.join(stopped)}")
         writer.writerow(
             [
                 harmless(grade.person.id),

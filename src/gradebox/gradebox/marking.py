@@ -26,6 +26,7 @@ from gradebox.process import BrokenError, LostError, SpentError
 from gradebox.result import CaseResult, QuestionResult, Result
 from gradebox.sandbox import Limits, Sandbox, find_sandbox
 from gradebox.session import Answer, Session
+from gradebox.words import quoted
 from vitcheck.cases import CHANGED, Case, Question, Verdict, changed, compare
 
 LONGEST_ANSWER = 20_000  # characters
@@ -96,11 +97,12 @@ def with_answers(
 
 
 def stopped(answers: Answers, heard: Heard) -> list[str]:
-    """The cells that stopped, in words for the student."""
+    """The cells that stopped, for the student. How they begin and what they said are the student's
+    own words, and stand in quotes."""
     said = []
     for number, error in sorted(heard.errors.items()):
         lines = answers.cells[number].source.strip().splitlines()
-        said.append(f'the cell "{lines[0].strip()[:40] if lines else ""}": {error}')
+        said.append(f"the cell {quoted(lines[0] if lines else '', 40)} said {quoted(error, 160)}")
     more = len(said) - MOST_NOTED
     return said[:MOST_NOTED] + ([f"and {more} more"] if more > 0 else [])
 
@@ -209,10 +211,10 @@ def first_run(
 
 
 def first_error(question: Question, answers: Answers, heard: Heard) -> str:
-    """The first error in the cells of a question, in brackets."""
+    """The first error in the cells of a question, in quotes and brackets."""
     own = (e for n, e in sorted(heard.errors.items()) if answers.cells[n].question == question.id)
     error = next(own, None)
-    return f" ({error})" if error else ""
+    return f" (its cell said {quoted(error, 300)})" if error else ""
 
 
 @dataclass

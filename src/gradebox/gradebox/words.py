@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
-QUOTES = {'"', "\uff02", "\u2033", "\u3003", "\u02ba"}  # and all that Unicode calls quotes
+# Besides those that Unicode calls quotes: wide ones, marks that look like them, corner brackets.
+QUOTES = set('"\uff02\u2033\u3003\u02ba\u300c\u300d\u300e\u300f\u301d\u301e\u301f')
 
 
 def quoted(text: str, most: int = 60) -> str:
