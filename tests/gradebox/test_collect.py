@@ -109,6 +109,21 @@ def test_every_notebook_that_was_handed_in_has_a_row(tmp_path, name, zip):
     assert all(one.read() == NOTEBOOK for one in collect(zipped(tmp_path / "m.zip", moodle)))
 
 
+def test_a_folder_that_cannot_be_read_has_a_row(tmp_path, monkeypatch):
+    def closed(path):
+        if str(path).endswith("bob"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", closed)
+    (tmp_path / "bob").mkdir()
+    (tmp_path / "ada.ipynb").write_bytes(NOTEBOOK)
+    ada, bob = collect(tmp_path)
+    assert problem(ada) == ""
+    assert "a folder that cannot be read: Permission denied" in problem(bob)
+
+
 def test_what_systems_leave_behind_is_nobodys(tmp_path):
     """And what is hidden at the top, where a Mac's archive keeps twins of all files."""
     names = ["__MACOSX/._ada.ipynb", "._ada.ipynb", ".DS_Store", "ada/.DS_Store", ".gitignore"]

@@ -203,6 +203,10 @@ STUBBED = {
         cell(SOLUTIONS["q1"], "q1"),
         cell("def windowed_mean(x, width):\n    return ..."),
     ],
+    "an answer that is tried": [
+        cell("try:\n    pass\nfinally:\n    " + ONE.replace("\n", "\n    ")),
+        cell(STUBS["q1"], "q1"),
+    ],
     "twice, around the answer": [cell(STUBS["q1"], "q1"), cell(ONE), cell(STUBS["q1"], "q1")],
 }
 
@@ -211,7 +215,7 @@ STUBBED = {
 def test_an_unchanged_stub_never_undoes_an_answer(marked, cells):
     result = marked([*cells, *answers()[1:]])
     assert points(result) == ALL
-    assert result.notes == ["q1: an unchanged stub below the answer was run before it"]
+    assert result.notes == ["an unchanged stub below the answer was run before it: q1"]
 
 
 def test_questions_that_were_left_as_handed_out_are_called_so(marked):

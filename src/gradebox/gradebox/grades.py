@@ -140,7 +140,9 @@ def decide(
         keep: "last" or "best": which attempt counts.
     """
     students: dict[int | str, list[Attempt]] = defaultdict(list)
+    attempts = list(attempts)
     matcher = Matcher([one.person for one in roster or []])
+    matcher.learn(map(_handed_in_by, attempts))
     doubtful: dict[int, list[str]] = defaultdict(list)
     for attempt in attempts:
         who = _handed_in_by(attempt)
@@ -152,7 +154,7 @@ def decide(
     grades = []
     for at, student in enumerate(roster or []):
         grade = _grade(student.person, students.pop(at, []), student, late, keep)
-        if at in doubtful:
+        if at in doubtful and not grade.attempts:
             asked = f"decide: is {', '.join(sorted(set(doubtful[at])))} the same person?"
             grade = replace(grade, notes=(*grade.notes, asked))
         grades.append(grade)
@@ -231,6 +233,7 @@ def _grade(
         counts = f": {quoted(chosen.found.file)} counts"
         notes.append(f"{keep} of {len(attempts)} attempts{order}{counts}")
         notes += _better(chosen, attempts) if keep == "last" else []
+        notes += [f"attempt {one.found.attempt}: {one.problem}" for one in attempts if one.problem]
     return Grade(
         who,
         tuple(attempts),
@@ -262,7 +265,7 @@ def nothing_earned(grade: Grade) -> str:
         if grade.points(one) is not None:  # else somebody is still to read it
             found[one.status if one.id not in grade.by_hand else "ok"].append(one.id)
     if set(found) <= {"untouched", "missing"} and "untouched" in found and not grade.open:
-        return "no points: nothing was changed in the notebook"
+        return "no points: the questions' cells are as they were handed out"
     said = (f"{ZERO.get(status, status)}: {', '.join(ids)}" for status, ids in found.items())
     return f"no points{' yet' if grade.open else ''} ({', '.join(said)})" if found else ""
 

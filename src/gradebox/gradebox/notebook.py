@@ -91,8 +91,8 @@ def read_answers(path: Path, package: Package) -> Answers:
 
 def stubs_before_answers(code: list[Cell], package: Package) -> tuple[list[Cell], list[str]]:
     """An unchanged stub that stands below an answer to its question would undo it: it is run before
-    the answer. Gives the cells in their new order, and a note for each question."""
-    code, notes = list(code), []
+    the answer. Gives the cells in their new order, and a note."""
+    code, moved = list(code), []
     for question in by_us(package):
         answers = (n for n, cell in enumerate(code) if answers_it(cell, question, package))
         first = next(answers, len(code))
@@ -100,8 +100,9 @@ def stubs_before_answers(code: list[Cell], package: Package) -> tuple[list[Cell]
         if below:
             rest = [cell for cell in code[first:] if cell.stub != question.id]
             code[first:] = [*below, *rest]
-            notes.append(f"{question.id}: an unchanged stub below the answer was run before it")
-    return code, notes
+            moved.append(question.id)
+    note = f"an unchanged stub below the answer was run before it: {', '.join(moved)}"
+    return code, [note] if moved else []
 
 
 def left_as_handed_out(
@@ -132,7 +133,8 @@ def bare(source: str) -> tuple[str, ...]:
 def sets(source: str, question: Question) -> bool:
     """Does a cell seem to define what the question asks for? Only read, not run."""
     names = "|".join(map(re.escape, question.defines))
-    pattern = rf"^(?:(?:def|class)\s+(?:{names})\b|(?:{names})\s*(?:\.\w+\s*)?=(?!=))"
+    put = rf"(?:{names})\s*(?:\.\w+\s*|:[^=\n]{{1,100}})?=(?!=)"
+    pattern = rf"^(?:[ \t]*(?:async\s+)?(?:def|class)\s+(?:{names})\b|{put})"
     named = any(name in source for name in question.defines)
     return bool(named and re.search(pattern, source, re.MULTILINE))
 

@@ -156,10 +156,17 @@ class Matcher:
 
     def __init__(self, people: Iterable[Person]):
         self.people = list(people)
+        self.one_kind = False  # of numbers: those that are looked for count as those in the list
         self.at: dict[tuple[str, str], list[int]] = {}
         for index, one in enumerate(self.people):
             for key in one.keys:
                 self.at.setdefault(key, []).append(index)
+
+    def learn(self, people: Iterable[Person]) -> None:
+        """Do the numbers of these people count as those in the list? So they do if one is found by
+        number and by name: then another number is another person, whatever the name."""
+        found = map(self._sure, people)
+        self.one_kind = any(sure.get("number", -1) == sure.get("name", -2) for sure in found)
 
     def find(self, wanted: Person) -> int | None:
         """The place in the list; nothing if nobody matches, or ``doubt`` says why not."""
@@ -176,6 +183,8 @@ class Matcher:
             return ", ".join(whose)
         if set(sure) == {"number"} and contradict(wanted, self.people[sure["number"]]):
             return f"its number is that of {self._called(sure['number'])}, its name is not"
+        if set(sure) == {"name"} and self.one_kind and wanted.id.isdigit():
+            return f"its name is that of {self._called(sure['name'])}, its number is not"
         several = [kind for kind, places in found.items() if len(places) > 1]
         return f"its {several[0]} is that of several" if several and not sure else ""
 

@@ -76,7 +76,8 @@ def _handed_in(entries: list[Entry]) -> list[Entry]:
         top, *below = entry.path.parts
         if below or not entry.hidden:
             return top != CHECKPOINTS
-        return entry.suffix in {".ipynb", ".zip"} and top.removeprefix("._") not in names - {top}
+        twin = top.removeprefix("._")
+        return entry.suffix in {".ipynb", ".zip"} and (twin == top or twin not in names)
 
     return [entry for entry in entries if counts(entry)]
 
@@ -88,12 +89,19 @@ def _named(name: str) -> PurePosixPath:
 
 
 def _in_folder(root: Path) -> Iterator[Entry]:
-    for folder, folders, files in os.walk(root):
+    closed: list[OSError] = []
+    for folder, folders, files in os.walk(root, onerror=closed.append):
         folders[:] = sorted(name for name in folders if name not in NOISE)
         for name in files + [name for name in folders if Path(folder, name).is_symlink()]:
             path = Path(folder, name)
             if name not in NOISE:
                 yield Entry(_named(path.relative_to(root).as_posix()), partial(read_file, path))
+    for error in closed:
+        path = Path(error.filename).relative_to(root)
+        if not path.parts:
+            raise InputError(f"{root} cannot be read ({error.strerror})")
+        path /= f"(a folder that cannot be read: {error.strerror})"
+        yield Entry(_named(path.as_posix()), partial(read_file, root / path))
 
 
 def in_zip(archive: Path | bytes) -> list[Entry]:
