@@ -82,7 +82,8 @@ def claim(root: Path, venv: Path, begun: dict) -> None:
         owner = json.loads(stamp.read_text()).get("root")
     except (OSError, ValueError, AttributeError):
         owner = None
-    if owner != str(root) and venv.exists() and any(venv.iterdir()):
+    there = any(venv.iterdir()) if venv.is_dir() else venv.exists()
+    if owner != str(root) and there:
         whose = f"was made for {owner}" if owner else "was not made by 'make install'"
         raise InstallError(
             f"{venv} {whose} and is not removed; if nothing needs it any more, "

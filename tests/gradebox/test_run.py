@@ -282,6 +282,8 @@ def test_no_points_have_a_reason_in_words(room, files, why):
     assert why in row["notes"]
     page = (room / "out/feedback/ada.html").read_text()
     assert "<p>No points" in page
+    for words in ("has more points: 30", "has answers to 1", "attempt 2: broken"):
+        assert (words in page.replace("Attempt", "attempt")) is (words in why)
     assert "The cell of this question is as it was handed out." in page
 
 

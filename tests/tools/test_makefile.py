@@ -317,6 +317,7 @@ OTHERS = {
     "a link": ("other", "/other", "is a link to"),
     "a link to one without a stamp": ("other", "", "is a link to"),
     "made for another folder": ("clone/.venv", "/other", "was made for /other"),
+    "a file": ("file", "", "was not made by 'make install'"),
     "made by hand": ("clone/.venv", "", "was not made by 'make install'"),
 }
 
@@ -328,17 +329,21 @@ def test_an_environment_of_another_folder_is_never_removed(
     (tmp_path / "clone/src/gradebox").mkdir(parents=True)
     for name in NEEDED:
         (tmp_path / "clone" / name).write_text(LOCK)
-    kept = another(tmp_path / place, root)
+    if place == "file":  # some tools keep the place of an environment in a file of that name
+        kept = tmp_path / "clone/.venv"
+        kept.write_text("/somewhere")
+    else:
+        kept = another(tmp_path / place, root)
     if place == "other":
         (tmp_path / "clone/.venv").symlink_to(tmp_path / "other")
     monkeypatch.setattr(environment, "ROOT", tmp_path / "clone")
     monkeypatch.setattr(environment, "run", lambda *_: pytest.fail("something was installed"))
     command = ["environment.py", "--venv", str(tmp_path / "clone/.venv"), "--verbose"]
     monkeypatch.setattr(sys, "argv", command)
-    before = sorted(kept.rglob("*"))
+    before = sorted([kept, *kept.rglob("*")])
     with pytest.raises(SystemExit, match=says):
         environment.main()
-    assert sorted(kept.rglob("*")) == before
+    assert sorted([kept, *kept.rglob("*")]) == before
 
 
 def test_an_environment_whose_making_was_stopped_at_once_is_still_ours(checkout):

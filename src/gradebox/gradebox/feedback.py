@@ -104,7 +104,8 @@ def _summary(grade: Grade) -> list[str]:
         which, of = grade.chosen.found.attempt, len(grade.attempts)
         file = clean(quoted(grade.chosen.found.file))
         lines.append(f'<p class="quiet">Attempt {which} of {of} counts: {file}.</p>')
-    if reason := nothing_earned(grade):
+    said = [note for note in grade.notes if note.startswith("attempt ")]  # of the other attempts
+    for reason in filter(None, [*said, nothing_earned(grade)]):
         lines.append(f"<p>{clean(reason[0].upper() + reason[1:])}.</p>")
     return [line for line in lines if line]
 

@@ -105,7 +105,7 @@ def person(id: str, name: str = "", email: str = "", also: Iterable[str] = ()) -
         keys |= {("name", words[0]), ("run together", words[0])}
     elif words:
         keys.add(("name", " ".join(words)))
-        turned = (words[at:] + words[:at] for at in range(1, len(words)))
+        turned = (words[at:] + words[:at] for at in range(1, min(len(words), 9)))
         keys |= {("apart", "".join(one)) for one in turned}
     return Person(id, name, email, frozenset(keys))
 
