@@ -66,6 +66,42 @@ def found(venv: Path) -> dict:
     return stamp if version.strip() == stamp.pop("python", None) else {}
 
 
+def claim(root: Path, venv: Path, begun: dict) -> None:
+    """Say whose environment this is before there is one, so that an interrupted run knows it.
+
+    Raises:
+        InstallError: It is another's: one that this folder did not make is never removed.
+    """
+    if venv.is_symlink():
+        raise InstallError(
+            f"{venv} is a link to {os.readlink(venv)}, and what a link points to is never touched; "
+            f"remove the link ('rm {venv}') and run make again"
+        )
+    stamp = venv / "environment.json"
+    try:
+        owner = json.loads(stamp.read_text()).get("root")
+    except (OSError, ValueError, AttributeError):
+        owner = None
+    there = any(venv.iterdir()) if venv.is_dir() else venv.exists()
+    if owner != str(root) and there:
+        whose = f"was made for {owner}" if owner else "was not made by 'make install'"
+        raise InstallError(
+            f"{venv} {whose} and is not removed; if nothing needs it any more, "
+            f"remove it ('rm -r {venv}') and run make again"
+        )
+    venv.mkdir(parents=True, exist_ok=True)
+    stamp.write_text(json.dumps(begun, indent=1))
+
+
+def emptied(venv: Path) -> None:
+    """Remove all but the claim."""
+    for path in venv.iterdir() if venv.is_dir() else ():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != "environment.json":
+            path.unlink()
+
+
 def write_stamp(venv: Path, state: dict) -> None:
     version = run_quietly(str(venv / "bin/python"), "-c", "import sys; print(sys.version)")
     part = venv / "environment.part"
@@ -132,10 +168,10 @@ def pip_of(venv: Path, reuse: bool) -> list[str]:
     python = str(venv / "bin/python")
     if reuse and works(python, "-m", "pip", "--version"):
         return [python, "-m", "pip"]
-    shutil.rmtree(venv, ignore_errors=True)
+    emptied(venv)
     if has_ensurepip() and works(sys.executable, "-m", "venv", str(venv)):
         return [python, "-m", "pip"]
-    shutil.rmtree(venv, ignore_errors=True)
+    emptied(venv)
     # Debian keeps ensurepip in a package of its own; the system's pip can stand in.
     if works(sys.executable, "-m", "pip", "--version"):
         run(sys.executable, "-m", "venv", "--without-pip", str(venv))
@@ -179,17 +215,21 @@ def ensure(root: Path, venv: Path, torch: str | None, verbose: bool = False) -> 
     """Make the environment unless it is as wanted; says whether there was anything to do.
 
     Without a word on ``torch``, what is there stays: the CPU build is chosen once.
+
+    Raises:
+        InstallError: What is there is a link, or belongs to another folder.
     """
     stamp = found(venv)
     torch = torch or stamp.get("torch", "default")
     target = wanted(root, torch)
     if stamp == target:
         return False
+    begun = {**target, "digest": "unfinished"}
+    # Another torch needs a fresh start; new versions do not.
+    reuse = {**stamp, "digest": "unfinished"} == begun
+    claim(root, venv, begun)
     free = shutil.disk_usage(root).free / 1e9
     print(f"Setting up {venv}: about {DISK[torch]} GB on disk, {free:.0f} GB are free.", flush=True)
-    begun = {**target, "digest": "unfinished"}
-    # Another torch, or another place on disk, needs a fresh start; new versions do not.
-    reuse = {**stamp, "digest": "unfinished"} == begun
     pip = pip_of(venv, reuse)
     write_stamp(venv, begun)
     install(root, venv, torch, pip, run if verbose else run_briefly)
@@ -206,7 +246,7 @@ def main() -> int:
     if sys.version_info < OLDEST:
         raise SystemExit(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}.")
     try:
-        ensure(ROOT, options.venv.resolve(), options.torch, options.verbose)
+        ensure(ROOT, options.venv.absolute(), options.torch, options.verbose)
     except InstallError as error:
         raise SystemExit(f"make install: {error}") from None
     except subprocess.CalledProcessError as error:

@@ -62,8 +62,10 @@ def warnings(cells: Iterable[str], seconds: dict[int, float]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _lost(tree: ast.AST) -> Iterable[tuple[str, str]]:
+def _lost(tree: ast.Module) -> Iterable[tuple[str, str]]:
     """What is lost, as its author wrote it, and why."""
+    for statement in filter(_awaits, tree.body):
+        yield ast.unparse(statement).splitlines()[0], "await outside of a function"
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module]
@@ -81,6 +83,15 @@ def _lost(tree: ast.AST) -> Iterable[tuple[str, str]]:
                 yield ast.unparse(node), "needs a network"
             elif name in READS and node.args:
                 yield ast.unparse(node), "reads a file"
+
+
+def _awaits(node: ast.AST) -> bool:
+    """Does it wait, outside of any function? Notebooks can; plain Python refuses the statement."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        return False
+    waits = isinstance(node, ast.Await | ast.AsyncFor | ast.AsyncWith)
+    waits = waits or bool(getattr(node, "is_async", 0))
+    return waits or any(map(_awaits, ast.iter_child_nodes(node)))
 
 
 def _downloads(word: ast.keyword) -> bool:

@@ -24,6 +24,9 @@ LOST = {
     "x = np.load('x.npy')": "reads a file",
     "data = MNIST('data', download=True)": "needs a network",
     "model = ViT.from_pretrained('vit')": "needs a network",
+    "x = await fetch()": "await outside of a function",
+    "async with session:\n    x = 1": "await outside of a function",
+    "all_of_it = [x async for x in stream]": "await outside of a function",
 }
 KEPT = [
     "import torch, math, os.path",
@@ -33,6 +36,7 @@ KEPT = [
     "get_ipython().run_line_magic('matplotlib', 'inline')",
     "layer.load_state_dict(weights)",
     "data = MNIST('data', download=False)",
+    "async def f():\n    await g()\n    return [x async for x in stream]",
     "def f(:",
     "",
 ]

@@ -77,7 +77,8 @@ def fake_mark(path: Path, package: Path, questions=None) -> Result:
         if questions and id not in questions:
             marked.append(QuestionResult(id, f"Task {id}", 0.0, possible, status="not-marked"))
         elif id == "q3":
-            one = QuestionResult(id, "Task q3", None, possible, status="manual", manual=True)
+            points, status = (None, "manual") if source.strip() else (0.0, "missing")
+            one = QuestionResult(id, "Task q3", points, possible, status=status, manual=True)
             marked.append(_with_answer(one, source))
         else:
             marked.append(_with_answer(_question(id, source, possible, edition), source))
@@ -97,7 +98,8 @@ def _question(id: str, source: str, possible: float, edition: int) -> QuestionRe
         CaseResult(f"{id}-2-{SECRET}", False, hidden, half if hidden else 0.0, half, SECRET),
     ]
     points = sum(case.points for case in cases)
-    return QuestionResult(id, f"Task {id}", points, possible, cases=cases)
+    status = "untouched" if source == STUB.format(n=id[1]) else "ok"
+    return QuestionResult(id, f"Task {id}", points, possible, status, cases=cases)
 
 
 def _with_answer(one: QuestionResult, source: str) -> QuestionResult:

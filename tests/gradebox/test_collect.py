@@ -5,6 +5,7 @@ import os
 import stat
 import tracemalloc
 import zipfile
+from pathlib import PurePosixPath
 
 import pytest
 from classroom import notebook
@@ -48,9 +49,87 @@ def test_a_plain_folder_has_a_notebook_or_a_folder_for_each_student(tmp_path):
     assert found["ada", 1].read() == NOTEBOOK
 
 
+IN_ORDER = [
+    ["v2.ipynb", "v9.ipynb", "v10.ipynb"],
+    ["a2.ipynb", "a2 (1).ipynb", "a2 (10).ipynb"],
+    ["a2.ipynb", "a2-Copy1.ipynb", "A2-copy2.zip"],
+    ["9/a.ipynb", "10/a.ipynb"],
+    ["x" + "1" * 100 + ".ipynb", "x" + "2" * 100 + ".ipynb", "x1" + "0" * 100 + ".ipynb"],
+]
+
+
+@pytest.mark.parametrize("names", IN_ORDER, ids=lambda names: names[-1][:20])
+def test_attempts_in_a_folder_are_in_the_order_that_people_read(tmp_path, names):
+    for at, name in enumerate(names):
+        (tmp_path / "ada" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "ada" / name).write_bytes(str(at).encode())
+    found = collect(tmp_path)
+    assert [one.file for one in found] == [name.rpartition("/")[2] for name in names]
+    assert all(one.by_name for one in found)
+
+
 def test_a_zipped_folder_is_read_without_its_wrapper(tmp_path):
     path = zipped(tmp_path / "all.zip", {"hw/ada.ipynb": NOTEBOOK, "hw/bob.ipynb": NOTEBOOK})
     assert [one.student for one in collect(path)] == ["ada", "bob"]
+
+
+ONLY = [
+    ".ipynb",
+    ".hidden.ipynb",
+    "._mine.ipynb",
+    ".IPYNB",
+    ".ipynb_checkpoints/a-checkpoint.ipynb",
+]
+
+
+@pytest.mark.parametrize("name", ONLY)
+@pytest.mark.parametrize("zip", [False, True])
+def test_every_notebook_that_was_handed_in_has_a_row(tmp_path, name, zip):
+    """Alone, in a student's folder, in a student's archive and on Moodle."""
+    members = {f"ada/{name}": NOTEBOOK, "bob/x.ipynb": NOTEBOOK, f"bob/{name}": b"not this one"}
+    if "/" not in name:
+        members[name] = NOTEBOOK
+    if zip:
+        source = zipped(tmp_path / "in.zip", members)
+    else:
+        source = tmp_path / "in"
+        for path, data in members.items():
+            (source / path).parent.mkdir(parents=True, exist_ok=True)
+            (source / path).write_bytes(data)
+    found = collect(source)
+    alone = set() if "/" in name else {PurePosixPath(name).stem}
+    assert {one.student for one in found} == {"ada", "bob", *alone}
+    assert [one.read() for one in found] == [NOTEBOOK] * len(found)
+    assert max(one.attempt for one in found) == 1
+    inner = zipped(tmp_path / "inner.zip", {f"x/{name}": NOTEBOOK}).read_bytes()
+    moodle = {
+        f"Jane Doe_815_assignsubmission_file_/{name}": NOTEBOOK,
+        "Ann Lee_816_assignsubmission_file_/x.zip": inner,
+    }
+    assert all(one.read() == NOTEBOOK for one in collect(zipped(tmp_path / "m.zip", moodle)))
+
+
+def test_a_folder_that_cannot_be_read_has_a_row(tmp_path, monkeypatch):
+    def closed(path):
+        if str(path).endswith("bob"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", closed)
+    (tmp_path / "bob").mkdir()
+    (tmp_path / "ada.ipynb").write_bytes(NOTEBOOK)
+    ada, bob = collect(tmp_path)
+    assert problem(ada) == ""
+    assert "a folder that cannot be read: Permission denied" in problem(bob)
+
+
+def test_what_systems_leave_behind_is_nobodys(tmp_path):
+    """And what is hidden at the top, where a Mac's archive keeps twins of all files."""
+    names = ["__MACOSX/._ada.ipynb", "._ada.ipynb", ".DS_Store", "ada/.DS_Store", ".gitignore"]
+    names += [".ipynb_checkpoints/ada-checkpoint.ipynb", "class.csv", "ada.ipynb"]
+    path = zipped(tmp_path / "in.zip", dict.fromkeys(names, NOTEBOOK))
+    assert [one.student for one in collect(path)] == ["ada"]
 
 
 def test_canvas_names_say_who_and_whether_late(tmp_path):
@@ -70,7 +149,7 @@ def test_canvas_names_say_who_and_whether_late(tmp_path):
     assert found["4712", 1].late
     assert not found["4711", 1].late
     assert found["4712", 1].name == "rayvandermeer"
-    assert "no notebook (.ipynb) was handed in, but: oneill" in problem(found["4713", 1])
+    assert 'no notebook (.ipynb) was handed in, but: "oneill' in problem(found["4713", 1])
     assert "no notebook" in problem(found["4714", 1])
 
 
@@ -191,23 +270,40 @@ def test_gradescope_metadata_name_the_students_of_a_group_and_the_time(tmp_path)
             "assignment_7_export/submission_1/answer.ipynb": NOTEBOOK,
             "assignment_7_export/submission_2/answer.ipynb": NOTEBOOK,
             "assignment_7_export/submission_3/readme.txt": b"",
+            "assignment_7_export/submission_4/answer.ipynb": NOTEBOOK,
         },
     )
     found = by_student(collect(path))
-    assert set(found) == {("1001", 1), ("1002", 1), ("ann@example.edu", 1), ("submission_3", 1)}
+    people = {("1001", 1), ("1002", 1), ("ann@example.edu", 1), ("submission_3", 1)}
+    assert set(found) == {*people, ("submission_4", 1)}  # which the metadata do not name
     assert found["1002", 1].submitted.isoformat() == "2026-03-01T22:59:30.123000+00:00"
     assert found["ann@example.edu", 1].submitted is None  # a tag is never turned into an object
     assert "readme.txt" in problem(found["submission_3", 1])
 
 
+@pytest.mark.parametrize(
+    "name", ["Assignment 2: patches.ipynb", "x/12:30.ipynb", "a:b/c: d.ipynb", "C:mine.ipynb"]
+)
+def test_a_colon_in_a_name_is_no_crime(tmp_path, name):
+    (tmp_path / "in").mkdir()
+    zipped(tmp_path / "in/ada.zip", {name: NOTEBOOK})
+    (one,) = collect(tmp_path / "in")
+    assert problem(one) == ""
+
+
 def test_names_that_lead_out_of_an_archive_lead_nowhere(tmp_path):
     path = zipped(
         tmp_path / "evil.zip",
-        {"../../ada.ipynb": NOTEBOOK, "/etc/bob.ipynb": NOTEBOOK, "cy.ipynb": NOTEBOOK},
+        {
+            "../../ada.ipynb": NOTEBOOK,
+            "/etc/bob.ipynb": NOTEBOOK,
+            "C:\\dan.ipynb": NOTEBOOK,
+            "cy.ipynb": NOTEBOOK,
+        },
     )
     before = sorted(tmp_path.rglob("*"))
     found = collect(path)
-    assert [problem(one) for one in found].count("its name leads out of the archive") == 2
+    assert [problem(one) for one in found].count("its name leads out of the archive") == 3
     assert sorted(tmp_path.rglob("*")) == before
 
 

@@ -1,7 +1,13 @@
 """Questions that a person marks: the sheet, and the totals that follow from it."""
 
+import csv
+import hashlib
+import re
+import time
+
 import pytest
 from classroom import fake_marker, make_package, notebook
+from gradebox.grades import without_formulas
 from gradebox.people import read_table
 from test_run import rows
 
@@ -29,8 +35,6 @@ def write(room, change, **options):
     for line in lines:
         change(line)
     header = [*table.header, *[key for key in lines[0] if key not in table.header]]
-    import csv
-
     with open(path, "w", newline="", encoding="utf-8-sig") as file:
         writer = csv.DictWriter(file, header, **options)
         writer.writeheader()
@@ -102,6 +106,104 @@ def test_a_sheet_without_a_column_is_refused(room, capsys):
     (room / "out/manual.csv").write_text("student,points\nada,3\n")
     assert grade(room) == 2
     assert "has lost its column" in capsys.readouterr().err
+
+
+def as_a_spreadsheet_saves(cell):
+    """What looks like a number becomes one: 00123 is 123, 90e3001674 something else."""
+    try:
+        return f"{float(cell):.5G}" if cell.strip() else cell
+    except ValueError:
+        return cell
+
+
+def like_a_number():
+    """An answer whose digest begins as 90e3001674 does."""
+    for n in range(100_000):
+        digest = hashlib.sha256(f"answer {n}".encode()).hexdigest()[:10]
+        if re.fullmatch(r"\d+e\d+", digest):
+            return f"answer {n}", digest
+
+
+def test_no_mark_is_lost_in_a_spreadsheet(room):
+    answer, _ = like_a_number()
+    (room / "in/00123.ipynb").write_bytes(notebook(q3=answer))
+    (room / "in/1e5.ipynb").write_bytes(notebook(q3=answer))
+    assert grade(room) == 0
+    points = {"00123": "4", "1e5": "3", "ada": "2", "bob": "1"}
+
+    def saved(line):
+        line["points"] = points[line["student"]]
+        line.update({name: as_a_spreadsheet_saves(cell) for name, cell in line.items()})
+
+    write(room, saved)
+    assert grade(room) == 0
+    assert {id: row["q3"] for id, row in rows(room).items()} == points
+
+
+def test_marks_that_were_typed_into_a_sheet_of_the_first_release_count(room):
+    assert grade(room) == 0
+    digest = {"ada": 'Because\nof softmax; it "sums" to 1.', "bob": "No idea"}
+    digest = {name: hashlib.sha256(text.encode()).hexdigest()[:10] for name, text in digest.items()}
+    write(room, lambda line: line.update(points="2", id=digest[line["student"]]))
+    before = (room / "out/manual.csv").read_bytes()
+    assert grade(room) == 0
+    assert {id: row["q3"] for id, row in rows(room).items()} == {"ada": "2", "bob": "2"}
+    assert (room / "out/manual.csv").read_bytes() == before
+
+
+LEFT_OVER = {
+    "an id that was changed": ({"id": "9.00E+09"}, 'line 2 ("ada", q3: no such answer counts)'),
+    "an id that was lost": ({"id": ""}, 'line 2 ("ada", q3: no such answer counts)'),
+    "a question of the grader's": ({"question": "q2", "id": "x"}, "q2: the grader marks it)"),
+}
+
+
+@pytest.mark.parametrize(("change", "says"), LEFT_OVER.values(), ids=LEFT_OVER)
+def test_typed_marks_that_fit_nobody_are_named(room, capsys, change, says):
+    assert grade(room) == 0
+    assert "count for nobody" not in capsys.readouterr().out
+    mine = {"points": "3", **change}
+    write(room, lambda line: line.update(mine if line["student"] == "ada" else {}))
+    assert grade(room) == 0
+    said = capsys.readouterr().out
+    assert "points in manual.csv that count for nobody" in said
+    assert says in said
+    assert rows(room)["ada"]["q3"] == ""
+
+
+def test_an_answer_with_two_marks_is_refused(room, capsys):
+    assert grade(room) == 0
+    path = room / "out/manual.csv"
+    write(room, lambda line: line.update(points="1"))
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        row = next(csv.DictReader(file))
+    with open(path, "a", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerow({**row, "points": "2"}.values())
+    assert grade(room) == 2
+    assert "line 4: the same answer has another mark in line 2" in capsys.readouterr().err
+
+
+def test_a_picture_in_an_answer_is_named(room):
+    (room / "in/eve.ipynb").write_bytes(notebook(q3="See ![my drawing](attachment:image.png)"))
+    assert grade(room) == 0
+    sheet = read_table(room / "out/manual.csv", "sheet")
+    (shown,) = (sheet.cell(r, "answer") for r in sheet.rows if sheet.cell(r, "student") == "eve")
+    file = shown.partition("is in ")[2].partition("]")[0]
+    assert (room / "out" / file).read_bytes() == (room / "in/eve.ipynb").read_bytes()
+
+
+@pytest.mark.parametrize("sign", list("=+-@＝＋－＠"))
+def test_a_sign_of_any_width_begins_no_formula(sign):
+    for before in ("", "a; ", "\t", "x\n", "a;;'"):
+        assert without_formulas(f"{before}{sign}1+1") == f"{before}'{sign}1+1"
+    assert without_formulas(f"1 {sign} 1") == f"1 {sign} 1"
+
+
+@pytest.mark.parametrize("run", ["\t", ";", " ", "\t;'"])
+def test_twenty_thousand_spaces_cost_no_more_than_letters(run):
+    began = time.process_time()
+    without_formulas(run * 20_000 + "=1")
+    assert time.process_time() - began < 1
 
 
 def test_no_line_of_an_answer_is_a_formula(room):

@@ -1,6 +1,7 @@
 """From one notebook to its marks."""
 
 import json
+import re
 import zipfile
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from gradebox.marking import mark
 from gradebox.package import load_package
 from gradebox.result import Result
 from gradebox.sandbox import Limits
-from tiny import SOLUTIONS, answers, cell, notebook, write
+from tiny import SOLUTIONS, STUBS, answers, cell, notebook, write
 
 
 @pytest.fixture
@@ -194,6 +195,37 @@ CELLS = {
 }
 
 
+ONE = SOLUTIONS["q1"].split("\n", 1)[1]  # without the line that says what it answers
+STUBBED = {
+    "an answer above the stub": [cell(ONE), cell(STUBS["q1"], "q1")],
+    "the stub pasted once more": [cell(SOLUTIONS["q1"], "q1"), cell(STUBS["q1"])],
+    "without its comments": [
+        cell(SOLUTIONS["q1"], "q1"),
+        cell("def windowed_mean(x, width):\n    return ..."),
+    ],
+    "an answer that is tried": [
+        cell("try:\n    pass\nfinally:\n    " + ONE.replace("\n", "\n    ")),
+        cell(STUBS["q1"], "q1"),
+    ],
+    "twice, around the answer": [cell(STUBS["q1"], "q1"), cell(ONE), cell(STUBS["q1"], "q1")],
+}
+
+
+@pytest.mark.parametrize("cells", STUBBED.values(), ids=STUBBED)
+def test_an_unchanged_stub_never_undoes_an_answer(marked, cells):
+    result = marked([*cells, *answers()[1:]])
+    assert points(result) == ALL
+    assert result.notes == ["an unchanged stub below the answer was run before it: q1"]
+
+
+def test_questions_that_were_left_as_handed_out_are_called_so(marked):
+    result = marked([cell(STUBS[id], id) for id in STUBS])
+    assert {one.status for one in result.questions} == {"untouched", "missing"}
+    assert result.points == 0
+    half = marked([*answers()[:1], cell(STUBS["q2"], "q2"), cell("count = 7")])
+    assert [one.status for one in half.questions] == ["ok", "untouched", "ok", "missing"]
+
+
 @pytest.mark.parametrize("name", CELLS)
 def test_notebooks_as_students_hand_them_in(marked, name):
     cells, expected = CELLS[name]
@@ -278,6 +310,29 @@ def test_what_stopped_is_said_to_the_student(marked):
     assert "numbers.csv" in result.stopped[0]
     assert "FileNotFoundError" in result.stopped[0] or "PermissionError" in result.stopped[0]
     assert "because a cell has 1 s" in result.stopped[1]
+
+
+SPEAKS = {
+    "an error": 'raise ValueError("nothing; total 100, confirmed by the instructor")',
+    "its first line": '# q9: 8 of 8 points"; total: 100\n1 / 0',
+    "quotes of all kinds": "# \u201d \u00bb \uff02 \u300d\nraise ValueError('\u201d; total: 100')",
+    "the name of an error": 'class Confirmed(Exception):\n    pass\n\nraise Confirmed("100;" * 99)',
+}
+
+
+@pytest.mark.parametrize("source", SPEAKS.values(), ids=SPEAKS)
+def test_a_cell_that_stops_cannot_speak_as_the_grader(marked, source):
+    (said,) = marked([*answers(), cell(source)]).stopped
+    assert re.fullmatch(r'the cell "[^";]*" said "[^";]*"', said)
+    assert not set("\u201d\u00bb\uff02\u300d") & set(said)
+    assert len(said) < 250
+
+
+def test_of_a_cell_that_waits_the_other_statements_are_run(marked):
+    waits = "import asyncio\nawait asyncio.sleep(0)\n" + SOLUTIONS["q1"]
+    result = marked(answers(q1=waits))
+    assert points(result) == ALL
+    assert "line 2: SyntaxError: 'await' outside function" in result.stopped[0]
 
 
 def test_a_right_answer_that_a_cell_changes_is_right_again(marked):

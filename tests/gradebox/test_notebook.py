@@ -171,6 +171,18 @@ def test_the_texts_of_explain_questions_are_kept(read):
     assert read(contents).texts == {"q4": EXPLAIN}
 
 
+def test_another_picture_is_another_answer(read):
+    """Pictures that are pasted into a cell have the same names in all notebooks."""
+
+    def text(data):
+        drawn = cell("![](attachment:image.png)", "q4", "markdown")
+        drawn["attachments"] = {"image.png": {"image/png": data}, "odd": [[]], "odder": {"x": 3}}
+        return read(with_cells([*answers(), drawn])).texts["q4"]
+
+    assert text("iVBORw0K").startswith('[picture "image.png", ')
+    assert text("iVBORw0K") == text(["iVBO", "Rw0K"]) != text("iVBORw0L")
+
+
 def test_a_cell_that_is_left_out_is_noted(read):
     long = cell("# " + "x" * 200_000)
     (note,) = read(with_cells([long, *answers()])).notes

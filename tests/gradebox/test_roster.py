@@ -38,7 +38,7 @@ def test_a_canvas_gradebook_is_a_roster_without_its_rows_of_points(tmp_path):
         '"Doe, Jane",4711,U1,jdoe,A,\n"Student, Test",99,,,A,\n',
     )
     (jane,) = read_roster(path)
-    assert {("id", "4711"), ("id", "u1"), ("id", "jdoe"), ("name", "janedoe")} <= jane.person.keys
+    assert {("id", "4711"), ("id", "u1"), ("id", "jdoe"), ("name", "jane doe")} <= jane.person.keys
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,10 @@ def test_a_canvas_gradebook_is_a_roster_without_its_rows_of_points(tmp_path):
         person("x", "doejane"),
         person("x", "JANE DOE"),
         person("Jane_Doe"),
+        person("4711", "J. Doe"),
+        person("4711", "Doe, Jane Maria"),
+        person("4711", "doemariajane"),
+        person("4711", "4711"),
     ],
 )
 def test_a_student_is_found_by_number_address_or_name(wanted):

@@ -1,6 +1,7 @@
 """The command from end to end, with a marking that only looks at the text."""
 
 import csv
+import hashlib
 import json
 import os
 import shutil
@@ -15,13 +16,17 @@ from classroom import (
     MUTANT,
     RIGHT,
     SECRET,
+    STUB,
     fake_marker,
     make_package,
     notebook,
     roster_csv,
     write_class,
 )
-from gradebox.grades import harmless
+from gradebox.collect import Found
+from gradebox.grades import Attempt, decide, harmless
+from gradebox.people import person
+from gradebox.roster import LatePolicy, Student
 
 from gradebox import cli, store
 
@@ -189,6 +194,27 @@ def test_no_two_students_share_a_file_on_any_disk():
     assert not {"aux", "aux.x"} & set(names)
 
 
+@pytest.mark.parametrize("separator", ["-", "~"])
+@pytest.mark.parametrize("digits", [8, 32, 64])
+def test_nobody_can_take_the_name_of_anothers_page(room, separator, digits):
+    """Whoever calls himself as another's file is called, whatever he computes."""
+    twin = f"m_ller{separator}{hashlib.sha256('müller'.encode()).hexdigest()[:digits]}"
+    assert store.file_name("müller") != store.file_name(twin)
+    for name in ("müller", twin):
+        (room / "in" / f"{name}.ipynb").write_bytes(notebook(q3=name))
+    assert grade(room) == 0
+    for folder in ("feedback", "students"):
+        assert len(list((room / "out" / folder).iterdir())) == len(rows(room)) == 2
+
+
+def test_no_two_rows_have_one_id():
+    handed_in = [("7", "Bob Ray"), ("7 (Bob Ray)", "me"), ("7 (Bob Ray) (me)", "me")]
+    attempts = [Attempt(Found(id, lambda: b"", name), "", None) for id, name in handed_in]
+    roster = [Student(person("7", "Ada Li")), Student(person("7 (Bob Ray)", "Cy Wu"))]
+    ids = [grade.person.id for grade in decide(attempts, roster, LatePolicy(), "last")]
+    assert len(set(ids)) == len(ids) == 5
+
+
 def test_what_the_machine_cannot_do_is_tried_again_next_time(room, capsys):
     (room / "in/ada.ipynb").write_bytes(notebook(q1="# machine fails"))
     (room / "in/bob.ipynb").write_bytes(notebook())
@@ -211,6 +237,54 @@ def test_last_or_best_of_several_attempts_counts(room):
     assert (rows(room)["ada"]["attempt"], rows(room)["ada"]["points"]) == ("3", "15")
     assert grade(room, "--keep", "best") == 0
     assert (rows(room)["ada"]["attempt"], rows(room)["ada"]["points"]) == ("2", "30")
+
+
+BLANK = notebook(STUB.format(n=1), STUB.format(n=2), "")
+UNCHANGED = "no points: the questions' cells are as they were handed out"
+NOTHING = "# Question {n}\nanswer{n} = None\n"
+ZERO = {
+    "nothing was changed": (
+        {"a2.ipynb": BLANK},
+        "no points: the questions' cells are as they were handed out",
+    ),
+    "half of it": (
+        {"a2.ipynb": notebook(NOTHING.format(n=1), STUB.format(n=2), "")},
+        "no points (wrong: q1, as handed out: q2, no answer: q3)",
+    ),
+    "to be read": (
+        {"a2.ipynb": notebook(STUB.format(n=1), STUB.format(n=2))},
+        "no points yet (as handed out: q1, q2)",
+    ),
+    "a blank after answers": (
+        {"a2.ipynb": notebook(), "a2 (1).ipynb": BLANK},
+        'last of 2 attempts, in the order of their names: "a2 (1).ipynb" counts; attempt 1, '
+        f'"a2.ipynb", has more points: 30, not 0; {UNCHANGED}',
+    ),
+    "an archive that cannot be read": (
+        {"a2.ipynb": BLANK, "a2 (1).zip": b"PK"},
+        '"a2.ipynb" counts; attempt 2: broken, or no zip file',
+    ),
+    "a blank after words": (
+        {"a2.ipynb": notebook(STUB.format(n=1), STUB.format(n=2)), "a2 (1).ipynb": BLANK},
+        'attempt 1, "a2.ipynb", has answers to 1 questions, not to 0',
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "why"), ZERO.values(), ids=ZERO)
+def test_no_points_have_a_reason_in_words(room, files, why):
+    (room / "in/ada").mkdir()
+    for name, data in files.items():
+        (room / "in/ada" / name).write_bytes(data)
+    assert grade(room) == 0
+    row = rows(room)["ada"]
+    assert (row["points"], row["status"]) == ("0", "ok")
+    assert why in row["notes"]
+    page = (room / "out/feedback/ada.html").read_text()
+    assert "<p>No points" in page
+    for words in ("has more points: 30", "has answers to 1", "attempt 2: broken"):
+        assert (words in page.replace("Attempt", "attempt")) is (words in why)
+    assert "The cell of this question is as it was handed out." in page
 
 
 def test_lateness_costs_what_was_said_and_an_extension_nothing(room):
@@ -294,6 +368,44 @@ def test_a_stranger_with_the_number_of_another_does_not_take_that_place(room):
     assert found["7 (Bob Ray)"]["notes"].startswith("not in the roster")
 
 
+CONTRADICT = {
+    "the number of another": ("José Pérez_3005", "3005,Anna Schmidt"),
+    "and a first name in common": ("Anna Weber_3005", "3005,Anna Schmidt"),
+    "two names for a number": ("Ann Lee_3005", "3005,Bob Ray\n3006,Ann Lee"),
+    "the same letters, other words": ("Lee Ann E_4000", "3005,Anne Lee"),
+    "the same words, the other way round": ("James Thomas_4000", "3005,Thomas James"),
+    "a number of the same kind": ("Ann Lee_4000", "3005,Ann Lee\n3007,Cy Wu"),
+}
+
+
+@pytest.mark.parametrize(("handed_in", "roster"), CONTRADICT.values(), ids=CONTRADICT)
+def test_a_name_and_a_number_that_contradict_each_other_wait_for_a_person(
+    room, capsys, handed_in, roster
+):
+    for who in (handed_in, *(["Cy Wu_3007"] if "3007" in roster else [])):
+        moodle = room / "in" / f"{who}_assignsubmission_file_"
+        moodle.mkdir()
+        (moodle / "x.ipynb").write_bytes(notebook())
+    book = room / "book.csv"
+    header = "Identifier,Full name,Grade,Maximum Grade"
+    book.write_text("\n".join([header, *(f"{line},,35" for line in roster.splitlines())]))
+    assert grade(room, "--roster", book) == 0
+    sheet = room / "out/manual.csv"
+    sheet.write_text(sheet.read_text("utf-8-sig").replace(",q3,5,,", ",q3,5,5,"), "utf-8")
+    assert grade(room, "--roster", book, "--fill", book) == 0
+    found = rows(room)
+    listed = [line.partition(",")[0] for line in roster.splitlines()]
+    assert {found[id]["status"] for id in listed if id != "3007"} == {"missing"}
+    (stranger,) = (row for id, row in found.items() if id not in listed)
+    assert (stranger["total"], "not in the roster" in stranger["notes"]) == ("35", True)
+    if handed_in.endswith("3005"):
+        assert "decide: its number is that of" in stranger["notes"]
+        assert f'decide: is "{stranger["student"]}" the' in found["3005"]["notes"]
+    filled = (room / "out/book.csv").read_text().replace("3007,Cy Wu,35", "3007,Cy Wu,")
+    assert filled == book.read_text() + "\n"
+    assert "have a mark and no row that takes it: " + stranger["student"] in capsys.readouterr().out
+
+
 def test_a_table_holds_no_formula_of_a_student(room):
     (room / "in/=HYPERLINK(1).ipynb").write_bytes(notebook(q3="=1+1"))
     assert grade(room) == 0
@@ -346,4 +458,4 @@ def test_two_people_with_one_name_do_not_share_a_row(room):
     (room / "class.csv").write_text("id,name\n4711,Ada Li\n")
     assert grade(room, "--roster", room / "class.csv", "--platform", "moodle") == 0
     assert rows(room)["4711"]["status"] == "ok"
-    assert "also called so" in rows(room)["4712"]["notes"]
+    assert "its name is that of Ada Li (4711), its number is not" in rows(room)["4712"]["notes"]

@@ -30,6 +30,11 @@ class Smooth(nn.Module):
 count = len(windowed_mean(torch.zeros(9, 1), 4))
 """,
 }
+STUBS = {
+    "q1": "# Question 1\ndef windowed_mean(x, width):\n    return ...  # yours\n",
+    "q2": "# Question 2: a layer\nclass Smooth(nn.Module):\n    ...\n",
+    "q3": "# Question 3: how many windows?\ncount = ...\n",
+}
 CHECKS = ('check("q1")', 'check("q2")', 'check("q3")')
 ASKED = "## Question 4: explain\n\nWhat does a window forget?"
 PLACEHOLDER = "**Your answer to question 4**\n\n*Write here, in whole sentences.*"
@@ -49,7 +54,7 @@ def package(path: Path, rubric: str = "names the window") -> Path:
         "setup": [SET_UP],
         "reference": SOLUTIONS,
         "cells": {question: {"tag": question} for question in SOLUTIONS},
-        "stubs": {"q4": PLACEHOLDER},
+        "stubs": {**STUBS, "q4": PLACEHOLDER},
         "given": [digest(text) for text in (SET_UP, ASKED, *CHECKS)],
     }
     with zipfile.ZipFile(path, "w") as archive:

@@ -295,16 +295,65 @@ def test_the_choice_of_the_cpu_lasts_until_another_is_made(checkout):
     assert ensure(checkout, "default") == (True, ["new", "default"])
 
 
-def test_a_moved_or_broken_environment_is_made_anew(checkout):
+def test_an_environment_that_does_not_start_is_made_anew(checkout):
     root, _ = checkout
     ensure(checkout)
     stamp = root / ".venv" / "environment.json"
-    stamp.write_text(json.dumps({**json.loads(stamp.read_text()), "root": "/elsewhere"}))
-    assert ensure(checkout) == (True, ["new", "default"])
     stamp.write_text(json.dumps({**json.loads(stamp.read_text()), "python": "3.10"}))
     assert ensure(checkout) == (True, ["new", "default"])
-    stamp.write_text("not json")
-    assert ensure(checkout)[0]
+
+
+def another(venv, root):
+    """An environment, and something in it that must stay."""
+    (venv / "lib").mkdir(parents=True)
+    (venv / "lib/keep_me").touch()
+    if root:
+        stamp = {"digest": "x", "torch": "default", "root": root, "python": sys.version}
+        (venv / "environment.json").write_text(json.dumps(stamp))
+    return venv
+
+
+OTHERS = {
+    "a link": ("other", "/other", "is a link to"),
+    "a link to one without a stamp": ("other", "", "is a link to"),
+    "made for another folder": ("clone/.venv", "/other", "was made for /other"),
+    "a file": ("file", "", "was not made by 'make install'"),
+    "made by hand": ("clone/.venv", "", "was not made by 'make install'"),
+}
+
+
+@pytest.mark.parametrize(("place", "root", "says"), OTHERS.values(), ids=OTHERS)
+def test_an_environment_of_another_folder_is_never_removed(
+    tmp_path, monkeypatch, place, root, says
+):
+    (tmp_path / "clone/src/gradebox").mkdir(parents=True)
+    for name in NEEDED:
+        (tmp_path / "clone" / name).write_text(LOCK)
+    if place == "file":  # some tools keep the place of an environment in a file of that name
+        kept = tmp_path / "clone/.venv"
+        kept.write_text("/somewhere")
+    else:
+        kept = another(tmp_path / place, root)
+    if place == "other":
+        (tmp_path / "clone/.venv").symlink_to(tmp_path / "other")
+    monkeypatch.setattr(environment, "ROOT", tmp_path / "clone")
+    monkeypatch.setattr(environment, "run", lambda *_: pytest.fail("something was installed"))
+    command = ["environment.py", "--venv", str(tmp_path / "clone/.venv"), "--verbose"]
+    monkeypatch.setattr(sys, "argv", command)
+    before = sorted([kept, *kept.rglob("*")])
+    with pytest.raises(SystemExit, match=says):
+        environment.main()
+    assert sorted([kept, *kept.rglob("*")]) == before
+
+
+def test_an_environment_whose_making_was_stopped_at_once_is_still_ours(checkout):
+    root, _ = checkout
+    environment.claim(root, root / ".venv", {"root": str(root)})
+    (root / ".venv/lib").mkdir()
+    (root / ".venv/half").touch()
+    assert ensure(checkout) == (True, ["new", "default"])
+    environment.emptied(root / ".venv")
+    assert [path.name for path in (root / ".venv").iterdir()] == ["environment.json"]
 
 
 PIPS = [

@@ -7,7 +7,7 @@ student, and never an exception: one odd file must not stop the marking of all o
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,6 +17,7 @@ from gradebox.platforms import READERS, recognise
 from gradebox.platforms.handed import Handed
 from gradebox.reading import NotReadableError
 from gradebox.sources import Entry, InputError, in_zip, open_source
+from gradebox.words import quoted
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Found:
     attempt: int = 1
     submitted: datetime | None = None
     late: bool = False  # the platform's own mark, where it says no time
+    by_name: bool = False  # only the names say which of several attempts is the last
 
 
 def collect(source: Path, platform: str = "auto") -> list[Found]:
@@ -48,48 +50,61 @@ def collect(source: Path, platform: str = "auto") -> list[Found]:
 
 
 def _attempts(handed: Iterable[Handed]) -> list[Found]:
+    handed = list(handed)
+    names = {(one.student, one.name) for one in handed}
+    several = {id for id, count in Counter(id for id, _ in names).items() if count > 1}
     students: dict[str, list[Handed]] = defaultdict(list)
-    for one in handed:
-        students[one.student].append(one)
+    for one in handed:  # a number with two names is not one person's
+        student = f"{one.student} ({one.name})" if one.student in several else one.student
+        students[student].append(replace(one, student=student))
     found = []
     for student in sorted(students):
         tries = sorted(students[student], key=lambda one: one.order)
-        notebooks = [one for one in tries if _holds_notebook(one)]
-        for attempt, one in enumerate(notebooks or tries[-1:], 1):
+        chosen = [one for one in tries if _notebooks(one.entries)]
+        chosen = [one for one in chosen if not _notebooks(one.entries)[0].hidden] or chosen
+        for attempt, one in enumerate(chosen or tries[-1:], 1):
             found.append(replace(choose(one), attempt=attempt))
     return found
 
 
-def _holds_notebook(one: Handed) -> bool:
-    return any(entry.suffix in {".ipynb", ".zip"} for entry in one.entries)
+def _notebooks(entries: Iterable[Entry]) -> list[Entry]:
+    """The notebooks among files, or else the archives; hidden ones where there are no others."""
+    entries = list(entries)
+    for hidden in (False, True):
+        for suffix in (".ipynb", ".zip"):
+            found = [one for one in entries if one.suffix == suffix and one.hidden is hidden]
+            if found:
+                return found
+    return []
 
 
 def choose(one: Handed) -> Found:
     """The notebook among the files of one attempt; a zip file of the student's is looked into."""
-    entries = [entry for entry in one.entries if entry.suffix == ".ipynb"]
-    zipped = [entry for entry in one.entries if entry.suffix == ".zip"]
-    if entries or not zipped:
-        read, file = _only(entries, one.entries)
+    found = _notebooks(one.entries)
+    if len(found) == 1 and found[0].suffix == ".zip":
+        read, file = _inside(found[0]), found[0].path.name
     else:
-        read, file = _inside(zipped[0]), zipped[0].path.name
-    about = {key: getattr(one, key) for key in ("name", "email", "submitted", "late")}
+        read, file = _only(found, one.entries)
+    about = {key: getattr(one, key) for key in ("name", "email", "submitted", "late", "by_name")}
     return Found(one.student, read, file=file, **about)
 
 
-def _only(notebooks: Iterable[Entry], all_entries: Iterable[Entry]) -> tuple[Callable, str]:
-    notebooks = list(notebooks)
-    if len(notebooks) == 1:
-        return notebooks[0].read, notebooks[0].path.name
-    names = ", ".join(sorted(entry.path.name[:60] for entry in notebooks or all_entries)[:4])
-    if notebooks:
-        return refuse(f"several notebooks, and it is not known which one counts: {names}"), names
+def _only(found: list[Entry], all_entries: Iterable[Entry]) -> tuple[Callable, str]:
+    if len(found) == 1:
+        return found[0].read, found[0].path.name
+    named = sorted(entry.path.name for entry in found or all_entries)[:4]
+    names = ", ".join(map(quoted, named))
+    if found:
+        what = "notebooks" if found[0].suffix == ".ipynb" else "archives"
+        return refuse(f"several {what}, and it is not known which one counts: {names}"), names
     return refuse(f"no notebook (.ipynb) was handed in, but: {names or 'nothing'}"), names
 
 
 def _inside(archive: Entry) -> Callable[[], bytes]:
     def read() -> bytes:
         inside = in_zip(archive.read())
-        return _only((entry for entry in inside if entry.suffix == ".ipynb"), inside)[0]()
+        notebooks = [entry for entry in inside if entry.suffix == ".ipynb"]
+        return _only(_notebooks(notebooks), inside)[0]()
 
     return read
 

@@ -99,6 +99,8 @@ def fill(book: Gradebook, grades: Iterable[Grade]) -> Filled:
     table = book.table
     places = [at for at, row in enumerate(table.rows) if is_student(table, row)]
     matcher = Matcher([table.person(table.rows[at]) for at in places])
+    grades = list(grades)
+    matcher.learn(grade.person for grade in grades)
     rows = [list(row) for row in table.rows]
     cells, changed, unmatched, done = 0, [], [], set()
     for grade in grades:
@@ -106,7 +108,8 @@ def fill(book: Gradebook, grades: Iterable[Grade]) -> Filled:
             continue
         where = matcher.find(grade.person)
         if where is None:
-            unmatched.append(grade.person.id)
+            doubt = matcher.doubt(grade.person)
+            unmatched.append(grade.person.id + (f" ({doubt})" if doubt else ""))
             continue
         row = rows[places[where]]
         if table.cell(row, "grade can be changed").lower() == "no":

@@ -10,8 +10,9 @@ import unicodedata
 from html import escape
 
 from gradebox.assignment import Assignment
-from gradebox.grades import STATUS, Grade, rounded, why
+from gradebox.grades import STATUS, Grade, nothing_earned, rounded, why
 from gradebox.result import QuestionResult
+from gradebox.words import quoted
 
 LONGEST = 2_000  # letters of one message
 
@@ -60,6 +61,7 @@ WORDS = {
     "ok": "",
     "missing": "No answer was found. Was its cell deleted, or the name changed?",
     "failed": "Your code for this question raised an error, or did not come to an end.",
+    "untouched": "The cell of this question is as it was handed out.",
     "manual": "",
     "not-marked": "This question was not marked.",
 }
@@ -100,7 +102,11 @@ def _summary(grade: Grade) -> list[str]:
         lines.append(f"<p>Handed in late, by {days} that began: {lost}.</p>")
     if grade.chosen and len(grade.attempts) > 1:
         which, of = grade.chosen.found.attempt, len(grade.attempts)
-        lines.append(f'<p class="quiet">Attempt {which} of {of} counts.</p>')
+        file = clean(quoted(grade.chosen.found.file))
+        lines.append(f'<p class="quiet">Attempt {which} of {of} counts: {file}.</p>')
+    said = [note for note in grade.notes if note.startswith("attempt ")]  # of the other attempts
+    for reason in filter(None, [*said, nothing_earned(grade)]):
+        lines.append(f"<p>{clean(reason[0].upper() + reason[1:])}.</p>")
     return [line for line in lines if line]
 
 

@@ -42,6 +42,9 @@ def finish(
         say(f"similarity report: {out / 'similarity.html'} (a hint, no proof)")
     write_atomically(out / "grades.csv", grades_csv(inputs.assignment, grades))
     _summary(plan, grades, say)
+    unused = manual.left_over(inputs.sheet, inputs.assignment, grades)
+    if unused:
+        say(f"points in manual.csv that count for nobody: {', '.join(unused[:20])}")
     if inputs.gradebook:
         _fill(plan, inputs.gradebook, grades, say)
     return grades

@@ -15,8 +15,12 @@ from gradebox.collect import Found
 from gradebox.people import Matcher, Person, person
 from gradebox.result import QuestionResult, Result
 from gradebox.roster import LatePolicy, Student
+from gradebox.words import quoted
 
-FORMULA = re.compile(r"""((?:^|[;\t])[ \t"']*)([=+\-@])""", re.MULTILINE)
+# Where a spreadsheet may see the beginning of a cell, and what makes it a formula there, full-width
+# signs too. What is no formula matches as well: so each space is looked at once.
+SIGNS = r"=+\-@\uff1d\uff0b\uff0d\uff20\u2212"
+FORMULA = re.compile(rf"""((?:^|[;\t])[ \t"';]*+)([{SIGNS}]?)""", re.MULTILINE)
 NOT_MARKED = "not-marked"  # the machine failed: another run tries again
 MISSING = "missing"
 # What became of a submission, in words for everybody.
@@ -29,6 +33,8 @@ STATUS = {
     NOT_MARKED: "not marked yet",
     MISSING: "nothing was handed in",
 }
+# What became of a question without points, in a word.
+ZERO = {"untouched": "as handed out", "missing": "no answer", "failed": "stopped", "ok": "wrong"}
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,13 @@ class Attempt:
     @property
     def points(self) -> float:
         return self.result.points if self.result and self.status == "ok" else 0.0
+
+    @property
+    def answered(self) -> int:
+        """Questions to which something was written."""
+        if self.result is None or self.status != "ok":
+            return 0
+        return sum(one.status not in {"untouched", "missing"} for one in self.result.questions)
 
 
 @dataclass(frozen=True)
@@ -127,26 +140,49 @@ def decide(
         keep: "last" or "best": which attempt counts.
     """
     students: dict[int | str, list[Attempt]] = defaultdict(list)
+    attempts = list(attempts)
     matcher = Matcher([one.person for one in roster or []])
+    matcher.learn(map(_handed_in_by, attempts))
+    doubtful: dict[int, list[str]] = defaultdict(list)
     for attempt in attempts:
-        at = matcher.find(person(attempt.found.student, attempt.found.name, attempt.found.email))
-        students[attempt.found.student if at is None else at].append(attempt)
-    namesakes = told_apart(students, roster or [])
+        who = _handed_in_by(attempt)
+        at = matcher.find(who)
+        students[who.id if at is None else at].append(attempt)
+        for perhaps in matcher.perhaps(who) if at is None else ():
+            doubtful[perhaps].append(quoted(f"{who.id} ({who.name})"))
+    others = told_apart(students, roster or [])
     grades = []
     for at, student in enumerate(roster or []):
-        grades.append(_grade(student.person, students.pop(at, []), student, late, keep))
+        grade = _grade(student.person, students.pop(at, []), student, late, keep)
+        if at in doubtful and not grade.attempts:
+            asked = f"decide: is {', '.join(sorted(set(doubtful[at])))} the same person?"
+            grade = replace(grade, notes=(*grade.notes, asked))
+        grades.append(grade)
+    taken = {grade.person.id for grade in grades}
     for key in sorted(students, key=str):
-        found = students[key][0].found
-        clash = any(found.student == student.person.id for student in roster or [])
-        id = f"{found.student} ({found.name})" if clash else found.student
-        who = person(id, found.name, found.email)
+        who = _handed_in_by(students[key][0])
+        doubt = "one in the roster is also called so" if key in others else matcher.doubt(who)
+        who = replace(who, id=_free(who, taken))
         grade = _grade(who, students[key], None, late, keep)
         if roster is not None:
-            other = ["one in the roster is also called so"] if key in namesakes else []
-            notes = (*grade.notes, "not in the roster", *other)
+            notes = (*grade.notes, "not in the roster", *([f"decide: {doubt}"] if doubt else []))
             grade = replace(grade, listed=False, notes=notes)
         grades.append(grade)
     return grades
+
+
+def _handed_in_by(attempt: Attempt) -> Person:
+    return person(attempt.found.student, attempt.found.name, attempt.found.email)
+
+
+def _free(who: Person, taken: set[str]) -> str:
+    """An id that no other row has; it is taken with that."""
+    id, number = who.id, 1
+    while id in taken:
+        id = f"{who.id} ({who.name})" if number == 1 else f"{who.id} ({who.name}, {number})"
+        number += 1
+    taken.add(id)
+    return id
 
 
 def told_apart(students: dict[int | str, list[Attempt]], roster: list[Student]) -> set[str]:
@@ -193,7 +229,11 @@ def _grade(
             else "late by the platform's mark, with an extension: check by hand"
         )
     if len(attempts) > 1:
-        notes.append(f"{keep} of {len(attempts)} attempts")
+        order = ", in the order of their names" if chosen.found.by_name else ""
+        counts = f": {quoted(chosen.found.file)} counts"
+        notes.append(f"{keep} of {len(attempts)} attempts{order}{counts}")
+        notes += _better(chosen, attempts) if keep == "last" else []
+        notes += [f"attempt {one.found.attempt}: {one.problem}" for one in attempts if one.problem]
     return Grade(
         who,
         tuple(attempts),
@@ -203,6 +243,31 @@ def _grade(
         lost_percent=late.lost(days(chosen)),
         notes=tuple(notes),
     )
+
+
+def _better(chosen: Attempt, attempts: list[Attempt]) -> list[str]:
+    """A note if the attempt that counts is worth less than another."""
+    best = max(attempts, key=lambda one: (one.points, one.answered))
+    if (best.points, best.answered) <= (chosen.points, chosen.answered):
+        return []
+    which = f"attempt {best.found.attempt}, {quoted(best.found.file)},"
+    if best.points > chosen.points:
+        return [f"{which} has more points: {rounded(best.points)}, not {rounded(chosen.points)}"]
+    return [f"{which} has answers to {best.answered} questions, not to {chosen.answered}"]
+
+
+def nothing_earned(grade: Grade) -> str:
+    """Why a notebook that was marked has no points at all, in words; else nothing."""
+    if not grade.questions or grade.earned:
+        return ""
+    found: dict[str, list[str]] = defaultdict(list)
+    for one in grade.questions:
+        if grade.points(one) is not None:  # else somebody is still to read it
+            found[one.status if one.id not in grade.by_hand else "ok"].append(one.id)
+    if set(found) <= {"untouched", "missing"} and "untouched" in found and not grade.open:
+        return "no points: the questions' cells are as they were handed out"
+    said = (f"{ZERO.get(status, status)}: {', '.join(ids)}" for status, ids in found.items())
+    return f"no points{' yet' if grade.open else ''} ({', '.join(said)})" if found else ""
 
 
 def grades_csv(assignment: Assignment, grades: Iterable[Grade]) -> bytes:
@@ -215,12 +280,13 @@ def grades_csv(assignment: Assignment, grades: Iterable[Grade]) -> bytes:
     for grade in grades:
         points = {one.id: grade.points(one) for one in grade.questions}
         notes = [*grade.notes, *([f"open: {', '.join(grade.open)}"] if grade.open else [])]
+        notes += filter(None, [nothing_earned(grade)])
         if grade.chosen and grade.status != "ok":
             notes.append(why(grade.chosen))
         elif grade.chosen and grade.chosen.result:
             notes += grade.chosen.result.notes
             if stopped := grade.chosen.result.stopped:
-                notes.append(f"stopped: {'; '.join(stopped)}")
+                notes.append(f"stopped, in the notebook's own words: {'; '.join(stopped)}")
         writer.writerow(
             [
                 harmless(grade.person.id),
@@ -249,4 +315,9 @@ def why(attempt: Attempt) -> str:
 def harmless(text: str) -> str:
     """A cell that no spreadsheet takes for a formula; one that expects semicolons may begin a cell
     after each of them."""
-    return FORMULA.sub(r"\1'\2", " ".join(text.split()))
+    return without_formulas(" ".join(text.split()))
+
+
+def without_formulas(text: str) -> str:
+    """With an apostrophe before whatever a spreadsheet takes for a formula."""
+    return FORMULA.sub(lambda found: found[1] + ("'" + found[2] if found[2] else ""), text)

@@ -3,40 +3,45 @@
 ``manual.csv`` has a row for each answer: the rubric, the answer, and two empty columns, points and
 comment. It is filled in where it lies, in any spreadsheet. The next run reads it, adds what is new,
 and changes nothing that was typed. A mark belongs to the answer that was read: if a student hands
-in another answer, a new row waits for a mark.
+in another answer, a new row waits for a mark. Which answer of whom that was says the id, a word
+that no spreadsheet takes for a number; it may make 123 of a student's number 00123. What was typed
+and belongs to no answer that counts is named.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gradebox.assignment import Assignment
-from gradebox.grades import FORMULA, ByHand, Grade, harmless, rounded
+from gradebox.grades import ByHand, Grade, harmless, rounded, without_formulas
 from gradebox.people import Table, read_table
 from gradebox.result import QuestionResult
 from gradebox.sources import InputError
+from gradebox.words import quoted
 
 COLUMNS = ["student", "name", "question", "out of", "points", "comment", "rubric", "answer", "id"]
 LONGEST = 20_000  # letters of an answer; a spreadsheet's cell takes 32,000
 
-Key = tuple[str, str, str]  # student, question, answer's id
+PICTURE = "[A picture that a table cannot show is in work/submissions/{}.ipynb]\n"
+OLD = re.compile(r"[0-9a-f]{10}")  # an id of 0.1.0, which names the answer only
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A sheet as it was read, and the marks in it."""
+    """A sheet as it was read, and the marks in it: key of an answer -> line and mark."""
 
     table: Table
-    marks: dict[Key, ByHand]
+    marks: dict[str, tuple[int, ByHand]]
 
-    def key(self, row: list[str]) -> Key:
-        student, question, id = (
-            self.table.cell(row, name) for name in ("student", "question", "id")
-        )
-        return student, question, id
+    def key(self, row: list[str]) -> str:
+        id = self.table.cell(row, "id")
+        if not OLD.fullmatch(id):
+            return id
+        return old_key(self.table.cell(row, "student"), self.table.cell(row, "question"), id)
 
 
 # With a byte-order mark, so that a spreadsheet takes it for UTF-8.
@@ -61,17 +66,22 @@ def read_sheet(path: Path, assignment: Assignment) -> Sheet:
         if not written:
             continue
         key, where = sheet.key(row), f"{path}, line {line}"
-        if key[1] not in most:
-            raise InputError(f"{where}: the assignment has no question {key[1]!r}")
+        question = sheet.table.cell(row, "question")
+        if question not in most:
+            raise InputError(f"{where}: the assignment has no question {question!r}")
         try:
             points = float(written.replace(",", "."))
         except ValueError as error:
             raise InputError(f"{where}: points must be a number, got {written!r}") from error
-        if not 0 <= points <= most[key[1]]:
+        if not 0 <= points <= most[question]:
             raise InputError(
-                f"{where}: {key[1]} has at most {most[key[1]]:g} points, got {written}"
+                f"{where}: {question} has at most {most[question]:g} points, got {written}"
             )
-        sheet.marks[key] = ByHand(points, sheet.table.cell(row, "comment"))
+        mark = ByHand(points, sheet.table.cell(row, "comment"))
+        first, other = sheet.marks.get(key, (line, mark))
+        if mark != other:
+            raise InputError(f"{where}: the same answer has another mark in line {first}")
+        sheet.marks[key] = line, mark
     return sheet
 
 
@@ -79,9 +89,26 @@ def apply(grades: Iterable[Grade], sheet: Sheet) -> list[Grade]:
     """The grades with what a person gave."""
     found = []
     for grade in grades:
-        given = {one.id: sheet.marks.get(_key(grade, one)) for one in grade.questions if one.manual}
-        found.append(replace(grade, by_hand={id: mark for id, mark in given.items() if mark}))
+        given = {}
+        for one in grade.questions:
+            for key in keys(grade, one) & sheet.marks.keys():
+                given[one.id] = sheet.marks[key][1]
+        found.append(replace(grade, by_hand=given))
     return found
+
+
+def left_over(sheet: Sheet, assignment: Assignment, grades: Iterable[Grade]) -> list[str]:
+    """What was typed and counts for nobody, in words."""
+    used = set().union(*(keys(grade, one) for grade in grades for one in grade.questions))
+    by_us = {question.id for question in assignment.questions if not question.manual}
+    said = []
+    for key, (line, _) in sheet.marks.items():
+        row = sheet.table.rows[line - 2]
+        student, question = (sheet.table.cell(row, name) for name in ("student", "question"))
+        if key not in used:
+            why = "the grader marks it" if question in by_us else "no such answer counts"
+            said.append(f"line {line} ({quoted(student)}, {question}: {why})")
+    return said
 
 
 def extend(sheet: Sheet, assignment: Assignment, grades: Iterable[Grade]) -> bytes | None:
@@ -93,28 +120,44 @@ def extend(sheet: Sheet, assignment: Assignment, grades: Iterable[Grade]) -> byt
     rows = list(sheet.table.rows)
     for grade in grades:
         for one in grade.questions:
-            unanswered = one.status == "missing"
-            if not one.manual or unanswered or _key(grade, one) in known:
+            if not one.manual or one.status == "missing" or keys(grade, one) & known:
                 continue
-            student, question, id = _key(grade, one)
-            cells = {"student": student, "question": question, "id": id}
+            cells = {"student": harmless(grade.person.id), "question": one.id}
             cells |= {"name": harmless(grade.person.name), "out of": str(rounded(one.possible))}
-            cells |= {"rubric": rubrics.get(question, ""), "answer": _readable(one.answer)}
+            seen = PICTURE.format(grade.chosen.notebook) if grade.chosen and _drawn(one) else ""
+            cells |= {"rubric": rubrics.get(one.id, ""), "answer": seen + _readable(one.answer)}
+            cells |= {"id": answer_id(grade, one)}
             rows.append([cells.get(name, "") for name in names])
     return replace(sheet.table, rows=rows).encode() if rows else None
 
 
-def _key(grade: Grade, question: QuestionResult) -> Key:
-    return harmless(grade.person.id), question.id, answer_id(question.answer)
+def keys(grade: Grade, question: QuestionResult) -> set[str]:
+    """By what an answer that a person marks can be found in the sheet."""
+    if not question.manual:
+        return set()
+    digest = hashlib.sha256(question.answer.strip().encode("utf-8", "replace")).hexdigest()
+    old = old_key(harmless(grade.person.id), question.id, digest[:10])
+    return {answer_id(grade, question), old}
 
 
-def answer_id(answer: str) -> str:
-    """A short name for an answer; spaces at its ends do not count."""
-    return hashlib.sha256(answer.strip().encode("utf-8", "replace")).hexdigest()[:10]
+def answer_id(grade: Grade, question: QuestionResult) -> str:
+    """A short name for an answer of a student, which no spreadsheet changes; spaces at the ends of
+    the answer do not count."""
+    parts = repr((grade.person.id, question.id, question.answer.strip()))
+    return f"a{hashlib.sha256(parts.encode('utf-8', 'replace')).hexdigest()[:15]}"
+
+
+def old_key(student: str, question: str, digest: str) -> str:
+    return "\n".join((student, question, digest))
+
+
+def _drawn(question: QuestionResult) -> bool:
+    """Is a picture in this answer, pasted, linked or in HTML?"""
+    return bool(re.search(r"!\[|\[picture |<(?:img|svg)\b", question.answer, re.IGNORECASE))
 
 
 def _readable(answer: str) -> str:
     """An answer as a cell: no control characters, and no line that a spreadsheet takes for a
     formula; one that expects other separators may begin a row with any line."""
     text = "".join(one for one in answer[:LONGEST] if one.isprintable() or one in "\n\t").strip()
-    return FORMULA.sub(r"\1'\2", text)
+    return without_formulas(text)

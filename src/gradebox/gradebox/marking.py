@@ -20,12 +20,13 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gradebox.notebook import Answers, NotebookError, read_answers
+from gradebox.notebook import Answers, NotebookError, by_us, read_answers, sets
 from gradebox.package import Package
 from gradebox.process import BrokenError, LostError, SpentError
 from gradebox.result import CaseResult, QuestionResult, Result
 from gradebox.sandbox import Limits, Sandbox, find_sandbox
 from gradebox.session import Answer, Session
+from gradebox.words import quoted
 from vitcheck.cases import CHANGED, Case, Question, Verdict, changed, compare
 
 LONGEST_ANSWER = 20_000  # characters
@@ -77,7 +78,7 @@ def with_answers(
     found: list[QuestionResult], answers: Answers, package: Package
 ) -> list[QuestionResult]:
     """Each question with what stands in its cells and in those that define its names: people read
-    it, and it is compared."""
+    it, and it is compared. Where nothing was written and nothing earned, the status says so."""
     written = dict(answers.texts)
     for question in package.questions:
         own = [
@@ -86,22 +87,22 @@ def with_answers(
             if cell.question == question.id or (not cell.question and sets(cell.source, question))
         ]
         written.setdefault(question.id, "\n\n".join(own))
-    return [replace(one, answer=written.get(one.id, "")[:LONGEST_ANSWER]) for one in found]
-
-
-def sets(source: str, question: Question) -> bool:
-    """Does a cell seem to define what the question asks for? Only read, not run."""
-    names = "|".join(map(re.escape, question.defines))
-    pattern = rf"^(?:(?:def|class)\s+(?:{names})\b|(?:{names})\s*(?:\.\w+\s*)?=(?!=))"
-    return bool(names and re.search(pattern, source, re.MULTILINE))
+    found = [replace(one, answer=written.get(one.id, "")[:LONGEST_ANSWER]) for one in found]
+    return [
+        replace(one, status="untouched")
+        if one.id in answers.untouched and one.status in {"ok", "failed"} and not one.points
+        else one
+        for one in found
+    ]
 
 
 def stopped(answers: Answers, heard: Heard) -> list[str]:
-    """The cells that stopped, in words for the student."""
+    """The cells that stopped, for the student. How they begin and what they said are the student's
+    own words, and stand in quotes."""
     said = []
     for number, error in sorted(heard.errors.items()):
         lines = answers.cells[number].source.strip().splitlines()
-        said.append(f'the cell "{lines[0].strip()[:40] if lines else ""}": {error}')
+        said.append(f"the cell {quoted(lines[0] if lines else '', 40)} said {quoted(error, 160)}")
     more = len(said) - MOST_NOTED
     return said[:MOST_NOTED] + ([f"and {more} more"] if more > 0 else [])
 
@@ -210,15 +211,10 @@ def first_run(
 
 
 def first_error(question: Question, answers: Answers, heard: Heard) -> str:
-    """The first error in the cells of a question, in brackets."""
+    """The first error in the cells of a question, in quotes and brackets."""
     own = (e for n, e in sorted(heard.errors.items()) if answers.cells[n].question == question.id)
     error = next(own, None)
-    return f" ({error})" if error else ""
-
-
-def by_us(package: Package) -> Iterator[Question]:
-    """The questions that no person marks."""
-    return (question for question in package.questions if not question.manual)
+    return f" (its cell said {quoted(error, 300)})" if error else ""
 
 
 @dataclass

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from gradebox.package import Package, digest
 from gradebox.reading import NotReadableError, read_file
+from gradebox.words import quoted
+from vitcheck.cases import Question
 
 MOST_CELLS = 2_000
 MOST_SOURCE = 200_000  # characters of one cell
@@ -30,20 +33,23 @@ class NotebookError(Exception):
 
 @dataclass(frozen=True)
 class Cell:
-    """A code cell; ``question`` is None for those that answer nothing."""
+    """A code cell; ``question`` is None for those that answer nothing. ``stub``: the question whose
+    cell, as it was handed out, this is."""
 
     source: str
     question: str | None
+    stub: str | None = None
 
 
 @dataclass(frozen=True)
 class Answers:
-    """The code cells of a notebook in their order, the texts of its "explain" questions, and in
-    words what had to be guessed."""
+    """The code cells of a notebook in the order in which they are run, the texts of its "explain"
+    questions, in words what had to be guessed, and the questions that were left as handed out."""
 
     cells: list[Cell]
     texts: dict[str, str]
     notes: list[str]
+    untouched: frozenset[str] = frozenset()
 
 
 def read_answers(path: Path, package: Package) -> Answers:
@@ -60,8 +66,9 @@ def read_answers(path: Path, package: Package) -> Answers:
     notes = check_names(notebook, package)
     code: list[Cell] = []
     texts: dict[str, list[str]] = {}
+    stubs = {bare(stub): question for question, stub in package.stubs.items() if bare(stub)}
     section = None  # the question whose part of the notebook this is
-    for kind, source, metadata in cells_of(notebook):
+    for kind, source, metadata, pictures in cells_of(notebook):
         if len(source) > MOST_SOURCE:
             notes.append(f"a cell of more than {MOST_SOURCE:,} characters was left out")
             continue
@@ -71,12 +78,70 @@ def read_answers(path: Path, package: Package) -> Answers:
         if question or heading:
             section = question or named(source, HEADING, package)
         if kind == "code":
-            code.append(Cell(source, question))
+            code.append(Cell(source, question, stubs.get(bare(source))))
         if section and answers_in_words(source, question, section, package):
-            texts.setdefault(section, []).append(source)
+            texts.setdefault(section, []).append(pictures + source)
     if not texts and not any(cell.question for cell in code) and not tries(code, package):
         raise NotebookError("no-answers", "No answer to any of the questions is in this notebook.")
-    return Answers(code, {id: "\n\n".join(found) for id, found in texts.items()}, notes)
+    code, moved = stubs_before_answers(code, package)
+    notes += moved
+    found = {id: "\n\n".join(parts) for id, parts in texts.items()}
+    return Answers(code, found, notes, left_as_handed_out(code, found, package))
+
+
+def stubs_before_answers(code: list[Cell], package: Package) -> tuple[list[Cell], list[str]]:
+    """An unchanged stub that stands below an answer to its question would undo it: it is run before
+    the answer. Gives the cells in their new order, and a note."""
+    code, moved = list(code), []
+    for question in by_us(package):
+        answers = (n for n, cell in enumerate(code) if answers_it(cell, question, package))
+        first = next(answers, len(code))
+        below = [cell for cell in code[first:] if cell.stub == question.id]
+        if below:
+            rest = [cell for cell in code[first:] if cell.stub != question.id]
+            code[first:] = [*below, *rest]
+            moved.append(question.id)
+    note = f"an unchanged stub below the answer was run before it: {', '.join(moved)}"
+    return code, [note] if moved else []
+
+
+def left_as_handed_out(
+    code: list[Cell], texts: Collection[str], package: Package
+) -> frozenset[str]:
+    """The questions to which nothing was written: only the stub is there."""
+    stubs = {cell.stub for cell in code}
+    changed = {cell.question for cell in code if not cell.stub}
+    return frozenset(
+        question.id
+        for question in package.questions
+        if (question.id not in texts if question.manual else question.id in stubs - changed)
+        and not any(answers_it(cell, question, package) for cell in code)
+    )
+
+
+def answers_it(cell: Cell, question: Question, package: Package) -> bool:
+    """Is this a cell of the student's that seems to define what the question asks for?"""
+    ours = cell.stub or digest(cell.source) in package.given
+    return not ours and sets(cell.source, question)
+
+
+def bare(source: str) -> tuple[str, ...]:
+    """The words of a cell, without those after a #: comments and layout are no answer."""
+    return tuple(word for line in source.splitlines() for word in line.partition("#")[0].split())
+
+
+def sets(source: str, question: Question) -> bool:
+    """Does a cell seem to define what the question asks for? Only read, not run."""
+    names = "|".join(map(re.escape, question.defines))
+    put = rf"(?:{names})\s*(?:\.\w+\s*|:[^=\n]{{1,100}})?=(?!=)"
+    pattern = rf"^(?:[ \t]*(?:async\s+)?(?:def|class)\s+(?:{names})\b|{put})"
+    named = any(name in source for name in question.defines)
+    return bool(named and re.search(pattern, source, re.MULTILINE))
+
+
+def by_us(package: Package) -> Iterator[Question]:
+    """The questions that no person marks."""
+    return (question for question in package.questions if not question.manual)
 
 
 def answers_in_words(source: str, question: str | None, section: str, package: Package) -> bool:
@@ -128,30 +193,45 @@ def check_names(notebook: dict, package: Package) -> list[str]:
     if assignment not in (None, package.cases.assignment):
         raise NotebookError(
             "wrong-assignment",
-            f"This notebook is of the assignment {brief(assignment)}, "
+            f"This notebook is of the assignment {quoted(str(assignment))}, "
             f"not of {package.cases.assignment}.",
         )
     if variant not in (None, package.cases.variant):
         raise NotebookError(
             "wrong-variant",
-            f"This notebook is of the variant {brief(variant)}; "
+            f"This notebook is of the variant {quoted(str(variant))}; "
             f"this class has {package.cases.variant}.",
         )
     lost = [name for name, said in (("assignment", assignment), ("variant", variant)) if not said]
     return [f"the notebook does not say its {' and its '.join(lost)}"] if lost else []
 
 
-def cells_of(notebook: dict) -> list[tuple[object, str, dict]]:
-    """Kind, source and metadata of every cell that has them."""
+def cells_of(notebook: dict) -> list[tuple[object, str, dict, str]]:
+    """Kind, source, metadata and, in words, pictures of every cell that has a source."""
     found = []
     for cell in notebook["cells"]:
         cell = as_dict(cell)
-        source = cell.get("source", cell.get("input", ""))
-        if isinstance(source, list) and all(isinstance(line, str) for line in source):
-            source = "".join(source)
-        if isinstance(source, str):
-            found.append((cell.get("cell_type"), source, as_dict(cell.get("metadata"))))
+        source = joined(cell.get("source", cell.get("input", "")))
+        if source is not None:
+            metadata, pictures = as_dict(cell.get("metadata")), in_words(cell.get("attachments"))
+            found.append((cell.get("cell_type"), source, metadata, pictures))
     return found
+
+
+def joined(text: object) -> str | None:
+    """A text, which format 4 may keep as a list of lines; None if it is no text."""
+    if isinstance(text, list) and all(isinstance(line, str) for line in text):
+        return "".join(text)
+    return text if isinstance(text, str) else None
+
+
+def in_words(attachments: object) -> str:
+    """Pictures that are pasted into a cell, a line each: another picture is another answer."""
+    lines = []
+    for name, kinds in list(as_dict(attachments).items())[:20]:
+        data = "".join(joined(one) or "" for one in as_dict(kinds).values())
+        lines.append(f"[picture {quoted(name)}, {digest(data)}]\n")
+    return "".join(lines)
 
 
 def question_of(
@@ -187,8 +267,3 @@ def unreadable(detail: str) -> NotebookError:
 
 def as_dict(value: object) -> dict:
     return value if isinstance(value, dict) else {}
-
-
-def brief(value: object) -> str:
-    """A name from the notebook, short enough to be shown."""
-    return "".join(c for c in str(value)[:40] if c.isprintable())

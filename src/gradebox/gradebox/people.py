@@ -28,7 +28,9 @@ class Person:
     id: str
     name: str
     email: str
-    keys: frozenset[tuple[str, str]]  # ("id", "4711"), ("email", ...), ("name", ...)
+    # ("id", "4711"), ("email", ...), ("name", "jane doe"), ("apart", "doejane") or, where it is
+    # not known what its words are, ("run together", "doejane")
+    keys: frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -98,12 +100,45 @@ def person(id: str, name: str = "", email: str = "", also: Iterable[str] = ()) -
     for address in (email, id):
         if "@" in address:
             keys |= {("email", address.casefold())}
-    # "Doe, Jane", "Jane Doe" and Canvas's "doejane" are one person
-    for one in (name, id if not id.isdigit() else ""):
-        words = re.findall(r"\w+", plain(one.replace("_", " ")))
-        if words:
-            keys |= {("name", "".join(words)), ("name", "".join(words[-1:] + words[:-1]))}
+    words = words_of(name or (id if not id.isdigit() else ""))
+    if len(words) == 1:
+        keys |= {("name", words[0]), ("run together", words[0])}
+    elif words:
+        keys.add(("name", " ".join(words)))
+        turned = (words[at:] + words[:at] for at in range(1, min(len(words), 9)))
+        keys |= {("apart", "".join(one)) for one in turned}
     return Person(id, name, email, frozenset(keys))
+
+
+def words_of(name: str) -> list[str]:
+    """A name's words, small and without accents: "Doe, Jane" and "Jane Doe" are one person, "Doe
+    Jane" may be another."""
+    last, comma, first = name.partition(",")
+    return re.findall(r"\w+", plain((f"{first} {last}" if comma else name).replace("_", " ")))
+
+
+def contradict(one: Person, other: Person) -> bool:
+    """Are these the names of two people? Not if one has all words of the other, an initial counting
+    as a word; "doejane" has those that it consists of. A key in the place of a name is none."""
+    names = [words_of(who.name) for who in (one, other) if who.name.casefold() != who.id.casefold()]
+    if len(names) < 2 or not all(names):
+        return False
+    few, many = sorted(names, key=len)
+    if len(few) == 1 and len(many) > 1:
+        run = few[0]
+        ends = any(run.startswith(word) or run.endswith(word) for word in many)
+        return not (consists_of(run, many) or (ends and all(word in run for word in many)))
+    known = set(many) | {word[0] for word in many}
+    return not (set(few) <= known or {word[0] for word in few} | set(few) >= set(many))
+
+
+def consists_of(run: str, words: list[str]) -> bool:
+    """Is this a row of some of the words, without spaces?"""
+    reached = {0}
+    for at in range(len(run)):
+        if at in reached:
+            reached |= {at + len(word) for word in words if run.startswith(word, at)}
+    return len(run) in reached
 
 
 def plain(text: str) -> str:
@@ -112,21 +147,63 @@ def plain(text: str) -> str:
     return "".join(one for one in letters if not unicodedata.combining(one))
 
 
+# "doejane" is found among names whose words are known, and these among those.
+MEETS = {"run together": "apart", "apart": "run together"}
+
+
 class Matcher:
     """Finds a person in a list: by number, else by e-mail, else by a name that only one has."""
 
     def __init__(self, people: Iterable[Person]):
         self.people = list(people)
+        self.one_kind = False  # of numbers: those that are looked for count as those in the list
         self.at: dict[tuple[str, str], list[int]] = {}
         for index, one in enumerate(self.people):
             for key in one.keys:
                 self.at.setdefault(key, []).append(index)
 
+    def learn(self, people: Iterable[Person]) -> None:
+        """Do the numbers of these people count as those in the list? So they do if one is found by
+        number and by name: then another number is another person, whatever the name."""
+        found = map(self._sure, people)
+        self.one_kind = any(sure.get("number", -1) == sure.get("name", -2) for sure in found)
+
     def find(self, wanted: Person) -> int | None:
-        """The place in the list; nothing if nobody matches, more than one does, or the number is
-        one person's and the name another's."""
-        found: dict[str, set[int]] = {kind: set() for kind in ("id", "email", "name")}
-        for key in wanted.keys:
-            found[key[0]].update(self.at.get(key, []))
-        sure = [places.pop() for places in found.values() if len(places) == 1]
-        return sure[0] if len(set(sure)) == 1 else None
+        """The place in the list; nothing if nobody matches, or ``doubt`` says why not."""
+        sure = self.perhaps(wanted)
+        return sure.pop() if sure and not self.doubt(wanted) else None
+
+    def doubt(self, wanted: Person) -> str:
+        """Why somebody who may be in the list is not taken for that person; nothing without
+        doubt."""
+        found = self._places(wanted)
+        sure = self._sure(wanted)
+        if len(set(sure.values())) > 1:
+            whose = (f"its {kind} is that of {self._called(at)}" for kind, at in sure.items())
+            return ", ".join(whose)
+        if set(sure) == {"number"} and contradict(wanted, self.people[sure["number"]]):
+            return f"its number is that of {self._called(sure['number'])}, its name is not"
+        if set(sure) == {"name"} and self.one_kind and wanted.id.isdigit():
+            return f"its name is that of {self._called(sure['name'])}, its number is not"
+        several = [kind for kind, places in found.items() if len(places) > 1]
+        return f"its {several[0]} is that of several" if several and not sure else ""
+
+    def perhaps(self, wanted: Person) -> set[int]:
+        """The places of all that have something of this person which nobody else has."""
+        return set(self._sure(wanted).values())
+
+    def _sure(self, wanted: Person) -> dict[str, int]:
+        """What of the person only one in the list has, and where that one is."""
+        found = self._places(wanted)
+        return {kind: min(places) for kind, places in found.items() if len(places) == 1}
+
+    def _places(self, wanted: Person) -> dict[str, set[int]]:
+        found: dict[str, set[int]] = {"number": set(), "e-mail": set(), "name": set()}
+        for kind, value in wanted.keys:
+            said = {"id": "number", "email": "e-mail"}.get(kind, "name")
+            found[said].update(self.at.get((MEETS.get(kind, kind), value), []))
+        return found
+
+    def _called(self, at: int) -> str:
+        one = self.people[at]
+        return f"{one.name} ({one.id})" if one.name and one.name != one.id else one.id

@@ -20,6 +20,7 @@ QUESTION_STATUS = {
     "ok": "its cells ran and its cases were called",
     "missing": "the notebook does not define what is asked for, or explains nothing",
     "failed": "its cells raised an error, did not end, or ended the process",
+    "untouched": "its cell is as it was handed out, and earned nothing",
     "manual": "marked by a person; `points` stays None",
     "not-marked": "not among the questions that were to be marked this time",
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import zipfile
 from collections.abc import Callable, Iterator
@@ -21,7 +22,8 @@ from gradebox.reading import NotReadableError, limited, read_file
 MOST_ENTRIES = 200_000  # of one archive
 # Python unpacks these piece by piece; of bzip2 and LZMA all at once, however large it gets.
 CUT_OFF = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-NOISE = {"__MACOSX", ".ipynb_checkpoints", ".DS_Store", "Thumbs.db", "desktop.ini"}
+NOISE = {"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"}  # what systems leave behind
+CHECKPOINTS = ".ipynb_checkpoints"
 
 
 class InputError(Exception):
@@ -37,7 +39,13 @@ class Entry:
 
     @property
     def suffix(self) -> str:
-        return self.path.suffix.lower()
+        """As ``Path.suffix``, but that of ".ipynb" is ".ipynb"."""
+        return f".{self.path.name.rpartition('.')[2].lower()}" if "." in self.path.name else ""
+
+    @property
+    def hidden(self) -> bool:
+        """Is it, or a folder around it, of those that a file manager does not show?"""
+        return any(part.startswith(".") and part != ".." for part in self.path.parts)
 
 
 def open_source(path: Path) -> list[Entry]:
@@ -53,10 +61,25 @@ def open_source(path: Path) -> list[Entry]:
             found = in_zip(path)
         except NotReadableError as error:
             raise InputError(f"{path} is neither a folder nor a zip file ({error})") from error
-        found = _without_wrapper(found)
+        found = _without_wrapper(_handed_in(found))
     else:
         raise InputError(f"there is no folder or zip file {path}")
-    return sorted(found, key=lambda entry: str(entry.path))
+    return sorted(_handed_in(found), key=lambda entry: str(entry.path))
+
+
+def _handed_in(entries: list[Entry]) -> list[Entry]:
+    """Without what is hidden at the top, where no student puts anything, unless it is a notebook;
+    of "._x" there is an "x" if a Mac wrote it."""
+    names = {str(entry.path) for entry in entries}
+
+    def counts(entry: Entry) -> bool:
+        top, *below = entry.path.parts
+        if below or not entry.hidden:
+            return top != CHECKPOINTS
+        twin = top.removeprefix("._")
+        return entry.suffix in {".ipynb", ".zip"} and (twin == top or twin not in names)
+
+    return [entry for entry in entries if counts(entry)]
 
 
 def _named(name: str) -> PurePosixPath:
@@ -66,12 +89,19 @@ def _named(name: str) -> PurePosixPath:
 
 
 def _in_folder(root: Path) -> Iterator[Entry]:
-    for folder, folders, files in os.walk(root):
+    closed: list[OSError] = []
+    for folder, folders, files in os.walk(root, onerror=closed.append):
         folders[:] = sorted(name for name in folders if name not in NOISE)
         for name in files + [name for name in folders if Path(folder, name).is_symlink()]:
             path = Path(folder, name)
-            if name not in NOISE and not name.startswith("."):
+            if name not in NOISE:
                 yield Entry(_named(path.relative_to(root).as_posix()), partial(read_file, path))
+    for error in closed:
+        path = Path(error.filename).relative_to(root)
+        if not path.parts:
+            raise InputError(f"{root} cannot be read ({error.strerror})")
+        path /= f"(a folder that cannot be read: {error.strerror})"
+        yield Entry(_named(path.as_posix()), partial(read_file, root / path))
 
 
 def in_zip(archive: Path | bytes) -> list[Entry]:
@@ -92,8 +122,6 @@ def in_zip(archive: Path | bytes) -> list[Entry]:
         path = _named(member.filename)
         if not path.name or member.is_dir() or NOISE & set(path.parts):
             continue
-        if path.name.startswith(".") and path.name != "..":
-            continue
         found.append(Entry(path, _member_reader(opened, member)))
     return found
 
@@ -101,7 +129,8 @@ def in_zip(archive: Path | bytes) -> list[Entry]:
 def _member_reader(opened: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], bytes]:
     def read() -> bytes:
         parts = PurePosixPath(member.filename.replace("\\", "/")).parts
-        if ".." in parts or member.filename.startswith(("/", "\\")) or ":" in parts[0]:
+        drive = re.match(r"[A-Za-z]:[/\\]", member.filename)
+        if ".." in parts or member.filename.startswith(("/", "\\")) or drive:
             raise NotReadableError("its name leads out of the archive")
         if stat.S_ISLNK(member.external_attr >> 16):
             raise NotReadableError("this is a link to another file; links are not followed")

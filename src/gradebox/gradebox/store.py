@@ -59,12 +59,13 @@ def package_key(package: Path, limits: Limits, unsafe: bool = False) -> str:
 
 def file_name(student: str) -> str:
     """A student's key as a file name: the same one always, and never the name of another, not even
-    on a disk that takes "Ada" and "ada" for the same file."""
+    on a disk that takes "Ada" and "ada" for the same file. No name that stands as it is has a "~",
+    and nobody can find two whose digests of 128 bits are equal."""
     name = re.sub(r"[^A-Za-z0-9@._-]", "_", student).strip(".")[:60]
     reserved = re.fullmatch(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", name)
     if name == student == student.lower() and not reserved:
         return name
-    return f"{name}-{hashlib.sha256(student.encode()).hexdigest()[:8]}"
+    return f"{name}~{hashlib.sha256(student.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
 class Store:

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import PurePosixPath
+
 from gradebox.platforms.handed import Handed
 from gradebox.sources import Entry
 
-OTHER = {".csv", ".tsv", ".xlsx", ".yml", ".yaml", ".json", ".md"}  # lists that lie beside them
+OTHER = {".csv", ".tsv", ".xlsx", ".yml", ".yaml"}  # lists that lie beside them
 
 
 def read(entries: list[Entry]) -> list[Handed]:
     """Several notebooks in a student's folder are attempts, in the order of their names."""
     found = []
-    for at, entry in enumerate(entries):
+    for entry in entries:
         alone = len(entry.path.parts) == 1
         if alone and entry.suffix in OTHER:
             continue
         student = entry.path.stem if alone else entry.path.parts[0]
-        found.append(Handed(student, (entry,), order=(at,), name=student))
+        order = natural(entry.path)
+        found.append(Handed(student, (entry,), order, name=student, by_name=True))
     return found
+
+
+def natural(path: PurePosixPath) -> tuple:
+    """A key that sorts v9 before v10, and a2.ipynb before a2 (1).ipynb."""
+    parts = (*path.parent.parts, path.stem, path.suffix)
+    return tuple(
+        tuple(map(_number_or_text, re.split(r"([0-9]+)", part.casefold()))) for part in parts
+    )
+
+
+def _number_or_text(piece: str) -> tuple[int, str]:
+    """Sorts numbers by size, without int(), which takes only so many digits."""
+    number = piece.lstrip("0")
+    return (len(number), number) if re.fullmatch("[0-9]+", piece) else (0, piece)

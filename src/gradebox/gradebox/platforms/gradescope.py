@@ -42,17 +42,22 @@ def wrote(entries: list[Entry]) -> bool:
 
 
 def read(entries: list[Entry]) -> list[Handed]:
-    """A group's submission counts for each of its members."""
+    """A group's submission counts for each of its members. What the metadata do not name is kept
+    under the name of its folder."""
     where = min(
         (entry for entry in entries if entry.path.name == METADATA),
         key=lambda entry: len(entry.path.parts),
     )
     files: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
-        if entry.path.is_relative_to(where.path.parent) and entry is not where:
-            files[entry.path.relative_to(where.path.parent).parts[0]].append(entry)
+        inside = entry.path.is_relative_to(where.path.parent)
+        path = entry.path.relative_to(where.path.parent) if inside else entry.path
+        if entry is not where:
+            files[path.parts[0]].append(entry)
+    metadata = _metadata(where)
+    unnamed = [(folder, None) for folder in sorted(files) if folder not in metadata]
     found = []
-    for folder, about in _metadata(where).items():
+    for folder, about in [*metadata.items(), *unnamed]:
         about = about if isinstance(about, dict) else {}
         for person in _people(about, folder):
             name, email, id = (str(person.get(key) or "") for key in (":name", ":email", ":sid"))

@@ -19,3 +19,4 @@ class Handed:
     email: str = ""
     submitted: datetime | None = None
     late: bool = False
+    by_name: bool = False  # only the names of the files put the attempts in order
