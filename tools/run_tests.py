@@ -6,7 +6,7 @@
 
 What needs no book is tested first and in any case. Then the book is built, and what looks at the
 site is tested; with --deep, and nothing else said, `make anywhere` follows. Each part runs whatever
-became of those before it; the last lines say what failed.
+became of those before it; the last line names what failed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ import argparse
 import os
 import subprocess
 import sys
+import tempfile
 import time
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+NAMED = 5  # failed tests of a part, in the last line
 NONE_CHOSEN = 5  # pytest's exit status where its options leave no test
 SIDE_BY_SIDE = ["-n", "2", "--dist", "worksteal", "-m", "not deep"]
 
@@ -65,21 +68,32 @@ def run(words: tuple[str, ...]) -> int:
     return subprocess.run(command, cwd=ROOT, env={**os.environ, **required}).returncode
 
 
+def failed_tests(report: Path) -> list[str]:
+    """The tests that failed, by pytest's report in XML."""
+    if not report.is_file():
+        return []
+    cases = ET.parse(report).iter("testcase")
+    bad = [c for c in cases if c.find("failure") is not None or c.find("error") is not None]
+    return [f"{case.get('classname')}::{case.get('name')}" for case in bad]
+
+
 def run_parts(parts: list[Part], run: Callable[[tuple[str, ...]], int]) -> int:
     """Run all of them, say last what became of each; 1 when one failed or nothing was tested."""
     said, failed, tested = [], [], False
+    report = Path(tempfile.mkdtemp()) / "tests.xml"
     for part in parts:
         print(f"\n--- {part.name}", flush=True)
         started = time.monotonic()
         if part.needs is not None and not part.needs.is_file():
             became = f"FAILED: there is no {part.needs.name} in {part.needs.parent}"
         else:
-            status = run(part.words)
+            report.unlink(missing_ok=True)
+            status = run((*part.words, f"--junitxml={report}") if part.tests else part.words)
             none_chosen = part.tests and status == NONE_CHOSEN
             tested |= part.tests and not none_chosen
             became = "no test chosen" if none_chosen else f"FAILED ({status})" if status else "ok"
         if became.startswith("FAILED"):
-            failed.append(part.name)
+            failed.append(" ".join([part.name, *failed_tests(report)[:NAMED]]))
         said.append(f"{part.name:<24}{time.monotonic() - started:5.0f} s  {became}")
     if not tested:
         failed.append("no test was chosen")

@@ -11,19 +11,32 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMES = ["the browser", "the sandbox", "tests without the book", "the book", "tests of the site"]
 
 
+REPORT = """<testsuites><testsuite>
+<testcase classname="tests.a" name="test_good"/>
+<testcase classname="tests.a" name="test_bad[x]"><failure message="no"/></testcase>
+<testcase classname="tests.b" name="test_broken"><error message="no"/></testcase>
+</testsuite></testsuites>"""
+
+
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """machine(name=status, ...): run all parts; what was run, the exit status, the last lines."""
+    """machine(name=status, ...): run all parts; what was run, the exit status, the last lines.
+
+    `reports` names a part whose pytest writes `REPORT`.
+    """
     monkeypatch.setattr("tools.run_tests.ROOT", tmp_path)
     (tmp_path / "_build/html").mkdir(parents=True)
     (tmp_path / "_build/html/index.html").touch()
 
-    def go(capsys, **statuses):
+    def go(capsys, reports=None, **statuses):
         ran = []
 
         def run(words):
             ran.append(words)
-            name = next(part.name for part in parts if part.words == words)
+            *words, report = words if words[0] == "pytest" else (*words, None)
+            name = next(part.name for part in parts if part.words == tuple(words))
+            if name == reports:
+                Path(report.removeprefix("--junitxml=")).write_text(REPORT)
             return statuses.get(name.replace(" ", "_"), 0)
 
         parts = parts_of([], deep=False)
@@ -49,6 +62,12 @@ def test_a_part_that_fails_hides_no_other_and_the_last_line_names_it(machine, ca
     assert len(ran) == len(NAMES)
     assert status == 1
     assert said[-1] == f"FAILED: {name}"
+
+
+def test_the_last_line_names_the_tests_that_failed(machine, capsys):
+    _, _, said = machine(capsys, reports="tests of the site", tests_of_the_site=1, the_book=1)
+    bad = "tests.a::test_bad[x] tests.b::test_broken"
+    assert said[-1] == f"FAILED: the book, tests of the site {bad}"
 
 
 def test_two_that_fail_are_both_named(machine, capsys):
