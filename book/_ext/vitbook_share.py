@@ -18,10 +18,11 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
 from tools.preview_image import draw
-from tools.settings import read_settings
+from tools.settings import Settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGE = "_static/preview.png"
+LOGO = ROOT / "book" / "_static" / "logo-light.svg"
 LONGEST = 200  # characters of a description
 VIEWPORT = re.compile(r'\s*<meta name="viewport"[^>]*>')
 LOST = """<!DOCTYPE html>
@@ -32,17 +33,30 @@ LOST = """<!DOCTYPE html>
 <meta name="robots" content="noindex">
 <title>Not found: {title}</title>
 <style>
-:root {{ color-scheme: light dark; }}
-body {{ max-width: 36rem; margin: 20vh auto; padding: 0 1rem; }}
-body {{ font: 1.1rem/1.6 system-ui, sans-serif; }}
-h1 {{ line-height: 1.2; }}
+:root {{ color-scheme: light; --ink: #1b2330; --muted: #4d5768; --mark: #0b5394; --paper: #fff; }}
+@media (prefers-color-scheme: dark) {{
+:root {{ color-scheme: dark; --ink: #dfe4ec; --muted: #a9b3c2; --mark: #82b8f0; --paper: #121212; }}
+}}
+body {{ max-width: 36rem; margin: 16vh auto 0; padding: 0 1.5rem; color: var(--ink); }}
+body {{ background: var(--paper); }}
+body {{ font: 1.125rem/1.6 "Source Sans 3", "Helvetica Neue", Arial, sans-serif; }}
+h1 {{ margin: 1.5rem 0 1rem; font: 600 2.1rem/1.2 "Source Serif 4", Georgia, serif; }}
+p {{ color: var(--muted); }}
+svg {{ width: 4rem; height: 4rem; }}
+a {{ display: inline-block; margin: 0.5rem 0.75rem 0.5rem 0; padding: 0.65rem 1.25rem; }}
+a {{ border: 2px solid var(--mark); border-radius: 0.5rem; color: var(--mark); }}
+a {{ font-weight: 650; text-decoration: none; }}
+a:first-of-type {{ background: var(--mark); color: var(--paper); }}
+a:hover {{ text-decoration: underline; }}
+a:focus-visible {{ outline: 3px solid var(--ink); outline-offset: 2px; }}
 </style>
 </head>
 <body>
 <main>
+{logo}
 <h1>This page is not here</h1>
-<p>It may have moved with a new release.
-The <a href="{home}">front page of {title}</a> leads to every chapter.</p>
+<p>It may have moved with a new release of {title}. The front page leads to every chapter.</p>
+<p><a href="{home}">To the front page</a><a href="{home}search.html">Search the book</a></p>
 </main>
 </body>
 </html>
@@ -128,8 +142,15 @@ def write_files(app: Sphinx, exception: Exception | None) -> None:
     space = "http://www.sitemaps.org/schemas/sitemap/0.9"
     head = '<?xml version="1.0" encoding="UTF-8"?>\n'
     (out / "sitemap.xml").write_text(f'{head}<urlset xmlns="{space}">\n{urls}</urlset>\n', "utf-8")
-    lost = LOST.format(title=html.escape(settings.title), home=html.escape(settings.site_url))
-    (out / "404.html").write_text(lost, "utf-8")
+    (out / "404.html").write_text(lost(settings), "utf-8")
+
+
+def lost(settings: Settings) -> str:
+    """A page that is served at addresses of any depth: what it needs stands in it."""
+    logo = LOGO.read_text("utf-8").replace("<svg", '<svg aria-hidden="true"', 1)
+    logo = logo.replace("#0b5394", "var(--mark)")
+    home, title = html.escape(settings.site_url), html.escape(settings.title)
+    return LOST.format(title=title, home=home, logo=logo)
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:

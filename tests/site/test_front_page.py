@@ -117,10 +117,33 @@ def test_the_sitemap_lists_every_page_and_no_other(built):
     assert len(found) == len(SETTINGS.documents)
 
 
-def test_a_lost_reader_finds_home_from_any_depth(built):
+LOOKS = """name => {
+    const { backgroundColor, color, fontFamily } = getComputedStyle(document.querySelector(name));
+    return [backgroundColor, color, fontFamily];
+}"""
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_lost_reader_finds_home_in_the_looks_of_the_book_at_any_depth(built, browser, view):
     page = soup("404")
     assert page.a["href"] == SETTINGS.site_url
     assert not page.select("link, script, img")
+    with browser.new_context(**VIEWS[view]) as context, served(HTML) as address:
+        page, asked = context.new_page(), []
+        page.on("request", lambda request: asked.append(request.url))
+        lost = f"{address}/v0.1.0/vit/gone/for/good.html"
+        page.route(lost, lambda route: route.fulfill(path=HTML / "404.html", status=404))
+        page.goto(lost)
+        assert asked == [lost]
+        looks = page.evaluate(LOOKS, "body")
+        assert page.locator("main svg").bounding_box()["width"] > 40
+        button = page.evaluate(LOOKS, "main a")
+        page.goto(f"{address}/index.html")
+        page.locator("a.front-button").first.wait_for()
+        ground, ink, face = page.evaluate(LOOKS, "body")
+        assert looks[:2] == [ground, ink]
+        assert looks[2].split(",")[0] == face.split(",")[0]
+        assert button[:2] == page.evaluate(LOOKS, "a.front-button")[:2]
 
 
 def says(page):
