@@ -1,5 +1,5 @@
-// Cut the arrow on the front page: in a few seconds one cut turns an answer round, then it is the
-// reader's turn, from pictures where one arrow is enough to those that take more.
+// Cut the arrow on the front page, from pictures where one arrow is enough to those that take more.
+// The first cut is the reader's.
 (function () {
   "use strict";
 
@@ -12,27 +12,6 @@
     const levels = pictures.map((one, index) => ({ index, cuts: one.cuts })).filter((one) => one.cuts.length);
     levels.sort((a, b) => a.cuts.length - b.cuts.length);
     return levels;
-  }
-
-  // Scenes one after another: {seconds, words, act}. begin() is called before, end(broken) after them.
-  function film(scenes, { begin, say, end }) {
-    let timer = 0, aloud = false;
-    function close(broken) {
-      clearTimeout(timer);
-      timer = 0;
-      end(broken, aloud);
-    }
-    function show(at) {
-      scenes[at].act();
-      say(scenes[at].words, aloud);
-      timer = setTimeout(at + 1 < scenes.length ? show : close, 1000 * scenes[at].seconds, at + 1 < scenes.length ? at + 1 : false);
-    }
-    function play(asked) {
-      aloud = asked;
-      begin();
-      show(0);
-    }
-    return { play, stop: () => timer && close(true), get runs() { return timer > 0; } };
   }
 
   // What a reader is to do, or what came of it; in other views than those, what is drawn. `opening`: the
@@ -49,14 +28,12 @@
     const levels = levelsOf(data.pictures), { box } = stage;
     const game = cutGame(data, (words) => {
       if (words) seen = view();
-      if (motion.runs) return drawSlowly();
       draw();
       stage.say(words ? `${words}${sentence.textContent} ${cutParts.spoken(game)}` : game.sentence());
     });
     const answer = cutParts.verdict(game), image = cutBoard.picture(game), heads = cutViews.heads(game, stage.root), promise = cutParts.promise(game);
     const sentence = el("p", { class: "cut-front-told" }), score = el("p", { class: "cut-score" });
     const cut = button("✂ Cut the thickest arrow", game.cutStrongest, "live-button live-first"), back = button("Restore", game.restoreAll), way = button("Show a way", showWay), next = button("Next picture", goOn);
-    const still = button("", () => (motion.runs ? motion.stop() : motion.play(true)), "front-still");
     const view = () => [game.state.layer, game.state.head, game.state.query].join();
     const timers = []; // of cuts that are still to come
     let level = 0, seen = ""; // seen: the view in which the last thing was done
@@ -66,10 +43,6 @@
       const { index, cuts: [[layer, head, query]] } = levels[level];
       game.open(index);
       Object.assign(game.state, { layer, head, query });
-    }
-    function stopAll() {
-      timers.splice(0).forEach(clearTimeout);
-      motion.stop();
     }
     function goOn() {
       open(level + 1);
@@ -86,7 +59,7 @@
         else timers.push(setTimeout(act, PAUSE * (at + 0.5)));
       });
     }
-    const parts = [image, answer, heads], turned = () => game.way(game.was, game.lead) >= 1;
+    const parts = [image, answer, heads, promise], turned = () => game.way(game.was, game.lead) >= 1;
     function drawButtons() {
       score.textContent = `Picture ${level + 1} of ${levels.length}. Arrows cut: ${game.count()}. Fewest known: ${game.best || "–"}.`;
       for (const [one, isFirst] of [[cut, !turned()], [next, turned()]]) one.classList.toggle("live-first", isFirst);
@@ -95,47 +68,19 @@
       stage.root.dataset.lead = game.lead; // in full, for the tests
     }
     function draw() {
-      for (const part of [...parts, promise]) part.draw();
+      for (const part of parts) part.draw();
       sentence.textContent = told(game, promise.lesson.textContent, view() === levels[level].cuts[0].slice(0, 3).join(), view() === seen);
       sentence.classList.toggle("cut-won", turned());
       drawButtons();
     }
-    // A part at a time: while nobody asked for it, the page must stay ready to answer.
-    function drawSlowly() {
-      [...parts.map((part) => part.draw), drawButtons].forEach((one, at) => setTimeout(one, 90 * at));
-    }
-    function caption(words, aloud) {
-      sentence.textContent = words;
-      if (aloud) stage.say(words);
-    }
-    const scene = (seconds, words, act) => ({ seconds, words, act });
-    const motion = film([
-      scene(2.2, "Two shapes. Are they the same? A small Vision Transformer says: different.", () => { open(0); draw(); box.classList.add("cut-front-bare"); }),
-      scene(2.6, "Its patches look at each other. One looks hard at the other shape: the thick arrow.", () => box.classList.remove("cut-front-bare")),
-      scene(3.2, "Cut this one arrow, and it says: same.", () => game.toggle(game.state.query, levels[0].cuts[0][3]))
-    ], {
-      begin() { still.textContent = "Stop motion"; },
-      say: caption,
-      end(broken, aloud) {
-        box.classList.remove("cut-front-bare");
-        still.textContent = "Replay";
-        if (broken) draw();
-        else caption(`Your turn. “Next picture” takes ${levels[1].cuts.length} arrows. Which?`, aloud);
-      }
-    });
-
     box.classList.add("cut-front");
     box.append(answer.node, sentence, el("div", { class: "cut-stage" }, image.node),
       el("div", { class: "cut-front-side" }, el("div", { class: "cut-front-buttons" }, cut, back, way, next), score,
         el("div", {}, el("p", { class: "cut-title" }, "Layer and head ", el("small", {}, "seen from the query")), heads.node)));
     cutBoard.keys(box, game, image.focus);
-    for (const name of ["pointerdown", "keydown"]) box.addEventListener(name, stopAll, true);
+    for (const name of ["pointerdown", "keydown"]) box.addEventListener(name, () => timers.splice(0).forEach(clearTimeout), true);
     open(0);
     draw();
-    if (!isStill()) {
-      stage.root.prepend(still);
-      motion.play(false);
-    }
     return { set() { throw new Error("cut-front.js: no sentence sets this figure"); } };
   });
 })();

@@ -1,0 +1,87 @@
+"""Live figures at every width: nothing lies on another part, vanishes, or leaves its frame."""
+
+import pytest
+from test_live_room import figures
+from test_site import HTML
+
+HEIGHT = 800
+FEW = [320, 600, 1000, 1100, 1280]
+ALL = range(320, 1921, 40)
+# A part is what has words, is drawn or can be worked with, and is inside no other part.
+FAULTS = """(root) => {
+    const SMALL = 18, NEAR = 3;  // pixels
+    const frame = root.getBoundingClientRect(), found = [];
+    const name = (one) => `${one.localName}.${one.getAttribute("class")}`;
+    for (const one of root.querySelectorAll("*")) {
+        if (getComputedStyle(one).position === "sticky") one.style.position = "static";
+    }
+    const isControl = (one) => one.matches("button, input, select, summary, [role=slider]");
+    const holds = (one) => [...one.children].some(
+        child => getComputedStyle(child).position === "absolute");
+    const isPart = (one) => isControl(one) || one.matches("canvas, svg, table") || holds(one)
+        || [...one.childNodes].some(node => node.nodeType === 3 && node.data.trim());
+    const parts = [];
+    (function look(one) {
+        if (!one.checkVisibility() || one.matches(".live-said, .live-hidden, .live-scroll")) return;
+        if (one !== root && isPart(one)) parts.push(one);
+        else [...one.children].forEach(look);
+    })(root);
+    for (const one of parts) {
+        const box = one.getBoundingClientRect();
+        if (box.width < 4 || box.height < 4) found.push(`${name(one)} has no size`);
+        if (box.left < frame.left - 1 || box.right > frame.right + 1
+            || box.top < frame.top - 1 || box.bottom > frame.bottom + 1) {
+            found.push(`${name(one)} leaves the frame`);
+        }
+    }
+    for (const one of root.querySelectorAll("*")) {
+        if (!isControl(one) || !one.checkVisibility() || one.closest(".live-hidden")) continue;
+        const box = one.closest("label") || one;  // what can be pressed
+        const { left, right, width, height } = box.getBoundingClientRect();
+        if (Math.min(width, height) < SMALL) found.push(`${name(one)} is too small`);
+        if (left < frame.left || right > frame.right) found.push(`${name(one)} is out of reach`);
+    }
+    parts.forEach((one, i) => parts.slice(0, i).forEach((other) => {
+        const a = one.getBoundingClientRect(), b = other.getBoundingClientRect();
+        const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+        const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+        if (wide > NEAR && high > NEAR) found.push(`${name(one)} lies on ${name(other)}`);
+    }));
+    return [...new Set(found)];
+}"""
+SETTLED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+pytestmark = [pytest.mark.site, pytest.mark.browser]
+
+
+def faults(browser, address, widths, menu=False):
+    """What is wrong with the figures of a page, by width."""
+    found = {}
+    with browser.new_context(reduced_motion="reduce") as context:
+        page = context.new_page()
+        page.set_viewport_size({"width": 1280, "height": HEIGHT})
+        page.goto((HTML / address).as_uri(), wait_until="domcontentloaded")
+        for name in figures()[address]:
+            page.locator(f"#live-{name}").scroll_into_view_if_needed()
+            page.locator(f"#live-{name}.live-running").wait_for()
+        if menu:
+            page.locator(".primary-toggle").click()
+        for width in widths:
+            page.set_viewport_size({"width": width, "height": HEIGHT})
+            page.evaluate(SETTLED)
+            for name in figures()[address]:
+                if wrong := page.locator(f"#live-{name}").evaluate(FAULTS):
+                    found[width, name] = wrong
+            if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                found[width, "page"] = ["scrolls sideways"]
+    return found
+
+
+@pytest.mark.parametrize(
+    "widths", [FEW, pytest.param(ALL, marks=pytest.mark.deep)], ids=["few", "all"]
+)
+@pytest.mark.parametrize(
+    ("address", "menu"), [*((page, False) for page in figures()), ("index.html", True)]
+)
+def test_a_figure_lies_well_at_every_width(browser, address, menu, widths):
+    assert faults(browser, address, [one for one in widths if one >= 992 or not menu], menu) == {}
