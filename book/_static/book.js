@@ -6,8 +6,11 @@ document.addEventListener("click", (event) => {
   if (panel && event.target.closest("a[href]")) panel.close();
 });
 
-// A link to something folded opens the fold, also where the browser does not do so by itself.
-function unfold() {
+// A link to something folded opens the fold, also where the browser does not do so by itself. And
+// what a link has led to stays in its place while figures above it grow, until the reader moves.
+let stay = new AbortController();
+function arrive(aims) {
+  stay.abort();
   const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!target) return;
   const closed = [];
@@ -15,10 +18,25 @@ function unfold() {
     if (!fold.open) closed.push(fold);
   }
   closed.forEach((fold) => { fold.open = true; });
-  if (closed.length) target.scrollIntoView();
+  if (aims || closed.length) target.scrollIntoView();
+  keep(target);
 }
-addEventListener("hashchange", unfold);
-addEventListener("DOMContentLoaded", unfold);
+function keep(target) {
+  const top = () => Math.round(target.getBoundingClientRect().top);
+  let [place, seen] = [top(), scrollY];
+  if (place < 0 || place > innerHeight) return; // somebody came back to another place
+  stay = new AbortController();
+  const { signal } = stay, grown = new ResizeObserver(() => {
+    if (scrollY !== seen && top() !== place) return stay.abort(); // moved by the scroll bar
+    target.scrollIntoView();
+    [place, seen] = [top(), scrollY];
+  });
+  grown.observe(document.querySelector(".bd-article"));
+  signal.addEventListener("abort", () => grown.disconnect());
+  for (const name of ["wheel", "touchstart", "pointerdown", "keydown"]) addEventListener(name, () => stay.abort(), { signal, capture: true, passive: true });
+}
+addEventListener("hashchange", () => arrive(false));
+addEventListener("DOMContentLoaded", () => arrive(performance.getEntriesByType("navigation")[0].type === "navigate"));
 
 // Paper has no folds: solutions and boxes are printed open. Short code stays on one page.
 addEventListener("beforeprint", () => {

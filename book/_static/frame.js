@@ -23,6 +23,10 @@
     setMode(modes[(modes.indexOf(root.dataset.mode) + 1) % 3]);
   }
 
+  // On paper every page is light, its drawn figures too.
+  addEventListener("beforeprint", () => { root.dataset.theme = "light"; });
+  addEventListener("afterprint", () => { root.dataset.theme = seen(); });
+
   // --- the search ---
   function openSearch() {
     const field = document.querySelector(":not(#pst-search-dialog) > form.bd-search input");
@@ -58,22 +62,17 @@
     });
     dialog.addEventListener("click", closeOutside);
     dialog.addEventListener("close", () => move(dialog, list));
+    [list, dialog].forEach((box) => lists.observe(box));
   }
-  function scrollList() { // to where it was on the page before, else to this page
-    const list = document.getElementById("pst-primary-sidebar");
-    const here = [...all(".bd-docs-nav .active")].pop();
-    if (!list || !here) return;
-    const before = Number.parseInt(sessionStorage.getItem("sidebar-scroll-top"), 10);
-    addEventListener("pagehide", () => sessionStorage.setItem("sidebar-scroll-top", list.scrollTop));
-    if (before >= 0) {
-      if (before > 0) list.scrollTop = before;
-      return;
+  // Wherever the list of pages appears, beside the page or as a dialog, this page's entry is in sight.
+  const lists = new ResizeObserver((changed) => {
+    for (const { target: list } of changed) {
+      const here = [...list.querySelectorAll(".bd-docs-nav .active > a")].pop();
+      if (!here || !list.clientHeight) continue;
+      const { top, bottom } = here.getBoundingClientRect(), frame = list.getBoundingClientRect();
+      if (top < frame.top || bottom > Math.min(frame.bottom, innerHeight)) list.scrollTop += top - frame.top - list.clientHeight / 4;
     }
-    new IntersectionObserver(([{ boundingClientRect: box }], watch) => {
-      watch.disconnect();
-      if (box.top > innerHeight / 2) list.scrollTop = box.top - list.clientHeight / 4;
-    }).observe(here);
-  }
+  });
 
   // Tab passes by what fits into its box; what is too wide can be moved by the arrow keys.
   const boxes = new ResizeObserver((changed) => {
@@ -98,7 +97,6 @@
       openSearch();
     }, true);
     ["primary", "secondary"].forEach(serveList);
-    scrollList();
     const top = document.querySelector(".sbt-scroll-pixel-helper");
     if (top) new IntersectionObserver(([{ boundingClientRect: box }]) => {
       document.body.classList.toggle("scrolled", box.y < 0);
