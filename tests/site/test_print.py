@@ -47,6 +47,29 @@ def test_a_long_cell_may_go_on_over_the_page_and_a_short_one_stays_whole(paper):
     assert [one for one in frames if one[2] != "auto"] == []
 
 
+INKS = """all => all.filter(one => one.checkVisibility() && !one.closest("details:not([open])"))
+    .map(one => {
+        const { color, backgroundColor, fill, borderTopColor } = getComputedStyle(one);
+        return [one.localName, color, backgroundColor, fill, borderTopColor].join(" ");
+    })"""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_prints_alike_from_both_themes(browser, name):
+    printed = {}
+    for view in ("light", "dark"):
+        with browser.new_context(**VIEWS[view], reduced_motion="reduce") as context:
+            page = context.new_page()
+            page.goto((HTML / f"{name}.html").as_uri())
+            page.emulate_media(media="print", color_scheme=VIEWS[view]["color_scheme"])
+            page.evaluate("dispatchEvent(new Event('beforeprint'))")
+            printed[view] = page.locator(".bd-article, .bd-article *").evaluate_all(INKS)
+            page.evaluate("dispatchEvent(new Event('afterprint'))")
+            assert page.evaluate("document.documentElement.dataset.theme") == view
+    assert len(printed["light"]) > 100
+    assert printed["dark"] == printed["light"]
+
+
 def test_the_explorer_prints_its_map_beside_all_heads_without_controls(browser):
     context = browser.new_context(**VIEWS["light"])
     page = context.new_page()
