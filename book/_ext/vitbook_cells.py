@@ -12,7 +12,7 @@ import re
 from docutils import nodes
 from vitbook_details import folded
 
-from tools.pages.cells import parts, settles, shows_table
+from tools.pages.cells import parts, settles, shows_table, tells
 
 CAPTION = re.compile(r"<(figcaption|caption)>(.*?)</\1>", re.DOTALL)
 LONGEST = 80  # characters of a caption in the spoken name of a fold
@@ -41,26 +41,35 @@ def fold_by_rule(cell: nodes.container) -> None:
         return
     code = source.astext()
     found = parts(code)
-    silent = output is None or not output.children
-    if shows_table(code) or (
-        silent and claim_before(cell) is not None and (settles(code) or not found.shown)
-    ):
-        cell["hide_mode"] = "input"
+    printed = [] if output is None else [one for one in output.children if is_printed(one)]
+    draws = output is not None and len(printed) < len(output.children)
+    proves = claim_before(cell) is not None and (settles(code) or not found.shown)
+    if shows_table(code) or (proves and not draws):
+        cell["hide_mode"] = "all" if printed and not draws else "input"
         fold_tagged(cell)
         return
+    if output is not None and not tells(found):
+        output.children = [one for one in output.children if one not in printed]
+        if not output.children:
+            cell.remove(output)
+    else:
+        printed = []
     if found.setup:
-        cell.insert(
-            0, folded([nodes.Text("Setup")], [of(source, found.setup)], classes=["code-fold"])
-        )
+        hidden = [of(source, found.setup), *([] if found.check else printed)]
+        cell.insert(0, folded([nodes.Text("Setup")], hidden, classes=["code-fold"]))
     if found.check:
         check = of(source, found.check)
-        cell += folded(
-            title_of_check(check, found.words, outcome(cell)), [check], classes=["code-fold"]
-        )
+        title = title_of_check(check, found.words, outcome(cell))
+        cell += folded(title, [check, *printed], classes=["code-fold"])
     if found.shown:
         source.replace_self(of(source, found.shown))
     else:
         cell.remove(source)
+
+
+def is_printed(node: nodes.Node) -> bool:
+    """A part of an output that is plain text."""
+    return isinstance(node, nodes.literal_block)
 
 
 def of(source: nodes.container, code: str) -> nodes.container:

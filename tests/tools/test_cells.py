@@ -28,13 +28,17 @@ CASES = {
         "y = 1\nfor one in [y]:\n    assert one",
         Parts(shown="y = 1", check="for one in [y]:\n    assert one"),
     ),
-    "a loop that also works stays": (
-        "for one in [1]:\n    y = one\n    assert y",
-        Parts(shown="for one in [1]:\n    y = one\n    assert y"),
+    "a loop that works and asserts": (
+        "y = 1\nfor one in [y]:\n    z = one\n    assert z",
+        Parts(shown="y = 1", check="for one in [y]:\n    z = one\n    assert z"),
     ),
-    "an assertion in the middle stays": (
-        "y = 1\nassert y\nz = 2",
-        Parts(shown="y = 1\nassert y\nz = 2"),
+    "all from the first assertion on": (
+        "y = 1\nassert y\nz = 2\nprint(z)",
+        Parts(shown="y = 1", check="assert y\nz = 2\nprint(z)"),
+    ),
+    "a function that asserts is shown": (
+        "def f(x):\n    assert x\n    return x",
+        Parts(shown="def f(x):\n    assert x\n    return x"),
     ),
     "a comment at the end stays": ("y = 1\n# done", Parts(shown="y = 1\n# done")),
     "a marker with words": (
@@ -62,13 +66,14 @@ def test_a_cell_is_cut_into_setup_shown_and_check(code, found):
     assert parts(code) == (found or Parts(shown=code))
 
 
-def test_a_cell_that_asserts_and_shows_nothing_may_stand_in_its_claim():
+def test_a_cell_that_asserts_and_draws_nothing_may_stand_in_its_claim():
     assert settles("a = 1\nassert a")
     assert settles("for a in [1]:\n    assert_close(a, 1)")
     assert not settles("a = 1")
-    assert not settles("print(1)\nassert True")
+    assert settles("print(1)\nassert True\nprint(2)")
+    assert settles("assert a\na")
     assert not settles("show(fig, alt='x')\nassert True")
-    assert not settles("assert a\na")
+    assert not settles("assert a\nexplorer(a)")
 
 
 def test_a_table_is_known_by_the_helper_that_shows_it():

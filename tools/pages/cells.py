@@ -1,10 +1,11 @@
 """What a page shows of a cell's code and what it folds; the site, the counts and the rules agree.
 
 - Imports and settings at the beginning fold as set-up; constants too, where nothing else follows.
-- A line ``# check: equal to the package, 1e-6`` folds all that stands below it. Without one, the
-  assertions and the glued numbers at the end fold.
+- A line ``# check: equal to the package, 1e-6`` folds all that stands below it. Without one, all
+  from the first assertion or glued number on folds.
+- What a fold prints folds with it.
 - A cell that shows a table (``show_table``) folds its code under the table.
-- A cell that follows a claim, asserts and shows nothing folds into the claim.
+- A cell that follows a claim, asserts and draws nothing folds into the claim.
 
 A notebook keeps its cells whole.
 """
@@ -22,7 +23,7 @@ from tools.dependencies import called_name, cell_tree
 MARKER = re.compile(r"^# check\b:?[ \t]*(?P<words>.*)$", re.MULTILINE)
 SETTINGS = {"use_style", "set_num_threads", "manual_seed", "set_printoptions", "filterwarnings"}
 TABLE = "show_table"
-SHOWING = re.compile(r"print|display|show(_\w+)?")
+DRAWING = re.compile(r"display|show(_\w+)?")
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,7 @@ def parts(code: str) -> Parts:
     start = _setup_lines(body)
     body = [node for node in body if node.lineno > start]
     if marker is None:
-        while body and is_proof(body[-1]):
-            body.pop()
+        body = list(takewhile(lambda node: not _proves(node), body))
         end = _end(body[-1]) if body else start
     setup, shown = _text(lines[:start]), _text(lines[start:end])
     if marker:
@@ -66,12 +66,24 @@ def shows_table(code: str) -> bool:
 
 
 def settles(code: str) -> bool:
-    """Does the cell assert something and show nothing? Then it may stand in the claim above."""
+    """Does the cell assert something and draw nothing? Then it may stand in the claim above."""
     tree = cell_tree(code)
-    last = tree.body[-1] if tree.body else None
-    if isinstance(last, ast.Expr) and not is_proof(last):
-        return False
-    return asserts(tree) and not any(SHOWING.fullmatch(name) for name in _calls(tree))
+    drawn = any(DRAWING.fullmatch(name) for name in _calls(tree))
+    return asserts(tree) and not drawn and not _ends_in_a_call(tree)
+
+
+def _ends_in_a_call(tree: ast.Module) -> bool:
+    """What the call gives may be a figure; what ``print`` gives is none."""
+    last = tree.body[-1]
+    value = last.value if isinstance(last, ast.Expr) and not is_proof(last) else None
+    return isinstance(value, ast.Call) and called_name(value) != "print"
+
+
+def tells(found: Parts) -> bool:
+    """Does what is seen of a cell print something, or is its last line a value?"""
+    tree = cell_tree(found.shown)
+    value = not found.check and tree.body and isinstance(tree.body[-1], ast.Expr)
+    return bool(value) or "print" in _calls(tree)
 
 
 def asserts(tree: ast.AST) -> bool:
@@ -87,6 +99,17 @@ def is_proof(node: ast.stmt) -> bool:
         name = called_name(node.value)
         return name == "glue" or name.startswith("assert_")
     return isinstance(node, ast.Assert)
+
+
+def _proves(node: ast.stmt) -> bool:
+    """Does a proof stand here, or in a loop or a block that begins here?"""
+    inner = [
+        one
+        for name in ("body", "orelse", "finalbody")
+        for one in getattr(node, name, [])
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef)
+    ]
+    return is_proof(node) or any(map(_proves, inner))
 
 
 def first_line(node: ast.stmt) -> int:
