@@ -9,7 +9,8 @@
   except in exercises and solutions, where the reader works with the whole of it.
 - A stub's "not answered yet" is for the notebook, where somebody is about to answer.
 - What failed in a cell is never folded with it (vitbook_failures.py).
-- Tables that a cell shows are numbered by chapter: Table 17.2.
+- Tables are numbered by chapter, those that a cell shows and those with a caption in the text:
+  Table 17.2. On a page that is no numbered chapter the count is plain: 1, 2, 3.
 """
 
 from __future__ import annotations
@@ -63,14 +64,22 @@ class Folds(SphinxPostTransform):
         return list(self.document.findall(wanted))
 
     def number_tables(self) -> None:
-        chapter, count = chapter_number(self.env.docname), 0
-        for raw in self.document.findall(nodes.raw):
-            if '<table class="vitbook-table"' in raw.astext():
-                count += 1
-                number = count if chapter is None else f"{chapter}.{count}"
+        chapter = chapter_number(self.env.docname)
+        for count, table in enumerate(self.found(has_caption), 1):
+            number = count if chapter is None else f"{chapter}.{count}"
+            if isinstance(table, nodes.raw):
                 mark = f'<span class="caption-number">Table {number}.</span> '
-                numbered = TABLE_CAPTION.sub(rf"\1{mark}", raw.astext())
-                raw.children = [nodes.Text(numbered)]
+                numbered = TABLE_CAPTION.sub(rf"\1{mark}", table.astext())
+                table.children = [nodes.Text(numbered)]
+            else:
+                mark = nodes.inline("", f"Table {number}.", classes=["caption-number"])
+                table.next_node(nodes.title).insert(0, [mark, nodes.Text(" ")])
+
+
+def has_caption(node: nodes.Node) -> bool:
+    if isinstance(node, nodes.raw):
+        return '<table class="vitbook-table"' in node.astext()
+    return isinstance(node, nodes.table) and isinstance(node[0], nodes.title)
 
 
 def is_worked_with(cell: nodes.container) -> bool:

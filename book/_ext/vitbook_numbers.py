@@ -74,11 +74,13 @@ def resolve(
 
 
 def number_exercises(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Sphinx has counted through the book by now: put the chapter's number in front instead."""
+    """Sphinx has counted through the book by now: put the chapter's number in front instead. Tables
+    are counted where their page is known as it looks in the end (vitbook_folds.py)."""
     for docname, figures in env.toc_fignumbers.items():
         chapter = chapter_number(docname)
         first = () if chapter is None else (chapter,)
         exercises = figures.get("exercise", {})
+        figures.pop("table", None)
         figures["exercise"] = {id_: (*first, at) for at, id_ in enumerate(exercises, 1)}
     return []
 
