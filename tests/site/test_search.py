@@ -1,6 +1,7 @@
 """The search of the built site: the right section first, from a disk, too, and by keyboard."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,12 @@ def dialog(open_file):
         return page
 
     return asked
+
+
+def test_an_index_of_a_letter_is_set_as_one_wherever_a_hit_shows_it(dialog):
+    hits = dialog("W_Q and W_K").locator("#pst-search-dialog .search-hits")
+    assert hits.locator("sub").count() > 4
+    assert re.findall(r"\b\w_\w\b", hits.inner_text()) == []
 
 
 def test_the_right_section_is_found_first_for_what_students_ask(open_file):

@@ -32,13 +32,18 @@
     return made;
   }
 
+  // Words with their letters' indices and powers: W_Q, D^2.
+  function typeset(words) {
+    return words.split(/((?<=(?<!\w)\p{L})_\w(?!\w)|\^\w)/u).map((part, at) => (at % 2 ? make(part[0] === "_" ? "sub" : "sup", "", part.slice(1)) : part));
+  }
+
   function item(hit) {
-    const link = make("a", "", hit.heading);
+    const link = make("a", "", ...typeset(hit.heading));
     link.href = new URL(`../../${hit.address}`, HERE);
     const kind = { claim: "Claim: ", notation: "Notation: ", api: "Package: " }[hit.kind];
     if (kind) link.prepend(make("span", "search-kind", kind));
-    const shown = hit.shown.flatMap(([word, found]) => [found ? make("mark", "", word) : word, " "]);
-    return make("li", "", link, make("span", "search-above", hit.above), make("p", "", ...shown));
+    const shown = hit.shown.flatMap(([word, found]) => [...(found ? [make("mark", "", ...typeset(word))] : typeset(word)), " "]);
+    return make("li", "", link, make("span", "search-above", ...typeset(hit.above)), make("p", "", ...shown));
   }
 
   function told({ found, hits, unknown }, query, dialog) {
