@@ -24,6 +24,7 @@ from experiments.machinery.canary import CANARIES, canary_of, moved
 from experiments.machinery.experiment import all_names, load_experiment
 from vitbook import data
 from vitbook.book.records import load_record
+from vitbook.layers import init
 from vitbook.layers.encoder import EncoderBlock
 from vitbook.layers.positions import FixedPositions, RotaryPositions
 from vitbook.models.vit import VisionTransformer
@@ -53,7 +54,7 @@ def attention_scale(patch):
 
 
 def start_of_weights(patch):
-    return around(patch, nn.init, "trunc_normal_", lambda f, w, std: f(w, std=1.01 * std))
+    return around(patch, init, "truncated_normal_", lambda f, w, std: f(w, std=1.01 * std))
 
 
 def start_of_the_table(patch):

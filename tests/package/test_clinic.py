@@ -71,8 +71,8 @@ def test_a_view_alone_gives_a_head_the_first_half_of_the_tokens(healthy):
     changed = x.clone()
     changed[:, 5:] += 1.0
     (q, _, _), (other, _, _) = attn.project(x), attn.project(changed)
-    assert torch.equal(q[:, 0], other[:, 0])
-    assert not torch.equal(q[:, 1], other[:, 1])
+    torch.testing.assert_close(q[:, 0], other[:, 0])
+    assert (q[:, 1] - other[:, 1]).abs().max() > 0.1
 
 
 def test_without_positions_patches_may_change_places(healthy, images):

@@ -229,6 +229,7 @@ def test_a_run_that_this_machine_cannot_make_is_named(monkeypatch):
     assert absent == {"avx512": "this processor has avx2 at most"}
     assert runs.environment_of("default")["ATEN_CPU_CAPABILITY"] == "default"
     assert "ATEN_CPU_CAPABILITY" not in runs.environment_of("draw-1")
+    assert runs.environment_of("draw-1")["CUDA_VISIBLE_DEVICES"] == ""  # noise is the processor's
 
 
 def nearest_cells(count, seconds):

@@ -50,10 +50,12 @@ def older_python() -> Path:
 
 
 def environment_of(run: str) -> dict[str, str]:
-    """What a process of this run sees: one thread, and the switches of its set."""
+    """What a process of this run sees: one thread, no GPU, which noise does not reach, and the
+    switches of its set."""
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     env = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
     env |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+    env["CUDA_VISIBLE_DEVICES"] = ""
     names = ("ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
     for name in names:
         env.pop(name, None)

@@ -37,7 +37,7 @@ def occlusion(
     B = len(require.floats("images", images, "(B, C, H, W)"))
     rows, columns = _grid(images, patch_size)
     paint = _paint(images, paint)
-    drops = torch.empty(B, rows, columns)
+    drops = torch.empty(B, rows, columns, device=images.device)
     with torch.no_grad():
         before, answers = _answers(model, images, target)  # (B,), (B,)
         for row in range(rows):

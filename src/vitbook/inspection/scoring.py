@@ -6,14 +6,17 @@ from torch import Tensor
 from vitbook import require
 from vitbook.inspection.maps import require_maps
 
+ROUNDING = 1e-6  # relative, of weights that are equal; a processor may add two columns differently
+
 
 def attention_hits(maps: Tensor, sources: Tensor, targets: Tensor, num_prefix: int = 1) -> Tensor:
     """Score maps where the right answer is known: does the source's attention find the target?
 
     The rows of an image's source patches are averaged. The source patches themselves and the
     prefix tokens are left out. It is a hit (1) when the strongest patch that remains is one of the
-    target patches, else a miss (0). Where several patches share the maximum, the score is the
-    share of them that are targets: attention that is uniform scores what guessing scores.
+    target patches, else a miss (0). Where several patches share the maximum, up to rounding, the
+    score is the share of them that are targets: attention that is uniform scores what guessing
+    scores.
 
     Args:
         maps: Attention weights (L, B, h, N, N).
@@ -38,7 +41,7 @@ def attention_hits(maps: Tensor, sources: Tensor, targets: Tensor, num_prefix: i
     share = sources.to(maps.dtype) / sources.sum(dim=-1, keepdim=True)  # (B, N_patches)
     looks = torch.einsum("lbhqk,bq->lbhk", weights, share)
     looks = looks.masked_fill(sources[:, None], -1.0)
-    strongest = looks == looks.amax(dim=-1, keepdim=True)  # (L, B, h, N_patches)
+    strongest = looks >= (1 - ROUNDING) * looks.amax(dim=-1, keepdim=True)  # (L, B, h, N_patches)
     found = (strongest & targets[:, None]).sum(dim=-1)
     return found.to(maps.dtype) / strongest.sum(dim=-1)  # (L, B, h)
 

@@ -2,7 +2,20 @@
 
 import math
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+
+
+@torch.no_grad()
+def truncated_normal_(weight: Tensor, std: float) -> None:
+    """Fill ``weight`` with normal numbers; those beyond -2 and 2 are drawn again.
+
+    What ``nn.init.trunc_normal_`` does in torch 2.14. In torch 2.11 that draws other numbers from
+    the same seed, and a model would start elsewhere.
+    """
+    weight.normal_(std=std)
+    while not weight.is_meta and (beyond := weight.abs() > 2).any():
+        weight.copy_(torch.where(beyond, torch.empty_like(weight).normal_(std=std), weight))
 
 
 def init_weights(module: nn.Module) -> None:
@@ -13,6 +26,6 @@ def init_weights(module: nn.Module) -> None:
     width, and a sixth at D = 64.
     """
     if isinstance(module, (nn.Linear, nn.Conv2d)):
-        nn.init.trunc_normal_(module.weight, std=math.sqrt(1 / module.weight[0].numel()))
+        truncated_normal_(module.weight, std=math.sqrt(1 / module.weight[0].numel()))
         if module.bias is not None:
             nn.init.zeros_(module.bias)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from vitbook import require
 from vitbook.layers.encoder import Encoder
-from vitbook.layers.init import init_weights
+from vitbook.layers.init import init_weights, truncated_normal_
 
 # What the logits are read from: the class token, or the mean of the patches.
 POOLS = ("cls", "mean")
@@ -68,7 +68,7 @@ class TokenClassifier(nn.Module):
         self.fc_norm = nn.Identity() if fc_norm is None else fc_norm
         self.head = nn.Linear(embed_dim, require.whole("num_classes", num_classes))
         self.apply(init_weights)
-        nn.init.trunc_normal_(self.head.weight, std=0.02)  # at first all classes are equal
+        truncated_normal_(self.head.weight, std=0.02)  # at first all classes are equal
         if self.reg_token is not None:
             nn.init.normal_(self.reg_token, std=0.02)  # equal ones would stay equal
 

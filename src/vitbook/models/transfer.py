@@ -36,7 +36,7 @@ def fold_normalization(
     if kernel_name(weights) != KERNEL or BIAS not in weights:
         raise ValueError(f"weights must hold {KERNEL} and {BIAS}, and no convolutional stem")
     kernel = weights[KERNEL]
-    offset, divisor = (torch.as_tensor(s, dtype=kernel.dtype) for s in (mean, std))
+    offset, divisor = (torch.as_tensor(s).to(kernel) for s in (mean, std))
     for name, value in (("mean", offset), ("std", divisor)):
         if value.shape != kernel.shape[1:2] or not value.isfinite().all():
             raise ValueError(

@@ -51,9 +51,9 @@ def evaluate(
 def evaluate_together(model: nn.Module, images: Tensor, labels: Tensor) -> Evaluation:
     """``evaluate``, each process on its part of the images."""
     rank, world = processes.rank(), processes.world()
-    sums = torch.zeros(3, dtype=torch.float64, device=device_of(model))
+    sums = torch.zeros(3, dtype=torch.float64)
     if rank < len(images):
         part = evaluate(model, images[rank::world], labels[rank::world])
         sums += torch.tensor([part.loss * part.count, part.accuracy * part.count, part.count])
-    loss, correct, count = processes.total(sums).tolist()
+    loss, correct, count = processes.total(sums.to(device_of(model))).tolist()
     return Evaluation(loss / count, correct / count, int(count))
