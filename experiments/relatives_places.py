@@ -9,11 +9,11 @@ from experiments.machinery.experiment import Experiment, Outcome, checksum, scal
 from experiments.machinery.recall import PatchAnswers, answered
 from experiments.machinery.relatives import WHOLE
 from experiments.relatives_recall import IMAGES, RECIPE, STEPS, images_of, options_of, task
-from experiments.relatives_recall_until import TABLE
+from experiments.time_to_learn import TABLE
 from vitbook.models.hybrid import Hybrid
 from vitbook.training import TrainConfig, train
 
-LEARNING_RATE = 2e-3  # the best for both kinds of places in `relatives_recall_until`
+LEARNING_RATE = 2e-3  # the best for the sin-cos table in `time_to_learn`
 PLACES = {  # kind: standard deviations at the start; None: the sin-cos table as it is
     "sin-cos": (None, 0.5, 1.0),
     "learned": (0.02, 0.5),
@@ -72,8 +72,8 @@ def run(condition: dict, seed: int, log, scale: float) -> Outcome:
 EXPERIMENT = Experiment(
     what="Recall: a ViT with a sin-cos table, or with learned positions, of several sizes at the "
     "start, after as many updates as the ViT of `relatives_recall`.",
-    chosen_on="the learning rate in `relatives_recall_until`, on validation images: the best of "
-    "three for learned positions that start at 0.5, and for the sin-cos table as it is",
+    chosen_on="the learning rate in `time_to_learn`, on validation images: the best for the sin-cos "
+    "table as it is; learned positions get the same",
     metrics={
         "test_accuracy": "share of the patches of all test images answered correctly",
         "test_loss": "mean cross-entropy over these patches, in nats",

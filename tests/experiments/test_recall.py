@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from experiments import relatives_recall, relatives_recall_changed
+from experiments import relatives_recall
 from experiments.machinery.recall import COLORS, LinearAnswers, answered, fit_recall, recall
 from experiments.relatives_recall import ARMS, NORMED, WHOLE, WIDE, build, cost_of, steps_of
 from vitbook.data import ImageSet
@@ -143,10 +143,3 @@ def test_a_linear_model_learns_the_neighbour_and_its_answers_are_counted():
     answers = model(known.images).argmax(dim=-1)
     assert right == pytest.approx((answers == known.labels).double().mean().item())
     assert right > 0.9
-
-
-def test_the_changes_train_as_long_as_they_say():
-    for condition in relatives_recall_changed.EXPERIMENT.conditions:
-        assert relatives_recall_changed.steps(condition) > 0
-    longer = {"change": "longer", "model": WIDE}
-    assert relatives_recall_changed.steps(longer) == pytest.approx(4 * steps_of(WIDE), abs=2)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from experiments import relatives_address, relatives_labels
+from experiments import relatives_labels
 from experiments import relatives_recall as places
 from experiments.machinery.mixers import Address
 from experiments.relatives_labels import ADDRESS, MODELS, PATIENT, WHOLE, build, cost_of, steps_of
@@ -41,12 +41,13 @@ def test_the_table_of_positions_starts_small_and_nothing_else_is_changed(model):
 
 
 def test_the_address_layer_of_the_records_is_the_one_that_the_contest_builds():
-    for task, experiment in (("places", relatives_address), ("labels", relatives_labels)):
+    by_place = places.options_of(WHOLE)["position_std"]
+    for task, std in (("places", by_place), ("labels", relatives_labels.STD)):
         record = load_record(TASKS[task].record)
         width = relatives_labels.width_of_address()
         theirs = mixer_model(Address, width, 5, record)
         torch.manual_seed(5)
-        ours = relatives_labels.with_address(width, experiment.STD)
+        ours = relatives_labels.with_address(width, std)
         for (name, one), (other, two) in zip(
             ours.named_parameters(), theirs.named_parameters(), strict=True
         ):

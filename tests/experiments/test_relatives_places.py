@@ -22,7 +22,7 @@ def test_a_table_starts_at_the_size_that_its_condition_names():
         assert table_of("learned", std).std().item() == pytest.approx(std, rel=0.1)
 
 
-def test_the_rate_is_the_one_that_won_for_both_kinds_of_places():
-    winners = load_record("relatives_recall_until").choice["winners"]
-    rates = {w["condition"]["model"]: w["value"] for w in winners}
-    assert rates["ViT"] == rates["ViT, sin-cos places"] == places.LEARNING_RATE
+def test_the_rate_is_the_one_that_won_for_the_sincos_table():
+    winners = load_record("time_to_learn").choice["winners"]
+    rates = {tuple(w["condition"].values()): w["value"] for w in winners}
+    assert rates["place", "ViT, sin-cos places"] == places.LEARNING_RATE

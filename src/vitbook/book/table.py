@@ -161,8 +161,8 @@ def _value(cell: Any) -> float | None:
 
 
 def _number(value: float, spec: str) -> str:
-    """With a real minus sign."""
-    return format(value, spec).replace("-", "−")
+    """With a real minus sign and a real infinity."""
+    return format(value, spec).replace("-", "−").replace("inf", "∞")
 
 
 def _class(words: bool) -> str:
