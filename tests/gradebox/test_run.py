@@ -178,7 +178,12 @@ def test_another_way_to_compare_is_another_version_of_the_grader(tmp_path, monke
     copy = shutil.copytree(store.folder_of("vitcheck"), tmp_path / "vitcheck")
     monkeypatch.setattr(store, "folder_of", lambda name: copy)
     assert store.grader_version() == before
-    for name, marks in (("ch01_weighted_average", False), ("cases", True), ("values", True)):
+    for name, marks in (
+        ("ch01_weighted_average", False),
+        ("cases", True),
+        ("twins", True),
+        ("values", True),
+    ):
         before = store.grader_version()
         with open(copy / f"{name}.py", "a") as file:
             file.write("# changed")
