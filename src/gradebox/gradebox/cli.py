@@ -23,7 +23,7 @@ from gradebox.hosted import write_zip
 from gradebox.plan import Plan
 from gradebox.platforms import READERS
 from gradebox.roster import read_late
-from gradebox.run import Mark, run
+from gradebox.run import Marker, run
 from gradebox.sandbox import Limits, NoSandboxError, find_sandbox
 from gradebox.sources import InputError
 from gradebox.store import Store
@@ -74,7 +74,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(
-    arguments: list[str] | None = None, marker: Callable[[argparse.Namespace], Mark] | None = None
+    arguments: list[str] | None = None, marker: Callable[[argparse.Namespace], Marker] | None = None
 ) -> int:
     """Run the command; 0 done, 1 the machine failed for some, 2 a wrong input, 130 interrupted."""
     options = parser().parse_args(arguments)
@@ -98,9 +98,9 @@ def _say(sentence: str) -> None:
     print(sentence, flush=True)
 
 
-def sandboxed(options: argparse.Namespace) -> Mark:
+def sandboxed(options: argparse.Namespace) -> Marker:
     """The real marking. torch is loaded here, when all inputs are found good."""
-    from gradebox.marking import mark
+    from gradebox.marking import marker
     from gradebox.package import load_package
 
     try:
@@ -108,8 +108,7 @@ def sandboxed(options: argparse.Namespace) -> Mark:
         package = load_package(options.assignment)
     except (NoSandboxError, ValueError) as error:
         raise InputError(str(error)) from error
-    limits = _limits(options)
-    return lambda notebook, questions: mark(notebook, package, limits, sandbox, questions)
+    return marker(package, _limits(options), sandbox)
 
 
 def _plan(options: argparse.Namespace) -> Plan:
