@@ -171,7 +171,7 @@ def run_phase(
     if now.phase == FIRST:
         for hurry in (True, False):
             now.heard = first_run(session, asked, answers, hurry)
-            if not now.heard.stopped or all_heard(asked, now.heard):
+            if not now.heard.hurried() or all_heard(asked, now.heard):
                 break
     elif now.phase == TRIES:
         now.own = in_new_process(session, asked, answers, now)
@@ -203,7 +203,7 @@ def in_new_process(
             break
         found = tries(session, questions, answers, now.heard, hurry)
         right = all(found.get(one.id, Tried()).all_right(one) for one in questions)
-        if right or not now.heard.stopped:
+        if right or not now.heard.hurried():
             break
     return found
 

@@ -25,6 +25,10 @@ class Heard:
     errors: dict[int, str] = field(default_factory=dict)
     stopped: dict[int, list[int] | None] = field(default_factory=dict)
 
+    def hurried(self) -> bool:
+        """Was a statement stopped that might have needed its time? What lost its process had it."""
+        return any(stopped is not None for stopped in self.stopped.values())
+
 
 @dataclass
 class Tried:
@@ -44,11 +48,9 @@ def run_notebook(session: Session, answers: Answers, heard: Heard, hurry: bool) 
     before = session.spent()
     for number, cell in enumerate(answers.cells):
         left = session.limits.run_s - (session.spent() - before)
-        seconds, late = (
-            max(min(session.limits.cell_s, left), 1.0),
-            heard.stopped.get(number, []) if hurry else [],
-        )
+        seconds, late = max(min(session.limits.cell_s, left), 1.0), heard.stopped.get(number, [])
         if late is not None:
+            late = late if hurry else []
             try:
                 error, more = session.cell(cell.source, seconds, late=late, hurry=hurry)
                 note(heard, number, error, [*late, *more])
