@@ -172,13 +172,13 @@ def _contest(options: argparse.Namespace) -> int:
         raise InputError("--contest needs FOLDER and --out")
     if options.seeds < 3 or options.jobs < 1 or not 0 < options.length <= 100:
         raise InputError("--contest needs at least 3 --seeds, 1 --jobs, a --length up to 100")
-    from gradebox.contest import CLOCK_S, PROCESSOR_S, Rules, hold
+    from gradebox.contest import PROCESSOR_S, Rules, hold
 
     try:
         sandbox = find_sandbox("unsafe" if options.unsafe else options.sandbox)
     except (NoSandboxError, ValueError) as error:
         raise InputError(str(error)) from error
-    limits = replace(_limits(options), total_s=CLOCK_S, cpu_s=PROCESSOR_S)
+    limits = replace(_limits(options), total_s=PROCESSOR_S, cpu_s=PROCESSOR_S)
     rules = Rules(options.contest, options.task, options.seeds, options.length, 0, limits, sandbox)
     return hold(
         options.submissions, options.out, rules, jobs=options.jobs, again=options.again, say=_say
