@@ -235,14 +235,12 @@ class Wait:
 
     def __init__(self, worker: Worker, seconds: float):
         self.worker, self.seconds, self.began = worker, seconds, time.monotonic()
-        self.before: float | None = None  # what the worker had used when it was asked
+        self.before = worker.look()
 
     def until_ready(self, pipe: int, event: int) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(pipe, event)
             while not selector.select(LOOK):
                 clock, used = time.monotonic() - self.began, self.worker.look()
-                if self.before is None:  # on one core it cannot have used more than the clock says
-                    self.before = max(0.0, used - clock)
                 if over(self.seconds, used - self.before, clock):
                     raise LateError
