@@ -194,6 +194,10 @@ def in_new_process(
 ) -> dict[str, Tried]:
     """All cases of these questions, with right answers under the names that are given."""
     found: dict[str, Tried] = {}
+    heard = now.heard
+    if given:  # what ended its process may not do so now
+        kept = [(cell, late) for cell, late in heard.stopped.items() if late is not None]
+        heard = replace(heard, stopped=dict(kept))
     for hurry in (True, False):
         try:
             session.fresh()
@@ -201,9 +205,9 @@ def in_new_process(
                 session.give(sources or [], list(given))
         except LostError:
             break
-        found = tries(session, questions, answers, now.heard, hurry)
+        found = tries(session, questions, answers, heard, hurry)
         right = all(found.get(one.id, Tried()).all_right(one) for one in questions)
-        if right or not now.heard.hurried():
+        if right or not heard.hurried():
             break
     return found
 

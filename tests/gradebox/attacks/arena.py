@@ -13,6 +13,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import tiny
@@ -131,6 +132,8 @@ class Arena:
         """Marked by gradebox with two jobs, an innocent submission beside the attacker's. Not
         ``in_order``: all at once, so that each is in whatever phase it has come to."""
         self.prepare(attack)
+        # who listens for an accomplice has time to hear it on a busy machine, too
+        self.limits = replace(LIMITS, call_s=4, cell_s=8) if attack.accomplice else LIMITS
         class_ = [*self.accomplices, self.me, self.other]
         with watching(attack.succeeds in (multiplies, swells)) as seen:
             if in_order:
@@ -138,7 +141,7 @@ class Arena:
             else:
                 with ThreadPoolExecutor(len(class_)) as pool:
                     results = list(
-                        pool.map(lambda one: mark(one, self.package, LIMITS, sandbox), class_)
+                        pool.map(lambda one: mark(one, self.package, self.limits, sandbox), class_)
                     )
         *_, result, other = results
         same = self.other.read_bytes() == self.before and not self.other.is_symlink()
@@ -154,13 +157,13 @@ class Arena:
     def as_a_class(self, class_: list[Path], sandbox: Sandbox) -> list[Result]:
         """What the command gives for these notebooks with two jobs."""
         out = self.me.parent / "out"
-        plan = Plan(self.me.parent, self.package_path, out, LIMITS, jobs=2)
+        plan = Plan(self.me.parent, self.package_path, out, self.limits, jobs=2)
         store = Store(out, "package")
         store.make()
         found = [Found(path.stem, functools.partial(read_file, path)) for path in class_]
-        marks = marker(self.package, LIMITS, sandbox)
+        marks = marker(self.package, self.limits, sandbox)
         attempts, failures = mark_all(found, plan, store, marks, print)
-        assert not failures, failures
+        assert not failures or sandbox.name == "unsafe", failures
         return [one.result or blank(self.package, "unreadable", one.problem) for one in attempts]
 
     def outcome(self, points, other, feedback, output, seen) -> Outcome:

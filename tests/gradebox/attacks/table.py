@@ -135,7 +135,7 @@ def listen():
     if hasattr(builtins, "heard"):
         return builtins.heard
     library = os.open(torch.__file__, os.O_RDONLY)
-    end = time.monotonic() + 3.5
+    end = time.monotonic() + 7.5
     {listen}
     builtins.heard = heard
     return heard
