@@ -48,8 +48,9 @@ ATTACKS = """\
 The project's own tests try **{total} attacks** on the grader; `make attacks` repeats them on your
 machine and prints each one. Every attack reaches its goal with a plain grader that runs the
 notebook in its own process. The column *own process* says how many fail as soon as the answer runs
-in a process of its own and is compared outside of it; the last two, how many more it takes each
-sandbox to stop. None reaches its goal in either.
+in a process of its own, within limits, and is compared outside of it; *order*, how many more fail
+because no notebook begins a phase before the whole class has ended the last; the last two, how many
+more it takes each sandbox to stop. None reaches its goal in either.
 
 {rows}
 
@@ -87,10 +88,11 @@ def attacks(found: dict) -> str:
     """What was tried, by goal, and what it took to stop it."""
     rows = []
     for goal in found["goals"]:
-        alone = goal["stopped"]["unsafe"]
-        boxed = [str(goal["stopped"][name] - alone) for name in ("bubblewrap", "landlock")]
-        rows.append([goal["goal"], str(goal["attacks"]), str(alone), *boxed])
-    head = ["goal", "attacks", "own process", "bubblewrap", "Landlock"]
+        alone, in_order = goal["stopped"]["process"], goal["stopped"]["order"]
+        boxed = [str(goal["stopped"][name] - in_order) for name in ("bubblewrap", "landlock")]
+        counts = [str(goal["attacks"]), str(alone), str(in_order - alone), *boxed]
+        rows.append([goal["goal"], *counts])
+    head = ["goal", "attacks", "own process", "order", "bubblewrap", "Landlock"]
     sources = [one["source"] for one in found["attacks"].values() if one["source"]]
     published = ", ".join(f"{{cite}}`{source}`" for source in sorted(set(sources)))
     words = f"{len(sources)} of them were published, against other graders: {published}."

@@ -7,7 +7,6 @@ logits are, is known only to whoever holds the answer against its claims.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -111,10 +110,10 @@ def _change(model: ClinicViT, *conditions: Condition) -> float:
     return (logits[0] - logits[1]).abs().max().nan_to_num(torch.inf, torch.inf).item()
 
 
-def _sizes(weights: dict[str, Tensor], images: Tensor) -> tuple[tuple[str, Any], ...]:
+def _sizes(weights: dict[str, Tensor], images: Tensor) -> dict[str, Any]:
     proj, hidden = weights["patch_embed.proj.weight"], weights["encoder.blocks.0.mlp.fc1.bias"]
     D, C, P, _ = proj.shape
-    sizes = {
+    return {
         "image_size": (images.shape[2], images.shape[3]),
         "patch_size": P,
         "in_channels": C,
@@ -124,13 +123,12 @@ def _sizes(weights: dict[str, Tensor], images: Tensor) -> tuple[tuple[str, Any],
         "num_heads": HEADS,
         "mlp_ratio": len(hidden) / D,
     }
-    return tuple(sizes.items())
 
 
-@lru_cache(maxsize=32)
-def _model(sizes: tuple, fault: str = "", block: str = "all") -> ClinicViT:
-    """A model of these sizes, healthy or sick; whoever runs it loads all of its weights first."""
-    model = ClinicViT(**dict(sizes)).double().eval()
+def _model(sizes: dict[str, Any], fault: str = "", block: str = "all") -> ClinicViT:
+    """A model of these sizes, healthy or sick, its weights still to be loaded. Made anew each time:
+    one that threads share would hold the weights of whoever loaded last."""
+    model = ClinicViT(**sizes).double().eval()
     if fault:
         with_fault(model if block == "all" else model.encoder.blocks[int(block) - 1], fault)
     return model

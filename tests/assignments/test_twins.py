@@ -1,10 +1,14 @@
 """Experiments are tried on a patient and its healthy twin: what shows a claim, what does not."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
+from tools.assignment.marks import without_marks
+from tools.assignment.record import names_after
 from vitbook.book.faults import ClinicViT
-from vitcheck.cases import Case, compare
+from vitcheck.cases import Case, compare, run_case
 from vitcheck.twins import SHOWN, judged
 
 SIZES = {"image_size": (4, 6), "patch_size": 2, "in_channels": 1, "num_classes": 3}
@@ -160,3 +164,29 @@ def test_a_search_by_trial_finds_most_experiments_as_the_guide_for_instructors_s
         tries = searched(weights, images, differ)
         found.append(any(judged({fault: pair}, weights, images, claim) == SHOWN for pair in tries))
     assert sum(found) > len(KINDS) / 2, found
+
+
+def answers(drawn):
+    """Each case with the result of the solution, then with what every known mistake gives."""
+    sources = list(drawn.master.setup)
+    for question, asked in zip(drawn.master.questions, drawn.cases.questions, strict=True):
+        if question.manual:
+            continue
+        sources.append(without_marks(question.solution))
+        names = names_after(*sources)
+        for case in asked.cases:
+            torch.manual_seed(0)
+            yield case, run_case(names, case)
+            for mistake in case.mistakes:
+                yield case, mistake.gives
+
+
+def test_many_threads_judge_as_one_does(drawn):
+    """All questions of an assignment, right and wrong answers, each a few times at once."""
+    pairs = [pair for pair in answers(drawn) for _ in range(4)]
+    alone = [compare(got, case) for case, got in pairs]
+    assert any(verdict.ok for verdict in alone)
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(3):
+            together = list(pool.map(lambda pair: compare(pair[1], pair[0]), pairs))
+            assert together == alone

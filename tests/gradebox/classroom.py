@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gradebox.result import CaseResult, QuestionResult, Result
+from gradebox.run import Marker
 
 SECRET = "hidden-input-4711"  # must reach no student
 STUB = "# Question {n}\ndef answer{n}(x):\n    return ...  # your code here\n"
@@ -47,8 +48,27 @@ def notebook(q1: str = RIGHT, q2: str = RIGHT, q3: str = WORDS, assignment="a9-t
 
 
 def fake_marker(options):
-    """In the place of `gradebox.cli.sandboxed`."""
-    return lambda path, questions: fake_mark(path, options.assignment, questions)
+    """In the place of `gradebox.cli.sandboxed`. Three phases; GRADEBOX_FAKE_ORDER gets a line when
+    one begins and when it ends."""
+
+    def go_on(path, questions, so_far):
+        phase = so_far["phase"] if so_far else 0
+        note(f"begins {phase} {path.stem}")
+        if phase < 2:
+            time.sleep(float(os.environ.get("GRADEBOX_FAKE_SECONDS", "0")) / 4)
+            found = {"phase": phase + 1}
+        else:
+            found = fake_mark(path, options.assignment, questions)
+        note(f"ends {phase} {path.stem}")
+        return found
+
+    return Marker(go_on, phases=3)
+
+
+def note(line: str) -> None:
+    if log := os.environ.get("GRADEBOX_FAKE_ORDER"):
+        with open(log, "a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
 
 
 def fake_mark(path: Path, package: Path, questions=None) -> Result:

@@ -1,9 +1,11 @@
 """Every attack reaches its goal with a plain grader, and nothing here.
 
 What stops it is measured too: each attack is also tried without a sandbox, where an answer runs in
-a process of its own and is compared outside of it. In `make test` one attack for each goal shows
-that the plain grader falls, and all are tried in bubblewrap; `make test-deep` tries all with all.
-`make attacks` does so, too, prints what came of it, and writes `book/classroom/attacks.json`.
+a process of its own and is compared outside of it, with all notebooks at once ("process") and in
+phases ("order"), as the sandboxes have them. Marked with two jobs, somebody innocent beside it. In
+`make test` one attack for each goal shows that the plain grader falls, and all are tried in
+bubblewrap; `make test-deep` tries all with all. `make attacks` does so, too, prints what stopped
+each, and writes `book/classroom/attacks.json`.
 """
 
 import json
@@ -19,7 +21,13 @@ from tiny import SOLUTIONS
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "book/classroom/attacks.json"
 WRITE_TO = os.environ.get("ATTACKS_JSON")  # set by `make attacks`
-GRADERS = ("plain", "unsafe", "bubblewrap", "landlock")
+GRADERS = ("plain", "process", "order", "bubblewrap", "landlock")
+STOPS = {  # what stands in the way with each of them and not with those before it
+    "process": "its own process, the comparison outside, limits, one run that counts",
+    "order": "the order of phases",
+    "bubblewrap": "the sandbox",
+    "landlock": "the sandbox",
+}
 TABLE = {name: {} for name in ATTACKS}  # attack -> grader -> did it reach its goal?
 
 
@@ -52,10 +60,11 @@ def record():
 def each():
     """The attacks as a table in Markdown."""
     words = {True: "succeeds", False: "stopped", None: "not tried"}
-    lines = [["attack", "goal", *GRADERS], ["---"] * (2 + len(GRADERS))]
+    lines = [["attack", "goal", *GRADERS, "stopped by"], ["---"] * (3 + len(GRADERS))]
     for name, row in TABLE.items():
         goal = GOALS[ATTACKS[name].succeeds]
-        lines.append([name, goal, *(words[row.get(grader)] for grader in GRADERS)])
+        stop = next((words for grader, words in STOPS.items() if row.get(grader) is False), "")
+        lines.append([name, goal, *(words[row.get(grader)] for grader in GRADERS), stop])
     return in_markdown(lines)
 
 
@@ -91,15 +100,27 @@ def test_the_attack_succeeds_with_a_plain_grader(arena, name):
 
 
 @pytest.mark.deep
+@pytest.mark.parametrize("grader", ["process", "order"])
 @pytest.mark.parametrize("name", ATTACKS)
-def test_what_a_process_of_its_own_stops_is_as_recorded(arena, monkeypatch, name):
+def test_what_stops_it_without_a_sandbox_is_as_recorded(arena, monkeypatch, name, grader):
     needs_root(name)
     monkeypatch.setenv("GRADER_TOKEN", SECRET)
-    outcome, result = arena.ours(ATTACKS[name], Sandbox("unsafe"), beside=True)
-    TABLE[name]["unsafe"] = ATTACKS[name].succeeds(outcome)
+    outcome, result = arena.ours(ATTACKS[name], Sandbox("unsafe"), in_order=grader == "order")
+    TABLE[name][grader] = ATTACKS[name].succeeds(outcome)
     if not WRITE_TO:
-        recorded = json.loads(RECORD.read_text("utf8"))["attacks"][name]["unsafe"]
-        assert TABLE[name]["unsafe"] == recorded, (outcome, result)
+        recorded = json.loads(RECORD.read_text("utf8"))["attacks"][name][grader]
+        assert TABLE[name][grader] == recorded, (outcome, result)
+
+
+PASSED_ON = [name for name, attack in ATTACKS.items() if attack.accomplice]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PASSED_ON)
+def test_what_is_passed_on_arrives_when_all_are_marked_at_once_and_in_order_too_late(arena, name):
+    for in_order in (False, True):
+        outcome, result = arena.ours(ATTACKS[name], Sandbox("unsafe"), in_order=in_order)
+        assert ATTACKS[name].succeeds(outcome) is not in_order, (outcome, result)
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -115,7 +136,7 @@ def test_the_attack_gains_nothing_behind_landlock(arena, landlock, monkeypatch, 
 
 def gains_nothing(arena, sandbox, monkeypatch, name):
     monkeypatch.setenv("GRADER_TOKEN", SECRET)
-    outcome, result = arena.ours(ATTACKS[name], sandbox, beside=True)
+    outcome, result = arena.ours(ATTACKS[name], sandbox)
     reached = ATTACKS[name].succeeds(outcome)
     TABLE[name][sandbox.name] = reached
     assert not reached, (outcome, result)
@@ -128,6 +149,6 @@ def gains_nothing(arena, sandbox, monkeypatch, name):
 def test_the_questions_that_an_attack_leaves_alone_keep_their_points(arena, bubblewrap):
     crash = ATTACKS["os._exit"].cells["q1"]
     attack = Attack(disturbs, {**SOLUTIONS, "q1": crash})
-    outcome, result = arena.ours(attack, bubblewrap, beside=True)
+    outcome, result = arena.ours(attack, bubblewrap)
     assert [question.points for question in result.questions] == [0, 6, 1, 0]
     assert outcome.other == 10

@@ -13,6 +13,8 @@ from gradebox.result import Result
 from gradebox.sandbox import Limits
 from tiny import SOLUTIONS, STUBS, answers, cell, notebook, write
 
+from gradebox import marking
+
 
 @pytest.fixture
 def marked(tmp_path, package, bubblewrap):
@@ -265,11 +267,81 @@ def windowed_mean(x, width):
     assert [case.message for case in result.questions[0].cases[1:]] == [None, None]
 
 
-def test_an_answer_that_makes_up_for_an_earlier_mistake_is_right(marked):
+def test_an_answer_that_makes_up_for_an_earlier_mistake_counts_with_right_ones_and_is_told(marked):
     swapped = SOLUTIONS["q1"].replace("(x, width)", "(width, x)")
     also = SOLUTIONS["q2"].replace("(self.proj(x), self.width)", "(self.width, self.proj(x))")
-    result = marked(answers(q1=swapped, q2=also))
-    assert points(result) == {**ALL, "q1": 0}
+    result = marked(answers(q1=swapped, q2=also, q3="count = 6"))
+    assert points(result) == {**ALL, "q1": 0, "q2": 0}
+    assert "right with your own earlier answers" in result.questions[1].cases[0].message
+    assert "right with your own earlier answers" in result.questions[1].hint
+
+
+# How an answer can tell whose earlier answer it works with.
+TELLS = {
+    "where its code stands": "windowed_mean.__code__.co_filename == '<given>'",
+    "what it gives": "torch.is_tensor(windowed_mean(torch.zeros(3, 1), 2))",
+    "what its source calls": "'stack' in windowed_mean.__code__.co_names",
+    "that it takes another argument": "windowed_mean.__code__.co_argcount == 2",
+}
+TWO_GUESSES = """
+class Smooth(nn.Module):
+    def __init__(self, dim, width):
+        super().__init__()
+        self.width, self.proj = width, nn.Linear(dim, dim)
+
+    def forward(self, x):
+        given = {tells}
+        return (SCALE if given is {right} else 3.0) * self.proj(x).unfold(0, self.width, 1).mean(-1)
+"""
+
+
+@pytest.mark.parametrize("tells", TELLS)
+def test_of_two_answers_that_know_whose_earlier_answer_they_work_with_one_is_paid(marked, tells):
+    """One guess for the run with the student's own earlier answer, one for that with a right one;
+    of two such notebooks, which is right only in one of the runs, one gets the points."""
+    wrong = "def windowed_mean(x, width, more=0):\n    return 0.5"
+    paid = [
+        points(marked(answers(q1=wrong, q2=TWO_GUESSES.format(tells=TELLS[tells], right=right))))
+        for right in (True, False)
+    ]
+    assert [one["q2"] for one in paid] == [6, 0]
+
+
+def test_a_call_that_was_late_once_is_made_again(marked):
+    slow = "calls = []\n" + SOLUTIONS["q1"].replace(
+        "    return",
+        "    calls.append(1)\n    while len(calls) == 1:\n        pass\n    return",
+    )
+    assert points(marked(answers(q1=slow, q3="count = 6"), limits=Limits(call_s=1))) == ALL
+
+
+def test_a_verdict_that_differs_from_the_first_runs_is_repeated(marked, monkeypatch):
+    """As where the machine and not the answer is at fault: the first of the two tries says no."""
+    asked, tried = [], marking.tries
+
+    def unlucky(session, questions, *more):
+        asked.append([question.id for question in questions])
+        return tried(session, questions, *more) if len(asked) > 1 else {}
+
+    monkeypatch.setattr(marking, "tries", unlucky)
+    assert points(marked()) == {**ALL, "q4": None}
+    assert len(asked) == 2
+
+
+def test_a_training_without_an_end_takes_its_seconds_once(marked):
+    training = [*answers(), cell("while True:\n    pass")]
+    result = marked(training, limits=Limits(cell_s=4, total_s=9))
+    assert points(result) == ALL
+    assert len(result.stopped) == 1
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_what_a_stopped_cell_was_good_for_is_there_when_it_matters(marked, right):
+    """A training that is stopped, and an answer that needs more of it than a moment gives."""
+    training = "import time\ncount, end = 0, time.process_time() + 1.2\nwhile True:\n"
+    training += f"    count = {6 if right else 5} if time.process_time() > end else 0"
+    found = points(marked([*answers(q3="count = 0"), cell(training)], limits=Limits(cell_s=2)))
+    assert found == {**ALL, "q3": 1 if right else 0}
 
 
 def test_a_set_up_that_fails_is_nobodys_mistake(tmp_path, package, bubblewrap):
@@ -380,13 +452,6 @@ def test_a_right_answer_may_use_what_only_ones_own_earlier_answer_has(marked):
     )
     uses = SOLUTIONS["q2"].replace(f"SCALE * {CALL}", f"{CALL[:-1]}, scale=SCALE)")
     assert points(marked(answers(q1=scaled, q2=uses))) == ALL
-
-
-def test_a_right_notebook_that_takes_its_time_is_run_once(marked):
-    slow = [cell("import time\ntime.sleep(4)"), *answers()]
-    result = marked(slow, limits=Limits(total_s=7))
-    assert points(result) == ALL
-    assert result.seconds < 7
 
 
 def test_an_explanation_whose_cell_became_code_is_found(marked):

@@ -27,6 +27,7 @@ from gradebox.collect import Found
 from gradebox.grades import Attempt, decide, harmless
 from gradebox.people import person
 from gradebox.roster import LatePolicy, Student
+from gradebox.run import Marker
 
 from gradebox import cli, store
 
@@ -136,6 +137,52 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(room):
     assert files(room / "out") == files(room / "calm")
 
 
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+def test_nobody_begins_a_phase_before_all_have_ended_the_last(room, monkeypatch, jobs):
+    monkeypatch.setenv("GRADEBOX_FAKE_ORDER", str(room / "order"))
+    monkeypatch.setenv("GRADEBOX_FAKE_SECONDS", "0.02")
+    write_class(room / "in", 12)
+    assert grade(room, "--jobs", jobs) == 0
+    phases = [int(line.split()[1]) for line in (room / "order").read_text().splitlines()]
+    assert phases == sorted(phases)
+    assert len(phases) == 2 * 3 * len({line.split()[0] for line in marked(room)})
+
+
+def interrupted(phase):
+    """A marker that is stopped in the middle of a phase."""
+
+    def stopping(options):
+        fake, begun = fake_marker(options), []
+
+        def go_on(path, questions, so_far):
+            if (so_far["phase"] if so_far else 0) == phase:
+                begun.append(path)
+                if len(begun) > 5:
+                    raise KeyboardInterrupt
+            return fake.go_on(path, questions, so_far)
+
+        return Marker(go_on, fake.phases)
+
+    return stopping
+
+
+@pytest.mark.parametrize("phase", [0, 1, 2])
+def test_stopped_in_any_phase_it_repeats_none_that_was_done(room, monkeypatch, phase):
+    monkeypatch.setenv("GRADEBOX_FAKE_ORDER", str(room / "order"))
+    write_class(room / "in", 12)
+    arguments = [str(room / "in"), "--assignment", str(room / "package.zip")]
+    arguments += ["--out", str(room / "out")]
+    assert cli.main(arguments, marker=interrupted(phase)) == 130
+    assert not (room / "out/grades.csv").exists()
+    assert grade(room) == 0
+    ended = [line for line in (room / "order").read_text().splitlines() if "ends" in line]
+    assert len(ended) == len(set(ended)) == 3 * len({line.split()[2] for line in ended})
+    assert not list((room / "out/work/begun").iterdir())
+    first = files(room / "out")
+    assert grade(room, "--again") == 0
+    assert files(room / "out") == first
+
+
 def test_shards_together_are_the_whole(room, capsys):
     write_class(room / "in", 20)
     for number in (1, 2, 3):
@@ -178,7 +225,12 @@ def test_another_way_to_compare_is_another_version_of_the_grader(tmp_path, monke
     copy = shutil.copytree(store.folder_of("vitcheck"), tmp_path / "vitcheck")
     monkeypatch.setattr(store, "folder_of", lambda name: copy)
     assert store.grader_version() == before
-    for name, marks in (("ch01_weighted_average", False), ("cases", True), ("values", True)):
+    for name, marks in (
+        ("ch01_weighted_average", False),
+        ("cases", True),
+        ("twins", True),
+        ("values", True),
+    ):
         before = store.grader_version()
         with open(copy / f"{name}.py", "a") as file:
             file.write("# changed")

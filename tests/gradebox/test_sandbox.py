@@ -1,5 +1,6 @@
 """What student's code can and cannot do in each sandbox."""
 
+import contextlib
 import errno
 import os
 import platform
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from pathlib import Path
 
@@ -32,10 +34,22 @@ def session(sandbox):
 
 def look(session, source):
     """Run a cell, and give what it left under `found`, or its error."""
-    error = session.cell(source, 60)
+    error, _ = session.cell(source, 60)
     return error or session.call(FOUND).value
 
 
+# A file that every worker may read, mapped as others can map it; and the C library's functions.
+TOOLS = """
+import ctypes, fcntl, mmap, os, resource, time
+library = os.open(torch.__file__, os.O_RDONLY)
+pages = mmap.mmap(library, 4096, mmap.MAP_SHARED, mmap.PROT_READ)
+shared = ctypes.c_void_p(torch.frombuffer(pages, dtype=torch.uint8).data_ptr())
+def libc(name, *given):
+    given = [ctypes.c_ulong(one) if isinstance(one, int) else one for one in given]
+    if getattr(ctypes.CDLL(None, use_errno=True), name)(*given) < 0:
+        raise OSError(ctypes.get_errno(), name)
+"""
+FUTEX = {"x86_64": 202, "aarch64": 98}  # the number of the system call
 REFUSED = {
     "a file of the grader": "open({here!r})",
     "a folder of the grader": "os.listdir({folder!r})",
@@ -52,6 +66,17 @@ REFUSED = {
     "a signal to the nursery": "os.kill(os.getppid(), 9)",
     "a signal to all": "os.kill(-1, 9)",
     "a signal by way of a pipe": "__import__('fcntl').fcntl(0, 8, 1)",  # F_SETOWN
+    "a lock on a file": "fcntl.flock(library, fcntl.LOCK_SH)",
+    "a lock on a part of a file": "fcntl.lockf(library, fcntl.LOCK_SH | fcntl.LOCK_NB)",
+    "a lock of an open file": "fcntl.fcntl(library, 37, bytes(32))",  # F_OFD_SETLK
+    "news of a folder": "fcntl.fcntl(os.open('/usr/lib', os.O_RDONLY), 1026, 1)",  # F_NOTIFY
+    "a hint at a file": "fcntl.fcntl(library, 1035, bytes(8))",  # F_GET_RW_HINT
+    "waking those who wait at a file": "libc('syscall', {futex}, shared, 1, 99, 0, 0, 0)",
+    "counting those who wait at a file": "libc('syscall', {futex}, shared, 3, 0, 0, shared, 0)",
+    "how many processes there are": "libc('sysinfo', bytes(256))",
+    "what of a file is in memory": "libc('mincore', shared, 4096, bytes(8))",
+    "a clock of another process": "time.clock_gettime((~os.getppid() << 3) | 2)",
+    "a group of its own": "os.setpgid(0, 0)",
     "a file emptied": "os.open('/dev/null', os.O_RDONLY | os.O_TRUNC)",
     "priority": "os.setpriority(os.PRIO_PROCESS, 0, -5)",
     "another user": "os.setuid(0)",
@@ -66,9 +91,12 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused(session, name):
     source = REFUSED[name].format(
-        here=__file__, folder=os.path.dirname(__file__), python=os.path.realpath(sys.executable)
+        here=__file__,
+        folder=os.path.dirname(__file__),
+        python=os.path.realpath(sys.executable),
+        futex=FUTEX[platform.machine()],
     )
-    said = look(session, f"import os, resource\nfound = {source}")
+    said = look(session, f"{TOOLS}\nfound = {source}")
     refusals = ("PermissionError", "FileNotFoundError", "OSError", "MemoryError", "ValueError")
     assert any(refusal in str(said) for refusal in refusals), said
     assert look(session, "found = 3") == 3  # and the worker is still there
@@ -152,11 +180,21 @@ def test_as_root_each_worker_is_a_user_of_its_own(sandbox):
     assert min(users) >= 2**30
 
 
-@pytest.mark.parametrize("user", [0, 1000])
-def test_every_users_worker_has_a_limit_of_threads(monkeypatch, user):
+@pytest.mark.parametrize(("user", "threads"), [(0, 16), (1000, 64)])  # 64: all workers together
+def test_every_users_worker_has_a_limit_of_threads(monkeypatch, user, threads):
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    assert Sandbox("bubblewrap").confinement(Limits())["threads"] == 64
+    assert Sandbox("bubblewrap").confinement(Limits())["threads"] == threads
     assert Sandbox("unsafe").confinement(Limits())["threads"] is None
+
+
+def test_workers_have_a_core_each_while_there_are_enough(sandbox):
+    ours = os.sched_getaffinity(0)
+    with contextlib.ExitStack() as stack:
+        sessions = [stack.enter_context(Session(sandbox, Limits(), SET_UP)) for _ in ours]
+        source = "import os\nfound = list(os.sched_getaffinity(0))"
+        cores = [look(session, source) for session in sessions]
+    assert [len(one) for one in cores] == [1] * len(ours)
+    assert {core for one in cores for core in one} == ours
 
 
 def test_workers_cannot_reach_each_other(sandbox):
@@ -198,7 +236,7 @@ def test_a_lost_worker_costs_one_request_and_its_successor_stands_where_it_stood
             with pytest.raises(LostError):
                 session.cell(source, 2)
         assert look(session, "found = kept + 1") == 6
-        assert session.restarts == 2
+        assert session.used.restarts == 2
         session.fresh()
         assert "NameError" in look(session, "found = kept")
 
@@ -211,10 +249,53 @@ def test_a_submission_has_so_much_time_and_so_many_processes(bubblewrap):
         with pytest.raises(LostError, match="too many processes"):
             session.cell("x = 1", 2)
     with Session(bubblewrap, Limits(total_s=2), SET_UP) as session:
-        session.fresh()
-        time.sleep(2.1)
+        session.cell(BURN.format(seconds=1.9), 10)
+        with pytest.raises(LostError, match="in time"):
+            session.cell(BURN.format(seconds=3), 10)
         with pytest.raises(LostError, match="too long"):
-            session.fresh()
+            session.cell("x = 1", 10)
+
+
+BURN = """
+import time
+end = time.process_time() + {seconds}
+while time.process_time() < end:
+    pass
+"""
+SPIN = "while True: pass"
+WORK = f"""
+def work(seconds):
+{textwrap.indent(BURN.format(seconds="seconds"), "    ")}
+    return seconds
+"""
+
+
+@pytest.mark.slow
+def test_work_is_in_time_at_a_load_of_twelve_and_stopped_when_it_is_not(sandbox):
+    """Limits count seconds of the processor: by the clock this takes several times as long."""
+    with Session(sandbox, Limits(call_s=2), SET_UP) as session:
+        session.fresh()
+        burners = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(12)]
+        try:
+            began = time.monotonic()
+            assert session.cell(BURN.format(seconds=1.5) + WORK, 2) == (None, [])
+            assert session.call(Case("work", "", "work", None, 1, args=(1.5,))).value == 1.5
+            assert time.monotonic() - began > 4  # so a limit by the clock would have stopped both
+            error, stopped = session.cell(BURN.format(seconds=3), 2)
+            assert "because a cell has 2 s" in error
+            assert stopped == [2]
+        finally:
+            for burner in burners:
+                burner.kill()
+                burner.wait()
+
+
+def test_what_sleeps_is_stopped_by_the_clock(sandbox):
+    with Session(sandbox, Limits(), SET_UP) as session:
+        began = time.monotonic()
+        error, _ = session.cell("import time\ntime.sleep(60)", 1)
+        assert "because a cell has 1 s" in error
+        assert 2 <= time.monotonic() - began < 40
 
 
 GRADER = """

@@ -7,7 +7,7 @@ import pytest
 import torch
 from gradebox.inside import wire
 from gradebox.inside.wire import WireError
-from gradebox.marking import judge
+from gradebox.runs import judge
 from gradebox.session import Answer, in_words
 
 from vitcheck.cases import Case

@@ -23,7 +23,7 @@ from gradebox.hosted import write_zip
 from gradebox.plan import Plan
 from gradebox.platforms import READERS
 from gradebox.roster import read_late
-from gradebox.run import Mark, run
+from gradebox.run import Marker, run
 from gradebox.sandbox import Limits, NoSandboxError, find_sandbox
 from gradebox.sources import InputError
 from gradebox.store import Store
@@ -74,7 +74,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(
-    arguments: list[str] | None = None, marker: Callable[[argparse.Namespace], Mark] | None = None
+    arguments: list[str] | None = None, marker: Callable[[argparse.Namespace], Marker] | None = None
 ) -> int:
     """Run the command; 0 done, 1 the machine failed for some, 2 a wrong input, 130 interrupted."""
     options = parser().parse_args(arguments)
@@ -98,9 +98,9 @@ def _say(sentence: str) -> None:
     print(sentence, flush=True)
 
 
-def sandboxed(options: argparse.Namespace) -> Mark:
+def sandboxed(options: argparse.Namespace) -> Marker:
     """The real marking. torch is loaded here, when all inputs are found good."""
-    from gradebox.marking import mark
+    from gradebox.marking import marker
     from gradebox.package import load_package
 
     try:
@@ -108,8 +108,7 @@ def sandboxed(options: argparse.Namespace) -> Mark:
         package = load_package(options.assignment)
     except (NoSandboxError, ValueError) as error:
         raise InputError(str(error)) from error
-    limits = _limits(options)
-    return lambda notebook, questions: mark(notebook, package, limits, sandbox, questions)
+    return marker(package, _limits(options), sandbox)
 
 
 def _plan(options: argparse.Namespace) -> Plan:
@@ -173,13 +172,13 @@ def _contest(options: argparse.Namespace) -> int:
         raise InputError("--contest needs FOLDER and --out")
     if options.seeds < 3 or options.jobs < 1 or not 0 < options.length <= 100:
         raise InputError("--contest needs at least 3 --seeds, 1 --jobs, a --length up to 100")
-    from gradebox.contest import CLOCK_S, PROCESSOR_S, Rules, hold
+    from gradebox.contest import PROCESSOR_S, Rules, hold
 
     try:
         sandbox = find_sandbox("unsafe" if options.unsafe else options.sandbox)
     except (NoSandboxError, ValueError) as error:
         raise InputError(str(error)) from error
-    limits = replace(_limits(options), total_s=CLOCK_S, cpu_s=PROCESSOR_S)
+    limits = replace(_limits(options), total_s=PROCESSOR_S, cpu_s=PROCESSOR_S)
     rules = Rules(options.contest, options.task, options.seeds, options.length, 0, limits, sandbox)
     return hold(
         options.submissions, options.out, rules, jobs=options.jobs, again=options.again, say=_say

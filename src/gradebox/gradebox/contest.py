@@ -29,7 +29,7 @@ from vitbook.comparison.contest import Ledger, search_rate, train_layer
 from vitbook.comparison.entrant import prepare
 from vitbook.comparison.tasks import TASKS
 
-CLOCK_S, PROCESSOR_S = 600, 120  # one training: all of it, and what the layer takes of it
+PROCESSOR_S = 120  # what a layer may take of the processor in one training
 YARDSTICKS = {
     "attention": """from vitbook.layers.attention import MultiHeadSelfAttention
 class {name}(MultiHeadSelfAttention):

@@ -1,39 +1,92 @@
-"""One notebook to its marks.
+"""One notebook to its marks, in phases: between two of them waits the whole class.
 
 The whole notebook is run, from the first cell to the last, and what stands at its end is marked.
-First only the public cases are called: what the student will read comes from there. Then all cases
-are called, for the points. A question that is not all right so, and comes after others, may suffer
-from a mistake in those: the notebook is run again, in a new process, with the right answers to
-earlier questions in their place, and the better of the two counts. So a mistake costs its points
-once, and what is right together is right. The answer that is marked is never replaced.
 
-No word that the student's code makes comes out of the runs for the points, where hidden inputs and
-right answers are in its reach. What does come out is which of the mistakes that the assignment
-knows fits a hidden case: one of its own few sentences.
+1. Its first run: only the public cases are called. What the student will read comes from there.
+2. The tries: it is run in a new process, and all cases are called, the hidden ones too.
+3. Its second runs. An earlier answer that is wrong may spoil those after it, so these are tried
+   again, in a new process with the right answer to it in its place: a mistake costs its points
+   once. There is a phase for each question that may be given so, and in it nobody has been given
+   the answer to a later question.
+
+A run is in a hurry first: a statement that does not end is stopped by the clock, and in later runs
+after a moment. Where that may have cost anything, because a cell was stopped and not all is right,
+it is made again with all seconds of the processor that cells have. So load costs nobody a point,
+and an endless training only its ten seconds.
+
+Which run counts for a question is decided by the questions before it: if those that others use are
+right, the tries, else the second run, whatever came of the tries. So nobody is paid for the better
+of two answers. The answer that is marked is never replaced.
+
+No word that the student's code makes is taken from phases 2 and 3, in which hidden inputs and right
+answers are in its reach. Nobody begins a phase while another notebook is still in an earlier one
+(``gradebox.run``). So what one process tells another comes too late: all words stand, and so do the
+points of the questions that it holds answers to. What does come out is how many cases are right,
+and which of the mistakes that the assignment knows fits a hidden case: one of its few sentences.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from gradebox.notebook import Answers, NotebookError, by_us, read_answers, sets
 from gradebox.package import Package
-from gradebox.process import BrokenError, LostError, SpentError
+from gradebox.process import BrokenError, LostError
 from gradebox.result import CaseResult, QuestionResult, Result
+from gradebox.run import Marker, Questions
+from gradebox.runs import PASSED, Heard, Tried, first_run, tries
 from gradebox.sandbox import Limits, Sandbox, find_sandbox
-from gradebox.session import Answer, Session
+from gradebox.session import Session, Used
 from gradebox.words import quoted
-from vitcheck.cases import CHANGED, Case, Question, Verdict, changed, compare
+from vitcheck.cases import Question
 
+FIRST, TRIES, SECOND = 0, 1, 2  # the first three phases
 LONGEST_ANSWER = 20_000  # characters
-PASSED = "passed"
-ONLY_ONCE = "right when it was called first, but not when it was called again"
-NOT_DEFINED = "your notebook does not define {}"
+NOT_AGAIN = "right in one run of your notebook, but not in the next"
+NOT_WITH_RIGHT = (
+    "right with your own earlier answers, but not with right ones. One of yours is wrong, and then "
+    "right ones are put in its place"
+)
 MOST_NOTED = 5  # cells that stopped
+
+
+@dataclass
+class Progress:
+    """What is known of a notebook between two phases: what came of its tries with its ``own``
+    earlier answers, and of its second runs ``with_right`` ones."""
+
+    phase: int = FIRST  # the next one in which there is something to do
+    heard: Heard = field(default_factory=Heard)
+    own: dict[str, Tried] = field(default_factory=dict)
+    with_right: dict[str, Tried] = field(default_factory=dict)
+    used: Used = field(default_factory=Used)
+    seconds: float = 0.0
+
+    def as_json(self) -> dict:
+        """For a file; :meth:`of` reads it."""
+        heard = asdict(self.heard)
+        for name in ("errors", "stopped"):  # numbers are no keys in JSON
+            heard[name] = list(heard[name].items())
+        return {**asdict(self), "heard": heard}
+
+    @staticmethod
+    def of(told: dict) -> Progress:
+        heard = {name: dict(items) for name, items in told["heard"].items()}
+        runs = {
+            name: {question: Tried(**one) for question, one in told[name].items()}
+            for name in ("own", "with_right")
+        }
+        return Progress(
+            told["phase"],
+            Heard(**heard),
+            **runs,
+            used=Used(**told["used"]),
+            seconds=told["seconds"],
+        )
 
 
 def mark(
@@ -43,35 +96,161 @@ def mark(
     sandbox: Sandbox | None = None,
     questions: Collection[str] | None = None,
 ) -> Result:
-    """Mark one notebook; ``questions`` names those to mark if not all.
+    """Mark one notebook, all phases; ``questions`` names those to mark if not all.
 
     Returns a result whatever the notebook holds. Raises NoSandboxError when students' code cannot
     run here at all, which is no submission's fault.
     """
-    limits, sandbox = limits or Limits(), sandbox or find_sandbox()
+    found: Result | dict | None = None
+    while not isinstance(found, Result):
+        found = go_on(notebook, package, limits or Limits(), sandbox, questions, found)
+    return found
+
+
+def marker(package: Package, limits: Limits, sandbox: Sandbox) -> Marker:
+    """What marks a class (``gradebox.run``)."""
+
+    def one(notebook: Path, questions: Questions, so_far: dict | None) -> Result | dict:
+        return go_on(notebook, package, limits, sandbox, questions, so_far)
+
+    return Marker(one, SECOND + len(list(by_us(package))))
+
+
+def go_on(
+    notebook: Path,
+    package: Package,
+    limits: Limits,
+    sandbox: Sandbox | None = None,
+    questions: Collection[str] | None = None,
+    so_far: dict | None = None,
+) -> Result | dict:
+    """One phase of a notebook: the result, or what the next phase has to know, for which it can be
+    written down."""
     began = time.monotonic()
+    now = Progress.of(so_far) if so_far else Progress()
+    sandbox = sandbox or find_sandbox()
+    wanted = {q.id for q in package.questions} if questions is None else set(questions)
     try:
         answers = read_answers(notebook, package)
-        wanted = {q.id for q in package.questions} if questions is None else questions
-        with Session(sandbox, limits, package.set_up) as session:
-            heard = first_run(session, package, answers, wanted)
-            found = for_points(session, package, answers, heard, wanted)
+        with Session(sandbox, limits, package.set_up, now.used) as session:
+            run_phase(session, package, answers, now, wanted)
     except NotebookError as error:
         return blank(package, error.status, str(error))
     except BrokenError as error:
         return blank(package, "crashed", str(error))
+    now.seconds += time.monotonic() - began
+    ahead = [one for one in second_runs(package, answers, now, wanted) if one > now.phase]
+    if now.phase == FIRST or ahead:
+        now.phase = TRIES if now.phase == FIRST else min(ahead)
+        return now.as_json()
+    found = [
+        by_hand(question, answers)
+        if question.manual
+        else judged(question, now, question.id in wanted)
+        for question in package.questions
+    ]
     return Result(
         **names(package),
         status="ok",
         points=sum(question.points or 0 for question in found),
         questions=with_answers(found, answers, package),
         notes=answers.notes,
-        stopped=stopped(answers, heard),
-        seconds=round(time.monotonic() - began, 3),
-        memory_mb=round(session.peak_mb, 1),
-        restarts=session.restarts,
+        stopped=stopped(answers, now.heard),
+        seconds=round(now.seconds, 3),
+        memory_mb=round(now.used.memory_mb, 1),
+        restarts=now.used.restarts,
         sandbox=sandbox.name,
     )
+
+
+def run_phase(
+    session: Session, package: Package, answers: Answers, now: Progress, wanted: Collection[str]
+) -> None:
+    """What is to be done in the present phase."""
+    asked = list(by_us(package))
+    if now.phase == FIRST:
+        for hurry in (True, False):
+            now.heard = first_run(session, asked, answers, hurry)
+            if not now.heard.hurried() or all_heard(asked, now.heard):
+                break
+    elif now.phase == TRIES:
+        now.own = in_new_process(session, asked, answers, now)
+        if any(differs(question, now) for question in asked):
+            now.own = in_new_process(session, asked, answers, now)
+    else:
+        before = asked[: now.phase - SECOND + 1]
+        sources = [package.reference[one.id] for one in before if one.id in package.reference]
+        for given, questions in second_runs(package, answers, now, wanted)[now.phase]:
+            now.with_right |= in_new_process(session, questions, answers, now, sources, given)
+
+
+def in_new_process(
+    session: Session,
+    questions: list[Question],
+    answers: Answers,
+    now: Progress,
+    sources: list[str] | None = None,
+    given: Collection[str] = (),
+) -> dict[str, Tried]:
+    """All cases of these questions, with right answers under the names that are given."""
+    found: dict[str, Tried] = {}
+    heard = now.heard
+    if given:  # what ended its process may not do so now
+        kept = [(cell, late) for cell, late in heard.stopped.items() if late is not None]
+        heard = replace(heard, stopped=dict(kept))
+    for hurry in (True, False):
+        try:
+            session.fresh()
+            if given:
+                session.give(sources or [], list(given))
+        except LostError:
+            break
+        found = tries(session, questions, answers, heard, hurry)
+        right = all(found.get(one.id, Tried()).all_right(one) for one in questions)
+        if right or not heard.hurried():
+            break
+    return found
+
+
+def all_heard(questions: list[Question], heard: Heard) -> bool:
+    """Were all public cases right in the first run?"""
+    public = (case.id for question in questions for case in question.cases if case.public)
+    return all(heard.words.get(id) == PASSED for id in public)
+
+
+def differs(question: Question, now: Progress) -> bool:
+    """Is a public case right in the tries and was not in the first run, or the other way round?"""
+    right = now.own.get(question.id, Tried()).right
+    public = (case.id for case in question.cases if case.public)
+    return any(right.get(id, False) != (now.heard.words.get(id) == PASSED) for id in public)
+
+
+def second_runs(
+    package: Package, answers: Answers, now: Progress, wanted: Collection[str]
+) -> dict[int, list[tuple[list[str], list[Question]]]]:
+    """Phase -> the names that are given in it, and the questions that are tried with them. A
+    question's phase is that of the last wrong answer before it."""
+    found: dict[int, list[tuple[list[str], list[Question]]]] = {}
+    wrong: list[tuple[int, str]] = []  # the phase of an answer, a name that it defines
+    for number, question in enumerate(by_us(package)):
+        given = [(phase, name) for phase, name in wrong if name not in question.defines]
+        if given and question.id in wanted:
+            groups = found.setdefault(max(given)[0], [])
+            spelled = [name for _, name in given]
+            if not groups or groups[-1][0] != spelled:
+                groups.append((spelled, []))
+            groups[-1][1].append(question)
+        own = now.own.get(question.id, Tried())
+        if question.id in package.reference and not own.all_right(question):
+            wrong += [(SECOND + number, name) for name in used_elsewhere(question, answers)]
+    return found
+
+
+def used_elsewhere(question: Question, answers: Answers) -> list[str]:
+    """Names that a question defines and that stand in cells of others: a mistake would spread."""
+    others = [cell.source for cell in answers.cells if cell.question != question.id]
+    words = {name: re.compile(rf"\b{re.escape(name)}\b") for name in question.defines}
+    return [name for name, word in words.items() if any(map(word.search, others))]
 
 
 def with_answers(
@@ -124,216 +303,22 @@ def blank(package: Package, status: str, detail: str) -> Result:
     return Result(**names(package), status=status, points=0, detail=detail)
 
 
-@dataclass
-class Heard:
-    """What the first run said: case or question -> message, cell's number -> error."""
-
-    words: dict[str, str] = field(default_factory=dict)
-    errors: dict[int, str] = field(default_factory=dict)
-
-
-def run_notebook(session: Session, answers: Answers) -> dict[int, str]:
-    """Run all cells, past those that fail; gives the errors by the cell's number. Of a cell that
-    ends its process the definitions are taken."""
-    errors: dict[int, str] = {}
-    began = time.monotonic()
-    for number, cell in enumerate(answers.cells):
-        left = session.limits.run_s - (time.monotonic() - began)
-        seconds = max(min(session.limits.cell_s, left), 1.0)
-        for whole in (True, False):
-            try:
-                error = session.cell(cell.source, seconds, whole=whole)
-            except SpentError:
-                raise
-            except LostError as lost:
-                errors[number] = str(lost)
-                continue
-            if error:
-                errors.setdefault(number, error)
-            break
-    return errors
-
-
-def verdicts(session: Session, cases: Iterable[Case]) -> Iterator[tuple[Case, Verdict]]:
-    """Call the cases one by one and compare, here, what came back."""
-    lost = 0
-    for case in cases:
-        if lost >= session.limits.lost_calls:
-            yield case, Verdict(False, f"not called: {lost} calls before it failed to return")
-            continue
-        try:
-            answer = session.call(case)
-        except LostError as error:
-            lost += 1
-            yield case, Verdict(False, f"{case.name}: {error}")
-            continue
-        yield case, judge(answer, case)
-
-
-def judge(answer: Answer, case: Case) -> Verdict:
-    """Compare, here, what a call gave and what it left of its inputs."""
-    if answer.error is not None:
-        return Verdict(False, answer.error)
-    try:
-        if changed(case, answer.inputs):
-            return Verdict(False, CHANGED)
-        verdict = compare(answer.value, case)
-    except Exception as error:  # a value so odd that comparing it fails
-        return Verdict(False, f"the result cannot be compared ({type(error).__name__})")
-    return Verdict(verdict.ok, verdict.message[:600])
-
-
-def first_run(
-    session: Session, package: Package, answers: Answers, wanted: Collection[str]
-) -> Heard:
-    """What the student will read, from public cases alone."""
-    heard = Heard()
-    try:
-        session.fresh()
-        heard.errors = run_notebook(session, answers)
-    except LostError as lost:
-        heard.words = {question.id: str(lost) for question in package.questions}
-        return heard
-    for question in by_us(package):
-        try:
-            missing = session.missing(list(question.defines))
-        except LostError as lost:
-            heard.words[question.id] = str(lost)
-            continue
-        if missing:
-            error = first_error(question, answers, heard)
-            heard.words[question.id] = NOT_DEFINED.format(", ".join(missing)) + error
-        elif question.id in wanted:
-            public = (case for case in question.cases if case.public)
-            for case, verdict in verdicts(session, public):
-                heard.words[case.id] = PASSED if verdict.ok else verdict.message
-    return heard
-
-
-def first_error(question: Question, answers: Answers, heard: Heard) -> str:
-    """The first error in the cells of a question, in quotes and brackets."""
-    own = (e for n, e in sorted(heard.errors.items()) if answers.cells[n].question == question.id)
-    error = next(own, None)
-    return f" (its cell said {quoted(error, 300)})" if error else ""
-
-
-@dataclass
-class Tried:
-    """What a question's cases came to in one run: case -> right, is its name missing, the hint."""
-
-    right: dict[str, bool] = field(default_factory=dict)
-    missing: bool = False
-    hint: str = ""
-
-    def points(self, question: Question) -> float:
-        """What it earned, in the cases' own points."""
-        return sum(case.points for case in question.cases if self.right.get(case.id))
-
-
-def for_points(
-    session: Session,
-    package: Package,
-    answers: Answers,
-    heard: Heard,
-    wanted: Collection[str],
-) -> list[QuestionResult]:
-    """The points of every question, in the order of the assignment."""
-    tried = {question.id: try_out(session, question, wanted) for question in by_us(package)}
-    given: list[str] = []  # the names that stand for right answers in the present run
-    for question in by_us(package):
-        own, names = tried[question.id], needed(question, package, answers)
-        if question.id not in wanted or not names or all_right(own, question):
-            continue
-        try:
-            if names != given:
-                given = names
-                run_with(session, package, answers, question, names)
-            again = try_out(session, question, wanted)
-        except LostError:
-            continue
-        better = again.points(question) > own.points(question)
-        if better or (own.missing and not again.missing):
-            tried[question.id] = again
-    return [
-        by_hand(question, answers)
-        if question.manual
-        else judged(question, tried[question.id], heard, question.id in wanted)
-        for question in package.questions
-    ]
-
-
-def all_right(tried: Tried, question: Question) -> bool:
-    return all(tried.right.get(case.id) for case in question.cases)
-
-
-def try_out(session: Session, question: Question, wanted: Collection[str]) -> Tried:
-    """Call all cases of a question, if it is to be marked and its name is there."""
-    found = Tried()
-    try:
-        found.missing = bool(session.missing(list(question.defines)))
-        if question.id in wanted and not found.missing:
-            found.right, found.hint = points_of(session, question)
-    except LostError:
-        pass
-    return found
-
-
-def needed(question: Question, package: Package, answers: Answers) -> list[str]:
-    """Names that earlier questions define and that stand in cells of others: a mistake in them
-    would spread."""
-    names: list[str] = []
-    for earlier in by_us(package):
-        if earlier.id == question.id:
-            return names
-        others = [cell.source for cell in answers.cells if cell.question != earlier.id]
-        for name in earlier.defines if earlier.id in package.reference else ():
-            word = re.compile(rf"\b{re.escape(name)}\b")
-            if name not in question.defines and any(map(word.search, others)):
-                names.append(name)
-    return names
-
-
-def run_with(
-    session: Session,
-    package: Package,
-    answers: Answers,
-    question: Question,
-    names: list[str],
-) -> None:
-    """Run the notebook anew, with right answers before ``question`` under these names."""
-    before = [one.id for one in by_us(package)]
-    before = before[: before.index(question.id)]
-    session.fresh()
-    session.give([package.reference[id] for id in before if id in package.reference], names)
-    run_notebook(session, answers)
-
-
-def points_of(session: Session, question: Question) -> tuple[dict[str, bool], str]:
-    """Which cases are right; and where all public ones are, the known mistake that fits the first
-    hidden one that is not."""
-    right: dict[str, bool] = {}
-    hints = []
-    for case, verdict in verdicts(session, question.cases):
-        right[case.id] = verdict.ok
-        known = {mistake.question for mistake in case.mistakes}
-        if not verdict.ok and verdict.message in known:
-            hints.append(verdict.message)
-    seen = all(right[case.id] for case in question.cases if case.public)
-    return right, hints[0] if hints and seen else ""
-
-
-def judged(question: Question, tried: Tried, heard: Heard, marked: bool) -> QuestionResult:
+def judged(question: Question, now: Progress, marked: bool) -> QuestionResult:
     """Points and words together. The words were fixed before a hidden input was in reach."""
+    own, heard = now.own.get(question.id, Tried()), now.heard
+    tried = now.with_right.get(question.id, own)
+    otherwise = tried is not own and own.all_right(question) and not tried.all_right(question)
     total = sum(case.points for case in question.cases) or 1
     cases = []
     for case in question.cases if marked else ():
         passed, worth = tried.right.get(case.id, False), question.points * case.points / total
         message = None
         if case.public:
-            message = (
-                PASSED if passed else heard.words.get(case.id, heard.words.get(question.id, ""))
-            )
-            message = ONLY_ONCE if not passed and message == PASSED else message
+            message = heard.words.get(case.id, heard.words.get(question.id, ""))
+            if passed:
+                message = PASSED
+            elif message == PASSED:
+                message = NOT_WITH_RIGHT if otherwise else NOT_AGAIN
         cases.append(CaseResult(case.id, case.public, passed, worth * passed, worth, message))
     status = "missing" if tried.missing else "ok" if tried.right else "failed"
     return QuestionResult(
@@ -344,7 +329,7 @@ def judged(question: Question, tried: Tried, heard: Heard, marked: bool) -> Ques
         status=status if marked else "not-marked",
         message=heard.words.get(question.id, ""),
         cases=cases,
-        hint=tried.hint,
+        hint=f"it was {NOT_WITH_RIGHT}" if otherwise else tried.hint,
     )
 
 

@@ -9,18 +9,29 @@ import secrets
 import selectors
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Sequence
 
 from gradebox.inside import wire
+from gradebox.inside.clock import over
 from gradebox.inside.nursery import GoneError, hear, say
 from gradebox.sandbox import BOOT, Limits, Sandbox
+
+LOOK = 0.25  # seconds between two looks at what a worker has used
 
 
 class LostError(Exception):
     """A request has no answer; the message says why, in words that a student may read."""
+
+
+class LateError(LostError):
+    """It took longer than it may."""
+
+    def __init__(self) -> None:
+        super().__init__("it did not end in time")
 
 
 class SpentError(LostError):
@@ -51,11 +62,11 @@ class Nursery:
             self.close()
             raise BrokenError(f"the given set-up does not run: {said['error']}")
 
-    def bear(self, limits: Limits) -> tuple[int, int, int]:
-        """A confined worker: its number, and our ends of its two pipes."""
+    def bear(self, limits: Limits, core: int | None) -> tuple[int, int, int]:
+        """A worker confined to one core: its number, and our ends of its two pipes."""
         theirs, requests = os.pipe()
         replies, ours = os.pipe()
-        message = {"do": "birth", "confine": self.sandbox.confinement(limits)}
+        message = {"do": "birth", "confine": self.sandbox.confinement(limits, core)}
         try:
             return self.speak(message, [theirs, ours])["pid"], requests, replies
         except BrokenError:
@@ -115,35 +126,72 @@ def close_nurseries() -> None:
             found.close()
 
 
+class Cores:
+    """The cores of this machine that we may use, and how many workers are on each."""
+
+    def __init__(self) -> None:
+        here = os.sched_getaffinity(0) if sys.platform == "linux" else ()
+        self.workers, self.lock = dict.fromkeys(here, 0), threading.Lock()
+
+    def take(self) -> int | None:
+        """One of those with the fewest workers, by lot: other graders may run here, too."""
+        with self.lock:
+            fewest = min(self.workers.values(), default=0)
+            least = [core for core, workers in self.workers.items() if workers == fewest]
+            core = secrets.choice(least) if least else None
+            if core is not None:
+                self.workers[core] += 1
+            return core
+
+    def leave(self, core: int | None) -> None:
+        with self.lock:
+            if core is not None:
+                self.workers[core] -= 1
+
+
+_cores = Cores()
+
+
 class Worker:
     """One confined process. Any failure ends it; :meth:`ask` then raises LostError."""
 
     def __init__(self, nursery: Nursery, limits: Limits):
-        self.limits, self.nursery, self.memory_mb = limits, nursery, 0.0
+        self.limits, self.nursery, self.memory_mb, self.cpu_s = limits, nursery, 0.0, 0.0
         self.pid: int | None
-        self.pid, self.requests, self.replies = nursery.bear(limits)
+        self.core = _cores.take()
+        try:
+            self.pid, self.requests, self.replies = nursery.bear(limits, self.core)
+        except BrokenError:
+            _cores.leave(self.core)
+            raise
         for pipe in (self.requests, self.replies):
             os.set_blocking(pipe, False)
         try:
-            self.ask({"do": "fresh"}, b"", time.monotonic() + limits.start_s)
+            self.ask({"do": "fresh"}, b"", limits.start_s)
         except LostError as lost:
             raise BrokenError(f"a worker could not be confined: {lost}") from None
 
-    def ask(self, request: dict, blob: bytes, deadline: float) -> tuple[dict, bytes]:
-        """Send a request and read its reply before ``deadline``.
+    def look(self) -> float:
+        """Seconds of the processor that it has used so far."""
+        if self.pid is not None:
+            self.cpu_s = self.nursery.speak({"do": "clock", "pid": self.pid})["cpu_s"]
+        return self.cpu_s
+
+    def ask(self, request: dict, blob: bytes, seconds: float) -> tuple[dict, bytes]:
+        """Send a request and read its reply, for which it has ``seconds`` of the processor.
 
         Raises:
             LostError: too late, too large, not the reply to this request, or the process ended.
         """
-        number = secrets.token_hex(8)
+        number, wait = secrets.token_hex(8), Wait(self, seconds)
         try:
-            self._write(wire.pack({**request, "number": number}, blob), deadline)
-            prefix = self._read(wire.PREFIX.size, deadline)
+            self._write(wire.pack({**request, "number": number}, blob), wait)
+            prefix = self._read(wire.PREFIX.size, wait)
             text, size = wire.sizes(prefix, self.limits.reply_mb * 2**20)
-            reply = wire.header(self._read(text, deadline))
+            reply = wire.header(self._read(text, wait))
             if reply.get("number") != number:
                 raise wire.WireError("a reply that answers another request")
-            return reply, self._read(size, deadline)
+            return reply, self._read(size, wait)
         except wire.WireError as error:
             self.end()
             raise LostError(str(error)) from None
@@ -160,18 +208,20 @@ class Worker:
             os.close(self.requests)
             os.close(self.replies)
             pid, self.pid = self.pid, None
-            self.memory_mb = self.nursery.speak({"do": "bury", "pid": pid})["memory_kb"] / 1024
+            _cores.leave(self.core)
+            used = self.nursery.speak({"do": "bury", "pid": pid})
+            self.memory_mb, self.cpu_s = used["memory_kb"] / 1024, used["cpu_s"]
 
-    def _write(self, frame: bytes, deadline: float) -> None:
+    def _write(self, frame: bytes, wait: Wait) -> None:
         rest, pipe = memoryview(frame), self.requests
         while rest:
-            self._wait(pipe, selectors.EVENT_WRITE, deadline)
+            wait.until_ready(pipe, selectors.EVENT_WRITE)
             rest = rest[os.write(pipe, rest[:65536]) :]
 
-    def _read(self, size: int, deadline: float) -> bytes:
+    def _read(self, size: int, wait: Wait) -> bytes:
         parts, pipe = [], self.replies
         while size:
-            self._wait(pipe, selectors.EVENT_READ, deadline)
+            wait.until_ready(pipe, selectors.EVENT_READ)
             part = os.read(pipe, min(size, 2**20))
             if not part:
                 raise LostError("it ended the process")
@@ -179,8 +229,18 @@ class Worker:
             size -= len(part)
         return b"".join(parts)
 
-    def _wait(self, pipe: int, event: int, deadline: float) -> None:
+
+class Wait:
+    """The wait for one reply: ends with LateError when the worker has used up its ``seconds``."""
+
+    def __init__(self, worker: Worker, seconds: float):
+        self.worker, self.seconds, self.began = worker, seconds, time.monotonic()
+        self.before = worker.look()
+
+    def until_ready(self, pipe: int, event: int) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(pipe, event)
-            if not selector.select(max(0.0, deadline - time.monotonic())):
-                raise LostError("it did not end in time")
+            while not selector.select(LOOK):
+                clock, used = time.monotonic() - self.began, self.worker.look()
+                if over(self.seconds, used - self.before, clock):
+                    raise LateError

@@ -36,7 +36,7 @@ class Remote:
         self.session, self.name = session, name
         try:
             session.fresh()
-            said = session.cell(source, session.limits.cell_s)
+            said, _ = session.cell(source, session.limits.cell_s)
         except LostError as lost:
             raise EntryError(f"its file: {lost}") from None
         except BrokenError as error:

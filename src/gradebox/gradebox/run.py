@@ -1,8 +1,10 @@
 """The run: check everything, mark what is not marked yet, write what follows from it.
 
-Marking a notebook gives a result that is stored at once; grades, pages and sheets are made from the
-stored results at the end. So a run may be killed at any time and started again, a class may be
-marked in shards, and a new roster, another late policy or marks given by hand cost no second.
+Marking has phases, and the whole class goes through each before anybody begins the next: what a
+process in a later one knows must reach nobody in an earlier one (``gradebox.marking``). What a
+phase gives is stored at once; grades, pages and sheets are made from the stored results at the end.
+So a run may be killed at any time and started again, a class may be marked in shards, and a new
+roster, another late policy or marks given by hand cost no second.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tqdm import tqdm
@@ -24,29 +26,38 @@ from gradebox.result import Result
 from gradebox.sources import InputError
 from gradebox.store import Store, package_key
 
-Mark = Callable[[Path, Sequence[str] | None], Result]  # a notebook, some questions or all
+Questions = Sequence[str] | None  # some, or all
 
 
-def run(plan: Plan, marker: Callable[[], Mark], say: Callable[[str], None] = print) -> int:
+@dataclass(frozen=True)
+class Marker:
+    """What marks: a notebook, questions, and what its phases gave so far -> the result, or what the
+    next of them has to know (its number is "phase")."""
+
+    go_on: Callable[[Path, Questions, dict | None], Result | dict]
+    phases: int = 1
+
+
+def run(plan: Plan, marker: Callable[[], Marker], say: Callable[[str], None] = print) -> int:
     """Mark and write; 0 when all is done, 1 when the machine failed for some.
 
     Args:
         plan: What to do.
-        marker: Called once, when all inputs are found good: gives the function that marks.
+        marker: Called once, when all inputs are found good: gives what marks.
         say: Where sentences about the run go.
 
     Raises:
         InputError: An input cannot be used, or there is no sandbox; nothing was written.
     """
     inputs = read_inputs(plan)
-    mark = marker()
+    marks = marker()
     store = Store(plan.out, package_key(plan.package, plan.limits, plan.unsafe))
     try:
         store.make()
     except OSError as error:
         raise InputError(f"--out {plan.out} cannot be written ({error.strerror})") from error
     number, of = plan.shard
-    attempts, failures = mark_all(inputs.found[number - 1 :: of], plan, store, mark, say)
+    attempts, failures = mark_all(inputs.found[number - 1 :: of], plan, store, marks, say)
     if plan.shard == (1, 1):
         finish(plan, inputs, store, attempts, say)
     else:
@@ -61,7 +72,7 @@ def run(plan: Plan, marker: Callable[[], Mark], say: Callable[[str], None] = pri
 
 
 def mark_all(
-    found: Sequence[Found], plan: Plan, store: Store, mark: Mark, say: Callable[[str], None]
+    found: Sequence[Found], plan: Plan, store: Store, marker: Marker, say: Callable[[str], None]
 ) -> tuple[list[Attempt], list[str]]:
     """A result for each attempt, and what the machine could not do."""
     keys: list[str] = []
@@ -78,19 +89,27 @@ def mark_all(
     if len(todo) < len(unique):
         say(f"marked already: {len(unique) - len(todo)} of {some(len(unique), 'notebook')}")
     failures = []
+    total = len(todo) * marker.phases
+    if plan.again:
+        for key in todo:
+            store.begin_anew(key)
     with (
         ThreadPoolExecutor(plan.jobs) as pool,
-        tqdm(total=len(todo), unit="notebook", mininterval=_interval(), disable=not todo) as bar,
+        tqdm(total=total, unit="run", mininterval=_interval(), disable=not todo) as bar,
     ):
-        waiting = {pool.submit(_mark_one, key, plan, store, mark) for key in todo}
-        try:
-            while waiting:
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                failures += [one.result() for one in done if one.result()]
-                bar.update(len(done))
-        except BaseException:  # Ctrl-C: what has begun ends, nothing else begins
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for phase in range(marker.phases):  # all of the class, before anybody begins the next
+            waiting = {pool.submit(_go_on, key, phase, plan, store, marker) for key in todo}
+            todo = []
+            try:
+                while waiting:
+                    done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    for key, words in (one.result() for one in done):
+                        failures += [words] if words else []
+                        todo += [key] if key else []
+                        bar.update(1 if key else marker.phases - phase)
+            except BaseException:  # Ctrl-C: what has begun ends, nothing else begins
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
     attempts = []
     for one, key, problem in zip(found, keys, problems, strict=True):
         attempts.append(Attempt(one, key, store.load(key) if key else None, problem))
@@ -101,19 +120,28 @@ def _interval() -> float:
     return 0.2 if sys.stderr.isatty() else 20.0
 
 
-def _mark_one(key: str, plan: Plan, store: Store, mark: Mark) -> str:
-    """Mark one notebook and store the result; what the machine could not do, else nothing."""
+def _go_on(key: str, phase: int, plan: Plan, store: Store, marker: Marker) -> tuple[str, str]:
+    """Mark a notebook in one phase, and store what came of it; its key if it has to go on, and what
+    the machine could not do."""
     earlier = store.earlier(key) if plan.questions else None
     if earlier and earlier.status != "ok":
         earlier = None  # nothing in it to keep
+    asked = list(plan.questions) if earlier else None
+    told = store.so_far(key)
+    so_far = told["so_far"] if told and told.get("asked") == asked else None
+    if so_far and so_far["phase"] > phase:
+        return key, ""
     try:
-        result = mark(store.notebook(key), plan.questions if earlier else None)
+        result = marker.go_on(store.notebook(key), asked, so_far)
     except Exception as error:  # one submission must not end the marking of all others
-        return f"{key}.ipynb: {type(error).__name__}: {error}"
+        return "", f"{key}.ipynb: {type(error).__name__}: {error}"
+    if isinstance(result, dict):
+        store.keep_so_far(key, {"asked": asked, "so_far": result})
+        return key, ""
     if result.status == "crashed":
-        return f"{key}.ipynb: {result.detail}"
+        return "", f"{key}.ipynb: {result.detail}"
     store.save(key, merged(earlier, result, plan.questions) if earlier else result)
-    return ""
+    return "", ""
 
 
 def merged(earlier: Result, result: Result, only: Sequence[str]) -> Result:

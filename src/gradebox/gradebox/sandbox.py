@@ -9,6 +9,7 @@
 | is a user of its own | as root | as root | no |
 | has limits: memory, processor, open files | yes | yes | yes |
 | has a limit of threads | yes | yes | no |
+| has one core | yes | yes | yes |
 
 Where the grader is not root, the worker is the grader's own user, in bubblewrap inside a user
 namespace. Both need the C library libseccomp. Neither guards against a hole in the kernel.
@@ -52,7 +53,8 @@ ENVIRONMENT = {
 }
 # Which instructions torch, MKL and oneDNN use: what a notebook ran on, it is marked on.
 INSTRUCTIONS = ("ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
-THREADS = 64  # at once, of a worker's user
+THREADS = 16  # at once, of a worker that is a user of its own
+ALL_THREADS = 64  # of all workers together, where they are one user
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 PROCESSOR = ("/proc/cpuinfo", "/sys/devices/system/cpu")  # which instructions torch may use
 HELP = """No sandbox works here, and students' code does not run outside of one.
@@ -74,14 +76,14 @@ def environment() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a submission may use. Seconds are by the clock but for ``cpu_s``."""
+    """What a submission may use. Seconds are the processor's (``inside.clock``)."""
 
     call_s: float = 5.0  # one call of an answer
     cell_s: float = 10.0  # one cell, each time that the notebook is run
     run_s: float = 60.0  # all cells together; when they are spent, each has a second
     start_s: float = 300.0  # Python, torch and the given set-up: once for all submissions
     total_s: float = 300.0  # the whole submission, after the first start
-    cpu_s: int = 120  # of the processor, for one worker
+    cpu_s: int = 120  # one worker, as the kernel counts
     memory_mb: int = 2048  # beyond what torch itself takes
     lost_calls: int = 3  # after so many of one question its other calls are given up
     reply_mb: int = 32  # one result
@@ -94,8 +96,8 @@ class Sandbox:
 
     name: str
 
-    def confinement(self, limits: Limits) -> dict | None:
-        """What one worker has to give up."""
+    def confinement(self, limits: Limits, core: int | None = None) -> dict | None:
+        """What one worker has to give up; of the processor's cores all but ``core``."""
         if sys.platform != "linux":
             return None
         own_user = os.geteuid() == 0 and self.name != "unsafe"
@@ -105,7 +107,8 @@ class Sandbox:
             "seccomp": self.name != "unsafe",
             "memory_mb": limits.memory_mb,
             "cpu_s": limits.cpu_s,
-            "threads": None if self.name == "unsafe" else THREADS,
+            "threads": THREADS if own_user else None if self.name == "unsafe" else ALL_THREADS,
+            "core": core,
         }
 
     def start(self, boot: str, **streams: Any) -> subprocess.Popen:

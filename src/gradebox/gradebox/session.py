@@ -7,11 +7,13 @@ a fresh worker, brought to where the last one was by the same steps.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gradebox.inside import wire
-from gradebox.process import LostError, SpentError, Worker, nursery_for
+from gradebox.inside.clock import over
+from gradebox.process import LateError, LostError, SpentError, Worker, nursery_for
 from gradebox.sandbox import Limits, Sandbox
 from vitcheck.cases import Assignment as Cases
 from vitcheck.cases import Case, Question, to_parts
@@ -27,15 +29,27 @@ class Answer:
     error: str | None = None
 
 
-class Session:
-    """All requests of one submission. ``peak_mb``: the most memory that a worker of it took."""
+@dataclass
+class Used:
+    """What a submission has used: seconds of the processor, and of the clock while it was waited
+    for, lost workers, and the most memory that a worker took."""
 
-    def __init__(self, sandbox: Sandbox, limits: Limits, set_up: list[str]):
+    cpu_s: float = 0.0
+    clock_s: float = 0.0
+    restarts: int = 0
+    memory_mb: float = 0.0
+
+
+class Session:
+    """All requests of one submission, after what it has ``used`` before."""
+
+    def __init__(
+        self, sandbox: Sandbox, limits: Limits, set_up: list[str], used: Used | None = None
+    ):
         self.sandbox, self.limits, self.set_up = sandbox, limits, set_up
+        self.used = used or Used()
         self.worker: Worker | None = None
         self.steps: list[dict] = []  # what a fresh worker has to be told again
-        self.restarts, self.peak_mb = 0, 0.0
-        self.deadline = 0.0
 
     def __enter__(self) -> Session:
         return self
@@ -48,14 +62,27 @@ class Session:
         self.steps = []
         self._drop()
         self._ready()
-        self._until(0)
 
-    def cell(self, source: str, seconds: float, *, whole: bool = True) -> str | None:
-        """Run a cell of the student's, or its definitions; gives its first error, in words."""
-        step = {"do": "cell", "source": source, "seconds": seconds, "whole": whole}
-        reply, _ = self._ask(step, b"", hard(seconds))
-        self.steps.append(step)
-        return in_words(reply.get("error"))
+    def cell(
+        self,
+        source: str,
+        seconds: float,
+        *,
+        whole: bool = True,
+        late: Sequence[int] = (),
+        hurry: bool = False,
+    ) -> tuple[str | None, list[int]]:
+        """Run a cell of the student's, or its definitions. In a ``hurry`` it has as many seconds by
+        the clock, and those of its statements that are known to be ``late`` a moment each.
+
+        Returns:
+            Its first error, in words, and the numbers of the statements that were stopped.
+        """
+        step = {"do": "cell", "source": source, "seconds": seconds, "whole": whole, "hurry": hurry}
+        reply, _ = self._ask({**step, "late": list(late)}, b"", hard(seconds))
+        stopped = numbers(reply.get("stopped"))
+        self.steps.append({**step, "late": [*late, *stopped]})
+        return in_words(reply.get("error")), stopped
 
     def give(self, sources: list[str], names: list[str]) -> None:
         """Define these names by the right answers, whatever the student's cells make of them."""
@@ -90,7 +117,7 @@ class Session:
         request = {"do": "call", "case": words.decode(), "seconds": self.limits.call_s}
         reply, blob = self._ask(request, tensors, hard(self.limits.call_s))
         if reply.get("late") is True:
-            raise LostError("it did not end in time")
+            raise LateError
         if "error" in reply:
             return Answer(error=in_words(reply["error"]) or "an error")
         try:
@@ -101,49 +128,57 @@ class Session:
             raise LostError("a reply that holds no value")
         return Answer(*found)
 
+    def spent(self) -> float:
+        """Seconds of the processor that it has used so far."""
+        return self.used.cpu_s + (self.worker.look() if self.worker else 0.0)
+
     def _ask(self, request: dict, blob: bytes, seconds: float) -> tuple[dict, bytes]:
-        worker = self._ready()
+        return self._told(self._ready(), request, blob, seconds)
+
+    def _told(
+        self, worker: Worker, request: dict, blob: bytes, seconds: float
+    ) -> tuple[dict, bytes]:
+        left = self.limits.total_s - self.used.cpu_s - worker.cpu_s
+        if over(self.limits.total_s, self.limits.total_s - left, self.used.clock_s):
+            raise SpentError("the submission took too long altogether")
+        began = time.monotonic()
         try:
-            return worker.ask(request, blob, self._until(seconds))
+            return worker.ask(request, blob, min(seconds, left))
         except LostError:
-            self.restarts += 1
+            self.used.restarts += 1
             self._drop()
             raise
+        finally:
+            self.used.clock_s += time.monotonic() - began
 
     def _ready(self) -> Worker:
         """The worker; a fresh one, brought to the same point, where the last one was lost."""
         if self.worker is None:
-            if self.restarts > self.limits.restarts:
+            if self.used.restarts > self.limits.restarts:
                 raise SpentError("the submission ended too many processes")
             nursery = nursery_for(self.sandbox, self.set_up, self.limits.start_s)
-            self.worker = Worker(nursery, self.limits)
-            self.deadline = self.deadline or time.monotonic() + self.limits.total_s
-            try:
-                for step in self.steps:
-                    seconds = step.get("seconds", self.limits.cell_s)
-                    self.worker.ask(step, b"", self._until(hard(seconds)))
-            except LostError:
-                self.restarts += 1
-                self._drop()
-                raise
+            worker = self.worker = Worker(nursery, self.limits)
+            for step in self.steps:
+                self._told(worker, step, b"", hard(step.get("seconds", self.limits.cell_s)))
+            return worker
         return self.worker
-
-    def _until(self, seconds: float) -> float:
-        now = time.monotonic()
-        if now >= self.deadline:
-            raise SpentError("the submission took too long altogether")
-        return min(now + seconds, self.deadline)
 
     def _drop(self) -> None:
         if self.worker is not None:
-            self.worker.end()
-            self.peak_mb = max(self.peak_mb, self.worker.memory_mb)
-            self.worker = None
+            worker, self.worker = self.worker, None
+            worker.end()
+            self.used.cpu_s += worker.cpu_s
+            self.used.memory_mb = max(self.used.memory_mb, worker.memory_mb)
 
 
 def hard(seconds: float) -> float:
     """When a worker is given up that should have stopped by itself after ``seconds``."""
     return 1.5 * seconds + 1
+
+
+def numbers(said: object) -> list[int]:
+    """The numbers of statements as the worker reports them; whatever else it says is none."""
+    return [one for one in said if isinstance(one, int)][:1000] if isinstance(said, list) else []
 
 
 def in_words(said: object) -> str | None:

@@ -5,6 +5,7 @@
     students/STUDENT.json        everything about a student, for the instructor
     manual.csv                   where the questions marked by hand get their points
     work/marks/KEY.json          one result for each notebook and package
+    work/begun/KEY.json          what is known of a notebook that waits for its next phase
     work/submissions/KEY.ipynb   the notebooks themselves
 
 A result is found again by what it was made from: the notebook's bytes, the package's bytes, the
@@ -47,7 +48,7 @@ def grader_version() -> str:
     checks = folder_of("vitcheck")
     files = [file for file in sorted(root.rglob("*.py")) if file.parent.name != "platforms"]
     files = [file for file in files if file.parent != root or file.stem not in OUTER]
-    files += [checks / f"{name}.py" for name in ("cases", "values")]
+    files += [checks / f"{name}.py" for name in ("cases", "twins", "values")]
     return digest(*(file.read_bytes() for file in files))
 
 
@@ -74,9 +75,11 @@ class Store:
     def __init__(self, out: Path, package: str):
         self.out, self.package = out, package
         self.marks, self.submissions = out / "work/marks", out / "work/submissions"
+        self.begun = out / "work/begun"
 
     def make(self) -> None:
-        for folder in (self.marks, self.submissions, self.out / "feedback", self.out / "students"):
+        ours = (self.marks, self.begun, self.submissions)
+        for folder in (*ours, self.out / "feedback", self.out / "students"):
             folder.mkdir(parents=True, exist_ok=True)
 
     def keep(self, notebook: bytes) -> str:
@@ -107,6 +110,21 @@ class Store:
     def save(self, key: str, result: Result) -> None:
         path = self.marks / f"{key}-{self.package}.json"
         write_atomically(path, result.to_json().encode("utf-8", "replace"))
+        self.begin_anew(key)
+
+    def so_far(self, key: str) -> dict | None:
+        """What is known of a notebook after some of its phases, if an earlier run was stopped."""
+        try:
+            told = json.loads((self.begun / f"{key}-{self.package}.json").read_text("utf-8"))
+            return told if isinstance(told, dict) else None
+        except (OSError, ValueError):
+            return None
+
+    def keep_so_far(self, key: str, told: dict) -> None:
+        write_json(self.begun / f"{key}-{self.package}.json", told)
+
+    def begin_anew(self, key: str) -> None:
+        (self.begun / f"{key}-{self.package}.json").unlink(missing_ok=True)
 
     def forget(self, student: str) -> Iterator[Path]:
         """Remove a student's files; a notebook that another student handed in as well stays."""
@@ -120,6 +138,7 @@ class Store:
         found += [entry.with_name(entry.name + end) for end in (".json", ".jsonl", ".py")]
         for key in keys:
             found += [self.notebook(key), *self.marks.glob(f"{key}-*.json")]
+            found += self.begun.glob(f"{key}-*.json")
         for path in found:
             if path.exists():
                 path.unlink()

@@ -3,6 +3,7 @@ submission beside it, and somebody who watches."""
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import socket
@@ -10,14 +11,21 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import tiny
-from gradebox.marking import mark
+from gradebox.collect import Found
+from gradebox.marking import blank, mark, marker
 from gradebox.package import load_package
+from gradebox.plan import Plan
+from gradebox.reading import read_file
 from gradebox.result import Result
+from gradebox.run import mark_all
 from gradebox.sandbox import Limits, Sandbox
+from gradebox.store import Store
 
 from attacks.table import SECRET, Attack, Outcome, multiplies, swells
 
@@ -50,7 +58,7 @@ class Arena:
         here = self.folder / str(self.round)
         here.mkdir()
         self.me, self.other, self.marker = here / "me.ipynb", here / "other.ipynb", here / "marker"
-        innocent = [*tiny.answers(), tiny.cell(SECRET, "q4", "markdown")]
+        innocent = [*tiny.answers(**attack.innocent), tiny.cell(SECRET, "q4", "markdown")]
         tiny.write(self.other, tiny.notebook(innocent))
         self.before = self.other.read_bytes()
         self.harness, self.metadata = here / "run_autograder", here / "submission_metadata.json"
@@ -59,11 +67,16 @@ class Arena:
         for name, text in attack.beside.items():
             (here / name).parent.mkdir(exist_ok=True)
             (here / name).write_text(text)
+        self.accomplices = [here / "accomplice.ipynb"] if attack.accomplice else []
         if attack.link_to:
             self.me.symlink_to(self.other)
             return
-        cells = [tiny.cell(self.filled(text), name) for name, text in attack.cells.items()]
-        tiny.write(self.me, tiny.notebook(cells))
+        tiny.write(self.me, tiny.notebook(self.cells(attack.cells)))
+        for path in self.accomplices:
+            tiny.write(path, tiny.notebook(self.cells(attack.accomplice)))
+
+    def cells(self, sources: dict[str, str]) -> list[dict]:
+        return [tiny.cell(self.filled(text), name) for name, text in sources.items()]
 
     def filled(self, source: str) -> str:
         port = self.server.getsockname()[1]
@@ -93,7 +106,7 @@ class Arena:
             )
         log = self.me.with_suffix(".out")
         request = {
-            "submissions": [str(self.me), str(self.other)],
+            "submissions": [*map(str, self.accomplices), str(self.me), str(self.other)],
             "package": str(self.package_path),
             "log": str(log),
             "seconds": 5 if attack.endless else 60,
@@ -113,31 +126,45 @@ class Arena:
             seen=seen,
         )
 
-    def ours(self, attack: Attack, sandbox: Sandbox, beside: bool) -> tuple[Outcome, Result]:
-        """Marked by gradebox; ``beside``: an innocent submission is marked at the same time, else
-        it is taken for marked when its file is as it was."""
+    def ours(
+        self, attack: Attack, sandbox: Sandbox, in_order: bool = True
+    ) -> tuple[Outcome, Result]:
+        """Marked by gradebox with two jobs, an innocent submission beside the attacker's. Not
+        ``in_order``: all at once, so that each is in whatever phase it has come to."""
         self.prepare(attack)
-        others: list[float] = []
-
-        def innocent() -> None:
-            others.append(mark(self.other, self.package, sandbox=sandbox).points)
-
-        thread = threading.Thread(target=innocent)
+        # who listens for an accomplice has time to hear it on a busy machine, too
+        self.limits = replace(LIMITS, call_s=4, cell_s=8) if attack.accomplice else LIMITS
+        class_ = [*self.accomplices, self.me, self.other]
         with watching(attack.succeeds in (multiplies, swells)) as seen:
-            if beside:
-                thread.start()
-            result = mark(self.me, self.package, LIMITS, sandbox)
-            if beside:
-                thread.join()
+            if in_order:
+                results = self.as_a_class(class_, sandbox)
+            else:
+                with ThreadPoolExecutor(len(class_)) as pool:
+                    results = list(
+                        pool.map(lambda one: mark(one, self.package, self.limits, sandbox), class_)
+                    )
+        *_, result, other = results
         same = self.other.read_bytes() == self.before and not self.other.is_symlink()
         outcome = self.outcome(
             points=result.points,
-            other=(others[0] if beside else 10) if same else 0,
+            other=other.points if same else 0,
             feedback=read_by_the_student(result),
             output=len(result.to_json()),
             seen=seen,
         )
         return outcome, result
+
+    def as_a_class(self, class_: list[Path], sandbox: Sandbox) -> list[Result]:
+        """What the command gives for these notebooks with two jobs."""
+        out = self.me.parent / "out"
+        plan = Plan(self.me.parent, self.package_path, out, self.limits, jobs=2)
+        store = Store(out, "package")
+        store.make()
+        found = [Found(path.stem, functools.partial(read_file, path)) for path in class_]
+        marks = marker(self.package, self.limits, sandbox)
+        attempts, failures = mark_all(found, plan, store, marks, print)
+        assert not failures or sandbox.name == "unsafe", failures
+        return [one.result or blank(self.package, "unreadable", one.problem) for one in attempts]
 
     def outcome(self, points, other, feedback, output, seen) -> Outcome:
         try:

