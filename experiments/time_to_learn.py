@@ -111,9 +111,9 @@ def cost_of(model: str) -> tuple[int, int]:
 
 
 def steps(condition: dict) -> int:
-    """The updates whose multiplications are the budget, or so many `times` of it."""
+    """The updates whose multiplications are the budget."""
     budget, model = TASKS[condition["task"]]["budget"], condition["model"]
-    return round(condition.get("times", 1) * budget * cost_of(WHOLE)[1] / cost_of(model)[1])
+    return round(budget * cost_of(WHOLE)[1] / cost_of(model)[1])
 
 
 def looks_until(longest: int) -> list[int]:
