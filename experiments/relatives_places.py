@@ -72,8 +72,8 @@ def run(condition: dict, seed: int, log, scale: float) -> Outcome:
 EXPERIMENT = Experiment(
     what="Recall: a ViT with a sin-cos table, or with learned positions, of several sizes at the "
     "start, after as many updates as the ViT of `relatives_recall`.",
-    chosen_on="the learning rate in `time_to_learn`, on validation images: the best for the sin-cos "
-    "table as it is; learned positions get the same",
+    chosen_on="the learning rate in `time_to_learn`, on validation images: the best for the "
+    "sin-cos table as it is; learned positions get the same",
     metrics={
         "test_accuracy": "share of the patches of all test images answered correctly",
         "test_loss": "mean cross-entropy over these patches, in nats",
