@@ -47,10 +47,11 @@ ATTACKS = """\
 
 The project's own tests try **{total} attacks** on the grader; `make attacks` repeats them on your
 machine and prints each one. Every attack reaches its goal with a plain grader that runs the
-notebook in its own process. The column *own process* says how many fail as soon as the answer runs
-in a process of its own, within limits, and is compared outside of it; *order*, how many more fail
-because no notebook begins a phase before the whole class has ended the last; the last two, how many
-more it takes each sandbox to stop. None reaches its goal in either.
+notebook in its own process. The column *own process* says how many fail as soon as each answer runs
+in a process of its own, within limits, and what it returns is compared outside of that process.
+*Order* says how many of the others fail because no notebook begins a phase before the whole class
+has ended the last. The last two columns say how many of those that are left each sandbox stops.
+With either, none is left.
 
 {rows}
 

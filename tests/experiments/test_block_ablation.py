@@ -6,6 +6,7 @@ from torch import nn
 
 from experiments import block_ablation as ablation
 from experiments import block_ablation_longer as longer
+from experiments import block_ablation_pointer as again
 from vitbook.book.records import load_record
 from vitbook.models.cost import count_parameters
 from vitbook.models.vit import VisionTransformer
@@ -133,3 +134,11 @@ def test_the_longer_record_shows_what_the_mlp_is_worth_and_a_control_of_equal_si
         assert against_the_whole(model).high < 0
     without_attention = against_the_whole("no attention")
     assert without_attention.low < 0 < without_attention.high
+
+
+def test_twenty_seeds_take_the_rates_that_the_search_chose():
+    winners = load_record("block_ablation").choice["winners"]
+    chosen = {
+        w["condition"]["model"]: w["value"] for w in winners if w["condition"]["task"] == again.TASK
+    }
+    assert {model: chosen[model] for model in again.RATES} == again.RATES

@@ -39,7 +39,7 @@ class Secret:
 
     @property
     def variant(self) -> str:
-        """What the variant is called in public: four letters, from which nothing follows."""
+        """What the variant is called in public: four letters or digits that tell nothing."""
         if self.is_public:
             return "public"
         number = int.from_bytes(self._digest("name of the variant"))
