@@ -70,6 +70,11 @@ def test_numbers_of_numpy_are_numbers():
     assert str(table).splitlines()[-1].split() == ["a", "1,200", "0.2"]
 
 
+def test_an_interval_without_an_end_says_infinity():
+    table = Table([["a", Interval(8.4, 6.6, float("inf"))]], ["", "x"], "Never learned.")
+    assert str(table).splitlines()[-1] == "a  8.4 6.6 to ∞"
+
+
 def test_without_html_the_table_is_lines_of_text(capsys):
     show_table(ROWS, header=HEADER, caption="Of five seeds.", best="max", of="right, %")
     caption, blank, head, first, second = capsys.readouterr().out.splitlines()
