@@ -294,9 +294,12 @@ def test_the_logged_losses_are_compared_beside_a_rounded_metric_of_that_name():
 LOADED = {
     "cheaper_attention": "trained weights of cifar_maps are loaded over the start, 0 of it is left",
     "cifar_contrast": "the same",
+    "draw_digit_letters": "so are those of draw_digit",
+    "draw_digit_maps": "the same",
+    "misplaced": "so are those of five_classes",
 }
 CHANGES_NOTHING: dict[Callable, dict[str, str]] = {
-    start_of_weights: LOADED,
+    start_of_weights: LOADED | {"first_step": "it draws all its weights anew"},
     start_of_the_table: LOADED,
     the_other_gelu: {"attention_sinks": "its MLPs are 0 and frozen: 0 times gelu(0) = 0"},
 }
