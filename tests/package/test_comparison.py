@@ -393,12 +393,13 @@ class Here:
 @pytest.mark.parametrize(
     ("interval", "words"),
     [
-        (Interval(0.02, 0.01, 0.03), "better by +2.0 points (+1.0 to +3.0)."),
-        (Interval(-0.02, -0.03, -0.01), "worse by \N{MINUS SIGN}2.0 points"),
+        (Interval(0.02, 0.01, 0.03), "better by 2.0 points (1.0 to 3.0)."),
+        (Interval(-0.715, -0.761, -0.669), "worse by 71.5 points (66.9 to 76.1)."),
         (Interval(0.01, -0.01, 0.03), "about 21 seeds would be needed"),
-        (Interval(1e-5, -0.01, 0.01), "more than 1,000 seeds"),
-        (Interval(0.0, -0.01, 0.01), "no difference shown, +0.0 points"),
-        (Interval(0.0, 0.0, 0.0), "equal in every seed."),
+        (Interval(0.001, -0.02, 0.022), "more than 1,000 seeds"),
+        (Interval(1e-5, -0.01, 0.01), "shown, 0.0 points (\N{MINUS SIGN}1.0 to +1.0)."),
+        (Interval(1e-6, -2e-5, 2e-5), "equal to a tenth of a point."),
+        (Interval(0.0, 0.0, 0.0), "equal to a tenth of a point."),
     ],
 )
 def test_a_verdict_says_no_more_than_its_interval(interval, words):

@@ -70,7 +70,7 @@ def _body(verdict: Verdict) -> str:
         f"loss{after}, the mean of as many seeds for each value.{edge} The others come from the "
         f"record {task.record}, and were not trained again. On another kind of processor than "
         f"theirs ({html.escape(record.device)}) the same seed rounds otherwise and "
-        f"can end points away, so a pair shares images, order and start, and no more.</p>"
+        f"can end points away, so a pair shares the images and their order, and no more.</p>"
         "<p>One task, one size, one budget. On another task (<code>--task</code>), or with a "
         "longer training, the order may be another.</p>"
     )

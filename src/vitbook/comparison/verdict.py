@@ -83,20 +83,24 @@ def difference_in_words(difference: Interval, seeds: int) -> str:
         Better, worse, or no difference shown; then with how many pairs one as large as the mean
         would be shown in four of five such contests.
     """
-    if difference.low == difference.high == 0:
-        return "equal in every seed."
-    numbers = f"{100 * difference.mean:+.1f} points ({100 * difference.low:+.1f} to "
-    numbers = (numbers + f"{100 * difference.high:+.1f})").replace("-", "\N{MINUS SIGN}")
+    mean, low, high = (round(100 * value, 1) for value in difference)
+    if low == high == 0:
+        return "equal to a tenth of a point."
     if difference.low > 0:
-        return f"better by {numbers}."
+        return f"better by {mean:.1f} points ({low:.1f} to {high:.1f})."
     if difference.high < 0:
-        return f"worse by {numbers}."
-    if difference.mean == 0:
+        return f"worse by {-mean:.1f} points ({-high:.1f} to {-low:.1f})."
+    numbers = f"{_signed(mean)} points ({_signed(low)} to {_signed(high)})"
+    if mean == 0:
         return f"no difference shown, {numbers}."
     spread = difference.half * math.sqrt(seeds) / stdtrit(seeds - 1, 0.975)
     needed = math.ceil((POWER * spread / difference.mean) ** 2)
     words = f"about {needed:,} seeds" if needed <= 1000 else "more than 1,000 seeds"
     return f"no difference shown, {numbers}; {words} would be needed to show one of this size."
+
+
+def _signed(points: float) -> str:
+    return f"{points:+.1f}".replace("-", "\N{MINUS SIGN}") if points else "0.0"
 
 
 def in_short(difference: Interval | None) -> str:
