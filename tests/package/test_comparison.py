@@ -27,7 +27,7 @@ from vitbook.command.compare import _body, _cut, _share
 from vitbook.comparison import contest, garments_task
 from vitbook.comparison.contest import compare
 from vitbook.comparison.entrant import mixer_model, prepare
-from vitbook.comparison.layer import read_layer
+from vitbook.comparison.layer import read_layer, source_of
 from vitbook.comparison.recall_task import RECALL_GUESS
 from vitbook.comparison.tasks import TASKS
 from vitbook.comparison.verdict import BESIDE, Verdict, difference_in_words, in_short
@@ -200,9 +200,37 @@ def test_a_contest_goes_on_where_it_was_stopped_and_another_layer_starts_anew(
     now = (tmp_path / "out" / "trainings.jsonl").read_text().splitlines()
     assert now[:3] == kept
     assert len(now) == len(lines)
-    mine.write_text(mine.read_text() + "# another layer\n")
-    ledger = contest.Ledger(tmp_path / "out" / "trainings.jsonl", first.contest)
-    assert ledger.known == {}
+
+
+EDITED = '"""Mine."""\nimport torch\nfrom torch import nn\nN = 3\ndef help(x):\n    return x + N\n'
+EDITED += "class Mine(nn.Module):\n    def forward(self, x):\n        return help(x)\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("", "", True),
+        ('"""Mine."""\n', "", True),
+        ("\nclass", "\nclass Other(nn.Module):\n    pass\nclass", True),
+        ("        return", "        # a remark\n        return", True),
+        ("import torch", "import math, torch", True),
+        ("help(x)\n", "help(2 * x)\n", False),
+        ("x + N", "x - N", False),
+        ("N = 3", "N = 4", False),
+        ("N = 3", "N = 3\nN += 1", False),
+        ("N = 3", "N = 3\ntorch.set_default_dtype(torch.float64)", False),
+        ("import nn", "import nn as nn", False),
+    ],
+)
+def test_a_training_is_kept_while_the_layer_and_what_it_uses_stay_the_same(
+    old, new, same, tmp_path
+):
+    path = tmp_path / "mine.py"
+    path.write_text(EDITED)
+    before = source_of(f"{path}:Mine")
+    assert old in EDITED
+    path.write_text(EDITED.replace(old, new, 1))
+    assert (source_of(f"{path}:Mine") == before) == same
 
 
 @pytest.mark.parametrize(
@@ -364,9 +392,9 @@ def test_a_training_for_one_task_is_not_taken_for_the_other(file, small, tmp_pat
     ledgers = []
     for task in TASKS:
         found = prepare(f"{file}:Ours", load_record(TASKS[task].record, small), task)
-        ledgers.append(contest.Ledger(tmp_path / "trainings.jsonl", found))
+        ledgers.append(contest.Ledger(tmp_path / "trainings.jsonl", found, LAYERS))
     ledgers[0].add("test 0.002 0", {"loss": 1.0, "accuracy": 0.5})
-    again = contest.Ledger(tmp_path / "trainings.jsonl", found)
+    again = contest.Ledger(tmp_path / "trainings.jsonl", found, LAYERS)
     assert again.known == {}
 
 

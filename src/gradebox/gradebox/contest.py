@@ -193,7 +193,7 @@ def contested(name: str, source: str, base: Path, rules: Rules) -> Entry:
         place = f"{file}:{rules.name}"
         plan = prepare(place, record, rules.task, layer=remote, count=count_with_sandbox)
     plan = replace(plan, steps=round(rules.length * plan.steps))
-    ledger = Ledger(base.with_name(f"{base.name}.jsonl"), plan)
+    ledger = Ledger(base.with_name(f"{base.name}.jsonl"), plan, source)
 
     def trained(rate: float, seed: int, part: str) -> dict:
         run = f"{part} {rate:g} {seed} of {rules.first}"

@@ -22,7 +22,7 @@ from vitbook import require
 from vitbook.book.intervals import Interval, student_interval
 from vitbook.book.records import Record, load_record
 from vitbook.comparison.entrant import mixer_model, prepare
-from vitbook.comparison.layer import read_layer
+from vitbook.comparison.layer import read_layer, source_of
 from vitbook.comparison.tasks import TASKS
 from vitbook.comparison.verdict import BESIDE, WHOLE, Contest, Verdict
 from vitbook.data import load_torchvision
@@ -106,11 +106,16 @@ def search_rate(choice: dict, loss_at: Callable[[float], float]) -> tuple[float,
 
 
 class Ledger:
-    """What was trained so far, one line for each training, so that a stopped contest goes on."""
+    """What was trained so far, one line for each training, so that a stopped contest goes on.
 
-    def __init__(self, path: Path, contest: Contest):
-        source = Path(contest.place.rpartition(":")[0]).read_bytes()
-        self.path, self.key = path, blake2b(source + repr(contest).encode()).hexdigest()[:16]
+    Args:
+        path: The file.
+        contest: What was made equal.
+        source: Of the layer; trainings of another one are not taken for its own.
+    """
+
+    def __init__(self, path: Path, contest: Contest, source: str):
+        self.path, self.key = path, blake2b((source + repr(contest)).encode()).hexdigest()[:16]
         self.known: dict[str, dict] = {}
         for line in path.read_text("utf8").splitlines() if path.is_file() else ():
             row = json.loads(line)
@@ -201,7 +206,7 @@ def compare(
             raise ValueError(f"root must say in which folder {on.needs} is (--root DIR)")
         load_torchvision(on.needs, root, "test", download=download)
     out.mkdir(parents=True, exist_ok=True)
-    ledger = Ledger(out / "trainings.jsonl", contest)
+    ledger = Ledger(out / "trainings.jsonl", contest, source_of(place))
     choice, trials = record.choice, record.settings.get("trial_seeds", 1)
     seeds = [run["seed"] for run in record.runs if run["condition"] == {"model": WHOLE}]
     context, workers = get_context("spawn"), workers or os.cpu_count() or 1
