@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from safetensors.torch import save_file
 from scipy import stats
 
 from vitbook.book import records
-from vitbook.book.intervals import student_interval, wilson_interval
+from vitbook.book.intervals import ratio_of_medians, student_interval, wilson_interval
 from vitbook.book.records import list_records, load_record
 
 VIT, CNN, KNN = {"model": "vit", "depth": 2}, {"model": "cnn", "depth": 2}, {"model": "knn"}
@@ -149,6 +150,8 @@ BAD_INPUT = [
     ("alone", lambda r, f: student_interval([1.0]), ValueError, "at least two"),
     ("confidence", lambda r, f: student_interval([1, 2], 95), ValueError, "got 95"),
     ("certain", lambda r, f: student_interval([1, 2], 1.0), ValueError, "between 0 and 1"),
+    ("no time", lambda r, f: ratio_of_medians([0, 2], [1, 2]), ValueError, "ours must be"),
+    ("never", lambda r, f: ratio_of_medians([1, 2], [1, math.inf]), ValueError, "theirs must have"),
 ]
 
 
@@ -192,3 +195,22 @@ def test_wilson_intervals_are_those_of_the_textbook():
     assert wilson_interval(50, 100) == pytest.approx((0.5, 0.4038, 0.5962), abs=1e-4)
     assert wilson_interval(20, 20) == pytest.approx((1.0, 0.8389, 1.0), abs=1e-4)
     assert wilson_interval(0, 20) == pytest.approx((0.0, 0.0, 0.1611), abs=1e-4)
+
+
+def test_a_ratio_of_medians_holds_the_truth_as_often_as_it_says():
+    random = np.random.default_rng(1)
+    held = 0
+    for _ in range(200):
+        theirs, ours = random.lognormal(0, 0.5, 20), 3 * random.lognormal(0, 0.5, 20)
+        ratio = ratio_of_medians(ours, theirs)
+        assert ratio.low <= ratio.mean <= ratio.high
+        held += ratio.low < 3 < ratio.high
+    assert 0.9 < held / 200 <= 0.99
+
+
+def test_a_ratio_is_of_medians_and_who_never_learned_counts():
+    assert ratio_of_medians([6, 6, 6], [1, 2, 3]).mean == 3
+    assert ratio_of_medians([6] * 9 + [math.inf], [2] * 9) == (3, 3, 3)
+    half = ratio_of_medians([6] * 6 + [math.inf] * 4, [2] * 9)
+    assert (half.mean, half.low, half.high) == (3, 3, math.inf)
+    assert ratio_of_medians([math.inf] * 9, [2] * 9).mean == math.inf
