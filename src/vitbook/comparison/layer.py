@@ -52,7 +52,8 @@ def source_of(place: str) -> str:
     """
     path, _, name = place.rpartition(":")
     whole = ast.parse(Path(path).read_bytes())
-    left, wanted, used = whole.body[ast.get_docstring(whole) is not None :], {name}, []
+    left, wanted = whole.body[ast.get_docstring(whole) is not None :], {name}
+    used: list[ast.stmt] = []
     while found := [one for one in left if not (names := _bound(one)) or names & wanted]:
         left, used = [one for one in left if one not in found], used + found
         wanted |= {n.id for one in found for n in ast.walk(one) if isinstance(n, ast.Name)}
