@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vitbook.comparison.contest import compare
 from vitbook.comparison.tasks import BUDGET, TASKS, record_of
-from vitbook.comparison.times import on_axis
+from vitbook.comparison.times import RATE, on_axis
 from vitbook.comparison.verdict import Verdict, as_json
 from vitbook.explorer.page import document
 from vitbook.files import write_atomically
@@ -55,8 +55,9 @@ def _body(verdict: Verdict) -> str:
         )
         caption = (
             "Medians; in brackets how many of the seeds had half of their answers right within the "
-            "budget of their training; ratios of medians with their 95&nbsp;% bootstrap intervals, "
-            "tie: it holds 1; open: the budget ends before."
+            "budget of their training; ratios of medians with their 95&nbsp;% bootstrap intervals. "
+            f"Tie: the interval reaches into {1 / RATE:.2g} to {RATE:g}, as far as another "
+            "learning rate takes one layer; open: the budget ends before."
         )
         updates = (
             f"at most {contest.steps:,} updates of {batch} images for the multiplications of the "

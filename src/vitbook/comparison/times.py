@@ -13,6 +13,7 @@ from vitbook.book.intervals import Interval, ratio_of_medians
 from vitbook.book.records import Record
 from vitbook.comparison.verdict import WHOLE, Contest, Row
 
+RATE = 1.25  # a ratio that another learning rate of the search can make: attention at 1 and 2e-3
 AXIS = 0.1, 50  # ends of the figure, in medians of attention until half is right
 
 
@@ -78,19 +79,23 @@ def ratio(ours: Times, theirs: Times) -> Interval:
 
 
 def in_one_word(found: Interval) -> str:
-    """Whether ours needs more; an interval that holds 1 is a tie, without an end it is open."""
-    if found.low <= 1 <= found.high:
-        return "tie" if math.isfinite(found.high) else "open"
-    return "later" if found.low > 1 else "sooner"
+    """Whether ours needs more: by more than the choice of a rate can make, or it is a tie.
+
+    An interval without an end that begins below is open: the budget ends before.
+    """
+    if found.low > RATE or found.high < 1 / RATE:
+        return "later" if found.low > RATE else "sooner"
+    return "tie" if math.isfinite(found.high) else "open"
 
 
 def ratio_in_words(name: str, other: str, found: Interval) -> str:
     """A ratio as a sentence that says no more than its interval."""
     shown = f"No difference to {other} is shown: " * (found.low <= 1 <= found.high)
+    as_much = "; another learning rate could make as much" * (in_one_word(found) == "tie")
     about, between = ratio_in_short(found)
     return (
         f"{shown}{name} needs {about} times the multiplications of {other} until half of the "
-        f"answers are right{between and f' ({between})'}."
+        f"answers are right{between and f' ({between})'}{as_much * (not shown)}."
     )
 
 
