@@ -428,7 +428,7 @@ def test_a_page_of_a_contest_fits_a_phone(browser, tmp_path):
     name = "AnUncommonlyLongNameOfALayer"
     row = Row(
         name,
-        ("not within 182 (12 of 20)", *2 * ["about 2.6 (2.1 or more): later"]),
+        ("not within 182 (12 of 20)", *2 * ["more than 0.45 (0.4 or more): later"]),
         (0.02, 0.98, 0.98),
     )
     of = Contest(f"a.py:{name}", "places", 48, 48244, 1_000_000, 900, 1000)

@@ -157,7 +157,7 @@ def _billions(times: Times) -> str:
 
 def _cell(found: Interval) -> str:
     about, between = ratio_in_short(found)
-    word = in_one_word(found)
+    about, word = about.removeprefix("about "), in_one_word(found)
     return "open" if word == "open" else f"{about}{between and f' ({between})'}: {word}"
 
 
