@@ -7,9 +7,8 @@ from experiments import relatives_labels
 from experiments import relatives_recall as places
 from experiments.machinery.mixers import Address
 from experiments.relatives_labels import ADDRESS, MODELS, PATIENT, WHOLE, build, cost_of, steps_of
-from vitbook.book.records import load_record
 from vitbook.comparison.entrant import mixer_model
-from vitbook.comparison.tasks import TASKS
+from vitbook.comparison.tasks import record_of
 
 
 def test_parameters_and_compute_of_all_models_are_equal():
@@ -43,7 +42,7 @@ def test_the_table_of_positions_starts_small_and_nothing_else_is_changed(model):
 def test_the_address_layer_of_the_records_is_the_one_that_the_contest_builds():
     by_place = places.options_of(WHOLE)["position_std"]
     for task, std in (("places", by_place), ("labels", relatives_labels.STD)):
-        record = load_record(TASKS[task].record)
+        record = record_of(task)
         width = relatives_labels.width_of_address()
         theirs = mixer_model(Address, width, 5, record)
         torch.manual_seed(5)

@@ -18,10 +18,11 @@ from gradebox.sources import InputError
 from gradebox.standing import Entry, in_lines, ranked, write_csv
 
 from gradebox import cli
-from vitbook.book.records import FOLDER, load_record
+from vitbook.book.records import FOLDER
 from vitbook.comparison.contest import Ledger
 from vitbook.comparison.entrant import mixer_model, prepare
 from vitbook.comparison.layer import read_layer
+from vitbook.comparison.tasks import BLOCK, BUDGET, TASKS, record_of
 
 MIXER = """
 import torch
@@ -64,12 +65,14 @@ OUT = {
 def rules(tmp_path_factory, bubblewrap):
     """A contest of seconds: few images, few updates."""
     folder = tmp_path_factory.mktemp("records")
-    content = json.loads((FOLDER / "relatives_recall.json").read_text())
-    content["settings"]["counts"] = {"train": 64, "validation": 20, "test": 20}
-    content["settings"]["training"] |= {"steps": 3, "warmup_steps": 1}
-    content["settings"]["trial_seeds"] = 1
-    content["choice"] |= {"grid": [0.002, 0.004], "limit": 2}
-    (folder / "relatives_recall.json").write_text(json.dumps(content))
+    for name in (BLOCK, TASKS["places"].record):
+        content = json.loads((FOLDER / f"{name}.json").read_text())
+        content["settings"]["counts"] = {"train": 64, "validation": 20, "test": 20}
+        content["settings"]["training"] |= {"warmup_steps": 1}
+        content["choice"] |= {"grid": [0.002, 0.004], "limit": 2}
+        for run in content["runs"]:  # a budget of three updates
+            run["metrics"]["until_half"] = [3 / BUDGET] * 20
+        (folder / f"{name}.json").write_text(json.dumps(content))
     limits = Limits(call_s=2, memory_mb=1024)
     return Rules("MyMixing", "places", 3, 1, 7, limits, bubblewrap, folder)
 
@@ -107,7 +110,7 @@ def test_an_entry_that_cannot_be_compared_is_out_with_a_sentence(name, rules, tm
     source, words = OUT[name]
     (tmp_path / "entries").mkdir()
     entry = enter("ada", source, tmp_path, rules)
-    assert entry.shares == []
+    assert entry.times == []
     assert words in entry.said
     assert len(entry.said.splitlines()) == 1
     assert kept(tmp_path, "ada", source, rules) == entry
@@ -122,7 +125,7 @@ def remote(rules):
 
 
 def test_a_layer_in_the_sandbox_learns_as_one_that_is_not(remote, rules, tmp_path):
-    record = load_record("relatives_recall", rules.records)
+    record = record_of("places", rules.records)
     (tmp_path / "mine.py").write_text(YARDSTICKS["attention"].format(name="MyMixing"))
     far = mixer_model(remote, 48, 3, record)
     near = mixer_model(read_layer(f"{tmp_path / 'mine.py'}:MyMixing"), 48, 3, record)
@@ -139,12 +142,12 @@ def test_a_layer_in_the_sandbox_learns_as_one_that_is_not(remote, rules, tmp_pat
 
 
 def test_attention_in_the_sandbox_gets_the_width_and_the_updates_of_the_record(remote):
-    record = load_record("relatives_recall")
+    record = record_of("places")
     whole = record.settings["models"]["ViT"]
     found = prepare("x.py:MyMixing", record, layer=remote, count=count_with_sandbox)
     assert found.width == whole["embed_dim"]
     assert found.multiplies == whole["multiplies"]
-    assert found.steps == whole["steps"]
+    assert found.steps == found.whole == record.settings["training"]["steps"]
 
 
 LIES = {
@@ -187,7 +190,7 @@ class MyMixing(nn.Module):
 
 def test_no_image_no_label_and_no_seed_of_them_is_in_the_sandbox(rules, tmp_path):
     (tmp_path / "entries").mkdir()
-    assert len(enter("spy", SPY, tmp_path, rules).shares) == 3
+    assert len(enter("spy", SPY, tmp_path, rules).times) == 3
 
 
 def test_a_contest_goes_on_where_it_stopped_and_equal_layers_tie(rules, tmp_path):
@@ -202,7 +205,7 @@ def test_a_contest_goes_on_where_it_stopped_and_equal_layers_tie(rules, tmp_path
         rows = {row["entrant"]: row for row in csv.DictReader(file)}
     assert set(rows) == {"(attention)", "(no mixing)", "ada", "bob", "carl"}
     assert rows["ada"]["rank"] == rows["bob"]["rank"] == "1="
-    assert rows["ada"]["mean"] == rows["bob"]["mean"]
+    assert rows["ada"]["learned"] == rows["bob"]["learned"] == "0 of 3"
     assert rows["carl"]["rank"] == rows["(attention)"]["rank"] == ""
     assert "must be of (4, 16" in rows["carl"]["said"]
     assert len(told) == 5
@@ -244,11 +247,11 @@ def test_a_training_that_is_done_is_not_repeated(rules, tmp_path, monkeypatch):
 
 def test_a_rank_counts_who_is_shown_to_be_better_and_all_else_is_a_tie():
     entries = [
-        Entry("ada", [0.9, 0.92, 0.91]),
-        Entry("bob", [0.91, 0.91, 0.92]),
-        Entry("carl", [0.3, 0.31, 0.32]),
+        Entry("ada", [0.1, 0.13, 0.12]),
+        Entry("bob", [0.11, 0.11, 0.1]),
+        Entry("carl", [0.7, 0.71, 0.82]),
         Entry("dora", said="a call of it: it did not end in time"),
-        Entry("(floor)", [0.26, 0.27, 0.28]),
+        Entry("(floor)", [1.0, 1.0, 1.0]),
     ]
     rows = ranked(entries, ("floor",))
     assert [(row["entrant"], row["rank"]) for row in rows] == [
@@ -267,8 +270,8 @@ def test_in_a_class_of_equals_nearly_every_table_sets_nobody_apart():
     random = torch.Generator().manual_seed(0)
     apart = 0
     for _ in range(200):
-        shares = torch.rand(8, 5, generator=random).tolist()
-        rows = ranked([Entry(str(i), one) for i, one in enumerate(shares)], ())
+        times = (0.05 + torch.rand(8, 5, generator=random)).clamp(max=1).tolist()
+        rows = ranked([Entry(str(i), one) for i, one in enumerate(times)], ())
         apart += any(row["rank"] != "1=" for row in rows)
     assert apart <= 20  # 10 are expected at most
 

@@ -59,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
     add("--contest", metavar="CLASS", help="compare the token mixers of this name in STUDENT.py")
     add("--task", choices=["places", "labels"], default="places", help="of the contest")
     add("--seeds", type=int, default=5, help="of the contest: trainings that count, for each")
-    add("--length", type=float, default=2, help="of its trainings, in those of the record")
+    add("--length", type=float, default=1, help="of its budget, in that of vitbook compare")
     group = read.add_argument_group("the machine")
     add = group.add_argument
     add("--jobs", type=int, default=1, help="notebooks at a time; each takes a core")

@@ -24,10 +24,9 @@ from gradebox.session import Session
 from gradebox.sources import InputError
 from gradebox.standing import Entry, in_lines, ranked, write_csv
 from gradebox.store import digest, file_name, write_json
-from vitbook.book.records import load_record
 from vitbook.comparison.contest import Ledger, search_rate, train_layer
 from vitbook.comparison.entrant import prepare
-from vitbook.comparison.tasks import TASKS
+from vitbook.comparison.tasks import record_of
 
 PROCESSOR_S = 120  # what a layer may take of the processor in one training
 YARDSTICKS = {
@@ -51,11 +50,11 @@ class Rules:
         name: The class, in every file.
         task: One of ``TASKS``.
         seeds: Trainings that count, for each entry.
-        length: Of every training, in those of the record.
+        length: Of the budget, in that of ``python -m vitbook compare``.
         first: The drawn number from which images and trainings have their seeds.
         limits: Of the sandbox.
         sandbox: Where the layers run.
-        records: Folder of the task's record; the package's own, if None.
+        records: Folder of the records; the package's own, if None.
     """
 
     name: str
@@ -185,7 +184,7 @@ def enter(name: str, source: str, out: Path, rules: Rules) -> Entry:
 
 def contested(name: str, source: str, base: Path, rules: Rules) -> Entry:
     """Width, updates, the search for a rate, then the trainings that count."""
-    record = load_record(TASKS[rules.task].record, rules.records)
+    record = record_of(rules.task, rules.records)
     file = base.with_name(f"{base.name}.py")
     file.write_text(source, "utf-8", "replace")
     with Session(rules.sandbox, rules.limits, SET_UP) as session:
@@ -193,7 +192,7 @@ def contested(name: str, source: str, base: Path, rules: Rules) -> Entry:
         place = f"{file}:{rules.name}"
         plan = prepare(place, record, rules.task, layer=remote, count=count_with_sandbox)
     plan = replace(plan, steps=round(rules.length * plan.steps))
-    ledger = Ledger(base.with_name(f"{base.name}.jsonl"), plan)
+    ledger = Ledger(base.with_name(f"{base.name}.jsonl"), plan, source)
 
     def trained(rate: float, seed: int, part: str) -> dict:
         run = f"{part} {rate:g} {seed} of {rules.first}"
@@ -210,5 +209,6 @@ def contested(name: str, source: str, base: Path, rules: Rules) -> Entry:
 
     rate, at_edge = search_rate(record.choice, loss_at)
     seeds = range(rules.first + 100, rules.first + 100 + rules.seeds)
-    shares = [trained(rate, seed, "test")["accuracy"] for seed in seeds]
-    return Entry(name, shares, plan.width, plan.parameters, plan.steps, rate, at_edge)
+    updates = [trained(rate, seed, "test")["half"] or plan.steps for seed in seeds]
+    times = [each / plan.steps for each in updates]
+    return Entry(name, times, plan.width, plan.parameters, plan.steps, rate, at_edge)

@@ -1,12 +1,14 @@
-"""Who is better than whom, as far as paired intervals show it; what they do not show is a tie."""
+"""Who learns sooner than whom, as far as paired intervals show it; all else is a tie."""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from gradebox.grades import harmless
@@ -19,18 +21,19 @@ SURE = 0.95  # that no pair of the whole table is set apart by chance
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry: the share of right answers for each seed, or what it is out for.
+    """One entry: the time to learn for each seed, or what it is out for.
 
     Args:
         name: The student, or a yardstick in brackets.
-        shares: One for each seed; none, where it is out.
+        times: For each seed the share of the budget that was spent until half of the answers were
+            right; 1 where they were not; none, where the entry is out.
         width, parameters, updates, rate: With what it was trained.
         at_edge: Whether the search for the rate ended at the edge of what it tried.
         said: Why it is out.
     """
 
     name: str
-    shares: list[float] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
     width: int | None = None
     parameters: int | None = None
     updates: int | None = None
@@ -40,19 +43,19 @@ class Entry:
 
 
 def ranked(entries: Sequence[Entry], yardsticks: Sequence[str]) -> list[dict]:
-    """A row for each entry, the best first, those that are out last.
+    """A row for each entry, the soonest first, those that are out last.
 
     The rank is one more than the number of students that are shown to be better: the interval of
-    the differences, paired by seed, lies on one side of zero. Its level is such that in a class
-    without any differences 19 of 20 tables would set nobody apart. Who shares a rank is marked
-    with "=". Yardsticks have no rank.
+    the logarithms of the ratios, paired by seed, lies on one side of zero. Its level is such that
+    in a class without any differences 19 of 20 tables would set nobody apart. Who shares a rank is
+    marked with "=". Yardsticks have no rank.
     """
     own = [f"({name})" for name in yardsticks]
-    inside = [one for one in entries if one.shares]
+    inside = [one for one in entries if one.times]
     pairs = max(1, len(inside) * (len(inside) - 1) // 2)
 
     def against(one: Entry, other: Entry) -> str:
-        gaps = [a - b for a, b in zip(one.shares, other.shares, strict=True)]
+        gaps = [math.log(b / a) for a, b in zip(one.times, other.times, strict=True)]
         return in_short(student_interval(gaps, 1 - (1 - SURE) / pairs))
 
     students = [one for one in inside if one.name not in own]
@@ -62,14 +65,15 @@ def ranked(entries: Sequence[Entry], yardsticks: Sequence[str]) -> list[dict]:
     }
     measure = {one.name: one for one in inside if one.name in own}
     rows = []
-    for one in sorted(inside, key=lambda one: -sum(one.shares)):
-        share, rank = student_interval(one.shares), ranks.get(one.name)
+    for one in sorted(inside, key=lambda one: (median(one.times), sum(one.times))):
+        rank = ranks.get(one.name)
         shared = rank is not None and list(ranks.values()).count(rank) > 1
         row: dict[str, Any] = {
             "entrant": one.name,
             "rank": f"{rank or ''}{'=' * shared}",
         }
-        row |= {key: f"{100 * value:.1f}" for key, value in share._asdict().items()}
+        row |= {"learned": f"{sum(time < 1 for time in one.times)} of {len(one.times)}"}
+        row |= {"half right after, % of the budget": f"{100 * median(one.times):.1f}"}
         row |= {
             f"against {name[1:-1]}": against(one, measure[name])
             if name in measure and name != one.name
@@ -79,7 +83,7 @@ def ranked(entries: Sequence[Entry], yardsticks: Sequence[str]) -> list[dict]:
         row |= {"width": one.width, "parameters": one.parameters, "updates": one.updates}
         row |= {"rate": one.rate, "rate at edge": "yes" if one.at_edge else "", "said": ""}
         rows.append(row)
-    out = sorted((one for one in entries if not one.shares), key=lambda one: one.name)
+    out = sorted((one for one in entries if not one.times), key=lambda one: one.name)
     return rows + [{"entrant": one.name, "rank": "", "said": one.said} for one in out]
 
 
@@ -97,6 +101,10 @@ def in_lines(rows: Sequence[dict]) -> list[str]:
     """The table in short, for a terminal."""
     return [
         f"{row['rank']:>4}  {row['entrant'][:30]:30}  "
-        + (row["said"] or f"{row['mean']} % right ({row['low']} to {row['high']})")
+        + (
+            row["said"]
+            or f"half right after {row['half right after, % of the budget']} % of the budget; "
+            f"learned in {row['learned']}"
+        )
         for row in rows
     ]

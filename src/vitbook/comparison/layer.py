@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -40,6 +42,35 @@ def read_layer(place: str) -> Callable[..., nn.Module]:
     found = defined_in(place, "LAYER", "CLASS")
     require_offered(found, place.rpartition(":")[2])
     return found
+
+
+def source_of(place: str) -> str:
+    """The text of "file.py:MyMixing": the class and what it uses of its file, without comments.
+
+    What it does not name, such as another class, is not part of it; what the file does besides
+    defining names, such as a call, is. What it imports is not looked into.
+    """
+    path, _, name = place.rpartition(":")
+    whole = ast.parse(Path(path).read_bytes())
+    left, wanted = whole.body[ast.get_docstring(whole) is not None :], {name}
+    used: list[ast.stmt] = []
+    while found := [one for one in left if not (names := _bound(one)) or names & wanted]:
+        left, used = [one for one in left if one not in found], used + found
+        wanted |= {n.id for one in found for n in ast.walk(one) if isinstance(n, ast.Name)}
+    return "\n".join(ast.unparse(one) for one in sorted(used, key=lambda one: one.lineno))
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    """The names that a statement of a file defines, if it does no more than that."""
+    match statement:
+        case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+            return {statement.name}
+        case ast.Import() | ast.ImportFrom() if statement.names[0].name != "*":
+            return {(one.asname or one.name).partition(".")[0] for one in statement.names}
+        case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
+            nodes = [n for n in ast.walk(statement) if isinstance(n, ast.Name)]
+            return {n.id for n in nodes if isinstance(n.ctx, ast.Store)}
+    return set()
 
 
 def require_offered(found: Callable[..., Any], name: str) -> None:

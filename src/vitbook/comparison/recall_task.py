@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,11 +14,12 @@ from torch import Tensor, nn
 from vitbook.data import ImageSet
 from vitbook.data.recall import recall
 from vitbook.models.small_cnn import SmallCNN
-from vitbook.training import TrainConfig, train
+from vitbook.training import TrainConfig, epoch_order, parameter_groups, train, update
 
 # Share of right answers of a guess at a colour that is not the patch's own: there are four patches
 # of each colour, and nobody asks himself.
 RECALL_GUESS = 4 / 15
+HALF, MOST = 0.5, 0.95  # shares of right answers: noted, and the end
 
 
 @lru_cache(maxsize=3)
@@ -74,3 +76,63 @@ def answered(model: nn.Module, asked: ImageSet) -> tuple[float, float]:
         loss += F.cross_entropy(logits, y, reduction="sum").item()
         right += int((logits.argmax(dim=-1) == y).sum())
     return loss / asked.labels.numel(), right / asked.labels.numel()
+
+
+def looks_until(longest: int, first: int, ratio: float) -> list[int]:
+    """After how many updates a model is asked: each time after so many times as many."""
+    looks = [1.0 * first]
+    while looks[-1] < longest:
+        looks.append(looks[-1] * ratio)
+    return sorted({min(longest, round(look)) for look in looks})
+
+
+def time_to_learn(
+    model: nn.Module, known: ImageSet, asked: ImageSet, config: TrainConfig, looks: Sequence[int]
+) -> dict[str, float]:
+    """Train at a rate that stays the same after the warm-up, until 95 % or the last look.
+
+    Args:
+        model: With outputs (B, N, K).
+        known: Images and the labels (n, N) of all their patches, to learn from.
+        asked: The same, for the looks.
+        config: The recipe.
+        looks: After how many updates the model is asked.
+
+    Returns:
+        half, most: the updates until half, and until 95 %, of the answers were right; 0: not until
+        the last look. accuracy: the largest share of right answers at a look. loss: the mean
+        cross-entropy over all looks, in nats, with 0 for those that were no longer needed.
+
+    Raises:
+        ArithmeticError: The loss is no longer finite.
+    """
+    optimizer = torch.optim.AdamW(parameter_groups(model, config.weight_decay), betas=config.betas)
+    n, size, losses, right = len(known.images), config.batch_size, [0.0], [0.0]
+    found, begun = {HALF: 0, MOST: 0}, 0
+
+    def loss_function(logits: Tensor, labels: Tensor) -> Tensor:
+        return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+
+    for look in looks:
+        model.train()
+        for step in range(begun, look):
+            epoch, i = divmod(step, n // size)
+            if i == 0:
+                order = epoch_order(n, config.seed, epoch)
+            index = order[i * size : (i + 1) * size]
+            for group in optimizer.param_groups:
+                group["lr"] = config.learning_rate * min(1, (step + 1) / config.warmup_steps)
+            update(
+                model, optimizer, known.images[index], known.labels[index], config, loss_function
+            )
+        model.eval()
+        begun, (loss, share) = look, answered(model, asked)
+        if not math.isfinite(loss):
+            raise ArithmeticError(f"training diverged: after {look} updates the loss is {loss}")
+        losses.append(loss)
+        right.append(share)
+        found = {level: found[level] or look * (share >= level) for level in found}
+        if found[MOST]:
+            break
+    loss = sum(losses) / len(looks)
+    return {"half": found[HALF], "most": found[MOST], "accuracy": max(right), "loss": loss}

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from scipy.special import stdtrit
 
-from vitbook.book.intervals import Interval
+from vitbook.book.intervals import Interval, student_interval
+from vitbook.book.records import Record
 
 WHOLE = "ViT"  # what the others are made equal to
 POWER = 2.8  # standard errors: 1.96 for 95 %, and 0.84 more for four contests of five
 SAID = (WHOLE, "no mixing")  # of these the sentence tells
-BESIDE = ("ViT", "Mixer", "ConvMixer", "uniform", "no mixing")  # shown from the record
+BESIDE = ("ViT", "Mixer", "ConvMixer", "uniform", "no mixing")  # shown from a record of shares
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Contest:
         task: One of ``TASKS``.
         width: D, with which the model has about the parameters of the record's ViT.
         parameters, multiplies: Of the model with the new layer; multiplies for one image.
-        steps: Updates with the multiplications that the record's ViT spends.
+        steps: Updates with the multiplications that the ViT spends, or may spend.
         whole: Updates of that ViT.
     """
 
@@ -43,6 +45,20 @@ class Contest:
         return self.place.rpartition(":")[2]
 
 
+class Row(NamedTuple):
+    """A layer beside the others.
+
+    Args:
+        name: Of the layer.
+        cells: What the table says of it.
+        bar: Low end, middle and high end on the axis of the figure, between 0 and 1.
+    """
+
+    name: str
+    cells: tuple[str, ...]
+    bar: tuple[float, ...]
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What came out.
@@ -51,25 +67,50 @@ class Verdict:
         contest: What was made equal.
         rate: The learning rate that the search chose.
         at_edge: Whether the search ended at the edge of what it tried.
-        accuracies: Of the new layer, one for each seed.
-        rows: (name, share of right answers, difference of the new layer to it or None).
+        found: Of the new layer, one for each seed.
+        sentence: Where it stands.
+        rows: The others, and the new layer last.
     """
 
     contest: Contest
     rate: float
     at_edge: bool
-    accuracies: tuple[float, ...]
-    rows: tuple[tuple[str, Interval, Interval | None], ...]
+    found: tuple[dict[str, float], ...]
+    sentence: str
+    rows: tuple[Row, ...]
 
-    @property
-    def sentence(self) -> str:
-        """Where the new layer stands beside attention, and beside no mixing at all."""
-        name, seeds = self.contest.name, len(self.accuracies)
-        return " ".join(
-            f"{name} against {other}: {difference_in_words(difference, seeds)}"
-            for other, _, difference in self.rows
-            if other in SAID and difference is not None
-        )
+
+def by_accuracy(
+    contest: Contest, found: Sequence[dict[str, float]], record: Record
+) -> tuple[str, tuple[Row, ...]]:
+    """Sentence and rows of a contest whose measure is the share of right answers."""
+    ours, rows, words = [one["accuracy"] for one in found], [], []
+    for other in BESIDE:
+        theirs = record.values("test_accuracy", model=other)
+        difference = student_interval([a - b for a, b in zip(ours, theirs, strict=True)])
+        share = student_interval(theirs)
+        so = f"{_points(difference)}: {in_short(difference)}"
+        rows.append(Row(other, (_share(share), so), _cut(share)))
+        if other in SAID:
+            said = difference_in_words(difference, len(ours))
+            words.append(f"{contest.name} against {other}: {said}")
+    share = student_interval(ours)
+    return " ".join(words), (*rows, Row(contest.name, (_share(share), ""), _cut(share)))
+
+
+def _cut(share: Interval) -> tuple[float, float, float]:
+    """Low end, mean and high end, where a share can be."""
+    return max(0.0, share.low), share.mean, min(1.0, share.high)
+
+
+def _share(share: Interval) -> str:
+    low, mean, high = (f"{100 * x:.1f}" for x in _cut(share))
+    return f"{mean} % ({low} to {high})"
+
+
+def _points(difference: Interval) -> str:
+    mean, low, high = (_signed(100 * value) for value in difference)
+    return f"{mean} ({low} to {high})"
 
 
 def difference_in_words(difference: Interval, seeds: int) -> str:
@@ -83,15 +124,15 @@ def difference_in_words(difference: Interval, seeds: int) -> str:
         Better, worse, or no difference shown; then with how many pairs one as large as the mean
         would be shown in four of five such contests.
     """
-    if difference.low == difference.high == 0:
-        return "equal in every seed."
-    numbers = f"{100 * difference.mean:+.1f} points ({100 * difference.low:+.1f} to "
-    numbers = (numbers + f"{100 * difference.high:+.1f})").replace("-", "\N{MINUS SIGN}")
+    mean, low, high = (round(100 * value, 1) for value in difference)
+    if low == high == 0:
+        return "equal to a tenth of a point."
     if difference.low > 0:
-        return f"better by {numbers}."
+        return f"better by {mean:.1f} points ({low:.1f} to {high:.1f})."
     if difference.high < 0:
-        return f"worse by {numbers}."
-    if difference.mean == 0:
+        return f"worse by {-mean:.1f} points ({-high:.1f} to {-low:.1f})."
+    numbers = f"{_signed(mean)} points ({_signed(low)} to {_signed(high)})"
+    if mean == 0:
         return f"no difference shown, {numbers}."
     spread = difference.half * math.sqrt(seeds) / stdtrit(seeds - 1, 0.975)
     needed = math.ceil((POWER * spread / difference.mean) ** 2)
@@ -99,10 +140,13 @@ def difference_in_words(difference: Interval, seeds: int) -> str:
     return f"no difference shown, {numbers}; {words} would be needed to show one of this size."
 
 
-def in_short(difference: Interval | None) -> str:
-    """A difference in a word or two; an interval that holds zero is a tie."""
-    if difference is None:
-        return ""
+def _signed(points: float) -> str:
+    rounded = round(points, 1)
+    return f"{rounded:+.1f}".replace("-", "\N{MINUS SIGN}") if rounded else "0.0"
+
+
+def in_short(difference: Interval) -> str:
+    """A difference in a word; an interval that holds zero is a tie."""
     return "better" if difference.low > 0 else "worse" if difference.high < 0 else "tie"
 
 
@@ -116,6 +160,7 @@ def as_json(verdict: Verdict) -> dict[str, Any]:
         "multiplies": verdict.contest.multiplies,
         "updates": verdict.contest.steps,
         "learning_rate": verdict.rate,
-        "accuracies": list(verdict.accuracies),
+        "found": list(verdict.found),
+        "beside": {row.name: row.cells for row in verdict.rows},
         "sentence": verdict.sentence,
     }
