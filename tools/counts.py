@@ -8,12 +8,13 @@ besides half a minute for a figure, one for a claim or a prediction, one and a h
 two for a live figure.
 Words that are folded in a box count as well: folding makes no page shorter. Code that is folded
 (tools/pages/cells.py) proves and does not teach: it takes no time. Do: the minutes that the
-exercises name. Both are shown to the nearest five.
+exercises name. Both are shown to the nearest five, reading between five and ten to the minute.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 from dataclasses import dataclass
@@ -56,7 +57,8 @@ class Counts:
         """Minutes of reading."""
         words, code = self.words / WORDS_A_MINUTE, self.code / LINES_A_MINUTE
         rest = sum(getattr(self, what) * each for what, each in MINUTES.items())
-        return _fives(words + code + rest)
+        minutes = words + code + rest
+        return math.ceil(minutes) if 5 < minutes < 10 else _fives(minutes)
 
     @property
     def do(self) -> int:

@@ -92,6 +92,7 @@ def test_minutes_follow_from_the_counts():
     assert str(counts) == "Read 30 minutes, do 40 minutes"
     assert Counts(1400, 80, 4, 2, 3, 2, 2, 38, lives=3).read == 35
     assert str(Counts(10, 0, 0, 0, 0, 0, 0, 0)) == "Read 5 minutes"
+    assert Counts(475, 20, 3, 0, 0, 0, 3, 15).read == 8  # 3.4 + 2.5 + 1.5: five would be too few
 
 
 MORE = """
