@@ -38,7 +38,7 @@ EXPERIMENT = Experiment(
         "guess's; if it never did, all there were",
     },
     conditions=[{"model": m, "rate": rate} for m in ("separate", "merged") for rate in RATES],
-    seeds=range(5),
+    seeds=range(20),
     run=run,
     data=lambda: {f"{TASK}, {part}": checksum(*images_of(TASK, part)) for part in IMAGES[TASK]},
     settings={"model": MODEL, "training": RECIPES[TASK], "images": IMAGES[TASK]},
