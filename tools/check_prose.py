@@ -12,7 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools.book_rules import code, contents, exercises, forms, kit, limits, prose
+from tools.book_rules import code, contents, draws, exercises, forms, kit, limits, prose
 from tools.book_rules.source import Book, Finding, read_book
 from tools.pages.reader import PageError
 
@@ -27,6 +27,7 @@ RULES = [
     prose.concept_checks,
     exercises.exercises,
     exercises.claims,
+    draws.draws,
     forms.predictions,
     forms.in_depth,
     limits.limits,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.book_rules import code, contents, exercises, forms, kit, limits, prose
+from tools.book_rules import code, contents, draws, exercises, forms, kit, limits, prose
 from tools.book_rules.source import read_book
 from tools.check_prose import RULES, check
 from tools.pages.reader import PageError
@@ -401,6 +401,22 @@ PLANTED = {
             "before 02",
         ),
     ],
+    draws.draws: [
+        (
+            "each seed, of how many",
+            FIRST,
+            "They are.\n```\n\n```{code-cell} ipython3\n",
+            "They are, in each seed.\n```\n\n```{code-cell} ipython3\nmodel = fit()\n",
+            "how many trainings? 'They are, in each seed.'",
+        ),
+        (
+            "a bound in a caption",
+            FIRST,
+            'caption="All of it: 100 %.")',
+            'caption=f"Right in {least} % at least.")\ntrain(model)',
+            "how many trainings? 'Right in NUMBER % at least.'",
+        ),
+    ],
     code.redefined: [
         ("redefined", SECOND, "mean = 0.5", "def mix(): ...", "defines mix again"),
         ("rebound", SECOND, "mean = 0.5", "mix = 0.5", "defines mix again"),
@@ -446,6 +462,34 @@ def test_a_number_may_be_listed_on_its_page(book):
     listed = "% typed numbers: 28.4, 41.8 %\nText of 28.4 and 41.8 % with"
     path.write_text(path.read_text().replace("Text with", listed))
     assert check(read_book(book)) == []
+
+
+@pytest.mark.parametrize(
+    ("card", "summary", "found"),
+    [
+        ("In each of three seeds.", "Sums.", []),
+        ("Five trainings: 90 % at least.", "Sums.", []),
+        ("Search it for each model.", "Sums.", []),
+        ("Right in each seed.", "Sums.", ["how many trainings? 'Right in each seed.'"]),
+        ("All.", "Sums are never learned.", ["how many trainings? 'Sums are never learned.'"]),
+    ],
+)
+def test_what_is_said_of_every_training_names_their_number(book, card, summary, found):
+    cell = "```\n\n```{code-cell} ipython3\n"
+    text = (book / FIRST).read_text().replace(f"They are.\n{cell}", f"{card}\n{cell}fit()\n")
+    (book / FIRST).write_text(text.replace("- Sums.", f"- {summary}"))
+    assert [f.message.split(" (or")[0] for f in draws.draws(read_book(book))] == found
+
+
+def test_a_sentence_about_every_training_may_be_listed_while_it_is_there(book):
+    (book / draws.KNOWN).parent.mkdir(parents=True)
+    entry = '[[sentence]]\npage = "01_first"\nbegins = "In each seed"\nreason = "told below"\n'
+    (book / draws.KNOWN).write_text(entry)
+    assert "listed, and no longer there: 'In each seed'" in str(*draws.draws(read_book(book)))
+    cell = "```\n\n```{code-cell} ipython3\n"
+    text = (book / FIRST).read_text().replace(f"They are.\n{cell}", f"In each seed.\n{cell}fit()\n")
+    (book / FIRST).write_text(text)
+    assert list(draws.draws(read_book(book))) == []
 
 
 def test_a_chapter_to_come_may_be_named_by_its_role_and_one_that_is_there_plainly(book):
