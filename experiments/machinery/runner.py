@@ -97,7 +97,7 @@ class Runner:
         if at_once:
             for child in multiprocessing.active_children():
                 child.kill()
-        self.pool.shutdown(wait=not at_once, cancel_futures=True)
+        self.pool.shutdown(cancel_futures=True)  # waits, as the interpreter would at its end
 
     def do_trials(self) -> list[dict]:
         """All trials of the search, if there is one; prints what each arm chose."""

@@ -47,7 +47,7 @@ _NAMES = {
     "recall random_flip random_shift stratified_split",
     "comparison.entrant": "mixer_model",
     "comparison.layer": "require_mixer",
-    "comparison.recall_task": "RECALL_GUESS fit_recall recall_images",
+    "comparison.recall_task": "RECALL_GUESS PatchAnswers fit_recall recall_images",
     "comparison.verdict": "difference_in_words",
     "explorer": "AttentionExplorer attention_explorer",
 }

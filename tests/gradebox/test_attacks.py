@@ -112,15 +112,18 @@ def test_what_stops_it_without_a_sandbox_is_as_recorded(arena, monkeypatch, name
         assert TABLE[name][grader] == recorded, (outcome, result)
 
 
+TRIES = 4
 PASSED_ON = [name for name, attack in ATTACKS.items() if attack.accomplice]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PASSED_ON)
 def test_what_is_passed_on_arrives_when_all_are_marked_at_once_and_in_order_too_late(arena, name):
-    for in_order in (False, True):
-        outcome, result = arena.ours(ATTACKS[name], Sandbox("unsafe"), in_order=in_order)
-        assert ATTACKS[name].succeeds(outcome) is not in_order, (outcome, result)
+    def succeeds(in_order):
+        return ATTACKS[name].succeeds(arena.ours(ATTACKS[name], Sandbox("unsafe"), in_order)[0])
+
+    assert any(succeeds(in_order=False) for _ in range(TRIES))  # it depends on who comes first
+    assert not succeeds(in_order=True)
 
 
 @pytest.mark.parametrize("name", ATTACKS)

@@ -69,7 +69,7 @@ def ratio_of_medians(ours: ArrayLike, theirs: ArrayLike, draws: int = 2000) -> I
 
     The seeds of both sides are drawn anew with replacement, ``draws`` times, always by the same
     random numbers; the middle 95 % of the ratios are the interval (percentile bootstrap, Efron and
-    Tibshirani 1993, chapter 13).
+    Tibshirani 1993, section 13.3).
 
     Args:
         ours: what each seed needed, above 0; infinity where it never got there.
