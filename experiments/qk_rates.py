@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from experiments.machinery import recall
 from experiments.machinery.experiment import Experiment, Outcome, checksum
-from experiments.machinery.measures import thin
 from experiments.qk_variants import IMAGES, MODEL, RECIPES, fit, images_of, learned_after
 
 TASK, RATES = "recall", (0.002, 0.004)  # what the search chose for the merged and the separate
@@ -19,7 +18,6 @@ def run(condition: dict, seed: int, log, scale: float) -> Outcome:
         {
             "test_accuracy": accuracy,
             "test_loss": loss,
-            "loss": thin(losses),
             "steps_to_learn": learned_after(losses),
         }
     )
@@ -33,7 +31,6 @@ EXPERIMENT = Experiment(
     metrics={
         "test_accuracy": "share of right answers to the test images",
         "test_loss": "mean cross-entropy of these answers, in nats",
-        "loss": "training loss, about 100 means over equally many steps, in nats",
         "steps_to_learn": "updates until the mean loss of 20 in a row first lay below half a "
         "guess's; if it never did, all there were",
     },
