@@ -32,7 +32,7 @@ from vitbook.comparison.contest import compare
 from vitbook.comparison.entrant import mixer_model, prepare
 from vitbook.comparison.layer import read_layer, source_of
 from vitbook.comparison.recall_task import RECALL_GUESS, looks_until, time_to_learn
-from vitbook.comparison.tasks import BLOCK, BUDGET, SEEDS, TASKS, record_of
+from vitbook.comparison.tasks import BLOCK, BUDGET, FEW, SEEDS, TASKS, TRIALS, record_of
 from vitbook.comparison.times import (
     Times,
     by_time,
@@ -610,3 +610,7 @@ def test_attention_written_in_another_way_is_attention(file, tmp_path):
         for pair in zip(*half, strict=True)
     ]
     assert sum(in_one_word(one) != "tie" for one in ratios) <= 1
+
+
+def test_the_contest_is_as_its_chapter_tells_it():
+    assert (TRIALS, FEW, len(SEEDS), BUDGET) == (3, 5, 5 + 15, 6)
