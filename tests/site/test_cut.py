@@ -5,6 +5,7 @@ import re
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 from test_site import HTML, OPTIONS, VIEWS
 
 from tools.live.cut import COUNT, PICTURES, SEED
@@ -299,7 +300,7 @@ def test_the_table_holds_the_weights(open_figure, net, pairs):
     page.locator(".live-table summary").click()
     table, rows = page.locator(".live-table"), page.locator(".live-table tbody tr")
     caption = "Layer 1, head 3; query: row 4, column 2 (T lying left)"
-    assert table.locator("caption").inner_text() == caption
+    expect(table.locator("caption")).to_have_text(caption)  # it is written in the next frame
     with torch.no_grad():
         x = net.embed(pairs.images[96:97])
         block = net.encoder.blocks[0]
