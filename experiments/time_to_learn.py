@@ -24,6 +24,7 @@ from experiments.machinery.relatives import HEADS, TOLERANCE, WHOLE
 from experiments.machinery.together import DEVICE, Together
 from experiments.relatives_recall import IMAGES, RECIPE, SIDE, WIDE, images_of
 from vitbook.comparison.layer import made
+from vitbook.comparison.recall_task import looks_until
 from vitbook.data import ImageSet
 from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.hybrid import Hybrid
@@ -116,12 +117,9 @@ def steps(condition: dict) -> int:
     return round(budget * cost_of(WHOLE)[1] / cost_of(model)[1])
 
 
-def looks_until(longest: int) -> list[int]:
+def looks_of(longest: int) -> list[int]:
     """After how many updates the models are asked."""
-    looks = [1.0 * FIRST]
-    while looks[-1] < longest:
-        looks.append(looks[-1] * STRIDE)
-    return sorted({min(longest, round(look)) for look in looks})
+    return looks_until(longest, FIRST, STRIDE)
 
 
 def fit(condition: dict, seeds: range, part: str, log, scale: float, **chosen):
@@ -142,7 +140,7 @@ def fit(condition: dict, seeds: range, part: str, log, scale: float, **chosen):
     models = [build(condition["model"], seed, task) for seed in seeds]
     device = DEVICE if scale == 1 else "cpu"
     all_of_them = Together(models, images_of("train", scale, **of), config, seeds, device)
-    looks, seen, pending = looks_until(longest), [], []
+    looks, seen, pending = looks_of(longest), [], []
     for look in looks:
         while all_of_them.done < look:
             pending.append(all_of_them.update().mean())
@@ -180,7 +178,7 @@ def trial(condition: dict, seed: int, log, scale: float, *, length: float, **tri
     """
     seeds = range(seed, seed + SEARCHED)
     looks, losses, right = fit(condition, seeds, "validation", log, scale, **tried)
-    left = len(looks_until(scaled(steps(condition), scale))) - len(looks)
+    left = len(looks_of(scaled(steps(condition), scale))) - len(looks)
     loss = (losses.sum(0) + left * losses[-1]) / (len(looks) + left)
     return {"validation_loss": loss.mean().item(), "validation_accuracy": right[-1].mean().item()}
 

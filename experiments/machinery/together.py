@@ -117,7 +117,10 @@ class Together:
         return torch.cat(rows).to(self.device)
 
     def _once(self) -> None:
-        """An update with the batch and the rate that lie ready (AdamW, equation 12 on)."""
+        """An update with the batch and the rate that lie ready.
+
+        AdamW: Loshchilov and Hutter 2019, algorithm 2, with the decay times the rate.
+        """
         config, weights = self.config, self.weights.detach().requires_grad_()
         images, labels = self.images[self.order], self.labels[self.order]  # (S, B, ...)
         logits = vmap(self._call)(self._named(weights), self.buffers, images)  # (S, B, N, K)

@@ -57,7 +57,7 @@ def test_all_models_have_the_size_and_the_budget_of_the_vit():
 
 
 def test_looks_are_a_twentieth_apart_and_end_with_the_budget():
-    looks = learn.looks_until(7200)
+    looks = learn.looks_of(7200)
     assert looks[0] == learn.FIRST
     assert looks[-1] == 7200
     steps = [b / a for a, b in pairwise(looks)]

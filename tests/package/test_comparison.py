@@ -339,7 +339,7 @@ def test_an_interval_is_cut_where_no_share_can_be():
 def test_a_model_learns_as_those_of_the_record_and_is_asked_as_often():
     given = record_of("places").settings
     at = given["looks"]
-    assert looks_until(7200, at["first"], at["ratio"]) == time_to_learn_record.looks_until(7200)
+    assert looks_until(7200, at["first"], at["ratio"]) == time_to_learn_record.looks_of(7200)
     images, labels = time_to_learn_record.images_of("validation", 0.1)
     known, asked = ImageSet(images[:18], labels[:18]), ImageSet(images[18:], labels[18:])
     recipe = {"steps": 9, "batch_size": 4, "warmup_steps": 4, "learning_rate": 4e-3}
