@@ -183,6 +183,7 @@ CHANNELS = {  # how one sends, how the other listens
     ),
     "the count of processes": (
         """threading.stack_size(65536)
+    ctypes.CDLL(None).mallopt(-8, 1)  # M_ARENA_MAX: else threads use the limit of memory up
     for _ in range(200):
         threading.Thread(target=time.sleep, args=(9,), daemon=True).start()""",
         f"""{COUNTS}
