@@ -54,7 +54,9 @@ def training(name: str, seed: int, scale: float) -> Callable[[], object]:
 
 def recall(name: str, seed: int, scale: float) -> Callable[[], object]:
     """One update of a model of `time_to_learn`."""
-    images, labels = (one[: scaled(RECIPE["batch_size"], scale)] for one in images_of("train", scale))
+    images, labels = (
+        one[: scaled(RECIPE["batch_size"], scale)] for one in images_of("train", scale)
+    )
     return updating(time_to_learn.build(name, seed, "place"), images, labels)
 
 
