@@ -1,4 +1,4 @@
-"""Chapter 19: any ViT, your own pictures."""
+"""Chapter 19: their ViT, your own pictures."""
 
 import hashlib
 
