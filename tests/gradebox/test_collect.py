@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import stat
 import tracemalloc
 import zipfile
@@ -60,10 +61,11 @@ IN_ORDER = [
 
 @pytest.mark.parametrize("names", IN_ORDER, ids=lambda names: names[-1][:20])
 def test_attempts_in_a_folder_are_in_the_order_that_people_read(tmp_path, names):
+    (tmp_path / "bob.ipynb").write_bytes(NOTEBOOK)
     for at, name in enumerate(names):
         (tmp_path / "ada" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "ada" / name).write_bytes(str(at).encode())
-    found = collect(tmp_path)
+    found = [one for one in collect(tmp_path) if one.student == "ada"]
     assert [one.file for one in found] == [name.rpartition("/")[2] for name in names]
     assert all(one.by_name for one in found)
 
@@ -71,6 +73,122 @@ def test_attempts_in_a_folder_are_in_the_order_that_people_read(tmp_path, names)
 def test_a_zipped_folder_is_read_without_its_wrapper(tmp_path):
     path = zipped(tmp_path / "all.zip", {"hw/ada.ipynb": NOTEBOOK, "hw/bob.ipynb": NOTEBOOK})
     assert [one.student for one in collect(path)] == ["ada", "bob"]
+
+
+def put(folder, names):
+    """Files with these names; a folder where a name ends in "/"."""
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith("/"):
+            (folder / name).mkdir(exist_ok=True)
+        else:
+            (folder / name).write_bytes(NOTEBOOK)
+
+
+CANVAS = ["ann_101_5001_a.ipynb", "bob_102_5002_a.ipynb", "cyd_103_5003_a.ipynb"]
+MOODLE = [f"Ann A_{n}_assignsubmission_file_/a.ipynb" for n in (101, 102, 103)]
+GRADESCOPE = ["submission_1/a.ipynb", "submission_2/a.ipynb"]
+WRAPPED = {
+    "a folder around": (["hw/ann.ipynb", "hw/bob.ipynb"], "ann bob", 'folder, inside "hw"'),
+    "two of them": (["d/hw/ann.ipynb", "d/hw/bob.pdf"], "ann bob", 'folder, inside "d/hw"'),
+    "with files beside": (
+        ["hw/ann.ipynb", "hw/bob/a.ipynb", "class.csv", "eve.pdf", ".DS_Store"],
+        "ann bob eve",
+        'folder, inside "hw"',
+    ),
+    "what systems leave": (
+        [
+            "hw/ann.ipynb",
+            "hw/bob.ipynb",
+            "hw/.ipynb_checkpoints/x.ipynb",
+            "__MACOSX/hw/._ann.ipynb",
+        ],
+        "ann bob",
+        'folder, inside "hw"',
+    ),
+    "one student": (["ann/a.ipynb"], "ann", "folder"),
+    "one in a class": (["hw/ann/a.ipynb"], "ann", 'folder, inside "hw"'),
+    "canvas": ([f"submissions/{one}" for one in CANVAS], "101 102 103", "canvas"),
+    "canvas, a list": ([*CANVAS, "class.csv"], "101 102 103", "canvas"),
+    "canvas, a text": ([*CANVAS, "README.txt"], "101 102 103 README.txt", "canvas"),
+    "canvas, files beside": (
+        [*CANVAS[:2], "class.csv", "a.md", "b.md", "Thumbs.db"],
+        "101 102 a.md b.md",
+        "canvas",
+    ),
+    "canvas, sections": (
+        [f"s1/{CANVAS[0]}", *(f"s2/{one}" for one in CANVAS[1:]), "a/README.txt", "class.csv"],
+        "101 102 103 a/README.txt",
+        "canvas",
+    ),
+    "moodle, a list": (["hw/" + one for one in MOODLE] + ["class.csv"], "101 102 103", "moodle"),
+    "moodle, one": ([MOODLE[0], MOODLE[0][:-7] + "b.ipynb"], "101", "moodle"),
+    "gradescope": ([f"x/y/{one}" for one in GRADESCOPE], "1001 1002 ann@example.edu", "gradescope"),
+    "gradescope, files beside": (
+        [*(f"x/{one}" for one in GRADESCOPE), "class.csv"],
+        "1001 1002 ann@example.edu",
+        "gradescope",
+    ),
+}
+
+
+@pytest.mark.parametrize(("names", "students", "read_as"), WRAPPED.values(), ids=WRAPPED)
+@pytest.mark.parametrize("zip", [False, True])
+def test_neither_a_folder_around_nor_a_file_beside_changes_who_handed_in(
+    tmp_path, names, students, read_as, zip
+):
+    put(tmp_path / "in", names)
+    if read_as == "gradescope":
+        above = next(name for name in names if "sub" in name).partition("submission")[0]
+        (tmp_path / "in" / above / "submission_metadata.yml").write_text(
+            METADATA.partition("submission_3")[0]
+        )
+    if zip:
+        shutil.make_archive(tmp_path / "in", "zip", tmp_path / "in")
+    said = []
+    found = collect(tmp_path / ("in.zip" if zip else "in"), say=said.append)
+    assert " ".join(sorted({one.student for one in found})) == students
+    assert said[0].startswith(f"read as: {read_as}")
+    assert [one for one in said if "left out" in one] == ['left out: "class.csv"'] * (
+        "class.csv" in names
+    )
+
+
+def test_a_folder_that_may_be_a_student_or_the_class_is_asked_about(tmp_path):
+    """Or is named, where others handed in as well."""
+    put(tmp_path, ["hw/ann.ipynb", "hw/bob.ipynb", "more/x.pdf"])
+    with pytest.raises(InputError, match=r'in the folder "hw" \(2\): give that folder if'):
+        collect(tmp_path)
+    assert [one.student for one in collect(tmp_path, "folder")] == ["hw", "hw", "more"]
+    put(tmp_path, ["late/cy.ipynb"])
+    said = []
+    assert len(collect(tmp_path, say=said.append)) == 4
+    assert said[1:] == ['several notebooks in a folder are attempts of one student: "hw" (2)']
+
+
+EMPTY = {
+    "an empty folder": ["eve/"],
+    "one called like a notebook": ["eve/eve.ipynb/"],
+    "folders in it": ["eve/a/", "eve/b/c/"],
+    "left by systems": ["eve/.DS_Store", "eve/Thumbs.db", "eve/__MACOSX/._a1.ipynb"],
+    "one of these": ["eve/Thumbs.db"],
+}
+
+
+@pytest.mark.parametrize("names", EMPTY.values(), ids=EMPTY)
+@pytest.mark.parametrize("zip", [False, True])
+@pytest.mark.parametrize("moodle", [False, True])
+def test_who_handed_in_nothing_to_mark_has_a_row(tmp_path, names, zip, moodle):
+    names = ["ann/a.ipynb", "bob/a.ipynb", *names]
+    if moodle:
+        names = [name.replace("/", "_77_assignsubmission_file_/", 1) for name in names]
+    put(tmp_path / "in", names)
+    if zip:
+        shutil.make_archive(tmp_path / "in", "zip", tmp_path / "in")
+    found = collect(tmp_path / ("in.zip" if zip else "in"))
+    assert len(found) == 3
+    (eve,) = (one for one in found if "eve" in one.student)
+    assert problem(eve) == "no notebook (.ipynb) was handed in, but: nothing"
 
 
 ONLY = [

@@ -282,6 +282,7 @@ def test_what_the_machine_cannot_do_is_tried_again_next_time(room, capsys):
 
 def test_last_or_best_of_several_attempts_counts(room):
     (room / "in/ada").mkdir()
+    (room / "in/bob.ipynb").write_bytes(notebook())
     good, bad = notebook(q1=RIGHT, q2=RIGHT), notebook(q1=MUTANT, q2=MUTANT)
     for name, data in (("1.ipynb", bad), ("2.ipynb", good), ("3.ipynb", bad)):
         (room / "in/ada" / name).write_bytes(data)
@@ -326,6 +327,7 @@ ZERO = {
 @pytest.mark.parametrize(("files", "why"), ZERO.values(), ids=ZERO)
 def test_no_points_have_a_reason_in_words(room, files, why):
     (room / "in/ada").mkdir()
+    (room / "in/bob.ipynb").write_bytes(notebook())
     for name, data in files.items():
         (room / "in/ada" / name).write_bytes(data)
     assert grade(room) == 0

@@ -11,12 +11,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from gradebox.platforms import READERS, recognise
+from gradebox.platforms import READERS, gradescope, moodle, recognise
 from gradebox.platforms.handed import Handed
 from gradebox.reading import NotReadableError
-from gradebox.sources import Entry, InputError, in_zip, open_source
+from gradebox.sources import EMPTY, LISTS, Entry, InputError, handed_in, in_zip, open_source
 from gradebox.words import quoted
 
 
@@ -35,18 +35,69 @@ class Found:
     by_name: bool = False  # only the names say which of several attempts is the last
 
 
-def collect(source: Path, platform: str = "auto") -> list[Found]:
-    """All attempts of all students, in the order of students and attempts.
+def collect(
+    source: Path, platform: str = "auto", say: Callable[[str], None] = lambda sentence: None
+) -> list[Found]:
+    """All attempts of all students, in the order of students and attempts. How the source was read
+    is said.
 
     Raises:
-        InputError: The source does not exist, or holds nothing that looks like a submission.
+        InputError: The source does not exist, holds nothing that looks like a submission, or a
+            folder that may be a student or the class.
     """
-    entries = open_source(source)
+    entries, around = unwrapped(open_source(source))
     chosen = recognise(entries) if platform == "auto" else platform
     handed = READERS[chosen](entries)
     if not handed:
         raise InputError(f"{source} holds no submissions (read as: {chosen})")
+    say(f"read as: {chosen}{f', inside {quoted(around)}' if around else ''}")
+    used = {id(entry) for one in handed for entry in one.entries}
+    left = [entry.path for entry in entries if id(entry) not in used]
+    say_some("left out", [quoted(str(one)) for one in left if one.name != gradescope.METADATA], say)
+    if chosen == "folder":
+        _ask_whose(handed, platform, say)
     return _attempts(handed)
+
+
+def unwrapped(entries: list[Entry]) -> tuple[list[Entry], str]:
+    """Without the folders around all that was handed in, as a download or an archive has them, and
+    how these are called. The folder around a single file is a student's, and a platform's stay."""
+    around = PurePosixPath()
+    while True:
+        seen = [one for one in entries if not one.hidden and not one.noise]
+        below = [one for one in seen if len(one.path.parts) > 1]
+        tops = {one.path.parts[0] for one in [*below, *filter(_is_notebook, seen)]}
+        files = [one for one in below if one.suffix not in LISTS]
+        single = len(files) == 1 and len(files[0].path.parts) == 2
+        whose = any(str(one.path) == gradescope.METADATA for one in seen)
+        if len(tops) != 1 or not below or single or whose or any(map(moodle.NAME.match, tops)):
+            return entries, str(around) if around.parts else ""
+        (top,) = tops
+        around /= top
+        moved = []
+        for one in entries:
+            first, *rest = one.path.parts
+            inside = rest and first == top
+            moved.append(replace(one, path=PurePosixPath(*rest)) if inside else one)
+        entries = handed_in(moved)
+
+
+def _ask_whose(handed: list[Handed], platform: str, say: Callable[[str], None]) -> None:
+    """A folder with several notebooks is a student, or the class."""
+    count = Counter(one.student for one in handed if _notebooks(one.entries))
+    several = [f"{quoted(name)} ({times})" for name, times in count.items() if times > 1]
+    if len(count) == 1 and several and platform == "auto":
+        raise InputError(
+            f"all notebooks lie in the folder {several[0]}: give that folder if it holds the "
+            "class, or say --platform folder if it is one student"
+        )
+    say_some("several notebooks in a folder are attempts of one student", several, say)
+
+
+def say_some(what: str, names: list[str], say: Callable[[str], None]) -> None:
+    """The first of them, if there are any."""
+    if names:
+        say(f"{what}: {', '.join(names[:20])}{' ...' if names[20:] else ''}")
 
 
 def _attempts(handed: Iterable[Handed]) -> list[Found]:
@@ -67,9 +118,13 @@ def _attempts(handed: Iterable[Handed]) -> list[Found]:
     return found
 
 
+def _is_notebook(entry: Entry) -> bool:
+    return entry.suffix in {".ipynb", ".zip"}
+
+
 def _notebooks(entries: Iterable[Entry]) -> list[Entry]:
     """The notebooks among files, or else the archives; hidden ones where there are no others."""
-    entries = list(entries)
+    entries = [one for one in entries if not one.noise]
     for hidden in (False, True):
         for suffix in (".ipynb", ".zip"):
             found = [one for one in entries if one.suffix == suffix and one.hidden is hidden]
@@ -92,7 +147,8 @@ def choose(one: Handed) -> Found:
 def _only(found: list[Entry], all_entries: Iterable[Entry]) -> tuple[Callable, str]:
     if len(found) == 1:
         return found[0].read, found[0].path.name
-    named = sorted(entry.path.name for entry in found or all_entries)[:4]
+    files = [one for one in all_entries if not one.noise and one.path.name != EMPTY]
+    named = sorted(entry.path.name for entry in found or files)[:4]
     names = ", ".join(map(quoted, named))
     if found:
         what = "notebooks" if found[0].suffix == ".ipynb" else "archives"

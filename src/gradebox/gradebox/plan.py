@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,8 +48,8 @@ class Inputs:
     gradebook: exports.Gradebook | None
 
 
-def read_inputs(plan: Plan) -> Inputs:
-    """Read and check all inputs.
+def read_inputs(plan: Plan, say: Callable[[str], None] = print) -> Inputs:
+    """Read and check all inputs, and say how they were read.
 
     Raises:
         InputError: One of them cannot be used.
@@ -65,7 +66,7 @@ def read_inputs(plan: Plan) -> Inputs:
         raise InputError(f"--out {plan.out} is a file")
     if plan.shard != (1, 1) and (plan.fill or plan.similarity):
         raise InputError("--fill and --similarity need all results: leave --shard out")
-    found = collect(plan.submissions, plan.platform)
+    found = collect(plan.submissions, plan.platform, say)
     roster = read_roster(plan.roster) if plan.roster else None
     sheet = manual.read_sheet(plan.out / "manual.csv", assignment)
     gradebook = None

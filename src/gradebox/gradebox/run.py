@@ -49,7 +49,7 @@ def run(plan: Plan, marker: Callable[[], Marker], say: Callable[[str], None] = p
     Raises:
         InputError: An input cannot be used, or there is no sandbox; nothing was written.
     """
-    inputs = read_inputs(plan)
+    inputs = read_inputs(plan, say)
     marks = marker()
     store = Store(plan.out, package_key(plan.package, plan.limits, plan.unsafe))
     try:

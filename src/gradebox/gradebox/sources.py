@@ -24,6 +24,8 @@ MOST_ENTRIES = 200_000  # of one archive
 CUT_OFF = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 NOISE = {"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"}  # what systems leave behind
 CHECKPOINTS = ".ipynb_checkpoints"
+EMPTY = "(an empty folder)"  # in the place of a file
+LISTS = {".csv", ".tsv", ".xlsx", ".yml", ".yaml"}  # that lie beside what was handed in
 
 
 class InputError(Exception):
@@ -47,6 +49,16 @@ class Entry:
         """Is it, or a folder around it, of those that a file manager does not show?"""
         return any(part.startswith(".") and part != ".." for part in self.path.parts)
 
+    @property
+    def noise(self) -> bool:
+        """Did a system leave it behind?"""
+        return not NOISE.isdisjoint(self.path.parts)
+
+    @property
+    def listing(self) -> bool:
+        """Is it a list beside what was handed in?"""
+        return len(self.path.parts) == 1 and self.suffix in LISTS
+
 
 def open_source(path: Path) -> list[Entry]:
     """The files in a folder or a zip file, by name.
@@ -61,21 +73,20 @@ def open_source(path: Path) -> list[Entry]:
             found = in_zip(path)
         except NotReadableError as error:
             raise InputError(f"{path} is neither a folder nor a zip file ({error})") from error
-        found = _without_wrapper(_handed_in(found))
     else:
         raise InputError(f"there is no folder or zip file {path}")
-    return sorted(_handed_in(found), key=lambda entry: str(entry.path))
+    return sorted(handed_in(found), key=lambda entry: str(entry.path))
 
 
-def _handed_in(entries: list[Entry]) -> list[Entry]:
-    """Without what is hidden at the top, where no student puts anything, unless it is a notebook;
-    of "._x" there is an "x" if a Mac wrote it."""
+def handed_in(entries: list[Entry]) -> list[Entry]:
+    """Without noise and what is hidden at the top, where no student puts anything, unless it is a
+    notebook; of "._x" there is an "x" if a Mac wrote it."""
     names = {str(entry.path) for entry in entries}
 
     def counts(entry: Entry) -> bool:
         top, *below = entry.path.parts
         if below or not entry.hidden:
-            return top != CHECKPOINTS
+            return top != CHECKPOINTS and top not in NOISE
         twin = top.removeprefix("._")
         return entry.suffix in {".ipynb", ".zip"} and (twin == top or twin not in names)
 
@@ -91,11 +102,13 @@ def _named(name: str) -> PurePosixPath:
 def _in_folder(root: Path) -> Iterator[Entry]:
     closed: list[OSError] = []
     for folder, folders, files in os.walk(root, onerror=closed.append):
-        folders[:] = sorted(name for name in folders if name not in NOISE)
-        for name in files + [name for name in folders if Path(folder, name).is_symlink()]:
+        folders.sort()
+        names = files + [name for name in folders if Path(folder, name).is_symlink()]
+        if not files and not folders and Path(folder) != root:
+            names = [EMPTY]
+        for name in names:
             path = Path(folder, name)
-            if name not in NOISE:
-                yield Entry(_named(path.relative_to(root).as_posix()), partial(read_file, path))
+            yield Entry(_named(path.relative_to(root).as_posix()), partial(read_file, path))
     for error in closed:
         path = Path(error.filename).relative_to(root)
         if not path.parts:
@@ -118,10 +131,12 @@ def in_zip(archive: Path | bytes) -> list[Entry]:
     if len(members) > MOST_ENTRIES:
         raise NotReadableError(f"{len(members)} files in one archive")
     found = []
+    filled = {folder for member in members for folder in _named(member.filename).parents}
     for member in members:
         path = _named(member.filename)
-        if not path.name or member.is_dir() or NOISE & set(path.parts):
+        if not path.name or (member.is_dir() and path in filled):
             continue
+        path = path / EMPTY if member.is_dir() else path
         found.append(Entry(path, _member_reader(opened, member)))
     return found
 
@@ -147,11 +162,3 @@ def _member_reader(opened: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable
             raise NotReadableError("the archive is broken") from error
 
     return read
-
-
-def _without_wrapper(entries: list[Entry]) -> list[Entry]:
-    """A zipped folder often holds that folder, and nothing beside it: take it off."""
-    tops = {entry.path.parts[0] for entry in entries if entry.path.parts}
-    if len(tops) != 1 or any(len(entry.path.parts) < 2 for entry in entries):
-        return entries
-    return [Entry(PurePosixPath(*entry.path.parts[1:]), entry.read) for entry in entries]

@@ -24,7 +24,7 @@ READERS: dict[str, Callable[[list[Entry]], list[Handed]]] = {
 
 def recognise(entries: list[Entry]) -> str:
     """Which platform wrote these names. What is hidden, none did."""
-    entries = [entry for entry in entries if not entry.hidden]
+    entries = [entry for entry in entries if not entry.hidden and not entry.noise]
     for name, platform in (("gradescope", gradescope), ("moodle", moodle), ("canvas", canvas)):
         if platform.wrote(entries):
             return name

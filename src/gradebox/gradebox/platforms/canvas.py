@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 
 from gradebox.platforms.handed import Handed
 from gradebox.sources import Entry
@@ -19,8 +20,14 @@ def match(entry: Entry) -> re.Match | None:
 
 
 def wrote(entries: list[Entry]) -> bool:
-    """Are all names like Canvas's?"""
-    return bool(entries) and all(len(one.path.parts) == 1 and match(one) for one in entries)
+    """Are most names like Canvas's? A folder, which is a section or one student, has one voice;
+    what could be no answer has none."""
+    voices = defaultdict(list)
+    for entry in entries:
+        if (ours := bool(match(entry))) or entry.suffix in {".ipynb", ".zip"}:
+            voices[entry.path.parts[0]].append(ours)
+    most = [2 * sum(said) > len(said) for said in voices.values()]
+    return 2 * sum(most) > len(most)
 
 
 def read(entries: list[Entry]) -> list[Handed]:
@@ -29,6 +36,8 @@ def read(entries: list[Entry]) -> list[Handed]:
     found = []
     for entry in entries:
         named = match(entry)
+        if named is None and entry.listing:
+            continue
         if named is None:
             found.append(Handed(str(entry.path), (entry,)))  # not Canvas's: nobody's number
             continue

@@ -8,17 +8,14 @@ from pathlib import PurePosixPath
 from gradebox.platforms.handed import Handed
 from gradebox.sources import Entry
 
-OTHER = {".csv", ".tsv", ".xlsx", ".yml", ".yaml"}  # lists that lie beside them
-
 
 def read(entries: list[Entry]) -> list[Handed]:
     """Several notebooks in a student's folder are attempts, in the order of their names."""
     found = []
     for entry in entries:
-        alone = len(entry.path.parts) == 1
-        if alone and entry.suffix in OTHER:
+        if entry.listing:
             continue
-        student = entry.path.stem if alone else entry.path.parts[0]
+        student = entry.path.stem if len(entry.path.parts) == 1 else entry.path.parts[0]
         order = natural(entry.path)
         found.append(Handed(student, (entry,), order, name=student, by_name=True))
     return found

@@ -44,15 +44,15 @@ def wrote(entries: list[Entry]) -> bool:
 def read(entries: list[Entry]) -> list[Handed]:
     """A group's submission counts for each of its members. What the metadata do not name is kept
     under the name of its folder."""
-    where = min(
-        (entry for entry in entries if entry.path.name == METADATA),
-        key=lambda entry: len(entry.path.parts),
-    )
+    named = [entry for entry in entries if entry.path.name == METADATA]
+    if not named:
+        raise InputError(f"there is no {METADATA}, which Gradescope puts into its exports")
+    where = min(named, key=lambda entry: len(entry.path.parts))
     files: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         inside = entry.path.is_relative_to(where.path.parent)
         path = entry.path.relative_to(where.path.parent) if inside else entry.path
-        if entry is not where:
+        if entry is not where and not entry.listing:
             files[path.parts[0]].append(entry)
     metadata = _metadata(where)
     unnamed = [(folder, None) for folder in sorted(files) if folder not in metadata]

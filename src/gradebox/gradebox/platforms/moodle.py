@@ -37,6 +37,8 @@ def read(entries: list[Entry]) -> list[Handed]:
     students: dict[tuple[str, str], list[Entry]] = defaultdict(list)
     for entry in entries:
         match = _match(entry)
+        if match is None and entry.listing:
+            continue
         who = (match["id"], match["name"]) if match else (str(entry.path), "")
         students[who].append(entry)
     return [Handed(id, tuple(files), name=name) for (id, name), files in students.items()]
