@@ -502,12 +502,24 @@ def test_several_notebooks_in_a_students_archive_are_named(tmp_path):
     assert found["bob"] == ""
 
 
-def test_names_that_are_no_text_are_made_readable(tmp_path):
-    (tmp_path / os.fsdecode(b"caf\xe9\x1b[31m.ipynb")).write_bytes(NOTEBOOK)
-    (one,) = collect(tmp_path)
-    one.student.encode()  # no half characters
-    assert one.student.isprintable()
-    assert one.read() == NOTEBOOK
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        ((b"M\xfcller", b"M\xf6ller", b"caf\xe9\x1b[31m"), r"M\xfcller"),
+        ((b"a\x85", "a\u0085", "a?", "a\ufffd"), r"a\u0085"),
+        (("a\u200f", "a\u200e", "a", "a\U000e0001", "a\ue000"), r"a\u200f"),
+        (("x\ny", "x\ty", "x?y", "x y", "x\u00a0y", b"x\xa0y"), r"x\u000ay"),
+    ],
+)
+def test_no_two_names_become_one_and_all_can_be_read(tmp_path, names, shown):
+    for name in names:
+        name = name if isinstance(name, bytes) else name.encode()
+        (tmp_path / os.fsdecode(name + b".ipynb")).write_bytes(name)
+    found = collect(tmp_path)
+    assert len({one.student for one in found}) == len(names)
+    assert shown in {one.student for one in found}
+    assert all(one.student.encode().decode().isprintable() for one in found)
+    assert {one.read() for one in found} == {os.fsencode(name) for name in names}
 
 
 def test_an_archive_in_memory_is_never_unpacked_to_disk(tmp_path):

@@ -55,6 +55,7 @@ def test_a_canvas_gradebook_is_a_roster_without_its_rows_of_points(tmp_path):
         person("4711", "Doe, Jane Maria"),
         person("4711", "doemariajane"),
         person("4711", "4711"),
+        person(r"Jane\u00a0Doe", r"Jane\u00a0Doe"),
     ],
 )
 def test_a_student_is_found_by_number_address_or_name(wanted):

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -513,3 +514,13 @@ def test_two_people_with_one_name_do_not_share_a_row(room):
     assert grade(room, "--roster", room / "class.csv", "--platform", "moodle") == 0
     assert rows(room)["4711"]["status"] == "ok"
     assert "its name is that of Ada Li (4711), its number is not" in rows(room)["4712"]["notes"]
+
+
+@pytest.mark.parametrize(
+    "names", [(" bob", "bob ", "bob"), ("zo\u00e9", "zoe\u0301"), ("=x", "'=x"), ("a  b", "a b")]
+)
+def test_rows_of_two_students_look_different(room, names):
+    for name in names:
+        (room / f"in/{name}.ipynb").write_bytes(notebook())
+    assert grade(room) == 0
+    assert len({unicodedata.normalize("NFC", id) for id in rows(room)}) == len(names)

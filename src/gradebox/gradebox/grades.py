@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -158,7 +159,7 @@ def decide(
             asked = f"decide: is {', '.join(sorted(set(doubtful[at])))} the same person?"
             grade = replace(grade, notes=(*grade.notes, asked))
         grades.append(grade)
-    taken = {grade.person.id for grade in grades}
+    taken = {_as_seen(grade.person.id) for grade in grades}
     for key in sorted(students, key=str):
         who = _handed_in_by(students[key][0])
         doubt = "one in the roster is also called so" if key in others else matcher.doubt(who)
@@ -176,13 +177,17 @@ def _handed_in_by(attempt: Attempt) -> Person:
 
 
 def _free(who: Person, taken: set[str]) -> str:
-    """An id that no other row has; it is taken with that."""
+    """An id that in a table looks like that of no other row; it is taken with that."""
     id, number = who.id, 1
-    while id in taken:
+    while _as_seen(id) in taken:
         id = f"{who.id} ({who.name})" if number == 1 else f"{who.id} ({who.name}, {number})"
         number += 1
-    taken.add(id)
+    taken.add(_as_seen(id))
     return id
+
+
+def _as_seen(id: str) -> str:
+    return unicodedata.normalize("NFC", harmless(id))
 
 
 def told_apart(students: dict[int | str, list[Attempt]], roster: list[Student]) -> set[str]:

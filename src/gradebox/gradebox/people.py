@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradebox.sources import InputError
+from gradebox.sources import ESCAPED, InputError
 
 # Columns as the roster, Canvas and Moodle call them; the first that a row has is shown.
 IDS = (
@@ -113,6 +113,7 @@ def person(id: str, name: str = "", email: str = "", also: Iterable[str] = ()) -
 def words_of(name: str) -> list[str]:
     """A name's words, small and without accents: "Doe, Jane" and "Jane Doe" are one person, "Doe
     Jane" may be another."""
+    name = re.sub(ESCAPED, " ", name)
     last, comma, first = name.partition(",")
     return re.findall(r"\w+", plain((f"{first} {last}" if comma else name).replace("_", " ")))
 

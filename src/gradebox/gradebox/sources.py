@@ -24,6 +24,7 @@ MOST_ENTRIES = 200_000  # of one archive
 CUT_OFF = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 NOISE = {"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"}  # what systems leave behind
 CHECKPOINTS = ".ipynb_checkpoints"
+ESCAPED = r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})"  # in the place of a letter
 EMPTY = "(an empty folder)"  # in the place of a file
 LISTS = {".csv", ".tsv", ".xlsx", ".yml", ".yaml"}  # that lie beside what was handed in
 
@@ -94,9 +95,18 @@ def handed_in(entries: list[Entry]) -> list[Entry]:
 
 
 def _named(name: str) -> PurePosixPath:
-    """A name that can be printed and written: no half characters, no control characters."""
-    text = name.replace("\\", "/").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return PurePosixPath("".join(c if c.isprintable() else "?" for c in text))
+    """A name that can be printed and written, and that no other name becomes: bytes that are no
+    text and characters that nobody sees stand there as ``ESCAPED``."""
+    return PurePosixPath("".join(map(_shown, name.replace("\\", "/"))))
+
+
+def _shown(letter: str) -> str:
+    code = ord(letter)
+    if letter.isprintable():
+        return letter
+    if 0xDC80 <= code <= 0xDCFF:  # how Python keeps a byte that is no text
+        return f"\\x{code - 0xDC00:x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _in_folder(root: Path) -> Iterator[Entry]:
