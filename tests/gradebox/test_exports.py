@@ -94,6 +94,42 @@ def test_other_points_are_converted_only_when_asked(tmp_path):
     assert cells(filled.data)[3][6] == "5"
 
 
+GERMAN = (
+    MOODLE.replace("Participant ", "Teilnehmer/in")
+    .replace("Maximum Grade;Grade can be changed", "Bestwertung;Bewertung kann geändert werden")
+    .replace(";No;", ";Nein;")
+)
+
+
+ALL_GERMAN = GERMAN.replace(";Grade;", ";Bewertung;")
+
+
+@pytest.mark.parametrize("text", [GERMAN, ALL_GERMAN, "Name;Points\n"])
+@pytest.mark.parametrize("column", [None, "Grade", "Points"])
+def test_a_gradebook_of_which_the_columns_are_unknown_is_refused(tmp_path, text, column):
+    """It was filled in rows that are locked."""
+    with pytest.raises(InputError, match="nor a worksheet of Moodle in English"):
+        read_gradebook(write(tmp_path, text), column, 30.0, False)
+
+
+@pytest.mark.parametrize("number", ["Participant 501", "Participant501", "Teilnehmer/in501"])
+@pytest.mark.parametrize(
+    ("before", "after", "changed", "unmatched"),
+    [
+        ("", "21,5", [], []),
+        ("-", "21,5", [], []),
+        ("21.50", "21,5", [], []),
+        ("12", "21,5", ["501"], []),
+        ("EX", "EX", [], ["501 (excused in the gradebook)"]),
+    ],
+)
+def test_what_stood_in_the_cell_is_understood(tmp_path, number, before, after, changed, unmatched):
+    text = MOODLE.replace("Participant 501", number).replace('grading";;', f'grading";{before};')
+    filled = fill(read_gradebook(write(tmp_path, text), None, 30.0, False), [given("501", 21.5)])
+    assert cells(filled.data, ";")[1][4] == after
+    assert (filled.changed, filled.unmatched) == (changed, unmatched)
+
+
 @pytest.mark.parametrize(
     ("text", "column", "says"),
     [

@@ -123,6 +123,19 @@ def test_a_policy_that_cannot_be_read_is_refused(words, due, says):
         read_late(words, due)
 
 
+@pytest.mark.parametrize("above", ["\n\n", "sep=;\r\n", '\n"SEP=;"\n', ";;\r\n \r\n", "sep=;\n;\n"])
+def test_what_spreadsheets_write_above_a_header_is_no_header(tmp_path, above):
+    """Nor is it lost, and the lines are counted with it."""
+    path = roster(tmp_path, f"{above}id;name,first;x\n7;Ann,A;\n", newline="")
+    table = read_table(path, "roster")
+    assert (table.header, table.rows) == (["id", "name,first", "x"], [["7", "Ann,A", ""]])
+    assert table.encode().split() == path.read_bytes().split()
+    path = roster(tmp_path, f"{above}id;name\n7;Ann\n7;Bob\n", newline="")
+    first = len(above.splitlines()) + 2
+    with pytest.raises(InputError, match=f"lines {first} and {first + 1} are both '7'"):
+        read_roster(path)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

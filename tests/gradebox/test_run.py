@@ -442,7 +442,7 @@ def test_a_name_and_a_number_that_contradict_each_other_wait_for_a_person(
         moodle.mkdir()
         (moodle / "x.ipynb").write_bytes(notebook())
     book = room / "book.csv"
-    header = "Identifier,Full name,Grade,Maximum Grade"
+    header = "Identifier,Full name,Grade,Maximum Grade,Grade can be changed"
     book.write_text("\n".join([header, *(f"{line},,35" for line in roster.splitlines())]))
     assert grade(room, "--roster", book) == 0
     sheet = room / "out/manual.csv"

@@ -17,6 +17,10 @@ from gradebox.sources import InputError
 
 MOODLE = ("grade",)
 MOODLE_MOST = ("maximum grade",)
+# The columns by which a gradebook is known; Canvas's are the same in all languages.
+KNOWN = {"canvas": {"student", "id"}, "moodle": {"identifier", *MOODLE, "grade can be changed"}}
+NO_MARK = {"", "-"}
+EXCUSED = {"ex"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Filled:
     data: bytes
     cells: int
     changed: list[str]  # students who had another mark there
-    unmatched: list[str]  # students with a mark whom the gradebook does not know, or who is locked
+    unmatched: list[str]  # students with a mark and no row that takes it, and why
     left: list[str]  # students in the gradebook without a final mark
 
 
@@ -55,9 +59,16 @@ def read_gradebook(path: Path, column: str | None, points: float, scale: bool) -
         InputError: It is neither, the column is missing or not unique, or the points differ.
     """
     table = read_table(path, "gradebook")
-    grade = None if table.column("identifier") is None else table.column(*MOODLE)
-    moodle = grade is not None
-    at = _column(path, table, column) if grade is None or column is not None else grade
+    names = {name.strip().lower() for name in table.header}
+    moodle = names >= KNOWN["moodle"]
+    if not moodle and not names >= KNOWN["canvas"]:
+        raise InputError(
+            f"{path} is neither a gradebook of Canvas, with the columns Student and ID, nor a "
+            "worksheet of Moodle in English: set Moodle to English and download it again. It has "
+            f"{_names(table)}"
+        )
+    grade = table.column(*MOODLE) if moodle else None
+    at = grade if grade is not None and column is None else _column(path, table, column)
     most, comma = None, False
     for row in table.rows:
         first = row[0].strip().lower() if row else ""
@@ -116,9 +127,13 @@ def fill(book: Gradebook, grades: Iterable[Grade]) -> Filled:
             unmatched.append(f"{grade.person.id} (locked in the gradebook)")
             continue
         row += [""] * (book.at + 1 - len(row))
+        before = row[book.at].strip()
+        if before.lower() in EXCUSED:
+            unmatched.append(f"{grade.person.id} (excused in the gradebook)")
+            continue
         mark = f"{rounded(grade.total * book.factor):g}"
         mark = mark.replace(".", ",") if book.comma else mark
-        if row[book.at].strip() and not _equal(row[book.at], mark):
+        if before not in NO_MARK and not _equal(before, mark):
             changed.append(grade.person.id)
         row[book.at] = mark
         done.add(where)

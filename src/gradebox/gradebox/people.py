@@ -18,6 +18,9 @@ IDS = (
     *("id number", "identifier", "username"),
 )
 NAMES = ("name", "full name", "student", "student name")
+# What may stand above a header: blank lines, and the delimiter as spreadsheets write it.
+BLANK = r"(?:[ ,;\t]*[\r\n])*"
+ABOVE = re.compile(rf'{BLANK}(?:"?sep=([,;\t])"?[ \t]*[\r\n]+)?{BLANK}', re.IGNORECASE)
 EMAILS = ("email", "email address", "e-mail")
 
 
@@ -42,6 +45,12 @@ class Table:
     delimiter: str
     bom: bool
     newline: str
+    above: str = ""  # of the header: blank lines, or a spreadsheet's "sep=;"
+
+    @property
+    def first_line(self) -> int:
+        """The number of the line that holds the first row."""
+        return 2 + len(self.above.splitlines())
 
     def column(self, *names: str) -> int | None:
         """The first column with one of these names, whatever the case."""
@@ -54,8 +63,9 @@ class Table:
 
     def person(self, row: list[str]) -> Person:
         """Who this row is about."""
-        ids = [self.cell(row, name) for name in IDS]
-        ids = [re.sub(r"^\D+(?=\d+$)", "", one) if " " in one else one for one in ids if one]
+        moodle = {"identifier"} if self.column("grade can be changed") is not None else set()
+        ids = [_number(self.cell(row, name), name in moodle) for name in IDS]
+        ids = [one for one in ids if one]
         name, email = self.cell(row, *NAMES), self.cell(row, *EMAILS)
         first, last = self.cell(row, "first name"), self.cell(row, "surname", "last name")
         name = name or f"{first} {last}".strip()
@@ -66,7 +76,7 @@ class Table:
         text = io.StringIO()
         writer = csv.writer(text, delimiter=self.delimiter, lineterminator=self.newline)
         writer.writerows([self.header, *self.rows])
-        return text.getvalue().encode("utf-8-sig" if self.bom else "utf-8")
+        return (self.above + text.getvalue()).encode("utf-8-sig" if self.bom else "utf-8")
 
 
 def read_table(path: Path, what: str) -> Table:
@@ -82,8 +92,10 @@ def read_table(path: Path, what: str) -> Table:
         raise InputError(f"there is no {what} {path} ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text: save the {what} as CSV (UTF-8)") from error
+    above = next(ABOVE.finditer(text))
+    text = text.removeprefix(above[0])
     first = text.splitlines()[0] if text.strip() else ""
-    delimiter = max(",;\t", key=first.count)
+    delimiter = above[1] or max(",;\t", key=first.count)
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
     except csv.Error as error:
@@ -91,7 +103,13 @@ def read_table(path: Path, what: str) -> Table:
     if not rows or not any(cell.strip() for cell in rows[0]):
         raise InputError(f"{path} is empty: a {what} needs a header and a row for each student")
     newline = "\r\n" if "\r\n" in text else "\n"
-    return Table(rows[0], rows[1:], delimiter, raw.startswith(b"\xef\xbb\xbf"), newline)
+    bom = raw.startswith(b"\xef\xbb\xbf")
+    return Table(rows[0], rows[1:], delimiter, bom, newline, above[0])
+
+
+def _number(id: str, moodle: bool) -> str:
+    """4711 of Moodle's "Participant 4711" in any language."""
+    return re.sub(r"^\D+(?=\d+$)", "", id) if moodle or " " in id else id
 
 
 def person(id: str, name: str = "", email: str = "", also: Iterable[str] = ()) -> Person:

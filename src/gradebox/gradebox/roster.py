@@ -92,7 +92,7 @@ def read_roster(path: Path) -> list[Student]:
     table = read_table(path, "roster")
     found: list[Student] = []
     seen: dict[str, int] = {}
-    for line, row in enumerate(table.rows, 2):
+    for line, row in enumerate(table.rows, table.first_line):
         if not is_student(table, row):
             continue
         student = Student(
