@@ -4,11 +4,15 @@ import csv
 import hashlib
 import re
 import time
+from dataclasses import replace
 
 import pytest
 from classroom import fake_marker, make_package, notebook
-from gradebox.grades import without_formulas
-from gradebox.people import read_table
+from gradebox.grades import Attempt, ByHand, Grade, without_formulas
+from gradebox.manual import Sheet, apply, cells
+from gradebox.people import Table, person, read_table
+from gradebox.result import QuestionResult, Result
+from gradebox.sources import InputError
 from test_run import rows
 
 from gradebox import cli
@@ -87,6 +91,7 @@ def test_what_was_typed_survives_and_another_answer_waits_anew(room):
         ({"points": "6"}, "q3 has at most 5 points, got 6"),
         ({"points": "-1"}, "q3 has at most 5 points"),
         ({"points": "nan"}, "at most 5 points"),
+        ({"points": "0_4"}, "points must be a number, got '0_4'"),
         ({"points": "1", "question": "q9"}, "no question 'q9'"),
     ],
 )
@@ -149,6 +154,66 @@ def test_marks_that_were_typed_into_a_sheet_of_the_first_release_count(room):
     assert grade(room) == 0
     assert {id: row["q3"] for id, row in rows(room).items()} == {"ada": "2", "bob": "2"}
     assert (room / "out/manual.csv").read_bytes() == before
+
+
+MOVED = [["id"], ["student"], ["name"], ["student", "name"], ["answer", "points"]]
+
+
+@pytest.mark.parametrize("columns", MOVED, ids=" ".join)
+@pytest.mark.parametrize("saved", [True, False])
+def test_columns_that_were_sorted_without_the_others_are_refused(room, capsys, columns, saved):
+    """Also where a spreadsheet has made numbers of some cells; that alone is no reason."""
+    for n, id in enumerate(("00123", "4711815", "4901816")):
+        folder = room / f"in/Ann {chr(65 + n)}_{id}_assignsubmission_file_"
+        folder.mkdir()
+        (folder / "a.ipynb").write_bytes(notebook(q3=f"Because of {n}."))
+    for name in ("ada", "bob"):
+        (room / f"in/{name}.ipynb").unlink()
+    assert grade(room) == 0
+    points = {"00123": "4", "4711815": "3", "4901816": "2"}
+
+    def give(line):
+        line["points"] = points[line["student"]]
+        if saved:
+            line.update({name: as_a_spreadsheet_saves(cell) for name, cell in line.items()})
+
+    write(room, give)
+    assert grade(room) == 0
+    assert {id: row["q3"] for id, row in rows(room).items()} == points
+    table = read_table(room / "out/manual.csv", "sheet")
+    at = [table.column(name) for name in columns]
+    turned = [list(row) for row in table.rows]
+    for row, other in zip(turned, [*table.rows[1:], table.rows[0]], strict=True):
+        for one in at:
+            row[one] = other[one]
+    (room / "out/manual.csv").write_bytes(replace(table, rows=turned).encode())
+    assert grade(room) == 2
+    said = capsys.readouterr().err
+    assert re.search(r"manual.csv, line \d: its (student|name|answer) is .*, and its id that", said)
+    assert {id: row["q3"] for id, row in rows(room).items()} == points
+
+
+def test_marks_of_one_students_answers_that_changed_places_are_refused():
+    answers = [
+        QuestionResult(f"q{n}", "Task", None, 5.0, "manual", manual=True, answer=f"Because of {n}")
+        for n in (1, 2)
+    ]
+    attempt = Attempt(None, "key", Result("a", "v", "ok", 0.0, 10.0, questions=answers))
+    grade = Grade(person("7", "Ann"), (attempt,), attempt)
+    one, two = (cells(grade, answer) for answer in answers)
+    header = [*one, "points", "comment"]
+    for first, second, fits in ((one, two, True), (two, one, False)):
+        rows = [
+            [*({**given, "id": other["id"], "points": "1", "comment": ""}.values())]
+            for given, other in ((one, first), (two, second))
+        ]
+        marks = {row[header.index("id")]: (n, ByHand(1.0)) for n, row in enumerate(rows, 2)}
+        sheet = Sheet(Table(header, rows, ",", False, "\n"), marks)
+        if fits:
+            assert set(apply([grade], sheet)[0].by_hand) == {"q1", "q2"}
+        else:
+            with pytest.raises(InputError, match='line 2: its question is "q1", and its id that'):
+                apply([grade], sheet)
 
 
 LEFT_OVER = {

@@ -4,8 +4,9 @@
 comment. It is filled in where it lies, in any spreadsheet. The next run reads it, adds what is new,
 and changes nothing that was typed. A mark belongs to the answer that was read: if a student hands
 in another answer, a new row waits for a mark. Which answer of whom that was says the id, a word
-that no spreadsheet takes for a number; it may make 123 of a student's number 00123. What was typed
-and belongs to no answer that counts is named.
+that no spreadsheet takes for a number; it may make 123 of a student's number 00123. Where a row
+says of another answer than its id, columns were sorted without the rest: nothing is read. What was
+typed and belongs to no answer that counts is named.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from gradebox.sources import InputError
 from gradebox.words import quoted
 
 COLUMNS = ["student", "name", "question", "out of", "points", "comment", "rubric", "answer", "id"]
+COMPARED = ["student", "name", "question", "answer"]  # with those of the id's answer
 LONGEST = 20_000  # letters of an answer; a spreadsheet's cell takes 32,000
 
 PICTURE = "[A picture that a table cannot show is in work/submissions/{}.ipynb]\n"
@@ -61,7 +63,7 @@ def read_sheet(path: Path, assignment: Assignment) -> Sheet:
         if sheet.table.column(column) is None:
             raise InputError(f"{path} has lost its column {column!r}")
     most = {question.id: question.points for question in assignment.questions}
-    for line, row in enumerate(sheet.table.rows, 2):
+    for line, row in enumerate(sheet.table.rows, sheet.table.first_line):
         written = sheet.table.cell(row, "points")
         if not written:
             continue
@@ -70,7 +72,7 @@ def read_sheet(path: Path, assignment: Assignment) -> Sheet:
         if question not in most:
             raise InputError(f"{where}: the assignment has no question {question!r}")
         try:
-            points = float(written.replace(",", "."))
+            points = float(written.replace(",", ".").replace("_", "no number"))
         except ValueError as error:
             raise InputError(f"{where}: points must be a number, got {written!r}") from error
         if not 0 <= points <= most[question]:
@@ -86,7 +88,13 @@ def read_sheet(path: Path, assignment: Assignment) -> Sheet:
 
 
 def apply(grades: Iterable[Grade], sheet: Sheet) -> list[Grade]:
-    """The grades with what a person gave."""
+    """The grades with what a person gave.
+
+    Raises:
+        InputError: A mark stands in a row that is about another answer than its id says.
+    """
+    grades = list(grades)
+    _check_rows(grades, sheet)
     found = []
     for grade in grades:
         given = {}
@@ -97,13 +105,55 @@ def apply(grades: Iterable[Grade], sheet: Sheet) -> list[Grade]:
     return found
 
 
+def _check_rows(grades: list[Grade], sheet: Sheet) -> None:
+    """Nothing in a row with a mark may be that of another answer than its id."""
+    answers = [(grade, one) for grade in grades for one in grade.questions if one.manual]
+    all_cells = [cells(*answer) for answer in answers]
+    seen = {name: {_plain(one[name]) for one in all_cells} for name in COMPARED}
+    owners = {key: at for at, answer in enumerate(answers) for key in keys(*answer)}
+    for key, (line, _) in sheet.marks.items():
+        if key not in owners:
+            continue
+        mine = all_cells[owners[key]]
+        row = sheet.table.rows[line - sheet.table.first_line]
+        for column in COMPARED:
+            cell = _plain(sheet.table.cell(row, column))
+            others = seen[column] if column == "student" else seen[column] & {cell}
+            if is_same(cell, _plain(mine[column])):
+                continue
+            if cell and any(is_same(cell, other) for other in others):
+                whose = f"an answer of {quoted(mine['student'])} to {mine['question']}"
+                raise InputError(
+                    f"manual.csv, line {line}: its {column} is {quoted(cell)}, and its id that of "
+                    f"{whose}. Were some columns sorted or moved without the others? Nothing was "
+                    "written; put them back"
+                )
+
+
+def is_same(cell: str, written: str) -> bool:
+    """May a spreadsheet have made this cell of what was written? 123 of 00123, 4.7118E+06 of
+    4711815."""
+    if cell == written:
+        return True
+    try:
+        number, exact = float(cell.replace(",", ".")), float(written)
+    except ValueError:
+        return False
+    digits = sum(map(str.isdigit, cell.partition("e")[0]))
+    return number == (float(f"{exact:.{max(digits - 1, 0)}e}") if "e" in cell else exact)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).lstrip("'").casefold()
+
+
 def left_over(sheet: Sheet, assignment: Assignment, grades: Iterable[Grade]) -> list[str]:
     """What was typed and counts for nobody, in words."""
     used = set().union(*(keys(grade, one) for grade in grades for one in grade.questions))
     by_us = {question.id for question in assignment.questions if not question.manual}
     said = []
     for key, (line, _) in sheet.marks.items():
-        row = sheet.table.rows[line - 2]
+        row = sheet.table.rows[line - sheet.table.first_line]
         student, question = (sheet.table.cell(row, name) for name in ("student", "question"))
         if key not in used:
             why = "the grader marks it" if question in by_us else "no such answer counts"
@@ -122,13 +172,22 @@ def extend(sheet: Sheet, assignment: Assignment, grades: Iterable[Grade]) -> byt
         for one in grade.questions:
             if not one.manual or one.status == "missing" or keys(grade, one) & known:
                 continue
-            cells = {"student": harmless(grade.person.id), "question": one.id}
-            cells |= {"name": harmless(grade.person.name), "out of": str(rounded(one.possible))}
-            seen = PICTURE.format(grade.chosen.notebook) if grade.chosen and _drawn(one) else ""
-            cells |= {"rubric": rubrics.get(one.id, ""), "answer": seen + _readable(one.answer)}
-            cells |= {"id": answer_id(grade, one)}
-            rows.append([cells.get(name, "") for name in names])
+            written = cells(grade, one) | {"rubric": rubrics.get(one.id, "")}
+            rows.append([written.get(name, "") for name in names])
     return replace(sheet.table, rows=rows).encode() if rows else None
+
+
+def cells(grade: Grade, question: QuestionResult) -> dict[str, str]:
+    """What the sheet says of an answer."""
+    seen = PICTURE.format(grade.chosen.notebook) if grade.chosen and _drawn(question) else ""
+    return {
+        "student": harmless(grade.person.id),
+        "name": harmless(grade.person.name),
+        "question": question.id,
+        "out of": str(rounded(question.possible)),
+        "answer": seen + _readable(question.answer),
+        "id": answer_id(grade, question),
+    }
 
 
 def keys(grade: Grade, question: QuestionResult) -> set[str]:
