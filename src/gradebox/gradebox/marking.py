@@ -42,7 +42,7 @@ from gradebox.runs import PASSED, Heard, Tried, first_run, tries
 from gradebox.sandbox import Limits, Sandbox, find_sandbox
 from gradebox.session import Session, Used
 from gradebox.words import quoted
-from vitcheck.cases import Question
+from vitcheck.cases import UNANSWERED, Question
 
 FIRST, TRIES, SECOND = 0, 1, 2  # the first three phases
 LONGEST_ANSWER = 20_000  # characters
@@ -269,10 +269,19 @@ def with_answers(
     found = [replace(one, answer=written.get(one.id, "")[:LONGEST_ANSWER]) for one in found]
     return [
         replace(one, status="untouched")
-        if one.id in answers.untouched and one.status in {"ok", "failed"} and not one.points
+        if one.status in {"ok", "failed"} and untouched(one, question, answers)
         else one
-        for one in found
+        for one, question in zip(found, package.questions, strict=True)
     ]
+
+
+def untouched(one: QuestionResult, question: Question, answers: Answers) -> bool:
+    """Was nothing found but the stub? What a stub gives is no answer; where it raises, it is alone
+    if no other cell names what it defines."""
+    if one.id not in answers.untouched or one.points:
+        return False
+    said = {case.message for case in one.cases}
+    return said <= {None, UNANSWERED} or not used_elsewhere(question, answers)
 
 
 def stopped(answers: Answers, heard: Heard) -> list[str]:
