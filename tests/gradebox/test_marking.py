@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import tiny
+from gradebox.inside.worker import NOT_HERE
 from gradebox.marking import mark
 from gradebox.package import load_package
 from gradebox.result import Result
@@ -415,6 +416,27 @@ def test_a_cell_that_stops_cannot_speak_as_the_grader(marked, source):
     assert re.fullmatch(r'the cell "[^";]*" said "[^";]*"', said)
     assert not set("\u201d\u00bb\uff02\u300d") & set(said)
     assert len(said) < 250
+
+
+# What works at home and is not possible where notebooks are marked.
+REFUSED = {
+    "asyncio": "import asyncio\nasyncio.run(asyncio.sleep(0))",
+    "a socket": "import socket\nsocket.socketpair()",
+    "the network": "from urllib.request import urlopen\nurlopen('http://example.org')",
+    "a program": "import subprocess\nsubprocess.run(['ls'])",
+    "processes": "import multiprocessing\nmultiprocessing.Pool(2)",
+    "a loader's processes": "list(torch.utils.data.DataLoader([1, 2], num_workers=2))",
+    "a file to read": "open('numbers.csv')",
+    "a file to write": "torch.save(torch.zeros(3), 'weights.pt')",
+}
+
+
+@pytest.mark.parametrize("source", REFUSED.values(), ids=REFUSED)
+def test_what_the_sandbox_refuses_is_called_so(marked, source):
+    answer = "def windowed_mean(x, width):\n    " + source.replace("\n", "\n    ")
+    result = marked([*answers(q1=answer), cell(source)])
+    assert result.questions[0].cases[0].message.endswith(NOT_HERE)
+    assert "(when marked: no other files, " in result.stopped[-1]
 
 
 def test_of_a_cell_that_waits_the_other_statements_are_run(marked):
