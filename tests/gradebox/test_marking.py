@@ -480,6 +480,7 @@ def test_a_mistake_that_only_hidden_cases_show_is_named_by_the_assignments_own_s
     found = marked(answers(q1=only_short, q3="count = 6")).questions[0]
     assert found.cases[0].passed
     assert found.hint == "is it a mean?"
+    assert [case.name for case in found.cases] == ["mean"] * 3
     spy = SOLUTIONS["q1"].replace("    return", "    raise ValueError(str(x))\n    return")
     assert marked(answers(q1=spy)).questions[0].hint == ""
     assert marked().questions[0].hint == ""

@@ -22,7 +22,8 @@ No word that the student's code makes is taken from phases 2 and 3, in which hid
 answers are in its reach. Nobody begins a phase while another notebook is still in an earlier one
 (``gradebox.run``). So what one process tells another comes too late: all words stand, and so do the
 points of the questions that it holds answers to. What does come out is how many cases are right,
-and which of the mistakes that the assignment knows fits a hidden case: one of its few sentences.
+the name of the first that is not, and which of the mistakes that the assignment knows fits a hidden
+case: one of its few sentences.
 """
 
 from __future__ import annotations
@@ -328,7 +329,8 @@ def judged(question: Question, now: Progress, marked: bool) -> QuestionResult:
                 message = PASSED
             elif message == PASSED:
                 message = NOT_WITH_RIGHT if otherwise else NOT_AGAIN
-        cases.append(CaseResult(case.id, case.public, passed, worth * passed, worth, message))
+        said = message, case.stage
+        cases.append(CaseResult(case.id, case.public, passed, worth * passed, worth, *said))
     status = "missing" if tried.missing else "ok" if tried.right else "failed"
     return QuestionResult(
         question.id,
