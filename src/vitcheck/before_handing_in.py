@@ -15,6 +15,7 @@ THERE = {"vitbook", "vitcheck", "torch", "torchvision", "numpy", "matplotlib", "
 THERE |= {"scipy", "PIL", "safetensors", "tqdm", *sys.stdlib_module_names}
 READS = {"open", "load", "loadtxt", "genfromtxt", "imread", "read_csv", "read_text", "read_bytes"}
 FETCHES = {"urlopen", "urlretrieve", "from_pretrained", "load_dataset", "hf_hub_download"}
+OUTSIDE = {"asyncio.run", "subprocess", "multiprocessing", "socket"}  # a call, and modules
 HARMLESS = {"time", "timeit", "capture", "prun", "matplotlib", "config"}  # magics
 INTRODUCTION = (
     f"When your notebook is marked, it is run from its first cell to its last, without a network "
@@ -79,6 +80,8 @@ def _lost(tree: ast.Module) -> Iterable[tuple[str, str]]:
                 yield f"!{first}", "a command of the machine"
             elif name == "run_cell_magic" and first not in HARMLESS:
                 yield f"%%{first}", "a command of the machine"
+            elif {ast.unparse(node.func), ast.unparse(node.func).partition(".")[0]} & OUTSIDE:
+                yield ast.unparse(node), "needs a process or a socket"
             elif name in FETCHES or any(_downloads(word) for word in node.keywords):
                 yield ast.unparse(node), "needs a network"
             elif name in READS and node.args:

@@ -24,6 +24,8 @@ LOST = {
     "x = np.load('x.npy')": "reads a file",
     "data = MNIST('data', download=True)": "needs a network",
     "model = ViT.from_pretrained('vit')": "needs a network",
+    "def f():\n    return asyncio.run(g())": "needs a process or a socket",
+    "subprocess.run(['ls'])": "needs a process or a socket",
     "x = await fetch()": "await outside of a function",
     "async with session:\n    x = 1": "await outside of a function",
     "all_of_it = [x async for x in stream]": "await outside of a function",
@@ -37,6 +39,7 @@ KEPT = [
     "layer.load_state_dict(weights)",
     "data = MNIST('data', download=False)",
     "async def f():\n    await g()\n    return [x async for x in stream]",
+    "async def g():\n    await asyncio.sleep(0)",
     "def f(:",
     "",
 ]

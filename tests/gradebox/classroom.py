@@ -13,6 +13,7 @@ from pathlib import Path
 from gradebox.result import CaseResult, QuestionResult, Result
 from gradebox.run import Marker
 
+TRIES = "images that are <not> square"  # the name of a hidden case, which a student may read
 SECRET = "hidden-input-4711"  # must reach no student
 STUB = "# Question {n}\ndef answer{n}(x):\n    return ...  # your code here\n"
 RIGHT = "# Question {n}\ndef answer{n}(x):\n    shifted = x - x.max()\n    return shifted.exp()\n"
@@ -115,7 +116,7 @@ def _question(id: str, source: str, possible: float, edition: int) -> QuestionRe
     said = "" if public else f"got {source[-200:]}"
     cases = [
         CaseResult(f"{id}-1", True, public, half if public else 0.0, half, said),
-        CaseResult(f"{id}-2-{SECRET}", False, hidden, half if hidden else 0.0, half, SECRET),
+        CaseResult(f"{id}-2-{SECRET}", False, hidden, half if hidden else 0.0, half, SECRET, TRIES),
     ]
     points = sum(case.points for case in cases)
     status = "untouched" if source == STUB.format(n=id[1]) else "ok"

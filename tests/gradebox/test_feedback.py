@@ -5,11 +5,12 @@ from html.parser import HTMLParser
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from classroom import SECRET, fake_mark, make_package, notebook
+from classroom import MUTANT, RIGHT, SECRET, fake_mark, make_package, notebook
 from gradebox.assignment import read_assignment
 from gradebox.collect import Found
 from gradebox.feedback import page
 from gradebox.grades import Attempt, ByHand, Grade
+from gradebox.hosted import results
 from gradebox.people import person
 from gradebox.result import QuestionResult, Result
 
@@ -66,6 +67,21 @@ def test_hidden_tests_are_only_counted(tmp_path):
     assert "Hidden tests: 0 of 1 passed." in text
     assert "Hidden tests: 1 of 1 passed." in text
     assert "got nothing" in text
+
+
+SHOWN = {
+    "page": page,
+    "Gradescope": lambda assignment, grade: results(assignment, grade.chosen.result),
+}
+
+
+@pytest.mark.parametrize("shown", SHOWN.values(), ids=SHOWN)
+@pytest.mark.parametrize(("answer", "named"), [(MUTANT, True), ("nothing", False), (RIGHT, False)])
+def test_a_hidden_test_is_named_where_it_alone_fails(tmp_path, shown, answer, named):
+    text = str(shown(*made(tmp_path, notebook(q1=answer))))
+    said = "The first that did not: images that are &lt;not&gt; square."
+    assert text.count(said) == named
+    assert SECRET not in text
 
 
 def test_a_comment_by_hand_and_lateness_are_said(tmp_path):

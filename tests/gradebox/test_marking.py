@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import tiny
+from gradebox.inside.worker import NOT_HERE
 from gradebox.marking import mark
 from gradebox.package import load_package
 from gradebox.result import Result
@@ -210,14 +211,31 @@ STUBBED = {
         cell(STUBS["q1"], "q1"),
     ],
     "twice, around the answer": [cell(STUBS["q1"], "q1"), cell(ONE), cell(STUBS["q1"], "q1")],
+    "an answer with two names": [
+        cell("mine = windowed_mean = lambda x, width: x.unfold(0, width, 1).mean(-1)"),
+        cell(STUBS["q1"], "q1"),
+    ],
+    "names given out together": [
+        cell(ONE.replace("windowed_mean", "mine") + "\nwindowed_mean, others = mine, None"),
+        cell(STUBS["q1"], "q1"),
+    ],
+    "a loop's name": [
+        cell(ONE.replace("windowed_mean", "mine") + "\nfor windowed_mean in [mine]:\n    pass"),
+        cell(STUBS["q1"], "q1"),
+    ],
+    "an answer that is run as a text": [cell(f"exec({ONE!r})"), cell(STUBS["q1"], "q1")],
 }
 
 
 @pytest.mark.parametrize("cells", STUBBED.values(), ids=STUBBED)
 def test_an_unchanged_stub_never_undoes_an_answer(marked, cells):
-    result = marked([*cells, *answers()[1:]])
-    assert points(result) == ALL
-    assert result.notes == ["an unchanged stub below the answer was run before it: q1"]
+    assert points(marked([*cells, *answers()[1:]])) == ALL
+
+
+def test_a_wrong_answer_beside_the_stub_is_not_called_as_handed_out(marked):
+    wrong = cell("mine = windowed_mean = lambda x, width: x")
+    found = marked([wrong, cell(STUBS["q1"], "q1"), *answers()[1:]]).questions[0]
+    assert (found.points, found.status) == (0, "ok")
 
 
 def test_questions_that_were_left_as_handed_out_are_called_so(marked):
@@ -400,6 +418,27 @@ def test_a_cell_that_stops_cannot_speak_as_the_grader(marked, source):
     assert len(said) < 250
 
 
+# What works at home and is not possible where notebooks are marked.
+REFUSED = {
+    "asyncio": "import asyncio\nasyncio.run(asyncio.sleep(0))",
+    "a socket": "import socket\nsocket.socketpair()",
+    "the network": "from urllib.request import urlopen\nurlopen('http://example.org')",
+    "a program": "import subprocess\nsubprocess.run(['ls'])",
+    "processes": "import multiprocessing\nmultiprocessing.Pool(2)",
+    "a loader's processes": "list(torch.utils.data.DataLoader([1, 2], num_workers=2))",
+    "a file to read": "open('numbers.csv')",
+    "a file to write": "torch.save(torch.zeros(3), 'weights.pt')",
+}
+
+
+@pytest.mark.parametrize("source", REFUSED.values(), ids=REFUSED)
+def test_what_the_sandbox_refuses_is_called_so(marked, source):
+    answer = "def windowed_mean(x, width):\n    " + source.replace("\n", "\n    ")
+    result = marked([*answers(q1=answer), cell(source)])
+    assert result.questions[0].cases[0].message.endswith(NOT_HERE)
+    assert "(when marked: no other files, " in result.stopped[-1]
+
+
 def test_of_a_cell_that_waits_the_other_statements_are_run(marked):
     waits = "import asyncio\nawait asyncio.sleep(0)\n" + SOLUTIONS["q1"]
     result = marked(answers(q1=waits))
@@ -441,6 +480,7 @@ def test_a_mistake_that_only_hidden_cases_show_is_named_by_the_assignments_own_s
     found = marked(answers(q1=only_short, q3="count = 6")).questions[0]
     assert found.cases[0].passed
     assert found.hint == "is it a mean?"
+    assert [case.name for case in found.cases] == ["mean"] * 3
     spy = SOLUTIONS["q1"].replace("    return", "    raise ValueError(str(x))\n    return")
     assert marked(answers(q1=spy)).questions[0].hint == ""
     assert marked().questions[0].hint == ""

@@ -18,6 +18,20 @@ MAGICS = [
     ("??x\ny = 1", "pass\ny = 1"),
     ("x = 7\ny = (x\n     % 4)", "x = 7\ny = x % 4"),
     ('x = """\n!not a command\n"""', 'x = "\\n!not a command\\n"'),
+    # beside notebook syntax stands Python that looks like it, and it goes on over several lines
+    ("%time 1\ny = (x\n     % 4)", "1\ny = x % 4"),
+    ("!ls\nwhile (x\n       != 1):\n    pass", "pass\nwhile x != 1:\n    pass"),
+    ("%%time\ny = x \\\n  % 4", "y = x % 4"),
+    ('!ls\nx = """\n%d items\nwhy?\n""" % 3', 'pass\nx = "\\n%d items\\nwhy?\\n" % 3'),
+    ("!ls\nx = 'a\u2028%b'", "pass\nx = 'a\u2028%b'"),
+    ("!pip install -q \\\n    einops \\\n    tqdm\nx = 1", "pass\nx = 1"),
+    ("if x:\n    a.b = !ls \\\n  -l\n    y = 1", "if x:\n    a.b = None\n    y = 1"),
+    ("  x = 1\n  !ls\n  if x:\n    y = 1", "x = 1\npass\nif x:\n  y = 1"),
+    ("%time y = (1 +\n 2)\n# (\n!ls", "y = 1 + 2\npass"),
+    (
+        "def f():\n    '''a\n    ! b\n    '''\n    x?\n    return (1\n  %2)\r\n%time\r\ny = 1",
+        "def f():\n    '''a\n    ! b\n    '''\n    pass\n    return 1 % 2\npass\ny = 1",
+    ),
 ]
 
 

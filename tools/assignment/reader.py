@@ -168,6 +168,8 @@ class _Reader:
             raise MasterError(f"{name}: a test begins with its TEST CONFIG, got {source[:40]!r}")
         options = self.keys(config["yaml"], f"{name}: a TEST CONFIG")
         code = self.fill(source[config.end() :]).strip()
+        if not str(options.get("name") or "").strip() or PLACE.search(str(options["name"])):
+            raise MasterError(f"{name}: students read a test's name: it is words, nothing drawn")
         options = {key: self.fill_all(value) for key, value in options.items()}
         _number(f"{name}: points of a test", options.get("points", 0))
         try:
@@ -192,6 +194,8 @@ class _Reader:
             raise MasterError(f"{question.name} is worth {question.points}, its tests {worth}")
         if not question.defines:
             raise MasterError(f"{question.name} defines nothing that a test could call")
+        if len({test.name for test in question.tests}) < len(question.tests):
+            raise MasterError(f"{question.name} has two tests of one name")
         if not any(test.hidden for test in question.tests):
             raise MasterError(f"{question.name} has no hidden test")
         shown = sum(test.points for test in question.tests if not test.hidden)

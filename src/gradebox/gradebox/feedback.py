@@ -1,4 +1,4 @@
-"""The page that a student gets back: points, what the public checks said, and no hidden test.
+"""The page that a student gets back: points, what the public checks said, and no hidden input.
 
 One file without scripts or anything from another site. All that a student wrote, and all that the
 student's code said, is escaped; a content policy in the page forbids scripts as well.
@@ -154,7 +154,6 @@ def _question(grade: Grade, one: QuestionResult, title: str) -> list[str]:
         lines.append(f"<p>{WORDS[one.status]}</p>")
         lines.append(f"<pre>{clean(one.message)}</pre>" if one.message else "")
     public = [case for case in one.cases if case.public]
-    hidden = [case for case in one.cases if not case.public]
     if public:
         lines.append("<ul>")
         for at, case in enumerate(public, 1):
@@ -164,12 +163,23 @@ def _question(grade: Grade, one: QuestionResult, title: str) -> list[str]:
                 lines.append(f"<pre>{clean(case.message)}</pre>")
             lines.append("</li>")
         lines.append("</ul>")
-    if hidden:
-        passed = sum(case.passed for case in hidden)
-        lines.append(f"<p>Hidden tests: {passed} of {len(hidden)} passed.</p>")
+    if said := hidden_tests(one):
+        lines.append(f"<p>{clean(said)}</p>")
     if one.hint:
         lines.append(f"<p>Think about this: {clean(one.hint)}</p>")
     return [*filter(None, lines), "</section>"]
+
+
+def hidden_tests(one: QuestionResult) -> str:
+    """How many passed; where all public checks did, also the name of the first that did not."""
+    hidden = [case for case in one.cases if not case.public]
+    failed = [case for case in hidden if not case.passed]
+    if not hidden:
+        return ""
+    said = f"Hidden tests: {len(hidden) - len(failed)} of {len(hidden)} passed."
+    if failed and failed[0].name and all(case.passed for case in one.cases if case.public):
+        said += f" The first that did not: {failed[0].name}."
+    return said
 
 
 def _stopped(grade: Grade) -> list[str]:

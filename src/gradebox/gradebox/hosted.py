@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gradebox.assignment import Assignment, read_assignment
 from gradebox.collect import choose
-from gradebox.feedback import WORDS, clean
+from gradebox.feedback import WORDS, clean, hidden_tests
 from gradebox.grades import STATUS, rounded
 from gradebox.platforms.handed import Handed
 from gradebox.reading import NotReadableError
@@ -79,10 +79,7 @@ def _test(one: QuestionResult) -> dict:
     public = [case for case in one.cases if case.public]
     for at, case in enumerate(public, 1):
         words.append(f"Public check {at}: {'passed' if case.passed else case.message or 'failed'}")
-    hidden = [case for case in one.cases if not case.public]
-    if hidden:
-        passed = sum(case.passed for case in hidden)
-        words.append(f"Hidden tests: {passed} of {len(hidden)} passed.")
+    words.append(hidden_tests(one))
     if one.hint:
         words.append(f"Think about this: {one.hint}")
     output = _text("\n".join(filter(None, words)))

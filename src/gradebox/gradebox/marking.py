@@ -22,7 +22,8 @@ No word that the student's code makes is taken from phases 2 and 3, in which hid
 answers are in its reach. Nobody begins a phase while another notebook is still in an earlier one
 (``gradebox.run``). So what one process tells another comes too late: all words stand, and so do the
 points of the questions that it holds answers to. What does come out is how many cases are right,
-and which of the mistakes that the assignment knows fits a hidden case: one of its few sentences.
+the name of the first that is not, and which of the mistakes that the assignment knows fits a hidden
+case: one of its few sentences.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from gradebox.runs import PASSED, Heard, Tried, first_run, tries
 from gradebox.sandbox import Limits, Sandbox, find_sandbox
 from gradebox.session import Session, Used
 from gradebox.words import quoted
-from vitcheck.cases import Question
+from vitcheck.cases import UNANSWERED, Question
 
 FIRST, TRIES, SECOND = 0, 1, 2  # the first three phases
 LONGEST_ANSWER = 20_000  # characters
@@ -269,10 +270,19 @@ def with_answers(
     found = [replace(one, answer=written.get(one.id, "")[:LONGEST_ANSWER]) for one in found]
     return [
         replace(one, status="untouched")
-        if one.id in answers.untouched and one.status in {"ok", "failed"} and not one.points
+        if one.status in {"ok", "failed"} and untouched(one, question, answers)
         else one
-        for one in found
+        for one, question in zip(found, package.questions, strict=True)
     ]
+
+
+def untouched(one: QuestionResult, question: Question, answers: Answers) -> bool:
+    """Was nothing found but the stub? What a stub gives is no answer; where it raises, it is alone
+    if no other cell names what it defines."""
+    if one.id not in answers.untouched or one.points:
+        return False
+    said = {case.message for case in one.cases}
+    return said <= {None, UNANSWERED} or not used_elsewhere(question, answers)
 
 
 def stopped(answers: Answers, heard: Heard) -> list[str]:
@@ -319,7 +329,8 @@ def judged(question: Question, now: Progress, marked: bool) -> QuestionResult:
                 message = PASSED
             elif message == PASSED:
                 message = NOT_WITH_RIGHT if otherwise else NOT_AGAIN
-        cases.append(CaseResult(case.id, case.public, passed, worth * passed, worth, message))
+        said = message, case.stage
+        cases.append(CaseResult(case.id, case.public, passed, worth * passed, worth, *said))
     status = "missing" if tried.missing else "ok" if tried.right else "failed"
     return QuestionResult(
         question.id,

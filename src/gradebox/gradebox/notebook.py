@@ -44,7 +44,8 @@ class Cell:
 @dataclass(frozen=True)
 class Answers:
     """The code cells of a notebook in the order in which they are run, the texts of its "explain"
-    questions, in words what had to be guessed, and the questions that were left as handed out."""
+    questions, in words what had to be guessed, and the questions whose own cells are as handed
+    out; a cell elsewhere may still answer those."""
 
     cells: list[Cell]
     texts: dict[str, str]
@@ -83,46 +84,23 @@ def read_answers(path: Path, package: Package) -> Answers:
             texts.setdefault(section, []).append(pictures + source)
     if not texts and not any(cell.question for cell in code) and not tries(code, package):
         raise NotebookError("no-answers", "No answer to any of the questions is in this notebook.")
-    code, moved = stubs_before_answers(code, package)
-    notes += moved
+    # an unchanged stub undoes nothing: it is run before all else
+    code = [cell for stub in (True, False) for cell in code if bool(cell.stub) is stub]
     found = {id: "\n\n".join(parts) for id, parts in texts.items()}
     return Answers(code, found, notes, left_as_handed_out(code, found, package))
-
-
-def stubs_before_answers(code: list[Cell], package: Package) -> tuple[list[Cell], list[str]]:
-    """An unchanged stub that stands below an answer to its question would undo it: it is run before
-    the answer. Gives the cells in their new order, and a note."""
-    code, moved = list(code), []
-    for question in by_us(package):
-        answers = (n for n, cell in enumerate(code) if answers_it(cell, question, package))
-        first = next(answers, len(code))
-        below = [cell for cell in code[first:] if cell.stub == question.id]
-        if below:
-            rest = [cell for cell in code[first:] if cell.stub != question.id]
-            code[first:] = [*below, *rest]
-            moved.append(question.id)
-    note = f"an unchanged stub below the answer was run before it: {', '.join(moved)}"
-    return code, [note] if moved else []
 
 
 def left_as_handed_out(
     code: list[Cell], texts: Collection[str], package: Package
 ) -> frozenset[str]:
-    """The questions to which nothing was written: only the stub is there."""
+    """The questions in whose own cells nothing was written: only the stub is there."""
     stubs = {cell.stub for cell in code}
     changed = {cell.question for cell in code if not cell.stub}
     return frozenset(
-        question.id
-        for question in package.questions
-        if (question.id not in texts if question.manual else question.id in stubs - changed)
-        and not any(answers_it(cell, question, package) for cell in code)
+        one.id
+        for one in package.questions
+        if (one.id not in texts if one.manual else one.id in stubs - changed)
     )
-
-
-def answers_it(cell: Cell, question: Question, package: Package) -> bool:
-    """Is this a cell of the student's that seems to define what the question asks for?"""
-    ours = cell.stub or digest(cell.source) in package.given
-    return not ours and sets(cell.source, question)
 
 
 def bare(source: str) -> tuple[str, ...]:

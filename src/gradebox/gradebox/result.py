@@ -28,7 +28,8 @@ QUESTION_STATUS = {
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One call of the student's code. ``message`` is None for hidden cases, always."""
+    """One call of the student's code. ``message`` is None for hidden cases, always; ``name`` is
+    the master's name of the case, the same in every variant."""
 
     id: str
     public: bool
@@ -36,6 +37,7 @@ class CaseResult:
     points: float
     possible: float
     message: str | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True)

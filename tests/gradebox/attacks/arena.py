@@ -181,7 +181,7 @@ def read_by_the_student(result: Result) -> str:
     words = [result.detail, *result.stopped]
     for question in result.questions:
         words += [question.message, question.hint]
-        words += [case.message or "" for case in question.cases]
+        words += [f"{case.message or ''} {case.name}" for case in question.cases]
     return " ".join(words)
 
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 import __future__
 
 import ast
+import io
 import re
+import tokenize
 
 CELL_MAGIC_OF_PYTHON = re.compile(r"^\s*%%(time|timeit|capture|prun)\b")
 # "%pip", "!ls", "?name", "name?" and "files = !ls": notebook syntax, no Python
 MAGIC = re.compile(r"^(\s*)(?:[%!?].*|[\w.\[\]]+\?{1,2}\s*)$")
-TIMED = re.compile(r"^(\s*(?:[\w, ]+=\s*)?)%time\s+(?=\S)")  # what follows it is run
-CAPTURE = re.compile(r"^(\s*[\w, ]+=\s*)[%!].*$")
+TIMED = re.compile(r"^(\s*(?:[\w, .\[\]]+=\s*)?)%time\s+(?=\S)")  # what follows it is run
+CAPTURE = re.compile(r"^(\s*[\w, .\[\]]+=\s*)[%!].*$")
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 
 
@@ -30,16 +32,41 @@ def parse(source: str) -> ast.Module:
 
 
 def without_magics(source: str) -> str:
-    """The cell with notebook syntax replaced by ``pass``; empty when all of it is no Python."""
-    lines = source.splitlines()
+    """The cell without its margin, and with notebook syntax replaced by ``pass`` where a statement
+    begins, and only there; empty when all of it is no Python."""
+    lines = io.StringIO(source, newline=None).read().split("\n")
     first = next((i for i, line in enumerate(lines) if line.strip()), 0)
-    if lines and lines[first].lstrip().startswith("%%"):
+    margin = lines[first][: len(lines[first]) - len(lines[first].lstrip())]
+    lines = [line.removeprefix(margin) for line in lines]
+    if lines[first].startswith("%%"):
         if not CELL_MAGIC_OF_PYTHON.match(lines[first]):
             return ""
         lines[first] = ""
-    lines = [TIMED.sub(r"\1", line) for line in lines]
-    lines = [CAPTURE.sub(r"\1None", line) for line in lines]
-    return "\n".join(MAGIC.sub(r"\1pass", line) for line in lines)
+    at = 0
+    while at < len(lines):
+        lines[at] = TIMED.sub(r"\1", lines[at])
+        python = MAGIC.sub(r"\1pass", CAPTURE.sub(r"\1None", lines[at]))
+        if python == lines[at]:
+            at = end_of_statement(lines, at)
+            continue
+        while lines[at].endswith("\\") and at + 1 < len(lines):  # a magic of several lines
+            lines[at], python, at = python, "", at + 1
+        lines[at] = python
+        at += 1
+    return "\n".join(lines)
+
+
+def end_of_statement(lines: list[str], at: int) -> int:
+    """The line after the statement, comment or blank line that begins at ``at``; the end of all
+    where the statement has none."""
+    if not lines[at].strip() or lines[at].lstrip().startswith("#"):
+        return at + 1
+    rest = (f"{lines[number]}\n" for number in range(at, len(lines)))
+    try:
+        tokens = tokenize.generate_tokens(rest.__next__)
+        return at + next(one.end[0] for one in tokens if one.type == tokenize.NEWLINE)
+    except (tokenize.TokenError, SyntaxError, StopIteration):
+        return len(lines)
 
 
 def future_flags(tree: ast.Module) -> int:

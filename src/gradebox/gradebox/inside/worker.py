@@ -26,6 +26,7 @@ from gradebox.inside.clock import PATIENCE, over
 from vitcheck.cases import CaseError, call_case, from_parts
 
 TEXT = 300  # characters of an error
+NOT_HERE = " (when marked: no other files, network, processes or sockets, so no asyncio)"
 LEAST = 0.3  # seconds that a statement has, however long those before it took
 LOOK = 0.1  # seconds of the clock between two looks at the time
 
@@ -188,12 +189,16 @@ def parts(cls: type) -> dict:
 
 
 def in_words(error: BaseException) -> str:
-    """The name of an error and what it says; an error may refuse to say anything."""
+    """The name of an error and what it says, and of what the system refuses, what is not possible
+    here; an error may refuse to say anything."""
+    name, text, why = type(error).__name__, "", ""
     try:
-        text = str(error)
+        text, both = str(error), (error, error.__context__)
+        of_the_system = any(isinstance(one, OSError) and one.errno for one in both)
+        why = NOT_HERE if of_the_system or "not permitted" in text else ""
     except BaseException:
-        text = ""
-    return f"{type(error).__name__}: {text}"[:TEXT] if text else type(error).__name__
+        pass
+    return f"{name}: {text}"[: TEXT - len(why)] + why if text else name
 
 
 def answer(notebook: Notebook, request: dict, blob: bytes) -> dict:
