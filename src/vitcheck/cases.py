@@ -395,11 +395,13 @@ def _tracked(args: tuple, kwargs: dict) -> tuple[tuple, dict, dict[str, Tensor]]
 
 
 def _with_gradients(result: Any, leaves: dict[str, Tensor]) -> Any:
-    """The result, and the gradients of a weighted sum of all its numbers; what is no tensor, such
-    as a stub's result, as it is."""
+    """The result, and the gradients of a weighted sum of all its numbers, if it is numbers; what a
+    stub gives, as it is."""
+    if is_unanswered(result):
+        return result
     parts = list(result) if isinstance(result, tuple | list) else [result]
     if not all(map(_floats, parts)):
-        return result
+        return {"result": result, "gradients": {}}
     sums = [(part * torch.linspace(-1, 2, part.numel()).view(part.shape)).sum() for part in parts]
     learned = {name: leaf for name, leaf in leaves.items() if leaf.requires_grad}
     total = sum(sums) + 0 * sum(leaf.sum() for leaf in learned.values())  # reaches each of them

@@ -357,6 +357,10 @@ GRADIENTS = {
     "data": (lambda x, w: x.data * w, "do gradients reach every input"),
     "no grad": (torch.no_grad()(product), "do gradients reach every input"),
     "wrong": (lambda x, w: x + w, "twice?"),
+    "a copy of what is compared": (
+        lambda x, w: {"result": x * w, "gradients": {"input 1": w.expand(2, 3), "w": x.sum(0)}},
+        "the result should be a tensor",
+    ),
     "numbers": (lambda x, w: 1, "the result should be a tensor"),
     "stub": (lambda x, w: None, "not answered yet"),
 }
