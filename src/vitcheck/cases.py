@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
@@ -54,6 +55,10 @@ __all__ = [
 FORMAT = 1
 UNANSWERED = "not answered yet"
 CHANGED = "an input was changed in place; whoever called you still needs it"
+DETACHED = (
+    "the result is right; do gradients reach every input and parameter? Nothing may be detached"
+)
+LOOSER = (1e-3, 1e-4)  # of gradients: they add up more numbers
 START_VALUES = "start_values"
 _JSON, _TENSORS = "cases.json", "cases.safetensors"
 
@@ -88,7 +93,8 @@ class Case:
     ``kwargs``; with ``is_value`` it is a variable whose value is the answer. With ``make``,
     ``start_values(*names)`` is no method: it gives the values of those parameters before any
     weights are loaded. A buffer in the place of a parameter is missing there. With ``claims`` many
-    results are right, and :func:`outcome` of them is compared.
+    results are right, and :func:`outcome` of them is compared. With ``gradients`` what is compared
+    is ``{"result": ..., "gradients": {...}}``, see :func:`call_case`.
     """
 
     id: str
@@ -106,6 +112,7 @@ class Case:
     mistakes: tuple[Mistake, ...] = ()
     otherwise: str = "the numbers differ"
     claims: str = ""
+    gradients: bool = False
 
 
 @dataclass(frozen=True)
@@ -265,12 +272,14 @@ def run_case(namespace: Mapping[str, Any], case: Case) -> Any:
 def call_case(namespace: Mapping[str, Any], case: Case) -> tuple[Any, tuple[tuple, dict]]:
     """The same without a look at the inputs: gives the result and ``(args, kwargs)`` after the
     call, for :func:`changed`, which may be asked in another process. What is not called, a value
-    or a stub, leaves them as they were.
+    or a stub, leaves them as they were. Where the case asks for gradients, those of each learned
+    parameter and each input stand beside the result; zeros where none arrives.
 
     Raises:
         CaseError: The name is missing or cannot be called so, or the weights do not fit.
     """
     untouched = (case.args, case.kwargs)
+    learned: dict[str, Tensor] = {}
     found = _look_up(namespace, case.make.name if case.make else case.name)
     if case.is_value:
         return found, untouched
@@ -282,11 +291,18 @@ def call_case(namespace: Mapping[str, Any], case: Case) -> tuple[Any, tuple[tupl
             return _start_values(found, *case.args), untouched
         if not hasattr(found, case.name):
             raise CaseError(f"{case.make.name} has no method {case.name}")
+        if case.gradients:
+            learned = dict(found.named_parameters())
         found = getattr(found, case.name)
     if not callable(found):
         raise CaseError(f"{case.name} should be a function, it is {in_words(found)}")
     args, kwargs = fresh(case.args), fresh(case.kwargs)
-    return found(*args, **kwargs), (args, kwargs)
+    if not case.gradients:
+        return found(*args, **kwargs), (args, kwargs)
+    with torch.enable_grad():
+        args, kwargs, inputs = _tracked(args, kwargs)
+        result = found(*args, **kwargs)
+        return _with_gradients(result, learned | inputs), (args, kwargs)
 
 
 def changed(case: Case, inputs_after: Any) -> bool:
@@ -315,16 +331,20 @@ def compare(got: Any, case: Case) -> Verdict:
     """
     if is_unanswered(got):
         return Verdict(False, UNANSWERED)
-    got = outcome(got, case)
+    got, want, tolerance = outcome(got, case), case.want, (case.rtol, case.atol)
     looks = case.make is not None and case.name == START_VALUES
-    words = objection(
-        got,
-        case.want,
-        ((mistake.question, mistake.gives) for mistake in case.mistakes),
-        got if case.claims else case.otherwise,
-        (case.rtol, case.atol),
-        "the list of learned parameters" if looks else "the result",
-    )
+    name, otherwise = "the list of learned parameters" if looks else "the result", case.otherwise
+    mistakes = [(mistake.question, mistake.gives) for mistake in case.mistakes]
+    if case.gradients:
+        got = got if isinstance(got, dict) and set(got) == set(want) else {"result": got}
+        right = difference(got["result"], want["result"], *tolerance) is None
+        part = "gradients" if right else "result"
+        got, want = got.get(part, {}), want[part]
+        mistakes = [(asks, gives[part]) for asks, gives in mistakes if isinstance(gives, dict)]
+        if right:
+            name, otherwise, tolerance = "the list of learned parameters", DETACHED, LOOSER
+    said = got if case.claims else otherwise
+    words = objection(got, want, mistakes, said, tolerance, name)
     return Verdict(True) if words is None else Verdict(False, words)
 
 
@@ -354,6 +374,39 @@ def _built(found: Any, make: Make, *, load: bool) -> Any:
         if load:
             made.load_state_dict(make.weights)
     return made.train(make.training) if hasattr(made, "train") else made
+
+
+def _floats(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
+
+
+def _tracked(args: tuple, kwargs: dict) -> tuple[tuple, dict, dict[str, Tensor]]:
+    """Inputs that may be changed in place, and the leaves that the floating ones come from."""
+    leaves = {}
+
+    def track(name: str, value: Any) -> Any:
+        if not _floats(value):
+            return value
+        leaves[name] = value.requires_grad_()
+        return value.clone()
+
+    args = tuple(track(f"input {i + 1}", value) for i, value in enumerate(args))
+    return args, {name: track(name, value) for name, value in kwargs.items()}, leaves
+
+
+def _with_gradients(result: Any, leaves: dict[str, Tensor]) -> Any:
+    """The result, and the gradients of a weighted sum of all its numbers, if it is numbers; what a
+    stub gives, as it is."""
+    if is_unanswered(result):
+        return result
+    parts = list(result) if isinstance(result, tuple | list) else [result]
+    if not all(map(_floats, parts)):
+        return {"result": result, "gradients": {}}
+    sums = [(part * torch.linspace(-1, 2, part.numel()).view(part.shape)).sum() for part in parts]
+    learned = {name: leaf for name, leaf in leaves.items() if leaf.requires_grad}
+    total = sum(sums) + 0 * sum(leaf.sum() for leaf in learned.values())  # reaches each of them
+    found = torch.autograd.grad(total, list(learned.values()))
+    return {"result": result, "gradients": dict(zip(learned, found, strict=True))}
 
 
 def _start_values(made: nn.Module, *names: str) -> dict[str, Tensor]:

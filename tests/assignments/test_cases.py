@@ -332,6 +332,64 @@ def test_a_dropout_shows_in_training_and_comes_back_from_a_file():
     assert (run_case({"Twice": Twice}, case) == X).all()
 
 
+class Frozen(Twice):
+    def __init__(self, *, width):
+        super().__init__(width=width)
+        self.w.requires_grad_(False)
+
+
+def product(x, w):
+    return x * w
+
+
+def detached(x, w):
+    return x * w.detach()
+
+
+def changing(x, w):
+    return x.mul_(w)
+
+
+GRADIENTS = {
+    "right": (product, ""),
+    "another formula, in double precision": (lambda x, w: (x.double() - 1) * w + w, ""),
+    "detached": (detached, "does the factor learn?"),
+    "data": (lambda x, w: x.data * w, "do gradients reach every input"),
+    "no grad": (torch.no_grad()(product), "do gradients reach every input"),
+    "wrong": (lambda x, w: x + w, "twice?"),
+    "a copy of what is compared": (
+        lambda x, w: {"result": x * w, "gradients": {"input 1": w.expand(2, 3), "w": x.sum(0)}},
+        "the result should be a tensor",
+    ),
+    "numbers": (lambda x, w: 1, "the result should be a tensor"),
+    "stub": (lambda x, w: None, "not answered yet"),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_an_answer_that_stops_gradients_is_told_from_one_that_can_be_trained(name):
+    answer, words = GRADIENTS[name]
+    case = doubled(args=(X,), kwargs={"w": X[1]}, gradients=True)
+    want, mistake = (run_case({"double": one}, case) for one in (product, detached))
+    case = replace(case, want=want, mistakes=(Mistake("does the factor learn?", mistake),))
+    [case] = from_text(to_text(assignment(case)))["q1"].cases
+    with torch.no_grad():  # whatever else a notebook has set
+        verdict = compare(run_case({"double": answer}, case), case)
+    assert verdict.ok is (not words)
+    assert words in verdict.message
+    with pytest.raises(CaseError, match="changed in place"):
+        run_case({"double": changing}, case)
+
+
+def test_a_parameter_that_is_not_learned_lacks_a_gradient():
+    make = Make("Twice", {"width": 3}, {"w": torch.ones(3)})
+    case = doubled(make=make, name="forward", gradients=True, mistakes=())
+    case = replace(case, want=run_case({"Twice": Twice}, case))
+    assert set(case.want["gradients"]) == {"w", "input 1"}
+    verdict = compare(run_case({"Twice": Frozen}, case), case)
+    assert verdict.message == "the list of learned parameters lacks w"
+
+
 def test_missing_names_are_named_and_a_value_is_looked_up():
     with pytest.raises(CaseError, match="there is no double"):
         run_case({}, doubled())

@@ -112,7 +112,8 @@ def copied_points(question):
         for case in question.cases:
             answer.asked = case
             with suppress(CaseError):
-                worth += case.points * compare(run_case(names, case), case).ok
+                result = run_case(names, replace(case, gradients=False))  # as if they were known
+                worth += case.points * compare(result, case).ok
         found.append(worth)
     return max(found)
 

@@ -91,7 +91,7 @@ class Draw:
     def _like(self, value: Tensor) -> Tensor:
         if not value.is_floating_point():
             return value.clone()
-        width = value[0].numel() if value.ndim > 1 else 2
+        width = value.shape[1:].numel() if value.ndim > 1 else 2
         return self.randn(*value.shape) / width**0.5
 
     def layer(self, path: str, **kwargs: Any) -> Layer:

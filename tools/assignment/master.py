@@ -13,12 +13,13 @@ class MasterError(ValueError):
 class Test:
     """One test cell: what it is called, what it is worth, and the call.
 
-    Options for cases of a class: with ``training`` the object is called in training mode, so that
-    a dropout shows; weights whose names begin with a word of ``tiny`` are a thousandth of what is
-    drawn, so that what follows them is tiny and the eps of a norm shows. In the call,
-    ``.start_values("name")`` gives what a parameter holds before any weights are loaded (see
-    :class:`vitcheck.cases.Case`). With ``claims`` the answer plans experiments, and what they have
-    to show stands there (see :func:`vitcheck.twins.judged`).
+    With ``training`` the gradients of all inputs and parameters are compared beside the result, and
+    an object is called in training mode, so that a dropout shows. For cases of a class: weights
+    whose names begin with a word of ``tiny`` are a thousandth of what is drawn, so that what
+    follows them is tiny and the eps of a norm shows. In the call, ``.start_values("name")`` gives
+    what a parameter holds before any weights are loaded (see :class:`vitcheck.cases.Case`). With
+    ``claims`` the answer plans experiments, and what they have to show stands there (see
+    :func:`vitcheck.twins.judged`).
     """
 
     name: str

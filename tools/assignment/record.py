@@ -52,6 +52,7 @@ def case_of(question: Question, number: int, names: Names, draw: Draw) -> Case:
                 atol=test.atol,
                 otherwise=test.otherwise,
                 claims=test.claims,
+                gradients=test.training,
                 **call,
             )
             want = SHOWN if case.claims else run_case(names, case)

@@ -111,6 +111,7 @@ class Session:
             make=case.make,
             args=case.args,
             kwargs=case.kwargs,
+            gradients=case.gradients,
         )
         question = Question("question", "", 0, 0, 0, "", cases=(bare,))
         words, tensors = to_parts(Cases("", "", "", (question,)))
