@@ -486,6 +486,24 @@ def test_a_mistake_that_only_hidden_cases_show_is_named_by_the_assignments_own_s
     assert marked().questions[0].hint == ""
 
 
+FORGED = {  # an error's name, which is its whole text; for which length of the input it is raised
+    "the grader's word for right": ("passed", 7),
+    "a known mistake's question": ("is it a mean?", 8),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_an_error_is_never_taken_for_the_graders_own_words(marked, name):
+    error, length = FORGED[name]
+    raises = f"        raise type({error!r}, (Exception,), {{}})"
+    forges = f"    if len(x) == {length}:\n{raises}\n    return"
+    answer = SOLUTIONS["q1"].replace("    return", forges)
+    found = marked(answers(q1=answer, q3="count = 6")).questions[0]
+    assert [case.passed for case in found.cases] == [n != length for n in (7, 8, 9)]
+    assert found.cases[0].message == (error if length == 7 else "passed")
+    assert found.hint == ""
+
+
 def test_a_right_answer_may_use_what_only_ones_own_earlier_answer_has(marked):
     scaled = (
         "def windowed_mean(x, width, scale=1.0):\n    return scale * x.unfold(0, width, 1).mean(-1)"

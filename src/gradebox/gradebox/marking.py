@@ -39,12 +39,13 @@ from gradebox.package import Package
 from gradebox.process import BrokenError, LostError
 from gradebox.result import CaseResult, QuestionResult, Result
 from gradebox.run import Marker, Questions
-from gradebox.runs import PASSED, Heard, Tried, first_run, tries
+from gradebox.runs import Heard, Tried, first_run, tries
 from gradebox.sandbox import Limits, Sandbox, find_sandbox
 from gradebox.session import Session, Used
 from gradebox.words import quoted
 from vitcheck.cases import UNANSWERED, Question
 
+PASSED = "passed"
 FIRST, TRIES, SECOND = 0, 1, 2  # the first three phases
 LONGEST_ANSWER = 20_000  # characters
 NOT_AGAIN = "right in one run of your notebook, but not in the next"
@@ -216,14 +217,14 @@ def in_new_process(
 def all_heard(questions: list[Question], heard: Heard) -> bool:
     """Were all public cases right in the first run?"""
     public = (case.id for question in questions for case in question.cases if case.public)
-    return all(heard.words.get(id) == PASSED for id in public)
+    return all(heard.right.get(id) for id in public)
 
 
 def differs(question: Question, now: Progress) -> bool:
     """Is a public case right in the tries and was not in the first run, or the other way round?"""
     right = now.own.get(question.id, Tried()).right
     public = (case.id for case in question.cases if case.public)
-    return any(right.get(id, False) != (now.heard.words.get(id) == PASSED) for id in public)
+    return any(right.get(id, False) != now.heard.right.get(id, False) for id in public)
 
 
 def second_runs(
@@ -327,7 +328,7 @@ def judged(question: Question, now: Progress, marked: bool) -> QuestionResult:
             message = heard.words.get(case.id, heard.words.get(question.id, ""))
             if passed:
                 message = PASSED
-            elif message == PASSED:
+            elif heard.right.get(case.id):
                 message = NOT_WITH_RIGHT if otherwise else NOT_AGAIN
         said = message, case.stage
         cases.append(CaseResult(case.id, case.public, passed, worth * passed, worth, *said))

@@ -12,15 +12,15 @@ from gradebox.session import Answer, Session
 from gradebox.words import quoted
 from vitcheck.cases import CHANGED, Case, Question, Verdict, changed, compare
 
-PASSED = "passed"
 NOT_DEFINED = "your notebook does not define {}"
 
 
 @dataclass
 class Heard:
-    """What the first run said: case or question -> message, cell's number -> error; and which
-    statements of a cell were stopped, None for a cell that lost its process."""
+    """What the first run said: case -> right, case or question -> message, cell's number -> error;
+    and which statements of a cell were stopped, None for a cell that lost its process."""
 
+    right: dict[str, bool] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
     errors: dict[int, str] = field(default_factory=dict)
     stopped: dict[int, list[int] | None] = field(default_factory=dict)
@@ -91,8 +91,8 @@ def first_run(session: Session, questions: list[Question], answers: Answers, hur
             heard.words[question.id] = NOT_DEFINED.format(", ".join(lacking)) + error
             continue
         public = (case for case in question.cases if case.public)
-        for case, verdict in verdicts(session, public):
-            heard.words[case.id] = PASSED if verdict.ok else verdict.message
+        for case, verdict, _ in verdicts(session, public):
+            heard.right[case.id], heard.words[case.id] = verdict.ok, verdict.message
     return heard
 
 
@@ -117,10 +117,9 @@ def try_out(session: Session, question: Question, missing: list[str]) -> Tried:
     right: dict[str, bool] = {}
     hints = []
     try:
-        for case, verdict in verdicts(session, question.cases):
+        for case, verdict, compared in verdicts(session, question.cases):
             right[case.id] = verdict.ok
-            known = {mistake.question for mistake in case.mistakes}
-            if not verdict.ok and verdict.message in known:
+            if compared and verdict.message in {mistake.question for mistake in case.mistakes}:
                 hints.append(verdict.message)
     except LostError:
         return Tried()
@@ -139,12 +138,14 @@ def first_error(question: Question, answers: Answers, heard: Heard) -> str:
     return f" (its cell said {quoted(error, 300)})" if error else ""
 
 
-def verdicts(session: Session, cases: Iterable[Case]) -> Iterator[tuple[Case, Verdict]]:
-    """Call the cases one by one and compare, here, what came back."""
+def verdicts(session: Session, cases: Iterable[Case]) -> Iterator[tuple[Case, Verdict, bool]]:
+    """Call the cases one by one and compare, here, what came back. With each verdict: did a result
+    come back? The words of any other verdict may be the student's own."""
     lost = late = 0
     for case in cases:
         if lost >= session.limits.lost_calls:
-            yield case, Verdict(False, f"not called: {lost} calls before it failed to return")
+            words = f"not called: {lost} calls before it failed to return"
+            yield case, Verdict(False, words), False
             continue
         try:
             try:
@@ -156,9 +157,9 @@ def verdicts(session: Session, cases: Iterable[Case]) -> Iterator[tuple[Case, Ve
                 answer = session.call(case)
         except LostError as error:
             lost += 1
-            yield case, Verdict(False, f"{case.name}: {error}")
+            yield case, Verdict(False, f"{case.name}: {error}"), False
             continue
-        yield case, judge(answer, case)
+        yield case, judge(answer, case), answer.error is None
 
 
 def judge(answer: Answer, case: Case) -> Verdict:
