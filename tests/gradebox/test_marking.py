@@ -346,7 +346,7 @@ def test_a_verdict_that_differs_from_the_first_runs_is_repeated(marked, monkeypa
     assert len(asked) == 2
 
 
-def test_a_training_without_an_end_takes_its_seconds_once(marked):
+def test_a_training_without_an_end_takes_its_seconds_once_in_each_run(marked):
     training = [*answers(), cell("while True:\n    pass")]
     result = marked(training, limits=Limits(cell_s=4, total_s=9))
     assert points(result) == ALL
@@ -360,6 +360,32 @@ def test_what_a_stopped_cell_was_good_for_is_there_when_it_matters(marked, right
     training += f"    count = {6 if right else 5} if time.process_time() > end else 0"
     found = points(marked([*answers(q3="count = 0"), cell(training)], limits=Limits(cell_s=2)))
     assert found == {**ALL, "q3": 1 if right else 0}
+
+
+TWO_MODES = """
+import time
+late = False
+if True:
+    time.sleep(2.6)  # a cell has 2 s: in a hurry of the clock, else as many of the processor
+    late = True
+def windowed_mean(x, width):
+    right = len(x) == 7 or late is {right_when_late}
+    return x.unfold(0, width, 1).mean(-1) + (0 if right else 1)
+"""
+
+
+OF_ITS_OWN = SOLUTIONS["q2"].replace(CALL, "self.proj(x).unfold(0, self.width, 1).mean(-1)")
+
+
+@pytest.mark.parametrize("q2", [OF_ITS_OWN, SOLUTIONS["q2"]], ids=["once", "twice"])
+def test_of_two_answers_of_which_one_needs_a_statement_that_is_stopped_one_is_paid(marked, q2):
+    """In the public case, of length 7, both are right; so the first run is made twice only where a
+    public case of question 2 needs another."""
+    paid = []
+    for right in (True, False):
+        mine = answers(q1=TWO_MODES.format(right_when_late=right), q2=q2)
+        paid.append(points(marked(mine, limits=Limits(cell_s=2)))["q1"])
+    assert paid == [3, 1]
 
 
 def test_a_set_up_that_fails_is_nobodys_mistake(tmp_path, package, bubblewrap):

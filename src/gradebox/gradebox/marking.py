@@ -9,14 +9,15 @@ The whole notebook is run, from the first cell to the last, and what stands at i
    once. There is a phase for each question that may be given so, and in it nobody has been given
    the answer to a later question.
 
-A run is in a hurry first: a statement that does not end is stopped by the clock, and in later runs
-after a moment. Where that may have cost anything, because a cell was stopped and not all is right,
-it is made again with all seconds of the processor that cells have. So load costs nobody a point,
-and an endless training only its ten seconds.
+The first run is in a hurry: a statement that does not end is stopped by the clock. Where that may
+have cost anything, because a cell was stopped and not all public cases are right, it is made again
+with all seconds of the processor that cells have. The runs that points come from have them at once.
+So load costs nobody a point, and an endless training takes its ten seconds in each run.
 
 Which run counts for a question is decided by the questions before it: if those that others use are
-right, the tries, else the second run, whatever came of the tries. So nobody is paid for the better
-of two answers. The answer that is marked is never replaced.
+right, the tries, else the second run, whatever came of the tries. No run is made again because a
+hidden case was wrong. So nobody is paid for the better of two answers. The answer that is marked is
+never replaced.
 
 No word that the student's code makes is taken from phases 2 and 3, in which hidden inputs and right
 answers are in its reach. Nobody begins a phase while another notebook is still in an earlier one
@@ -71,13 +72,12 @@ class Progress:
     def as_json(self) -> dict:
         """For a file; :meth:`of` reads it."""
         heard = asdict(self.heard)
-        for name in ("errors", "stopped"):  # numbers are no keys in JSON
-            heard[name] = list(heard[name].items())
+        heard["errors"] = list(heard["errors"].items())  # numbers are no keys in JSON
         return {**asdict(self), "heard": heard}
 
     @staticmethod
     def of(told: dict) -> Progress:
-        heard = {name: dict(items) for name, items in told["heard"].items()}
+        heard = {**told["heard"], "errors": dict(told["heard"]["errors"])}
         runs = {
             name: {question: Tried(**one) for question, one in told[name].items()}
             for name in ("own", "with_right")
@@ -173,7 +173,7 @@ def run_phase(
     if now.phase == FIRST:
         for hurry in (True, False):
             now.heard = first_run(session, asked, answers, hurry)
-            if not now.heard.hurried() or all_heard(asked, now.heard):
+            if not now.heard.stopped or all_heard(asked, now.heard):
                 break
     elif now.phase == TRIES:
         now.own = in_new_process(session, asked, answers, now)
@@ -195,23 +195,16 @@ def in_new_process(
     given: Collection[str] = (),
 ) -> dict[str, Tried]:
     """All cases of these questions, with right answers under the names that are given."""
-    found: dict[str, Tried] = {}
     heard = now.heard
     if given:  # what ended its process may not do so now
-        kept = [(cell, late) for cell, late in heard.stopped.items() if late is not None]
-        heard = replace(heard, stopped=dict(kept))
-    for hurry in (True, False):
-        try:
-            session.fresh()
-            if given:
-                session.give(sources or [], list(given))
-        except LostError:
-            break
-        found = tries(session, questions, answers, heard, hurry)
-        right = all(found.get(one.id, Tried()).all_right(one) for one in questions)
-        if right or not heard.hurried():
-            break
-    return found
+        heard = replace(heard, ended=[])
+    try:
+        session.fresh()
+        if given:
+            session.give(sources or [], list(given))
+    except LostError:
+        return {}
+    return tries(session, questions, answers, heard)
 
 
 def all_heard(questions: list[Question], heard: Heard) -> bool:

@@ -18,16 +18,13 @@ NOT_DEFINED = "your notebook does not define {}"
 @dataclass
 class Heard:
     """What the first run said: case -> right, case or question -> message, cell's number -> error;
-    and which statements of a cell were stopped, None for a cell that lost its process."""
+    was a statement ``stopped``, and which cells ``ended`` their process."""
 
     right: dict[str, bool] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
     errors: dict[int, str] = field(default_factory=dict)
-    stopped: dict[int, list[int] | None] = field(default_factory=dict)
-
-    def hurried(self) -> bool:
-        """Was a statement stopped that might have needed its time? What lost its process had it."""
-        return any(stopped is not None for stopped in self.stopped.values())
+    stopped: bool = False
+    ended: list[int] = field(default_factory=list)
 
 
 @dataclass
@@ -42,37 +39,31 @@ class Tried:
         return all(self.right.get(case.id) for case in question.cases)
 
 
-def run_notebook(session: Session, answers: Answers, heard: Heard, hurry: bool) -> None:
-    """Run all cells, past those that fail. Of a cell that ends its process the definitions are
-    taken. In a ``hurry`` what was stopped in an earlier run has a moment."""
+def run_notebook(session: Session, answers: Answers, heard: Heard, hurry: bool = False) -> None:
+    """Run all cells, past those that fail. Of a cell that ends its process, now or in an earlier
+    run, the definitions are taken."""
     before = session.spent()
     for number, cell in enumerate(answers.cells):
         left = session.limits.run_s - (session.spent() - before)
-        seconds, late = max(min(session.limits.cell_s, left), 1.0), heard.stopped.get(number, [])
-        if late is not None:
-            late = late if hurry else []
+        seconds = max(min(session.limits.cell_s, left), 1.0)
+        if number not in heard.ended:
             try:
-                error, more = session.cell(cell.source, seconds, late=late, hurry=hurry)
-                note(heard, number, error, [*late, *more])
+                error, stopped = session.cell(cell.source, seconds, hurry=hurry)
+                if error:
+                    heard.errors.setdefault(number, error)
+                heard.stopped = heard.stopped or bool(stopped)
                 continue
             except SpentError:
                 raise
             except LostError as lost:
-                note(heard, number, str(lost), None)
+                heard.errors.setdefault(number, str(lost))
+                heard.ended.append(number)
         try:
             session.cell(cell.source, seconds, whole=False)
         except SpentError:
             raise
         except LostError:
             pass
-
-
-def note(heard: Heard, number: int, error: str | None, stopped: list[int] | None) -> None:
-    """Keep what became of a cell; its first error stands."""
-    if error:
-        heard.errors.setdefault(number, error)
-    if stopped != []:
-        heard.stopped[number] = stopped
 
 
 def first_run(session: Session, questions: list[Question], answers: Answers, hurry: bool) -> Heard:
@@ -97,12 +88,12 @@ def first_run(session: Session, questions: list[Question], answers: Answers, hur
 
 
 def tries(
-    session: Session, questions: list[Question], answers: Answers, heard: Heard, hurry: bool
+    session: Session, questions: list[Question], answers: Answers, heard: Heard
 ) -> dict[str, Tried]:
     """Call all cases of these questions, after running the notebook; empty where it was lost. No
     word comes out of here: what its cells say now is forgotten."""
     try:
-        run_notebook(session, answers, deepcopy(heard), hurry)
+        run_notebook(session, answers, deepcopy(heard))
         missing = session.missing(names_of(questions))
     except LostError:
         return {}

@@ -7,7 +7,6 @@ a fresh worker, brought to where the last one was by the same steps.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,19 +68,18 @@ class Session:
         seconds: float,
         *,
         whole: bool = True,
-        late: Sequence[int] = (),
         hurry: bool = False,
     ) -> tuple[str | None, list[int]]:
         """Run a cell of the student's, or its definitions. In a ``hurry`` it has as many seconds by
-        the clock, and those of its statements that are known to be ``late`` a moment each.
+        the clock. When it is run again in a fresh worker, what was stopped has a moment.
 
         Returns:
             Its first error, in words, and the numbers of the statements that were stopped.
         """
         step = {"do": "cell", "source": source, "seconds": seconds, "whole": whole, "hurry": hurry}
-        reply, _ = self._ask({**step, "late": list(late)}, b"", hard(seconds))
+        reply, _ = self._ask({**step, "late": []}, b"", hard(seconds))
         stopped = numbers(reply.get("stopped"))
-        self.steps.append({**step, "late": [*late, *stopped]})
+        self.steps.append({**step, "late": stopped})
         return in_words(reply.get("error")), stopped
 
     def give(self, sources: list[str], names: list[str]) -> None:

@@ -154,8 +154,8 @@ class Notebook:
         and which statements were stopped.
 
         Statements have ``seconds`` together, but those after an endless one a moment each. In a
-        ``hurry`` the seconds are also the clock's, and what an earlier run found ``late`` has a
-        moment. Not ``whole``: only the definitions.
+        ``hurry`` the seconds are also the clock's. What was stopped in a worker that was lost since
+        is ``late`` and has a moment. Not ``whole``: only the definitions.
         """
         self.cells += 1
         name = f"<cell {self.cells}>"
