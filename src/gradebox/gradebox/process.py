@@ -219,28 +219,35 @@ class Worker:
             rest = rest[os.write(pipe, rest[:65536]) :]
 
     def _read(self, size: int, wait: Wait) -> bytes:
-        parts, pipe = [], self.replies
-        while size:
+        found, pipe = bytearray(), self.replies
+        while len(found) < size:
             wait.until_ready(pipe, selectors.EVENT_READ)
-            part = os.read(pipe, min(size, 2**20))
+            part = os.read(pipe, min(size - len(found), 2**20))
             if not part:
                 raise LostError("it ended the process")
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+            found += part
+        return bytes(found)
 
 
 class Wait:
-    """The wait for one reply: ends with LateError when the worker has used up its ``seconds``."""
+    """The wait for one reply: ends with LateError when the worker has used up its ``seconds``,
+    also where a little of the reply comes again and again."""
 
     def __init__(self, worker: Worker, seconds: float):
         self.worker, self.seconds, self.began = worker, seconds, time.monotonic()
-        self.before = worker.look()
+        self.before, self.looked = worker.look(), self.began
 
     def until_ready(self, pipe: int, event: int) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(pipe, event)
-            while not selector.select(LOOK):
-                clock, used = time.monotonic() - self.began, self.worker.look()
-                if over(self.seconds, used - self.before, clock):
-                    raise LateError
+            ready = False
+            while not ready:
+                ready = bool(selector.select(LOOK))
+                if time.monotonic() - self.looked >= LOOK:
+                    self._look()
+
+    def _look(self) -> None:
+        self.looked = time.monotonic()
+        used = self.worker.look() - self.before
+        if over(self.seconds, used, self.looked - self.began):
+            raise LateError
