@@ -75,6 +75,7 @@ REFUSED = {
     "counting those who wait at a file": "libc('syscall', {futex}, shared, 3, 0, 0, shared, 0)",
     "how many processes there are": "libc('sysinfo', bytes(256))",
     "what of a file is in memory": "libc('mincore', shared, 4096, bytes(8))",
+    "a page of a file if it is in memory": "os.preadv(library, [bytearray(1)], 0, os.RWF_NOWAIT)",
     "a clock of another process": "time.clock_gettime((~os.getppid() << 3) | 2)",
     "a group of its own": "os.setpgid(0, 0)",
     "a file emptied": "os.open('/dev/null', os.O_RDONLY | os.O_TRUNC)",
@@ -84,6 +85,9 @@ REFUSED = {
     "rights of a file": "os.chmod(torch.__file__, 0o777)",
     "more memory": "resource.setrlimit(resource.RLIMIT_AS, (-1, -1))",
     "memory nobody counts": "os.memfd_create('x')",
+    "memory that is shared": "mmap.mmap(-1, 4096)",
+    "memory that is shared, to read": "mmap.mmap(-1, 4096, prot=mmap.PROT_READ)",
+    "memory in a pipe": "libc('vmsplice', os.pipe()[1], (ctypes.c_long * 2)(0, 0), 1, 0)",
     "a great deal of memory": "[b'x' * 2**28 for _ in range(4)]",
 }
 
@@ -116,6 +120,25 @@ found = ctypes.get_errno()
     assert look(session, source) == errno.EPERM
 
 
+WAITS = """
+import struct
+number, moment = struct.unpack("I", pages[:4])[0], struct.pack("qq", 0, 50_000_000)
+try:
+    libc("syscall", {futex}, shared, {command}, number, moment, 0, {bits})
+except OSError as error:
+    found = error.errno
+"""
+
+
+@pytest.mark.parametrize("command", [0, 9, 9 + 256])  # FUTEX_WAIT, _BITSET, by another clock
+def test_nobody_waits_at_a_file(session, command):
+    """The kernel itself wakes there at a thread's end, whatever is refused; unrefused, it times
+    out."""
+    futex = FUTEX[platform.machine()]
+    waits = WAITS.format(futex=futex, command=command, bits=2**32 - 1)
+    assert look(session, TOOLS + waits) == errno.EAGAIN
+
+
 ALLOWED = {
     "threads": """
 import threading
@@ -123,6 +146,12 @@ found = []
 thread = threading.Thread(target=lambda: found.append(1))
 thread.start()
 thread.join()
+""",
+    "threads of the C library": """
+import ctypes
+libc, thread = ctypes.CDLL(None), ctypes.c_ulong()
+begun = libc.pthread_create(ctypes.byref(thread), None, libc.usleep, ctypes.c_void_p(200_000))
+found = 1 if begun == 0 == libc.pthread_join(thread, None) else "no thread that can be joined"
 """,
     "gradients": """
 w = torch.ones(3, requires_grad=True)

@@ -20,9 +20,14 @@ INT = 0xFFFFFFFF  # the part of an argument that the kernel reads as an int
 # fcntl duplicates handles and says whether they wait. Its other commands lock files, leave hints at
 # them, tell of readers and send signals: ways to another process.
 FCNTL_OTHERS = (*range(5, 64), *range(1024, fcntl.F_DUPFD_CLOEXEC))
-# futex on a file's memory wakes and counts whoever waits there; libraries add FUTEX_PRIVATE
+# futex on a file's memory wakes and counts whoever waits there; libraries add FUTEX_PRIVATE. At the
+# end of a thread the kernel wakes at any address that the thread has named, past every filter, so
+# nobody may wait there. Who joins a thread waits without FUTEX_PRIVATE; EAGAIN has it look again.
 FUTEX_REALTIME = 256
 FUTEX_WAKES = (1, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13)
+FUTEX_WAITS = (0, 9)
+# Memory that is shared with nobody: unmapped in part, all of it is kept, and no limit counts it.
+SHARED_MEMORY = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS
 OF_A_PROCESS = 0x80000000  # the number of a clock: processor time of any process
 CLOCKS = ("clock_gettime", "clock_getres", "clock_nanosleep", "timer_create")
 CLONE_THREAD = 0x00010000
@@ -41,7 +46,7 @@ REFUSED = {
         ioprio_get get_robust_list sched_getattr sched_rr_get_interval""",
     "make, change or remove a file": """creat mkdir mkdirat mknod mknodat symlink symlinkat link
         linkat rename renameat renameat2 unlink unlinkat rmdir truncate""",
-    "hold memory that no limit counts": "memfd_create memfd_secret",
+    "hold memory that no limit counts": "memfd_create memfd_secret vmsplice splice tee",
     "change what belongs to a file": """chmod fchmod fchmodat fchmodat2 chown fchown lchown
         fchownat utime utimes utimensat futimesat setxattr lsetxattr fsetxattr setxattrat
         removexattr lremovexattr fremovexattr removexattrat""",
@@ -149,6 +154,8 @@ def refuse_system_calls() -> None:
         for flag in (os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_TRUNC):
             refuse(name, Comparison(flags, MASKED, flag, flag))
     refuse("openat2", code=errno.ENOSYS)  # its flags cannot be seen
+    refuse("preadv2", code=errno.ENOSYS)  # it tells what of a file is in memory; preadv does not
+    refuse("mmap", Comparison(3, MASKED, SHARED_MEMORY, SHARED_MEMORY))
     refuse("kill", Comparison(0, NOT_EQUAL, me))
     refuse("tgkill", Comparison(0, NOT_EQUAL, me))
     refuse("prlimit64", Comparison(0, NOT_EQUAL, 0))
@@ -158,6 +165,9 @@ def refuse_system_calls() -> None:
     refuse("fcntl", Comparison(1, AT_LEAST, fcntl.F_DUPFD_CLOEXEC + 1))
     for command in FUTEX_WAKES:
         refuse("futex", Comparison(1, MASKED, INT & ~FUTEX_REALTIME, command))
+    for command in FUTEX_WAITS:
+        waits = Comparison(1, MASKED, INT & ~FUTEX_REALTIME, command)
+        refuse("futex", waits, code=errno.EAGAIN)
     for name in CLOCKS:
         refuse(name, Comparison(0, MASKED, OF_A_PROCESS, OF_A_PROCESS))
     done = lib.seccomp_load(context)
