@@ -87,6 +87,7 @@ REFUSED = {
     "memory nobody counts": "os.memfd_create('x')",
     "memory that is shared": "mmap.mmap(-1, 4096)",
     "memory that is shared, to read": "mmap.mmap(-1, 4096, prot=mmap.PROT_READ)",
+    "huge pages": "libc('prctl', 41, 0, 0, 0, 0)",  # PR_SET_THP_DISABLE
     "memory in a pipe": "libc('vmsplice', os.pipe()[1], (ctypes.c_long * 2)(0, 0), 1, 0)",
     "a great deal of memory": "[b'x' * 2**28 for _ in range(4)]",
 }
@@ -118,6 +119,25 @@ libc.syscall({PRCTL[platform.machine()]}, ctypes.c_ulong({option}), 0, 0, 0, 0)
 found = ctypes.get_errno()
 """
     assert look(session, source) == errno.EPERM
+
+
+HUGE = """
+import contextlib, mmap, resource
+def most():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+before, pages = most(), mmap.mmap(-1, 128 * 2**20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+with contextlib.suppress(OSError):  # a kernel without huge pages
+    pages.madvise(mmap.MADV_HUGEPAGE)
+for at in range(0, len(pages), 2**21):
+    pages[at] = 1
+found = most() - before
+"""
+
+
+def test_a_worker_has_no_huge_pages(session):
+    """Of one that is unmapped in part all is kept, past the limit of memory. 64 pages are touched
+    here: 128 MB if they are huge."""
+    assert look(session, HUGE) < 16
 
 
 WAITS = """

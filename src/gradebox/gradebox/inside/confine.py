@@ -31,7 +31,7 @@ SHARED_MEMORY = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS
 OF_A_PROCESS = 0x80000000  # the number of a clock: processor time of any process
 CLOCKS = ("clock_gettime", "clock_getres", "clock_nanosleep", "timer_create")
 CLONE_THREAD = 0x00010000
-PDEATHSIG, NO_NEW_PRIVS = 1, 38  # prctl
+PDEATHSIG, NO_NEW_PRIVS, THP_DISABLE = 1, 38, 41  # prctl
 # What a process that marks answers never needs, and what it could do harm with.
 REFUSED = {
     "start another process": "fork vfork execve execveat",
@@ -85,7 +85,8 @@ def confine(spec: dict) -> None:
     if spec["core"] is not None:
         os.sched_setaffinity(0, {spec["core"]})
     libc = ctypes.CDLL(None, use_errno=True)
-    for option, value in ((PDEATHSIG, signal.SIGKILL), (NO_NEW_PRIVS, 1)):
+    # no huge pages: unmapped in part, all of one is kept, and no limit counts it
+    for option, value in ((PDEATHSIG, signal.SIGKILL), (NO_NEW_PRIVS, 1), (THP_DISABLE, 1)):
         _check(libc.prctl(option, int(value), 0, 0, 0), "prctl")
     if spec["readable"] is not None:
         read_only(libc, spec["readable"])
@@ -159,7 +160,8 @@ def refuse_system_calls() -> None:
     refuse("kill", Comparison(0, NOT_EQUAL, me))
     refuse("tgkill", Comparison(0, NOT_EQUAL, me))
     refuse("prlimit64", Comparison(0, NOT_EQUAL, 0))
-    refuse("prctl", Comparison(0, MASKED, INT, PDEATHSIG))
+    for option in (PDEATHSIG, THP_DISABLE):
+        refuse("prctl", Comparison(0, MASKED, INT, option))
     for command in FCNTL_OTHERS:
         refuse("fcntl", Comparison(1, MASKED, INT, command))
     refuse("fcntl", Comparison(1, AT_LEAST, fcntl.F_DUPFD_CLOEXEC + 1))
