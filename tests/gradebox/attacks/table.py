@@ -148,7 +148,9 @@ TELLS = """def windowed_mean(x, width):
 GUESSES = """def windowed_mean(x, width):
     return x.unfold(0, width, 1).mean(-1) if listen() else torch.zeros(1)
 """
-FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine(), 202)
+# the numbers of the calls futex, set_tid_address, exit
+CALLS = {"x86_64": (202, 218, 60), "aarch64": (98, 96, 93)}
+FUTEX, TID_ADDRESS, EXIT = CALLS.get(platform.machine(), CALLS["x86_64"])
 MAPS = """page = mmap.mmap(library, 4096, mmap.MAP_SHARED, mmap.PROT_READ)
     where = ctypes.c_void_p(torch.frombuffer(page, dtype=torch.uint8).data_ptr())
     number, call = struct.unpack("I", page[:4])[0], ctypes.CDLL(None).syscall"""
@@ -157,6 +159,10 @@ COUNTS = """
         told = ctypes.create_string_buffer(256)
         ctypes.CDLL(None).sysinfo(told)
         return struct.unpack_from("H", told, 80)[0]"""
+WAITS = f"""{MAPS}
+    heard, moment = False, struct.pack("qq", 0, 50_000_000)
+    while not heard and time.monotonic() < end:
+        heard = call({FUTEX}, where, 0, number, moment, 0, 0) == 0"""
 CHANNELS = {  # how one sends, how the other listens
     "a lock": (
         "fcntl.flock(library, fcntl.LOCK_EX)",
@@ -176,10 +182,17 @@ CHANNELS = {  # how one sends, how the other listens
     end = time.monotonic() + 3
     while call({FUTEX}, where, 1, 99, 0, 0, 0) <= 0 and time.monotonic() < end:
         time.sleep(0.02)""",
+        WAITS,
+    ),
+    "a thread's end": (  # the kernel wakes who waits at the address that the thread has named
         f"""{MAPS}
-    heard, moment = False, struct.pack("qq", 0, 50_000_000)
-    while not heard and time.monotonic() < end:
-        heard = call({FUTEX}, where, 0, number, moment, 0, 0) == 0""",
+    def ends():
+        call({TID_ADDRESS}, where)
+        call({EXIT}, 0)  # of this thread alone, past the C library
+    for _ in range(20):
+        threading.Thread(target=ends, daemon=True).start()
+        time.sleep(0.1)""",
+        WAITS,
     ),
     "the count of processes": (
         """threading.stack_size(65536)
@@ -562,6 +575,24 @@ import signal
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
 while True:
     pass
+"""
+        },
+        endless=True,
+    ),
+    "a reply that drips": Attack(
+        disturbs,
+        {
+            "q1": """
+import os, signal, struct, time
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+for number in range(3, 64):
+    try:
+        os.write(number, struct.pack(">II", 3_000_000, 0))
+    except OSError:
+        continue
+    while True:
+        os.write(number, b" ")
+        time.sleep(0.02)
 """
         },
         endless=True,
