@@ -30,7 +30,7 @@ from gradebox.people import person
 from gradebox.roster import LatePolicy, Student
 from gradebox.run import Marker
 
-from gradebox import cli, store
+from gradebox import cli, run, store
 
 HERE = Path(__file__).resolve().parent
 
@@ -42,6 +42,14 @@ def room(tmp_path, monkeypatch):
     (tmp_path / "in").mkdir()
     monkeypatch.setenv("GRADEBOX_FAKE_LOG", str(tmp_path / "log"))
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch):
+    """How often the pages of an earlier run were dropped; here it is only counted."""
+    calls = []
+    monkeypatch.setattr(run, "forget_pages", lambda: calls.append(1))
+    return calls
 
 
 def grade(room, *more, source="in", package="package.zip"):
@@ -219,6 +227,15 @@ def test_a_changed_limit_marks_anew_and_again_does_so_by_force(room):
     for more in ([], ["--seconds", "7"], ["--again"]):
         assert grade(room, *more) == 0
     assert len(marked(room)) == 3
+
+
+def test_a_run_after_another_begins_without_the_pages_that_it_read(room, forgotten):
+    (room / "in/ada.ipynb").write_bytes(notebook())
+    assert grade(room) == grade(room) == 0  # the second marks nothing
+    assert not forgotten
+    (room / "in/late.ipynb").write_bytes(notebook(MUTANT))
+    assert grade(room) == 0
+    assert len(forgotten) == 1
 
 
 def test_another_way_to_compare_is_another_version_of_the_grader(tmp_path, monkeypatch):

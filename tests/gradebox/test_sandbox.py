@@ -390,6 +390,30 @@ def alive(pid):
         return False
 
 
+def in_memory(handle):
+    """Is a file's first page there? Skips where the system does not tell."""
+    try:
+        os.preadv(handle, [bytearray(1)], 0, os.RWF_NOWAIT)
+        return True
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        pytest.skip(f"this file system does not tell what is in memory: {error}")
+
+
+def test_what_an_earlier_run_read_can_be_forgotten(tmp_path, monkeypatch):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a file").write_bytes(bytes(4096))
+    (tmp_path / "in/to nothing").symlink_to(tmp_path / "nothing")
+    monkeypatch.setattr(sandboxes, "readable", lambda: (str(tmp_path / "in"), "/nothing"))
+    with open(tmp_path / "in/a file", "r+b") as file:
+        os.fsync(file.fileno())
+        os.pread(file.fileno(), 1, 0)
+        assert in_memory(file.fileno())
+        sandboxes.forget_pages()
+        assert not in_memory(file.fileno())
+
+
 def test_without_a_sandbox_it_refuses_and_says_what_would_help(monkeypatch):
     find_sandbox.cache_clear()
     monkeypatch.setattr(Sandbox, "complaint", lambda self: f"no {self.name}")

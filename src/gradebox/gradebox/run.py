@@ -23,6 +23,7 @@ from gradebox.grades import Attempt
 from gradebox.plan import Plan, read_inputs
 from gradebox.reading import NotReadableError
 from gradebox.result import Result
+from gradebox.sandbox import forget_pages
 from gradebox.sources import InputError
 from gradebox.store import Store, package_key
 
@@ -88,6 +89,8 @@ def mark_all(
     todo = [key for key in unique if plan.again or store.load(key) is None]
     if len(todo) < len(unique):
         say(f"marked already: {len(unique) - len(todo)} of {some(len(unique), 'notebook')}")
+    if todo and store.used():
+        forget_pages()  # what the later phases of an earlier run read must not reach our first
     failures = []
     total = len(todo) * marker.phases
     if plan.again:

@@ -205,6 +205,23 @@ def readable() -> tuple[str, ...]:
     return tuple(kept)
 
 
+def forget_pages() -> None:
+    """Drop from memory what it holds of the files that workers may read, but for what is in use.
+    Which pages of them are there is a word that one run could leave for the next."""
+    for top in readable() if sys.platform == "linux" else ():
+        if os.path.islink(top):
+            continue
+        for folder, _, names in os.walk(top) if os.path.isdir(top) else [("/", [], [top])]:
+            for name in names:
+                try:
+                    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+                    handle = os.open(os.path.join(folder, name), flags)
+                except OSError:  # a link, or nothing that anybody may read
+                    continue
+                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+                os.close(handle)
+
+
 @functools.cache
 def packages_path(folders: bool = True) -> list[str]:
     """The folders in which Python finds torch, vitcheck and this package; not ``folders``: what to

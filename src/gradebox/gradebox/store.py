@@ -82,6 +82,10 @@ class Store:
         for folder in (*ours, self.out / "feedback", self.out / "students"):
             folder.mkdir(parents=True, exist_ok=True)
 
+    def used(self) -> bool:
+        """Was anything marked here before?"""
+        return any(any(folder.iterdir()) for folder in (self.marks, self.begun))
+
     def keep(self, notebook: bytes) -> str:
         """Store a notebook; its key."""
         key = digest(notebook)
