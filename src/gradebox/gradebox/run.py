@@ -4,7 +4,8 @@ Marking has phases, and the whole class goes through each before anybody begins 
 process in a later one knows must reach nobody in an earlier one (``gradebox.marking``). What a
 phase gives is stored at once; grades, pages and sheets are made from the stored results at the end.
 So a run may be killed at any time and started again, a class may be marked in shards, and a new
-roster, another late policy or marks given by hand cost no second.
+roster, another late policy or marks given by hand cost no second. The order holds within one run:
+shards want a machine each.
 """
 
 from __future__ import annotations
