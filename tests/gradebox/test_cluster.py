@@ -43,6 +43,16 @@ def test_the_tasks_of_a_slurm_array_are_all_shards(path, first):
     assert said[0][said[0].index("--jobs") + 1] == "4"
 
 
+def test_no_two_shards_share_a_machine():
+    assert "\n#SBATCH --exclusive\n" in (TEMPLATES / "slurm.sh").read_text()
+    job = yaml.safe_load((TEMPLATES / "kubernetes.yaml").read_text())
+    rules = job["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"]
+    (rule,) = rules["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert rule["topologyKey"] == "kubernetes.io/hostname"
+    # Kubernetes gives each pod of a job this label
+    assert rule["labelSelector"]["matchLabels"] == {"job-name": job["metadata"]["name"]}
+
+
 def test_without_its_arguments_the_script_asks_for_them(path):
     run = subprocess.run(
         ["bash", TEMPLATES / "slurm.sh"], env={"PATH": path}, capture_output=True, text=True

@@ -1,12 +1,14 @@
 #!/bin/bash
 # Marks a class as a SLURM array: each task takes one shard, all write into
-# one folder.
+# one folder. Each has a node of its own (--exclusive): between two shards on
+# one machine there is no order of the phases.
 #   sbatch slurm.sh submissions.zip a1-k3f9.gradebox.zip results
 # When the array has ended, once more by hand, without --shard: it writes
 # grades.csv.
 #   gradebox submissions.zip --assignment a1-k3f9.gradebox.zip --out results
 #SBATCH --job-name=gradebox
 #SBATCH --array=0-7
+#SBATCH --exclusive
 #SBATCH --cpus-per-task=4
 #SBATCH --mem=16G
 #SBATCH --time=02:00:00
