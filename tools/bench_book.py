@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from tools import bench_pages, rhythm
+from tools.contents import places_of
 from tools.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,7 +34,8 @@ def build() -> float:
 
 def longest_chapter() -> Path:
     """The chapter with the most text: the worst case for one edit."""
-    return max((ROOT / "book").rglob("[0-9]*.md"), key=lambda page: page.stat().st_size)
+    pages = [ROOT / "book" / f"{page}.md" for page in places_of(ROOT)]
+    return max(pages, key=lambda page: page.stat().st_size)
 
 
 def build_times() -> dict[str, float]:

@@ -13,8 +13,7 @@ from urllib.parse import unquote
 import numpy as np
 from PIL import Image
 
-from tools.pages.number import Number, read_number
-
+SLUG = re.compile(r"[a-z]\w*")
 SIZE = (520, 292)  # pixels of a picture, twice as many as it is shown with
 MARGIN = 20
 GROUND = 24  # of the dark theme's cards
@@ -36,7 +35,7 @@ class Part:
 class Card:
     """A chapter. ``figure`` counts from 1. ``crop`` is left, top, right, bottom in per cent."""
 
-    chapter: Number
+    chapter: str  # as references call it
     question: str
     figure: int
     crop: tuple[int, ...] = (0, 0, 100, 100)
@@ -61,17 +60,16 @@ def read_cards(lines: Sequence[str]) -> list[Part | Card]:
             words_of = (rest[0] if rest else "").split()
             photo = "photo" in words_of
             numbers = tuple(int(word) for word in words_of if word != "photo") or (0, 0, 100, 100)
-            number = read_number(chapter)
-            if len(numbers) != 4 or number is None or int(figure) < 1:
+            if len(numbers) != 4 or not SLUG.fullmatch(chapter) or int(figure) < 1:
                 raise ValueError
-            entries.append(Card(number, question, int(figure), numbers, photo))
+            entries.append(Card(chapter, question, int(figure), numbers, photo))
         except ValueError:
             raise ValueError(f"no card and no part of the book: {line!r}") from None
     return entries
 
 
-def picture_name(chapter: Number, theme: str) -> str:
-    return f"card-{chapter:0>2}-{theme}.webp"
+def picture_name(chapter: str, theme: str) -> str:
+    return f"card-{chapter}-{theme}.webp"
 
 
 def cut_pictures(site: Path, cards: Sequence[tuple[Card, str]]) -> Iterator[str]:
@@ -95,7 +93,7 @@ def cut_pictures(site: Path, cards: Sequence[tuple[Card, str]]) -> Iterator[str]
                 empty.save(folder / picture_name(card.chapter, theme), "WEBP")
             continue
         if not found:
-            yield f"the card of chapter {card.chapter}: {page} has no image {card.figure}"
+            yield f"the card of {card.chapter}: {page} has no image {card.figure}"
             continue
         light, *more = (fitted(opened(site / page, address), card) for address in found[:2])
         dark = more[0] if more else light if card.photo else inverted(light)

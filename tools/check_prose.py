@@ -1,7 +1,7 @@
 """Check the sources of the book against its rules; one line for each finding.
 
     python -m tools.check_prose                   every page of _toc.yml
-    python -m tools.check_prose 01_weighted       only pages whose name holds these words
+    python -m tools.check_prose weighted          only pages whose name holds these words
 
 The rules are in tools/book_rules/; tests/book/test_book.py shows that each can fail.
 """
@@ -18,11 +18,10 @@ from tools.pages.reader import PageError
 
 ROOT = Path(__file__).resolve().parents[1]
 RULES = [
-    contents.numbers,
     contents.front_page,
     prose.known_syntax,
     prose.typed_numbers,
-    prose.chapters_to_come,
+    prose.typed_chapters,
     prose.skeleton,
     prose.concept_checks,
     exercises.exercises,
@@ -37,7 +36,6 @@ RULES = [
     code.first_cell,
     code.figures,
     code.line_length,
-    code.glue_names,
     code.introduced_once,
     code.redefined,
 ]
@@ -56,7 +54,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
     options = parser.parse_args(arguments)
     try:
-        every = check(read_book(options.root))
+        book = read_book(options.root)
+        every = check(book)
     except PageError as error:
         print(str(error).replace(f"{options.root}/", ""), file=sys.stderr)
         return 1

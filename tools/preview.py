@@ -1,6 +1,6 @@
 """Execute and render one page on its own, quickly, into its own folder.
 
-    python -m tools.preview book/attention/01_weighted_average.md
+    python -m tools.preview book/attention/weighted_average.md
 
 The page lands in ``_build/preview/<stem>/html``. Several previews can run at the same time, and
 none touches the real site. Warnings are shown and do not stop the preview; references to other

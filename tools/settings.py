@@ -9,6 +9,8 @@ from pathlib import Path
 
 import yaml
 
+from tools.contents import toc_files
+
 GITHUB = "https://github.com/"
 COLAB = "https://colab.research.google.com/github"
 BRANCH = "gh-pages"  # what is published; its folders are the releases
@@ -120,14 +122,3 @@ def pages_url(repository: str) -> str:
     if match is None:
         raise ValueError(f"_config.yml needs html: baseurl:, because {repository} is not on GitHub")
     return f"https://{match[1].lower()}.github.io/{match[2]}/"
-
-
-def toc_files(node: object) -> list[str]:
-    """Every page of a table of contents, depth first."""
-    if isinstance(node, list):
-        return [name for item in node for name in toc_files(item)]
-    if not isinstance(node, dict):
-        return []
-    own = [node[key].removesuffix(".md") for key in ("root", "file") if key in node]
-    nested = ("parts", "chapters", "sections", "subtrees", "entries")
-    return own + [name for key in nested for name in toc_files(node.get(key, []))]

@@ -19,7 +19,7 @@ from typing import Any
 import bs4
 from bs4 import BeautifulSoup, Tag
 
-from tools.pages.number import titled
+from tools.pages.number import is_numbered
 
 HERE = Path(__file__).resolve().parent
 LOOKS = [HERE / "site.py", HERE / "check_site.py", *sorted((HERE / "site_checks").glob("*.py"))]
@@ -123,7 +123,7 @@ class Page:
 
     @property
     def is_chapter(self) -> bool:
-        return bool(self.cells) and titled(self.title) is not None
+        return bool(self.cells) and is_numbered(self.title)
 
     def texts(self, *, skip: tuple[str, ...] = ()) -> Iterator[tuple[Tag, str]]:
         """(parent, text) of each text node a reader sees, outside the elements in ``skip``."""

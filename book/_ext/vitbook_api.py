@@ -48,6 +48,7 @@ from sphinx.util.typing import ExtensionMetadata
 
 from tools.book_rules.introductions import Introduction, introductions, part_of
 from tools.book_rules.source import read_book
+from tools.contents import CHAPTER_AND_NAME
 from tools.settings import read_settings
 
 logger = logging.getLogger(__name__)
@@ -320,7 +321,7 @@ class Api(SphinxDirective):
     def closing(self, module: Module, member: Member) -> str:
         """Where the book introduces a name, and where it is defined."""
         place = self.where(module, member)
-        chapter = f"{place.verb} :chapter:`{place.number}`. " if place else ""
+        chapter = f"{place.verb} :chapter:`{CHAPTER_AND_NAME} <{place.slug}>`. " if place else ""
         shown = member.path.relative_to(self.settings.root / "src").as_posix()
         url = f"{self.settings.file_url(member.path)}#L{member.node.lineno}"
         return f"{chapter}Defined in `{shown} <{url}>`__."

@@ -64,7 +64,7 @@ class Folds(SphinxPostTransform):
         return list(self.document.findall(wanted))
 
     def number_tables(self) -> None:
-        chapter = chapter_number(self.env.docname)
+        chapter = chapter_number(self.env, self.env.docname)
         for count, table in enumerate(self.found(has_caption), 1):
             number = count if chapter is None else f"{chapter}.{count}"
             if isinstance(table, nodes.raw):

@@ -1,20 +1,20 @@
 """What the front page is made of: the way in, the cards of the chapters, and their pictures.
 
-    ```{start} 00_preview ready
+    ```{start} preview ready
     ```
 
 makes two buttons, each with the page's minutes, and says how many hours the whole course takes.
 
     ```{chapter-cards}
     # I | Attention | From a weighted average to many heads.
-    1 | Why look back instead of remembering? | 4 | 10 5 90 95
+    weighted_average | Why look back instead of remembering? | 4 | 10 5 90 95
     ```
 
-makes a grid of parts and chapters. A line is a chapter's number, its question, the figure of its
-page that stands on the card (the first is 1), and in per cent the part of the figure that is shown
-(left, top, right, bottom). ``photo`` behind it: not to be inverted for the dark theme. Titles,
-minutes and hours come from the pages. tools/cards.py reads the lines, and cuts the pictures when
-the pages are written.
+makes a grid of parts and chapters. A line is a chapter, as references call it, its question, the
+figure of its page that stands on the card (the first is 1), and in per cent the part of the figure
+that is shown (left, top, right, bottom). ``photo`` behind it: not to be inverted for the
+dark theme. Titles, minutes and hours come from the pages. tools/cards.py reads the lines, and cuts
+the pictures when the pages are written.
 
 The page loads ``front/front.css``.
 """
@@ -30,11 +30,10 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
-from vitbook_numbers import chapter_number
+from vitbook_numbers import places, plain_title
 
 from tools.cards import SIZE, Card, Part, cut_pictures, picture_name, read_cards
 from tools.counts import Counts, count_file, hours
-from tools.pages.number import TITLE, Number
 
 logger = logging.getLogger(__name__)
 BUTTONS = ("Start", "Am I ready?")
@@ -69,8 +68,10 @@ class Pages:
 
     def __init__(self, app: Sphinx, docname: str) -> None:
         self.app, self.docname = app, docname
-        numbered = {chapter_number(name): name for name in app.env.found_docs}
-        self.names: dict[Number, str] = {n: name for n, name in numbered.items() if n is not None}
+        known = {page: place for page, place in places(app.env).items() if not place.deeper}
+        there = [page for page in known if page in app.env.found_docs]
+        self.names = {known[page].slug: page for page in there}  # in the book's order
+        self.numbers: dict[str, str] = {known[page].slug: known[page].number for page in there}
 
     def uri(self, name: str) -> str:
         return html.escape(self.app.builder.get_relative_uri(self.docname, name))
@@ -78,11 +79,10 @@ class Pages:
     def path(self, name: str) -> Path:
         return Path(self.app.env.doc2path(name))
 
-    def title(self, chapter: Number) -> str:
-        title = self.app.env.titles[self.names[chapter]].astext()
-        return html.escape(TITLE.sub("", title, count=1))
+    def title(self, chapter: str) -> str:
+        return html.escape(plain_title(self.app.env.titles[self.names[chapter]].astext()))
 
-    def hours(self, chapters: list[Number]) -> str:
+    def hours(self, chapters: list[str]) -> str:
         return hours([self.path(self.names[n]) for n in chapters])
 
 
@@ -94,7 +94,7 @@ def buttons(pages: Pages, names: list[str]) -> str:
         for words, name in zip(BUTTONS, names, strict=True)
         if name in pages.app.env.found_docs
     ]
-    chapters = sorted(pages.names)
+    chapters = list(pages.names)
     total = f"{len(chapters)} chapters, {pages.hours(chapters)} hours with all exercises. "
     return f'<p class="front-start">{"".join(links)}</p><p class="front-who">{total}' + (
         "For you if you know Python, linear algebra and a little PyTorch. No GPU. Free.</p>"
@@ -118,10 +118,10 @@ def grid(pages: Pages, entries: list[Part | Card]) -> str:
     return f'<ul class="front-cards">{"".join(cells)}</ul>'
 
 
-def part(pages: Pages, entry: Part, chapters: list[Number]) -> str:
+def part(pages: Pages, entry: Part, chapters: list[str]) -> str:
     told = ""
     if chapters:
-        first, last = chapters[0], chapters[-1]
+        first, last = (pages.numbers[chapters[at]] for at in (0, -1))
         which = f"Chapter {first}" if first == last else f"Chapters {first} to {last}"
         hours = pages.hours(chapters)
         told = f"<p>{which}<br>about {hours} {'hour' if hours == '1' else 'hours'}</p>"
@@ -139,9 +139,10 @@ def card(pages: Pages, entry: Card, minutes: Counts, longest: int) -> str:
         for theme in ("light", "dark")
     )
     read, do = (f"{100 * n / longest:.0f}%" for n in (minutes.read, minutes.do))
+    number = pages.numbers[entry.chapter]
     return (
         f'<li class="front-card"><div class="front-picture" aria-hidden="true">{images}</div>'
-        f'<div class="front-words"><p class="front-title"><span class="front-tile">{entry.chapter}'
+        f'<div class="front-words"><p class="front-title"><span class="front-tile">{number}'
         f"</span> {pages.title(entry.chapter)}</p>"
         f'<p class="front-question"><a href="{pages.uri(pages.names[entry.chapter])}">'
         f"{html.escape(entry.question)}</a></p>"

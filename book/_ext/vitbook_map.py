@@ -26,9 +26,8 @@ from sphinx.application import Sphinx
 from sphinx.domains.std import StandardDomain
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
-from vitbook_numbers import chapter_number
+from vitbook_numbers import places
 
-from tools.pages.number import Number
 from tools.photograph import dahlia
 
 LABEL = "whole-vit"  # of the section with the drawing
@@ -68,7 +67,7 @@ def figure(address: Address) -> str:
     )
 
 
-def you_are_here(chapter: Number, uri: str | None) -> str:
+def you_are_here(chapter: str, uri: str | None) -> str:
     """The HTML of the strip; ``uri`` is where the whole drawing is."""
     words = (
         f'<span class="vit-strip-here">You are here:</span> {html.escape(PLACES[chapter].words)}'
@@ -79,14 +78,18 @@ def you_are_here(chapter: Number, uri: str | None) -> str:
 
 def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     env, builder = app.env, app.builder
-    pages = {chapter_number(name): name for name in sorted(env.found_docs, reverse=True)}
+    known = {place.slug: place for place in places(env).values() if not place.deeper}
 
-    def address(chapter: Number) -> str | None:
-        return builder.get_relative_uri(docname, pages[chapter]) if chapter in pages else None
+    def address(chapter: str) -> tuple[str, str] | None:
+        place = known.get(chapter)
+        if place is None or place.chapter not in env.found_docs:
+            return None
+        return place.number, builder.get_relative_uri(docname, place.chapter)
 
     for node in list(doctree.findall(vit_map)):
         node.replace_self(nodes.raw("", figure(address), format="html"))
-    chapter = chapter_number(docname)
+    here_is = places(env).get(docname)
+    chapter = here_is.slug if here_is and not here_is.deeper else ""
     title = doctree.next_node(nodes.title)
     if chapter in PLACES and title is not None:
         labels = cast(StandardDomain, env.get_domain("std")).anonlabels

@@ -1,56 +1,71 @@
-"""Numbers that go by chapter: those of exercises, and references to chapters.
+"""Numbers that go by chapter, as ``_toc.yml`` counts the chapters (tools/contents.py).
 
+- The title of a chapter has its number in front, "6. Where is a token?", and that of a page in
+  depth the number of its chapter.
 - The second exercise of chapter 6 is Exercise 6.2, in its title and wherever ``{ref}`` or
   ``{numref}`` names its label. On a page that is no numbered chapter the count is plain: 1, 2, 3.
-- ``{chapter}`12` `` links to chapter 12 where the table of contents has it. Until then it reads
-  "chapter 12 (not yet written)". ``{chapter}`Chapter 12` `` begins a sentence.
-
-A page is chapter 12 when its file is named so: ``12_looking.md``, and chapter 2b: ``02b_maps.md``.
+- ``{chapter}`looking` `` is a link "chapter 12". Other words hold ``{number}`` or ``{name}``:
+  ``{chapter}`Chapter {number}, {name} <looking>` ``. In place of a page there may be a label, whose
+  page gives the number: ``{chapter}`chapter {number}, in depth <sec-looking-sinks>` ``.
 """
 
 from __future__ import annotations
 
-import re
+from pathlib import Path
+from typing import cast
 
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.domains.std import StandardDomain
 from sphinx.environment import BuildEnvironment
+from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
-from sphinx.util.docutils import SphinxRole
+from sphinx.util.docutils import ReferenceRole
 from sphinx.util.typing import ExtensionMetadata
 
-from tools.pages.number import PATTERN, Number, number_of, read_number
+from tools.contents import CHAPTER, Place, chapter_called, places_of
+from tools.pages import depth
+from tools.pages.number import TITLE
 
 logger = logging.getLogger(__name__)
 
-FILE = re.compile(rf"(?:.*/)?{PATTERN}_[^/]+")
-REFERENCE = re.compile(r"(?:([Cc]hapter) )?(\d+[a-z]?)")
-NOT_YET = "(not yet written)"  # tools/notebook_export/roles.py says the same in the notebooks
+
+def places(env: BuildEnvironment) -> dict[str, Place]:
+    return places_of(Path(env.srcdir).parent)
 
 
-def chapter_number(docname: str) -> Number | None:
-    match = FILE.fullmatch(docname)
-    return number_of(match) if match else None
+def chapter_number(env: BuildEnvironment, docname: str) -> str | None:
+    """The number of a chapter; None for a page in depth and for any other page."""
+    place = places(env).get(docname)
+    return place.number if place and not place.deeper else None
 
 
-class ChapterRole(SphinxRole):
+class Titles(SphinxTransform):
+    """Puts the number into the title before anything else reads it."""
+
+    default_priority = 20
+
+    def apply(self, **options: object) -> None:
+        place = places(self.env).get(self.env.docname)
+        title = self.document.next_node(nodes.title)
+        if place and title is not None:
+            first = title.next_node(nodes.Text)
+            first.parent.replace(first, nodes.Text(place.titled(first.astext())))
+
+
+class ChapterRole(ReferenceRole):
     """Leaves a reference that `resolve` fills in when the titles of all pages are known."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-        match = REFERENCE.fullmatch(self.text)
-        if match is None:
-            words = f"chapter {self.text!r}: write {{chapter}}`12` or {{chapter}}`Chapter 12`"
-            logger.warning(words, location=self.get_location(), type="vitbook")
-            return [nodes.Text(self.text)], []
-        word, number = match[1] or "chapter", read_number(match[2])
+        words = self.title if self.has_explicit_title else CHAPTER
         node = pending_xref(
             "",
-            nodes.inline("", f"{word} {number}"),
+            nodes.inline("", words),
             refdoc=self.env.docname,
             refdomain="",
             reftype="vitbook-chapter",
-            reftarget=str(number),
+            reftarget=self.target,
             refexplicit=False,
         )
         self.set_source_info(node)
@@ -60,24 +75,38 @@ class ChapterRole(SphinxRole):
 def resolve(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement
 ) -> nodes.Node | None:
-    """A link to the chapter, or the words that say it is to come."""
+    """A link to the chapter or the label; words alone on the page itself, and where a build of a
+    part of the book lacks the page."""
     if node["reftype"] != "vitbook-chapter":
         return None
-    number, words = read_number(node["reftarget"]), content.astext()
-    pages = [name for name in sorted(env.found_docs) if chapter_number(name) == number]
-    if not pages:
-        return nodes.inline("", f"{words} {NOT_YET}", classes=["chapter-to-come"])
-    title = env.titles[pages[0]].astext()
-    title = re.sub(rf"^{number}\. ", "", title)
-    uri = app.builder.get_relative_uri(node["refdoc"], pages[0])
-    return nodes.reference("", f"{words}, {title}", internal=True, refuri=uri)
+    target, known = node["reftarget"], places(env)
+    labels = cast(StandardDomain, env.get_domain("std")).anonlabels
+    page, anchor = chapter_called(target, known), ""
+    if page is None:
+        page, anchor = labels.get(target, ("", ""))
+    if page not in known:
+        words = f"no chapter and no label in one is called {target!r}"
+        logger.warning(words, location=node, type="vitbook")
+        return nodes.inline("", target)
+    there = page in env.titles
+    name = plain_title(env.titles[page].astext()) if there else target
+    words = content.astext().format(number=known[page].number, name=name)
+    if not there or (page == node["refdoc"] and not anchor):
+        return nodes.inline("", words)
+    uri = app.builder.get_relative_uri(node["refdoc"], page) + (anchor and f"#{anchor}")
+    return nodes.reference("", words, internal=True, refuri=uri)
+
+
+def plain_title(title: str) -> str:
+    """A title as its page has it, without the number."""
+    return TITLE.sub("", depth.TITLE.sub("", title, count=1), count=1)
 
 
 def number_exercises(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Sphinx has counted through the book by now: put the chapter's number in front instead. Tables
     are counted where their page is known as it looks in the end (vitbook_folds.py)."""
     for docname, figures in env.toc_fignumbers.items():
-        chapter = chapter_number(docname)
+        chapter = chapter_number(env, docname)
         first = () if chapter is None else (chapter,)
         exercises = figures.get("exercise", {})
         figures.pop("table", None)
@@ -86,6 +115,7 @@ def number_exercises(app: Sphinx, env: BuildEnvironment) -> list[str]:
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
+    app.add_transform(Titles)
     app.add_role("chapter", ChapterRole())
     app.connect("missing-reference", resolve)
     app.connect("env-get-updated", number_exercises, priority=900)  # after Sphinx's own count

@@ -23,7 +23,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 from vitbook_forms import prediction
-from vitbook_numbers import chapter_number
+from vitbook_numbers import places
 
 SCRIPTS, STYLE = ("predict/progress.js", "predict/predict.js"), "predict/predict.css"
 
@@ -53,11 +53,8 @@ class ChapterEnd(SphinxPostTransform):
 def visit_progress(self: HTML5Translator, node: progress) -> None:
     env, page = self.builder.env, self.builder.current_docname
     if node["chapters"]:
-        numbers = {name: chapter_number(name) for name in env.titles}
-        chapters = sorted(
-            ((n, name) for name, n in numbers.items() if n is not None), key=lambda one: one[0]
-        )
-        listed = [[name, env.titles[name].astext()] for _, name in chapters]
+        chapters = [name for name, place in places(env).items() if not place.deeper]
+        listed = [[name, env.titles[name].astext()] for name in chapters if name in env.titles]
         data = {"data-chapters": json.dumps(listed, ensure_ascii=False)}
     else:
         data = {"data-page": page, "data-title": env.titles[page].astext()}

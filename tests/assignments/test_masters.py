@@ -160,7 +160,7 @@ FLAWS = {
     "a word for a chapter": (
         "chapters: [1]",
         "chapters: 1",
-        "chapters is a list like [1, 2], got 1",
+        "chapters is a list like [patches, block], got 1",
     ),
     "words for points": ("points: 10", "points: ten", "points of q1 must be a number, got 'ten'"),
     "words for a test's points": ("points: 9", "points: nine", "a test must be a number"),

@@ -7,6 +7,7 @@ import pytest
 from tools.book_rules import code, contents, draws, exercises, forms, kit, limits, prose
 from tools.book_rules.source import read_book
 from tools.check_prose import RULES, check
+from tools.contents import places_of
 from tools.pages.reader import PageError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,7 +43,7 @@ CHAPTER = (
     + """
 # TITLE
 
-Text with $0.5$ and `0.7`, in section 3.2, and {glue:text}`cNUMBER_mean:.2f` at the 95 % level.
+Text with $0.5$ and `0.7`, in section 3.2, and {glue:text}`mean:.2f` at the 95 % level.
 
 ```{admonition} What you will be able to do
 :class: goals
@@ -62,12 +63,12 @@ torch.manual_seed(0);
 ## Adding
 
 (sec-NAME-sums)=
-```{predict} cNUMBER-sum
+```{predict} NAME-sum
 :choices: one | two
 :answer: two
 What is 1 + 1?
 +++
-Adding goes on; {in-depth}`why <depth_NUMBER_why>`.
+Adding goes on; {in-depth}`why <NAME_depth_why>`.
 ```
 
 ```{literalinclude} ../src/vitbook/layers/attention.py
@@ -83,7 +84,7 @@ They are.
 ```{code-cell} ipython3
 mean = 0.5
 assert mean == 0.5
-glue(cNUMBER_mean=mean)
+glue(mean=mean)
 show(fig, alt=f"Bars; the mean is {mean:.2f}.", caption="All of it: 100 %.")
 ```
 EXERCISES
@@ -108,7 +109,7 @@ Yes.
 {cite}`ann2020sums`.
 """
 )
-DEPTH = """# NUMBER, in depth: why sums
+DEPTH = """# In depth: why sums
 
 ```{in-depth} sec-NAME-sums
 Why?
@@ -117,33 +118,34 @@ Why?
 Because.
 """
 THIRD = EXERCISE.replace("NUMBER", "3").replace("NAME", "first")
-FIRST, SECOND = "book/01_first.md", "book/02_second.md"
-FIRST_DEPTH, SECOND_DEPTH = "book/depth_1_why.md", "book/depth_2_why.md"
+FIRST, SECOND = "book/first.md", "book/second.md"
+FIRST_DEPTH, SECOND_DEPTH = "book/first_depth_why.md", "book/second_depth_why.md"
 TOC = """root: index
-chapters:
-- file: 01_first
-  sections:
-  - file: depth_1_why
-- file: 02_second
-  sections:
-  - file: depth_2_why
+parts:
+- caption: I Part
+  chapters:
+  - file: first
+    sections:
+    - file: first_depth_why
+  - file: second
+    sections:
+    - file: second_depth_why
 """
 INDEX = "book/index.md"
 FRONT_PAGE = """# Front
 
 ```{chapter-cards}
 # I | Part | Both of them.
-1 | What is first? | 1
-2 | What is second? | 1
+first | What is first? | 1
+second | What is second? | 1
 ```
 """
 
 
-def chapter(number, name, pyobject):
+def chapter(name, pyobject):
     exercises = "".join(EXERCISE.replace("NUMBER", str(n)).replace("NAME", name) for n in (1, 2, 3))
-    text = CHAPTER.replace("TITLE", f"{number}. {name.title()}").replace("EXERCISES", exercises)
-    text = text.replace("PYOBJECT", pyobject).replace("NUMBER", str(number))
-    return text.replace("NAME", name)
+    text = CHAPTER.replace("TITLE", name.title()).replace("EXERCISES", exercises)
+    return text.replace("PYOBJECT", pyobject).replace("NAME", name)
 
 
 @pytest.fixture
@@ -153,10 +155,10 @@ def book(tmp_path):
         "_config.yml": "repository:\n  path_to_book: book\n",
         "_toc.yml": TOC,
         INDEX: FRONT_PAGE,
-        FIRST: chapter(1, "first", "mix"),
-        SECOND: chapter(2, "second", "Heads.forward"),
-        FIRST_DEPTH: DEPTH.replace("NUMBER", "1").replace("NAME", "first"),
-        SECOND_DEPTH: DEPTH.replace("NUMBER", "2").replace("NAME", "second"),
+        FIRST: chapter("first", "mix"),
+        SECOND: chapter("second", "Heads.forward"),
+        FIRST_DEPTH: DEPTH.replace("NAME", "first"),
+        SECOND_DEPTH: DEPTH.replace("NAME", "second"),
         "src/vitbook/layers/attention.py": "def mix(x): ...\n"
         "class Heads:\n    def forward(self): ...\n",
     }
@@ -170,37 +172,50 @@ def test_a_book_that_keeps_the_rules_has_no_findings(book):
     assert [str(finding) for finding in check(read_book(book))] == []
 
 
-def test_a_chapter_between_two_others_has_a_letter(book):
-    for name in (SECOND, SECOND_DEPTH):
-        (book / name).unlink()
-    between = chapter("1b", "second", "Heads.forward").replace("Text with", "In chapters 1 and 1b")
-    (book / "book/01b_second.md").write_text(between)
-    deeper = DEPTH.replace("NUMBER", "1b").replace("NAME", "second")
-    (book / "book/depth_1b_why.md").write_text(deeper)
-    (book / "_toc.yml").write_text(TOC.replace("02_second", "01b_second").replace("_2_", "_1b_"))
-    (book / INDEX).write_text(FRONT_PAGE.replace("\n2 | ", "\n1b | "))
-    assert [str(finding) for finding in check(read_book(book))] == []
-    *_, second, second_depth = read_book(book).chapters
-    assert 1 < second.number == second_depth.depth_of < 2
+def test_a_chapter_put_between_two_others_changes_nothing_but_the_list_of_pages(book):
+    first, *_ = places_of(book).values()
+    assert (first.chapter, first.number, first.deeper) == ("first", "1", False)
+    between = "  - file: middle\n  - file: second\n"
+    (book / "_toc.yml").write_text(TOC.replace("  - file: second\n", between))
+    (book / "book/middle.md").write_text(chapter("middle", "mix_again"))
+    (book / INDEX).write_text(FRONT_PAGE.replace("\nsecond |", "\nmiddle | Why? | 1\nsecond |"))
+    layer = book / "src/vitbook/layers/attention.py"
+    layer.write_text(layer.read_text() + "def mix_again(x): ...\n")
+    told = [str(finding) for finding in check(read_book(book))]
+    assert [one for one in told if "does not link" not in one] == []
+    titles = {page: place.titled("In depth: x") for page, place in places_of(book).items()}
+    assert titles == {
+        "first": "1. In depth: x",
+        "first_depth_why": "1, in depth: x",
+        "middle": "2. In depth: x",
+        "second": "3. In depth: x",
+        "second_depth_why": "3, in depth: x",
+    }
+
+
+def test_the_contents_say_which_chapter_is_0_and_which_shares_the_number_before_it(book):
+    toc = TOC.replace("root: index", "root: index\nmeta: {zero: first, lettered: [second]}")
+    (book / "_toc.yml").write_text(
+        toc.replace("  - file: second\n", "  - file: a\n  - file: second\n")
+    )
+    numbers = [p.number for p in places_of(book).values() if not p.deeper]
+    assert numbers == ["0", "1", "1b"]
 
 
 IMPORT = "from vitbook.book.glue import glue"
 # rule -> (name, file, old text, new text, words of the finding)
 PLANTED = {
-    contents.numbers: [
-        (
-            "a second chapter 1",
-            SECOND,
-            "# 2. Second",
-            "# 1. Second",
-            "chapter 1 is 01_first already",
-        ),
-        ("out of order", SECOND, "# 2. Second", "# 0. Second", "chapter 0 stands after chapter 1"),
-        ("a letter too late", SECOND, "# 2. Second", "# 0b. Second", "0b stands after chapter 1"),
-    ],
     contents.front_page: [
-        ("no card", INDEX, "\n2 | ", "\n3 | ", "the cards lack a question for chapter 2"),
-        ("no question", INDEX, "second?", "second.", "the cards lack a question for chapter 2"),
+        ("no card", INDEX, "\nsecond | What is second? | 1", "", "lack a question for second"),
+        ("no question", INDEX, "second?", "second.", "the cards lack a question for second"),
+        ("no chapter", INDEX, "\nsecond | ", "\nthird | ", "have third, which is no chapter"),
+        (
+            "another order",
+            INDEX,
+            "\nfirst | What is first? | 1\nsecond | What is second? | 1\n",
+            "\nsecond | What is second? | 1\nfirst | What is first? | 1\n",
+            "the cards stand in another order than _toc.yml",
+        ),
         ("a figure in words", INDEX, "second? | 1", "second? | one", "no card and no part"),
     ],
     prose.known_syntax: [
@@ -234,14 +249,26 @@ PLANTED = {
         ),
         ("typed number in a claim", FIRST, "They are.", "They are 2.5.", "2.5 is typed"),
     ],
-    prose.chapters_to_come: [
-        ("chapter to come", FIRST, "Text with", "Chapter 12 has text with", "{chapter}`12`"),
-        ("chapters to come", FIRST, "Text with", "Chapters 1, 2 and 14 with", "{chapter}`14`"),
-        ("a letter to come", FIRST, "Text with", "Chapters 2 and 2b with", "{chapter}`2b`"),
-        ("range to come", FIRST, "Text with", "In chapters 2 to 15, with", "{chapter}`15`"),
-        ("linked as if there", FIRST, "Text with", "{doc}`chapter 13 <x>` with", "{chapter}`13`"),
-        ("to come in a list", FIRST, "- Sums.", "- Sums. See chapter 18.", "{chapter}`18`"),
-        ("to come in a caption", FIRST, "All of it:", "As in chapter 16:", "{chapter}`16`"),
+    prose.typed_chapters: [
+        ("typed in prose", FIRST, "Text with", "Chapter 2 has text with", "'Chapter 2' is typed"),
+        ("typed with a letter", FIRST, "Text with", "In chapter 2b, with", "'chapter 2b' is typed"),
+        (
+            "typed in a list",
+            FIRST,
+            "- Sums.",
+            "- Sums, of chapters 1 to 2.",
+            "'chapters 1' is typed",
+        ),
+        (
+            "typed in a link",
+            FIRST,
+            "Text with",
+            "{doc}`chapter 2 <x>` with",
+            "'chapter 2' is typed",
+        ),
+        ("typed in a caption", FIRST, "All of it:", "As in chapter 2:", "'chapter 2' is typed"),
+        ("typed table", FIRST, "Text with", "Table 2.1 has text with", "'Table 2.1' is typed"),
+        ("typed in the title", FIRST, "# First", "# 1. First", "the title's number is typed"),
     ],
     prose.skeleton: [
         ("no goals", FIRST, ":class: goals", ":class: tip", "class goals"),
@@ -287,7 +314,7 @@ PLANTED = {
         ("claim made twice", SECOND, "{claim} second-sum", "{claim} first-sum", "made already"),
     ],
     forms.predictions: [
-        ("asks nothing", FIRST, "What is 1 + 1?\n", "", "c1-sum asks nothing"),
+        ("asks nothing", FIRST, "What is 1 + 1?\n", "", "first-sum asks nothing"),
         ("explains nothing", FIRST, "+++\n", "", "does not say, below a line +++, what happened"),
         ("no such choice", FIRST, ":answer: two", ":answer: 3", "'3' is not among: one, two"),
         ("no answer", FIRST, ":answer: two\n", "", "'' is not among: one, two"),
@@ -301,9 +328,15 @@ PLANTED = {
             "a unit, and no number",
         ),
         ("number and answer", FIRST, ":choices: one | two", ":number: 2", "no answer besides"),
-        ("odd id", FIRST, "} c1-sum", "} c1_sum", "lower-case words joined by hyphens"),
-        ("another chapter's id", FIRST, "} c1-sum", "} c3-sum", "c3-sum lacks c1-"),
-        ("predicted twice", SECOND, "} c2-sum", "} c1-sum", "c1-sum is made already in 01_first"),
+        ("odd id", FIRST, "} first-sum", "} first_sum", "lower-case words joined by hyphens"),
+        ("another chapter's id", FIRST, "} first-sum", "} sum", "sum lacks first-"),
+        (
+            "predicted twice",
+            SECOND,
+            "} second-sum",
+            "} first-sum",
+            "first-sum is made already in first",
+        ),
         ("as a box", FIRST, ":class: goals", ":class: predict", "with the directive {predict}"),
     ],
     forms.in_depth: [
@@ -312,7 +345,7 @@ PLANTED = {
             FIRST,
             "## Adding",
             "```{in-depth} sec\n```\n## Adding",
-            "is called like",
+            "stands below its chapter",
         ),
         (
             "no box",
@@ -321,7 +354,7 @@ PLANTED = {
             "",
             "one {in-depth} belongs",
         ),
-        ("another chapter", FIRST_DEPTH, "# 1, in", "# 2, in", "not list it under chapter 2"),
+        ("no such beginning", FIRST_DEPTH, "# In depth: ", "# ", "title begins with 'In depth: '"),
         ("no such label", FIRST_DEPTH, "sec-first-sums", "sec-gone", "has no label 'sec-gone'"),
     ],
     limits.limits: [
@@ -375,30 +408,20 @@ PLANTED = {
     code.line_length: [
         ("wide", FIRST, "mean = 0.5", f"mean = 0.5  # {'x' * 80}", "at most 84 fit: 'mean = 0.5"),
     ],
-    code.glue_names: [
-        (
-            "glued twice",
-            SECOND,
-            "glue(c2_mean",
-            "glue(c1_mean",
-            "c1_mean is glued in 01_first already",
-        ),
-        ("glued by position", FIRST, "glue(c1_mean=mean)", 'glue("mean", mean)', "mean lacks c1_"),
-    ],
     code.introduced_once: [
         (
             "introduced twice",
             SECOND,
             "Heads.forward",
             "mix",
-            "mix was introduced in 01_first already",
+            "mix was introduced in first already",
         ),
         (
             "used too early",
             FIRST,
             IMPORT,
             f"{IMPORT}\nfrom vitbook.layers.attention import Heads",
-            "before 02",
+            "before second",
         ),
     ],
     draws.draws: [
@@ -453,7 +476,7 @@ def test_a_cell_that_is_not_python_is_named_with_its_line(book):
     text = (book / FIRST).read_text()
     (book / FIRST).write_text(text.replace("mean = 0.5", "mean = = 0.5"))
     line = text.split("mean = 0.5")[0].count("\n") + 1
-    with pytest.raises(PageError, match=rf"01_first\.md:{line}: the cell is not Python"):
+    with pytest.raises(PageError, match=rf"first\.md:{line}: the cell is not Python"):
         read_book(book)
 
 
@@ -483,7 +506,7 @@ def test_what_is_said_of_every_training_names_their_number(book, card, summary, 
 
 def test_a_sentence_about_every_training_may_be_listed_while_it_is_there(book):
     (book / draws.KNOWN).parent.mkdir(parents=True)
-    entry = '[[sentence]]\npage = "01_first"\nbegins = "In each seed"\nreason = "told below"\n'
+    entry = '[[sentence]]\npage = "first"\nbegins = "In each seed"\nreason = "told below"\n'
     (book / draws.KNOWN).write_text(entry)
     assert "listed, and no longer there: 'In each seed'" in str(*draws.draws(read_book(book)))
     cell = "```\n\n```{code-cell} ipython3\n"
@@ -492,17 +515,19 @@ def test_a_sentence_about_every_training_may_be_listed_while_it_is_there(book):
     assert list(draws.draws(read_book(book))) == []
 
 
-def test_a_chapter_to_come_may_be_named_by_its_role_and_one_that_is_there_plainly(book):
+def test_the_number_of_a_chapter_is_filled_in_by_its_role(book):
     path = book / FIRST
-    named = "{chapter}`Chapter 12` and chapters 1 and 2 have text with"
-    path.write_text(path.read_text().replace("Text with", named))
+    named = (
+        "{chapter}`Chapter {number} <second>` and chapters {chapter}`{number} <first>` have text"
+    )
+    path.write_text(path.read_text().replace("Text with", f"{named} with"))
     assert check(read_book(book)) == []
 
 
 def test_a_page_in_depth_is_linked_from_its_chapter(book):
-    (book / FIRST).write_text((book / FIRST).read_text().replace("depth_1_why", "depth_2_why"))
+    (book / FIRST).write_text((book / FIRST).read_text().replace("first_depth", "second_depth"))
     [finding] = forms.in_depth(read_book(book))
-    assert "01_first does not link here: {in-depth}`depth_1_why`" in str(finding)
+    assert "first does not link here: {in-depth}`first_depth_why`" in str(finding)
 
 
 def test_a_page_in_depth_has_no_skeleton_and_counts_for_itself(book):
@@ -512,8 +537,7 @@ def test_a_page_in_depth_has_no_skeleton_and_counts_for_itself(book):
 
 
 def test_every_chapter_keeps_the_stricter_rules():
-    core = [one for one in read_book(ROOT).chapters if one.belongs_to is not None]
-    core = [one for one in core if not one.name.rpartition("/")[2].startswith("depth_")]
+    core = read_book(ROOT).numbered
     assert len(core) >= 19
     assert [one.name for one in core if not one.page.metadata.get("kit")] == []
 
@@ -530,13 +554,10 @@ def test_the_front_page_may_import_what_comes_later(book):
 
 
 def test_the_preview_may_import_what_comes_later(book):
-    (book / INDEX).write_text(FRONT_PAGE.replace("1 | What", "0 | What"))
+    (book / "_toc.yml").write_text(TOC.replace("root: index", "root: index\nmeta: {zero: first}"))
     for path in (book / FIRST, book / FIRST_DEPTH, book / SECOND):
-        text = path.read_text().replace("c1_", "c0_").replace("c1-", "c0-")
-        text = text.replace("# 1. ", "# 0. ").replace("# 1, ", "# 0, ")
-        path.write_text(
-            text.replace(IMPORT, f"{IMPORT}\nfrom vitbook.layers.attention import Heads")
-        )
+        imports = f"{IMPORT}\nfrom vitbook.layers.attention import Heads"
+        path.write_text(path.read_text().replace(IMPORT, imports))
     assert check(read_book(book)) == []
 
 

@@ -8,7 +8,7 @@ from tools.book_rules.source import Book, read_chapter
 PAGE = """---
 kit: true
 ---
-# 1. Small
+# Small
 
 ```{code-cell}
 import torch
@@ -48,7 +48,7 @@ B.
 ```
 *Difficulty 1 of 3, 10 minutes, phone.* Do it.
 ```{code-cell}
-from vitcheck.ch01 import check_it
+from vitcheck.exercises.small import check_it
 
 check_it(1)
 ```
@@ -73,7 +73,7 @@ def test_a_page_that_does_not_say_so_is_left_alone(tmp_path):
 
 WIDE = "x = torch.rand(3)  # " + "x" * 60
 PLANTED = {
-    "words": ("# 1. Small", "# 1. Small\n" + "word " * 1800, "words, at most 1,800"),
+    "words": ("# Small", "# Small\n" + "word " * 1800, "words, at most 1,800"),
     "code": ("x = torch", "y = 1\n" * 120 + "x = torch", "kit: 121 code, at most 120"),
     "minutes": ("10 minutes", "60 minutes", "kit: 65 minutes, at most 60"),
     "predictions": ("```{predict} c1-a\nA?\n+++\nA.\n```", "", "kit: 1 predictions, 2 at least"),

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from test_book_extension import PREDICTION, Book
+from test_book_extension import CHAPTERS, PREDICTION, Book
 
 EXTENSIONS = ("sphinx_design", "vitbook_progress")
 ASKED = PREDICTION.replace("OPTIONS", "")
@@ -12,27 +12,28 @@ ASKED = PREDICTION.replace("OPTIONS", "")
 @pytest.fixture
 def book(tmp_path):
     book = Book(tmp_path, EXTENSIONS)
-    toctree = "```{toctree}\nready\npart/07_sharing\npart/06_places\n```\n\n"
+    (tmp_path / "_toc.yml").write_text(CHAPTERS)
+    toctree = "```{toctree}\nready\npart/sharing\npart/places\n```\n\n"
     book.page("index", toctree + "```{progress}\n```\n")
     book.page("ready", "Words.\n")
-    book.page("part/06_places", f"{ASKED}\n## Summary\n\n- So.\n\n## What to read next\n\nMuch.\n")
+    book.page("part/places", f"{ASKED}\n## Summary\n\n- So.\n\n## What to read next\n\nMuch.\n")
     check = "## Concept check\n\n```{dropdown} 1. Why?\nSo.\n```\n"
-    book.page("part/07_sharing", check + "\n## More\n\nMore.\n")
+    book.page("part/sharing", check + "\n## More\n\nMore.\n")
     return book.build()
 
 
 def test_the_box_stands_after_the_summary_or_after_all_else(book):
-    box = book.html("part/06_places").select_one("section#summary > .progress-box")
-    assert (box["data-page"], box["data-title"]) == ("part/06_places", "6. Places")
+    box = book.html("part/places").select_one("section#summary > .progress-box")
+    assert (box["data-page"], box["data-title"]) == ("part/places", "1. Places")
     assert box.has_attr("hidden")
-    page = book.html("part/07_sharing")
+    page = book.html("part/sharing")
     assert page.select_one("section#sharing, section").find_all(recursive=False)[
         -1
     ] == page.select_one(".progress-box")
 
 
 def test_a_page_that_asks_nothing_has_no_box_and_no_script(book):
-    for name, boxes in (("index", 1), ("ready", 0), ("part/06_places", 1), ("part/07_sharing", 1)):
+    for name, boxes in (("index", 1), ("ready", 0), ("part/places", 1), ("part/sharing", 1)):
         page = book.html(name)
         assert len(page.select(".progress-box")) == boxes, name
         scripts = [one["src"] for one in page.select("script[src]") if "/predict/" in one["src"]]
@@ -43,7 +44,7 @@ def test_a_page_that_asks_nothing_has_no_box_and_no_script(book):
 def test_the_front_page_lists_the_chapters_in_their_order(book):
     box = book.html("index").select_one(".progress-box")
     assert json.loads(box["data-chapters"]) == [
-        ["part/06_places", "6. Places"],
-        ["part/07_sharing", "7. Sharing"],
+        ["part/places", "1. Places"],
+        ["part/sharing", "2. Sharing"],
     ]
     assert not box.has_attr("data-page")

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-PAGES = sorted((Path(__file__).resolve().parents[2] / "book").glob("*/[0-9]*.md"))
+from tools.contents import places_of
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "book" / f"{page}.md" for page in places_of(ROOT)]
 CELL = re.compile(r"```\{code-cell\}[^\n]*\n(.*?)```", re.DOTALL)
 
 

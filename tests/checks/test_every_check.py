@@ -1,7 +1,7 @@
 """Every check passes right answers of every style, passes over stubs and names every mistake.
 
 A check brings a right answer and its known mistakes along (see `vitcheck.trial.staged`). Others
-stand in tables/, one module for each module of `vitcheck`.
+stand in tables/, one module for each module of `vitcheck.exercises`.
 """
 
 import importlib
@@ -11,11 +11,9 @@ import pytest
 import tables
 from case import Case, hand_in, in_float64
 
-import vitcheck
-from vitcheck import CheckFailed
+from vitcheck import CheckFailed, exercises
 
-ENGINE = {"trial", "cases", "checker", "values", "reading", "before_handing_in"}
-MODULES = [m.name for m in pkgutil.iter_modules(vitcheck.__path__) if m.name not in ENGINE]
+MODULES = [m.name for m in pkgutil.iter_modules(exercises.__path__)]
 TABLES = [
     importlib.import_module(f"tables.{m.name}") for m in pkgutil.iter_modules(tables.__path__)
 ]
@@ -23,7 +21,7 @@ IN_TABLES = {case.check: case for table in TABLES for case in table.CASES}
 CASES = {
     f"{module}-{name}": IN_TABLES.get(check) or Case(check)
     for module in MODULES
-    for name, check in vars(importlib.import_module(f"vitcheck.{module}")).items()
+    for name, check in vars(importlib.import_module(f"vitcheck.exercises.{module}")).items()
     if name.startswith("check_")
 }
 

@@ -244,7 +244,7 @@ def test_another_way_to_compare_is_another_version_of_the_grader(tmp_path, monke
     monkeypatch.setattr(store, "folder_of", lambda name: copy)
     assert store.grader_version() == before
     for name, marks in (
-        ("ch01_weighted_average", False),
+        ("exercises/weighted_average", False),
         ("cases", True),
         ("twins", True),
         ("values", True),

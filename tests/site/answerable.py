@@ -17,24 +17,25 @@ ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
 EXTENSIONS = ["myst_parser", "sphinx_design", "vitbook_progress"]
 KEY = "attention-patch-by-patch.predictions.v1"
-CHAPTER, FRONT = "part/04_heads.html", "front.html"
+CHAPTER, FRONT = "part/heads.html", "front.html"
 SHELL, FRONT_SHELL = "attention/04_many_heads.html", "index.html"
+TOC = "parts:\n- caption: I P\n  chapters:\n  - file: part/heads\n  - file: part/merge\n"
 PAGES = {
     "index": """# Front
 
 ```{toctree}
-part/04_heads
-part/05_merge
+part/heads
+part/merge
 ```
 
 ```{progress}
 ```
 """,
-    "part/04_heads": """# 4. Many heads
+    "part/heads": """# Many heads
 
 ## How they are cut
 
-```{predict} c4-view
+```{predict} heads-view
 :choices: one half | the *same* | twice
 :answer: the *same*
 How many numbers do two heads need, beside one?
@@ -42,7 +43,7 @@ How many numbers do two heads need, beside one?
 They share the width.
 ```
 
-```{predict} c4-share
+```{predict} heads-share
 :number: 50 +- 5
 :unit: %
 Which share of the pairs does one head lose?
@@ -50,7 +51,7 @@ Which share of the pairs does one head lose?
 Half of them.
 ```
 
-```{predict} c4-words
+```{predict} heads-words
 What does the map look like?
 +++
 Like a diagonal.
@@ -74,7 +75,7 @@ So.
 
 Much.
 """,
-    "part/05_merge": "# 5. Merged\n\nWords.\n",
+    "part/merge": "# Merged\n\nWords.\n",
 }
 
 
@@ -86,6 +87,7 @@ def rendered(folder):
         path = folder / "src" / f"{name}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf8")
+    (folder / "_toc.yml").write_text(TOC)
     warnings = io.StringIO()
     with patch_docutils(None), docutils_namespace():
         app = Sphinx(

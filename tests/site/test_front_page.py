@@ -13,13 +13,14 @@ from test_site import OPTIONS, VIEWS
 
 from tools.bench_pages import LIMITS, served, visit
 from tools.cards import SIZE
+from tools.contents import places_of
 from tools.live.cut import PICTURES
 from tools.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
 SETTINGS = read_settings(ROOT)
-CHAPTERS = [name for name in SETTINGS.documents if re.fullmatch(r"(.*/)?\d\d[a-z]?_\w+", name)]
+CHAPTERS = [page for page, place in places_of(ROOT).items() if not place.deeper]
 STRIP = r'<div class="vit-strip">.*?</div>'
 NARROW = {"width": 390, "height": 844}
 

@@ -5,9 +5,9 @@ import re
 
 import pytest
 from bs4 import BeautifulSoup
-from test_site import HTML, PAGES
+from test_site import HTML, PAGES, ROOT
 
-from tools.pages.number import PATTERN
+from tools.contents import places_of
 
 SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
 RAW = re.compile(r"\$|\\[a-zA-Z(]|(?<!\w)\w_\w(?!\w)")  # a formula that was not set
@@ -35,8 +35,8 @@ def raw_titles(page):
 def numbers_apart(page, name):
     """The numbers of a page's tables, where they are not 1, 2, 3 behind the chapter's."""
     found = [one.get_text() for one in page.select("caption .caption-number")]
-    chapter = re.fullmatch(rf"(?:.*/)?{PATTERN}_[^/]+", name.removesuffix(".html"))
-    first = f"{int(chapter[1])}{chapter[2]}." if chapter else ""
+    place = places_of(ROOT).get(name.removesuffix(".html"))
+    first = f"{place.number}." if place and not place.deeper else ""
     return found if found != [f"Table {first}{n}." for n in range(1, len(found) + 1)] else []
 
 

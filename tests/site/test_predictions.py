@@ -9,7 +9,7 @@ import re
 import pytest
 from answerable import CHAPTER, FRONT, FRONT_SHELL, HTML, KEY, SHELL, put_into, rendered
 from axe_playwright_python.sync_playwright import Axe
-from test_site import DARK, OPTIONS, STILL, VIEWS, served
+from test_site import CHAPTERS, DARK, OPTIONS, STILL, VIEWS, served
 
 pytestmark = [pytest.mark.site, pytest.mark.browser]
 
@@ -19,7 +19,7 @@ def pages(tmp_path_factory):
     if not (HTML / "index.html").is_file():
         pytest.fail("there is no site in _build/html: run make book first", pytrace=False)
     made = rendered(tmp_path_factory.mktemp("pages"))
-    chapter, front = put_into(SHELL, made["part/04_heads"]), put_into(FRONT_SHELL, made["index"])
+    chapter, front = put_into(SHELL, made["part/heads"]), put_into(FRONT_SHELL, made["index"])
     return {CHAPTER: chapter, FRONT: front}
 
 
@@ -44,7 +44,7 @@ class Reader:
         return self
 
     def box(self, name):
-        return self.page.locator(f"#predict-c4-{name}")
+        return self.page.locator(f"#predict-heads-{name}")
 
     def check(self, number):
         return self.page.locator(".predict-check").nth(number - 1)
@@ -113,7 +113,7 @@ def test_the_right_choice_is_called_right(reader):
     one.box("view").get_by_role("radio", name="the same").check()
     one.commit(one.box("view"), "certain")
     assert "✓ Right." in one.box("view").inner_text()
-    assert one.kept()["answers"] == {"c4-view": {"said": "the *same*", "sure": 99, "mark": 1}}
+    assert one.kept()["answers"] == {"heads-view": {"said": "the *same*", "sure": 99, "mark": 1}}
 
 
 def test_nothing_can_be_committed_without_an_answer_and_without_saying_how_sure(reader):
@@ -155,10 +155,10 @@ def test_an_answer_in_words_is_marked_by_the_reader(reader):
     box.get_by_role("textbox").fill("Like <b>this</b>")
     one.commit(box, "a guess")
     assert "You guessed:\nLike <b>this</b>" in box.inner_text().replace("\n\n", "\n")
-    assert one.kept()["answers"]["c4-words"] == {"said": "Like <b>this</b>", "sure": 50}
+    assert one.kept()["answers"]["heads-words"] == {"said": "Like <b>this</b>", "sure": 50}
     assert any("Not yet marked by you: 1." in line for line in one.lines())
     box.get_by_role("radio", name="Partly").check()
-    assert one.kept()["answers"]["c4-words"]["mark"] == 0.5
+    assert one.kept()["answers"]["heads-words"]["mark"] == 0.5
     assert "a guess ½ of 1 right" in one.lines()
 
 
@@ -170,7 +170,7 @@ def test_a_concept_check_is_committed_to_and_marked(reader):
     assert not one.page.get_by_text("Because.", exact=True).is_visible()
     assert "You were fairly sure." in box.inner_text()
     box.get_by_role("radio", name="Right").check()
-    assert one.kept()["answers"] == {"part/04_heads#check-2": {"said": "", "sure": 70, "mark": 1}}
+    assert one.kept()["answers"] == {"part/heads#check-2": {"said": "", "sure": 70, "mark": 1}}
 
 
 def test_whoever_only_looks_is_not_asked_and_not_counted(reader):
@@ -199,7 +199,8 @@ def test_what_was_committed_is_there_again_and_can_be_taken_back(reader):
 
 
 def test_an_answer_to_choices_that_are_no_more_is_asked_for_anew(reader):
-    one = reader().open().keep(answers={"c4-view": {"said": "three times", "sure": 70, "mark": 0}})
+    said = {"said": "three times", "sure": 70, "mark": 0}
+    one = reader().open().keep(answers={"heads-view": said})
     assert one.open().box("view").get_by_role("button", name="Commit").is_visible()
     assert one.errors == []
 
@@ -252,7 +253,7 @@ def test_a_chapter_is_done_when_the_reader_says_so(reader):
     button = one.page.get_by_role("button", name="Chapter done")
     assert button.get_attribute("aria-pressed") == "true"
     assert button.evaluate("e => e === document.activeElement")
-    assert one.kept()["done"] == {"part/04_heads": True}
+    assert one.kept()["done"] == {"part/heads": True}
     button.click()
     assert one.kept()["done"] == {}
 
@@ -263,20 +264,20 @@ def test_the_front_page_leads_back_to_the_section_where_the_reader_stopped(reade
     one.open().page.get_by_role("button", name="I have done this chapter").click()
     one.page.locator("#concept-check h2").evaluate("e => e.scrollIntoView()")
     one.open(FRONT)
-    link = one.page.get_by_role("link", name="4. Many heads: Concept check")
+    link = one.page.get_by_role("link", name="1. Many heads: Concept check")
     assert one.lines()[1:3] == [
-        "Go on where you stopped: 4. Many heads: Concept check",
+        "Go on where you stopped: 1. Many heads: Concept check",
         "1 of 2 chapters done.",
     ]
     assert one.page.locator(".progress-chapters a").evaluate_all(
         "all => all.map(e => e.getAttribute('aria-label'))"
-    ) == ["4. Many heads, done", "5. Merged"]
+    ) == ["1. Many heads, done", "2. Merged"]
     link.click()
-    one.page.wait_for_url("**/html/part/04_heads.html#concept-check")
+    one.page.wait_for_url("**/html/part/heads.html#concept-check")
 
 
 def test_forgetting_asks_first(reader):
-    one = reader().open().keep(answers=planted(ANSWERS), done={"part/04_heads": True}).open()
+    one = reader().open().keep(answers=planted(ANSWERS), done={"part/heads": True}).open()
     one.box("view").get_by_role("radio", name="twice").check()
     one.commit(one.box("view"), "a guess")
     one.page.once("dialog", lambda dialog: dialog.dismiss())
@@ -295,7 +296,7 @@ def test_keys_alone_will_do(reader):
     one.box("view").get_by_role("radio", name="one half").focus()
     for key in ("ArrowDown", "Tab", "Space", "ArrowRight", "ArrowRight", "Tab", "Enter"):
         keys.press(key)
-    assert one.kept()["answers"] == {"c4-view": {"said": "the *same*", "sure": 90, "mark": 1}}
+    assert one.kept()["answers"] == {"heads-view": {"said": "the *same*", "sure": 90, "mark": 1}}
     keys.press("Enter")  # the focus is on the fold: it closes
     assert not one.box("view").get_by_text("They share the width.").is_visible()
     for key in ("Tab", "Enter"):  # "Take it back"
@@ -320,7 +321,7 @@ def test_what_somebody_else_left_in_its_place_is_written_over(reader):
     one.page.evaluate(f"localStorage.setItem('{KEY}', '{{oh')")
     one.open().check(1).get_by_role("radio", name="certain").check()
     one.commit(one.check(1))
-    assert one.kept()["answers"] == {"part/04_heads#check-1": {"said": "", "sure": 99}}
+    assert one.kept()["answers"] == {"part/heads#check-1": {"said": "", "sure": 99}}
     assert one.errors == []
 
 
@@ -401,7 +402,7 @@ def test_nothing_is_sent_anywhere(reader):
 
 
 def test_a_page_opened_as_a_file_keeps_its_answers_too(browser):
-    name = sorted(HTML.glob("*/[0-9]*_*.html"))[0]
+    name = HTML / CHAPTERS[1]
     page = browser.new_page()
     page.goto(name.as_uri(), wait_until="load")
     check = page.locator(".predict-check").first

@@ -23,6 +23,7 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from tools.bench_pages import served
 from tools.chapters import Store, find_chapters
 from tools.check_site import check
+from tools.contents import places_of
 from tools.dependencies import cell_tree, is_file_beside
 from tools.export_notebooks import build_wheel
 from tools.notebook_export.notebook import SOLUTION
@@ -35,6 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
 SETTINGS = read_settings(ROOT)
 PAGES = [f"{name}.html" for name in SETTINGS.documents] + ["search.html"]
+CHAPTERS = [f"{page}.html" for page, place in places_of(ROOT).items() if not place.deeper]
 VIEWS = {
     "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
     "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},

@@ -66,8 +66,8 @@ def test_the_slowest_page_stands_first_and_budgets_last():
 
 
 def test_pages_are_chosen_by_the_beginning_of_their_name(tmp_path):
-    for name in ("vit/17_hybrids.html", "index.html", "_static/macros.html"):
+    for name in ("vit/hybrids.html", "index.html", "_static/macros.html"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    assert pages(tmp_path, []) == ["index.html", "vit/17_hybrids.html"]
-    assert pages(tmp_path, ["vit/17"]) == ["vit/17_hybrids.html"]
+    assert pages(tmp_path, []) == ["index.html", "vit/hybrids.html"]
+    assert pages(tmp_path, ["vit/hy"]) == ["vit/hybrids.html"]

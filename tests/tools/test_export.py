@@ -35,13 +35,14 @@ BUILT = """<html><body>
 <div id="ex-sum"><span class="caption-number">Exercise 4 </span> (Sums)</div>
 <div class="citation" id="cite-vaswani2017attention"></div>
 </body></html>"""
-INVENTORY = """ch/01_sums std:doc -1 ch/01_sums.html 1. Sums
+INVENTORY = """ch/sums std:doc -1 ch/sums.html 1. Sums
 ch/literature std:doc -1 ch/literature.html Literature
-sec-a std:label -1 ch/01_sums.html#sec-a Adding up
-fig-plan std:label -1 ch/01_sums.html#fig-plan The plan
-ex-sum std:label -1 ch/01_sums.html#ex-sum Exercise
-ch/depth_1_why std:doc -1 ch/depth_1_why.html 1, in depth: why
+sec-a std:label -1 ch/sums.html#sec-a Adding up
+fig-plan std:label -1 ch/sums.html#fig-plan The plan
+ex-sum std:label -1 ch/sums.html#ex-sum Exercise
+ch/sums_depth_why std:doc -1 ch/sums_depth_why.html 1, in depth: why
 """
+TOC = "root: ch/literature\nparts:\n- caption: I Sums\n  chapters:\n  - file: ch/sums\n"
 BIB = """@article{vaswani2017attention, title={A}, year={2017},
  author={Vaswani, Ashish and Shazeer, Noam and Parmar, Niki}}
 @article{pair2020, title={B}, author={Alpha, Ann and van der Beta, Bob}, year={2020}}
@@ -69,17 +70,17 @@ def book(tmp_path):
         "_config.yml": "title: The Book\nrepository:\n  url: https://github.com/somebody/book\n"
         "  path_to_book: pages\n"
         "sphinx:\n  config:\n    bibtex_bibfiles: [all.bib]\n",
-        "_toc.yml": "root: ch/01_sums\nchapters:\n- file: ch/literature\n",
+        "_toc.yml": TOC,
         "pages/all.bib": BIB,
         "pages/ch/literature.md": "# Literature\n\n```{bibliography}\n```\n",
         "pages/ch/plan.png": "plan",
         "src/part.py": PART,
         "src/vitbook/__init__.py": "",
         "pyproject.toml": PROJECT,
-        "_build/html/ch/01_sums.html": BUILT,
+        "_build/html/ch/sums.html": BUILT,
         "_build/html/ch/literature.html": BUILT,
-        "_build/html/ch/depth_1_why.html": "<html></html>",
-        "_build/jupyter_execute/ch/01_sums.glue.json": json.dumps(
+        "_build/html/ch/sums_depth_why.html": "<html></html>",
+        "_build/jupyter_execute/ch/sums.glue.json": json.dumps(
             {"mean": {"data": {"text/plain": "0.12345"}}, "word": {"data": {"text/plain": "'hi'"}}}
         ),
     }
@@ -91,7 +92,7 @@ def book(tmp_path):
     (tmp_path / "_build" / "html" / "objects.inv").write_bytes(inventory)
 
     def write(markdown):
-        (tmp_path / "pages/ch/01_sums.md").write_text(f"{FRONT}\n# 1. Sums\n\n{markdown}\n")
+        (tmp_path / "pages/ch/sums.md").write_text(f"{FRONT}\n# Sums\n\n{markdown}\n")
 
     def exported(markdown):
         write(markdown)
@@ -101,7 +102,7 @@ def book(tmp_path):
     return exported
 
 
-def cells(files, stem="01_sums"):
+def cells(files, stem="sums"):
     return nbformat.reads(files[f"{stem}.ipynb"], as_version=4).cells
 
 
@@ -110,10 +111,10 @@ def body(files):
     return "\n\n".join(cell.source for cell in cells(files)[2:])
 
 
-PAGE = f"{SITE}/ch/01_sums.html"
+PAGE = f"{SITE}/ch/sums.html"
 LITERATURE = f"{SITE}/ch/literature.html"
 VASWANI = f"{LITERATURE}#cite-vaswani2017attention"
-DEEPER = f"{SITE}/ch/depth_1_why.html"
+DEEPER = f"{SITE}/ch/sums_depth_why.html"
 ADDING = f"[Adding up]({PAGE}#sec-a)"
 # name, MyST, Markdown
 TRANSLATED = [
@@ -135,9 +136,9 @@ TRANSLATED = [
     ("eq", "{eq}`eq-sum`", f"[(7)]({PAGE}#equation-eq-sum)"),
     ("doc", "{doc}`literature`", f"[Literature]({LITERATURE})"),
     ("doc with text", "{doc}`books <../ch/literature>`", f"[books]({LITERATURE})"),
-    ("chapter", "{chapter}`1`", f"[chapter 1, Sums]({PAGE})"),
-    ("chapter, first word", "{chapter}`Chapter 1`", f"[Chapter 1, Sums]({PAGE})"),
-    ("chapter to come", "see {chapter}`12`.", "see chapter 12 (not yet written)."),
+    ("chapter", "{chapter}`sec-a`", f"[chapter 1]({PAGE}#sec-a)"),
+    ("chapter itself", "{chapter}`Chapter {number}, {name} <sums>`", "Chapter 1, Sums"),
+    ("chapter of a label", "{chapter}`{number}, there <sec-a>`", f"[1, there]({PAGE}#sec-a)"),
     ("wrapped role", "{doc}`all\nbooks <literature>`", f"[all books]({LITERATURE})"),
     ("math role", "{math}`a^2`", "$a^2$"),
     ("sub and sup", "H{sub}`2`O, x{sup}`2`", "H<sub>2</sub>O, x<sup>2</sup>"),
@@ -157,20 +158,20 @@ TRANSLATED = [
     ("admonition", "```{admonition} Try\n:class: goals\nWhat?\n```", "> **Try**\n>\n> What?"),
     (
         "prediction",
-        "```{predict} c1-sum\n:choices: $1$ | {glue:text}`mean:.2f`\n:answer: $1$\nHow many?\n\n"
+        "```{predict} sums-sum\n:choices: $1$ | {glue:text}`mean:.2f`\n:answer: $1$\nHow many?\n\n"
         "- Or\n+++\nSee {ref}`sec-a`.\n```",
         "> **Predict, then run**\n>\n> How many?\n>\n> - Or\n>\n> - $1$\n> - 0.12\n\n"
         f"<details>\n<summary>What happened</summary>\n\n**$1$**\n\nSee {ADDING}.\n\n</details>",
     ),
     (
         "prediction of a number",
-        "```{predict} c1-sum\n:number: 2 +- 1\nHow many?\n+++\nSo.\n```",
+        "```{predict} sums-sum\n:number: 2 +- 1\nHow many?\n+++\nSo.\n```",
         "> **Predict, then run**\n>\n> How many?\n\n"
         "<details>\n<summary>What happened</summary>\n\n**2**\n\nSo.\n\n</details>",
     ),
     (
         "prediction of a number with a unit",
-        "```{predict} c1-sum\n:number: 2 +- 1\n:unit: %\nHow many?\n+++\nSo.\n```",
+        "```{predict} sums-sum\n:number: 2 +- 1\n:unit: %\nHow many?\n+++\nSo.\n```",
         "> **Predict, then run**\n>\n> How many?\n\n"
         "<details>\n<summary>What happened</summary>\n\n**2 %**\n\nSo.\n\n</details>",
     ),
@@ -178,12 +179,12 @@ TRANSLATED = [
         "live figure",
         "```{live} cut\n:title: Cut\nTry it. See it.\n+++\nIt stays {glue:text}`mean:.2f`.\n```",
         "> **Cut**\n>\n> It stays 0.12.\n>\n> The live figure is on the book's page "
-        f"[1. Sums]({SITE}/ch/01_sums.html#live-cut).",
+        f"[1. Sums]({SITE}/ch/sums.html#live-cut).",
     ),
     (
         "a sentence that sets a figure",
         "Look at {live}`head 3 <cut head=3>`.",
-        f"Look at [head 3]({SITE}/ch/01_sums.html#live-cut).",
+        f"Look at [head 3]({SITE}/ch/sums.html#live-cut).",
     ),
     ("what the reader has done", "Text\n\n```{progress}\n```\n\nMore", "Text\n\nMore"),
     (
@@ -194,21 +195,21 @@ TRANSLATED = [
     ),
     (
         "buttons of the front page",
-        "```{start} depth_1_why literature\n```",
+        "```{start} sums_depth_why literature\n```",
         f"[1, in depth: why]({DEEPER}) · [Literature]({SITE}/ch/literature.html)",
     ),
     (
         "drawing of the whole model",
         "```{vit-map}\n```",
-        f"The drawing of the whole model is on the book's page [1. Sums]({SITE}/ch/01_sums.html).",
+        f"The drawing of the whole model is on the book's page [1. Sums]({SITE}/ch/sums.html).",
     ),
     (
         "cards of the chapters",
         "```{chapter-cards}\n1 | Why? | 1\n```",
-        f"The list of chapters is on the book's page [1. Sums]({SITE}/ch/01_sums.html).",
+        f"The list of chapters is on the book's page [1. Sums]({SITE}/ch/sums.html).",
     ),
-    ("link to a page in depth", "{in-depth}`depth_1_why`", f"[in depth: why]({DEEPER})"),
-    ("link with text", "{in-depth}`so <depth_1_why>`", f"[so]({DEEPER})"),
+    ("link to a page in depth", "{in-depth}`sums_depth_why`", f"[in depth: why]({DEEPER})"),
+    ("link with text", "{in-depth}`so <sums_depth_why>`", f"[so]({DEEPER})"),
     ("minutes", "{minutes}`this page`.", "Read 5 minutes."),
     ("minutes of another page", "{minutes}`read literature` + {minutes}`do literature`", "5 + 0"),
     ("hours of some pages", "{minutes}`hours literature literature`", "0.5"),
@@ -344,13 +345,13 @@ REFUSED = [
 def test_what_cannot_be_translated_is_an_error_with_file_and_line(book, myst, line, words):
     with pytest.raises(PageError) as caught:
         book(myst)
-    first = len(f"{FRONT}\n# 1. Sums\n\n".splitlines())
-    assert str(caught.value).startswith(f"{book.root}/pages/ch/01_sums.md:{first + line}: ")
+    first = len(f"{FRONT}\n# Sums\n\n".splitlines())
+    assert str(caught.value).startswith(f"{book.root}/pages/ch/sums.md:{first + line}: ")
     assert words in str(caught.value)
 
 
 def test_a_page_without_a_title_is_an_error(book):
-    (book.root / "pages/ch/01_sums.md").write_text(f"{FRONT}\nText\n")
+    (book.root / "pages/ch/sums.md").write_text(f"{FRONT}\nText\n")
     with pytest.raises(PageError, match="does not begin with its title"):
         export(read_settings(book.root), Site(book.root / "_build/html", book.root))
 
@@ -411,7 +412,7 @@ def test_a_notebook_has_link_back_install_cell_and_one_cell_for_each_part(book):
 
 
 def test_a_solution_is_printed_not_run_and_can_be_found_again(book):
-    notebook = nbformat.reads(book(EXERCISE)["01_sums.ipynb"], as_version=4)
+    notebook = nbformat.reads(book(EXERCISE)["sums.ipynb"], as_version=4)
     folded = notebook.cells[7]
     assert folded.metadata["tags"] == ["solution"]
     assert folded.source == (
@@ -429,7 +430,7 @@ def test_a_hidden_input_stays_hidden(book):
 def test_notebooks_are_valid_without_outputs_and_the_same_every_time(book):
     first, second = book(EXERCISE), book(EXERCISE)
     assert first == second
-    notebook = nbformat.reads(first["01_sums.ipynb"], as_version=4)
+    notebook = nbformat.reads(first["sums.ipynb"], as_version=4)
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
@@ -505,8 +506,8 @@ def test_everything_that_the_package_needs_is_looked_for():
 
 
 def test_the_script_is_plain_python_that_says_what_to_install(book):
-    script = book(EXERCISE)["01_sums.py"]
-    compile(script, "01_sums.py", "exec")
+    script = book(EXERCISE)["sums.py"]
+    compile(script, "sums.py", "exec")
     assert not any(line.startswith("%") for line in script.splitlines())
     assert f"This script needs the package: pip install {SITE}/notebooks/{WHEEL}" in script
     sources = [c.source for c in jupytext.reads(script, fmt="py:percent").cells]
@@ -516,14 +517,14 @@ def test_the_script_is_plain_python_that_says_what_to_install(book):
 def test_two_pages_of_one_name_are_an_error(book):
     book("Text")
     (book.root / "pages/more").mkdir()
-    text = (book.root / "pages/ch/01_sums.md").read_text()
-    (book.root / "pages/more/01_sums.md").write_text(text)
-    (book.root / "_toc.yml").write_text("root: ch/01_sums\nchapters:\n- file: more/01_sums\n")
-    inventory = INVENTORY + "more/01_sums std:doc -1 more/01_sums.html 1. More\n"
+    text = (book.root / "pages/ch/sums.md").read_text()
+    (book.root / "pages/more/sums.md").write_text(text)
+    (book.root / "_toc.yml").write_text(TOC + "  - file: more/sums\n")
+    inventory = INVENTORY + "more/sums std:doc -1 more/sums.html 1. More\n"
     head = b"# Sphinx inventory version 2\n# Project: x\n# Version: 1\n# zlib\n"
     path = book.root / "_build/html/objects.inv"
     path.write_bytes(head + zlib.compress(inventory.encode()))
-    with pytest.raises(PageError, match="another page is called 01_sums"):
+    with pytest.raises(PageError, match="another page is called sums"):
         export(read_settings(book.root), Site(book.root / "_build/html", book.root))
 
 
@@ -532,13 +533,12 @@ def test_the_command_puts_notebook_script_and_package_beside_each_other(book, ca
     folder = book.root / "_build/html/notebooks"
     folder.mkdir()
     (folder / "02_gone.ipynb").write_text("{}")
-    assert main(["--root", str(book.root)]) == 0
-    assert sorted(path.name for path in folder.iterdir()) == ["01_sums.ipynb", "01_sums.py", WHEEL]
+    assert sorted(path.name for path in folder.iterdir()) == ["sums.ipynb", "sums.py", WHEEL]
     assert not (book.root / "notebooks").exists()
 
     book.write("{abbr}`x`")
     assert main(["--root", str(book.root)]) == 1
-    assert "export_notebooks: pages/ch/01_sums.md:9: the role" in capsys.readouterr().err
+    assert "export_notebooks: pages/ch/sums.md:9: the role" in capsys.readouterr().err
 
 
 def test_an_unbuilt_book_is_named(book, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from pathlib import Path
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -11,10 +12,12 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from tools.assignment.marks import stub_of, without_marks
 from tools.assignment.master import Question
 from tools.assignment.prove import Drawn
+from tools.contents import chapter_called, places_of
 from tools.notebook_export.notebook import BOOTSTRAP, bootstrap
 from tools.settings import Settings
 from vitcheck.cases import Assignment, to_text
 
+ROOT = Path(__file__).resolve().parents[2]
 KERNEL = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -87,7 +90,9 @@ def _notebook(drawn: Drawn, settings: Settings, *, solved: bool) -> nbformat.Not
 
 def _about(drawn: Drawn, solved: bool) -> str:
     master = drawn.master
-    chapters = ", ".join(master.chapters)
+    places = places_of(ROOT)
+    pages = [chapter_called(chapter, places) or chapter for chapter in master.chapters]
+    chapters = ", ".join(places[page].number if page in places else page for page in pages)
     lines = [
         f"{len(master.questions)} questions, {master.points:g} points, about {master.minutes} "
         f"minutes, on chapters {chapters}. Variant {drawn.cases.variant}.",

@@ -17,6 +17,7 @@ from tools.assignment.master import Master, Question
 from tools.assignment.notebooks import heading
 from tools.assignment.reader import read_master, read_name
 from tools.book_rules.prose import DEFINED, NUMBER
+from tools.contents import CHAPTER_AND_NAME
 from tools.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,12 +79,16 @@ def page_of(path: Path) -> str:
         count=len(master.questions),
         points=master.points,
         minutes=master.minutes,
-        chapters=", ".join(f"{{chapter}}`{chapter}`" for chapter in master.chapters),
+        chapters=_chapters(master),
         number=path.stem[1:].partition("_")[0],
         introduction=introduction,
         setup="\n\n".join(master.setup),
         questions=questions,
     )
+
+
+def _chapters(master: Master) -> str:
+    return ", ".join(f"{{chapter}}`{CHAPTER_AND_NAME} <{one}>`" for one in master.chapters)
 
 
 def _question(question: Question) -> str:
@@ -102,7 +107,7 @@ def _typed_numbers(text: str) -> str:
 def list_of(masters: dict[Path, Master]) -> str:
     """The text of the page that lists all assignments, with what each one is about."""
     rows = [
-        f"| {{doc}}`{path.stem}` | {', '.join(f'{{chapter}}`{c}`' for c in master.chapters)} "
+        f"| {{doc}}`{path.stem}` | {_chapters(master)} "
         f"| {len(master.questions)} | {master.minutes} |"
         for path, master in masters.items()
     ]

@@ -92,7 +92,9 @@ class _Reader:
             (setup if cell.cell_type == "code" else introduction).append(self.fill(cell.source))
             self.at += 1
         if not isinstance(config["chapters"], list):
-            raise MasterError(f"chapters is a list like [1, 2], got {config['chapters']!r}")
+            raise MasterError(
+                f"chapters is a list like [patches, block], got {config['chapters']!r}"
+            )
         names = [question.name for question in questions]
         if not questions or len(set(names)) < len(names):
             raise MasterError(f"every question needs a name of its own, got {names}")

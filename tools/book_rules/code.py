@@ -20,7 +20,7 @@ TEACHING |= {f"models.{name}" for name in ("vit", "mlp_mixer", "conv_mixer", "hy
 TEACHING |= {"inspection", "training"}
 IN_COLAB = {"torch", "torchvision", "numpy", "matplotlib", "mpl_toolkits", "scipy", "sklearn"}
 IN_COLAB |= {"einops", "safetensors", "tqdm", "IPython", "pandas", "PIL", "vitbook", "vitcheck"}
-LATER = {"timm": 9}  # package -> first chapter that may compare with it
+LATER = {"timm": "vit/block"}  # package -> first chapter that may compare with it
 WIDEST = 84  # characters of code that a page shows without a scroll bar
 ALL_RECORDS = "appendix/records"  # the page that shows every record
 TYPED_NUMBER = re.compile(r"\d+\.\d+|\b(?!(?:0|50|95|100)\s?%)\d+\s?%")
@@ -28,6 +28,10 @@ TYPED_NUMBER = re.compile(r"\d+\.\d+|\b(?!(?:0|50|95|100)\s?%)\d+\s?%")
 
 def imports(book: Book) -> Iterator[Finding]:
     """Only packages that Colab has, and explicit names from ours."""
+    pages = [chapter.name for chapter in book.chapters]
+    late = {
+        package: pages[pages.index(first) :] for package, first in LATER.items() if first in pages
+    }
     for chapter, cell, node in _nodes(book, ast.Import, ast.ImportFrom):
         names = (
             [node.module or ""]
@@ -36,8 +40,9 @@ def imports(book: Book) -> Iterator[Finding]:
         )
         for name in names:
             package = name.partition(".")[0]
-            late = package in LATER and (chapter.belongs_to or 0) >= LATER[package]
-            if package not in IN_COLAB | set(sys.stdlib_module_names) and not late:
+            if chapter.name in late.get(package, []):
+                continue
+            if package not in IN_COLAB | set(sys.stdlib_module_names):
                 yield chapter.finding(cell, f"{package} is not in every reader's environment")
         whole = isinstance(node, ast.Import) or node.module == "vitbook"
         if whole and any(name.partition(".")[0] == "vitbook" for name in names):
@@ -105,30 +110,15 @@ def line_length(book: Book) -> Iterator[Finding]:
                     yield Finding(chapter.page.path, at, words + repr(line.strip()))
 
 
-def glue_names(book: Book) -> Iterator[Finding]:
-    """A glued name is unique in the book and begins with its chapter."""
-    seen: dict[str, str] = {}
-    for chapter, cell, node in _nodes(book, ast.Call):
-        if called(node) != "glue":
-            continue
-        positional = [str(a.value) for a in node.args[:1] if isinstance(a, ast.Constant)]
-        for name in positional + [keyword.arg for keyword in node.keywords if keyword.arg]:
-            if seen.setdefault(name, chapter.name) != chapter.name:
-                yield chapter.finding(cell, f"{name} is glued in {seen[name]} already")
-            number = chapter.belongs_to
-            if number is not None and not name.startswith(f"c{number}_"):
-                yield chapter.finding(cell, f"the glued name {name} lacks c{number}_")
-
-
 def introduced_once(book: Book) -> Iterator[Finding]:
     """Each public name of a teaching module is shown in one chapter and not used before.
 
     A name is introduced where its source is included, else where it is first imported. Front
-    matter and chapter 0, the preview, may import everything.
+    matter and the preview may import everything.
     """
     included: dict[str, tuple[int, Chapter]] = {}  # name -> where its source is shown
     for at, chapter, item, module, name in included_sources(book):
-        if chapter.number == 0 or module not in TEACHING:
+        if chapter.number == "0" or module not in TEACHING:
             continue
         first = included.setdefault(name, (at, chapter))[1]
         if first is not chapter:
@@ -138,7 +128,8 @@ def introduced_once(book: Book) -> Iterator[Finding]:
     for at, chapter in enumerate(book.chapters):
         for cell in chapter.cells:
             for module, name in imported(cell):
-                known = chapter.belongs_to and module in TEACHING and name in included
+                teaches = chapter.belongs_to not in (None, "0")
+                known = teaches and module in TEACHING and name in included
                 if known and at < included[name][0]:
                     where = included[name][1].name
                     yield chapter.finding(cell, f"{name} is used before {where} introduces it")

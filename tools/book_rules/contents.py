@@ -1,35 +1,18 @@
-"""Rules for the row of chapters: each number once, and each chapter on the front page."""
+"""A rule for the row of chapters: each has its card on the front page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from tools.cards import Card, read_cards
-from tools.pages.number import Number
 
 from .source import Book, Finding
 
 
-def numbers(book: Book) -> Iterator[Finding]:
-    """No two chapters have the same number, and they stand in order."""
-    before = None
-    seen: dict[Number, str] = {}
-    for chapter in book.numbered:
-        number = chapter.number
-        assert number is not None
-        if number in seen:
-            words = f"chapter {number} is {seen[number]} already; take the next free number"
-            yield chapter.finding(None, words)
-        elif before is not None and number < before:
-            yield chapter.finding(None, f"chapter {number} stands after chapter {before}")
-        seen.setdefault(number, chapter.name)
-        before = number
-
-
 def front_page(book: Book) -> Iterator[Finding]:
-    """The first page has a card for each chapter, with a question."""
+    """The first page has a card for each chapter, with a question, in the book's order."""
     front, *_ = book.chapters
-    asked: dict[Number | None, str] = {}
+    asked: dict[str, str] = {}
     for item in front.directives("chapter-cards"):
         try:
             cards = [one for one in read_cards(item.directive.body) if isinstance(one, Card)]
@@ -37,7 +20,12 @@ def front_page(book: Book) -> Iterator[Finding]:
             yield front.finding(item, str(error))
             continue
         asked |= {card.chapter: card.question for card in cards}
-    for chapter in book.numbered:
-        if not asked.get(chapter.number, "").endswith("?"):
-            words = f"the cards lack a question for chapter {chapter.number}"
-            yield front.finding(None, words)
+    chapters = [chapter.place.slug for chapter in book.numbered if chapter.place]
+    for chapter in chapters:
+        if not asked.get(chapter, "").endswith("?"):
+            yield front.finding(None, f"the cards lack a question for {chapter}")
+    for card in asked:
+        if card not in chapters:
+            yield front.finding(None, f"the cards have {card}, which is no chapter")
+    if sorted(asked) == sorted(chapters) and list(asked) != chapters:
+        yield front.finding(None, "the cards stand in another order than _toc.yml")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tools.pages import depth
 from tools.pages.prediction import read_prediction
 
 from .source import Book, Chapter, Finding
@@ -24,9 +25,9 @@ def predictions(book: Book) -> Iterator[Finding]:
                 words = f"the prediction {one.argument} is made already in {seen[one.argument]}"
                 yield chapter.finding(item, words)
             seen[one.argument] = chapter.name
-            number = chapter.belongs_to
-            if number is not None and not one.argument.startswith(f"c{number}-"):
-                yield chapter.finding(item, f"the prediction {one.argument} lacks c{number}-")
+            begins = chapter.place.slug.replace("_", "-") + "-" if chapter.place else ""
+            if not one.argument.startswith(begins):
+                yield chapter.finding(item, f"the prediction {one.argument} lacks {begins}")
         for item in chapter.directives("admonition"):
             if "predict" in item.directive.options.get("class", "").split():
                 yield chapter.finding(item, "a prediction is written with the directive {predict}")
@@ -34,23 +35,19 @@ def predictions(book: Book) -> Iterator[Finding]:
 
 def in_depth(book: Book) -> Iterator[Finding]:
     """A page in depth follows its chapter, links back to the question, and is linked from it."""
-    chapter = None
+    pages = {page.name: page for page in book.chapters}
     for page in book.chapters:
-        if page.number is not None:
-            chapter = page
         boxes = page.directives("in-depth")
-        if page.depth_of is None:
+        if not (page.place and page.place.deeper):
             for box in boxes:
-                words = "a page that goes deeper is called like '# 2, in depth: what a map says'"
-                yield page.finding(box, words)
+                yield page.finding(box, "a page that goes deeper stands below its chapter")
             continue
+        chapter = pages[page.place.chapter]
+        if not page.title.startswith(depth.BEGINNING):
+            yield page.finding(None, f"its title begins with {depth.BEGINNING!r}")
         if len(boxes) != 1:
             words = "one {in-depth} belongs at the top, with a label of its chapter"
             yield page.finding(None, words)
-        if chapter is None or chapter.number != page.depth_of:
-            words = f"_toc.yml does not list it under chapter {page.depth_of}"
-            yield page.finding(None, words)
-            continue
         for box in boxes:
             if not _says(chapter, rf"^\({re.escape(box.directive.argument)}\)=\s*$"):
                 words = f"{chapter.name} has no label {box.directive.argument!r} to link back to"

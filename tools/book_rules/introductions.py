@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.pages.number import Number
-
 from .source import Book, Chapter, Item
 
 FOLDERS = {"layers", "models", "book"}  # whose modules are imported by their own names
@@ -23,8 +21,10 @@ class Introduction:
     shown: bool  # is its source on the page, or is it only imported?
 
     @property
-    def number(self) -> Number | None:
-        return self.chapter.belongs_to
+    def slug(self) -> str:
+        """Of the chapter that the page is or goes deeper into."""
+        assert self.chapter.place is not None  # other pages introduce nothing
+        return self.chapter.place.slug
 
     @property
     def verb(self) -> str:
@@ -33,18 +33,22 @@ class Introduction:
 
 def introductions(book: Book) -> dict[tuple[str, str], Introduction]:
     """(part of the package, name) -> where it is introduced: where its source is shown, else
-    where it is first imported. Chapter 0, the preview, introduces nothing."""
+    where it is first imported. The preview introduces nothing."""
     found: dict[tuple[str, str], Introduction] = {}
     for at, chapter, _, part, name in included_sources(book):
-        if chapter.belongs_to:
+        if _introduces(chapter):
             found.setdefault((part, name), Introduction(at, chapter, True))
             # the first method that is shown introduces its class
             found.setdefault((part, name.partition(".")[0]), Introduction(at, chapter, True))
     for at, chapter in enumerate(book.chapters):
-        for cell in chapter.cells if chapter.belongs_to else []:
+        for cell in chapter.cells if _introduces(chapter) else []:
             for part, name in imported(cell):
                 found.setdefault((part, name), Introduction(at, chapter, False))
     return found
+
+
+def _introduces(chapter: Chapter) -> bool:
+    return chapter.belongs_to not in (None, "0")
 
 
 def included_sources(book: Book) -> Iterator[tuple[int, Chapter, Item, str, str]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tools.notebook_export.directives import DIRECTIVES
 from tools.notebook_export.notebook import GATES
 from tools.pages.inline import TOKEN
-from tools.pages.number import read_number
+from tools.pages.number import is_numbered
 
 from .source import Book, Chapter, Finding, Item
 
@@ -23,10 +23,7 @@ NUMBER = re.compile(
     r"|Python|PyTorch|CC BY|§)\s*)?"
     r"(?P<number>\d[\d,]*\.\d+(?:\s?%)?|\d[\d,]*\s?(?:%|percent\b|per cent\b))"
 )
-ONE = r"\d+(?:[a-z]\b)?"
-CHAPTERS = re.compile(
-    rf"\b[Cc]hapters?\s+{ONE}(?:(?:\s*,|\s+to|\s+and|\s+or|\s*[–-])\s*{ONE})*(?!\w)"
-)
+OF_CHAPTER = re.compile(r"\b(?:[Cc]hapters?\s+\d+[a-z]?|(?:[Ee]xercises?|[Tt]ables?)\s+\d+\.\d+)\b")
 # Numbers that nothing computes: the level of an interval, the whole of something.
 DEFINED = {"95 %", "100 %", "0 %", "50 %"}
 ALLOWED_ON_PAGE = re.compile(r"^%\s*typed numbers?:\s*(.+)$", re.MULTILINE)
@@ -69,20 +66,19 @@ def typed_numbers(book: Book) -> Iterator[Finding]:
                     yield Finding(chapter.page.path, at, message)
 
 
-def chapters_to_come(book: Book) -> Iterator[Finding]:
-    """A chapter that the book does not have yet is named by a role, which says so until it comes:
-    {chapter}`12`."""
-    known = {chapter.number for chapter in book.numbered}
+def typed_chapters(book: Book) -> Iterator[Finding]:
+    """The number of a chapter comes from _toc.yml: {chapter}`looking`, and in titles by itself."""
     for chapter in book.chapters:
         for item in chapter.items:
+            if item.level == 1 and is_numbered(item.text):
+                yield chapter.finding(item, "the title's number is typed; _toc.yml gives it")
             if item.kind == "directive":
                 continue
             text = item.text if item.kind == "cell" else TOKEN.sub(_chapter_blank, item.text)
-            for match in CHAPTERS.finditer(text):
-                missing = [n for n in re.findall(ONE, match[0]) if read_number(n) not in known]
-                if missing:
-                    message = f"there is no chapter {missing[0]} yet: {{chapter}}`{missing[0]}`"
-                    yield Finding(chapter.page.path, _line(item, text, match.start()), message)
+            for match in OF_CHAPTER.finditer(text):
+                words = " ".join(match[0].split())
+                message = f"the number of {words!r} is typed: {{chapter}}`page`"
+                yield Finding(chapter.page.path, _line(item, text, match.start()), message)
 
 
 def skeleton(book: Book) -> Iterator[Finding]:

@@ -11,11 +11,9 @@ from pathlib import Path
 
 from yaml import safe_load
 
+from tools.contents import Place, places_of, toc_files
 from tools.dependencies import cell_tree
-from tools.pages import depth
-from tools.pages.number import Number, number_of, titled
 from tools.pages.reader import Block, Directive, Fence, Page, PageError, Text, read_page
-from tools.settings import toc_files
 
 CONTAINERS = {"admonition", "note", "tip", "warning", "important", "dropdown", "claim", "figure"}
 CONTAINERS |= {"table", "list-table", "tab-set", "tab-item", "predict", "in-depth", "live"}
@@ -61,26 +59,21 @@ class Chapter:
     name: str
     page: Page
     items: list[Item] = field(default_factory=list)
+    place: Place | None = None  # of a chapter, and of a page in depth
 
     @property
     def title(self) -> str:
         return next((item.text for item in self.items if item.kind == "heading"), "")
 
     @property
-    def number(self) -> Number | None:
+    def number(self) -> str | None:
         """The chapter's number in the book; None for front matter and appendix."""
-        return titled(self.title)
+        return self.place.number if self.place and not self.place.deeper else None
 
     @property
-    def depth_of(self) -> Number | None:
-        """The chapter that a page called "2, in depth: ..." goes deeper into."""
-        match = depth.TITLE.match(self.title)
-        return number_of(match) if match else None
-
-    @property
-    def belongs_to(self) -> Number | None:
+    def belongs_to(self) -> str | None:
         """The number of the chapter that this page is, or goes deeper into."""
-        return self.depth_of if self.number is None else self.number
+        return self.place.number if self.place else None
 
     @property
     def cells(self) -> list[Item]:
@@ -108,13 +101,14 @@ class Book:
 def read_book(root: Path) -> Book:
     """Read every page that ``_toc.yml`` lists."""
     folder = root / safe_load((root / "_config.yml").read_text())["repository"]["path_to_book"]
-    names = toc_files(safe_load((root / "_toc.yml").read_text()))
-    return Book(root, [read_chapter(name, folder / f"{name}.md") for name in names])
+    names, places = toc_files(safe_load((root / "_toc.yml").read_text())), places_of(root)
+    pages = [read_chapter(name, folder / f"{name}.md", places.get(name)) for name in names]
+    return Book(root, pages)
 
 
-def read_chapter(name: str, path: Path) -> Chapter:
+def read_chapter(name: str, path: Path, place: Place | None = None) -> Chapter:
     page = read_page(path)
-    chapter = Chapter(name, page, list(_gated(_flatten(page.blocks))))
+    chapter = Chapter(name, page, list(_gated(_flatten(page.blocks))), place)
     for cell in chapter.cells:
         try:
             _ = cell.tree

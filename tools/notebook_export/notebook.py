@@ -206,7 +206,7 @@ class Exporter:
         title, _, rest = first.source.partition("\n")
         if first.cell_type != "markdown" or not title.startswith("# "):
             raise PageError(self.page.path, 1, "the page does not begin with its title")
-        return title, rest.strip("\n")
+        return f"# {self.links.numbered(title[2:])}", rest.strip("\n")
 
     def _link_back(self) -> str:
         settings = self.links.settings

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
+from tools.contents import CHAPTER, chapter_called, places_of
 from tools.counts import count_file, hours
 from tools.pages import depth
 from tools.pages.inline import Inline
 from tools.pages.live import read_setting
-from tools.pages.number import read_number
+from tools.pages.number import TITLE
 from tools.settings import Settings
 
 from .references import References
@@ -32,6 +32,7 @@ class PageLinks:
         self.settings, self.site, self.references = settings, site, references
         self.document = document
         self.folder = settings.source(document).parent
+        self.places = places_of(settings.root)
 
     def inline(self) -> Inline:
         return Inline(
@@ -67,7 +68,7 @@ class PageLinks:
             case "doc":
                 return markdown_link(text, *self.site.document(self._document(target)))
             case "chapter":
-                return self._chapter(content)
+                return self._chapter(text or CHAPTER, target)
             case "in-depth":
                 title, address = self.site.document(self._document(target))
                 return markdown_link(text, depth.named(title), address)
@@ -112,15 +113,24 @@ class PageLinks:
             return self.site.label(anchor)
         return self.site.document(self._document(name.removesuffix(".md")))
 
-    def _chapter(self, content: str) -> str:
-        """A link to a chapter of the book, or the words that say it is to come."""
-        words = content if content.startswith(("Chapter ", "chapter ")) else f"chapter {content}"
-        number = read_number(words.split()[1])
-        for document in self.settings.documents:
-            if re.match(rf"0*{number}_", document.rpartition("/")[2]):
-                title, url = self.site.document(document)
-                return f"[{words}, {title.removeprefix(f'{number}. ')}]({url})"
-        return f"{words} (not yet written)"
+    def numbered(self, title: str) -> str:
+        """The title of this page with the number of its chapter, as the site shows it."""
+        place = self.places.get(self.document)
+        return place.titled(title) if place else title
+
+    def _chapter(self, words: str, target: str) -> str:
+        """A link to a chapter, or to a label in it, whose words hold the chapter's number."""
+        page, address = chapter_called(target, self.places), ""
+        if page is None:
+            _, address = self.site.label(target)
+            page = self.site.page_of(address)
+        if page not in self.places:
+            raise KeyError(f"no chapter and no label in one is called {target}")
+        title, top = self.site.document(page)
+        number = self.places[page].number
+        words = words.format(number=number, name=TITLE.sub("", title, count=1))
+        here = page == self.document and not address
+        return words if here else f"[{words}]({address or top})"
 
     def _minutes(self, content: str) -> str:
         """The minutes of this page, one of the two numbers of another page, or hours of several."""

@@ -52,6 +52,10 @@ class Targets:
         uri, title = self._entry("std:doc", name, "page")
         return title, self.base_url + uri
 
+    def page_of(self, address: str) -> str:
+        """The name of the page that an address leads to."""
+        return address.removeprefix(self.base_url).partition(".html")[0]
+
     def label(self, name: str) -> tuple[str, str]:
         """Title and address behind a label. An exercise's title is its number: Exercise 2."""
         uri, title = self._entry("std:label", name.lower(), "label")

@@ -1,4 +1,5 @@
-"""Pages that go deeper than their chapter, called like "2, in depth: what a map says"."""
+"""Pages that go deeper than their chapter: "In depth: what a map says" in the source, and
+"2, in depth: what a map says" for readers."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import re
 
 from tools.pages.number import PATTERN
 
+BEGINNING = "In depth: "  # of the title in the source
 TITLE = re.compile(rf"{PATTERN}, in depth: ")
 
 

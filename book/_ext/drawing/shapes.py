@@ -6,9 +6,8 @@ import html
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from tools.pages.number import Number
-
-Address = Callable[[Number], str | None]  # chapter -> its page; None where there is none
+# chapter -> its number and its page; None where there is none
+Address = Callable[[str], tuple[str, str] | None]
 LETTER = 7.1  # about the width of a letter of 13.5 px
 TILE = 20
 
@@ -24,7 +23,7 @@ class LinkTo(Protocol):
         self,
         x: float,
         y: float,
-        chapter: Number,
+        chapter: str,
         words: str | Sequence[str] = "",
         more: str = "",
     ) -> str: ...
@@ -53,7 +52,7 @@ def box(x: float, y: float, w: float, h: float, words: str, name: str) -> str:
 def link(
     x: float,
     y: float,
-    chapter: Number,
+    chapter: str,
     lines: str | Sequence[str],
     address: Address,
     name: str = "",
@@ -64,16 +63,17 @@ def link(
     words = "".join(
         text(x + TILE + 8, y + 15 + 17 * at, line, "m-link") for at, line in enumerate(lines)
     )
+    found = address(chapter)
+    if found is None:
+        return f"<g>{words}</g>"
+    number, uri = found
     inside = (
         rect(x - 3, y - 3, width, 26 + 17 * (len(lines) - 1), "m-target", 5)
         + rect(x, y, TILE, TILE, "m-tile", 3)
-        + text(x + TILE / 2, y + 14.5, str(chapter), "m-number", "middle")
+        + text(x + TILE / 2, y + 14.5, number, "m-number", "middle")
         + words
     )
-    uri = address(chapter)
-    if uri is None:
-        return f"<g>{inside}</g>"
-    said = f"Chapter {chapter}: {' '.join(lines)}{name}"
+    said = f"Chapter {number}: {' '.join(lines)}{name}"
     return f'<a href="{html.escape(uri)}" aria-label="{html.escape(said)}">{inside}</a>'
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tools.pages.number import Number
-
-from .places import ATTENTION, LABELS
+from .places import ATTENTION, LABELS, MODEL, RELATIVES, YOURS
 from .shapes import (
     Address,
     LinkTo,
@@ -31,18 +29,18 @@ def tall(address: Address, picture: str) -> str:
     """SVG of the drawing; arguments as for ``wide``."""
 
     def to(
-        x: float, y: float, chapter: Number, words: str | Sequence[str] = "", more: str = ""
+        x: float, y: float, chapter: str, words: str | Sequence[str] = "", more: str = ""
     ) -> str:
         return link(x, y, chapter, words or LABELS[chapter], address, more)
 
     parts = [
         photograph(0, 4, 120, picture),
-        to(150, 20, 8),
+        to(150, 20, "patches"),
         text(178, 58, "an image, in nine squares", "m-small"),
         path("M60 130v16", end="tall-tip"),
         path("M14 154h92l-16 34h-60z", "m-shape"),
         text(60, 176, "linear", "m-word", "middle"),
-        to(150, 160, 8, "linear map"),
+        to(150, 160, "patches", "linear map"),
         path("M60 194v16", end="tall-tip"),
         *(
             cells(
@@ -61,29 +59,29 @@ def tall(address: Address, picture: str) -> str:
             for at in range(9)
         ),
         path("M62 307h8m-4 -4v8", "m-thin"),
-        to(150, 222, 10, "class token"),
+        to(150, 222, "classifier", "class token"),
         text(178, 260, "one token more", "m-small"),
-        to(150, 330, 6),
+        to(150, 330, "positions"),
         *_block(to),
         path(f"M{STREAM} 372V964", "m-stream", "tall-flow"),
         plus(STREAM, 694),
         plus(STREAM, 886),
         answer(13, 1004, "tall-tip"),
         text(172, 1009, "“flower”"),
-        to(0, 1034, 10),
+        to(0, 1034, "classifier"),
         path("M0 1068H356", "m-rule"),
         text(0, 1090, "with the whole model", "m-small"),
-        *_pairs((11, 12, 13, 14), 1100, to),
+        *_pairs(MODEL, 1100, to),
         text(0, 1180, "something else in place of attention", "m-small m-else-text"),
-        *_pairs((15, 16, 17, 18), 1190, to),
-        to(0, 1252, 0),
+        *_pairs(RELATIVES, 1190, to),
+        to(0, 1252, "preview"),
         text(0, 1298, "your turn", "m-small"),
-        *_pairs((19, 20), 1308, to),
+        *_pairs(YOURS, 1308, to),
     ]
     return svg(WIDTH, HEIGHT, "tall", "".join(parts))
 
 
-def _pairs(chapters: tuple[int, ...], y: float, to: LinkTo) -> list[str]:
+def _pairs(chapters: tuple[str, ...], y: float, to: LinkTo) -> list[str]:
     return [to(180 * (at % 2), y + 30 * (at // 2), n) for at, n in enumerate(chapters)]
 
 
@@ -92,7 +90,7 @@ def _block(to: LinkTo) -> list[str]:
         rect(12, 394, 344, 508, "m-behind", 10),
         rect(6, 400, 344, 508, "m-behind", 10),
         rect(0, 406, 344, 508, "m-block", 10),
-        to(52, 420, 9),
+        to(52, 420, "block"),
         path(f"M{STREAM} 462H190v12", end="tall-tip"),
         box(162, 478, 56, 26, "norm", "m-norm"),
         path("M190 504v12", end="tall-tip"),
@@ -109,7 +107,7 @@ def _block(to: LinkTo) -> list[str]:
         rect(58, 788, 270, 76, "m-mlp", 8),
         text(72, 812, "MLP", "m-strong"),
         path("M74 828l14 -8l14 8v12l-14 8l-14 -8zm14 -8v28", "m-shape"),
-        to(130, 800, 7),
+        to(130, 800, "weight_sharing"),
         text(158, 842, "for every token", "m-small"),
         path(f"M190 864v22H{STREAM + 14}", end="tall-tip"),
     ]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tools.pages.number import Number
-
-from .places import ATTENTION, LABELS
+from .places import ATTENTION, LABELS, MODEL, RELATIVES, YOURS
 from .shapes import (
     Address,
     LinkTo,
@@ -36,23 +34,23 @@ def wide(address: Address, picture: str) -> str:
     """
 
     def to(
-        x: float, y: float, chapter: Number, words: str | Sequence[str] = "", more: str = ""
+        x: float, y: float, chapter: str, words: str | Sequence[str] = "", more: str = ""
     ) -> str:
         return link(x, y, chapter, words or LABELS[chapter], address, more)
 
     parts = [
-        to(0, 34, 8),
+        to(0, 34, "patches"),
         photograph(0, 72, 144, picture),
         text(0, 236, "an image", "m-small"),
         path(f"M152 {STREAM}h22", end="wide-tip"),
         path(f"M182 {STREAM - 42}l44 20v44l-44 20z", "m-shape"),
         text(204, STREAM + 4.5, "linear", "m-word", "middle"),
-        to(178, 206, 8, ["linear", "map"]),
+        to(178, 206, "patches", ["linear", "map"]),
         path(f"M234 {STREAM}h20", end="wide-tip"),
         *_tokens(262),
-        to(262, 22, 10, "class token"),
+        to(262, 22, "classifier", "class token"),
         path("M272 45v12", "m-green"),
-        to(300, 254, 6),
+        to(300, 254, "positions"),
         path("M405 264h11v-18", "m-pink"),
         *_block(452, to),
         path(f"M424 {STREAM}H940", "m-stream", "wide-flow"),
@@ -60,18 +58,18 @@ def wide(address: Address, picture: str) -> str:
         plus(884, STREAM),
         answer(966, STREAM, "wide-tip"),
         text(1116, STREAM + 42, "“flower”", "m-text", "end"),
-        to(966, 62, 10, ["head: one token", "answers"]),
+        to(966, 62, "classifier", ["head: one token", "answers"]),
         path("M966 234H1116", "m-rule"),
         text(966, 258, "with the whole model", "m-small"),
-        *(to(966, 274 + 32 * at, chapter) for at, chapter in enumerate((11, 12, 13, 14))),
+        *(to(966, 274 + 32 * at, chapter) for at, chapter in enumerate(MODEL)),
         path("M0 350H380", "m-rule"),
         text(0, 374, "before you open any part", "m-small"),
-        to(0, 388, 0),
+        to(0, 388, "preview"),
         text(0, 436, "your turn", "m-small"),
-        *(to(x, 450, n) for x, n in ((0, 19), (170, 20))),
+        *(to(x, 450, n) for x, n in zip((0, 170), YOURS, strict=False)),
         path("M560 402V446", "m-dashes", "wide-else"),
         text(424, 472, "Something else here instead?", "m-strong"),
-        *(to(x, 457, n) for x, n in ((624, 15), (738, 16), (848, 17), (950, 18))),
+        *(to(x, 457, n) for x, n in zip((624, 738, 848, 950), RELATIVES, strict=False)),
     ]
     return svg(WIDTH, HEIGHT, "wide", "".join(parts))
 
@@ -91,7 +89,7 @@ def _block(x: float, to: LinkTo) -> list[str]:
         rect(x + 12, 14, 452, 382, "m-behind", 10),
         rect(x + 6, 20, 452, 382, "m-behind", 10),
         rect(x, 26, 452, 376, "m-block", 10),
-        to(x + 14, 40, 9),
+        to(x + 14, 40, "block"),
         text(x + 438, 55, "the tokens run straight through", "m-small", "end"),
         path(f"M{x + 36} {STREAM}v28", end="wide-tip"),
         box(x + 8, 178, 56, 26, "norm", "m-norm"),
@@ -109,6 +107,6 @@ def _block(x: float, to: LinkTo) -> list[str]:
         rect(x + 296, 230, 112, 92, "m-mlp", 8),
         text(x + 308, 252, "MLP", "m-strong"),
         path(f"M{x + 324} 278l28 -14l28 14v16l-28 14l-28 -14zm28 -14v44", "m-shape"),
-        to(x + 296, 336, 7, ["one set of", "weights for all"]),
+        to(x + 296, 336, "weight_sharing", ["one set of", "weights for all"]),
         path(f"M{x + 408} 276H{x + 432}V{STREAM + 14}", end="wide-tip"),
     ]
