@@ -1,7 +1,8 @@
 """Check the sources of the book against its rules; one line for each finding.
 
     python -m tools.check_prose                   every page of _toc.yml
-    python -m tools.check_prose weighted          only pages whose name holds these words
+    python -m tools.check_prose weighted          only pages whose name holds these words, and
+                                                  which of their limits are near
 
 The rules are in tools/book_rules/; tests/book/test_book.py shows that each can fail.
 """
@@ -64,7 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
         for finding in every
         if not options.words or any(word in str(finding.path) for word in options.words)
     ]
-    for finding in sorted(found, key=lambda one: (str(one.path), one.line)):
+    told = [one for one in kit.near(book) if any(word in str(one.path) for word in options.words)]
+    for finding in sorted(found + told, key=lambda one: (str(one.path), one.line)):
         print(str(finding).replace(f"{options.root}/", ""), file=sys.stderr)
     return 1 if found else 0
 

@@ -3,7 +3,9 @@
 import pytest
 
 from tools.book_rules.kit import kit
+from tools.book_rules.kit import near as kit_near
 from tools.book_rules.source import Book, read_chapter
+from tools.contents import Place
 
 PAGE = """---
 kit: true
@@ -65,6 +67,29 @@ def findings(tmp_path, text):
 
 def test_a_page_of_the_kit_that_keeps_it_has_no_findings(tmp_path):
     assert findings(tmp_path, PAGE) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "beside", "told"),
+    [
+        (1880, 800, []),
+        (1880, 1700, ["kit: 1,889 words, at most 1,800"]),  # the mean of the part has grown
+        (2000, 100, ["kit: 2,009 words, at most 1,800"]),  # more than a tenth
+    ],
+)
+def test_a_page_may_borrow_a_tenth_while_the_mean_of_its_part_does_not_grow(
+    tmp_path, words, beside, told
+):
+    pages = []
+    for name, more in (("long", words), ("short", beside)):
+        path = tmp_path / f"{name}.md"
+        path.write_text(PAGE + "word " * more)
+        pages.append(read_chapter(name, path, Place(name, str(len(pages) + 1), part="I Attention")))
+    book = Book(tmp_path, pages)
+    found = [finding.message for finding in kit(book)]
+    assert [one for one in found if " words" in one] == told
+    (near, *_) = kit_near(book)
+    assert f"{words + 9:,} words of 1,800" in near.message
 
 
 def test_a_page_that_does_not_say_so_is_left_alone(tmp_path):
