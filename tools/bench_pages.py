@@ -1,7 +1,7 @@
 """Measure what a reader of a page waits for, in Chromium slowed down to a quarter of its speed.
 
     python -m tools.bench_pages                    every page of _build/html
-    python -m tools.bench_pages vit/17 attention   pages whose name begins so
+    python -m tools.bench_pages vit attention      pages whose name begins so
 
 The **last long task** is when the page answers for good: until then a tap may wait for 50 ms or
 more. The **layout shift** is Chromium's, of all that moved while the page came, on a screen of 1280
@@ -23,11 +23,13 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from tools.browser import find_chromium
+from tools.moved import old_pages
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-HTML = Path(__file__).resolve().parents[1] / "_build" / "html"
+ROOT = Path(__file__).resolve().parents[1]
+HTML = ROOT / "_build" / "html"
 SLOWER, TIMES = 4, 5
 LIMITS = {"last long task": 3.0, "layout shift": 0.02, "whole": 1_000_000}
 WATCH = """
@@ -141,7 +143,9 @@ def table(found: dict[str, Measured]) -> str:
 def pages(html: Path, beginnings: list[str]) -> list[str]:
     """The names of a site's pages, or of those whose name begins so."""
     names = (path.relative_to(html) for path in sorted(html.rglob("*.html")))
+    old = {f"{page}.html" for page in old_pages(ROOT)}
     wanted = [name.as_posix() for name in names if name.parts[0] != "_static"]
+    wanted = [name for name in wanted if name not in old]
     return [name for name in wanted if name.startswith(tuple(beginnings or [""]))]
 
 

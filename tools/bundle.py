@@ -11,6 +11,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+from tools.moved import notebooks_in
 from tools.notebook_export.notebook import NEEDED
 from tools.settings import Settings, read_settings
 
@@ -22,7 +23,7 @@ Unpack this folder and open a notebook in it with Jupyter. Its first cell instal
 package from {wheel}, which lies beside it: keep them together. No network is needed.
 
 What Python has to have already: {needed}.
-Chapters 9 and 10 compare with timm: pip install timm, where there is a network.
+Some chapters compare with timm: pip install timm, where there is a network.
 
 The pages, with all figures and results: {site}
 """
@@ -34,7 +35,7 @@ def bundle(settings: Settings, folder: Path, target: Path) -> Path:
     Raises:
         ValueError: ``folder`` lacks the notebooks or this version's wheel.
     """
-    files = sorted([*folder.glob("*.ipynb"), *folder.glob(settings.wheel)])
+    files = sorted([*notebooks_in(folder), *folder.glob(settings.wheel)])
     if settings.wheel not in {path.name for path in files} or len(files) < 2:
         raise ValueError(f"{folder} lacks the notebooks or {settings.wheel}: run make book first")
     name = f"{settings.repository.rsplit('/', 1)[-1]}-{settings.version}"

@@ -20,6 +20,7 @@ from tools.pages.reader import PageError
 ROOT = Path(__file__).resolve().parents[1]
 RULES = [
     contents.front_page,
+    contents.moved,
     prose.known_syntax,
     prose.typed_numbers,
     prose.typed_chapters,

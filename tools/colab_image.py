@@ -15,6 +15,7 @@ from pathlib import Path
 import nbformat
 
 from tools.colab_standin import child_environment, freeze
+from tools.moved import notebooks_in
 from tools.run_notebooks import install_as_a_reader_would, run_notebook
 
 
@@ -22,9 +23,7 @@ def main() -> int:
     if len(sys.argv) != 2:
         raise SystemExit("Which notebooks? make colab NOTEBOOKS=folder")
     python, folder = Path(sys.executable), Path(sys.argv[1])
-    notebooks = {
-        path.stem: nbformat.read(path, as_version=4) for path in sorted(folder.glob("*.ipynb"))
-    }
+    notebooks = {path.stem: nbformat.read(path, as_version=4) for path in notebooks_in(folder)}
     if not notebooks:
         raise SystemExit(f"No notebooks in {folder}.")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:

@@ -19,7 +19,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from nbformat.v4 import new_markdown_cell, new_notebook
+
 from tools.inputs import digest, hashes
+from tools.moved import old_notebooks
 from tools.notebook_export.notebook import Exporter, stem_of, write_notebook, write_script
 from tools.notebook_export.references import References
 from tools.notebook_export.roles import PageLinks
@@ -50,7 +53,21 @@ def export(settings: Settings, site: Site) -> dict[str, str]:
         notebook = Exporter(page, links).notebook()
         files[f"{stem}.ipynb"] = write_notebook(notebook)
         files[f"{stem}.py"] = write_script(notebook, settings)
+    for old, name in old_notebooks(settings.root).items():
+        if f"{stem_of(name)}.ipynb" in files:
+            title, address = targets.document(name)
+            files[f"{old}.ipynb"] = moved_notebook(stem_of(name), title, address, settings)
     return files
+
+
+def moved_notebook(stem: str, title: str, page: str, settings: Settings) -> str:
+    """What stands at the old path of a notebook: where it is now."""
+    words = (
+        f"# This notebook has moved\n\nIt is [{title}, in Colab]({settings.colab_url}{stem}.ipynb) "
+        f"now, made from [the page]({page})."
+    )
+    cell = new_markdown_cell(words, id="moved")
+    return write_notebook(new_notebook(cells=[cell], metadata={"moved": True}))
 
 
 def assignments(settings: Settings, memory: Memory) -> dict[str, str]:
@@ -102,7 +119,8 @@ def write(settings: Settings, site: Site) -> None:
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
     build_wheel(settings.root, folder)
-    print(f"Exported {len(files) // 2} notebooks and the package to {folder}.")
+    scripts = sum(name.endswith(".py") for name in files)
+    print(f"Exported {scripts} notebooks and the package to {folder}.")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -4,7 +4,7 @@ They and the package are taken from ``_build/html``, served on this machine unde
 release, as the published branch would be.
 
     python -m tools.run_notebooks                 all notebooks and scripts
-    python -m tools.run_notebooks 00_preview      only those
+    python -m tools.run_notebooks preview         only those
     python -m tools.run_notebooks --kind imports  only what they import, and the records they load
 
 In a stand-in for Colab (tools/colab_standin.py) the install cell runs once, and ``pip freeze`` must
@@ -42,6 +42,7 @@ from jupyter_client.kernelspec import KernelSpecManager
 
 from tools import colab_standin as standin
 from tools.dependencies import cell_tree, loaded_records
+from tools.moved import notebooks_in
 from tools.notebook_export.notebook import SOLUTION
 from tools.settings import Settings, read_settings
 
@@ -221,7 +222,7 @@ def prove(root: Path, names: list[str], kinds: list[str], force: bool = False) -
     site = root / "_build" / "html"
     notebooks = {
         path.stem: nbformat.read(path, as_version=4)
-        for path in sorted((site / "notebooks").glob("*.ipynb"))
+        for path in notebooks_in(site / "notebooks")
         if not names or path.stem in names
     }
     if not notebooks:

@@ -23,9 +23,11 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 from vitbook_forms import prediction
+from vitbook_moved import SCRIPT
 from vitbook_numbers import places
 
-SCRIPTS, STYLE = ("predict/progress.js", "predict/predict.js"), "predict/predict.css"
+SCRIPTS = (SCRIPT, "predict/progress.js", "predict/predict.js")
+STYLE = "predict/predict.css"
 
 
 class progress(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
@@ -78,6 +80,7 @@ def load(
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     app.setup_extension("vitbook_forms")
+    app.setup_extension("vitbook_moved")
     app.setup_extension("vitbook_numbers")
     app.add_node(progress, html=(visit_progress, None))
     app.add_directive("progress", Progress)

@@ -131,7 +131,7 @@ parts:
     sections:
     - file: second_depth_why
 """
-INDEX = "book/index.md"
+INDEX, MOVED = "book/index.md", "book/moved.toml"
 FRONT_PAGE = """# Front
 
 ```{chapter-cards}
@@ -155,6 +155,7 @@ def book(tmp_path):
         "_config.yml": "repository:\n  path_to_book: book\n",
         "_toc.yml": TOC,
         INDEX: FRONT_PAGE,
+        MOVED: '[[moved]]\npage = "01_first"\nto = "first"\n',
         FIRST: chapter("first", "mix"),
         SECOND: chapter("second", "Heads.forward"),
         FIRST_DEPTH: DEPTH.replace("NAME", "first"),
@@ -217,6 +218,16 @@ PLANTED = {
             "the cards stand in another order than _toc.yml",
         ),
         ("a figure in words", INDEX, "second? | 1", "second? | one", "no card and no part"),
+    ],
+    contents.moved: [
+        (
+            "moved to nothing",
+            MOVED,
+            '= "first',
+            '= "gone',
+            "01_first leads to gone, which is no page",
+        ),
+        ("not moved", MOVED, "01_first", "second", "second is a page: it has not moved"),
     ],
     prose.known_syntax: [
         (

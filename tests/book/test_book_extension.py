@@ -302,6 +302,30 @@ def test_a_reference_to_no_chapter_is_a_warning(numbered):
     assert "no chapter and no label in one is called 'the next'" in numbered.build().warnings
 
 
+def test_an_old_address_leads_to_the_page_and_the_anchor_of_today(numbered):
+    rows = """[[moved]]
+page = "12_order"
+to = "part/order"
+words = { c12 = "old" }
+
+[[moved]]
+page = "part/order"
+to = "part/places"
+words = { old = "places" }
+"""
+    (numbered.folder / "src").rename(numbered.folder / "book")
+    (numbered.folder / "src").symlink_to("book")
+    (numbered.folder / "book/moved.toml").write_text(rows)
+    numbered.extensions += ("vitbook_moved",)
+    numbered.build()
+    assert numbered.warnings == ""
+    page = numbered.html("12_order")
+    assert page.a["href"] == page.find("link")["href"] == "part/places.html"
+    assert page.a.text == "1. Places"
+    assert '[["c12", "old"], ["old", "places"]]' in page.script.text
+    assert numbered.html("part/order").a["href"] == "places.html"
+
+
 PREDICTION = """```{predict} places-half
 OPTIONSHow much?
 +++

@@ -37,7 +37,7 @@ def test_a_page_that_asks_nothing_has_no_box_and_no_script(book):
         page = book.html(name)
         assert len(page.select(".progress-box")) == boxes, name
         scripts = [one["src"] for one in page.select("script[src]") if "/predict/" in one["src"]]
-        assert len(scripts) == 2 * boxes, name
+        assert len(scripts) == 3 * boxes, name
         assert len(page.select("link[href*='predict/predict.css']")) == boxes, name
 
 

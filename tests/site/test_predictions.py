@@ -401,6 +401,19 @@ def test_nothing_is_sent_anywhere(reader):
     assert [url for _, url in one.requests if not url.startswith((one.address, "data:"))] == []
 
 
+def test_what_was_kept_under_old_names_goes_by_the_new_ones_once(reader):
+    said = {"said": "", "sure": 70, "mark": 1}
+    old = {"c5-one-query": said, "attention/05_qk_merge#check-2": said, "front-map": said}
+    now = {"qk-merge-one-query": said, "attention/qk_merge#check-2": said, "front-map": said}
+    last = {"page": "vit/12_looking", "title": "Looking", "anchor": "sec-c12-rows", "section": "So"}
+    one = reader().open(FRONT).keep(answers=old, done={"00_preview": True}, last=last).open(FRONT)
+    kept = one.kept()
+    assert kept["answers"] == now
+    assert kept["done"] == {"preview": True}
+    assert kept["last"] == {**last, "page": "vit/looking", "anchor": "sec-looking-rows"}
+    assert one.open(FRONT).kept() == kept
+
+
 def test_a_page_opened_as_a_file_keeps_its_answers_too(browser):
     name = HTML / CHAPTERS[1]
     page = browser.new_page()
@@ -420,5 +433,5 @@ def test_the_scripts_are_loaded_where_there_is_something_to_answer():
         asks = re.search(r'data-predict="|id="concept-check"|class="[^"]*progress-box', text)
         scripts = re.findall(r'<script[^>]* src="[^"]*/predict/\w+\.js', text)
         asked[path.relative_to(HTML).as_posix()] = (asks is not None, len(scripts))
-    assert {count for asks, count in asked.values() if asks} == {2}
+    assert {count for asks, count in asked.values() if asks} == {3}
     assert {count for asks, count in asked.values() if not asks} == {0}

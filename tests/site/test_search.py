@@ -8,6 +8,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from test_site import HTML, OPTIONS, STILL, VIEWS
 
+from tools.moved import notebooks_in
+
 HERE = Path(__file__).resolve().parent
 QUERIES = json.loads((HERE / "search_queries.json").read_text("utf8"))
 SHUT = json.loads((HERE / "search_queries_shut.json").read_text("utf8"))["queries"]
@@ -156,6 +158,6 @@ def test_without_javascript_a_sentence_leads_on(open_file):
 
 
 def test_words_for_the_search_stay_out_of_the_notebooks():
-    notebooks = list((HTML / "notebooks").glob("*.ipynb"))
+    notebooks = notebooks_in(HTML / "notebooks")
     assert notebooks
     assert not [path.name for path in notebooks if "% search" in path.read_text("utf8")]

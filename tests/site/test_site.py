@@ -26,6 +26,7 @@ from tools.check_site import check
 from tools.contents import places_of
 from tools.dependencies import cell_tree, is_file_beside
 from tools.export_notebooks import build_wheel
+from tools.moved import notebooks_in
 from tools.notebook_export.notebook import SOLUTION
 from tools.run_notebooks import is_code, prove, solutions
 from tools.settings import read_settings
@@ -76,7 +77,7 @@ def test_the_package_beside_the_notebooks_is_that_of_this_build(built, tmp_path)
 def test_every_link_of_a_notebook_leads_to_something_that_exists(built):
     site, dead = Site(HTML, ROOT, Memory(ROOT / "_build" / "site-facts.json")), []
     at_tag = re.compile(rf"{re.escape(SETTINGS.repository)}/(?:blob|raw)/{SETTINGS.commit}/(.+)")
-    for path in sorted((HTML / "notebooks").glob("*.ipynb")):
+    for path in notebooks_in(HTML / "notebooks"):
         cells = nbformat.read(path, as_version=4).cells
         text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
         for address in re.findall(r"\]\(([^)\s]+)\)", text):

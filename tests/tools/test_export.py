@@ -15,6 +15,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from tools import export_notebooks
 from tools.export_notebooks import export, main
+from tools.moved import notebooks_in
 from tools.notebook_export.notebook import BOOTSTRAP, NEEDED
 from tools.pages.reader import PageError, read_blocks
 from tools.run_notebooks import solutions
@@ -533,7 +534,14 @@ def test_the_command_puts_notebook_script_and_package_beside_each_other(book, ca
     folder = book.root / "_build/html/notebooks"
     folder.mkdir()
     (folder / "02_gone.ipynb").write_text("{}")
-    assert sorted(path.name for path in folder.iterdir()) == ["sums.ipynb", "sums.py", WHEEL]
+    (book.root / "book").mkdir()
+    (book.root / "book/moved.toml").write_text('[[moved]]\npage = "01_sums"\nto = "ch/sums"\n')
+    assert main(["--root", str(book.root)]) == 0
+    names = ["01_sums.ipynb", "sums.ipynb", "sums.py", WHEEL]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert [path.name for path in notebooks_in(folder)] == ["sums.ipynb"]
+    (moved,) = nbformat.reads((folder / "01_sums.ipynb").read_text(), as_version=4).cells
+    assert f"[1. Sums, in Colab]({read_settings(book.root).colab_url}sums.ipynb)" in moved.source
     assert not (book.root / "notebooks").exists()
 
     book.write("{abbr}`x`")

@@ -1,10 +1,11 @@
-"""A rule for the row of chapters: each has its card on the front page."""
+"""Rules for the row of pages: each chapter has its card, and each old address leads to a page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from tools.cards import Card, read_cards
+from tools.moved import TABLE, old_pages
 
 from .source import Book, Finding
 
@@ -29,3 +30,13 @@ def front_page(book: Book) -> Iterator[Finding]:
             yield front.finding(None, f"the cards have {card}, which is no chapter")
     if sorted(asked) == sorted(chapters) and list(asked) != chapters:
         yield front.finding(None, "the cards stand in another order than _toc.yml")
+
+
+def moved(book: Book) -> Iterator[Finding]:
+    """What a page was called is no page any more, and leads to one."""
+    pages = {chapter.name for chapter in book.chapters}
+    for old, path in old_pages(book.root).items():
+        if old in pages:
+            yield Finding(book.root / TABLE, 1, f"{old} is a page: it has not moved")
+        if path[-1].to not in pages:
+            yield Finding(book.root / TABLE, 1, f"{old} leads to {path[-1].to}, which is no page")

@@ -53,6 +53,37 @@
     },
   };
 
+  // Pages and questions that have other names now (book/moved.toml): what was kept under the old
+  // ones is kept under the new ones. Nothing is left of the old, so this happens once.
+
+  function carryOver(rows) {
+    const named = (name, words) =>
+      Object.entries(words).reduce(
+        (said, [old, now]) => `-${said}-`.replace(`-${old}-`, `-${now}-`).slice(1, -1),
+        name,
+      );
+    const before = kept.load();
+    const state = structuredClone(before);
+    for (const [page, to, words] of rows) {
+      const move = (all, old, now) => {
+        if (old === now || !(old in all)) return;
+        all[now] ??= all[old];
+        delete all[old];
+      };
+      move(state.done, page, to);
+      for (const id of Object.keys(state.answers)) {
+        const now = id.startsWith(`${page}#`) ? to + id.slice(page.length) : named(id, words);
+        move(state.answers, id, now);
+      }
+      if (state.last?.page !== page) continue;
+      const { last } = state;
+      state.last = { ...last, page: to, anchor: named(last.anchor ?? "", words) };
+    }
+    if (JSON.stringify(state) !== JSON.stringify(before)) {
+      kept.change((memory) => Object.assign(memory, state));
+    }
+  }
+
   // How sure the reader was, and how right
 
   // For each level of being sure: how many answers have a mark, and how many of them were right.
@@ -184,6 +215,7 @@
     });
   }
 
+  carryOver(globalThis.bookMoved ?? []);
   drawAll();
   addEventListener("storage", drawAll); // another window of the book
   addEventListener("pageshow", drawAll);
