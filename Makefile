@@ -32,8 +32,8 @@ install: ## the environment in .venv (TORCH=cpu: without CUDA, on Linux)
 book: install ## the whole site in _build/html: execute, render, export notebooks, check (V=1: say all)
 	@$(PY) -m tools.build $(if $(V),--verbose)
 
-page: install ## one page on its own, quickly: make page PAGE=book/00_preview.md
-	@test -n "$(PAGE)" || { echo "Which page? make page PAGE=book/00_preview.md"; exit 1; }
+page: install ## one page on its own, quickly: make page PAGE=book/preview.md
+	@test -n "$(PAGE)" || { echo "Which page? make page PAGE=book/preview.md"; exit 1; }
 	@$(PY) -m tools.preview $(PAGE)
 
 serve: install ## show the site on http://localhost:8000 (PORT=...)

@@ -1,4 +1,4 @@
-"""What chapter 13 shows: time and memory over the number of tokens, and what cheaper ways save.
+"""What `cost` shows: time and memory over the number of tokens, and what cheaper ways save.
 
 Times are those of the process's only thread, so that other programs hardly enter; in each round all
 that is timed takes turns, to and fro. Memory is the peak that one call adds to a process of its own

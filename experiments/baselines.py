@@ -134,7 +134,7 @@ def data() -> dict[str, str]:
 
 EXPERIMENT = Experiment(
     what="Logistic regression on the pixels, and the label of the nearest training image, on the "
-    "very images on which the ViTs of chapters 8 to 11 are trained and tested.",
+    "very images on which the ViTs of Part II are trained and tested.",
     chosen_on="the validation images of each set: the learning rate of the logistic regression, "
     "with a seed of its own; where the least or the largest was the best, more were tried; the "
     "nearest neighbour has nothing to choose",

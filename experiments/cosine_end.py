@@ -12,7 +12,7 @@ from vitbook.data import STATISTICS, ImageSet, load_digits, normalize
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import evaluate, parameter_groups, warmup_cosine
 
-MODEL = {  # the tiny ViT of chapter 11
+MODEL = {  # the tiny ViT of the page `training`
     "image_size": 8,
     "patch_size": 2,
     "in_channels": 1,

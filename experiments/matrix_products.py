@@ -1,4 +1,4 @@
-"""What chapter 3 shows: three spellings of one product timed, fused attention's memory and time.
+"""Three spellings of one product timed, fused attention's memory and time.
 
 Times are ratios, taken in turn within one process; what is counted is the time of its only thread,
 so that other programs do not enter. Memory is the peak that one attention call adds to a process of

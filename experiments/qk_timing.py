@@ -1,4 +1,4 @@
-"""What chapter 5 times: x W_Q W_K^T x^T in three orders, and one projection against one a head.
+"""What `qk_merge` times: x W_Q W_K^T x^T in three orders, and one projection against one a head.
 
 All times are ratios, measured in turn within one process with one thread. About 4 minutes.
 """

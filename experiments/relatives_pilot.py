@@ -58,7 +58,7 @@ def model_of(condition: dict) -> dict:
 
 EXPERIMENT = Experiment(
     what="A ViT and a model without token mixing, on CIFAR-10 and on garments somewhere on a "
-    "larger canvas: where is the gap wider? The comparison of chapter 18 takes these pictures.",
+    "larger canvas: where is the gap wider? The comparison of all takes these pictures.",
     chosen_on="one learning rate for all, not searched for; the accuracies are those of validation "
     "images, and no test image was looked at",
     metrics={"validation_accuracy": "share of the validation images answered correctly"},

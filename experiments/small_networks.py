@@ -82,7 +82,7 @@ def data() -> dict[str, str]:
 
 EXPERIMENT = Experiment(
     what="An MLP with one hidden layer and a small CNN, on the very images on which small ViTs are "
-    "trained and tested in chapters 6 and 8 to 11, for about as many steps; on 10,000 images of "
+    "trained and tested in this book, for about as many steps; on 10,000 images of "
     "MNIST also logistic regression and the nearest image.",
     chosen_on="validation images: the learning rate of each network for each set and number of "
     "steps, after half of the steps, with a seed of its own; the sizes were not searched for",

@@ -1,4 +1,4 @@
-"""One fault at a time in the loop of chapter 11: what the loss and the answers then show."""
+"""One fault at a time in the loop of `training`: what the loss and the answers then show."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def run(condition: dict, seed: int, log, scale: float) -> Outcome:
 EXPERIMENT = Experiment(
     what="A tiny ViT on digits, trained for 60 steps with one fault at a time, and with some of "
     "them on one batch of 32 images for 40 steps.",
-    chosen_on="nothing: settings and faults are those of chapter 11",
+    chosen_on="nothing: settings and faults are those of the page on training",
     metrics={
         "first_loss": "training loss of the first step, in nats",
         "late_loss": f"largest training loss after step {LATE}",

@@ -2,7 +2,7 @@
 built from.
 
     python -m tools.execute                     every chapter of _toc.yml
-    python -m tools.execute book/00_preview.md  only this one
+    python -m tools.execute book/preview.md  only this one
 
 A check that does not hold, and a cell that breaks (an exception, anything on stderr, a time-out,
 the death of the process), is printed when it happens. The chapter runs on. What it has, with a

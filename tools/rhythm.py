@@ -1,7 +1,7 @@
 """What a reader scrolls through: how much of a built page is code, and where nothing happens.
 
     python -m tools.rhythm                    every page with code
-    python -m tools.rhythm 17_hybrids         only pages whose name holds these words
+    python -m tools.rhythm hybrids         only pages whose name holds these words
 
 For each page, at 1280 x 900: its height in screens, the share of it that is visible code and what
 the code prints, visible lines that only assert or glue, and the three longest stretches without a

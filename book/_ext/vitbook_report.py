@@ -30,7 +30,7 @@ def report(page: str, title: str, release: str, repository: str) -> str:
     """A link to the form, or without a repository on GitHub a text to be copied.
 
     Args:
-        page: file name of the page in the site, ``vit/08_patches.html``.
+        page: file name of the page in the site, ``vit/patches.html``.
         title: its title, without markup.
         release: the version of the build.
         repository: its address, "" for none.

@@ -1,4 +1,4 @@
-"""The ways of chapter 13 to let a trained ViT compute less, each with a control that chooses badly.
+"""Ways to let a trained ViT compute less, each with a control that chooses badly.
 
 All have the weights of the untouched model under the same names.
 """

@@ -1,4 +1,4 @@
-"""Chapter 18: seven architectures with equally many parameters, and equal compute to train them.
+"""Seven architectures with equally many parameters, and equal compute to train them.
 
 What is equal follows from counts: `width_of` chooses each width by the parameters, `steps_of` the
 number of updates by the multiplications of one image. Besides them a small CNN with the same

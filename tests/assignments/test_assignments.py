@@ -215,13 +215,13 @@ def test_a_copied_answer_is_found_whatever_its_names(places):
 
 
 def test_a_copied_cell_of_a_page_is_found(places):
-    page = (ROOT / "book/attention/01_weighted_average.md").read_text()
+    page = (ROOT / "book/attention/weighted_average.md").read_text()
     code = max(
         (code for code in code_of_page(page) if "def " in code and "..." not in code), key=len
     )
     found = likest(code.replace("weights", "shares"), places)
     assert found.share > 0.9
-    assert "01_weighted_average.md" in found.where
+    assert "weighted_average.md" in found.where
 
 
 def test_everything_is_written_into_one_folder(drawn, tmp_path):

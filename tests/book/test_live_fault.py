@@ -86,7 +86,7 @@ def page(browser, address):
 def test_the_faults_are_those_of_the_clinic_in_the_words_of_its_page(made):
     assert list(FAULTS) == list(KNOWN) == [name for name, *_ in made["faults"]]
     assert sorted(made["patients"]) == list(range(12))
-    page = (ROOT / "book/vit/depth_11_clinic.md").read_text("utf8").replace("`", "")
+    page = (ROOT / "book/vit/training_depth_clinic.md").read_text("utf8").replace("`", "")
     for name, line, *_ in made["faults"]:
         assert f"* - {name}\n  - {line}\n" in page
 
@@ -284,7 +284,7 @@ FOLLOWED = """() => {
 def test_the_instruction_followed_from_the_top_names_each_patient_and_the_game_ends(
     page, rows, names
 ):
-    chapter = (ROOT / "book/vit/11_training.md").read_text("utf8")
+    chapter = (ROOT / "book/vit/training.md").read_text("utf8")
     assert "Run tests until one fault is left; a normal finding rules out, too." in chapter
     signs, seen = rows["signs"].astype(int)[1:], page.evaluate(FOLLOWED)
     for at, (run, words) in enumerate(seen):

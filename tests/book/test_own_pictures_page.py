@@ -11,7 +11,7 @@ from test_pretraining_page import CELL
 
 from vitbook.plotting import ATTENTION
 
-PAGE = Path(__file__).parents[2] / "book" / "yours" / "19_your_own_pictures.md"
+PAGE = Path(__file__).parents[2] / "book" / "yours" / "your_own_pictures.md"
 
 
 @pytest.mark.parametrize("made", [1, 7, 8, 20])

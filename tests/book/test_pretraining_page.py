@@ -13,7 +13,7 @@ from torch.testing import assert_close
 
 from vitbook.models.weights import read_weights
 
-PAGE = Path(__file__).parents[2] / "book" / "vit" / "depth_14_photos.md"
+PAGE = Path(__file__).parents[2] / "book" / "vit" / "pretraining_depth_photos.md"
 
 
 CELL = r"```{code-cell} ipython3\n(?::tags: [^\n]*\n\n)?(.*?)```"

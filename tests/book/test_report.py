@@ -36,7 +36,7 @@ ATTRIBUTES = {  # of each type of element: those that have to be there, those th
 }
 
 
-def foot(repository, page="vit/08_patches"):
+def foot(repository, page="vit/patches"):
     options = {"repository_url": repository} if repository is not None else {}
     config = SimpleNamespace(html_theme_options=options, release="0.1.0")
     context = {
@@ -66,7 +66,7 @@ def test_without_a_script_the_foot_links_to_a_form_that_knows_page_and_release(r
     link = foot(repository).select_one("a.report-link")
     assert link.text == "Report a mistake"
     assert link["href"].startswith(f"{GITHUB}/issues/new?")
-    page = {"page": "vit/08_patches.html", "release": "0.1.0"}
+    page = {"page": "vit/patches.html", "release": "0.1.0"}
     assert filled(link["href"]) == {"template": "reader.yml", "title": "Mistake: 8. P & N", **page}
     assert set(page) < set(ids(FORMS / "reader.yml"))
 
@@ -76,7 +76,7 @@ def test_where_there_is_no_repository_on_github_the_foot_has_a_text_to_be_copied
     made = foot(repository)
     assert made.select(".report a") == []
     assert made.select_one("summary").text == "Report a mistake"
-    assert made.select_one("pre").text == "Page: vit/08_patches.html\nRelease: 0.1.0\n"
+    assert made.select_one("pre").text == "Page: vit/patches.html\nRelease: 0.1.0\n"
 
 
 def complaints(path):
@@ -234,7 +234,7 @@ def test_without_a_repository_the_button_copies_the_same_lines_or_marks_them(ope
     page.locator(".report summary").click()
     page.locator(".report-copy").click()
     lines = [
-        "Page: vit/08_patches.html",
+        "Page: vit/patches.html",
         "Release: 0.1.0",
         "Section: What d does (#what-d-does)",
         f"Sentence: {SENTENCE}\n",

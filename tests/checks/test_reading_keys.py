@@ -2,24 +2,24 @@
 
 import pytest
 
-from vitcheck import (
-    CheckFailed,
-    ch12_looking,
-    ch14_pretraining,
-    ch17_hybrids,
-    ch18_what_attention_buys,
-    ch20_your_own_layer,
+from vitcheck import CheckFailed
+from vitcheck.exercises import (
+    hybrids,
+    looking,
+    pretraining,
+    what_attention_buys,
+    your_own_layer,
 )
 from vitcheck.reading import OPEN, judge, reading
 from vitcheck.trial import Trial
 
 # two rows of a table whose intervals overlap, and whose paired difference is missing or holds zero
 LIKE_ONE_ANOTHER = {
-    "the map agrees with it as well as a second occlusion": ch12_looking._STATEMENTS,
-    "stem and CNN are equally good": ch14_pretraining._STATEMENTS,
-    "the beginning is a better place for it than the end": ch17_hybrids._STATEMENTS,
-    "on task 2, A and B are equally good": ch18_what_attention_buys._STATEMENTS,
-    "on task 1, Z and attention are equally good": ch20_your_own_layer._STATEMENTS,
+    "the map agrees with it as well as a second occlusion": looking._STATEMENTS,
+    "stem and CNN are equally good": pretraining._STATEMENTS,
+    "the beginning is a better place for it than the end": hybrids._STATEMENTS,
+    "on task 2, A and B are equally good": what_attention_buys._STATEMENTS,
+    "on task 1, Z and attention are equally good": your_own_layer._STATEMENTS,
 }
 
 

@@ -95,7 +95,7 @@ def test_the_likeness_of_patches_is_that_of_the_tables(open_figure):
 @pytest.fixture(scope="module")
 def dictionary():
     """Names of chapter 1: its soft dictionary, and its kitten's answers while it learns."""
-    path = ROOT / "book" / "attention" / "01_weighted_average.md"
+    path = ROOT / "book" / "attention" / "weighted_average.md"
     cells = [cell.text for cell in read_chapter(path.stem, path).cells]
     names = {"torch": torch}
     for mark in ("def soft_look_up", "# a kitten"):

@@ -18,7 +18,7 @@ HTML = ROOT / "_build" / "html"
 EXTENSIONS = ["myst_parser", "sphinx_design", "vitbook_progress"]
 KEY = "attention-patch-by-patch.predictions.v1"
 CHAPTER, FRONT = "part/heads.html", "front.html"
-SHELL, FRONT_SHELL = "attention/04_many_heads.html", "index.html"
+SHELL, FRONT_SHELL = "attention/many_heads.html", "index.html"
 TOC = "parts:\n- caption: I P\n  chapters:\n  - file: part/heads\n  - file: part/merge\n"
 PAGES = {
     "index": """# Front

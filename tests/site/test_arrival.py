@@ -6,8 +6,8 @@ from test_site import HTML, PAGES
 from tools.bench_pages import served
 
 SIZES = [{"width": 390, "height": 844}, {"width": 1280, "height": 800}]
-SOME = ["vit/12_looking.html", "vit/depth_12_draw.html", "attention/06_positions.html"]
-FIVE = [*SOME, "appendix/api.html", "00_preview.html"]
+SOME = ["vit/looking.html", "vit/looking_depth_draw.html", "attention/positions.html"]
+FIVE = [*SOME, "appendix/api.html", "preview.html"]
 NEAR = 20  # pixels
 PLACES = "all => all.map(one => one.id).filter(id => !id.includes(':'))"
 ANCHORS = ".bd-article :is(section, .claim, .exercise, [data-live])[id]"

@@ -14,7 +14,7 @@ from vitbook.data import matching_pairs
 from vitbook.data.glyphs import GLYPH_NAMES, glyphs
 from vitbook.models.vit import VisionTransformer
 
-PAGE = "00_preview.html"
+PAGE = "preview.html"
 FIGURE = "#live-cut"
 
 pytestmark = [pytest.mark.site, pytest.mark.browser]
@@ -154,7 +154,7 @@ def test_every_image_and_its_known_cuts_show_the_packages_numbers(open_figure, n
 
 SENTENCES = {
     PAGE: [[(0, 2, 13, 11)], [(0, 3, 13, 11)], PICTURES[96]],
-    "vit/12_looking.html": [[(0, 2, 13, 11)], PICTURES[96]],
+    "vit/looking.html": [[(0, 2, 13, 11)], PICTURES[96]],
 }
 
 

@@ -97,7 +97,7 @@ def test_axe_finds_nothing_in_a_drawn_figure_in_any_view(drawn, name):
 
 
 def test_a_planted_barrier_is_seen_inside_figures_of_both_kinds(drawn):
-    page, figures = drawn("00_preview.html")
+    page, figures = drawn("preview.html")
     for one in (".vitbook-explorer .patch", "#live-cut .live-patch"):
         patch = page.locator(one).first
         label = patch.evaluate("""patch => {

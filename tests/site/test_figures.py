@@ -5,7 +5,7 @@ import re
 import pytest
 from test_site import CHAPTERS, HTML, VIEWS, served
 
-NAME = "vit/18_what_attention_buys.html"
+NAME = "vit/what_attention_buys.html"
 CHAPTERS = [HTML / name for name in CHAPTERS[1:]]
 
 pytestmark = [pytest.mark.site]
@@ -78,7 +78,7 @@ def test_on_a_phone_text_and_figures_have_the_width_of_the_screen(browser, addre
 def test_the_live_figure_shows_every_head_without_scrolling(browser, address, width):
     with browser.new_context(viewport={"width": width, "height": 900}) as context:
         page = context.new_page()
-        page.goto(f"{address}/00_preview.html", wait_until="load")
+        page.goto(f"{address}/preview.html", wait_until="load")
         page.wait_for_timeout(500)  # the figure looks at its width after it was drawn
         cut = page.evaluate("""() => [...document.querySelectorAll('.vitbook-explorer')].map(
             figure => (figure.shadowRoot || figure.firstElementChild.shadowRoot))

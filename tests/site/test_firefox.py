@@ -24,8 +24,8 @@ from page import write_page  # noqa: E402
 
 from vitbook.data import matching_pairs  # noqa: E402
 
-CHAPTER = "vit/17_hybrids.html"  # the first of its predictions has choices
-PAGES = ["index.html", "00_preview.html", CHAPTER, "appendix/claims.html", "search.html?q=softmax"]
+CHAPTER = "vit/hybrids.html"  # the first of its predictions has choices
+PAGES = ["index.html", "preview.html", CHAPTER, "appendix/claims.html", "search.html?q=softmax"]
 
 pytestmark = [pytest.mark.site, pytest.mark.deep]
 
@@ -154,7 +154,7 @@ def test_every_live_figure_draws_itself_in_firefox(firefox, address):
     assert firefox.errors(address)[len(before) :] == []
 
 
-@pytest.mark.parametrize(("page", "name"), [("00_preview", "cut"), ("vit/depth_12_draw", "draw")])
+@pytest.mark.parametrize(("page", "name"), [("preview", "cut"), ("vit/looking_depth_draw", "draw")])
 def test_the_models_in_the_pages_compute_what_the_package_computes(firefox, page, name):
     opened = Page(firefox, (HTML / f"{page}.html").as_uri()).start(name)
     opened.evaluate(NET.replace("NAME", name))

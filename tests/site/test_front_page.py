@@ -76,7 +76,7 @@ def test_every_chapter_says_where_it_is_and_leads_back_to_the_drawing(built):
         home, _, anchor = strip.a["href"].partition("#")
         assert (HTML / name).parent.joinpath(home).resolve() == HTML / "index.html"
         assert soup("index").find(id=anchor), name
-    assert 'class="vit-strip"' not in text("vit/depth_12_sinks")
+    assert 'class="vit-strip"' not in text("vit/looking_depth_sinks")
 
 
 def test_every_chapter_has_a_card_with_a_question_and_a_picture(built):
@@ -246,7 +246,7 @@ def test_each_width_has_its_own_drawing_inside_the_screen(front, width, layout):
 @pytest.mark.parametrize(("size", "most"), [({"width": 1280, "height": 900}, 110), (NARROW, 60)])
 def test_the_strip_leaves_room_for_the_question(built, browser, size, most):
     page = browser.new_context(viewport=size).new_page()
-    for name in ("attention/04_many_heads", "vit/17_hybrids", "vit/18_what_attention_buys"):
+    for name in ("attention/many_heads", "vit/hybrids", "vit/what_attention_buys"):
         page.goto((HTML / f"{name}.html").as_uri())
         assert page.locator(".vit-strip").bounding_box()["height"] <= most, name
 

@@ -7,7 +7,7 @@ from test_site import CHAPTERS, HTML, STILL, VIEWS, served
 
 from tools.book_rules.code import WIDEST
 
-CHAPTER = "attention/05_qk_merge.html"  # solutions, boxes with cells, folded figures, many formulas
+CHAPTER = "attention/qk_merge.html"  # solutions, boxes with cells, folded figures, many formulas
 SOME = CHAPTERS[1::6]
 
 pytestmark = [pytest.mark.site, pytest.mark.browser]
@@ -258,7 +258,7 @@ def test_a_reader_who_scrolls_up_is_offered_the_top(open_page):
 
 
 def test_the_code_of_a_figure_is_a_line_below_it_with_a_name_of_its_own(open_page):
-    page = open_page("vit/09_block.html")
+    page = open_page("vit/block.html")
     folds = page.locator(".code-fold > summary")
     told = folds.evaluate_all(
         "all => all.map(e => [e.getAttribute('aria-label'), e.textContent, e.innerText])"
@@ -308,7 +308,7 @@ TYPE = """() => {
 
 
 def test_the_type_is_the_books_own(open_page):
-    page = open_page("00_preview.html", color_scheme="dark")
+    page = open_page("preview.html", color_scheme="dark")
     assert page.evaluate(TYPE) == {
         "text": "18px",
         "caption": "400",
@@ -325,7 +325,7 @@ CUT_OFF = """() => [...document.querySelectorAll('div.cell_input div.highlight p
 
 @pytest.mark.parametrize("width", [1280, 1440])
 def test_code_as_wide_as_the_rules_allow_is_seen_whole(open_page, width):
-    page = open_page("vit/09_block.html", viewport={"width": width, "height": 900})
+    page = open_page("vit/block.html", viewport={"width": width, "height": 900})
     assert [line for line in page.evaluate(CUT_OFF) if len(line) <= WIDEST] == []
 
 

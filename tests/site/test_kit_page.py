@@ -7,7 +7,7 @@ import pytest
 from tools import rhythm
 
 HTML = Path(__file__).resolve().parents[2] / "_build" / "html"
-PAGE = HTML / "vit" / "17_hybrids.html"
+PAGE = HTML / "vit" / "hybrids.html"
 PHONE = {"width": 390, "height": 844}
 
 pytestmark = [pytest.mark.site, pytest.mark.browser]
@@ -41,7 +41,7 @@ def test_a_fifth_at_most_is_code_and_no_line_of_it_only_proves(opened):
 def test_question_formula_and_figure_are_on_the_first_screen(opened):
     page = opened(viewport={"width": 1280, "height": 900})
     bottoms = page.evaluate(
-        """() => ["section > p strong", "#equation-eq-c17-block", "figure img"].map(what =>
+        """() => ["section > p strong", "#equation-eq-hybrids-block", "figure img"].map(what =>
             document.querySelector(`.bd-article ${what}`).getBoundingClientRect().bottom)"""
     )
     assert max(bottoms) < 900

@@ -3,7 +3,7 @@
 import pytest
 from test_site import HTML, VIEWS
 
-PAGES = ["index", "00_preview", "attention/02_scaled_dot_product", "classroom/a2_block"]
+PAGES = ["index", "preview", "attention/scaled_dot_product", "classroom/a2_block"]
 SCREEN_ONLY = (
     "#jb-print-docs-body, .bd-header-article, .bd-sidebar-primary, .bd-sidebar-secondary, "
     ".prev-next-footer, .copybtn, .headerlink, #pst-search-dialog, #pst-back-to-top, "
@@ -73,7 +73,7 @@ def test_a_page_prints_alike_from_both_themes(browser, name):
 def test_the_explorer_prints_its_map_beside_all_heads_without_controls(browser):
     context = browser.new_context(**VIEWS["light"])
     page = context.new_page()
-    page.goto((HTML / "00_preview.html").as_uri())
+    page.goto((HTML / "preview.html").as_uri())
     page.emulate_media(media="print")
     stage, heads = (page.locator(f".vitbook-explorer .{part}").first for part in ("stage", "heads"))
     assert stage.bounding_box()["y"] == heads.bounding_box()["y"]

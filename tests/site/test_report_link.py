@@ -6,7 +6,7 @@ import pytest
 from bs4 import BeautifulSoup
 from test_site import HTML, PAGES, SETTINGS, served
 
-CHAPTER = "vit/11_training.html"
+CHAPTER = "vit/training.html"
 READERS = {
     "mouse": {"viewport": {"width": 1280, "height": 900}},
     "finger": {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True},

@@ -14,7 +14,7 @@ HERE = Path(__file__).resolve().parent
 QUERIES = json.loads((HERE / "search_queries.json").read_text("utf8"))
 SHUT = json.loads((HERE / "search_queries_shut.json").read_text("utf8"))["queries"]
 INDEX = HTML / "_static" / "search" / "index.js"
-PAGE = HTML / "vit" / "17_hybrids.html"
+PAGE = HTML / "vit" / "hybrids.html"
 ENOUGH = 0.85  # the share of queries whose first hit must be right: 17 of 20
 
 pytestmark = [pytest.mark.site, pytest.mark.browser]
@@ -111,14 +111,14 @@ def test_arrow_keys_and_enter_lead_into_the_section(dialog):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/02_scaled_dot_product.html#why-the-square-root-of-d")
+    page.wait_for_url("**/scaled_dot_product.html#why-the-square-root-of-d")
     assert page.locator("mark, .highlighted").count() == 0
     assert page.errors == []
 
 
 def test_a_hit_on_the_same_page_closes_the_search(dialog):
     page = dialog("combine convolution and attention")
-    page.locator(".search-hits a[href*='17_hybrids']").first.click()
+    page.locator(".search-hits a[href*='hybrids']").first.click()
     assert not page.locator("#pst-search-dialog").evaluate("dialog => dialog.open")
 
 

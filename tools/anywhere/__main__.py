@@ -1,7 +1,7 @@
 """Does what the pages say hold on every processor? `make anywhere`
 
 python -m tools.anywhere                                   what changed since it was last seen
-python -m tools.anywhere book/vit/12_looking.md            one page
+python -m tools.anywhere book/vit/looking.md            one page
 python -m tools.anywhere book/... --runs avx2 draw-1       only these runs
 python -m tools.anywhere book/... --line 722 --seeds 50    one cell, and what it needs, with
                                                   other seeds and other rounding; it is not kept

@@ -1,6 +1,6 @@
 """Run a page, an assignment or a file of tests under one or several roundings: what it saw.
 
-    python -m tools.anywhere.page book/attention/07_weight_sharing.md plain draw-1 seeds-3
+    python -m tools.anywhere.page book/attention/weight_sharing.md plain draw-1 seeds-3
 
 One line of JSON for each run on standard output. No kernel and no pictures: half of a build's time.
 """

@@ -1,4 +1,4 @@
-"""What "a query among its keys" reads: chapter 1's dictionary, and the query of its kitten."""
+"""What "a query among its keys" reads: the dictionary of the kitten, and its query."""
 
 from __future__ import annotations
 

@@ -15,14 +15,13 @@ _NOTHING = object()
 def glue(name: Any = _NOTHING, value: Any = _NOTHING, /, **values: Any) -> None:
     """Keep values under names that the text of the same page can quote.
 
-    ``glue("c2_entropy", entropy)`` or ``glue(c2_entropy=entropy)`` in a cell, then
-    the role ``glue:text`` with ``c2_entropy:.2f`` in the prose. Nothing is shown: neither in the
+    ``glue("mean_entropy", entropy)`` or ``glue(mean_entropy=entropy)`` in a cell, then
+    the role ``glue:text`` with ``mean_entropy:.2f`` in the prose. Nothing is shown: neither in the
     page nor in JupyterLab or Colab, and outside a notebook (a script, plain Python) nothing happens
     at all.
 
     Args:
-        name: what the text calls the value: lower-case letters, digits and underscores, unique in
-            the whole book, so begin it with the chapter: ``c2_``.
+        name: what the text of the page calls the value: lower-case letters, digits and underscores.
         value: a number, a string, or a tensor or array that holds exactly one number.
         **values: the same as keywords, several at once.
 
@@ -31,7 +30,7 @@ def glue(name: Any = _NOTHING, value: Any = _NOTHING, /, **values: Any) -> None:
         ValueError: for a name of another form, and for NaN or infinite numbers.
     """
     if (name is _NOTHING) != (value is _NOTHING):
-        raise TypeError("glue takes a name and a value, as glue('c2_entropy', x) or c2_entropy=x")
+        raise TypeError("glue takes a name and a value, as glue('entropy', x) or entropy=x")
     pairs = {} if name is _NOTHING else {name: value}
     if name in values:
         raise ValueError(f"name {name!r} is given twice")

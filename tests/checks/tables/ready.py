@@ -4,7 +4,7 @@ import torch
 from case import Case, stub
 from torch import nn
 
-from vitcheck.ready import check_linear, check_shapes, check_softmax
+from vitcheck.exercises.ready import check_linear, check_shapes, check_softmax
 
 SHAPES = {
     "x @ w": (2, 5, 4),

@@ -1,0 +1,57 @@
+"""Hybrids."""
+
+from functools import reduce
+
+from case import Case
+
+from vitcheck.exercises.hybrids import check_equal, check_places, check_stack
+
+
+def by_branches(x, mixings, mlps, norm):
+    branches = [branch for pair in zip(mixings, mlps, strict=True) for branch in pair]
+    return norm(reduce(lambda x, branch: x + branch(norm(x)), branches, x))
+
+
+def three_blocks(x, mixings, mlps, norm):
+    return by_branches(x, (mixings * 3)[:3], (mlps * 3)[:3], norm)
+
+
+def equal(N, D):
+    width = 4 * D * D / (2 * N)
+    attention = N * (4 * D * D) + 2 * (N * N * D)
+    return width, attention / (D * (N * width + width * N))
+
+
+ANSWERS = {
+    "mixing the patches helps on these images": "yes",
+    "attention in the first layer helps on these images": "yes",
+    "attention in the last layer helps on these images": "cannot say",
+    "the beginning is a better place for it than the end": "cannot say",
+    "four attention layers gain five points or more here": "no",
+    "with ten times as many images the stacks come out alike": "cannot say",
+}
+
+
+CASES = [
+    Case(
+        check_stack,
+        also={"branches": by_branches},
+        wrong={"typed depth": (three_blocks, "typed somewhere")},
+    ),
+    Case(
+        check_equal,
+        also={"layers": equal},
+        wrong={
+            "dearer only with more patches than channels": (
+                lambda N, D: (equal(N, D)[0], equal(N, D)[1] if N > D else min(1, equal(N, D)[1])),
+                "three patches for four channels",
+            ),
+            "right only for few patches": (
+                lambda N, D: (equal(N, D)[0], min(equal(N, D)[1], 1.1)),
+                "more patches than channels",
+            ),
+        },
+        stubs=(lambda N, D: (..., ...),),
+    ),
+    Case(check_places, also={"in words": lambda: ANSWERS}),
+]

@@ -1,0 +1,114 @@
+"""Pretraining and small data."""
+
+import torch
+from case import Case
+
+from vitcheck.exercises.pretraining import check_probe, check_reading, check_start
+
+KERNEL = "patch_embed.proj.weight"
+
+
+def start(theirs, ours, kernel=None, **changed):
+    head = {name: ours[name] for name in ("head.weight", "head.bias")}
+    kernel = theirs[KERNEL].sum(dim=1, keepdim=True) if kernel is None else kernel
+    return {**theirs, KERNEL: kernel, **head, **changed}
+
+
+def start_by_loops(theirs, ours):
+    new = {}
+    for name, tensor in theirs.items():
+        if name.startswith("head."):
+            new[name] = ours[name]
+        elif name == KERNEL:
+            new[name] = (tensor[:, 0] + tensor[:, 1] + tensor[:, 2])[:, None]
+        else:
+            new[name] = tensor
+    return new
+
+
+def start_by_einsum(theirs, ours):
+    return start(theirs, ours, torch.einsum("dcpq->dpq", theirs[KERNEL])[:, None])
+
+
+def spoils(theirs, ours):
+    right = start(theirs, ours)
+    theirs["head.weight"] += 1
+    return right
+
+
+def probe(model, count=None):
+    model.requires_grad_(False)
+    model.head.requires_grad_(True)
+    return sum(p.numel() for p in model.head.parameters()) if count is None else count
+
+
+def probe_by_names(model):
+    trained = 0
+    for name, p in model.named_parameters():
+        p.requires_grad = name.startswith("head.")
+        trained += p.numel() if p.requires_grad else 0
+    return trained
+
+
+def but(name, trained):
+    """A probe that also trains (or does not train) one more parameter."""
+
+    def freeze(model):
+        count = probe(model)
+        dict(model.named_parameters())[name].requires_grad_(trained)
+        return count
+
+    return freeze
+
+
+def moves(model):
+    with torch.no_grad():
+        model.head.bias.zero_()
+    return probe(model)
+
+
+ANSWERS = {
+    "shifting helps after 600 steps": "yes",
+    "shifting helps, however long one trains": "no",
+    "dropout changes nothing": "cannot say",
+    "stem and CNN are equally good": "cannot say",
+    "with more images dropout would help": "cannot say",
+}
+
+
+CASES = [
+    Case(
+        check_start,
+        also={"at once": start, "loops": start_by_loops, "einsum": start_by_einsum},
+        wrong={
+            "three channels": (lambda t, o: start(t, o, t[KERNEL]), "has the shape"),
+            "no head": (
+                lambda t, o: {k: v for k, v in start(t, o).items() if "head" not in k},
+                "each name of `ours`",
+            ),
+            "a list": (lambda t, o: list(t), "a dictionary from name"),
+            "in place": (spoils, "make a new dict"),
+        },
+    ),
+    Case(
+        check_probe,
+        right=probe,
+        also={"names": probe_by_names},
+        wrong={
+            "all": (lambda m: sum(p.numel() for p in m.parameters()), "a norm learns"),
+            "frozen": (lambda m: [m.requires_grad_(False), 36][1], "nothing is trained"),
+            "norm": (but("norm.bias", True), "a norm learns"),
+            "table": (but("table", True), "table of positions"),
+            "backbone": (but("proj.weight", True), "backbone would still move"),
+            "bias of it": (but("proj.bias", True), "a bias of the backbone"),
+            "no bias": (but("head.bias", False), "one parameter or two"),
+            "no weight": (but("head.weight", False), "the head is frozen"),
+            "moved": (moves, "has another value now"),
+            "weights only": (lambda m: probe(m, 32), "what else has it"),
+            "whole": (lambda m: probe(m, 124), "the whole model"),
+            "the others": (lambda m: probe(m, 88), "the frozen ones"),
+            "tensors": (lambda m: probe(m, 2), "tensors, not numbers"),
+        },
+    ),
+    Case(check_reading, also={"in words": lambda: ANSWERS}),
+]
