@@ -101,6 +101,6 @@
     if (top) new IntersectionObserver(([{ boundingClientRect: box }]) => {
       document.body.classList.toggle("scrolled", box.y < 0);
     }).observe(top);
-    all("pre, .katex-display, .cell_output > .output, .pst-scrollable-table-container").forEach((box) => boxes.observe(box));
+    all("pre, .katex-display, .cell_output > .output, div.vitbook-table, .pst-scrollable-table-container").forEach((box) => boxes.observe(box));
   });
 })();
