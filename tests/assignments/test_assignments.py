@@ -68,9 +68,9 @@ def test_the_public_checks_name_most_mistakes(drawn):
         public = [case for case in drawn.cases[question.name].cases if case.public]
         told = {mistake.question for case in public for mistake in case.mistakes}
         asked = [mutant.asks for mutant in question.mutants]
-        assert len(told) >= len(asked) // 2, question.name
+        assert len(told) >= len(asked) / 2, question.name
         named, all_of_them = named + len(told), all_of_them + len(asked)
-    assert named >= 0.7 * all_of_them  # the feedback page names those that only a hidden case sees
+    assert named >= 0.75 * all_of_them
 
 
 def sizes(case):

@@ -117,10 +117,7 @@ PASSED_ON = [name for name, attack in ATTACKS.items() if attack.accomplice]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=pytest.mark.deep if i > 1 else ()) for i, n in enumerate(PASSED_ON)],
-)
+@pytest.mark.parametrize("name", PASSED_ON)
 def test_what_is_passed_on_arrives_when_all_are_marked_at_once_and_in_order_too_late(arena, name):
     def succeeds(in_order):
         return ATTACKS[name].succeeds(arena.ours(ATTACKS[name], Sandbox("unsafe"), in_order)[0])
