@@ -12,7 +12,7 @@ from vitbook.inspection import attention_maps, record_attention
 from vitbook.layers.attention import MultiHeadSelfAttention, causal_mask
 from vitbook.models.conv_mixer import ConvMixer
 from vitbook.models.cost import count_multiplies, count_parameters
-from vitbook.models.hybrid import LAYERS, STEMS, Hybrid
+from vitbook.models.hybrid import HYBRID_POSITIONS, LAYERS, STEMS, Hybrid
 from vitbook.models.mlp_mixer import MlpMixer
 from vitbook.models.vit import VisionTransformer
 from vitbook.models.weights import load_weights, save_weights
@@ -98,7 +98,7 @@ def test_each_kind_reaches_as_far_as_its_name_says(kind):
 
 
 @pytest.mark.parametrize("stem", STEMS)
-@pytest.mark.parametrize("positions", ["learned", "sincos_1d", "sincos_2d", "none"])
+@pytest.mark.parametrize("positions", HYBRID_POSITIONS)
 def test_every_stem_goes_with_all_positions(stem, positions):
     net, x = model("attention", stem=stem, positions=positions).eval(), images()
     assert net.embed(x).shape == (B, N, D)

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from vitbook.layers.positions import resample_positions
+from vitbook.layers.positions import POSITIONS, resample_positions
+from vitbook.models.classifier import POOLS
 from vitbook.models.conv_mixer import ConvMixer
 from vitbook.models.hybrid import Hybrid
 from vitbook.models.mlp_mixer import MlpMixer
@@ -18,7 +19,17 @@ def vit(size=OLD, **other):
     return VisionTransformer(image_size=size, **SIZES, depth=2, num_heads=2, **other).eval()
 
 
-@pytest.mark.parametrize("pool", ["cls", "mean"])
+@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_all_positions_take_another_size(positions, pool):
+    model = vit(positions=positions, pool=pool)
+    model.set_image_size(NEW)
+    x = torch.randn(2, 2, *NEW)
+    assert model(x).isfinite().all()
+    assert model.embed(x).shape == (2, model.num_prefix + 8, 16)
+
+
+@pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("positions", ["learned", "sincos_2d"])
 def test_a_table_is_stretched_and_all_other_weights_are_the_same(positions, pool):
     model = vit(positions=positions, pool=pool)
