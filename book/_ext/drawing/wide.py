@@ -66,10 +66,10 @@ def wide(address: Address, picture: str) -> str:
         text(0, 374, "before you open any part", "m-small"),
         to(0, 388, "preview"),
         text(0, 436, "your turn", "m-small"),
-        *(to(x, 450, n) for x, n in zip((0, 170), YOURS, strict=False)),
+        *(to(x, 450, n) for x, n in zip((0, 170), YOURS, strict=True)),
         path("M560 402V446", "m-dashes", "wide-else"),
         text(424, 472, "Something else here instead?", "m-strong"),
-        *(to(x, 457, n) for x, n in zip((624, 738, 848, 950), RELATIVES, strict=False)),
+        *(to(x, 457, n) for x, n in zip((624, 738, 848, 950), RELATIVES, strict=True)),
     ]
     return svg(WIDTH, HEIGHT, "wide", "".join(parts))
 
