@@ -9,8 +9,10 @@ import re
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import yaml
+from filelock import FileLock
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 from jupyter_cache.cache.db import NbCacheRecord
@@ -104,12 +106,15 @@ def find_chapters(
 
 
 class Store:
-    """The cache of executed chapters, and the digest that each was executed at."""
+    """The cache of executed chapters, and the digest that each was executed at.
+
+    The book and the previews of pages share it, and may write side by side.
+    """
 
     def __init__(self, folder: Path):
         self.cache = get_cache(str(folder))
         self.file = folder / "digests.json"
-        self.state = json.loads(self.file.read_text()) if self.file.is_file() else {}
+        self.state = self._read()
         self.seen = folder / "inputs.json"
         self.inputs = json.loads(self.seen.read_text()) if self.seen.is_file() else {}
 
@@ -142,8 +147,7 @@ class Store:
         return self.state.get(chapter.name, {}).get("seconds", float("inf"))
 
     def forget(self, chapter: Chapter) -> None:
-        self.state.pop(chapter.name, None)
-        self._write()
+        self._change(chapter.name, {})
         with suppress(KeyError):
             self.cache.remove_cache(self.cache.match_cache_notebook(chapter.notebook).pk)
 
@@ -152,26 +156,33 @@ class Store:
             chapter.notebook, str(chapter.path), data={"execution_seconds": chapter.seconds}
         )
         self.cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
-        self.state[chapter.name] = {
+        entry: dict[str, Any] = {
             "digest": chapter.digest,
             "key": self.key(chapter),
             "seconds": round(chapter.seconds, 2),
         }
         if chapter.failures:
-            self.state[chapter.name]["failed"] = [str(one) for one in chapter.failures]
-        self._write()
+            entry["failed"] = [str(one) for one in chapter.failures]
+        self._change(chapter.name, entry)
 
     def drop_others(self, chapters: list[Chapter]) -> None:
         """Remove what no chapter uses any more."""
-        self.state = {c.name: self.state[c.name] for c in chapters if c.name in self.state}
-        self._write()
+        for name in self.state.keys() - {chapter.name for chapter in chapters}:
+            self._change(name, {})
         keys = {entry["key"] for entry in self.state.values()}
         for record in self.cache.list_cache_records():
             if record.hashkey not in keys:
                 self.cache.remove_cache(record.pk)
 
-    def _write(self) -> None:
+    def _read(self) -> dict[str, Any]:
+        return json.loads(self.file.read_text()) if self.file.is_file() else {}
+
+    def _change(self, name: str, entry: dict[str, Any]) -> None:
+        """Write down what is known of one chapter; what another process wrote of others stays."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         part = self.file.with_suffix(".part")
-        part.write_text(json.dumps(self.state, indent=1, sort_keys=True))
-        part.replace(self.file)
+        with FileLock(f"{self.file}.lock"):
+            others = {one: known for one, known in self._read().items() if one != name}
+            self.state = others | ({name: entry} if entry else {})
+            part.write_text(json.dumps(self.state, indent=1, sort_keys=True))
+            part.replace(self.file)

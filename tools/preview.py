@@ -2,9 +2,10 @@
 
     python -m tools.preview book/attention/weighted_average.md
 
-The page lands in ``_build/preview/<stem>/html``. Several previews can run at the same time, and
-none touches the real site. Warnings are shown and do not stop the preview; references to other
-pages cannot be resolved here. What fails in a cell stands on the page, and the command fails.
+The page lands in ``_build/preview/<stem>/html``. What ``make book`` has run is not run again, nor
+the other way round. Several previews can run at the same time, and none touches the real site.
+Warnings are shown and do not stop the preview; references to other pages cannot be resolved here.
+What fails in a cell stands on the page, and the command fails.
 """
 
 from __future__ import annotations
@@ -33,13 +34,14 @@ def main() -> int:
     name = page.relative_to(book).with_suffix("").as_posix()
     build = ROOT / "_build" / "preview" / page.stem
     build.mkdir(parents=True, exist_ok=True)
-    failures = execute(ROOT, build, [page], jobs=1, timeout=cell_timeout(ROOT), verbose=True)
+    runs = ROOT / "_build"
+    failures = execute(ROOT, runs, [page], jobs=1, timeout=cell_timeout(ROOT), verbose=True)
     others = [other for other in COMPANIONS if other != name and (book / f"{other}.md").is_file()]
     toc = {"format": "jb-book", "root": name}
     if others:
         toc["chapters"] = [{"file": other} for other in others]
     (build / "_toc.yml").write_text(yaml.safe_dump(toc))
-    status = sphinx(ROOT, build, build / "_toc.yml", strict=False)
+    status = sphinx(ROOT, build, build / "_toc.yml", strict=False, runs=runs)
     print(f"Open {(build / 'html' / f'{name}.html').as_uri()}", flush=True)
     if failures:
         print(summary(failures), file=sys.stderr)

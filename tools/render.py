@@ -95,12 +95,15 @@ def render(root: Path, build: Path) -> bool:
     return well
 
 
-def sphinx(root: Path, build: Path, toc: Path, strict: bool, fresh: bool = True) -> int:
+def sphinx(
+    root: Path, build: Path, toc: Path, strict: bool, fresh: bool = True, runs: Path | None = None
+) -> int:
     """Render the pages of ``toc`` into ``build/html``.
 
     Args:
         strict: a warning is a failure.
         fresh: read all pages anew, whatever trees there are.
+        runs: the folder whose cache holds the runs of the pages; default: ``build``.
     """
     from jupyter_book.sphinx import build_sphinx
     from myst_nb.core.execute import cache
@@ -115,6 +118,7 @@ def sphinx(root: Path, build: Path, toc: Path, strict: bool, fresh: bool = True)
             confoverrides={
                 "external_toc_path": toc.as_posix(),
                 "latex_individualpages": False,
+                "nb_execution_cache_path": str((runs or build) / ".jupyter_cache"),
                 "nitpicky": True,
                 "release": read_settings(root).version,
             },

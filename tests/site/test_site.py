@@ -10,6 +10,7 @@ import gzip
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from zipfile import ZipFile
 from zlib import crc32
@@ -121,6 +122,15 @@ def test_the_package_holds_every_file_that_the_pages_were_run_with(built):
 @pytest.fixture(scope="module")
 def chapters(built):
     return find_chapters(ROOT, [])
+
+
+def test_make_page_shows_what_the_book_has_run_and_runs_nothing(built):
+    words = [sys.executable, "-m", "tools.preview", "book/preview.md"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "1 chapters, all fresh: nothing to execute" in done.stdout
+    page = (ROOT / "_build/preview/preview/html/preview.html").read_text("utf8")
+    assert page.count('class="cell_output') > 3
 
 
 def test_each_notebook_holds_the_very_cells_that_this_build_ran(chapters):

@@ -234,6 +234,15 @@ def test_where_a_kernel_cannot_listen_on_a_file_it_listens_on_a_port(repository,
     assert outputs_of(repository, "one")[1][0].text == "42\n"
 
 
+def test_two_that_run_side_by_side_keep_what_the_other_has_run(repository):
+    one, two = find_chapters(repository, [])
+    book, preview = (Store(repository / "_build" / ".jupyter_cache") for _ in range(2))
+    book.keep(one)
+    preview.keep(two)
+    book.forget(one)
+    assert Store(repository / "_build" / ".jupyter_cache").state.keys() == {two.name}
+
+
 def test_a_page_whose_cells_read_another_page_is_read_each_time(repository):
     write(repository / "book/words.md", "# Words\n")
     write(repository / "book/one.md", page("One", "print(open('words.md').read())"))
