@@ -1,6 +1,7 @@
 """A page on paper: the article alone, in a size to be read, without what needs a screen."""
 
 import pytest
+from test_arrival import SETTLED
 from test_site import HTML, VIEWS
 
 PAGES = ["index", "preview", "attention/scaled_dot_product", "classroom/a2_block"]
@@ -20,6 +21,7 @@ def paper(browser, request):
     context = browser.new_context(**VIEWS["light"], reduced_motion="reduce")
     page = context.new_page()
     page.goto((HTML / f"{request.param}.html").as_uri())
+    page.evaluate(SETTLED)
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     yield page
@@ -61,6 +63,7 @@ def test_a_page_prints_alike_from_both_themes(browser, name):
         with browser.new_context(**VIEWS[view], reduced_motion="reduce") as context:
             page = context.new_page()
             page.goto((HTML / f"{name}.html").as_uri())
+            page.evaluate(SETTLED)  # a figure near the top starts after the page has come
             page.emulate_media(media="print", color_scheme=VIEWS[view]["color_scheme"])
             page.evaluate("dispatchEvent(new Event('beforeprint'))")
             printed[view] = page.locator(".bd-article, .bd-article *").evaluate_all(INKS)
