@@ -113,10 +113,9 @@ class Store:
 
     def __init__(self, folder: Path):
         self.cache = get_cache(str(folder))
-        self.file = folder / "digests.json"
-        self.state = self._read()
-        self.seen = folder / "inputs.json"
-        self.inputs = json.loads(self.seen.read_text()) if self.seen.is_file() else {}
+        self.file, self.seen = folder / "digests.json", folder / "inputs.json"
+        self.lock = FileLock(folder / "digests.lock")
+        self.state, self.inputs = read(self.file), read(self.seen)
 
     def key(self, chapter: Chapter) -> str:
         return self.cache.create_hashed_notebook(chapter.notebook)[1]
@@ -138,9 +137,11 @@ class Store:
     def remember(self, chapters: list[Chapter]) -> None:
         """Note the inputs of chapters that are fresh: the next time nobody needs to read them."""
         now = {one.name: one.inputs for one in chapters if one.name in self.state}
-        self.inputs = {name: one for name, one in (self.inputs | now).items() if name in self.state}
         self.seen.parent.mkdir(parents=True, exist_ok=True)
-        self.seen.write_text(json.dumps(self.inputs, indent=1))
+        with self.lock:
+            known = read(self.seen) | now
+            self.inputs = {name: one for name, one in known.items() if name in self.state}
+            write(self.seen, self.inputs)
 
     def seconds(self, chapter: Chapter) -> float:
         """How long it took the last time; unknown counts as for ever, so that it starts early."""
@@ -169,20 +170,26 @@ class Store:
         """Remove what no chapter uses any more."""
         for name in self.state.keys() - {chapter.name for chapter in chapters}:
             self._change(name, {})
-        keys = {entry["key"] for entry in self.state.values()}
+        keys = {entry["key"] for entry in read(self.file).values()}
         for record in self.cache.list_cache_records():
             if record.hashkey not in keys:
                 self.cache.remove_cache(record.pk)
 
-    def _read(self) -> dict[str, Any]:
-        return json.loads(self.file.read_text()) if self.file.is_file() else {}
-
     def _change(self, name: str, entry: dict[str, Any]) -> None:
         """Write down what is known of one chapter; what another process wrote of others stays."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        part = self.file.with_suffix(".part")
-        with FileLock(f"{self.file}.lock"):
-            others = {one: known for one, known in self._read().items() if one != name}
+        with self.lock:
+            others = {one: known for one, known in read(self.file).items() if one != name}
             self.state = others | ({name: entry} if entry else {})
-            part.write_text(json.dumps(self.state, indent=1, sort_keys=True))
-            part.replace(self.file)
+            write(self.file, self.state)
+
+
+def read(file: Path) -> dict[str, Any]:
+    return json.loads(file.read_text()) if file.is_file() else {}
+
+
+def write(file: Path, content: dict[str, Any]) -> None:
+    """All at once: who reads meanwhile has the old or the new."""
+    part = file.with_suffix(".part")
+    part.write_text(json.dumps(content, indent=1, sort_keys=True))
+    part.replace(file)

@@ -122,10 +122,9 @@ def run(root, command):
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory):
-    """What became of each command, when all recipes are followed in the order of the text."""
-    root = copied(tmp_path_factory.mktemp("recipes"))
-    found = {"": root}
+def recipes(tmp_path_factory):
+    """All recipes, followed in the order of the text: the copy, and what became of each command."""
+    root, outcomes = copied(tmp_path_factory.mktemp("recipes")), {}
     for step in STEPS:
         if step.do == "write":
             assert not (root / step.path).exists(), f"{step.path} is there already"
@@ -133,14 +132,14 @@ def outcomes(tmp_path_factory):
         elif step.do == "put":
             put(root, step)
         else:
-            found[step.text] = run(root, step.text)
-    return found
+            outcomes[step.text] = run(root, step.text)
+    return root, outcomes
 
 
 @pytest.fixture(scope="module")
-def followed(outcomes):
+def followed(recipes):
     """The copy, with every file of every recipe."""
-    return outcomes[""]
+    return recipes[0]
 
 
 def said_after(command):
@@ -185,8 +184,8 @@ def test_the_readme_shows_the_folders_and_its_example_runs(followed):
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda step: step.text)
-def test_a_command_does_what_the_text_says(outcomes, command):
-    done = outcomes[command.text]
+def test_a_command_does_what_the_text_says(recipes, command):
+    done = recipes[1][command.text]
     wanted = said_after(command)
     for words in wanted:
         assert words in done.stdout + done.stderr
