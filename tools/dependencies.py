@@ -1,25 +1,25 @@
-"""What outputs depend on: the modules that code reaches, and a hash of what each of them means.
+"""What outputs depend on: what code reaches, and a hash of what each piece of it means.
 
 A chapter is executed again when its digest changes (``chapter_digest``). It goes by meaning:
-comments, layout and docstrings of a module do not count, nor blanks in a record.
+comments, layout and docstrings of a module do not count, nor blanks in a record. Of the modules
+that it imports, a function, a class or a constant counts where its name occurs in something that
+counts (``Sources.meanings``).
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
-import json
 import platform
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
 
-from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
-FORMAT = "2"  # raise it when the executor itself changes what a page would show
+from tools.meaning import Piece, called_name, cell_tree, file_hash, occurring, parsed, pieces
+
+FORMAT = "3"  # raise it when the executor itself changes what a page would show
 RECORDS = "recorded"  # the folder of a package that holds its records
-_NOT_MEANING = {"ctx", "kind", "type_comment", "lineno", "col_offset"}
 
 
 class Packages:
@@ -86,15 +86,6 @@ def imports(tree: ast.AST, package: list[str] | None = None) -> set[str]:
 
 
 @cache
-def cell_tree(source: str) -> ast.Module:
-    """The syntax tree of a cell, to be read and never changed: half a dozen tools share it. What is
-    no Python by itself has IPython's magics taken out."""
-    try:
-        return ast.parse(source)
-    except SyntaxError:
-        return ast.parse(TransformerManager().transform_cell(source))
-
-
 def loaded_records(tree: ast.AST) -> set[str] | None:
     """The names of the records that a tree loads; None when one is worked out at run time."""
     names: set[str] = set()
@@ -104,72 +95,6 @@ def loaded_records(tree: ast.AST) -> set[str] | None:
                 return None
             names.add(str(node.args[0].value))
     return names
-
-
-def called_name(call: ast.Call) -> str:
-    return getattr(call.func, "id", getattr(call.func, "attr", ""))
-
-
-def parsed(path: Path) -> ast.Module:
-    return _parsed(path.read_text(encoding="utf-8"))
-
-
-def records_of(path: Path) -> set[str] | None:
-    """The names of the records that a module loads; None when one is worked out at run time."""
-    return _records_of(path.read_text(encoding="utf-8"))
-
-
-def code_hash(path: Path) -> str:
-    """SHA-256 of what a module means."""
-    return _code_hash(path.read_text(encoding="utf-8"))
-
-
-# A module is reached from many chapters: by its text, it is parsed once.
-@cache
-def _parsed(text: str) -> ast.Module:
-    return ast.parse(text)
-
-
-@cache
-def _records_of(text: str) -> set[str] | None:
-    return loaded_records(_parsed(text))
-
-
-@cache
-def _code_hash(text: str) -> str:
-    return hashlib.sha256(repr(meaning(_parsed(text))).encode()).hexdigest()
-
-
-def meaning(node: Any) -> Any:
-    """A syntax tree as nested tuples: no positions, no docstrings, no empty fields.
-
-    Empty fields are left out because each Python version adds some of its own.
-    """
-    if isinstance(node, list):
-        return tuple(map(meaning, node))
-    if not isinstance(node, ast.AST):
-        return type(node).__name__, repr(node)
-    fields = dict(ast.iter_fields(node))
-    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        first = node.body[0] if node.body else None
-        if isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str):
-            fields["body"] = node.body[1:]
-    kept = [
-        (key, meaning(value))
-        for key, value in sorted(fields.items())
-        if key not in _NOT_MEANING and value is not None and value != []
-    ]
-    return type(node).__name__, tuple(kept)
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file's meaning: Python without comments, JSON without its layout, else bytes."""
-    if path.suffix == ".py":
-        return code_hash(path)
-    content = path.read_bytes()
-    if path.suffix == ".json":
-        content = json.dumps(json.loads(content), sort_keys=True).encode()
-    return hashlib.sha256(content).hexdigest()
 
 
 class Sources:
@@ -199,13 +124,44 @@ class Sources:
         """
         modules = self.packages.closure(tree)
         folders = {path.parent for path in modules}
-        loaded = [loaded_records(tree), *map(records_of, modules)]
+        loaded = [loaded_records(tree), *map(loaded_records, map(parsed, modules))]
         records = None if None in loaded else set[str]().union(*filter(None, loaded))
         for path, owner in self.data:
             named = modules and (records is None or belongs(path, records))
             if named if is_record(path) else owner in folders:
                 modules.add(path)
         return sorted(modules)
+
+    def meanings(self, tree: ast.AST) -> list[str]:
+        """What of the files counts, each with its hash.
+
+        Of a module: what importing it does, and what it defines under a name that occurs in the
+        tree or in something else that counts, whichever module that stands in.
+        """
+        files = self.files(tree)
+        names, counts = occurring(tree), set[str]()
+        waiting: dict[str, list[tuple[str, Piece]]] = {}
+
+        def count(label: str, piece: Piece) -> None:
+            counts.add(f"{label} {piece.hash}")
+            new.extend(piece.names - names)
+            names.update(piece.names)
+
+        new = sorted(names)
+        for path in files:
+            label = path.relative_to(self.root).as_posix()
+            if path.suffix != ".py":
+                counts.add(f"{label} {file_hash(path)}")
+                continue
+            for name, piece in pieces(path.read_text(encoding="utf-8")):
+                if name is None or name in names:
+                    count(label, piece)
+                else:
+                    waiting.setdefault(name, []).append((label, piece))
+        while new:
+            for label, piece in waiting.pop(new.pop(), []):
+                count(label, piece)
+        return sorted(counts)
 
 
 def is_record(path: Path) -> bool:
@@ -236,9 +192,10 @@ def chapter_digest(
         whole.update(part.encode() + b"\0")
     for cell in cells:
         whole.update(repr((cell.source, sorted(cell.metadata.items()))).encode() + b"\0")
-    for path in [sources.root / "requirements.txt", *sources.files(tree), *beside]:
-        if path.is_file():
-            whole.update(f"{path.name} {file_hash(path)}\0".encode())
+    lock = sources.root / "requirements.txt"
+    named = [f"{path.name} {file_hash(path)}" for path in [lock, *beside] if path.is_file()]
+    for part in [*named, *sources.meanings(tree)]:
+        whole.update(f"{part}\0".encode())
     return whole.hexdigest()
 
 

@@ -41,7 +41,8 @@ from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
 
 from tools import colab_standin as standin
-from tools.dependencies import cell_tree, loaded_records
+from tools.dependencies import loaded_records
+from tools.meaning import cell_tree
 from tools.moved import notebooks_in
 from tools.notebook_export.notebook import SOLUTION
 from tools.settings import Settings, read_settings

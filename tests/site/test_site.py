@@ -25,8 +25,9 @@ from tools.bench_pages import served
 from tools.chapters import Store, find_chapters
 from tools.check_site import check
 from tools.contents import places_of
-from tools.dependencies import cell_tree, is_file_beside
+from tools.dependencies import is_file_beside
 from tools.export_notebooks import build_wheel
+from tools.meaning import cell_tree
 from tools.moved import notebooks_in
 from tools.notebook_export.notebook import SOLUTION
 from tools.run_notebooks import is_code, prove, solutions

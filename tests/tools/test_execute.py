@@ -98,12 +98,12 @@ CHANGES = [
     (
         "a module that a module imports",
         "src/toybook/deep.py",
-        "from toybook import drawing\nX = 1\n",
+        "from toybook import drawing\nprint(1)\n",
         {"one"},
     ),
     ("a docstring", "src/toybook/drawing/__init__.py", '"""Paints."""  # well\n', set()),
     ("a script beside a module", "src/toybook/drawing/js/drawing.js", "erase()", {"one"}),
-    ("the package's own init", "src/toybook/__init__.py", "X = 1\n", {"one", "part/two"}),
+    ("the package's own init", "src/toybook/__init__.py", "print(1)\n", {"one", "part/two"}),
     ("a module that nobody imports", "src/toybook/new.py", "X = 1\n", set()),
     ("a record that is loaded", "src/toybook/recorded/digits.json", "[1]", {"part/two"}),
     ("a blank in a record", "src/toybook/recorded/digits.json", "{ }\n", set()),
@@ -134,6 +134,69 @@ def test_only_what_a_chapter_depends_on_makes_it_stale(repository, path, text, s
 def test_a_cell_whose_code_or_tags_change_makes_its_chapter_stale(repository, edit):
     text = edit((repository / "book/one.md").read_text("utf8"))
     assert changed_by(repository, "book/one.md", text) == {"one"}
+
+
+MODULE = """
+from functools import cache
+from toybook.deep import scale as factor
+
+SIZES = {"small": 2}
+ORDER = sorted(SIZES)
+EDGES = print(1)
+
+def helper(x):
+    return x * factor
+
+@cache
+def remembered():
+    return 1
+
+def named_in_a_string():
+    return 1
+
+@print
+def registered():
+    return 1
+
+class Base:
+    start = 1
+
+class Used(Base):
+    def run(self):
+        return helper(SIZES["small"]) + getattr(self, "named_in_a_string")() + remembered()
+"""
+DEFINITIONS = [  # what changes in the module, into what, does it count for who calls Used?
+    ("helper(x):\n    return x", "helper(x):\n    return 2 * x", True),
+    ('"small": 2', '"small": 3', True),
+    ("start = 1", "start = 2", True),
+    ("def remembered():\n    return 1", "def remembered():\n    return 2", True),
+    ("in_a_string():\n    return 1", "in_a_string():\n    return 2", True),
+    ("def registered():\n    return 1", "def registered():\n    return 2", True),
+    ("scale as factor", "other as factor", True),
+    ("print(1)", "print(2)", True),
+    ("ORDER = sorted(SIZES)", "ORDER = list(SIZES)", True),  # who knows what `list` is here?
+    ("ORDER = sorted(SIZES)", "ORDER = sorted([1])", False),
+    ("class Base", "class Unused:\n    pass\n\nclass Base", False),
+    ("class Base", "from toybook import unused\n\nclass Base", False),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "counts"), DEFINITIONS)
+def test_of_a_module_counts_what_is_reached_by_name(repository, old, new, counts):
+    write(repository / "src/toybook/deep.py", "scale = 2\nother = 3\n")
+    write(repository / "src/toybook/maths.py", MODULE)
+    write(repository / "book/one.md", page("One", "from toybook.maths import Used\nUsed().run()"))
+    assert MODULE.count(old) == 1
+    stale = changed_by(repository, "src/toybook/maths.py", MODULE.replace(old, new))
+    assert stale == ({"one"} if counts else set())
+
+
+def test_what_an_imported_name_stands_for_counts_under_its_other_name(repository):
+    write(repository / "src/toybook/deep.py", "scale = 2\nother = 3\n")
+    write(repository / "src/toybook/maths.py", MODULE)
+    write(repository / "book/one.md", page("One", "from toybook.maths import Used\nUsed().run()"))
+    assert changed_by(repository, "src/toybook/deep.py", "scale = 2\nother = 4\n") == set()
+    assert changed_by(repository, "src/toybook/deep.py", "scale = 3\nother = 4\n") == {"one"}
 
 
 def test_another_python_makes_every_chapter_stale(repository, monkeypatch):
@@ -254,7 +317,7 @@ def test_a_page_whose_cells_read_another_page_is_read_each_time(repository):
 
 
 def test_a_chapter_is_stale_whose_module_changed_while_its_cells_ran(repository):
-    edit = "open('../src/toybook/maths.py', 'a').write('Y = 3\\n')"
+    edit = "open('../src/toybook/maths.py', 'a').write('print(3)\\n')"
     write(repository / "book/one.md", page("One", "import toybook.maths", edit))
     assert run(repository) == []
     store = Store(repository / "_build" / ".jupyter_cache")

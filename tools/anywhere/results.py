@@ -11,7 +11,8 @@ from typing import Any
 from myst_nb.core.read import read_myst_markdown_notebook
 
 from tools.anywhere.cells import ABOUT_ROUNDING, is_page
-from tools.dependencies import Sources, chapter_digest, code_hash, file_hash, parsed
+from tools.dependencies import Sources, chapter_digest
+from tools.meaning import code_hash, parsed
 
 FILE = Path(__file__).with_name("results.json")
 _PROOFS = ast.parse("import vitcheck.cases")  # by which an assignment is proved
@@ -22,8 +23,7 @@ def digest_of(page: Path, sources: Sources) -> str:
     """Changes with the page's code, what it reaches, its marks, and the noise."""
     if not is_page(page):
         reached = parsed(page) if page.suffix == ".py" else _PROOFS
-        files = [_NOISE, *sources.files(reached)]
-        whole = [page.read_text("utf8"), *map(file_hash, files)]
+        whole = [page.read_text("utf8"), code_hash(_NOISE), *sources.meanings(reached)]
         return hashlib.sha256("\n".join(whole).encode()).hexdigest()[:16]
     text = page.read_text("utf8")
     notebook = read_myst_markdown_notebook(text, path=page)

@@ -12,7 +12,7 @@ from pathlib import Path
 from yaml import safe_load
 
 from tools.contents import Place, places_of, toc_files
-from tools.dependencies import cell_tree
+from tools.meaning import cell_tree
 from tools.pages.reader import Block, Directive, Fence, Page, PageError, Text, read_page
 
 CONTAINERS = {"admonition", "note", "tip", "warning", "important", "dropdown", "claim", "figure"}
