@@ -109,8 +109,7 @@ experiments-verify: install ## do the records still follow from the code? (two m
 	@$(PY) -m experiments --verify $(NAME)
 
 bench: install ## the budgets: build times, page weights, speed against other packages
-	@$(PY) -m tools.bench_book
-	@$(PY) -m tools.bench
+	@$(PY) -m tools.bench $(ARGS)
 
 links: book ## do the links to other sites still lead somewhere?
 	@$(PY) -m tools.links

@@ -1,33 +1,54 @@
-"""Is the readable model slower than its peers? ``make bench`` prints a table; nothing asserts it.
+"""The budgets, measured; one table each, and nothing asserts a time (``make bench``).
 
-Same sizes, random weights, one thread, processor time. All libraries take turns in every round, so
-that a slow moment hits all of them. The ratio is the peer's time over ours in the same round (above
-1 the peer is slower): its median and the range of the middle two thirds of the rounds. Memory: how
-far the peak of a fresh process rises above the imports (the same in each) and the model.
+    python -m tools.bench                  all three
+    python -m tools.bench speed pages      those of builds, speed, pages that are named
+
+**Builds**: cold (nothing cached), again after no change, and after a word more in the longest
+chapter. The working tree is left as it was, and the site built.
+
+**Speed**: same sizes as the peers, random weights, one thread, processor time. All libraries take
+turns in every round. The ratio is the peer's time over ours in the same round (above 1 the peer is
+slower): its median and the range of the middle two thirds. Memory: how far the peak of a fresh
+process rises above the imports (the same in each) and the model.
+
+**Pages**: what a reader of a chapter waits for in Chromium, at a quarter of this machine's speed.
+The weight is compressed (tools/site_checks/weight.py). The last long task is when the page answers
+for good: until then a tap may wait for 50 ms or more. The shift is Chromium's, of all that moved.
 """
 
+from __future__ import annotations
+
 import argparse
-import importlib.util
-import json
-import os
-import platform
+import importlib
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from importlib.metadata import version
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from statistics import median, quantiles
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-os.environ["OMP_NUM_THREADS"] = "1"
+from tools.browser import FLAGS, HELP, find_chromium
+from tools.contents import places_of
+from tools.run_notebooks import served
+from tools.site import Site
+from tools.site_checks.weight import weights
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "_build"
 
 # image, patch, classes, width, depth, heads; three channels, the only number torchvision takes
 SIZES = {"tiny": (32, 4, 10, 64, 4, 4), "Ti/16": (224, 16, 1000, 192, 12, 3)}
 BATCH = {"tiny": 64, "Ti/16": 4}
 MODES = ("forward", "training step")
-
+ROUNDS = 15
 # where each library keeps its model, its words for the sizes above, and what else it wants to know
 PEERS = {
     "vitbook": (
@@ -52,16 +73,63 @@ PEERS = {
     ),
 }
 
+SLOWER = 4
+WATCH = """
+window.seen = {task: 0, shift: 0};
+new PerformanceObserver(list => list.getEntries().forEach(one => {
+    seen.task = Math.max(seen.task, one.startTime + one.duration);
+})).observe({type: "longtask", buffered: true});
+new PerformanceObserver(list => list.getEntries().forEach(one => {
+    seen.shift += one.hadRecentInput ? 0 : one.value;
+})).observe({type: "layout-shift", buffered: true});
+"""
+QUIET = "() => performance.now() - seen.task > 2000"  # milliseconds without a long task
+
+
+def builds() -> Iterator[str]:
+    """Seconds that ``make book`` takes once the environment stands."""
+    yield "| build | measured | budget |\n|---|---|---|"
+    for path in (BUILD / "html", BUILD / ".jupyter_cache", BUILD / "site.json"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    yield f"| cold | {build():.0f} s | 300 s |"
+    yield f"| nothing changed | {build():.1f} s | 3 s |"
+    pages = [ROOT / "book" / f"{page}.md" for page in places_of(ROOT)]
+    chapter = max(pages, key=lambda page: page.stat().st_size)
+    before = chapter.read_bytes()
+    try:
+        chapter.write_bytes(before + b"\n<!-- a word more -->\n")
+        yield f"| one chapter's prose changed | {build():.1f} s | 30 s |"
+    finally:
+        chapter.write_bytes(before)
+    build()
+
+
+def build() -> float:
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "tools.build"], cwd=ROOT, check=True)
+    return time.perf_counter() - started
+
+
+def speed() -> Iterator[str]:
+    """Our model beside its peers."""
+    yield "| model | mode | library | ms | ratio | two thirds | MiB |"
+    yield "|---|---|---|---|---|---|---|"
+    cases = [(size, mode) for size in SIZES for mode in MODES]
+    # all of them before torch is imported here: a child begins with the peak of its parent
+    memory = {case: {name: peak_memory(name, *case) for name in installed()} for case in cases}
+    for size, mode in cases:
+        times = take_turns(size, mode)
+        for library, taken in times.items():
+            ratios = [theirs / ours for theirs, ours in zip(taken, times["vitbook"], strict=True)]
+            low, _, middle, _, high = quantiles(ratios, n=6)
+            yield (
+                f"| {size} | {mode} | {library} | {median(taken):.2f} | {middle:.3f} "
+                f"| {low:.2f} to {high:.2f} | {memory[size, mode][library]:.1f} |"
+            )
+
 
 def installed() -> list[str]:
-    return [library for library in PEERS if importlib.util.find_spec(library)]
-
-
-def build(library: str, size: str) -> Any:
-    path, words, more = PEERS[library]
-    module, _, name = path.rpartition(".")
-    arguments = dict(zip(words, SIZES[size], strict=True)) | more(*SIZES[size][3::2])
-    return getattr(importlib.import_module(module), name)(**arguments)
+    return [library for library in PEERS if find_spec(library)]
 
 
 def prepare(library: str, size: str, mode: str) -> Callable[[], Any]:
@@ -71,8 +139,11 @@ def prepare(library: str, size: str, mode: str) -> Callable[[], Any]:
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    side, _, classes = SIZES[size][:3]
-    model = build(library, size)
+    side, _, classes, width, _, heads = SIZES[size]
+    path, words, more = PEERS[library]
+    module, _, name = path.rpartition(".")
+    arguments = dict(zip(words, SIZES[size], strict=True)) | more(width, heads)
+    model = getattr(importlib.import_module(module), name)(**arguments)
     images = torch.randn(BATCH[size], 3, side, side)
     labels = torch.arange(BATCH[size]) % classes
     if mode == "forward":
@@ -88,6 +159,28 @@ def prepare(library: str, size: str, mode: str) -> Callable[[], Any]:
     return step
 
 
+def take_turns(size: str, mode: str) -> dict[str, list[float]]:
+    """Milliseconds of every round for each library."""
+    runs = {library: prepare(library, size, mode) for library in installed()}
+    repeats = 5 if size == "tiny" else 1
+    times: dict[str, list[float]] = {library: [] for library in runs}
+    for turn in range(-2, ROUNDS):  # two rounds to warm up
+        first = turn % len(runs)
+        for library in list(runs)[first:] + list(runs)[:first]:
+            start = time.process_time()
+            for _ in range(repeats):
+                runs[library]()
+            if turn >= 0:
+                times[library].append((time.process_time() - start) / repeats * 1e3)
+    return times
+
+
+def peak_memory(library: str, size: str, mode: str) -> float:
+    """MiB, in a process of its own."""
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(rise_of_the_peak, (library, size, mode))
+
+
 def rise_of_the_peak(library: str, size: str, mode: str) -> float:
     for other in installed():
         importlib.import_module(PEERS[other][0].rpartition(".")[0])
@@ -99,56 +192,63 @@ def rise_of_the_peak(library: str, size: str, mode: str) -> float:
     return (getrusage(RUSAGE_SELF).ru_maxrss - before) / unit
 
 
-def peak_memory(library: str, size: str, mode: str) -> float:
-    command = [sys.executable, __file__, "--memory-of", library, size, mode]
-    return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+def pages() -> Iterator[str]:
+    """Weight, last long task and shift of each chapter; medians of three visits.
+
+    Raises:
+        SystemExit: there is no Chromium.
+    """
+    from playwright.sync_api import sync_playwright
+
+    program = find_chromium()
+    if program is None:
+        raise SystemExit(HELP)
+    html = BUILD / "html"
+    bytes_ = weights(Site(html, ROOT))
+    yield "| page | weight | last long task | shift |\n|---|---|---|---|"
+    with sync_playwright() as playwright, served(html) as address:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        for name in [f"{page}.html" for page, place in places_of(ROOT).items() if not place.deeper]:
+            visits = [visit(browser, f"{address}/{name}") for _ in range(3)]
+            task, shift = map(median, zip(*visits, strict=True))
+            yield f"| {name} | {bytes_[name] / 1e3:.0f} kB | {task:.1f} s | {shift:.3f} |"
+        browser.close()
+    yield "| budget | 1000 kB | 3 s | 0.02 |"
 
 
-def take_turns(size: str, mode: str, rounds: int) -> dict[str, list[float]]:
-    """Milliseconds of every round for each library."""
-    runs = {library: prepare(library, size, mode) for library in installed()}
-    repeats = 5 if size == "tiny" else 1
-    times: dict[str, list[float]] = {library: [] for library in runs}
-    for turn in range(-2, rounds):  # two rounds to warm up
-        first = turn % len(runs)
-        for library in list(runs)[first:] + list(runs)[:first]:
-            start = time.process_time()
-            for _ in range(repeats):
-                runs[library]()
-            if turn >= 0:
-                times[library].append((time.process_time() - start) / repeats * 1e3)
-    return times
+def visit(browser: Browser, url: str) -> tuple[float, float]:
+    """Open a page once, slowed down, with nothing remembered from before.
+
+    Returns:
+        When its last long task ended, in seconds, and its layout shift, a share of the screen.
+    """
+    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
+        page = context.new_page()
+        page.add_init_script(WATCH)
+        context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
+        page.goto(url, timeout=120_000)
+        page.wait_for_function(QUIET, timeout=120_000)
+        seen = page.evaluate("seen")
+        return seen["task"] / 1e3, seen["shift"]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=15, help="rounds of taking turns (15)")
-    parser.add_argument("--json", type=Path, metavar="OUT", help="write the numbers to a file too")
-    parser.add_argument("--memory-of", nargs=3, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.memory_of:
-        print(rise_of_the_peak(*options.memory_of))
-        return
-    options.rounds = max(options.rounds, 3)
-    cases = [(size, mode) for size in SIZES for mode in MODES]
-    # all of them before torch is imported here: a child begins with the peak of its parent
-    memory = {case: {name: peak_memory(name, *case) for name in installed()} for case in cases}
-    rows: list[list[Any]] = []
-    print(f"{'model':7}{'':14}{'library':13}{'ms':>9}{'ratio':>8}   {'two thirds':12}{'+MiB':>9}")
-    for size, mode in cases:
-        times = take_turns(size, mode, options.rounds)
-        for library, taken in times.items():
-            ratios = [theirs / ours for theirs, ours in zip(taken, times["vitbook"], strict=True)]
-            low, _, middle, _, high = quantiles(ratios, n=6)
-            numbers = median(taken), middle, low, high, memory[size, mode][library]
-            rows.append([size, mode, library, *numbers])
-            print("{:7}{:14}{:13}{:9.2f}{:8.3f}   {:.2f} to {:.2f}{:9.1f}".format(*rows[-1]))
-    if options.json:
-        names = ["model", "mode", "library", "ms", "ratio", "ratio_low", "ratio_high", "MiB"]
-        found = {"platform": platform.platform(), "torch": version("torch"), "threads": 1}
-        found["rows"] = [dict(zip(names, row, strict=True)) for row in rows]
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+# memory is measured before this process grows: parsing the site comes last
+PARTS: dict[str, Callable[[], Iterator[str]]] = {"builds": builds, "speed": speed, "pages": pages}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", help=f"{', '.join(PARTS)}; default: all")
+    chosen = parser.parse_args().parts
+    if wrong := set(chosen) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(wrong))}; there are {', '.join(PARTS)}")
+    for name, rows in PARTS.items():
+        if name in chosen or not chosen:
+            for row in rows():
+                print(row, flush=True)
+            print()
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -196,10 +196,10 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Serve ``folder`` on this machine; gives its address, with a trailing slash."""
+    """Serve ``folder`` on this machine; gives its address."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
+        yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
 
 
@@ -207,7 +207,7 @@ def led_to(address: str, notebooks: dict, settings: Settings) -> dict:
     """The notebooks with an install cell that asks ``address`` instead of the published release."""
     copies = {name: nbformat.from_dict(notebook) for name, notebook in notebooks.items()}
     for copy in copies.values():
-        copy.cells[1].source = copy.cells[1].source.replace(settings.release_url, address)
+        copy.cells[1].source = copy.cells[1].source.replace(settings.release_url, f"{address}/")
     return copies
 
 

@@ -3,7 +3,7 @@
 import pytest
 from test_site import HTML, PAGES
 
-from tools.bench_pages import served
+from tools.run_notebooks import served
 
 SIZES = [{"width": 390, "height": 844}, {"width": 1280, "height": 800}]
 SOME = ["vit/looking.html", "vit/looking_depth_draw.html", "attention/positions.html"]

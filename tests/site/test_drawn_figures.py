@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from test_site import DRAWN, HTML, OPTIONS, STILL, VIEWS, view_of
 
-from tools.bench_pages import served
+from tools.run_notebooks import served
 
 FIGURE = re.compile(r'<div class="vitbook-explorer"|<div [^>]*\bdata-live="')
 PAGES = sorted(

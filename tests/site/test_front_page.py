@@ -11,10 +11,11 @@ from bs4 import BeautifulSoup
 from PIL import Image
 from test_site import OPTIONS, VIEWS
 
-from tools.bench_pages import LIMITS, served, visit
+from tools.bench import visit
 from tools.cards import SIZE
 from tools.contents import places_of
 from tools.live.cut import PICTURES
+from tools.run_notebooks import served
 from tools.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -216,12 +217,11 @@ def test_axe_finds_nothing_in_the_figure(front, view):
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.deep)])
-def test_nothing_moves_by_itself_and_the_page_is_light(built, browser, times):
+def test_nothing_moves_by_itself(built, browser, times):
     with served(HTML) as address:
         for _ in range(times):  # the contents used to fold in some visits only
-            seen = visit(browser, f"{address}/index.html")
-            assert seen.layout_shift < LIMITS["layout shift"]
-            assert seen.whole < LIMITS["whole"]
+            _, shift = visit(browser, f"{address}/index.html")
+            assert shift < 0.02
 
 
 def test_without_scripts_the_still_the_drawing_and_the_answers_are_there(built, browser):

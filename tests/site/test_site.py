@@ -21,7 +21,6 @@ from axe_playwright_python.sync_playwright import Axe
 from nbformat.v4 import new_notebook
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
-from tools.bench_pages import served
 from tools.chapters import Store, find_chapters
 from tools.check_site import check
 from tools.contents import places_of
@@ -30,7 +29,7 @@ from tools.export_notebooks import build_wheel
 from tools.meaning import cell_tree
 from tools.moved import notebooks_in
 from tools.notebook_export.notebook import SOLUTION
-from tools.run_notebooks import is_code, prove, solutions
+from tools.run_notebooks import is_code, prove, served, solutions
 from tools.settings import read_settings
 from tools.site import Memory, Site
 from tools.site_checks.weight import LIMIT
