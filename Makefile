@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help install book page serve unit test test-deep anywhere browser sandbox lint format notebooks colab \
-	bundle assignment verify-assignments quiz grader marked-class attacks release publish experiments experiments-verify \
+	bundle assignment verify-assignments quiz grader attacks release publish experiments experiments-verify \
 	bench links lock clean distclean
 
 help: ## this list
@@ -89,12 +89,8 @@ colab: ## inside Colab's own image: run published notebooks as a reader does (NO
 grader: install ## the grader as a wheel for instructors, in _build/gradebox
 	@cd src/gradebox && ../../$(PY) -m hatchling build -t wheel -d ../../_build/gradebox
 
-marked-class: browser sandbox ## what the instructors' guide shows: mark 300 invented notebooks (ten minutes)
-	@$(PY) -m tools.marked_class $(ARGS)
-
 attacks: sandbox ## try every attack on the grader, with and without its sandboxes, and record it
 	@VITBOOK_REQUIRE_SANDBOX=1 ATTACKS_JSON=book/classroom/attacks.json $(PY) -m pytest -q -s tests/gradebox/test_attacks.py
-	@$(PY) -m tools.guide
 
 release: install ## version, change log, commit and tag, on this machine only: make release VERSION=0.2.0
 	@$(PY) -m tools.release $(VERSION)

@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,10 @@ from gradebox.reading import MOST_BYTES
 from gradebox.sandbox import HELP, NAMES, THREADS, Limits
 
 from gradebox import cli
-from tools import guide
 from tools.assignment.draw import write_key
 from tools.assignment.prove import draw_assignment
 from tools.assignment.reader import MOST_PUBLIC
 from tools.assignment.write import write_all
-from tools.marked_class import KINDS, Class, command, excerpt, shown
 from tools.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,7 +87,6 @@ def test_the_limits_in_the_guide_are_those_of_the_grader():
     )
     assert memory in GUIDE
     assert f"* - {MOST_BYTES / 1e6:g} MB for the file" in GUIDE
-    assert guide.read("marked_class")["memory_mb"] < 512  # "less than half a gigabyte"
 
 
 def test_every_target_of_make_in_the_guide_is_there():
@@ -106,35 +102,23 @@ def test_lateness_in_the_guide_can_be_read(tmp_path, capsys):
     assert "--jobs" in capsys.readouterr().err  # and not --late
 
 
+CHAPTER = r"\{chapter\}`\{number\} <(\w+)>`"
+
+
 def test_in_the_plan_for_a_term_an_assignment_is_due_when_its_chapters_are_read():
     needs = {}
     table = GUIDE.partition("(sec-teach-map)=")[2].partition("## A plan")[0]
     for row in table.split("\n* - ")[2:]:
-        needs[row[0]] = set(re.findall(r"/(\d\d)_", row.partition("{minutes}")[0]))
+        needs[row[0]] = set(re.findall(CHAPTER, row.partition("{minutes}")[0]))
     read, due = set(), {}
     plan = GUIDE.partition("## A plan for a term")[2].partition("\n(sec-")[0]
     for row in plan.split("\n* - ")[2:]:
         _, chapters, assignment, _ = row.split("\n  -")[:4]
-        read |= set(re.findall(r"/(\d\d)_", chapters))
+        read |= set(re.findall(CHAPTER, chapters))
         if found := re.search(r"(\d)(?: due|, as a project)", assignment):
             due[found[1]] = set(read)
     assert set(due) == set(needs) == {"1", "2", "3", "4"}
+    assert all(needs.values())
     assert not {
         number: needs[number] - due[number] for number in due if needs[number] - due[number]
     }
-
-
-def test_what_the_guide_includes_is_made_from_what_was_measured():
-    for name, words in guide.MADE.items():
-        assert (guide.FOLDER / f"{name}.md").read_text("utf8") == words(guide.read(name))
-        assert f"{{include}} {name}.md" in GUIDE
-
-
-def test_the_marked_class_gets_the_marks_that_the_guide_shows(tmp_path, bubblewrap):
-    """Those of the excerpt, which are the first of each kind, and the page that is shown."""
-    told = guide.read("marked_class")
-    course = Class(ROOT / "assignments" / "a1_attention.md", tmp_path)
-    wanted = course.write(tmp_path / "in", len(KINDS))
-    subprocess.run(command(course, tmp_path / "in", tmp_path / "out", jobs=2), check=True)
-    assert excerpt(tmp_path / "out/grades.csv") == told["rows"]
-    assert shown(course, tmp_path / "out", wanted) == {"shown": told["shown"], "alt": told["alt"]}
