@@ -383,7 +383,7 @@ def test_lateness_costs_what_was_said_and_an_extension_nothing(room):
         (["--jobs", "0"], "--jobs must be at least 1"),
         (["--shard", "0/4"], "--shard is written I/N"),
         (["--shard", "5/4"], "--shard is written I/N"),
-        (["--shard", "1/2", "--similarity"], "leave --shard out"),
+        (["--shard", "1/2", "--fill", "book.csv"], "leave --shard out"),
         (["--question", "q9"], "there is no question 'q9'"),
         (["--roster", "nowhere.csv"], "there is no roster"),
         (["--late", "10 per day"], "--late needs --due"),

@@ -52,7 +52,7 @@ def rows(room):
 
 
 def test_right_blank_and_broken_notebooks_get_their_marks(room):
-    said = gradebox(room, "--jobs", "2", "--similarity")
+    said = gradebox(room, "--jobs", "2")
     found = rows(room)
     assert (found["right"]["status"], found["right"]["points"]) == ("ok", "10")
     assert (found["blank"]["status"], found["blank"]["points"]) == ("ok", "0")

@@ -51,7 +51,6 @@ def parser() -> argparse.ArgumentParser:
     add("--fill", type=Path, metavar="CSV", help="a copy of this gradebook with the marks in it")
     add("--column", help="the assignment's column in the Canvas gradebook")
     add("--scale", action="store_true", help="convert to the gradebook's points")
-    add("--similarity", action="store_true", help="also report answers that are alike")
     group = read.add_argument_group("instead of marking")
     add = group.add_argument
     add("--forget", metavar="STUDENT", help="remove a student's files from --out")
@@ -137,7 +136,6 @@ def _plan(options: argparse.Namespace) -> Plan:
         fill=options.fill,
         column=options.column,
         scale=options.scale,
-        similarity=options.similarity,
     )
 
 

@@ -11,7 +11,6 @@ from gradebox import exports, manual
 from gradebox.feedback import page
 from gradebox.grades import MISSING, NOT_MARKED, Attempt, Grade, decide, grades_csv, rounded, why
 from gradebox.plan import Inputs, Plan
-from gradebox.similarity import report
 from gradebox.store import Store, file_name, write_json
 from vitbook.files import write_atomically
 
@@ -35,11 +34,6 @@ def finish(
     sheet = manual.extend(inputs.sheet, inputs.assignment, grades)
     if sheet is not None:
         write_atomically(out / "manual.csv", sheet)
-    if plan.similarity:
-        alike, table = report(inputs.assignment, grades)
-        write_atomically(out / "similarity.html", alike.encode("utf-8", "replace"))
-        write_atomically(out / "similarity.csv", table)
-        say(f"similarity report: {out / 'similarity.html'} (a hint, no proof)")
     write_atomically(out / "grades.csv", grades_csv(inputs.assignment, grades))
     _summary(plan, grades, say)
     unused = manual.left_over(inputs.sheet, inputs.assignment, grades)

@@ -34,7 +34,6 @@ class Plan:
     fill: Path | None = None
     column: str | None = None
     scale: bool = False
-    similarity: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,8 @@ def read_inputs(plan: Plan, say: Callable[[str], None] = print) -> Inputs:
         raise InputError(f"--out {plan.out} lies inside the submissions; choose another folder")
     if plan.out.exists() and not plan.out.is_dir():
         raise InputError(f"--out {plan.out} is a file")
-    if plan.shard != (1, 1) and (plan.fill or plan.similarity):
-        raise InputError("--fill and --similarity need all results: leave --shard out")
+    if plan.shard != (1, 1) and plan.fill:
+        raise InputError("--fill needs all results: leave --shard out")
     found = collect(plan.submissions, plan.platform, say)
     roster = read_roster(plan.roster) if plan.roster else None
     sheet = manual.read_sheet(plan.out / "manual.csv", assignment)
