@@ -14,6 +14,7 @@ pages while it is read (`note_reread` in book/_ext/) is read anew each time.
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 from pathlib import Path
@@ -25,7 +26,6 @@ from nbformat import NotebookNode
 from tools.changelog import NAME
 from tools.inputs import digest, hashes
 from tools.settings import read_settings
-from tools.sphinx_once import worked_out_once
 
 WATCHED = ["_config.yml", "_toc.yml", "requirements.txt", "pyproject.toml", "README.md", NAME]
 WATCHED_FOLDERS = ["assignments", "book", "src", "tools"]
@@ -109,25 +109,25 @@ def sphinx(
     from myst_nb.core.execute import cache
 
     cache.single_nb_execution = only_empty
-    with worked_out_once(build / "colours.json"):
-        result = build_sphinx(
-            sourcedir=root / "book",
-            outputdir=build / "html",
-            noconfig=True,
-            path_config=root / "_config.yml",
-            confoverrides={
-                "external_toc_path": toc.as_posix(),
-                "latex_individualpages": False,
-                "nb_execution_cache_path": str((runs or build) / ".jupyter_cache"),
-                "nitpicky": True,
-                "release": read_settings(root).version,
-            },
-            freshenv=fresh,
-            force_all=True,
-            warningiserror=strict,
-            keep_going=True,
-            quiet=True,
-        )
+    gc.set_threshold(200_000, 20, 20)  # trees are many objects in use: look through them seldom
+    result = build_sphinx(
+        sourcedir=root / "book",
+        outputdir=build / "html",
+        noconfig=True,
+        path_config=root / "_config.yml",
+        confoverrides={
+            "external_toc_path": toc.as_posix(),
+            "latex_individualpages": False,
+            "nb_execution_cache_path": str((runs or build) / ".jupyter_cache"),
+            "nitpicky": True,
+            "release": read_settings(root).version,
+        },
+        freshenv=fresh,
+        force_all=True,
+        warningiserror=strict,
+        keep_going=True,
+        quiet=True,
+    )
     return result if isinstance(result, int) else 1
 
 
