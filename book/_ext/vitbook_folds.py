@@ -133,6 +133,5 @@ def move_into_box(cell: nodes.container) -> None:
 def setup(app: Sphinx) -> ExtensionMetadata:
     app.setup_extension("vitbook_details")
     app.setup_extension("vitbook_package")
-    app.setup_extension("vitbook_lines")
     app.add_post_transform(Folds)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -691,24 +691,6 @@ def test_the_table_of_claims_says_what_holds(book):
     assert [p.text for p in said.find_all("p")] == ["“it is so”", "It is not so."]
 
 
-LONG = "    result = some_function(first, second)  # (B, N, D)\n"
-
-
-def test_a_long_line_of_code_is_marked_for_phones_and_reads_the_same():
-    import vitbook_lines
-
-    code = f"def f():\n{LONG}    return 1\n"
-    page = '<div class="highlight-python notranslate"><div class="highlight">'
-    page += f"<pre><span></span>{code}</pre></div></div>"
-    context = {"body": page}
-    vitbook_lines.mark_lines(None, "one", "page.html", context, None)
-    marked = BeautifulSoup(context["body"], "html.parser")
-    assert marked.pre.text == code
-    assert [(line["class"], line.text) for line in marked.select(".line")] == [
-        (["line", "in1"], LONG)
-    ]
-
-
 def test_a_prediction_is_explained_with_glued_numbers(folded):
     assert "What happened 0.5 Just 0.50, or" in " ".join(
         folded.select_one(".predict details").text.split()
