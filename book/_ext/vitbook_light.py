@@ -1,4 +1,4 @@
-"""Every page is light: what no page uses is neither sent nor built into it.
+"""Every page is light: elements, scripts and files that no page uses are left out.
 
 - Letters of code that have the colour of their block anyway (names, brackets, spaces) get no
   element of their own: half of a chapter's elements were such.
@@ -7,9 +7,8 @@
 - A script that works on one kind of thing is left out where a page holds none, and the scripts of
   the theme are left out everywhere: ``_static/menus.js`` and ``_static/frame.js`` do what is
   needed of them. The others wait until the page is read.
-- After the last page, rules that no page can use go from all style sheets (tools/purge.py), the
-  sheets of a page become one file, and from the site go files that no page loads: icon scripts,
-  source maps, translations.
+- After the last page, files that no page loads go from the site: icon scripts, source maps,
+  translations.
 """
 
 from __future__ import annotations
@@ -26,9 +25,6 @@ from sphinx.application import Sphinx
 from sphinx.highlighting import PygmentsBridge
 from sphinx.util.typing import ExtensionMetadata
 
-from tools.purge import purged
-from tools.sheets import join_sheets
-
 if TYPE_CHECKING:
     from sphinx.builders.html._assets import _JavaScript
 
@@ -39,12 +35,8 @@ WORKS_ON = {"design-tabs.js": "sd-tab-", "clipboard.min.js": "<pre", "copybutton
 OF_THE_THEME = {"doctools.js", "sphinx-book-theme.js"}
 WAITING = {"documentation_options.js", *WORKS_ON, "menus.js", "frame.js", "book.js", "report.js"}
 NEVER_LOADED = ["scripts", "doctools.js", "**/*.map", "locales", "images", "vendor/fontawesome"]
-CLASSES = re.compile(r"""class=(?:"([^"]*)"|'([^']*)')""")
-SCRIPT = re.compile(r"<script.*?</script>", re.DOTALL)
 SIGNATURE = re.compile(r'<dt class="sig .*?</dt>', re.DOTALL)
 SPAN = re.compile(r"(</?span[^>]*>)")
-WORD = re.compile(r"[A-Za-z_][\w-]*")
-BUILT = ("bs-",)  # names that Bootstrap's script puts together from parts
 
 
 class PlainFormatter(HtmlFormatter):
@@ -133,22 +125,6 @@ def lighten(app: Sphinx, exception: Exception | None) -> None:
     for pattern in NEVER_LOADED:
         for path in [*static.glob(pattern)]:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    words = classes(Path(app.outdir))
-    for sheet in static.rglob("*.css"):
-        lean = purged(sheet.read_text("utf8"), lambda name: name in words or name.startswith(BUILT))
-        sheet.write_text(lean, "utf8")
-    join_sheets(Path(app.outdir))
-
-
-def classes(site: Path) -> set[str]:
-    """The classes of all elements, and each word of a script, which may become one."""
-    pages = [page.read_text("utf8") for page in site.rglob("*.html")]
-    scripts = [script for page in pages for script in SCRIPT.findall(page)]
-    scripts += [file.read_text("utf8") for file in site.rglob("*.js")]
-    named = {
-        found for page in pages for one in CLASSES.findall(page) for found in "".join(one).split()
-    }
-    return named.union(*map(WORD.findall, scripts))
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
@@ -156,5 +132,5 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("html-page-context", add_fonts)
     app.connect("html-page-context", drop_scripts, priority=900)
     app.connect("html-page-context", plain_signatures)
-    app.connect("build-finished", lighten, priority=900)  # after the theme has written its colours
+    app.connect("build-finished", lighten)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -109,18 +109,6 @@ def test_what_is_written_wrongly_is_a_warning(tmp_path, text, words):
     assert words in write_page(tmp_path, text).warnings
 
 
-def test_no_class_is_put_together_from_parts():
-    """Rules for a class that stands nowhere in full are left out of the site (tools/purge.py)."""
-    makers = [*(STATIC / "live").glob("*.js"), ROOT / "book/_ext/vitbook_live.py"]
-    words = {word for path in makers for word in re.findall(r"[\w-]+", path.read_text("utf8"))}
-    styles = "".join(path.read_text("utf8") for path in (STATIC / "live").glob("*.css"))
-    named = set(
-        re.findall(r"\.([a-z]+-[a-z-]+)", re.sub(r"/\*.*?\*/", "", styles, flags=re.DOTALL))
-    )
-    assert len(named) > 50
-    assert named - words == set()
-
-
 def test_what_is_written_is_read():
     read = read_live("cut", {"title": "T", "scripts": "vit"}, ["a", "+++", "b", "c"])
     assert (read.words, read.still, read.still_at) == (("a",), ("b", "c"), 2)
