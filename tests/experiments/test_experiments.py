@@ -31,6 +31,7 @@ import os, time
 from pathlib import Path
 import torch
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.image_sets import image_set
 from vitbook.book.intervals import student_interval
 
 FACTOR = 0.9
@@ -40,6 +41,8 @@ def run(condition, seed, log, scale):
     if scale == 1:  # in earnest
         with open(Path(__file__).with_name("started"), "a") as file:
             file.write(f"{condition['bias']} {seed}\\n")
+            if "VITBOOK_DATA" in os.environ:
+                assert len(image_set("mnist", "train", 0.02).labels) == 200
     torch.manual_seed(seed)
     w = torch.randn(3, 2)
     for _ in range(scaled(25, scale)):
@@ -105,7 +108,9 @@ def start_and_stop(script: Path, stop: signal.Signals) -> str:
         script.with_name("stop").unlink()
 
 
-def test_a_killed_experiment_goes_on_and_repeats_nothing_that_was_done(toy, runs, tmp_path):
+def test_a_killed_experiment_goes_on_and_repeats_nothing_that_was_done(
+    toy, runs, tmp_path, small_image_files
+):
     start_and_stop(toy, signal.SIGKILL)
     assert not (tmp_path / "out" / "toy.json").exists()
     assert len(list(runs.glob("toy/[0-9]*.json"))) == 2
@@ -267,8 +272,7 @@ def test_timings_are_dated_and_never_stale_by_an_edit(recorded, toy):
 
 def test_a_replay_without_its_data_says_so(recorded, toy, tmp_path, monkeypatch):
     monkeypatch.setenv("VITBOOK_DATA", str(tmp_path / "nowhere"))
-    needing = "    from experiments.machinery.image_sets import image_set\n"
-    needing += '    image_set("mnist", "test")\n'
+    needing = '    image_set("mnist", "test")\n'
     toy.write_text(TOY.replace("    torch.manual_seed(seed)\n", needing))
     holds, why = replayed(toy)
     assert not holds

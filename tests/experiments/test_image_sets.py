@@ -10,7 +10,6 @@ import torch
 
 from experiments.machinery import image_sets
 from experiments.machinery.image_sets import checksums, image_set
-from vitbook.book.records import load_record
 from vitbook.data import STATISTICS, DataError, load_torchvision
 from vitbook.data.splits import some_of_each
 
@@ -76,15 +75,6 @@ def run(folder, *options):
     script.write_text(SCRIPT)
     command = [sys.executable, "-m", "experiments", str(script), *options]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-
-
-def test_a_worker_finds_the_folder_that_its_runner_was_given(
-    small_image_files, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("VITBOOK_RUNS", str(tmp_path / "runs"))
-    ended = run(tmp_path, "--folder", str(tmp_path / "out"))
-    assert ended.returncode == 0, ended.stderr
-    assert load_record("count", tmp_path / "out").values("count").tolist() == [200]
 
 
 def test_a_worker_without_images_says_what_to_do_and_writes_no_record(tmp_path, monkeypatch):

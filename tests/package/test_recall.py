@@ -3,11 +3,7 @@
 import pytest
 import torch
 
-from experiments import relatives_recall
-from experiments.machinery.recall import COLORS, LinearAnswers, answered, fit_recall, recall
-from experiments.relatives_recall import ARMS, NORMED, WHOLE, WIDE, build, cost_of, steps_of
-from vitbook.data import ImageSet
-from vitbook.training import TrainConfig
+from vitbook.data.recall import COLORS, recall
 
 
 def patches(images, side):
@@ -103,43 +99,3 @@ def test_the_same_seed_gives_the_same_images_and_another_one_others():
 def test_what_is_not_offered_is_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         recall(2, **wrong)
-
-
-def test_parameters_and_compute_of_all_models_are_equal():
-    parameters, multiplies = cost_of(WHOLE)
-    for model in ARMS:
-        own, each = cost_of(model)
-        assert abs(own / parameters - 1) <= 0.05
-        assert abs(each * steps_of(model) - multiplies * relatives_recall.STEPS) <= each / 2
-
-
-@pytest.mark.parametrize("model", ARMS)
-def test_every_model_answers_for_every_patch(model):
-    assert build(model, 0)(torch.randn(2, 3, 32, 32)).shape == (2, 16, 4)
-
-
-def test_a_wide_kernel_reaches_from_corner_to_corner():
-    model = build(WIDE, 0).eval()
-    images = torch.randn(1, 3, 32, 32, requires_grad=True)
-    first = model.model.encoder.blocks[0](model.model.embed(images))  # (1, 16, D)
-    (gradient,) = torch.autograd.grad(first[0, 0].sum(), images)
-    assert gradient[0, :, -8:, -8:].abs().max() > 0
-
-
-def test_normed_patches_are_the_only_difference():
-    one, other = (relatives_recall.options_of(model) for model in (WHOLE, NORMED))
-    assert {name for name in one if one[name] != other[name]} == {"stem"}
-
-
-def test_a_linear_model_learns_the_neighbour_and_its_answers_are_counted():
-    data = recall(600, seed=6, partner="right", side=2)
-    known = ImageSet(2 * data.images - 1, data.labels)
-    model, seen = LinearAnswers(4), []
-    config = TrainConfig(steps=60, batch_size=32, learning_rate=4e-3, warmup_steps=5)
-    losses = fit_recall(model, known, config, seen.append)
-    assert losses == pytest.approx(seen)
-    loss, right = answered(model, known)
-    assert loss < losses[0]
-    answers = model(known.images).argmax(dim=-1)
-    assert right == pytest.approx((answers == known.labels).double().mean().item())
-    assert right > 0.9

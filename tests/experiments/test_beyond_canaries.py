@@ -1,0 +1,153 @@
+"""What no canary runs through: refusals, timings, and what is asked of finished models."""
+
+import json
+import sys
+
+import pytest
+import torch
+
+from experiments.machinery import full_recipe as recipe
+from experiments.machinery import relatives
+from experiments.machinery.experiment import load_experiment
+from experiments.machinery.full_parts import CoarseStem
+from experiments.machinery.hand_drawn import NOT_SURE, Drawing, drawings, said, score, share, table
+from experiments.machinery.pen import KINDS, NO_DIGIT, pen_others
+from experiments.machinery.relatives import Task, width_of
+from experiments.machinery.strokes import drawn
+from vitbook.book.records import Record
+
+TIMING = load_experiment("qk_timing")
+timing = sys.modules["experiment_qk_timing"]
+SETS = ("mnist", "fashion-mnist", "cifar10")
+TASK = Task(images=(16, 8, 1, 2), kernel_size=3, steps=1, batch_size=1)
+REFUSED = {
+    "a stem in training": (
+        lambda: CoarseStem(in_channels=2, embed_dim=6)(torch.randn(3, 2, 32, 28)),
+        r"\(B, 2, 28, 28\), got \(3, 2, 32, 28\)",
+    ),
+    "an odd stem": (lambda: CoarseStem(in_channels=2, embed_dim=7), "even, got 7"),
+    "a pen without width": (
+        lambda: drawn([[(0.1, 0.2)]], 0),
+        "width must lie between 0 and 1, got 0",
+    ),
+    "an empty stroke": (lambda: drawn([[]], 0.08), "a stroke must be a list of points"),
+    "a point in space": (
+        lambda: drawn([[(0.1, 0.2, 0.3)]], 0.08),
+        "a stroke must be a list of points",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_bad_input_is_named(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_a_model_that_no_width_makes_equal_is_refused(monkeypatch):
+    monkeypatch.setattr(relatives, "TOLERANCE", 1e-6)
+    with pytest.raises(ValueError, match="Mixer has no width with about"):
+        width_of(TASK, "Mixer")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_digit_has_the_label_of_none(kind):
+    images, labels = pen_others("train", kind, 12)
+    assert labels.tolist() == [NO_DIGIT] * 12
+    assert images.amax((1, 2, 3)).min() > 0.9
+
+
+def test_a_digit_counts_when_right_and_sure_and_all_else_when_not_sure():
+    some = [Drawing(label, "plain", "middle", []) for label in ("3", "3", "4", "A", "empty")]
+    rows = torch.full((5, 10), 0.01, dtype=torch.float64)
+    for row, (answer, sure) in enumerate([(3, 0.9), (3, 0.4), (9, 0.8), (1, 0.3), (0, 0.9)]):
+        rows[row, answer] = sure
+    words = said(rows, threshold=0.5)
+    assert words == ["3", NOT_SURE, "9", NOT_SURE, "0"]
+    counts = score(some, words)
+    assert counts == {"3": (1, 2), "4": (0, 1), "A": (1, 1), "empty": (0, 1)}
+    assert share(counts, digits=True) == pytest.approx(1 / 3)
+    assert share(counts, digits=False) == pytest.approx(1 / 2)
+    lines = table(some, rows, 0.5).splitlines()
+    assert lines[-2:] == [
+        "4, plain, middle: 9; 9 has 80.0%",
+        "empty, plain, middle: 0; 0 has 90.0%",
+    ]
+
+
+def test_the_drawings_by_hand_are_enough_to_tell():
+    some = drawings()
+    digits = [one for one in some if one.label.isdecimal()]
+    assert len(digits) >= 200
+    shapes = {label: {d.shape for d in digits if d.label == label} for label in map(str, range(10))}
+    places = {label: {d.placement for d in digits if d.label == label} for label in shapes}
+    assert min(map(len, shapes.values())) >= 4
+    assert min(map(len, places.values())) >= 5
+    assert {"scribble", "empty"} <= {one.label for one in some}
+
+
+def test_a_file_that_holds_no_drawings_is_refused(tmp_path):
+    for content in ("[", json.dumps({"strokes": [{"label": "3"}]}), json.dumps({})):
+        (tmp_path / "strokes.json").write_text(content)
+        with pytest.raises(ValueError, match=r"strokes\.json must be"):
+            drawings(tmp_path / "strokes.json")
+
+
+def test_augmentation_costs_an_arm_what_it_costs_the_one_that_was_measured_with_it():
+    for name, costs in recipe.COST.items():
+        measured = next(arm for arm in costs if recipe.AUGMENTED in recipe.words(arm))
+        bare = measured.removesuffix(f", {recipe.AUGMENTED}")
+        assert recipe.augmented(bare) == recipe.augmented(measured) == measured
+        assert recipe.cost(name, measured) == costs[measured]
+        more = recipe.cost(name, recipe.augmented(recipe.PLAIN)) - costs[recipe.PLAIN]
+        assert more == pytest.approx(costs[measured] - costs[bare])
+
+
+def test_the_best_arm_of_each_set_counts_averaged_weights_too():
+    runs = []
+    for name in SETS:
+        for i, arm in enumerate(recipe.ARMS[name]):
+            metrics = {"validation_accuracy": i / 10, "averaged_accuracy": 0.0}
+            if (name, arm) == ("mnist", recipe.COARSE):
+                metrics["averaged_accuracy"] = 0.9
+            runs.append({"condition": {"data": name, "arm": arm}, "seed": 100, "metrics": metrics})
+    nothing = {key: {} for key in ("settings", "versions", "data", "weight_files")}
+    nothing["metrics"] = dict.fromkeys(("validation_accuracy", "averaged_accuracy"), "share")
+    words = dict.fromkeys(("what", "chosen_on", "date"), "")
+    record = Record(
+        name="toy", runs=runs, machines=[], wall_seconds=0.0, folder=None, **nothing, **words
+    )
+    expected = {name: recipe.ARMS[name][-1] for name in SETS} | {"mnist": recipe.COARSE}
+    assert recipe.best(record) == expected
+
+
+def test_the_order_of_the_products_does_not_change_the_scores():
+    x, wq, wk, m = timing.tensors(7, 5, 3, seed=0)
+    scores = [order(x, wq, wk, m) for order in timing.ORDERS.values()]
+    assert scores[0].shape == (7, 7)
+    torch.testing.assert_close(scores[0], scores[1])
+    torch.testing.assert_close(scores[0], scores[2])
+    assert not torch.allclose(scores[0], scores[0].T, atol=1e-3)
+
+
+def test_multiplications_are_those_of_the_formulas():
+    n, width, d = 7, 5, 3
+    counted = {name: timing.multiplies(f, n, width, d) for name, f in timing.ORDERS.items()}
+    assert counted == {
+        "separate": (2 * n * width * d + n * n * d) / 1e9,
+        "reordered": (2 * n * width * d + n * n * width) / 1e9,
+        "merged": (n * width * width + n * n * width) / 1e9,
+    }
+    crossing = {**timing.SQUARE, "head_dim": 384}
+    assert crossing in TIMING.conditions
+    merged, separate = (
+        timing.multiplies(timing.ORDERS[o], **crossing) for o in ("merged", "separate")
+    )
+    assert merged == separate
+
+
+def test_rounds_go_to_and_fro_and_the_first_is_not_counted():
+    order = []
+    took = timing.medians({name: lambda n=name: order.append(n) for name in "ab"}, 3)
+    assert "".join(order) == "ab" + "ba" + "ab" + "ba"
+    assert took.keys() == {"a", "b"}
