@@ -7,12 +7,12 @@ and fro. About a minute.
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
+from experiments.attention_cost import seconds
 from experiments.conv_mixer_sizes import ARMS, CONV, MODEL, VIT
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
 from vitbook.layers.attention import MultiHeadSelfAttention
@@ -77,13 +77,6 @@ NAMES = {
     "small": list(SMALL),
     "published": [*(f"ConvMixer-{n}" for n in CONV_MIXER_VARIANTS), *(f"ViT-{n}" for n in VITS)],
 }
-
-
-def seconds(call: Callable, x: Tensor, repeats: int = 1) -> float:
-    start = time.thread_time()
-    for _ in range(repeats):
-        call(x)
-    return (time.thread_time() - start) / repeats
 
 
 @torch.no_grad()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from experiments.machinery import relatives
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, checksum, scaled
 from experiments.machinery.relatives import CURVES, EQUAL, LINEAR, NEAREST, Task
 from vitbook.data import ImageSet, matching_pairs
 
@@ -24,16 +24,6 @@ def images_of(part: str, scale: float = 1.0) -> ImageSet:
 
 
 CLASSIFIER = relatives.classifier(TASK, images_of)
-
-
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
-    """Train one model and test it."""
-    if condition["model"] == NEAREST:
-        return relatives.nearest(images_of, scale)
-    _, metrics = relatives.trained(CLASSIFIER, condition, seed, log, scale, **chosen)
-    return Outcome(metrics)
-
-
 EXPERIMENT = Experiment(
     what="Matching pairs (are two glyphs that stand apart the same?): seven architectures and a "
     "small CNN with equal parameters and equal compute; logistic regression and the nearest image.",
@@ -42,7 +32,7 @@ EXPERIMENT = Experiment(
     conditions=[{"model": model} for model in (*EQUAL, LINEAR)],
     once=[{"model": NEAREST}],
     seeds=range(5),
-    run=run,
+    run=partial(relatives.run, CLASSIFIER, images_of),
     data=lambda: {f"matching pairs, {part}": checksum(*images_of(part)) for part in IMAGES},
     settings={
         "images": TASK.model,

@@ -1,4 +1,4 @@
-"""Drawings by hand for the digit model: `python -m experiments.machinery.hand_drawn` scores it.
+"""Drawings by hand for the digit model.
 
 They lie in tests/live/strokes.json. Who drew them did not write the generator that the model
 learned from. A digit counts as read when the answer is right and sure; all else has to get
@@ -77,33 +77,3 @@ def share(counts: dict[str, tuple[int, int]], *, digits: bool) -> float:
     """The share of right ones, of the digits or of all else."""
     kept = [pair for label, pair in counts.items() if label.isdecimal() == digits]
     return sum(right for right, _ in kept) / sum(n for _, n in kept)
-
-
-def table(some: list[Drawing], given: Tensor, threshold: float) -> str:
-    """Each label with its count, then every drawing that was not read as it should be."""
-    words = said(given, threshold)
-    counts = score(some, words)
-    lines = [f"{label:9} {right:3} of {n}" for label, (right, n) in counts.items()]
-    lines.append(f"digits    {share(counts, digits=True):.1%}")
-    lines.append(f"others    {share(counts, digits=False):.1%}")
-    for one, word, row in zip(some, words, given, strict=True):
-        if word != one.wanted:
-            where = f"{one.label}, {one.shape}, {one.placement}"
-            lines.append(f"{where}: {word}; {row.argmax()} has {row.max():.1%}")
-    return "\n".join(lines)
-
-
-def main() -> None:
-    """Score the stored weights."""
-    from experiments.draw_digit import stored
-    from experiments.machinery.measures import probabilities
-    from vitbook.data import STATISTICS, normalize
-
-    model, threshold = stored()
-    some = drawings()
-    images = normalize(images_of(some), *STATISTICS["mnist"])
-    print(table(some, probabilities(model, images), threshold))
-
-
-if __name__ == "__main__":
-    main()

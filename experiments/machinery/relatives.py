@@ -186,6 +186,16 @@ def trained(
     return model, metrics
 
 
+def run(
+    classifier, images_of: Callable, condition: dict, seed: int, log, scale: float, **chosen
+) -> Outcome:
+    """Train one model and test it; or ask the nearest image."""
+    if condition["model"] == NEAREST:
+        return nearest(images_of, scale)
+    _, metrics = trained(classifier, condition, seed, log, scale, **chosen)
+    return Outcome(metrics)
+
+
 def nearest(images: Callable[[str, float], ImageSet], scale: float) -> Outcome:
     """The run of the nearest neighbour."""
     found = nearest_accuracy(images("train", scale), images("test", scale))

@@ -10,7 +10,7 @@ from experiments.machinery import full_recipe as recipe
 from experiments.machinery import relatives
 from experiments.machinery.experiment import load_experiment
 from experiments.machinery.full_parts import CoarseStem
-from experiments.machinery.hand_drawn import NOT_SURE, Drawing, drawings, said, score, share, table
+from experiments.machinery.hand_drawn import NOT_SURE, Drawing, drawings, said, score, share
 from experiments.machinery.pen import KINDS, NO_DIGIT, pen_others
 from experiments.machinery.relatives import Task, width_of
 from experiments.machinery.strokes import drawn
@@ -68,11 +68,6 @@ def test_a_digit_counts_when_right_and_sure_and_all_else_when_not_sure():
     assert counts == {"3": (1, 2), "4": (0, 1), "A": (1, 1), "empty": (0, 1)}
     assert share(counts, digits=True) == pytest.approx(1 / 3)
     assert share(counts, digits=False) == pytest.approx(1 / 2)
-    lines = table(some, rows, 0.5).splitlines()
-    assert lines[-2:] == [
-        "4, plain, middle: 9; 9 has 80.0%",
-        "empty, plain, middle: 0; 0 has 90.0%",
-    ]
 
 
 def test_the_drawings_by_hand_are_enough_to_tell():
