@@ -417,7 +417,7 @@ for at, where, folder in json.loads(sys.argv[2]):
 """
 
 
-def run_into(folder, *, resume=True, during_step=None, tensorboard=False, **changes):
+def run_into(folder, *, resume=True, during_step=None, **changes):
     """24 steps with dropout, augmentation, evaluations, and a checkpoint every 4 steps."""
     torch.set_num_threads(1)
     shift = augmentation(shift=1, flip=True)
@@ -435,7 +435,7 @@ def run_into(folder, *, resume=True, during_step=None, tensorboard=False, **chan
         augment=augment,
         evaluate_on=tiny_data(20),
         evaluate_every=3,
-        folder=RunFolder(folder, resume=resume, checkpoint_every=4, tensorboard=tensorboard),
+        folder=RunFolder(folder, resume=resume, checkpoint_every=4),
     )
     return model, history
 
@@ -644,23 +644,6 @@ def test_shared_weights_survive_a_checkpoint(tmp_path):
     assert fresh[3].weight is fresh[1].weight
 
 
-@pytest.mark.parametrize("stopped", [False, True])
-def test_tensorboard_files_hold_the_losses_of_each_step_once(stopped, tmp_path):
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    if stopped:  # after step 9 was written, before its checkpoint was
-        run_until(10, tmp_path, tensorboard=True)
-    _, history = run_into(tmp_path, tensorboard=True)
-    events = EventAccumulator(str(tmp_path / "tensorboard"))
-    events.Reload()
-    losses = [(event.step, event.value) for event in events.Scalars("loss")]
-    assert [step for step, _ in losses] == [row["step"] for row in history]
-    assert [loss for _, loss in losses] == pytest.approx([row["loss"] for row in history])
-    steps = [event.step for event in events.Scalars("val_accuracy")]
-    assert steps == [row["step"] for row in history if row["val_accuracy"] is not None]
-
-
 # --- two processes
 
 # argv[3]: the step in which process 1 kills itself, 0 for none
@@ -801,14 +784,6 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_checkpoint(tm
         train(tiny_model(), *tiny_data(), tiny_config(), loss_function=loss_function, folder=folder)
     tensors = load_file(tmp_path / "checkpoint.safetensors")
     assert all(tensor.isfinite().all() for tensor in tensors.values())
-
-
-def test_no_tensorboard_is_one_sentence(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(ValueError, match="pip install tensorboard"):
-        train(
-            tiny_model(), *tiny_data(), tiny_config(), folder=RunFolder(tmp_path, tensorboard=True)
-        )
 
 
 IMAGES, LABELS = tiny_data()

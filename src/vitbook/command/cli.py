@@ -9,7 +9,7 @@ import torch
 
 from vitbook.command.evaluate import evaluate
 from vitbook.command.export import export
-from vitbook.command.parser import in_its_words, parser
+from vitbook.command.parser import options_of, parser
 from vitbook.command.predict import predict
 from vitbook.command.results import results
 from vitbook.command.train import train
@@ -79,5 +79,9 @@ def _sentence(error: Exception, options: argparse.Namespace) -> str:
         else:
             return ""
     where = f"process {os.environ['RANK']}: " if "RANK" in os.environ else ""
-    text = in_its_words(text or type(error).__name__, options.command)
-    return where + " ".join(text.split())
+    for option in options_of(options.command):  # the package says batch_size and resume=True
+        name = option.strip("-").replace("-", "_")
+        text = text.replace(f"{name}=True", option)
+        if "_" in name:  # no word of English
+            text = text.replace(f"{name}=", f"{option} ").replace(name, option)
+    return where + " ".join((text or type(error).__name__).split())

@@ -46,25 +46,11 @@ def parser() -> argparse.ArgumentParser:
     return whole
 
 
-def in_its_words(message: str, command: str) -> str:
-    """What the package says of arguments, as one writes them to this command.
-
-    ``batch_size`` becomes ``--batch-size``, ``resume=True`` becomes ``--resume``, ``size=224``
-    becomes ``--size 224`` and ``mean=(0.5, 0.5)`` becomes ``--mean 0.5,0.5``.
-    """
+def options_of(command: str) -> list[str]:
+    """All that may be said to a command, such as "--batch-size"."""
     one = argparse.ArgumentParser()
     COMMANDS[command][0](one)
-    options = set(re.findall(r"--([a-z][a-z-]+)", one.format_usage()))
-
-    def said(found: re.Match) -> str:
-        name, value = found["name"].replace("_", "-"), found["value"]
-        if name not in options or (value is None and "-" not in name):
-            return found[0]
-        given = re.sub(r"[()\s]|^True$", "", (value or "").removeprefix("="))
-        return f"--{name} {given}".strip()
-
-    value = r"(?P<value>=(?:\([^()]*\)|[\w.]*\w|'[^']*')?)"
-    return re.sub(rf"(?<![\w./=-])(?P<name>[a-z]+(?:_[a-z]+)*)(?![\w/]){value}?", said, message)
+    return re.findall(r"--[a-z-]+", one.format_usage())
 
 
 class _Parser(argparse.ArgumentParser):
@@ -249,7 +235,6 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--resume", action="store_true", help="go on from RUN's checkpoint")
     files.add_argument("--checkpoint-every", type=_count, metavar="STEPS", help="default: an epoch")
     files.add_argument("--evaluate-every", type=_count, metavar="STEPS", help="default: an epoch")
-    files.add_argument("--tensorboard", action="store_true", help="event files, too")
     files.add_argument("--no-progress", action="store_false", dest="progress", default=None)
 
 

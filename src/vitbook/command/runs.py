@@ -14,41 +14,37 @@ from vitbook.command.recipes import MODELS, SHAPES, build_model, settings_of
 from vitbook.files import write_atomically
 from vitbook.models.weights import load_weights
 
+FORMAT = 4  # 0.1.0 wrote 3
+
 
 def stored_run(out: Path) -> dict:
-    """The settings of a run, and the folder of its data; an older run is read in today's words."""
+    """The settings of a run, and the folder of its data."""
     path = out / "run.json"
     if not path.is_file():
         raise ValueError(f"{out} holds no run: there is no {path}; train one with --out {out}")
     try:
         run = json.loads(path.read_text(encoding="utf-8"))
-        settings = run["settings"]
-        if "format" not in run:  # before format 2 the parts had other names
-            part = settings.get("learn_from", "train")
-            settings["learn_from"] = {"train": "trainval", "fit": "train"}[part]
-        if run.get("format", 1) < 4 and settings.get("positions") == "sincos_2d":
-            settings = _table_of_then(run.get("format", 1), settings)
-        settings = settings_of(settings)
-        return {"settings": settings, "root": run["root"]}
+        settings, format = run["settings"], run.get("format")
+        if format not in (3, FORMAT):
+            raise ValueError(
+                f"{path} has format {format}, this vitbook reads 3 and {FORMAT}: use it with the "
+                "vitbook that wrote it, or train again into another folder"
+            )
+        if format == 3 and settings.get("positions") == "sincos_2d":  # without what it is made of
+            side = SHAPES[settings["data"]]["image_size"] // settings["patch_size"]
+            settings = {"position_base": 2.0 * side, "centred_positions": True} | settings
+        return {"settings": settings_of(settings), "root": run["root"]}
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise ValueError(
             f"{path} is damaged ({error!r}); train again into another folder"
         ) from None
 
 
-def _table_of_then(format: int, settings: dict) -> dict:
-    """The sin-cos table of an older run: it is not kept with the weights."""
-    if format < 3:  # the published one
-        return settings | {"position_base": 10000.0, "centred_positions": False}
-    side = SHAPES[settings["data"]]["image_size"] // settings["patch_size"]
-    return {"position_base": 2.0 * side, "centred_positions": True} | settings
-
-
 def write_run(out: Path, settings: dict, root: str | None) -> None:
     """Keep what describes a run beside its weights."""
     out.mkdir(parents=True, exist_ok=True)
     root = None if root is None else str(Path(root).expanduser().resolve())
-    run = {"vitbook": vitbook.__version__, "format": 4, "settings": settings, "root": root}
+    run = {"vitbook": vitbook.__version__, "format": FORMAT, "settings": settings, "root": root}
     write_atomically(out / "run.json", (json.dumps(run, indent=2) + "\n").encode())
 
 

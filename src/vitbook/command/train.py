@@ -34,7 +34,7 @@ WHERE: tuple[str, ...] = (
     "evaluate_every",
     "micro_batch",
 )
-WHERE += ("tensorboard", "progress", "device", "threads", "command", "traceback")
+WHERE += ("progress", "device", "threads", "command", "traceback")
 
 
 def train(options: argparse.Namespace) -> None:
@@ -55,7 +55,6 @@ def train(options: argparse.Namespace) -> None:
             out,
             resume=options.resume,
             checkpoint_every=options.checkpoint_every,
-            tensorboard=options.tensorboard,
         )
         shape = " x ".join(map(str, images.shape[1:]))
         _say(

@@ -1,4 +1,4 @@
-"""The folder of a run: metrics.csv, checkpoint.safetensors and, on demand, TensorBoard's files."""
+"""The folder of a run: metrics.csv and checkpoint.safetensors."""
 
 import csv
 import io
@@ -7,7 +7,6 @@ import os
 import zlib
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -32,7 +31,6 @@ class RunFolder:
         resume: Go on from the checkpoint in it, if there is one. Else a folder that holds a run
             is refused.
         checkpoint_every: Steps between checkpoints; once an epoch, if not said.
-        tensorboard: Write event files into the folder too; needs the package tensorboard.
     """
 
     def __init__(
@@ -41,14 +39,12 @@ class RunFolder:
         *,
         resume: bool = False,
         checkpoint_every: int | None = None,
-        tensorboard: bool = False,
     ):
         self.path = Path(path)
         self.resume = require.truth("resume", resume)
         if checkpoint_every is not None:
             require.whole("checkpoint_every", checkpoint_every)
         self.checkpoint_every = checkpoint_every
-        self.tensorboard = require.truth("tensorboard", tensorboard)
         self.checkpoint, self.metrics = (
             self.path / "checkpoint.safetensors",
             self.path / "metrics.csv",
@@ -71,7 +67,7 @@ class RunFolder:
         self._notes = json.loads(
             json.dumps({"config": asdict(config), "data": _print(images, labels)})
         )
-        self._writer, data = None, None
+        data = None
         if processes.rank() == 0:
             if not self.resume and (self.checkpoint.exists() or self.metrics.exists()):
                 raise ValueError(
@@ -97,24 +93,16 @@ class RunFolder:
         writer.writeheader()
         writer.writerows(rows)
         write_atomically(self.metrics, text.getvalue().encode())  # rows after the checkpoint go
-        if self.tensorboard:
-            self._writer = _summary_writer(self.path / "tensorboard", step)
         return rows, step, seconds
 
     def append(self, rows: list[dict]) -> None:
-        """Add rows to metrics.csv (and to TensorBoard); they are on the disk on return."""
+        """Add rows to metrics.csv; they are on the disk on return."""
         if processes.rank() != 0:
             return
         with open(self.metrics, "a", newline="", encoding="utf-8") as file:
             csv.DictWriter(file, COLUMNS, lineterminator="\n").writerows(rows)
             file.flush()
             os.fsync(file.fileno())
-        if self._writer is not None:
-            for row in rows:
-                for name in COLUMNS[2:]:
-                    if row[name] is not None:
-                        self._writer.add_scalar(name, row[name], row["step"])
-            self._writer.flush()
 
     def save(self, step: int, seconds: float) -> None:
         """Write the checkpoint of ``step`` steps; the one before stays until this one is whole."""
@@ -177,13 +165,3 @@ def _print(images: Tensor, labels: Tensor) -> dict:
 
 def _number(name: str, text: str) -> int | float | None:
     return None if text == "" else int(text) if name in ("step", "epoch") else float(text)
-
-
-def _summary_writer(path: Path, step: int) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise ValueError(
-            "tensorboard=True needs the package tensorboard: pip install tensorboard"
-        ) from None
-    return SummaryWriter(str(path), purge_step=step + 1)
