@@ -1,6 +1,7 @@
 """What no canary runs through: refusals, timings, and what is asked of finished models."""
 
 import json
+import math
 import sys
 
 import pytest
@@ -13,6 +14,7 @@ from experiments.machinery.full_parts import CoarseStem
 from experiments.machinery.hand_drawn import NOT_SURE, Drawing, drawings, said, score, share
 from experiments.machinery.pen import KINDS, NO_DIGIT, pen_others
 from experiments.machinery.relatives import Task, width_of
+from experiments.machinery.several import several
 from experiments.machinery.strokes import drawn
 from vitbook.book.records import Record
 
@@ -146,3 +148,24 @@ def test_rounds_go_to_and_fro_and_the_first_is_not_counted():
     took = timing.medians({name: lambda n=name: order.append(n) for name in "ab"}, 3)
     assert "".join(order) == "ab" + "ba" + "ab" + "ba"
     assert took.keys() == {"a", "b"}
+
+
+def test_the_mean_is_over_this_seed_and_the_next_ones():
+    asked = []
+
+    def trial(condition, seed, log, scale, *, length, learning_rate):
+        asked.append((condition, seed, scale, length, learning_rate))
+        return {"validation_loss": float(seed), "validation_accuracy": 1 / seed}
+
+    found = several(trial, 3)({"a": 1}, 100, print, 0.5, length=1.0, learning_rate=2e-3)
+    assert asked == [({"a": 1}, seed, 0.5, 1.0, 2e-3) for seed in (100, 101, 102)]
+    assert found["validation_loss"] == 101
+    assert math.isclose(found["validation_accuracy"], (1 / 100 + 1 / 101 + 1 / 102) / 3)
+
+
+def test_one_training_that_diverges_spoils_the_mean():
+    def trial(condition, seed, log, scale):
+        return {"validation_loss": math.inf if seed == 8 else 0.1}
+
+    assert several(trial, 2)({}, 7, print, 1.0)["validation_loss"] == math.inf
+    assert several(trial, 1)({}, 7, print, 1.0)["validation_loss"] == 0.1
