@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -12,49 +13,52 @@ import pytest
 import yaml
 
 from tools import browser, environment, links
-from tools.render import digest, watched
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text("utf8")
-TARGETS = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
 PROMISED = "help install book serve unit test test-deep lint format notebooks experiments"
 PROMISED += " bundle release publish experiments-verify bench clean distclean lock page links"
 PROMISED += " colab grader"
+WORKFLOWS = {
+    path.stem: yaml.safe_load(path.read_text("utf8"))["jobs"]
+    for path in (ROOT / ".github/workflows").glob("*.yml")
+}
+CHECK, WEEKLY = WORKFLOWS["check"], WORKFLOWS["weekly"]
 
 
-def make(*arguments, **variables):
-    return subprocess.run(
-        ["make", "--no-print-directory", *arguments, *(f"{k}={v}" for k, v in variables.items())],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+def run(*command, **options):
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, **options)
 
 
-def test_make_alone_lists_every_promised_target_with_a_word_on_it():
-    lines = make().stdout.splitlines()
-    listed = {line.split()[0]: line.split(maxsplit=1)[1] for line in lines[1:]}
+make = partial(run, "make", "--no-print-directory")
+
+
+def test_make_lists_every_promised_target_with_a_word_on_it_and_can_plan_it():
+    listed = dict(line.split(maxsplit=1) for line in make().stdout.splitlines()[1:])
     assert set(PROMISED.split()) <= set(listed)
     assert all(len(words) > 8 for words in listed.values())
-
-
-@pytest.mark.parametrize("target", sorted(set(PROMISED.split()) - {"page"}))
-def test_every_target_can_be_planned(target):
-    done = make("--dry-run", target, PYTHON=sys.executable)  # it need not be looked for
+    done = make("--dry-run", *listed, f"PYTHON={sys.executable}")  # it need not be looked for
     assert done.returncode == 0, done.stderr
 
 
-def test_recipes_stay_short():
-    recipes = re.findall(r"^[a-z-]+:[^\n]*\n((?:\t[^\n]*\n)+)", MAKEFILE, re.MULTILINE)
-    assert len(recipes) >= 15
-    assert all(recipe.count("\n") <= 4 for recipe in recipes)
-
-
-def test_the_tools_that_make_calls_exist():
+def test_what_make_the_hooks_and_the_workflows_call_exists():
     tools = set(re.findall(r"-m tools\.(\w+)", MAKEFILE))
-    there = {path.stem for path in (ROOT / "tools").iterdir()}
-    assert tools - there == set()
-    assert len(tools) > 5
+    assert tools - {path.stem for path in (ROOT / "tools").iterdir()} == set()
+    jobs = [job for jobs in WORKFLOWS.values() for job in jobs.values()]
+    steps = [step.get("run", "") for job in jobs for step in job["steps"]]
+    called = set(re.findall(r"\bmake ((?!git)[a-z-]+)", "\n".join(steps)))
+    assert called
+    assert called - set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE)) == set()
+    script = ROOT / ".ci/run"
+    assert "bash .ci/run" in steps
+    assert os.access(script, os.X_OK)
+    assert re.findall(r"^exec (make \w+)", script.read_text(), re.MULTILINE) == ["make test"]
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf8"))["repos"]
+    lint = re.search(r"^lint:.*\n((?:\t.+\n)+)", MAKEFILE, re.MULTILINE)[1]
+    for hook in hooks[0]["hooks"]:
+        command = re.match(r"\.venv/bin/python (-m [\w.]+(?: (?:check|format))?)", hook["entry"])[1]
+        assert f"$(PY) {command}" in lint, hook["id"]
+    assert [one["repo"] for one in hooks] == ["local"]  # nothing is downloaded
 
 
 UNSEEN = {
@@ -69,121 +73,64 @@ UNSEEN = {
 
 def test_what_is_installed_is_imported_or_called_somewhere():
     wanted = set(re.findall(r"^([a-z0-9-]+)", (ROOT / "requirements.in").read_text("utf8"), re.M))
-    shown = subprocess.run(
-        ["git", "ls-files", "*.py", "*.toml", "*.yml", "Makefile", "book/*.md"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    shown = run("git", "ls-files", "*.py", "*.toml", "*.yml", "Makefile", "book/*.md", check=True)
     text = "\n".join((ROOT / name).read_text("utf8") for name in shown.stdout.splitlines())
-    modules: dict[str, list[str]] = {}
-    for module, names in packages_distributions().items():
-        for name in names:
-            modules.setdefault(re.sub(r"[._]", "-", name.lower()), []).append(module)
-
-    def used(name):
-        words = "|".join(map(re.escape, modules.get(name, [name])))
-        listed = re.search(rf"^ *(?:import|from|-) (?:{words})\b", text, re.MULTILINE)
-        return listed or re.search(rf"""(?:-m |/bin/|"-m", "){re.escape(name)}\b""", text)
-
-    assert {name for name in wanted if not used(name)} == set(UNSEEN)
+    imported = set(re.findall(r"^ *(?:import|from|-) ([\w-]+)", text, re.MULTILINE))
+    called = set(re.findall(r"""(?:-m |/bin/|"-m", ")([\w-]+)""", text))
+    there = packages_distributions()
+    names = {name for module in imported for name in there.get(module, [module])}
+    used = called | {re.sub(r"[._]", "-", name.lower()) for name in names}
+    assert wanted - used == set(UNSEEN)
 
 
 def test_without_a_new_python_make_says_what_is_missing():
-    done = make("install", PYTHON="")
+    done = make("install", "PYTHON=")
     assert done.returncode != 0
     assert "Python 3.11 or newer is needed" in done.stdout
 
 
 def test_one_thread_wherever_numbers_are_made():
-    assert "OMP_NUM_THREADS" in MAKEFILE
-    shown = make("--eval", "show: ; @echo $$OMP_NUM_THREADS", "show")
+    environment = {**os.environ, "OMP_NUM_THREADS": "7"}
+    shown = make("--eval", "show: ; @echo $$OMP_NUM_THREADS", "show", env=environment)
     assert shown.stdout.strip() == "1"
 
 
-def test_ci_runs_the_readmes_test_command_and_nothing_else():
-    script = ROOT / ".ci" / "run"
-    assert os.access(script, os.X_OK)
-    assert re.findall(r"^exec (make \w+)", script.read_text(), re.MULTILINE) == ["make test"]
-
-
-def test_a_hook_before_a_commit_is_a_part_of_make_lint_and_downloads_nothing():
-    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf8"))
-    assert {repository["repo"] for repository in config["repos"]} == {"local"}
-    lint = re.search(r"^lint:.*\n((?:\t.+\n)+)", MAKEFILE, re.MULTILINE)[1]
-    for hook in config["repos"][0]["hooks"]:
-        command = re.match(r"\.venv/bin/python (-m [\w.]+(?: (?:check|format))?)", hook["entry"])[1]
-        assert f"$(PY) {command}" in lint, hook["id"]
-
-
-def workflow_steps():
-    for path in sorted((ROOT / ".github" / "workflows").glob("*.yml")):
-        workflow = yaml.safe_load(path.read_text("utf8"))
-        for job in workflow["jobs"].values():
-            for step in job["steps"]:
-                yield path.name, step.get("run", "")
-
-
-def test_workflows_call_targets_that_exist():
-    called = [
-        (name, target)
-        for name, command in workflow_steps()
-        for target in re.findall(r"\bmake ((?!git)[a-z-]+)", command)
-    ]
-    assert {target for _, target in called} - TARGETS == set()
-    assert {"check.yml", "release.yml", "weekly.yml"} <= {name for name, _ in called}
-    assert any(command == "bash .ci/run" for _, command in workflow_steps())
-
-
 def test_every_python_that_make_looks_for_is_tested_and_so_are_the_oldest_packages():
-    looked_for = set(re.findall(r"python(3\.\d+)", MAKEFILE))
-    workflow = yaml.safe_load((ROOT / ".github/workflows/check.yml").read_text("utf8"))
-    jobs = workflow["jobs"]
-    steps = [step for job in ("test", "unit") for step in jobs[job]["steps"]]
-    said = {step["with"]["python-version"] for step in steps if "python-version" in str(step)}
-    assert looked_for == (said | set(jobs["unit"]["strategy"]["matrix"]["python"])) - {
-        "${{ matrix.python }}"
-    }
-    oldest = "\n".join(step.get("run", "") for step in jobs["lowest"]["steps"])
+    said = re.findall(r"'python-version': '(.*?)'", str(CHECK["test"]))
+    tested = {*said, *CHECK["unit"]["strategy"]["matrix"]["python"]}
+    assert set(re.findall(r"python(3\.\d+)", MAKEFILE)) == tested
+    oldest = "\n".join(step.get("run", "") for step in CHECK["lowest"]["steps"])
     assert "--resolution lowest-direct pyproject.toml" in oldest
     file, name = re.search(r"--deselect (\S+)::(\w+)", oldest).groups()
     assert f"def {name}(" in (ROOT / file).read_text("utf8")
 
 
-def weekly_jobs():
-    return yaml.safe_load((ROOT / ".github/workflows/weekly.yml").read_text("utf8"))["jobs"]
-
-
 def test_each_weekly_job_that_fails_is_reported():
-    jobs = weekly_jobs()
-    report = jobs.pop("report")
-    assert set(report["needs"]) == set(jobs)
+    report, jobs = WEEKLY["report"], {*WEEKLY} - {"report"}
+    assert set(report["needs"]) == jobs
     told = report["steps"][0]["env"]["RESULTS"]
-    assert set(re.findall(r"needs\.([a-z-]+)\.result", told)) == set(jobs)
-    assert all(job["timeout-minutes"] <= 350 for job in jobs.values())  # GitHub stops at 360
+    assert set(re.findall(r"needs\.([a-z-]+)\.result", told)) == jobs
+    assert all(WEEKLY[job]["timeout-minutes"] <= 350 for job in jobs)  # GitHub stops at 360
 
 
 def test_windows_and_macos_run_the_tests_of_make_unit_and_three_pages_without_make():
-    job = weekly_jobs()["elsewhere"]
+    job = WEEKLY["elsewhere"]
     systems = [system.partition("-")[0] for system in job["strategy"]["matrix"]["system"]]
     assert systems == ["windows", "macos"]
     commands = [step["run"] for step in job["steps"] if "run" in step]
     assert not any("make" in command or ".venv" in command for command in commands)
-    (tests,) = (command for command in commands if "-m pytest" in command)
     unit = re.search(r"^unit:.*\n\t@\$\(PY\) (.*) \$\(ARGS\)$", MAKEFILE, re.MULTILINE)[1]
-    assert tests == f"python {unit}"
+    assert f"python {unit}" in commands
     (pages,) = (command.split()[3:] for command in commands if "-m tools.execute" in command)
     assert len(pages) == 3
     assert all("{code-cell}" in (ROOT / page).read_text("utf8") for page in pages)
 
 
-def test_a_step_that_fails_keeps_no_other_from_testing():
-    check = yaml.safe_load((ROOT / ".github/workflows/check.yml").read_text("utf8"))["jobs"]
-    for job in (check["test"], weekly_jobs()["fresh-install"], weekly_jobs()["elsewhere"]):
-        commands = [step for step in job["steps"] if "run" in step]
-        wanted = [s for s in commands if re.search(r"\.ci/run|test-deep|tools\.execute", s["run"])]
-        assert [step["if"] for step in wanted] == ["${{ !cancelled() }}"]
+@pytest.mark.parametrize("job", [CHECK["test"], WEEKLY["fresh-install"], WEEKLY["elsewhere"]])
+def test_a_step_that_fails_keeps_no_other_from_testing(job):
+    tests = re.compile(r"\.ci/run|test-deep|tools\.execute")
+    wanted = [step["if"] for step in job["steps"] if tests.search(step.get("run", ""))]
+    assert wanted == ["${{ !cancelled() }}"]
 
 
 # --- the environment -------------------------------------------------------------------------
@@ -208,11 +155,13 @@ uv==0.13.9 \\
 """
 
 
-def test_the_lock_is_cut_into_requirements_with_their_hashes():
-    found = environment.blocks(LOCK)
-    assert [block.split("==")[0] for block in found][:3] == ["numpy", "nvidia-cublas", "torch"]
-    assert found[0].count("--hash") == 2
-    assert "via" not in "".join(found)
+def test_the_cpu_install_keeps_all_hashes_but_torchs_and_drops_cuda():
+    torch, rest = environment.split_for_cpu(LOCK)
+    assert torch == ["torch==2.14.1", "torchvision==0.29.2"]
+    names = [line.split("==")[0] for line in rest.splitlines() if "==" in line]
+    assert names == ["numpy", "uv"]
+    assert rest.count("--hash") == 3
+    assert "via" not in rest
 
 
 def test_the_real_lock_pins_every_requirement_with_a_hash():
@@ -223,94 +172,59 @@ def test_the_real_lock_pins_every_requirement_with_a_hash():
     assert any(block.startswith("uv==") for block in found)
 
 
-def test_the_cpu_install_keeps_all_hashes_but_torchs_and_drops_cuda():
-    torch, rest = environment.split_for_cpu(LOCK)
-    assert torch == ["torch==2.14.1", "torchvision==0.29.2"]
-    names = [line.split("==")[0] for line in rest.splitlines() if "==" in line]
-    assert names == ["numpy", "uv"]
-    assert rest.count("--hash") == 3
+NEEDED = ["requirements.txt", "pyproject.toml", "src/gradebox/pyproject.toml"]
 
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A checkout whose installs only leave a trace."""
-    (tmp_path / "requirements.txt").write_text(LOCK)
-    for folder in (tmp_path, tmp_path / environment.GRADER):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "pyproject.toml").write_text("[project]\n")
-    calls = []
+    for name in NEEDED:
+        (tmp_path / "clone" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "clone" / name).write_text(LOCK)
+    monkeypatch.setattr(environment, "ROOT", tmp_path / "clone")
+    return tmp_path / "clone"
+
+
+def test_an_environment_is_made_when_something_has_changed_and_only_then(checkout, monkeypatch):
+    venv, calls = checkout / ".venv", []
+    stamp = venv / "environment.json"
 
     def pip_of(venv, reuse):
         calls.append("reuse" if reuse else "new")
-        (venv / "bin").mkdir(parents=True, exist_ok=True)
+        (venv / "bin").mkdir(exist_ok=True)
         if not (venv / "bin/python").exists():
             (venv / "bin/python").symlink_to(sys.executable)
-        return ["pip"]
 
     def install(root, venv, torch, pip, run):
         calls.append(torch)
         if (root / "broken").exists():
             raise subprocess.CalledProcessError(1, ["uv"])
 
+    def does(*wanted, torch=None):
+        calls.clear()
+        assert environment.ensure(checkout, venv, torch) == bool(wanted)
+        assert calls == list(wanted)
+
     monkeypatch.setattr(environment, "pip_of", pip_of)
     monkeypatch.setattr(environment, "install", install)
-    return tmp_path, calls
-
-
-def ensure(checkout, torch=None):
-    root, calls = checkout
-    calls.clear()
-    done = environment.ensure(root, root / ".venv", torch)
-    return done, list(calls)
-
-
-def test_a_second_install_has_nothing_to_do(checkout):
-    assert ensure(checkout) == (True, ["new", "default"])
-    assert ensure(checkout) == (False, [])
-
-
-NEEDED = ["requirements.txt", "pyproject.toml", "src/gradebox/pyproject.toml"]
-
-
-@pytest.mark.parametrize("name", NEEDED)
-def test_an_edit_of_what_is_needed_installs_into_the_same_environment(checkout, name):
-    ensure(checkout)
-    with (checkout[0] / name).open("a") as file:
-        file.write("# more\n")
-    assert ensure(checkout) == (True, ["reuse", "default"])
-
-
-def test_an_interrupted_install_is_done_again(checkout):
-    (checkout[0] / "broken").touch()
+    (checkout / "broken").touch()
     with pytest.raises(subprocess.CalledProcessError):
-        ensure(checkout, "cpu")
-    (checkout[0] / "broken").unlink()
-    assert ensure(checkout) == (True, ["reuse", "cpu"])
-    assert ensure(checkout) == (False, [])
-
-
-def test_the_choice_of_the_cpu_lasts_until_another_is_made(checkout):
-    assert ensure(checkout, "cpu") == (True, ["new", "cpu"])
-    assert ensure(checkout) == (False, [])
-    assert ensure(checkout, "default") == (True, ["new", "default"])
-
-
-def test_an_environment_that_does_not_start_is_made_anew(checkout):
-    root, _ = checkout
-    ensure(checkout)
-    stamp = root / ".venv" / "environment.json"
+        environment.ensure(checkout, venv, "cpu")
+    (checkout / "broken").unlink()
+    does("reuse", "cpu")  # an interrupted install is done again
+    does()  # and the choice of the CPU lasts
+    for name in NEEDED:
+        (checkout / name).write_text("# more\n")
+        does("reuse", "cpu")
+    does("new", "default", torch="default")
+    does()
     stamp.write_text(json.dumps({**json.loads(stamp.read_text()), "python": "3.10"}))
-    assert ensure(checkout) == (True, ["new", "default"])
-
-
-def another(venv, root):
-    """An environment, and something in it that must stay."""
-    (venv / "lib").mkdir(parents=True)
-    (venv / "lib/keep_me").touch()
-    if root:
-        stamp = {"digest": "x", "torch": "default", "root": root, "python": sys.version}
-        (venv / "environment.json").write_text(json.dumps(stamp))
-    return venv
+    does("new", "default")  # it does not start
+    (venv / "half").touch()
+    environment.emptied(venv)
+    assert [*venv.iterdir()] == [stamp]
+    environment.claim(checkout, venv, {"root": str(checkout)})
+    (venv / "half").touch()
+    does("new", "default")  # its making was stopped at once; it is still ours
 
 
 OTHERS = {
@@ -324,65 +238,43 @@ OTHERS = {
 
 @pytest.mark.parametrize(("place", "root", "says"), OTHERS.values(), ids=OTHERS)
 def test_an_environment_of_another_folder_is_never_removed(
-    tmp_path, monkeypatch, place, root, says
+    checkout, monkeypatch, place, root, says
 ):
-    (tmp_path / "clone/src/gradebox").mkdir(parents=True)
-    for name in NEEDED:
-        (tmp_path / "clone" / name).write_text(LOCK)
+    venv, kept = checkout / ".venv", checkout.parent / place
     if place == "file":  # some tools keep the place of an environment in a file of that name
-        kept = tmp_path / "clone/.venv"
-        kept.write_text("/somewhere")
+        venv.write_text("/somewhere")
     else:
-        kept = another(tmp_path / place, root)
+        (kept / "lib").mkdir(parents=True)
+        (kept / "lib/keep_me").touch()
+        if root:
+            (kept / "environment.json").write_text(json.dumps({"root": root}))
     if place == "other":
-        (tmp_path / "clone/.venv").symlink_to(tmp_path / "other")
-    monkeypatch.setattr(environment, "ROOT", tmp_path / "clone")
+        venv.symlink_to(kept)
     monkeypatch.setattr(environment, "run", lambda *_: pytest.fail("something was installed"))
-    command = ["environment.py", "--venv", str(tmp_path / "clone/.venv"), "--verbose"]
-    monkeypatch.setattr(sys, "argv", command)
-    before = sorted([kept, *kept.rglob("*")])
+    monkeypatch.setattr(sys, "argv", ["environment.py", "--venv", str(venv), "--verbose"])
+    before = sorted(checkout.parent.rglob("*"))
     with pytest.raises(SystemExit, match=says):
         environment.main()
-    assert sorted([kept, *kept.rglob("*")]) == before
+    assert sorted(checkout.parent.rglob("*")) == before
 
 
-def test_an_environment_whose_making_was_stopped_at_once_is_still_ours(checkout):
-    root, _ = checkout
-    environment.claim(root, root / ".venv", {"root": str(root)})
-    (root / ".venv/lib").mkdir()
-    (root / ".venv/half").touch()
-    assert ensure(checkout) == (True, ["new", "default"])
-    environment.emptied(root / ".venv")
-    assert [path.name for path in (root / ".venv").iterdir()] == ["environment.json"]
+PIPS = {
+    "complete Python": (True, True, True, "venv"),
+    "no ensurepip, but pip": (False, True, True, "system pip"),
+    "neither, root on Debian": (False, False, True, "apt"),
+    "neither, and no root": (False, False, False, "error"),
+}
 
 
-PIPS = [
-    ("complete Python", True, True, True, "venv"),
-    ("no ensurepip, but pip", False, True, True, "system pip"),
-    ("neither, root on Debian", False, False, True, "apt"),
-    ("neither, and no root", False, False, False, "error"),
-]
-
-
-@pytest.mark.parametrize(
-    ("ensurepip", "pip", "apt", "expected"), [row[1:] for row in PIPS], ids=[r[0] for r in PIPS]
-)
+@pytest.mark.parametrize(("ensurepip", "pip", "apt", "expected"), PIPS.values(), ids=PIPS)
 def test_an_incomplete_python_is_helped_or_explained(
     tmp_path, monkeypatch, ensurepip, pip, apt, expected
 ):
     ran, asked = [], []
-
-    def works(*command):
-        return pip if "pip" in command else True
-
-    def apt_install(*packages):
-        asked.extend(packages)
-        return apt
-
     monkeypatch.setattr(environment, "has_ensurepip", lambda: ensurepip)
-    monkeypatch.setattr(environment, "works", works)
+    monkeypatch.setattr(environment, "works", lambda *command: pip or "pip" not in command)
     monkeypatch.setattr(environment, "run", lambda *command: ran.append(command))
-    monkeypatch.setattr(environment, "apt_install", apt_install)
+    monkeypatch.setattr(environment, "apt_install", lambda *names: asked.extend(names) or apt)
     package = f"python3.{sys.version_info[1]}-venv"
     if expected == "error":
         with pytest.raises(environment.InstallError, match=f"sudo apt install {package}"):
@@ -395,46 +287,42 @@ def test_an_incomplete_python_is_helped_or_explained(
 
 
 def test_the_environment_tool_needs_nothing_but_python():
-    names = "environment, browser, links"
-    code = f"import sys; sys.path.insert(0, '.'); from tools import {names}"
-    isolated = [sys.executable, "-I", "-S", "-c", code]
-    assert subprocess.run(isolated, cwd=ROOT, capture_output=True).returncode == 0
+    code = "import sys; sys.path.insert(0, '.'); from tools import environment, browser, links"
+    assert run(sys.executable, "-I", "-S", "-c", code).returncode == 0
 
 
-# --- the browser, the stamp of the build, the link check ---------------------------------------
+def test_an_install_is_told_briefly_and_a_failure_in_full(capfd):
+    code = "print('Prepared 2 packages'); print(' + torch==1'); raise SystemExit({})"
+    environment.run_briefly(sys.executable, "-c", code.format(0))
+    assert capfd.readouterr().out.splitlines()[1:] == ["Prepared 2 packages"]
+    with pytest.raises(subprocess.CalledProcessError):
+        environment.run_briefly(sys.executable, "-c", code.format(1))
+    assert " + torch==1" in capfd.readouterr().out
 
 
-def program(path, text="#!/bin/sh\n"):
-    path.write_text(text)
-    path.chmod(0o755)
-    return str(path)
+# --- the browser, the link check ---------------------------------------------------------------
 
 
-def test_chromium_is_found_and_ubuntus_snap_starter_is_not_taken(tmp_path, monkeypatch):
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """Puts programs on a machine without a browser, whose playwright lacks a library."""
+
+    def program(name, text="#!/bin/sh\n"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+        return str(tmp_path / name)
+
+    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("VITBOOK_CHROMIUM", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(browser, "playwrights_own", lambda: None)
+    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    monkeypatch.setattr(browser, "NAMES", ["our-chromium", "our-chrome"])
     monkeypatch.setattr(browser, "MAC", str(tmp_path / "nothing"))
-    assert browser.find_chromium() is None
-    program(tmp_path / "chromium-browser", "#!/bin/sh\nexec /snap/bin/chromium\n")
-    assert browser.find_chromium() is None
-    chrome = program(tmp_path / "google-chrome")
-    assert browser.find_chromium() == chrome
-
-
-def test_a_named_browser_is_taken_or_refused(tmp_path, monkeypatch):
-    monkeypatch.setenv("VITBOOK_CHROMIUM", program(tmp_path / "mine"))
-    assert browser.find_chromium() == str(tmp_path / "mine")
-    monkeypatch.setenv("VITBOOK_CHROMIUM", str(tmp_path / "missing"))
-    with pytest.raises(ValueError, match="VITBOOK_CHROMIUM"):
-        browser.find_chromium()
-
-
-def driver(tmp_path, monkeypatch, script):
-    """A playwright whose own program is `script`."""
     monkeypatch.setattr(browser.sysconfig, "get_path", lambda name: str(tmp_path))
-    (tmp_path / "playwright" / "driver").mkdir(parents=True)
-    program(tmp_path / browser.DRIVER, script)
+    monkeypatch.setattr(sys, "argv", ["browser.py", "--install"])
+    program(browser.DRIVER, LACKING)
+    return program
 
 
 LACKING = """#!/bin/sh
@@ -444,98 +332,66 @@ exit 127
 """
 
 
-def test_a_driver_that_lacks_a_library_is_a_sentence_with_the_command_that_mends_it(
-    tmp_path, monkeypatch
+def test_chromium_is_found_where_it_is_named_or_usual_and_ubuntus_snap_starter_is_not_taken(
+    program, monkeypatch
 ):
-    driver(tmp_path, monkeypatch, LACKING)
-    monkeypatch.chdir(tmp_path)
+    assert browser.find_chromium() is None
+    program("our-chromium", "#!/bin/sh\nexec /snap/bin/chromium\n")
+    assert browser.find_chromium() is None
+    mac = sys.platform == "darwin"
+    inside = "chrome-mac/C.app/Contents/MacOS/C" if mac else "chrome-linux/chrome"
+    for build in ("chromium-100", "chromium-200"):
+        own = program(f"{build}/{inside}")
+    assert browser.find_chromium() == own
+    chrome = program("our-chrome")
+    assert browser.find_chromium() == chrome
+    monkeypatch.setenv("VITBOOK_CHROMIUM", own)
+    assert browser.find_chromium() == own
+    monkeypatch.setenv("VITBOOK_CHROMIUM", "missing")
+    with pytest.raises(ValueError, match="VITBOOK_CHROMIUM"):
+        browser.find_chromium()
+
+
+def test_a_driver_that_lacks_a_library_is_a_sentence_with_the_command_that_mends_it(
+    program, monkeypatch
+):
+    program("our-chrome")
     monkeypatch.setattr(environment, "apt_install", lambda *packages: False)
-    monkeypatch.setenv("VITBOOK_CHROMIUM", program(tmp_path / "mine"))
-    monkeypatch.setattr(sys, "argv", ["browser.py", "--install"])
     with pytest.raises(SystemExit, match=r"libatomic.so.1.*sudo apt install libatomic1"):
         browser.main()
 
 
 def test_what_a_bare_machine_lacks_is_installed_before_a_browser_is_asked_for(
-    tmp_path, monkeypatch, capsys
+    program, monkeypatch, capsys
 ):
-    driver(tmp_path, monkeypatch, LACKING)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("VITBOOK_CHROMIUM", raising=False)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(browser, "is_debian", lambda: True)
-    monkeypatch.setattr(browser, "NAMES", ["our-chromium"])
     asked = []
 
     def apt_install(*packages):
         asked.extend(packages)
-        (tmp_path / "libatomic").touch()
-        if "chromium" in packages:
-            program(tmp_path / "our-chromium")
+        program({"libatomic1": "libatomic", "chromium": "our-chromium"}[packages[0]])
         return True
 
+    monkeypatch.setattr(browser, "is_debian", lambda: True)
     monkeypatch.setattr(environment, "apt_install", apt_install)
-    monkeypatch.setattr(sys, "argv", ["browser.py", "--install"])
     assert browser.main() == 0
     assert asked == ["libatomic1", "chromium"]
-    assert capsys.readouterr().out == f"{tmp_path}/our-chromium\n"
-
-
-def test_playwrights_own_browser_is_found_without_starting_playwright(tmp_path, monkeypatch):
-    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
-    assert browser.playwrights_own() is None
-    mac = sys.platform == "darwin"
-    inside = "chrome-mac/C.app/Contents/MacOS/C" if mac else "chrome-linux/chrome"
-    for build in ("chromium-100", "chromium-200"):
-        (tmp_path / build / inside).parent.mkdir(parents=True)
-        (tmp_path / build / inside).touch()
-    assert browser.playwrights_own() == str(tmp_path / "chromium-200" / inside)
-
-
-def test_the_stamp_of_a_build_sees_every_source_and_no_scratch_file(tmp_path):
-    def now():
-        return digest(watched(tmp_path))
-
-    (tmp_path / "book" / "part").mkdir(parents=True)
-    seen = [now()]
-    for name in ("_config.yml", "book/part/one.md", "book/part/figure.svg"):
-        (tmp_path / name).write_text("x")
-        seen.append(now())
-    (tmp_path / "book/part/one.md").write_text("y")
-    seen.append(now())
-    assert len(set(seen)) == len(seen)
-    (tmp_path / "book" / "__pycache__").mkdir()
-    (tmp_path / "book" / "__pycache__" / "a.pyc").write_text("x")
-    assert now() == seen[-1]
+    assert capsys.readouterr().out == browser.find_chromium() + "\n"
 
 
 def test_the_link_check_gathers_outside_addresses_once(tmp_path):
     (tmp_path / "sub").mkdir()
     text = '<a class="x" href="https://example.org/a?b=1&amp;c=2#part">a</a><a href="b.html">b</a>'
     text += '<a href="https://us.example.org/newer.html">of this book</a>'
-    (tmp_path / "a.html").write_text(text)
-    (tmp_path / "sub" / "b.html").write_text(text)
+    for name in ("a.html", "sub/b.html"):
+        (tmp_path / name).write_text(text)
     found = links.addresses(tmp_path, own="https://us.example.org/")
     assert found == {"https://example.org/a?b=1&c=2": ["a.html", "sub/b.html"]}
 
 
-def test_the_link_check_tells_gone_from_busy(monkeypatch):
-    def answer(code):
-        def urlopen(request, timeout):
-            raise links.urllib.error.HTTPError(request.full_url, code, "", {}, None)
+@pytest.mark.parametrize(("code", "gone"), [(404, True), (429, False)])
+def test_the_link_check_tells_gone_from_busy(monkeypatch, code, gone):
+    def urlopen(request, timeout):
+        raise links.urllib.error.HTTPError(request.full_url, code, "", {}, None)
 
-        monkeypatch.setattr(links.urllib.request, "urlopen", urlopen)
-        return links.ask("https://example.org/")
-
-    assert answer(404) == ("404", True)
-    assert answer(429) == ("429", False)
-
-
-def test_an_install_is_told_briefly_and_a_failure_in_full(capfd):
-    code = "print('Prepared 2 packages'); print(' + torch==1'); raise SystemExit({})"
-    environment.run_briefly(sys.executable, "-c", code.format(0))
-    assert "Prepared 2" in (said := capfd.readouterr().out)
-    assert said.splitlines()[1:] == ["Prepared 2 packages"]
-    with pytest.raises(subprocess.CalledProcessError):
-        environment.run_briefly(sys.executable, "-c", code.format(1))
-    assert " + torch==1" in capfd.readouterr().out
+    monkeypatch.setattr(links.urllib.request, "urlopen", urlopen)
+    assert links.ask("https://example.org/") == (str(code), gone)
