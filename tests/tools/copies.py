@@ -2,15 +2,20 @@
 
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock
 
 ROOT = Path(__file__).resolve().parents[2]
+
+# folder: why mypy does not read it, but for what other folders import from there
+WITHOUT_TYPES = {
+    "tests": "each is run at every change, which shows more than its types would",
+    "experiments": "records are made with them once; what the tools import of them is read",
+}
 
 
 def known(*patterns):
@@ -27,15 +32,15 @@ def copied(root):
     return root
 
 
-def warm():
-    """Let mypy read the repository itself: what it finds in libraries need not be found again.
+@contextmanager
+def memory_of_mypy():
+    """One process at a time lets mypy read the repository itself.
 
-    The first time takes half a minute, which three tests would each take, side by side.
+    What it finds in libraries need not be found again; the first time takes half a minute.
     """
     (ROOT / "_build").mkdir(exist_ok=True)
     with FileLock(ROOT / "_build" / "mypy.lock"):
-        command = [sys.executable, "-m", "mypy"]
-        subprocess.run(command, cwd=ROOT, env=clean(), capture_output=True)
+        yield
 
 
 def mypy(root):
@@ -44,16 +49,11 @@ def mypy(root):
     A folder on PYTHONPATH counts as installed, and mypy says nothing of what it only meets there
     through an import: with the copy's root on it, 22 errors were no error.
     """
-    warm()
-    for path in (ROOT / "_build/mypy").rglob("*.db"):  # which another test may be writing
-        there = root / path.relative_to(ROOT)
-        if not there.exists():
-            there.parent.mkdir(parents=True, exist_ok=True)
-            with closing(sqlite3.connect(path)) as old, closing(sqlite3.connect(there)) as new:
-                old.backup(new)
-    return subprocess.run(
-        [sys.executable, "-m", "mypy"], cwd=root, env=clean(), capture_output=True, text=True
-    )
+    command = [sys.executable, "-m", "mypy"]
+    with memory_of_mypy():
+        subprocess.run(command, cwd=ROOT, env=clean(), capture_output=True)
+        shutil.copytree(ROOT / "_build/mypy", root / "_build/mypy")
+    return subprocess.run(command, cwd=root, env=clean(), capture_output=True, text=True)
 
 
 def clean():
