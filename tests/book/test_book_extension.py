@@ -1,6 +1,5 @@
-"""The book's Sphinx extensions: claims and their table, and what the site adds to the theme."""
+"""The book's Sphinx extensions: claims, numbers and forms, what folds, and what the site loads."""
 
-import io
 import json
 import os
 import re
@@ -11,9 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from bs4 import BeautifulSoup
-from sphinx.application import Sphinx
-from sphinx.util.docutils import docutils_namespace, patch_docutils
+from small_book import CHAPTERS, ROOT, Book, soup
 
 from tools import check_site
 from tools.execute import execute
@@ -22,171 +19,90 @@ from tools.render import Trees
 from tools.settings import read_settings
 from tools.site import Site
 
-ROOT = Path(__file__).resolve().parents[2]
-EXTENSIONS = str(ROOT / "book" / "_ext")
-if EXTENSIONS not in sys.path:
-    sys.path.append(EXTENSIONS)
-import vitbook_claims  # noqa: E402
-
-TITLES = {
-    "index": "Front",
-    "one": "1. First",
-    "part/two": "2. Second",
-    "ready": "Ready?",
-    "part/places": "Places",
-    "part/maps": "Maps",
-    "part/sharing": "Sharing",
-    "part/places_depth_where": "In depth: where places go",
+OURS = ("vitbook_numbers", "vitbook_forms", "vitbook_claims", "vitbook_moved")
+HEADS = {
+    "index": "```{toctree}\nready\npart/places\npart/maps\npart/sharing\n```\n\n",
+    "ready": "",
+    "part/places": "```{toctree}\nplaces_depth_where\n```\n\n(sec-order)=\n## Order\n\n",
+    "part/places_depth_where": "```{in-depth} sec-order\nWhy?\n```\n",
+    "part/maps": "",
+    "part/sharing": "",
 }
-INDEX = "```{toctree}\npart/two\none\n```\n\n```{claims-table}\n```\n"
 
 
-def claim(id_, verdict="false", says='"it is so"', body="It is not."):
-    return f"```{{claim}} {id_}\n:says: {says}\n:verdict: {verdict}\n{body}\n```\n"
+class Chapters(Book):
+    def build(self, **pages):
+        """Build with other text below the heads of some pages, named without their folder."""
+        for name, head in HEADS.items():
+            self.page(name, head + pages.get(name.rpartition("/")[2], ""))
+        return super().build()
 
-
-class Book:
-    """A few pages and what Sphinx makes of them; building again is incremental."""
-
-    settings: dict = {}  # noqa: RUF012
-
-    def __init__(self, folder, extensions=("vitbook_claims",)):
-        self.folder, self.extensions = folder, extensions
-        self.warnings = ""
-
-    def page(self, name, text):
-        path = self.folder / "src" / f"{name}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"# {TITLES[name]}\n\n{text}", "utf8")
-
-    def build(self):
-        warnings = io.StringIO()
-        with patch_docutils(None), docutils_namespace():
-            app = Sphinx(
-                srcdir=self.folder / "src",
-                confdir=None,
-                outdir=self.folder / "out",
-                doctreedir=self.folder / "trees",
-                buildername="html",
-                confoverrides={
-                    "extensions": ["myst_parser", *self.extensions],
-                    "html_theme": "basic",
-                    "myst_enable_extensions": ["dollarmath"],
-                    **self.settings,
-                },
-                status=None,
-                warning=warnings,
-            )
-            app.build()
-        self.warnings = warnings.getvalue()
-        return self
-
-    def html(self, name):
-        return BeautifulSoup(
-            (self.folder / "out" / f"{name}.html").read_text("utf8"), "html.parser"
-        )
-
-    def rows(self, name="index"):
-        """The table as (claim, verdict, link text, link address)."""
-        rows = self.html(name).select("table.claims-table tbody tr")
-        cells = [row.find_all("td") for row in rows]
-        return [
-            (said.text.strip(), verdict.text.strip(), link.text.strip(), link.a["href"])
-            for said, verdict, link in cells
-        ]
+    def rows(self, name="index", number=0):
+        """A table of claims as (claim, verdict, link text, link address)."""
+        tables = self.html(name).select("table.claims-table")
+        rows = [row.find_all("td") for row in tables[number].select("tbody tr")] if tables else []
+        return [(*(td.get_text(" ", strip=True) for td in row), row[2].a["href"]) for row in rows]
 
 
 @pytest.fixture
 def book(tmp_path):
-    book = Book(tmp_path)
-    book.page("index", INDEX)
-    book.page("one", claim("late-claim", "true with conditions", "$QK^T$ is symmetric"))
-    book.page("part/two", claim("bmm-same-kernel") + "\n" + claim("second-claim", "open"))
-    return book
+    return Chapters(tmp_path, ("sphinx_exercise", *OURS), CHAPTERS)
 
 
-def test_a_claim_shows_its_words_and_its_verdict_and_can_be_linked_to(book):
-    box = book.build().html("part/two").find(id="claim-bmm-same-kernel")
+def claim(id_, verdict="false", says='"it is so"', body="It is not."):
+    return f"```{{claim}} {id_}\n:says: {says}\n:verdict: {verdict}\n{body}\n```\n\n"
+
+
+TABLE = "```{claims-table}\n```\n\n"
+TRUTH = claim("same-kernel").replace(":verdict", ":truth: It is *not* so.\n:verdict")
+
+
+def test_a_claim_shows_its_words_and_its_verdict_and_the_table_lists_all_in_reading_order(book):
+    chosen = "```{claims-table}\n:only: late only-here\n```\n"
+    book.build(
+        index=TABLE,
+        places=TRUTH + claim("second", "open"),
+        maps=claim("only-here", "true", "'\"$K^\\top$ is a transpose\"'") + chosen + TABLE,
+        sharing=claim("late", "true with conditions", "$QK^T$ is symmetric"),
+    )
     assert book.warnings == ""
+    box = book.html("part/places").find(id="claim-second")
     assert box.select_one(".claim-says").text == "“it is so”"
-    assert box.select_one(".verdict").text == "✗ False"
-    assert box.select_one(".verdict [aria-hidden=true]").text == "✗"
+    assert box.select_one(".verdict").text == "? Open"
+    assert box.select_one(".verdict [aria-hidden=true]").text == "?"
     assert "It is not." in box.select_one(".claim-body").text
-    assert {"claim", "claim-false"} <= set(box["class"])
-
-
-def test_the_table_lists_every_claim_of_the_book_in_reading_order(book):
-    assert book.build().rows() == [
-        ("“it is so”", "✗ False", "2. Second", "part/two.html#claim-bmm-same-kernel"),
-        ("“it is so”", "? Open", "2. Second", "part/two.html#claim-second-claim"),
+    assert {"claim", "claim-open"} <= set(box["class"])
+    assert book.rows() == [
+        ("“it is so” It is not so.", "✗ False", "1. Places", "part/places.html#claim-same-kernel"),
+        ("“it is so”", "? Open", "1. Places", "part/places.html#claim-second"),
+        ("“ \\(K^\\top\\) is a transpose”", "✓ True", "1b. Maps", "part/maps.html#claim-only-here"),
         (
-            "“\\(QK^T\\) is symmetric”",
+            "“ \\(QK^T\\) is symmetric”",
             "◐ True, with conditions",
-            "1. First",
-            "one.html#claim-late-claim",
+            "2. Sharing",
+            "part/sharing.html#claim-late",
         ),
     ]
-
-
-def test_the_table_can_choose_claims_and_its_links_work_from_a_folder(book):
-    chosen = "\n```{claims-table}\n:only: late-claim only-here\n```\n"
-    book.page("part/two", claim("left-out") + claim("only-here") + chosen)
-    rows = book.build().rows("part/two")
-    assert [row[3] for row in rows] == ["#claim-only-here", "../one.html#claim-late-claim"]
-    book.page("part/two", claim("only-here") + "\n```{claims-table}\n```\n")
-    assert book.build().rows("part/two")[1][3] == "../one.html#claim-late-claim"
-
-
-def test_a_chosen_claim_that_nobody_makes_is_a_warning(book):
-    book.page("part/two", "\n```{claims-table}\n:only: nobody-says-so\n```\n")
-    assert "no claim has the id 'nobody-says-so'" in book.build().warnings
+    links = [[row[3] for row in book.rows("part/maps", number)] for number in (0, 1)]
+    assert links[0] == ["#claim-only-here", "sharing.html#claim-late"]
+    assert links[1][:2] == ["places.html#claim-same-kernel", "places.html#claim-second"]
 
 
 def test_an_edited_page_renews_the_table_on_another_page(book):
-    book.build()
-    book.page("one", claim("late-claim", "true", "$QK^T$ is symmetric"))
-    assert book.build().rows()[2][1] == "✓ True"
-    book.page("one", "Nothing is claimed any more.")
-    assert [row[3] for row in book.build().rows()] == [
-        "part/two.html#claim-bmm-same-kernel",
-        "part/two.html#claim-second-claim",
-    ]
-    assert book.warnings == ""
+    def verdicts(**pages):
+        return [row[1] for row in book.build(index=TABLE, **pages).rows()]
 
-
-def test_no_claims_leave_no_table(book):
-    book.page("one", "Nothing.")
-    book.page("part/two", "Nothing.")
-    assert book.build().rows() == []
+    assert verdicts(places=claim("first"), sharing=claim("late")) == ["✗ False"] * 2
+    assert verdicts(places=claim("first"), sharing=claim("late", "true")) == ["✗ False", "✓ True"]
+    assert verdicts(places=claim("first")) == ["✗ False"]
+    assert verdicts() == []
     assert book.html("index").find("table") is None
-
-
-WRONG = [
-    ("unknown verdict", claim("a", "nearly"), "verdict 'nearly' is not one of: true, true with"),
-    ("no verdict", "```{claim} a\n:says: it\nBody.\n```\n", "verdict '' is not one of"),
-    ("no words", "```{claim} a\n:verdict: true\nBody.\n```\n", "option 'says' is missing"),
-    ("no body", claim("a", body=""), "the body is missing"),
-    ("odd id", claim("Not_Kebab"), "use lower-case words joined by hyphens"),
-    ("a tab from YAML", claim("a", says='"$K^\\top$"'), "put 'says' in single quotes"),
-    ("the id of another page", claim("bmm-same-kernel"), "'bmm-same-kernel' is used twice"),
-    ("the same id twice", claim("b") + "\n" + claim("b"), "'b' is used twice; first in one"),
-]
-
-
-@pytest.mark.parametrize(("text", "words"), [row[1:] for row in WRONG], ids=[r[0] for r in WRONG])
-def test_a_wrong_claim_is_a_warning_with_its_place(book, text, words):
-    book.page("one", text)
-    line = next(line for line in book.build().warnings.splitlines() if words in line)
-    assert re.search(r"one\.md:\d+: WARNING", line)
-
-
-def test_single_quotes_keep_backslashes(book):
-    book.page("one", claim("a", says="'\"$K^\\top$ is a transpose\"'"))
-    assert book.build().rows()[2][0] == "“\\(K^\\top\\) is a transpose”"
     assert book.warnings == ""
 
 
 def test_claims_of_parallel_readers_are_merged():
+    import vitbook_claims
+
     def env(entries, tables):
         return SimpleNamespace(vitbook_claims=entries, vitbook_claims_tables=set(tables))
 
@@ -200,6 +116,34 @@ def test_claims_of_parallel_readers_are_merged():
     assert main.vitbook_claims_tables == {"two"}
 
 
+WRONG = {
+    claim("a", "nearly"): "verdict 'nearly' is not one of: true, true with",
+    "```{claim} b\n:says: it\nBody.\n```\n": "verdict '' is not one of",
+    "```{claim} c\n:verdict: true\nBody.\n```\n": "option 'says' is missing",
+    claim("d", body=""): "the body is missing",
+    claim("Not_Kebab"): "use lower-case words joined by hyphens",
+    claim("e", says='"$K^\\top$"'): "put 'says' in single quotes",
+    claim("elsewhere"): "'elsewhere' is used twice",
+    claim("f") + claim("f"): "'f' is used twice; first in part/sharing",
+    TRUTH.replace("*not*", "{glue:text}`x`"): "'truth' takes no glued number",
+    "```{claims-table}\n:only: nobody-says-so\n```\n": "no claim has the id 'nobody-says-so'",
+    "{chapter}`the next`\n": "no chapter and no label in one is called 'the next'",
+    "```{predict} g\n:choices: a | b\n:answer: c\nHow?\n+++\nSo.\n```\n": "'c' is not among: a, b",
+    "{in-depth}`sharing_depth`\n": "sharing_depth",
+    "{minutes}`read gone`\n": "minutes 'read gone'",
+    "{minutes}`eat index`\n": "minutes 'eat index': write `this page`",
+}
+
+
+def test_what_is_wrong_is_a_warning_with_its_place(book):
+    lines = book.build(places=claim("elsewhere"), sharing="\n".join(WRONG)).warnings.splitlines()
+    lines = [line for line in lines if "duplicate label" not in line]  # of Sphinx itself
+    for text, words in WRONG.items():
+        assert any(words in line for line in lines), text
+    assert all(re.search(r"sharing\.md:\d+: WARNING", line) for line in lines), lines
+    assert len(lines) == len(WRONG)
+
+
 def exercise(label):
     return (
         f"```{{exercise-start}} Do it\n:label: {label}\n```\nNow.\n\n```{{exercise-end}}\n```\n\n"
@@ -208,155 +152,69 @@ def exercise(label):
     )
 
 
-CHAPTERS = """root: index
-parts:
-- chapters:
-  - file: ready
-- caption: I Part
-  chapters:
-  - file: part/places
-    sections:
-    - file: part/places_depth_where
-  - file: part/sharing
-"""
+REFERENCES = {
+    "{ref}`ex-b`": ("Exercise 1.2", "part/places.html#ex-b"),
+    "{numref}`ex-c`": ("Exercise 2.1", "part/sharing.html#ex-c"),
+    "{ref}`that one <ex-b>`": ("that one", "part/places.html#ex-b"),
+    "{numref}`No. %s <ex-b>`": ("No. 1.2", "part/places.html#ex-b"),
+    "{ref}`ex-d`": ("Exercise 1b.1", "part/maps.html#ex-d"),
+    "{chapter}`sharing`": ("chapter 2", "part/sharing.html"),
+    "{chapter}`in {number}, order <sec-order>`": ("in 1, order", "part/places.html#sec-order"),
+    "{chapter}`Chapter {number}, {name} <maps>`": ("Chapter 1b, Maps", "part/maps.html"),
+}
 
 
-@pytest.fixture
-def numbered(tmp_path):
-    """A book with exercises on a page without a number and in chapters 1 and 2."""
-    book = Book(tmp_path, ("sphinx_exercise", "vitbook_numbers"))
-    (tmp_path / "_toc.yml").write_text(CHAPTERS)
-    book.page("index", "```{toctree}\nready\npart/places\npart/sharing\n```\n")
-    book.page("ready", f"{exercise('ex-r1')}\n{exercise('ex-r2')}")
-    book.page("part/places", f"{exercise('ex-a')}\n{exercise('ex-b')}")
-    book.page("part/sharing", exercise("ex-c"))
-    return book
-
-
-def test_exercises_are_numbered_by_chapter(numbered):
-    numbered.build()
-    titles = {
-        name: [title.text for title in numbered.html(name).select(".exercise .caption-number")]
-        for name in ("ready", "part/places", "part/sharing")
+def test_exercises_and_references_have_the_numbers_of_chapters(book):
+    """A chapter that shares the number before it has a letter."""
+    pages = {
+        "ready": exercise("ex-r") + "\n\n" + ", ".join(REFERENCES),
+        "places": exercise("ex-a") + exercise("ex-b") + "\nThis is {chapter}`places`.\n",
+        "maps": exercise("ex-d"),
+        "sharing": exercise("ex-c"),
     }
-    assert numbered.warnings == ""
-    assert titles == {
-        "ready": ["Exercise 1 ", "Exercise 2 "],
-        "part/places": ["Exercise 1.1 ", "Exercise 1.2 "],
-        "part/sharing": ["Exercise 2.1 "],
-    }
-
-
-def test_a_chapter_that_shares_the_number_before_it_is_numbered_by_its_letter(numbered):
-    numbered.page("part/maps", exercise("ex-d"))
-    toctree = "```{toctree}\nready\npart/places\npart/maps\npart/sharing\n```\n"
-    numbered.page("index", toctree)
-    toc = numbered.folder / "_toc.yml"
-    lettered = "meta: {lettered: [part/maps]}\nroot: index"
-    middle = "  - file: part/maps\n  - file: part/sharing"
-    text = toc.read_text().replace("root: index", lettered)
-    toc.write_text(text.replace("  - file: part/sharing", middle))
-    numbered.page(
-        "ready",
-        "{chapter}`Chapter {number}, {name} <maps>` has {ref}`ex-d`, "
-        "{chapter}`places` {ref}`ex-a`.\n",
-    )
     for _ in range(2):  # the second build takes the numbers from the first one's file
-        words = numbered.build().html("ready").select_one(".body p").text
-        assert numbered.warnings == ""
-        assert words == "Chapter 1b, Maps has Exercise 1b.1, chapter 1 Exercise 1.1."
-        assert numbered.html("part/maps").h1.text.startswith("1b. Maps")
+        assert book.build(**pages).warnings == ""
+        links = book.html("ready").select(".body p:last-of-type a")
+        assert [(link.text, link["href"]) for link in links] == [*REFERENCES.values()]
+        (own,) = book.html("part/places").select("p:-soup-contains('This is')")
+        assert own.text == "This is chapter 1."
+        assert own.a is None
+        assert book.html("part/maps").h1.text.startswith("1b. Maps")
+        titles = [book.html(name).select(".exercise .caption-number") for name in HEADS]
+        numbers = [title.text.split()[1] for page in titles for title in page]
+        assert numbers == ["1", "1.1", "1.2", "1b.1", "2.1"]
 
 
-def test_references_to_exercises_and_solutions_show_the_same_numbers(numbered):
-    words = "{ref}`ex-b`, {numref}`ex-c`, {ref}`that one <ex-b>`, {numref}`No. %s <ex-b>`\n"
-    numbered.page("ready", words)
-    page = numbered.build().html("ready")
-    links = [(link.text, link["href"]) for link in page.select("[role=main] p a, .body p a")]
-    assert numbered.warnings == ""
-    assert links == [
-        ("Exercise 1.2", "part/places.html#ex-b"),
-        ("Exercise 2.1", "part/sharing.html#ex-c"),
-        ("that one", "part/places.html#ex-b"),
-        ("No. 1.2", "part/places.html#ex-b"),
-    ]
-
-
-def test_a_reference_fills_in_the_number_of_the_page_that_a_label_is_on(numbered):
-    numbered.page("part/places", "(sec-order)=\n## Order\n\nThis is {chapter}`places`.\n")
-    numbered.page("ready", "{chapter}`in {number}, order <sec-order>`; {chapter}`sharing`.\n")
-    page = numbered.build().html("ready")
-    assert numbered.warnings == ""
-    links = [(link.text, link["href"]) for link in page.select(".body p a")]
-    assert links == [
-        ("in 1, order", "part/places.html#sec-order"),
-        ("chapter 2", "part/sharing.html"),
-    ]
-    own = numbered.html("part/places").select_one("#order p, #sec-order p")
-    assert own.text == "This is chapter 1."
-    assert own.a is None
-
-
-def test_a_reference_to_no_chapter_is_a_warning(numbered):
-    numbered.page("ready", "{chapter}`the next`\n")
-    assert "no chapter and no label in one is called 'the next'" in numbered.build().warnings
-
-
-def test_an_old_address_leads_to_the_page_and_the_anchor_of_today(numbered):
-    rows = """[[moved]]
-page = "12_order"
-to = "part/order"
-words = { c12 = "old" }
-
-[[moved]]
-page = "part/order"
-to = "part/places"
-words = { old = "places" }
-"""
-    (numbered.folder / "src").rename(numbered.folder / "book")
-    (numbered.folder / "src").symlink_to("book")
-    (numbered.folder / "book/moved.toml").write_text(rows)
-    numbered.extensions += ("vitbook_moved",)
-    numbered.build()
-    assert numbered.warnings == ""
-    page = numbered.html("12_order")
+def test_an_old_address_leads_to_the_page_and_the_anchor_of_today(book):
+    (book.folder / "book").mkdir()
+    (book.folder / "book/moved.toml").write_text(
+        '[[moved]]\npage = "12_order"\nto = "part/order"\nwords = { c12 = "old" }\n'
+        '[[moved]]\npage = "part/order"\nto = "part/places"\nwords = { old = "places" }\n'
+    )
+    assert book.build().warnings == ""
+    page = book.html("12_order")
     assert page.a["href"] == page.find("link")["href"] == "part/places.html"
     assert page.a.text == "1. Places"
     assert '[["c12", "old"], ["old", "places"]]' in page.script.text
-    assert numbered.html("part/order").a["href"] == "places.html"
+    assert book.html("part/order").a["href"] == "places.html"
 
 
-PREDICTION = """```{predict} places-half
-OPTIONSHow much?
-+++
-As *much* as before.
-```
-"""
+PREDICTION = "```{{predict}} {}\n{}\nHow much?\n+++\nAs *much* as before.\n```\n\n"
 
 
-@pytest.fixture
-def formed(tmp_path):
-    """A chapter with a page in depth below it."""
-    book = Book(tmp_path, ("sphinx_exercise", "vitbook_numbers", "vitbook_forms"))
-    (tmp_path / "_toc.yml").write_text(CHAPTERS)
-    book.page("index", "```{toctree}\npart/places\n```\n\n{minutes}`read part/places`\n")
-    places = "```{toctree}\nplaces_depth_where\n```\n(sec-order)=\n## Order\n\n"
-    places += "Why? {in-depth}`places_depth_where`"
-    book.page("part/places", f"{places}; {{in-depth}}`so <places_depth_where>`.\n")
-    book.page("part/places_depth_where", "```{in-depth} sec-order\nWhy?\n```\n\nSo.\n")
-    return book
-
-
-def predicted(book, options=""):
-    toctree = "```{toctree}\nplaces_depth_where\n```\n(sec-order)=\n## Order\n\n"
-    book.page("part/places", toctree + PREDICTION.replace("OPTIONS", options))
-    return book.build().html("part/places").select_one(".predict")
-
-
-def test_a_prediction_is_a_named_group_with_a_native_fold(formed):
-    group = predicted(formed)
-    assert formed.warnings == ""
-    assert (group["role"], group["id"]) == ("group", "predict-places-half")
+def test_a_prediction_is_a_named_group_with_a_native_fold_and_carries_what_a_script_needs(book):
+    options = {
+        "open": "",
+        "chosen": ':choices: no more | *twice* & "more"\n:answer: no more',
+        "counted": ":number: 0.5 +- 0.1",
+        "with-unit": ":number: 50 +- 5\n:unit: %",
+    }
+    text = "".join(PREDICTION.format(*one) for one in options.items())
+    book.build(sharing=text.replace("\n\nHow", "\nHow"))
+    assert book.warnings == ""
+    groups = {one["data-predict"]: one for one in book.html("part/sharing").select(".predict")}
+    group = groups["open"]
+    assert (group["role"], group["id"]) == ("group", "predict-open")
     assert group.find(id=group["aria-labelledby"]).text == "Predict, then run"
     fold = group.details
     assert not fold.has_attr("open")
@@ -364,109 +222,55 @@ def test_a_prediction_is_a_named_group_with_a_native_fold(formed):
     assert fold.em.text == "much"
     assert "How much?" in group.text.replace(fold.text, "")
     assert "data-choices" not in group.attrs
-
-
-def test_a_prediction_carries_what_a_script_needs(formed):
-    group = predicted(formed, ':choices: no more | *twice* & "more"\n:answer: no more\n')
+    group = groups["chosen"]
     assert json.loads(group["data-choices"]) == ["no more", '*twice* & "more"']
-    assert (group["data-predict"], group["data-answer"]) == ("places-half", "no more")
+    assert group["data-answer"] == "no more"
     assert next(item.text.strip() for item in group.select(".predict-choices li")) == "no more"
     assert group.select_one("details .predict-right").text == "no more"
-    group = predicted(formed, ":number: 0.5 +- 0.1\n")
+    group = groups["counted"]
     assert (group["data-number"], group["data-within"]) == ("0.5", "0.1")
-    group = predicted(formed, ":number: 50 +- 5\n:unit: %\n")
+    group = groups["with-unit"]
     assert (group["data-unit"], group.select_one(".predict-right").text) == ("%", "50 %")
 
 
-def test_a_wrong_prediction_is_a_warning_with_its_place(formed):
-    assert predicted(formed, ":choices: a | b\n:answer: c\n") is None
-    line = next(line for line in formed.warnings.splitlines() if "'c' is not among: a, b" in line)
-    assert re.search(r"places\.md:9: WARNING", line)
-
-
-def test_chapter_and_page_in_depth_lead_to_each_other(formed):
-    page = formed.build().html("part/places")
-    assert formed.warnings == ""
-    links = {link.text: link["href"] for link in page.select("#order p a")}
-    assert links["in depth: where places go"] == links["so"] == "places_depth_where.html"
-    box = formed.html("part/places_depth_where").select_one(".in-depth")
+def test_chapter_and_page_in_depth_lead_to_each_other_and_minutes_are_counted(book):
+    minutes = "{minutes}`read part/places`, {minutes}`hours part/places index`"
+    links = "{in-depth}`places_depth_where` {in-depth}`so <places_depth_where>`"
+    book.build(index=minutes, places=links)
+    assert book.warnings == ""
+    assert book.html("index").select_one(".body p").text == "5, 0.5"
+    links = book.html("part/places").select("#order p a, #sec-order p a")
+    found = [(link.text, link["href"]) for link in links]
+    there = "places_depth_where.html"
+    assert found == [("in depth: where places go", there), ("so", there)]
+    box = book.html("part/places_depth_where").select_one(".in-depth")
     assert box.a["href"] == "places.html#sec-order"
-    assert [p.text for p in box.find_all("p")] == [
-        "In depth",
-        "Why?",
-        "From Order; the chapters do without it. Read 5 minutes.",
-    ]
+    words = "In depth Why? From Order; the chapters do without it. Read 5 minutes."
+    assert " ".join(p.text for p in box.find_all("p")) == words
 
 
-def test_a_link_to_a_page_in_depth_that_is_not_there_is_a_warning(formed):
-    formed.page(
-        "part/places",
-        "```{toctree}\nplaces_depth_where\n```\n{in-depth}`sharing_depth`\n(sec-order)=\n## O\n",
-    )
-    assert "part/sharing_depth" in formed.build().warnings
-
-
-def test_minutes_are_counted_and_a_page_that_is_not_there_is_a_warning(formed):
-    assert formed.build().html("index").select_one(".body p").text == "5"
-    formed.page(
-        "index", "```{toctree}\npart/places\n```\n\n{minutes}`read gone` {minutes}`eat index`\n"
-    )
-    warnings = formed.build().warnings
-    assert "minutes 'read gone'" in warnings
-    assert "minutes 'eat index': write `this page`" in warnings
-    formed.page("index", "```{toctree}\npart/places\n```\n\n{minutes}`hours part/places index`\n")
-    assert formed.build().html("index").select_one(".body p").text == "0.5"
-
-
-NOTEBOOK = """---
+HEADER = """---
 jupytext:
   text_representation: {extension: .md, format_name: myst}
 kernelspec: {display_name: Python 3, language: python, name: python3}
 ---
+"""
+FORMULA = """(sec-one)=
 # With a formula
 
 $x^2$
+
+```{claims-table}
+```
+
+```{claims-table}
+:unconfirmed:
+```
+
+Linked: {ref}`one <claim-it-is-two>`, {ref}`another <claim-it-is-three>`.
 """
+FOLDED = """# With folds
 
-
-def build_site(root, name="_build"):
-    """What a build complains of, "" if all is well; in a process of its own: Sphinx keeps global
-    state."""
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; "
-        "from tools import render; "
-        "root = Path(sys.argv[2]); sys.exit(not render.render(root, root / sys.argv[3]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, ROOT, root, name], capture_output=True, text=True
-    )
-    return f"failed: {done.stderr}" if done.returncode else ""
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """A book of three pages, built with the real settings."""
-    root = tmp_path_factory.mktemp("site")
-    for name in ("_config.yml", "requirements.txt"):
-        shutil.copy(ROOT / name, root)
-    shutil.copy(ROOT / "pyproject.toml", root)
-    for folder in ("_ext", "_static"):
-        shutil.copytree(ROOT / "book" / folder, root / "book" / folder)
-    toc = (
-        "format: jb-book\nroot: index\nparts:\n- caption: I Part\n  chapters:\n  - file: part/one\n"
-    )
-    (root / "_toc.yml").write_text(toc)
-    (root / "book" / "part").mkdir()
-    (root / "book" / "references.bib").write_text("")
-    (root / "book" / "index.md").write_text("# Front\n\nPlain words.\n")
-    (root / "book" / "part" / "one.md").write_text(NOTEBOOK)
-    assert build_site(root) == ""
-    return root
-
-
-FOLDED = (
-    NOTEBOOK.replace("With a formula", "With folds")
-    + """
 ````{dropdown} Deeper: why
 Because.
 ````
@@ -520,11 +324,6 @@ print("ok: one")
 ```
 ```{solution-end}
 ```
-"""
-)
-
-
-FOLDED += """
 ```{code-cell} ipython3
 import math
 N = 3
@@ -583,227 +382,8 @@ PART = '''def mix(x):
 '''
 
 
-@pytest.fixture(scope="module")
-def folded(site):
-    """A page with everything that folds, executed and built."""
-    page = site / "book" / "part" / "folds.md"
-    page.write_text(FOLDED)
-    source = site / "src" / "vitbook" / "part.py"
-    source.parent.mkdir(parents=True)
-    source.write_text(PART)
-    toc = site / "_toc.yml"
-    toc.write_text(toc.read_text() + "  - file: part/folds\n")
-    assert execute(site, site / "_build", [page], jobs=1, timeout=60) == []
-    assert build_site(site) == ""
-    return soup(site, "part/folds")
+FAILS = """# With failures
 
-
-def test_a_solution_is_a_native_fold_without_a_link_in_its_title(folded):
-    (box,) = folded.select("details.solution")
-    assert box["id"] == "sol-one"
-    assert not box.has_attr("open")
-    assert box.summary.text == "Solution to Exercise 2.1 (One)"
-    assert box.summary.a is None
-    assert "ok: one" in box.text
-    assert "aria-label" not in str(folded.find_all("summary"))
-
-
-def test_a_stub_does_not_complain_on_the_site(folded):
-    exercise = folded.select_one("#ex-one")
-    assert "return" not in exercise.text.lower().replace("return 1", "")
-    assert exercise.select_one(".cell_input") is not None
-    assert exercise.select_one(".cell_output") is None
-
-
-def test_a_cell_tagged_deeper_moves_into_the_box_before_it(folded):
-    (box,) = folded.select("details.sd-dropdown")
-    assert "in the box" in box.select_one(".cell_output").text
-    assert box.select_one(".cell details summary").text == "Code of this output"
-
-
-def test_a_folded_assertion_stands_in_the_claim_before_it(folded):
-    fold = folded.select_one(".claim details")
-    assert fold.summary.text == "How this verdict is checked: “It is one” ran in this build"
-    assert "assert" in fold.select_one(".cell_input").text
-
-
-def cell_with(page, words):
-    return page.find(string=re.compile(words)).find_parent(class_="cell")
-
-
-def test_a_cell_of_imports_and_constants_folds_as_setup(folded):
-    (child,) = cell_with(folded, "^math$").find_all(recursive=False)
-    assert (child.name, child.summary.text) == ("details", "Setup")
-    assert "N = 3" in child.select_one(".cell_input").text
-
-
-def test_what_stands_below_a_marker_folds_under_its_words_and_says_that_it_ran(folded):
-    shown, fold = cell_with(folded, "^naive$").find_all(recursive=False)
-    assert shown.text.strip().endswith("return x + 0")
-    assert fold.summary.text == "Checked: equal to the package, 1e-6 ran in this build"
-    assert "assert" in fold.select_one(".cell_input").text
-    assert "# check" not in folded.text
-
-
-def test_what_holds_is_the_headline_and_the_cell_that_settles_it_stands_in_the_card(folded):
-    card = folded.find(id="claim-two-is-even")
-    assert card.select_one(".claim-top .claim-says").text.startswith("“Two is odd, ")
-    assert card.select_one(".claim-top .verdict").text == "✗ False"
-    assert card.select_one(".claim-truth").text.startswith("Two is even, ")
-    order = [" ".join(child["class"]) for child in card.find_all(recursive=False)]
-    assert [name.split()[0] for name in order] == [
-        "claim-top", "claim-truth", "claim-body", "claim-refuted", "cell",
-    ]  # fmt: skip
-    assert card.select_one(".claim-refuted").text == "Would be refuted by: a remainder."
-    assert "half == 1" in card.select_one(".cell details").text
-    assert card.summary.text.startswith("How this verdict is checked: “Two is odd, sqrt 4 ”")
-
-
-def test_a_table_stands_above_its_code_and_is_numbered(folded):
-    output, fold = (
-        folded.select_one("table.vitbook-table")
-        .find_parent(class_="cell")
-        .find_all(recursive=False)
-    )
-    assert output.caption.text == "Table 2.1. Of two. Small."
-    assert output.strong.text == "1.0"
-    assert fold.summary.text == "Code of this table: Of two"
-
-
-def test_code_of_the_package_shows_its_body_and_says_where_it_is(folded):
-    box = folded.select_one(".package-code")
-    assert box.p.text == "From the package: mix, src/vitbook/part.py"
-    assert box.p.a["href"].endswith(f"/blob/{read_settings(ROOT).tag}/src/vitbook/part.py")
-    assert box.select_one(".highlight").text == "def mix(x):\n    return x\n"
-    assert box.details.summary.text == "Docstring of mix"
-    assert "Mix x, as there." in box.details.text
-
-
-def test_a_truth_with_a_glued_number_is_a_warning_because_it_stands_on_other_pages(book):
-    glued = claim("a").replace(":verdict", ":truth: So {glue:text}`x`.\n:verdict")
-    book.page("one", glued)
-    assert "'truth' takes no glued number" in book.build().warnings
-
-
-def test_the_table_of_claims_says_what_holds(book):
-    book.page("one", claim("a").replace(":verdict", ":truth: It is *not* so.\n:verdict"))
-    said = book.build().html("index").select("table.claims-table tbody tr")[2].td
-    assert [p.text for p in said.find_all("p")] == ["“it is so”", "It is not so."]
-
-
-def test_a_prediction_is_explained_with_glued_numbers(folded):
-    assert "What happened 0.5 Just 0.50, or" in " ".join(
-        folded.select_one(".predict details").text.split()
-    )
-    assert folded.select_one(".predict details math").text == "1/2"
-
-
-def test_the_code_of_a_figure_comes_after_it_and_is_named_after_its_caption(folded):
-    cell = folded.find("figcaption").find_parent(class_="cell")
-    output, fold = cell.find_all(recursive=False)
-    assert "cell_output" in output["class"]
-    assert fold.summary.text == "Code of this figure: One dot"
-    assert fold.summary.span["class"] == ["visually-hidden"]
-
-
-def test_a_wholly_folded_cell_hides_what_it_prints(folded):
-    fold = folded.find(string=re.compile("all of it")).find_parent("details")
-    assert fold.select_one(".cell_input") is not None
-    assert fold.select_one(".cell_output") is not None
-
-
-def test_a_cell_tagged_deeper_without_a_box_fails_the_build(site, folded):
-    page = site / "book" / "part" / "folds.md"
-    page.write_text(FOLDED.replace("````{dropdown} Deeper: why\nBecause.\n````", "Because."))
-    assert "deeper" in build_site(site)
-    page.write_text(FOLDED)
-
-
-def soup(root, name):
-    return BeautifulSoup((root / "_build/html" / f"{name}.html").read_text("utf8"), "html.parser")
-
-
-def loaded(page):
-    """What the page fetches: scripts, styles, pictures."""
-    tags = page.find_all(["script", "link", "img"])
-    return [tag.get("src") or tag.get("href") for tag in tags if tag.get("src") or tag.get("href")]
-
-
-def test_the_site_loads_nothing_from_elsewhere_and_no_dead_weight(site):
-    for name in ("index", "part/one"):
-        addresses = loaded(soup(site, name))
-        assert addresses
-        for address in addresses:
-            assert "//" not in address
-            assert "thebe" not in address
-            assert "fontawesome" not in address
-
-
-def test_a_formula_is_in_the_page_and_its_style_only_where_one_is(site):
-    page = soup(site, "part/one")
-    assert page.select_one(".math math msup").text == "x2"
-    assert any("katex.min.css" in address for address in loaded(page))
-    assert not any("katex" in address for address in loaded(soup(site, "index")))
-    assert not any("mathjax" in address.lower() for address in loaded(page))
-
-
-def test_what_a_page_fetches_first_is_there_and_is_what_its_style_sheets_ask_for(site):
-    page, folder = soup(site, "part/one"), site / "_build/html/part"
-    fonts = [(folder / link["href"]).resolve() for link in page.select("link[rel=preload]")]
-    assert len(fonts) == 5
-    sheets = "".join(
-        path.read_text("utf8") for path in (site / "_build/html/_static").rglob("*.css")
-    )
-    for font in fonts:
-        assert font.is_file()
-        assert f"fonts/{font.name}" in sheets
-
-
-def test_a_site_holds_no_file_that_no_page_loads(site):
-    static = site / "_build/html/_static"
-    assert not (static / "scripts").exists()
-    assert [*static.rglob("*.map")] == []
-
-
-def test_a_script_comes_only_with_what_it_works_on(site, folded):
-    """Code to copy, here; of tabs there are none."""
-    assert not any("copybutton.js" in address for address in loaded(soup(site, "index")))
-    assert any("copybutton.js" in address for address in loaded(folded))
-    assert not any("design-tabs" in address for address in loaded(folded))
-
-
-def test_no_script_stops_a_page_while_it_is_read(folded):
-    scripts = [tag for tag in folded.find_all("script") if tag.get("src")]
-    assert [tag["src"] for tag in scripts if not tag.has_attr("defer")] == []
-    assert not any("theme.js" in tag["src"] or "doctools" in tag["src"] for tag in scripts)
-
-
-def test_plain_words_of_code_have_no_element_of_their_own(folded):
-    code = folded.select_one(".highlight pre:-soup-contains('from IPython.display import')")
-    assert "HTML(" in code.text
-    assert code.select_one(".n, .p, .w") is None
-    assert code.select_one(".kn").text == "from"
-
-
-def test_a_chapter_links_to_its_notebook_in_colab_and_offers_downloads(site):
-    links = [link["href"] for link in soup(site, "part/one").select(".article-header-buttons a")]
-    assert links[0] == f"{read_settings(ROOT).colab_url}one.ipynb"
-    assert {"../notebooks/one.ipynb", "../notebooks/one.py"} <= set(links)
-    front = [link["href"] for link in soup(site, "index").select(".article-header-buttons a")]
-    assert not any("notebooks" in link for link in front)
-
-
-def test_a_chapter_that_was_not_executed_is_an_error_not_a_silent_run(site):
-    page = site / "book" / "part" / "one.md"
-    good = page.read_text()
-    page.write_text(good + "\n```{code-cell} ipython3\nprint(1)\n```\n")
-    assert "not in the cache" in build_site(site)
-    page.write_text(good)
-
-
-FAILS = (
-    NOTEBOOK.replace("With a formula", "With failures")
-    + """
 The page counts {glue:text}`known:.1f` and {glue:text}`lost:.1f`.
 
 ```{claim} it-is-two
@@ -857,74 +437,196 @@ assert two == 4
 ```{solution-end}
 ```
 """
-)
-LISTED = "\n```{claims-table}\n```\n\n```{claims-table}\n:unconfirmed:\n```\n"
-LISTED += "\nLinked: {ref}`one <claim-it-is-two>`, {ref}`another <claim-it-is-three>`.\n"
+PART = '''def mix(x):
+    """Mix ``x``, as :func:`there`.
+
+    More.
+    """
+    return x
+'''
+SITE = """format: jb-book
+root: index
+parts:
+- caption: I Part
+  chapters: [{file: part/one}, {file: part/folds}, {file: part/fails}]
+"""
+
+
+def build_site(root):
+    """What a build complains of, "" if all is well; in a process of its own: Sphinx keeps global
+    state."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; "
+        "from tools import render; "
+        "root = Path(sys.argv[2]); sys.exit(not render.render(root, root / '_build'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, ROOT, root], capture_output=True, text=True)
+    return f"failed: {done.stderr}" if done.returncode else ""
+
+
+def write(root, name, text):
+    (root / "book/part" / f"{name}.md").write_text(HEADER + text)
 
 
 @pytest.fixture(scope="module")
-def failing(site, folded):
-    """The same book with a page on which a check of each kind fails and a cell breaks."""
-    page, front = site / "book" / "part" / "fails.md", site / "book" / "index.md"
-    page.write_text(FAILS)
-    front.write_text(front.read_text() + LISTED)
-    toc = site / "_toc.yml"
-    toc.write_text(toc.read_text() + "  - file: part/fails\n")
-    failures = execute(site, site / "_build", [page], jobs=1, timeout=60)
-    assert build_site(site) == ""
-    kept = Path(shutil.copytree(site, site.parent / "failing"))
-    mended = FAILS.replace('int("many")\n', "")
-    for wrong, right in (("two = 1.5", "two = 2"), ("two > 7", "two > 1"), ("== 4", "== 2")):
-        mended = mended.replace(wrong, right)
-    page.write_text(mended)
-    assert execute(site, site / "_build", [page], jobs=1, timeout=60) == []
-    assert build_site(site) == ""
-    told = [str(one).partition(": ")[2] for one in failures]
-    return SimpleNamespace(root=kept, told=told, page=soup(kept, "part/fails"), mended=site)
-
-
-def everything(root):
-    """All files of a site but those that tell the time."""
-    folder = root / "_build" / "html"
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file() and path.name != ".buildinfo"
+def site(tmp_path_factory):
+    """A book with everything that folds, and a page on which a check of each kind fails and a cell
+    breaks, executed and built with the real settings."""
+    root = tmp_path_factory.mktemp("site")
+    for name in ("_config.yml", "requirements.txt", "pyproject.toml"):
+        shutil.copy(ROOT / name, root)
+    for folder in ("_ext", "_static"):
+        shutil.copytree(ROOT / "book" / folder, root / "book" / folder)
+    files = {
+        "_toc.yml": SITE,
+        "book/references.bib": "",
+        "book/index.md": "# Front\n\nPlain words of {ref}`sec-one`.\n",
+        "src/vitbook/part.py": PART,
     }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    (root / "book/part").mkdir()
+    write(root, "one", FORMULA)
+    write(root, "folds", FOLDED)
+    write(root, "fails", FAILS)
+    pages = [root / "book/part" / f"{name}.md" for name in ("folds", "fails")]
+    failures = execute(root, root / "_build", pages, jobs=1, timeout=60)
+    assert build_site(root) == ""
+    told = [str(one).partition(": ")[2] for one in failures]
+    kept = Path(shutil.copytree(root, tmp_path_factory.mktemp("kept") / "site"))
+    return SimpleNamespace(root=kept, html=kept / "_build/html", told=told, edited=root)
 
 
-def trees(root):
-    """When each page was read."""
-    folder = root / "_build" / ".doctrees"
-    return {path.name: path.stat().st_mtime_ns for path in folder.rglob("*.doctree")}
+@pytest.fixture(scope="module")
+def folded(site):
+    return soup(site.html, "part/folds")
 
 
-def test_an_edited_page_is_read_again_and_the_site_is_that_of_a_build_from_nothing(site, folded):
-    assert build_site(site) == ""
-    before, page = trees(site), site / "book" / "part" / "one.md"
-    good, dates = page.read_text(), page.stat()
-    page.write_text(good + "\n{chapter}`folds` says so.\n")
-    os.utime(page, ns=(dates.st_atime_ns, dates.st_mtime_ns))  # an edit that keeps the date
-    assert build_site(site) == ""
-    after, remembered = trees(site), everything(site)
-    assert {name for name in after if after[name] != before[name]} == {"one.doctree"}
-    assert b"says so" in remembered["part/one.html"]
-    shutil.rmtree(site / "_build" / ".doctrees")
-    assert build_site(site) == ""
-    assert everything(site) == remembered
-    page.write_text(good)
+def words_of(part):
+    """What is heard: KaTeX sets each formula once for the eye, too."""
+    texts = part.find_all(string=lambda text: not text.find_parent(class_="katex-html"))
+    return " ".join("".join(texts).split())
 
 
-def test_what_an_edit_breaks_on_another_page_fails_the_build_each_time(site, folded):
-    page, other = site / "book" / "part" / "one.md", site / "book" / "index.md"
-    good, front = page.read_text(), other.read_text()
-    page.write_text(good.replace("# With", "(sec-one)=\n# With"))
-    other.write_text(front + "\n{ref}`sec-one`\n")
-    assert build_site(site) == ""
-    page.write_text(good)
-    assert "sec-one" in build_site(site)
-    assert not (site / "_build" / "trees.json").exists()  # so the next begins from nothing
-    other.write_text(front)
+SHOWN = {
+    "details.solution#sol-one:not([open]) > summary": "Solution to Exercise 2.1 (One)",
+    "details.solution .cell_output": "ok: one",
+    "details.sd-dropdown .cell_output": "in the box",
+    "details.sd-dropdown .cell details > summary": "Code of this output",
+    ".claim details > summary": "How this verdict is checked: “It is one” ran in this build",
+    ".claim details .cell_input": "assert 1 == 1",
+    ".cell > details:only-child:-soup-contains('N = 3') > summary": "Setup",
+    ".cell > .cell_input:has(+ details)": "def naive(x): return x + 0",
+    ".cell > .cell_input + details > summary": (
+        "Checked: equal to the package, 1e-6 ran in this build"
+    ),
+    ".cell > .cell_input + details .cell_input": "assert naive(1) == 1",
+    "#claim-two-is-even > .claim-top .claim-says": "“Two is odd, 4”",
+    "#claim-two-is-even > .claim-top .verdict": "✗ False",
+    "#claim-two-is-even > .claim-top + .claim-truth": "Two is even, 2=2⋅1.",
+    ".claim-truth + .claim-body + .claim-refuted": "Would be refuted by: a remainder.",
+    ".claim-refuted + .cell details > summary": (
+        "How this verdict is checked: “Two is odd, sqrt 4 ” ran in this build"
+    ),
+    ".claim-refuted + .cell details .cell_input": "half = 2 / 2 assert half == 1",
+    "table.vitbook-table caption": "Table 2.1. Of two. Small.",
+    "table.vitbook-table strong": "1.0",
+    ".cell > .cell_output:has(table) + details > summary": "Code of this table: Of two",
+    ".cell > .cell_output:has(figcaption) + details > summary": "Code of this figure: One dot",
+    ".cell > .cell_output:has(figcaption) + details > summary .visually-hidden": ": One dot",
+    "details:-soup-contains('all of it') > .cell_output": "all of it",
+    "details:-soup-contains('all of it') > .cell_input": 'print("all of it")',
+    ".package-code > p": "From the package: mix, src/vitbook/part.py",
+    ".package-code .highlight": "def mix(x): return x",
+    ".package-code details > summary": "Docstring of mix",
+    ".package-code details .docstring": "Mix x, as there. More.",
+    ".predict details": "What happened 0.5 Just 0.50, or 1/2.",
+    ".predict details math": "1/2",
+    ".highlight:-soup-contains('HTML') .kn": "from",
+}
+
+
+@pytest.mark.parametrize(("selector", "words"), SHOWN.items())
+def test_what_proves_is_folded_below_words_that_say_what_it_is(folded, selector, words):
+    assert words_of(folded.select_one(selector)) == words
+
+
+def test_a_fold_holds_no_link_no_marker_and_no_complaint_of_a_stub(folded):
+    assert folded.select("summary a, summary [aria-label]") == []
+    assert "# check" not in folded.text
+    link = folded.select_one(".package-code p a")["href"]
+    assert link.endswith(f"/blob/{read_settings(ROOT).tag}/src/vitbook/part.py")
+    exercise = folded.select_one("#ex-one")
+    assert exercise.select_one(".cell_input") is not None
+    assert exercise.select_one(".cell_output") is None
+
+
+def loaded(page):
+    """What the page fetches: scripts, styles, pictures."""
+    tags = page.find_all(["script", "link", "img"])
+    return [tag.get("src") or tag.get("href") for tag in tags if tag.get("src") or tag.get("href")]
+
+
+def test_the_site_loads_nothing_from_elsewhere_and_no_dead_weight(site):
+    for name in ("index", "part/one"):
+        addresses = loaded(soup(site.html, name))
+        assert addresses
+        for address in addresses:
+            assert "//" not in address
+            assert "thebe" not in address
+            assert "fontawesome" not in address
+
+
+def test_a_formula_is_in_the_page_and_its_style_only_where_one_is(site):
+    page = soup(site.html, "part/one")
+    assert page.select_one(".math math msup").text == "x2"
+    assert any("katex.min.css" in address for address in loaded(page))
+    assert not any("katex" in address for address in loaded(soup(site.html, "index")))
+    assert not any("mathjax" in address.lower() for address in loaded(page))
+
+
+def test_what_a_page_fetches_first_is_there_and_is_what_its_style_sheets_ask_for(site):
+    page, folder = soup(site.html, "part/one"), site.html / "part"
+    fonts = [(folder / link["href"]).resolve() for link in page.select("link[rel=preload]")]
+    assert len(fonts) == 5
+    static = site.html / "_static"
+    sheets = "".join(path.read_text("utf8") for path in static.rglob("*.css"))
+    for font in fonts:
+        assert font.is_file()
+        assert f"fonts/{font.name}" in sheets
+    assert not (static / "scripts").exists()  # no page loads it
+    assert [*static.rglob("*.map")] == []
+
+
+def test_a_script_comes_only_with_what_it_works_on(site, folded):
+    """Code to copy, here; of tabs there are none."""
+    assert not any("copybutton.js" in address for address in loaded(soup(site.html, "index")))
+    assert any("copybutton.js" in address for address in loaded(folded))
+    assert not any("design-tabs" in address for address in loaded(folded))
+
+
+def test_no_script_stops_a_page_while_it_is_read(folded):
+    scripts = [tag for tag in folded.find_all("script") if tag.get("src")]
+    assert [tag["src"] for tag in scripts if not tag.has_attr("defer")] == []
+    assert not any("theme.js" in tag["src"] or "doctools" in tag["src"] for tag in scripts)
+
+
+def test_plain_words_of_code_have_no_element_of_their_own(folded):
+    code = folded.select_one(".highlight pre:-soup-contains('from IPython.display import')")
+    assert "HTML(" in code.text
+    assert code.select_one(".n, .p, .w") is None
+    assert code.select_one(".kn").text == "from"
+
+
+def test_a_chapter_links_to_its_notebook_in_colab_and_offers_downloads(site):
+    links = [
+        link["href"] for link in soup(site.html, "part/one").select(".article-header-buttons a")
+    ]
+    assert links[0] == f"{read_settings(ROOT).colab_url}one.ipynb"
+    assert {"../notebooks/one.ipynb", "../notebooks/one.py"} <= set(links)
+    front = [link["href"] for link in soup(site.html, "index").select(".article-header-buttons a")]
+    assert not any("notebooks" in link for link in front)
 
 
 KINDS = {"_config.yml": [], "book/part/a.svg": [], "run": ["two"], "book/__pycache__/a.pyc": None}
@@ -959,78 +661,103 @@ def test_what_is_no_page_lets_no_tree_stand(tmp_path, what, left):
     assert [path.exists() for path in kept] == [False, False]
 
 
-def test_what_fails_is_told_where_every_reader_sees_it_and_all_pages_are_built(failing):
-    assert failing.told == [
+def test_what_fails_is_told_where_every_reader_sees_it_and_all_pages_are_built(site):
+    assert site.told == [
         "did not hold: two == 2; found 1.5 == 2",
         "did not hold: two > 7; found 1.5 > 7",
         "ended with ValueError: invalid literal for int() with base 10: 'many'",
         "did not hold: two == 4; found 1.5 == 4",
     ]
-    boxes = failing.page.select(".not-held")
-    assert [" ".join(box.text.split()) for box in boxes] == [
-        "This did not hold on this machine: two == 2; found 1.5 == 2.",
-        "This did not hold on this machine: two > 7; found 1.5 > 7.",
-        "On this machine this cell ended with ValueError: invalid literal for int() with base 10: "
-        "'many'.",
-        "This did not hold on this machine: two == 4; found 1.5 == 4.",
-    ]
+    page, other = soup(site.html, "part/fails"), soup(site.html, "part/one")
+    boxes = page.select(".not-held")
+    here = [one.replace("did not hold", "This did not hold on this machine") for one in site.told]
+    here[2] = f"On this machine this cell {here[2]}"
+    assert [words_of(box) for box in boxes] == [f"{sentence}." for sentence in here]
     assert not any(box.find_parent("details") for box in boxes)
     assert [bool(box.find_parent(class_="claim")) for box in boxes] == [True, False, False, False]
-    assert soup(failing.root, "part/one").h1.text.startswith("1. With a formula")
-
-
-def test_a_fold_does_not_say_that_a_check_has_passed_which_failed(failing):
-    told = [mark.text.strip() for mark in failing.page.select(".fold-failed, .fold-ran")]
+    told = [mark.text.strip() for mark in page.select(".fold-failed, .fold-ran")]
     assert told[:2] == ["failed in this build", "ran in this build"]
-
-
-def test_a_number_that_was_not_computed_is_a_mark_that_says_so(failing):
-    (mark,) = failing.page.select(".not-computed")
+    (mark,) = page.select(".not-computed")
     assert (mark.text, mark["title"]) == ("?", "not computed on this machine")
-    assert [one.text for one in failing.page.select(".pasted-text")] == ["2.5"]
+    assert [one.text for one in page.select(".pasted-text")] == ["2.5"]
+    verdicts = [words_of(box) for box in page.select(".claim-verdict")]
+    assert verdicts == ["✓ True Not confirmed on this machine", "✗ False"]
+    whole, unconfirmed = other.select("table.claims-table")
+    marked = [row.a["href"] for row in whole.select("tbody tr") if "Not confirmed" in row.text]
+    assert marked == [row.a["href"] for row in unconfirmed.select("tbody tr")]
+    assert marked == ["fails.html#claim-it-is-two"]
+    linked = other.find(string=re.compile("Linked: ")).parent
+    assert linked.text == "Linked: one Not confirmed on this machine, another."
 
 
-def test_a_claim_whose_cell_failed_is_not_confirmed_here_nor_where_it_is_named(failing):
-    words = "Not confirmed on this machine"
-    boxes = failing.page.select(".claim[id]")
-    claims = {box["id"]: box.select_one(".claim-verdict").text for box in boxes}
-    assert claims == {"claim-it-is-two": f"✓ True {words}", "claim-it-is-three": "✗ False"}
-    whole, unconfirmed = soup(failing.root, "index").select("table.claims-table")
-    rows = {row.a["href"].partition("#")[2]: row.text for row in whole.select("tbody tr")}
-    assert [id_ for id_, text in rows.items() if words in text] == ["claim-it-is-two"]
-    (row,) = unconfirmed.select("tbody tr")
-    assert words in row.text
-    linked = soup(failing.root, "index").find(string=re.compile("Linked: ")).parent
-    assert linked.text == f"Linked: one {words}, another."
-
-
-def test_the_check_of_the_site_says_nothing_of_what_failed(failing):
-    html = failing.root / "_build" / "html"
-    told = {one.message for one in check_site.check(html, ROOT) if one.page == "part/fails.html"}
+def test_the_check_of_the_site_and_the_notebook_know_of_what_failed(site):
+    found = [one for one in check_site.check(site.html, ROOT) if one.page == "part/fails.html"]
+    told = {one.message for one in found}
     assert {"an error or warning in an output", "this fold is empty"}.isdisjoint(told)
     assert not any("figures from its cells" in words for words in told)
-
-
-def test_the_notebook_of_a_page_that_failed_says_so_too(failing):
-    settings = read_settings(failing.root)
-    files = export(settings, Site(failing.root / "_build" / "html", failing.root))
-    cells = json.loads(files["fails.ipynb"])["cells"]
-    words = "\n".join("".join(cell["source"]) for cell in cells)
+    files = export(read_settings(site.root), Site(site.html, site.root))
+    words = "\n".join("".join(c["source"]) for c in json.loads(files["fails.ipynb"])["cells"])
     assert "counts 2.5 and ?." in words
     assert words.count("Not confirmed on the machine that built the book.") == 1
     assert "collect()" in words
 
 
-def test_when_it_is_mended_nothing_is_said_any_more(failing):
-    page = soup(failing.mended, "part/fails")
-    assert page.select(".not-held, .not-computed, .fold-failed, .unconfirmed") == []
-    assert len(soup(failing.mended, "index").select("table.claims-table")) == 1
-    assert "Not confirmed" not in soup(failing.mended, "index").text
+def everything(root):
+    """All files of a site but those that tell the time."""
+    folder = root / "_build" / "html"
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != ".buildinfo"
+    }
 
 
-def test_a_number_that_no_cell_of_a_sound_page_glues_stays_an_error(failing):
-    page = failing.mended / "book" / "part" / "fails.md"
-    good = page.read_text()
-    page.write_text(good + "\nAnd {glue:text}`nobody:.1f`.\n")
-    assert "nobody" in build_site(failing.mended)
-    page.write_text(good)
+def trees(root):
+    """When each page was read."""
+    folder = root / "_build" / ".doctrees"
+    return {path.stem: path.stat().st_mtime_ns for path in folder.rglob("*.doctree")}
+
+
+@pytest.fixture(scope="module")
+def mended(site):
+    """The book when nothing fails any more and a page was edited, and what was read again."""
+    root = site.edited
+    before, page = trees(root), root / "book/part/folds.md"
+    dates = page.stat()
+    write(root, "folds", FOLDED + "\n{chapter}`one` says so.\n")
+    os.utime(page, ns=(dates.st_atime_ns, dates.st_mtime_ns))  # an edit that keeps the date
+    text = FAILS.replace('int("many")\n', "")
+    for wrong, right in (("two = 1.5", "two = 2"), ("two > 7", "two > 1"), ("== 4", "== 2")):
+        text = text.replace(wrong, right)
+    write(root, "fails", text)
+    changed = [root / f"book/part/{name}.md" for name in ("fails", "folds")]
+    assert execute(root, root / "_build", changed, jobs=1, timeout=60) == []
+    assert build_site(root) == ""
+    after = trees(root)
+    return root, {name for name in after if after[name] != before[name]}
+
+
+def test_an_edited_page_is_read_again_and_the_site_is_that_of_a_build_from_nothing(mended):
+    root, read = mended
+    assert read == {"folds", "fails"}
+    first = everything(root)
+    assert b"says so" in first["part/folds.html"]
+    for name in ("fails", "one"):  # nothing is said any more
+        page = soup(root / "_build/html", f"part/{name}")
+        assert page.select(".not-held, .not-computed, .fold-failed, .unconfirmed") == []
+        assert len(page.select("table.claims-table")) == (name == "one")
+        assert "Not confirmed" not in page.text
+    shutil.rmtree(root / "_build/.doctrees")
+    assert build_site(root) == ""
+    assert everything(root) == first
+
+
+def test_what_an_edit_breaks_here_or_on_another_page_fails_the_build(mended):
+    root, _ = mended
+    write(root, "one", FORMULA.replace("(sec-one)=\n", "") + "\nAnd {glue:text}`nobody:.1f`.\n")
+    write(root, "folds", FOLDED.replace("````{dropdown} Deeper: why\nBecause.\n````", "Because."))
+    said = build_site(root)
+    assert all(words in said for words in ("sec-one", "nobody", "deeper"))
+    assert not (root / "_build/trees.json").exists()  # so the next begins from nothing
+    write(root, "one", FORMULA + "\n```{code-cell} ipython3\nprint(1)\n```\n")
+    assert "not in the cache" in build_site(root)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from test_book_extension import Book
+from small_book import Book
 from vitbook_changes import PAGE, anchor
 
 from tools.changelog import Release, read_changes

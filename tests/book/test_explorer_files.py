@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 import torch
-from test_book_extension import Book
+from small_book import Book
 
 from vitbook.explorer import attention_explorer
 

@@ -1,15 +1,11 @@
 """Formulas are set while the book is built: what comes of one, its number, and what is wrong."""
 
 import re
-import sys
 from types import SimpleNamespace
 
 import pytest
-from test_book_extension import EXTENSIONS, Book
-
-if EXTENSIONS not in sys.path:
-    sys.path.append(EXTENSIONS)
 import vitbook_math
+from small_book import Book
 from vitbook_math import aligned, typeset
 
 

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from test_book_extension import ROOT, Book
+from small_book import ROOT, Book
 
 from tools.live.pack import model, packed, script
 from tools.pages.live import read_live, read_setting

@@ -3,16 +3,15 @@
 import json
 
 import pytest
-from test_book_extension import CHAPTERS, PREDICTION, Book
+from small_book import CHAPTERS, Book
 
 EXTENSIONS = ("sphinx_design", "vitbook_progress")
-ASKED = PREDICTION.replace("OPTIONS", "")
+ASKED = "```{predict} places-half\nHow much?\n+++\nAs before.\n```\n"
 
 
 @pytest.fixture
 def book(tmp_path):
-    book = Book(tmp_path, EXTENSIONS)
-    (tmp_path / "_toc.yml").write_text(CHAPTERS)
+    book = Book(tmp_path, EXTENSIONS, CHAPTERS)
     toctree = "```{toctree}\nready\npart/sharing\npart/places\n```\n\n"
     book.page("index", toctree + "```{progress}\n```\n")
     book.page("ready", "Words.\n")

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from test_book_extension import Book
+from small_book import Book
 
 OURS = ("vitbook_claims", "vitbook_folds", "vitbook_search")
 EXTENSIONS = ("sphinx_design", "sphinx_exercise", *OURS)
