@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import shutil
 import tomllib
 import zlib
 from pathlib import Path
@@ -64,6 +65,11 @@ packages = ["src/vitbook"]
 PART = '"""Parts."""\n\n\ndef double(x):\n    """Twice x."""\n    return 2 * x\n\n\nlast = 1\n'
 
 
+def packed(inventory):
+    head = b"# Sphinx inventory version 2\n# Project: x\n# Version: 1\n# zlib\n"
+    return head + zlib.compress(inventory.encode())
+
+
 @pytest.fixture
 def book(tmp_path):
     """A repository with one page; `book(markdown)` writes the page and exports it."""
@@ -88,9 +94,7 @@ def book(tmp_path):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    head = "# Sphinx inventory version 2\n# Project: x\n# Version: 1\n# zlib\n"
-    inventory = head.encode() + zlib.compress(INVENTORY.encode())
-    (tmp_path / "_build" / "html" / "objects.inv").write_bytes(inventory)
+    (tmp_path / "_build/html/objects.inv").write_bytes(packed(INVENTORY))
 
     def write(markdown):
         (tmp_path / "pages/ch/sums.md").write_text(f"{FRONT}\n# Sums\n\n{markdown}\n")
@@ -117,244 +121,164 @@ LITERATURE = f"{SITE}/ch/literature.html"
 VASWANI = f"{LITERATURE}#cite-vaswani2017attention"
 DEEPER = f"{SITE}/ch/sums_depth_why.html"
 ADDING = f"[Adding up]({PAGE}#sec-a)"
-# name, MyST, Markdown
-TRANSLATED = [
-    ("plain text", "Just *text*, `code` and [a link](https://x.org).", None),
-    ("glue", "{glue:text}`mean:.2f`", "0.12"),
-    ("glue without a format", "{glue:text}`mean`", "0.12345"),
-    ("citation", "{cite}`vaswani2017attention`", f"([Vaswani et al., 2017]({VASWANI}))"),
-    (
-        "citations",
-        "{cite:p}`pair2020, one2021`",
+# MyST: Markdown, or None where nothing changes
+TRANSLATED = {
+    "Just *text*, `code` and [a link](https://x.org).": None,
+    "{glue:text}`mean:.2f`": "0.12",
+    "{glue:text}`mean`": "0.12345",
+    "{cite}`vaswani2017attention`": f"([Vaswani et al., 2017]({VASWANI}))",
+    "{cite:p}`pair2020, one2021`":
         f"([Alpha and van der Beta, 2020]({LITERATURE}); [DeepSeek-AI, 2021]({LITERATURE}))",
-    ),
-    ("textual citation", "{cite:t}`one2021`", f"[DeepSeek-AI (2021)]({LITERATURE})"),
-    ("ref", "{ref}`sec-a`", ADDING),
-    ("ref with text", "{ref}`there <sec-a>`", f"[there]({PAGE}#sec-a)"),
-    ("ref to an exercise", "{ref}`ex-sum`", f"[Exercise 4]({PAGE}#ex-sum)"),
-    ("numref", "{numref}`fig-plan`", f"[Fig. 3]({PAGE}#fig-plan)"),
-    ("numref with text", "{numref}`Figure %s <fig-plan>`", f"[Figure 3]({PAGE}#fig-plan)"),
-    ("eq", "{eq}`eq-sum`", f"[(7)]({PAGE}#equation-eq-sum)"),
-    ("doc", "{doc}`literature`", f"[Literature]({LITERATURE})"),
-    ("doc with text", "{doc}`books <../ch/literature>`", f"[books]({LITERATURE})"),
-    ("chapter", "{chapter}`sec-a`", f"[chapter 1]({PAGE}#sec-a)"),
-    ("chapter itself", "{chapter}`Chapter {number}, {name} <sums>`", "Chapter 1, Sums"),
-    ("chapter of a label", "{chapter}`{number}, there <sec-a>`", f"[1, there]({PAGE}#sec-a)"),
-    ("wrapped role", "{doc}`all\nbooks <literature>`", f"[all books]({LITERATURE})"),
-    ("math role", "{math}`a^2`", "$a^2$"),
-    ("sub and sup", "H{sub}`2`O, x{sup}`2`", "H<sub>2</sub>O, x<sup>2</sup>"),
-    ("role in code", "`` {ref}`x` `` and $\\{a\\}$", None),
-    ("link to a page", "[books](literature.md)", f"[books]({LITERATURE})"),
-    ("link without text", "[](literature.md)", f"[Literature]({LITERATURE})"),
-    ("link to a label", "[here](#sec-a)", f"[here]({PAGE}#sec-a)"),
-    ("link to a file", "[code](../../src/part.py)", f"[code]({AT_TAG}/src/part.py)"),
-    ("image", "![A plan](plan.png)", "![A plan](https://github.com/somebody/book/raw/v1.0.0/pages/ch/plan.png)"),
-    ("inline math", "costs $a_b$ or $5$", None),
-    ("block math", "$$\na\n$$ (eq-sum)", "$$\na \\tag{7}\n$$"),
-    ("block math, no label", "$$\na\n= b\n$$", None),
-    ("math directive", "```{math}\n:label: eq-sum\na\n```", "$$\na \\tag{7}\n$$"),
-    ("math in a list", "- item\n\n  $$\n  a\n  $$", "- item\n\n  $$\n  a\n  $$"),
-    ("label and comment", "(sec-a)=\nText\n\n% a note\n\n+++\n\nMore", "Text\n\nMore"),
-    ("note", "```{note}\nMind {ref}`sec-a`.\n```", f"> **Note**\n>\n> Mind {ADDING}."),
-    ("admonition", "```{admonition} Try\n:class: goals\nWhat?\n```", "> **Try**\n>\n> What?"),
-    (
-        "prediction",
-        "```{predict} sums-sum\n:choices: $1$ | {glue:text}`mean:.2f`\n:answer: $1$\nHow many?\n\n"
-        "- Or\n+++\nSee {ref}`sec-a`.\n```",
-        "> **Predict, then run**\n>\n> How many?\n>\n> - Or\n>\n> - $1$\n> - 0.12\n\n"
-        f"<details>\n<summary>What happened</summary>\n\n**$1$**\n\nSee {ADDING}.\n\n</details>",
-    ),
-    (
-        "prediction of a number",
-        "```{predict} sums-sum\n:number: 2 +- 1\nHow many?\n+++\nSo.\n```",
-        "> **Predict, then run**\n>\n> How many?\n\n"
-        "<details>\n<summary>What happened</summary>\n\n**2**\n\nSo.\n\n</details>",
-    ),
-    (
-        "prediction of a number with a unit",
-        "```{predict} sums-sum\n:number: 2 +- 1\n:unit: %\nHow many?\n+++\nSo.\n```",
-        "> **Predict, then run**\n>\n> How many?\n\n"
-        "<details>\n<summary>What happened</summary>\n\n**2 %**\n\nSo.\n\n</details>",
-    ),
-    (
-        "live figure",
-        "```{live} cut\n:title: Cut\nTry it. See it.\n+++\nIt stays {glue:text}`mean:.2f`.\n```",
-        "> **Cut**\n>\n> It stays 0.12.\n>\n> The live figure is on the book's page "
-        f"[1. Sums]({SITE}/ch/sums.html#live-cut).",
-    ),
-    (
-        "a sentence that sets a figure",
-        "Look at {live}`head 3 <cut head=3>`.",
-        f"Look at [head 3]({SITE}/ch/sums.html#live-cut).",
-    ),
-    ("what the reader has done", "Text\n\n```{progress}\n```\n\nMore", "Text\n\nMore"),
-    (
-        "page in depth",
-        "```{in-depth} sec-a\nWhy?\n```",
-        f"> **In depth**\n>\n> Why?\n>\n"
+    "{cite:t}`one2021`": f"[DeepSeek-AI (2021)]({LITERATURE})",
+    "{ref}`sec-a`": ADDING,
+    "{ref}`there <sec-a>`": f"[there]({PAGE}#sec-a)",
+    "{ref}`ex-sum`": f"[Exercise 4]({PAGE}#ex-sum)",
+    "{numref}`fig-plan`": f"[Fig. 3]({PAGE}#fig-plan)",
+    "{numref}`Figure %s <fig-plan>`": f"[Figure 3]({PAGE}#fig-plan)",
+    "{eq}`eq-sum`": f"[(7)]({PAGE}#equation-eq-sum)",
+    "{doc}`literature`": f"[Literature]({LITERATURE})",
+    "{doc}`books <../ch/literature>`": f"[books]({LITERATURE})",
+    "{chapter}`sec-a`": f"[chapter 1]({PAGE}#sec-a)",
+    "{chapter}`Chapter {number}, {name} <sums>`": "Chapter 1, Sums",
+    "{chapter}`{number}, there <sec-a>`": f"[1, there]({PAGE}#sec-a)",
+    "{doc}`all\nbooks <literature>`": f"[all books]({LITERATURE})",
+    "{math}`a^2`": "$a^2$",
+    "H{sub}`2`O, x{sup}`2`": "H<sub>2</sub>O, x<sup>2</sup>",
+    "`` {ref}`x` `` and $\\{a\\}$": None,
+    "[books](literature.md)": f"[books]({LITERATURE})",
+    "[](literature.md)": f"[Literature]({LITERATURE})",
+    "[here](#sec-a)": f"[here]({PAGE}#sec-a)",
+    "[code](../../src/part.py)": f"[code]({AT_TAG}/src/part.py)",
+    "![A plan](plan.png)":
+        "![A plan](https://github.com/somebody/book/raw/v1.0.0/pages/ch/plan.png)",
+    "costs $a_b$ or $5$": None,
+    "$$\na\n$$ (eq-sum)": "$$\na \\tag{7}\n$$",
+    "$$\na\n= b\n$$": None,
+    "```{math}\n:label: eq-sum\na\n```": "$$\na \\tag{7}\n$$",
+    "- item\n\n  $$\n  a\n  $$": None,
+    "(sec-a)=\nText\n\n% a note\n\n+++\n\nMore": "Text\n\nMore",
+    "```{note}\nMind {ref}`sec-a`.\n```": f"> **Note**\n>\n> Mind {ADDING}.",
+    "```{admonition} Try\n:class: goals\nWhat?\n```": "> **Try**\n>\n> What?",
+    "```{predict} sums-sum\n:choices: $1$ | {glue:text}`mean:.2f`\n:answer: $1$\nHow many?\n\n"
+    "- Or\n+++\nSee {ref}`sec-a`.\n```":
+        "> **Predict, then run**\n>\n> How many?\n>\n> - Or\n>\n> - $1$\n> - 0.12\n\n<details>\n"
+        f"<summary>What happened</summary>\n\n**$1$**\n\nSee {ADDING}.\n\n</details>",
+    "```{predict} sums-sum\n:number: 2 +- 1\nHow many?\n+++\nSo.\n```":
+        "> **Predict, then run**\n>\n> How many?\n\n<details>\n<summary>What happened</summary>\n"
+        "\n**2**\n\nSo.\n\n</details>",
+    "```{predict} sums-sum\n:number: 2 +- 1\n:unit: %\nHow many?\n+++\nSo.\n```":
+        "> **Predict, then run**\n>\n> How many?\n\n<details>\n<summary>What happened</summary>\n"
+        "\n**2 %**\n\nSo.\n\n</details>",
+    "```{live} cut\n:title: Cut\nTry it. See it.\n+++\nIt stays {glue:text}`mean:.2f`.\n```":
+        "> **Cut**\n>\n> It stays 0.12.\n>\n"
+        f"> The live figure is on the book's page [1. Sums]({PAGE}#live-cut).",
+    "Look at {live}`head 3 <cut head=3>`.": f"Look at [head 3]({PAGE}#live-cut).",
+    "Text\n\n```{progress}\n```\n\nMore": "Text\n\nMore",
+    "```{in-depth} sec-a\nWhy?\n```":
+        "> **In depth**\n>\n> Why?\n>\n"
         f"> From {ADDING}; the chapters do without it. Read 5 minutes.",
-    ),
-    (
-        "buttons of the front page",
-        "```{start} sums_depth_why literature\n```",
-        f"[1, in depth: why]({DEEPER}) · [Literature]({SITE}/ch/literature.html)",
-    ),
-    (
-        "drawing of the whole model",
-        "```{vit-map}\n```",
-        f"The drawing of the whole model is on the book's page [1. Sums]({SITE}/ch/sums.html).",
-    ),
-    (
-        "cards of the chapters",
-        "```{chapter-cards}\n1 | Why? | 1\n```",
-        f"The list of chapters is on the book's page [1. Sums]({SITE}/ch/sums.html).",
-    ),
-    ("link to a page in depth", "{in-depth}`sums_depth_why`", f"[in depth: why]({DEEPER})"),
-    ("link with text", "{in-depth}`so <sums_depth_why>`", f"[so]({DEEPER})"),
-    ("minutes", "{minutes}`this page`.", "Read 5 minutes."),
-    ("minutes of another page", "{minutes}`read literature` + {minutes}`do literature`", "5 + 0"),
-    ("hours of some pages", "{minutes}`hours literature literature`", "0.5"),
-    ("math in a quote", "```{tip}\n$$\na\n= b\n$$\n```", "> **Tip**\n>\n> $$a = b$$"),
-    ("colon fence", ":::{warning}\nHot.\n:::", "> **Warning**\n>\n> Hot."),
-    (
-        "claim with its truth",
-        '```{claim} sums\n:says: "They are $1$"\n:truth: They are $2$.\n:verdict: false\n'
-        ":refuted-by: a sum of $1$.\nSo.\n```",
+    "```{start} sums_depth_why literature\n```":
+        f"[1, in depth: why]({DEEPER}) · [Literature]({LITERATURE})",
+    "```{vit-map}\n```": f"The drawing of the whole model is on the book's page [1. Sums]({PAGE}).",
+    "```{chapter-cards}\n1 | Why? | 1\n```":
+        f"The list of chapters is on the book's page [1. Sums]({PAGE}).",
+    "{in-depth}`sums_depth_why`": f"[in depth: why]({DEEPER})",
+    "{in-depth}`so <sums_depth_why>`": f"[so]({DEEPER})",
+    "{minutes}`this page`.": "Read 5 minutes.",
+    "{minutes}`read literature` + {minutes}`do literature`": "5 + 0",
+    "{minutes}`hours literature literature`": "0.5",
+    "```{tip}\n$$\na\n= b\n$$\n```": "> **Tip**\n>\n> $$a = b$$",
+    ":::{warning}\nHot.\n:::": "> **Warning**\n>\n> Hot.",
+    '```{claim} sums\n:says: "They are $1$"\n:truth: They are $2$.\n:verdict: false\n'
+    ':refuted-by: a sum of $1$.\nSo.\n```':
         "> **Claim:** “They are $1$”\n>\n> **Verdict: false.** **They are $2$.** So.\n>\n"
         "> *Would be refuted by:* a sum of $1$.",
-    ),
-    (
-        "claim",
-        '```{claim} sums\n:says: "They are $1$"\n:verdict: true with conditions\nIf so.\n```',
+    '```{claim} sums\n:says: "They are $1$"\n:verdict: true with conditions\nIf so.\n```':
         "> **Claim:** “They are $1$”\n>\n> **Verdict: true, with conditions.** If so.",
-    ),
-    (
-        "dropdown",
-        "```{dropdown} Deeper: *why* $a < b$\nBecause.\n```",
+    "```{dropdown} Deeper: *why* $a < b$\nBecause.\n```":
         "<details>\n<summary>Deeper: <em>why</em> $a \\lt{} b$</summary>\n\nBecause.\n\n</details>",
-    ),
-    (
-        "dropdown with cells, which stands open above them",
-        "```{dropdown} Deeper\nWhy.\n```\n\n```{code-cell}\n:tags: [hide-input, deeper]\n1\n```",
+    "```{dropdown} Deeper\nWhy.\n```\n\n```{code-cell}\n:tags: [hide-input, deeper]\n1\n```":
         "<details open>\n<summary>Deeper</summary>\n\nWhy.\n\n</details>\n\n1",
-    ),
-    (
-        "dropdown before another cell",
-        "```{dropdown} Answer\nWhy.\n```\n\n```{code-cell}\n1\n```",
+    "```{dropdown} Answer\nWhy.\n```\n\n```{code-cell}\n1\n```":
         "<details>\n<summary>Answer</summary>\n\nWhy.\n\n</details>\n\n1",
-    ),
-    (
-        "nested fences",
-        "`````{dropdown} D\n````{note}\n```python\nx = {1: 2}  # {ref}`a`\n```\n````\n`````",
+    "`````{dropdown} D\n````{note}\n```python\nx = {1: 2}  # {ref}`a`\n```\n````\n`````":
         "<details>\n<summary>D</summary>\n\n> **Note**\n>\n> ```python\n> x = {1: 2}  # {ref}`a`\n"
         "> ```\n\n</details>",
-    ),
-    (
-        "literalinclude",
-        "```{literalinclude} ../../src/part.py\n:pyobject: double\n```",
-        f"`double`, from [src/part.py]({AT_TAG}/src/part.py):\n\n"
-        '```python\ndef double(x):\n    """Twice x."""\n    return 2 * x\n```',
-    ),
-    (
-        "literalinclude by lines",
-        "```{literalinclude} ../../src/part.py\n:lines: 9\n:caption: Last\n```",
+    "```{literalinclude} ../../src/part.py\n:pyobject: double\n```":
+        f'`double`, from [src/part.py]({AT_TAG}/src/part.py):\n\n```python\ndef double(x):\n'
+        '    """Twice x."""\n    return 2 * x\n```',
+    "```{literalinclude} ../../src/part.py\n:lines: 9\n:caption: Last\n```":
         f"**Last**\n\nFrom [src/part.py]({AT_TAG}/src/part.py):\n\n```python\nlast = 1\n```",
-    ),
-    ("code block", "```{code-block} bash\nmake book\n```", "```bash\nmake book\n```"),
-    (
-        "figure",
-        "```{figure} plan.png\n:name: fig-plan\n:alt: A plan\nTwo {sub}`2` rooms.\n```",
+    "```{code-block} bash\nmake book\n```": "```bash\nmake book\n```",
+    "```{figure} plan.png\n:name: fig-plan\n:alt: A plan\nTwo {sub}`2` rooms.\n```":
         "![A plan](https://github.com/somebody/book/raw/v1.0.0/pages/ch/plan.png)\n\n"
         "*Fig. 3.* Two <sub>2</sub> rooms.",
-    ),
-    (
-        "list-table",
-        "```{list-table} Title\n:header-rows: 1\n* - a\n  - b\n* - $|x|$\n  - `p|q`\n    more\n```",
+    "```{list-table} Title\n:header-rows: 1\n* - a\n  - b\n* - $|x|$\n  - `p|q`\n    more\n```":
         "**Title**\n\n| a | b |\n| --- | --- |\n| $\\vert{}x\\vert{}$ | `p\\|q` more |",
-    ),
-    ("table", "```{table} T\n| a |\n|---|\n| 1 |\n```", "**T**\n\n| a |\n|---|\n| 1 |"),
-    ("tabs", "````{tab-set}\n```{tab-item} One\nText\n```\n````", "**One**\n\nText"),
-    ("in a list", "- item\n\n  ```{note}\n  Text\n  ```", "- item\n\n  > **Note**\n  >\n  > Text"),
-]  # fmt: skip
+    "```{table} T\n| a |\n|---|\n| 1 |\n```": "**T**\n\n| a |\n|---|\n| 1 |",
+    "````{tab-set}\n```{tab-item} One\nText\n```\n````": "**One**\n\nText",
+    "- item\n\n  ```{note}\n  Text\n  ```": "- item\n\n  > **Note**\n  >\n  > Text",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("myst", "markdown"), [row[1:] for row in TRANSLATED], ids=[row[0] for row in TRANSLATED]
-)
+@pytest.mark.parametrize(("myst", "markdown"), TRANSLATED.items())
 def test_a_construct_becomes_plain_markdown(book, myst, markdown):
     assert body(book(myst)) == (myst if markdown is None else markdown)
 
 
-# name, MyST, line counted from its first, words of the error
-REFUSED = [
-    ("unknown directive", "Text.\n\n```{sidebar}\nx\n```", 3, "{sidebar} is not translated"),
-    ("unknown nested", "````{note}\nx\n```{raw} html\n```\n````", 3, "{raw} is not translated"),
-    ("unknown role", "Text.\nMore {abbr}`x`.", 2, "the role {abbr} is not translated"),
-    ("unknown glue role", "{glue:md}`mean`", 1, "{glue:md} is not translated"),
-    ("unknown value", "{glue:text}`median:.1f`", 1, "glued no median"),
-    ("bad format", "{glue:text}`word:.1f`", 1, "could not convert"),
-    ("unknown key", "{cite}`nobody1999`", 1, "no entry nobody1999"),
-    ("unknown label", "{ref}`sec-z`", 1, "no label named sec-z"),
-    ("no number", "{numref}`sec-a`", 1, "sec-a has no number"),
-    ("unknown equation", "{eq}`eq-z`", 1, "no built page has an equation labelled eq-z"),
-    ("unknown page", "{doc}`elsewhere`", 1, "no page named ch/elsewhere"),
-    ("missing file", "[x](gone.py)", 1, "no file gone.py"),
-    ("image without alt", "![](plan.png)", 1, "has no alt text"),
-    ("missing image", "![A plan](gone.png)", 1, "no file gone.png"),
-    ("substitution", "a {{ b }}", 1, "a substitution is not translated"),
-    ("attributes", "`x`{.class} y", 1, "an attribute list is not translated"),
-    ("footnote", "a[^1]", 1, "a footnote is not translated"),
-    ("link definition", "[x]: https://y.org", 1, "a link definition"),
-    ("definition list", "Term\n: Meaning", 2, "a definition list"),
-    ("bare environment", "\\begin{align}\na\n\\end{align}", 1, "a bare LaTeX environment"),
-    ("raw image", '<img src="plan.png">', 1, "a raw HTML image"),
-    ("open fence", "Text\n\n```{note}\nx", 3, "this fence (```) is never closed"),
-    ("backtick in a title", "```{dropdown} Why `x`\ny\n```", 1, "makes it plain text"),
-    ("nested cell", "````{note}\n```{code-cell}\n1\n```\n````", 2, "must stand on its own"),
-    ("missing include", "```{literalinclude} gone.py\n```", 1, "cannot be translated"),
-    (
-        "missing object",
-        "```{literalinclude} ../../src/part.py\n:pyobject: triple\n```",
-        1,
-        "triple",
-    ),
-    ("unknown option", "```{literalinclude} ../../src/part.py\n:colour: red\n```", 1, "colour"),
-    ("unknown verdict", '```{claim} a\n:says: "x"\n:verdict: maybe\ny\n```', 1, "maybe"),
-    ("open prediction", "```{predict} c1-a\nWhat?\n```", 1, "below a line +++"),
-    ("live figure without a still", "```{live} cut\n:title: C\nTry.\n```", 1, "has no still"),
-    ("setting without values", "{live}`head 3 <cut>`", 1, "a setting is written"),
-    ("minutes of no page", "Text.\n{minutes}`read gone`", 2, "no page gone"),
-    ("unknown minutes", "{minutes}`sing literature`", 1, "sing"),
-    ("figure without alt", "```{figure} plan.png\nCaption\n```", 1, "no alt text"),
-    ("table without a head", "```{list-table}\n* - a\n```", 1, "needs :header-rows: 1"),
-    ("uneven table", "```{list-table}\n:header-rows: 1\n* - a\n  - b\n* - c\n```", 1, "lengths"),
-    (
-        "tag that stops Colab",
-        "```{code-cell}\n:tags: [raises-exception]\n1/0\n```",
-        1,
-        "raises-exc",
-    ),
-    ("open solution", "```{solution-start} ex-sum\n```\nText", 1, "this solution has no end"),
-    ("stray solution end", "```{solution-end}\n```", 1, "never begun"),
-    ("exercise without a label", "```{exercise-start} A\n```\n", 1, "label"),
-]
+# MyST: line counted from its first, words of the error
+REFUSED = {
+    "Text.\n\n```{sidebar}\nx\n```": (3, "{sidebar} is not translated"),
+    "````{note}\nx\n```{raw} html\n```\n````": (3, "{raw} is not translated"),
+    "Text.\nMore {abbr}`x`.": (2, "the role {abbr} is not translated"),
+    "{glue:md}`mean`": (1, "{glue:md} is not translated"),
+    "{glue:text}`median:.1f`": (1, "glued no median"),
+    "{glue:text}`word:.1f`": (1, "could not convert"),
+    "{cite}`nobody1999`": (1, "no entry nobody1999"),
+    "{ref}`sec-z`": (1, "no label named sec-z"),
+    "{numref}`sec-a`": (1, "sec-a has no number"),
+    "{eq}`eq-z`": (1, "no built page has an equation labelled eq-z"),
+    "{doc}`elsewhere`": (1, "no page named ch/elsewhere"),
+    "[x](gone.py)": (1, "no file gone.py"),
+    "![](plan.png)": (1, "has no alt text"),
+    "![A plan](gone.png)": (1, "no file gone.png"),
+    "a {{ b }}": (1, "a substitution is not translated"),
+    "`x`{.class} y": (1, "an attribute list is not translated"),
+    "a[^1]": (1, "a footnote is not translated"),
+    "[x]: https://y.org": (1, "a link definition"),
+    "Term\n: Meaning": (2, "a definition list"),
+    "\\begin{align}\na\n\\end{align}": (1, "a bare LaTeX environment"),
+    '<img src="plan.png">': (1, "a raw HTML image"),
+    "Text\n\n```{note}\nx": (3, "this fence (```) is never closed"),
+    "```{dropdown} Why `x`\ny\n```": (1, "makes it plain text"),
+    "````{note}\n```{code-cell}\n1\n```\n````": (2, "must stand on its own"),
+    "```{literalinclude} gone.py\n```": (1, "cannot be translated"),
+    "```{literalinclude} ../../src/part.py\n:pyobject: triple\n```": (1, "triple"),
+    "```{literalinclude} ../../src/part.py\n:colour: red\n```": (1, "colour"),
+    '```{claim} a\n:says: "x"\n:verdict: maybe\ny\n```': (1, "maybe"),
+    "```{predict} c1-a\nWhat?\n```": (1, "below a line +++"),
+    "```{live} cut\n:title: C\nTry.\n```": (1, "has no still"),
+    "{live}`head 3 <cut>`": (1, "a setting is written"),
+    "Text.\n{minutes}`read gone`": (2, "no page gone"),
+    "{minutes}`sing literature`": (1, "sing"),
+    "```{figure} plan.png\nCaption\n```": (1, "no alt text"),
+    "```{list-table}\n* - a\n```": (1, "needs :header-rows: 1"),
+    "```{list-table}\n:header-rows: 1\n* - a\n  - b\n* - c\n```": (1, "lengths"),
+    "```{code-cell}\n:tags: [raises-exception]\n1/0\n```": (1, "raises-exc"),
+    "```{solution-start} ex-sum\n```\nText": (1, "this solution has no end"),
+    "```{solution-end}\n```": (1, "never begun"),
+    "```{exercise-start} A\n```\n": (1, "label"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("myst", "line", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
-)
-def test_what_cannot_be_translated_is_an_error_with_file_and_line(book, myst, line, words):
+@pytest.mark.parametrize(("myst", "found"), REFUSED.items())
+def test_what_cannot_be_translated_is_an_error_with_file_and_line(book, myst, found):
+    line, words = found
     with pytest.raises(PageError) as caught:
         book(myst)
     first = len(f"{FRONT}\n# Sums\n\n".splitlines())
     assert str(caught.value).startswith(f"{book.root}/pages/ch/sums.md:{first + line}: ")
     assert words in str(caught.value)
-
-
-def test_a_page_without_a_title_is_an_error(book):
-    (book.root / "pages/ch/sums.md").write_text(f"{FRONT}\nText\n")
-    with pytest.raises(PageError, match="does not begin with its title"):
-        export(read_settings(book.root), Site(book.root / "_build/html", book.root))
 
 
 EXERCISE = """Some text.
@@ -396,9 +320,29 @@ Sums.
 """
 
 
+SOLUTION = """<details>
+<summary>Solution to Exercise 4</summary>
+
+Like this:
+
+```python
+answer = 3
+assert answer == x + 2
+```
+
+Done.
+
+</details>"""
+
+
 def test_a_notebook_has_link_back_install_cell_and_one_cell_for_each_part(book):
-    found = [(cell.cell_type, cell.source.split("\n")[0]) for cell in cells(book(EXERCISE))]
-    assert found == [
+    """Valid, without outputs, the same every time; a solution is printed, not run."""
+    files = book(EXERCISE)
+    assert files == book(EXERCISE)
+    notebook = nbformat.reads(files["sums.ipynb"], as_version=4)
+    nbformat.validate(notebook)
+    found = notebook.cells
+    assert [(cell.cell_type, cell.source.split("\n")[0]) for cell in found] == [
         ("markdown", "# 1. Sums"),
         ("code", BOOTSTRAP.partition("\n")[0]),
         ("markdown", "Some text."),
@@ -409,95 +353,61 @@ def test_a_notebook_has_link_back_install_cell_and_one_cell_for_each_part(book):
         ("markdown", "<details>"),
         ("markdown", "## Summary"),
     ]  # fmt: skip
-    assert f"[the page]({PAGE})" in cells(book(EXERCISE))[0].source
-
-
-def test_a_solution_is_printed_not_run_and_can_be_found_again(book):
-    notebook = nbformat.reads(book(EXERCISE)["sums.ipynb"], as_version=4)
-    folded = notebook.cells[7]
-    assert folded.metadata["tags"] == ["solution"]
-    assert folded.source == (
-        "<details>\n<summary>Solution to Exercise 4</summary>\n\nLike this:\n\n```python\n"
-        "answer = 3\nassert answer == x + 2\n```\n\nDone.\n\n</details>"
-    )
+    assert f"[the page]({PAGE})" in found[0].source
+    assert found[3].metadata == {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
+    assert (found[7].metadata["tags"], found[7].source) == (["solution"], SOLUTION)
     assert solutions(notebook) == ["answer = 3\nassert answer == x + 2"]
-
-
-def test_a_hidden_input_stays_hidden(book):
-    cell = cells(book(EXERCISE))[3]
-    assert cell.metadata == {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
-
-
-def test_notebooks_are_valid_without_outputs_and_the_same_every_time(book):
-    first, second = book(EXERCISE), book(EXERCISE)
-    assert first == second
-    notebook = nbformat.reads(first["sums.ipynb"], as_version=4)
-    nbformat.validate(notebook)
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    code = [cell for cell in found if cell.cell_type == "code"]
     assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
 
 
-def test_editing_one_cell_leaves_the_ids_of_the_others_alone(book):
+def test_editing_one_cell_leaves_the_ids_of_the_others_alone_and_equal_cells_differ(book):
     before = {cell.source: cell.id for cell in cells(book(EXERCISE))}
-    edited = "New paragraph.\n\n```{code-cell}\ny = 2\n```\n\n" + EXERCISE
-    after = {cell.source: cell.id for cell in cells(book(edited))}
-    assert len(set(after.values())) == len(after)
-    assert {source: after[source] for source in before} == before
-
-
-def test_equal_cells_have_different_ids(book):
-    twice = "```{code-cell}\nx\n```\n\n```{code-cell}\nx\n```"
-    ids = [cell.id for cell in cells(book(twice))]
-    assert len(set(ids)) == len(ids) == 4
+    twice = "```{code-cell}\ny = 2\n```\n\n" * 2
+    after = cells(book(f"New paragraph.\n\n{twice}{EXERCISE}"))
+    assert len({cell.id for cell in after}) == len(after) == len(before) + 3
+    assert {cell.source: cell.id for cell in after}.items() >= before.items()
 
 
 WHEEL = "vitbook-1.0.0-py3-none-any.whl"
 
 
-def install_cell(book, monkeypatch, *, lacking, page="Text"):
-    """Run the first code cell where some modules are not installed; what it hands to pip."""
-    code = TransformerManager().transform_cell(cells(book(page))[1].source)
-    asked = []
+TIMM = "Text\n\n```{code-cell} ipython3\nimport torch\nimport timm\n```\n"
+# what is not installed, the page: what is handed to pip, or said to the reader
+INSTALLS = {
+    "nothing lacks": (set(), "Text", []),
+    "the package": ({"vitbook"}, "Text", ['install -q --no-deps "{package}"']),
+    "others": ({"sklearn", "safetensors"}, "Text", "pip install scikit-learn safetensors"),
+    "timm, which a cell imports": ({"timm"}, TIMM, "pip install timm"),
+    "timm, which none imports": ({"timm"}, TIMM.replace("timm", "math"), []),
+}
+
+
+@pytest.mark.parametrize(("lacking", "page", "wanted"), INSTALLS.values(), ids=INSTALLS)
+def test_the_first_cell_installs_the_package_and_names_what_else_is_missing(
+    book, monkeypatch, lacking, page, wanted
+):
+    source = cells(book(page))[1].source
+    assert f'else "{SITE}/notebooks/{WHEEL}"' in source  # of its own release
+    asked, lacking = [], {*lacking}
 
     class Shell:
         def run_line_magic(self, name, line):
-            assert name == "pip"
             asked.append(line)
             lacking.discard("vitbook")
 
-    find_spec = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name in lacking else find_spec(name)
-    )
-    exec(code, {"get_ipython": Shell})
-    return asked
+    def find_spec(name, real=importlib.util.find_spec):
+        return None if name in lacking else real(name)
 
-
-def test_the_install_cell_takes_the_wheel_of_its_own_release_and_leaves_torch_alone(
-    book, monkeypatch
-):
-    assert install_cell(book, monkeypatch, lacking={"vitbook"}) == [
-        'install -q --no-deps "{package}"'
-    ]
-    source = cells(book("Text"))[1].source
-    assert f'else "{SITE}/notebooks/{WHEEL}"' in source
-
-
-def test_the_install_cell_does_nothing_where_the_package_is_installed(book, monkeypatch):
-    assert install_cell(book, monkeypatch, lacking=set()) == []
-
-
-def test_the_first_cell_names_what_else_is_missing(book, monkeypatch):
-    with pytest.raises(ModuleNotFoundError, match="pip install scikit-learn safetensors"):
-        install_cell(book, monkeypatch, lacking={"sklearn", "safetensors"})
-
-
-def test_timm_is_looked_for_where_a_cell_imports_it_and_nowhere_else(book, monkeypatch):
-    page = "Text\n\n```{code-cell} ipython3\nimport torch\nimport timm\n```\n"
-    with pytest.raises(ModuleNotFoundError, match="pip install timm"):
-        install_cell(book, monkeypatch, lacking={"timm"}, page=page)
-    page = page.replace("timm", "math")
-    assert install_cell(book, monkeypatch, lacking={"timm"}, page=page) == []
+    monkeypatch.setattr(importlib.util, "find_spec", find_spec)
+    code = TransformerManager().transform_cell(source)
+    assert "run_line_magic('pip'" in code
+    if isinstance(wanted, str):
+        with pytest.raises(ModuleNotFoundError, match=wanted):
+            exec(code, {"get_ipython": Shell})
+    else:
+        exec(code, {"get_ipython": Shell})
+        assert asked == wanted
 
 
 def test_everything_that_the_package_needs_is_looked_for():
@@ -515,21 +425,28 @@ def test_the_script_is_plain_python_that_says_what_to_install(book):
     assert sources[3] == "x = 1\nprint(x)"
 
 
-def test_two_pages_of_one_name_are_an_error(book):
-    book("Text")
+def test_a_page_without_a_title_two_of_one_name_and_an_unbuilt_book_are_errors(book, capsys):
+    def said():
+        assert main(["--root", str(book.root)]) == 1
+        return capsys.readouterr().err
+
+    page = book.root / "pages/ch/sums.md"
+    page.write_text(f"{FRONT}\nText\n")
+    assert "does not begin with its title" in said()
+    book.write("{abbr}`x`")
+    assert "export_notebooks: pages/ch/sums.md:9: the role" in said()
+    book.write("Text")
     (book.root / "pages/more").mkdir()
-    text = (book.root / "pages/ch/sums.md").read_text()
-    (book.root / "pages/more/sums.md").write_text(text)
+    shutil.copy(page, book.root / "pages/more")
     (book.root / "_toc.yml").write_text(TOC + "  - file: more/sums\n")
-    inventory = INVENTORY + "more/sums std:doc -1 more/sums.html 1. More\n"
-    head = b"# Sphinx inventory version 2\n# Project: x\n# Version: 1\n# zlib\n"
-    path = book.root / "_build/html/objects.inv"
-    path.write_bytes(head + zlib.compress(inventory.encode()))
-    with pytest.raises(PageError, match="another page is called sums"):
-        export(read_settings(book.root), Site(book.root / "_build/html", book.root))
+    inventory = book.root / "_build/html/objects.inv"
+    inventory.write_bytes(packed(INVENTORY + "more/sums std:doc -1 more/sums.html 1. More\n"))
+    assert "another page is called sums" in said()
+    inventory.unlink()
+    assert "build the book first" in said()
 
 
-def test_the_command_puts_notebook_script_and_package_beside_each_other(book, capsys):
+def test_the_command_puts_notebook_script_and_package_beside_each_other(book):
     book.write("Text")
     folder = book.root / "_build/html/notebooks"
     folder.mkdir()
@@ -543,17 +460,6 @@ def test_the_command_puts_notebook_script_and_package_beside_each_other(book, ca
     (moved,) = nbformat.reads((folder / "01_sums.ipynb").read_text(), as_version=4).cells
     assert f"[1. Sums, in Colab]({read_settings(book.root).colab_url}sums.ipynb)" in moved.source
     assert not (book.root / "notebooks").exists()
-
-    book.write("{abbr}`x`")
-    assert main(["--root", str(book.root)]) == 1
-    assert "export_notebooks: pages/ch/sums.md:9: the role" in capsys.readouterr().err
-
-
-def test_an_unbuilt_book_is_named(book, capsys):
-    book("Text")
-    (book.root / "_build/html/objects.inv").unlink()
-    assert main(["--root", str(book.root)]) == 1
-    assert "build the book first" in capsys.readouterr().err
 
 
 def test_the_pages_address_follows_from_the_repository():
