@@ -16,6 +16,7 @@ import argparse
 import os
 import queue
 import re
+import secrets
 import shutil
 import subprocess
 import sys
@@ -116,7 +117,7 @@ class Client(nbclient.NotebookClient):
             kernel_name="python3",
             kernel_spec_manager=KernelSpecManager(kernel_dirs=[]),  # this very Python, no other
             transport="ipc" if IPC else "tcp",  # a private folder has no ports to race for
-            ip=str(sockets / chapter.digest[:12]) if IPC else "127.0.0.1",
+            ip=str(sockets / secrets.token_hex(6)) if IPC else "127.0.0.1",
         )
         super().__init__(chapter.notebook, km=manager, kernel_name="python3", **options)
         self.owns_km = True  # so that the kernel ends with its chapter
@@ -331,6 +332,7 @@ def execute(
         return []
     stale.sort(key=store.seconds, reverse=True)
     for chapter in stale:
+        _ = chapter.digest  # of what it starts with: a module that changes meanwhile makes it stale
         store.forget(chapter)
 
     environment = kernel_environment(root, build)
