@@ -4,7 +4,6 @@ import ast
 import os
 import re
 import textwrap
-from pathlib import Path
 
 import pytest
 from myst_nb.core.read import read_myst_markdown_notebook
@@ -14,7 +13,7 @@ from tools import chapters
 from tools.chapters import Store, find_chapters
 from tools.dependencies import Sources, chapter_digest, imports
 from tools.execute import execute, main, merge_streams
-from tools.failures import ELSEWHERE, failures_in
+from tools.failures import ELSEWHERE
 from tools.settings import toc_files
 
 FRONT = """---
@@ -38,35 +37,38 @@ def write(path, text):
     path.write_text(text, "utf8")
 
 
+FILES = {
+    "_config.yml": "execute: {timeout: 60}\n",
+    "_toc.yml": "root: index\nparts:\n- chapters:\n  - file: one\n  - file: part/two\n",
+    "requirements.txt": "torch==1\n",
+    "src/toybook/__init__.py": "",
+    "src/toybook/maths.py": "from toybook import deep\n\ndef double(x):\n    return 2 * x\n",
+    "src/toybook/deep.py": "from toybook import drawing\n",
+    "src/toybook/other.py": "VALUE = 3\n",
+    "src/toybook/drawing/__init__.py": '"""Draws."""\n',
+    "src/toybook/drawing/js/drawing.js": "draw()",
+    "src/toybook/recorded/digits.json": "{}",
+    "src/toybook/recorded/digits-small.safetensors": "weights",
+    "src/toybook/recorded/pairs.json": "{}",
+    "book/index.md": "# A page without code\n",
+    "book/one.md": page("One", "from toybook.maths import double", "print(double(21))"),
+    "book/part/two.md": page(
+        "Two", "from toybook.other import VALUE\nload_record = str\nload_record('digits')"
+    ),
+    "_build/kernel/matplotlib/fontlist": "",  # no page draws: fonts need not be looked for
+}
+
+
+def written(root, **files):
+    """A small repository: two chapters, a plain page, a package with records."""
+    for name, text in FILES.items():
+        write(root / name, text)
+    return root
+
+
 @pytest.fixture
 def repository(tmp_path):
-    """A small repository: two chapters, a plain page, a package with records."""
-    write(tmp_path / "_config.yml", "execute: {timeout: 60}\n")
-    write(
-        tmp_path / "_toc.yml",
-        "format: jb-book\nroot: index\nparts:\n- chapters:\n  - file: one\n  - file: part/two\n",
-    )
-    write(tmp_path / "requirements.txt", "torch==1\n")
-    package = tmp_path / "src" / "toybook"
-    write(package / "__init__.py", "")
-    write(package / "maths.py", "from toybook import deep\n\ndef double(x):\n    return 2 * x\n")
-    write(package / "deep.py", "from toybook import drawing\n")
-    write(package / "other.py", "VALUE = 3\n")
-    write(package / "drawing" / "__init__.py", '"""Draws."""\n')
-    write(package / "drawing" / "js" / "drawing.js", "draw()")
-    write(package / "recorded" / "digits.json", "{}")
-    write(package / "recorded" / "digits-small.safetensors", "weights")
-    write(package / "recorded" / "pairs.json", "{}")
-    write(tmp_path / "book" / "index.md", "# A page without code\n")
-    write(
-        tmp_path / "book" / "one.md",
-        page("One", "from toybook.maths import double", "print(double(21))"),
-    )
-    write(
-        tmp_path / "book" / "part" / "two.md",
-        page("Two", "from toybook.other import VALUE\nload_record = str\nload_record('digits')"),
-    )
-    return tmp_path
+    return written(tmp_path)
 
 
 def digests(root):
@@ -91,49 +93,51 @@ def test_the_contents_may_nest_parts_chapters_and_sections():
     assert toc_files(toc) == ["index", "a", "b/c", "d"]
 
 
-CHANGES = [
-    ("prose", "book/one.md", None, set()),
-    ("a page without code", "book/index.md", "# Other words\n", set()),
-    ("an imported module", "src/toybook/maths.py", "def double(x):\n    return 3 * x\n", {"one"}),
-    (
-        "a module that a module imports",
-        "src/toybook/deep.py",
-        "from toybook import drawing\nprint(1)\n",
-        {"one"},
+COMPUTED = page("One", "from toybook import other\nload_record = str\nload_record('di' + 'gits')")
+ROWS = "from toybook.records import load_record\n\ndef rows():\n    load_record('pairs')\n"
+BY_A_MODULE = page("One", "from toybook.rows import rows", "rows()")
+OPENED = page("One", "open('numbers.csv').read()")
+ONE, TWO, ALL = {"one"}, {"part/two"}, {"one", "part/two"}
+# what changes: its file, what it becomes, the chapters that are stale, what stands elsewhere before
+CHANGES = {
+    "code": ("book/one.md", ("double(21)", "double(22)"), ONE, {}),
+    "tags": ("book/one.md", ("on3\nprint", "on3\n:tags: [hide-input]\nprint"), ONE, {}),
+    "prose": ("book/one.md", ("Some prose", "Better prose"), set(), {}),
+    "a page without code": ("book/index.md", "# Other words\n", set(), {}),
+    "an imported module": ("src/toybook/maths.py", "def double(x):\n    return 3\n", ONE, {}),
+    "a module that it imports": (
+        "src/toybook/deep.py", "from toybook import drawing\nprint(1)\n", ONE, {}
     ),
-    ("a docstring", "src/toybook/drawing/__init__.py", '"""Paints."""  # well\n', set()),
-    ("a script beside a module", "src/toybook/drawing/js/drawing.js", "erase()", {"one"}),
-    ("the package's own init", "src/toybook/__init__.py", "print(1)\n", {"one", "part/two"}),
-    ("a module that nobody imports", "src/toybook/new.py", "X = 1\n", set()),
-    ("a record that is loaded", "src/toybook/recorded/digits.json", "[1]", {"part/two"}),
-    ("a blank in a record", "src/toybook/recorded/digits.json", "{ }\n", set()),
-    ("its weights", "src/toybook/recorded/digits-small.safetensors", "new", {"part/two"}),
-    ("a record that is not loaded", "src/toybook/recorded/pairs.json", "[1]", set()),
-    ("a file beside all modules", "src/toybook/font.bin", "x", {"one", "part/two"}),
-    ("the lock", "requirements.txt", "torch==2\n", {"one", "part/two"}),
-]
+    "a docstring": ("src/toybook/drawing/__init__.py", '"""Paints."""  # well\n', set(), {}),
+    "a script beside a module": ("src/toybook/drawing/js/drawing.js", "erase()", ONE, {}),
+    "the package's own init": ("src/toybook/__init__.py", "print(1)\n", ALL, {}),
+    "a module that nobody imports": ("src/toybook/new.py", "X = 1\n", set(), {}),
+    "a record that is loaded": ("src/toybook/recorded/digits.json", "[1]", TWO, {}),
+    "a blank in a record": ("src/toybook/recorded/digits.json", "{ }\n", set(), {}),
+    "its weights": ("src/toybook/recorded/digits-small.safetensors", "new", TWO, {}),
+    "a record that is not loaded": ("src/toybook/recorded/pairs.json", "[1]", set(), {}),
+    "a record whose name is computed": (
+        "src/toybook/recorded/pairs.json", "[1]", ONE, {"book/one.md": COMPUTED}
+    ),
+    "a record that a module loads": (
+        "src/toybook/recorded/pairs.json", "[1]", ONE,
+        {"src/toybook/rows.py": ROWS, "book/one.md": BY_A_MODULE},
+    ),
+    "a file that a cell opens": (
+        "book/numbers.csv", "3,4", ONE, {"book/numbers.csv": "1,2", "book/one.md": OPENED}
+    ),
+    "a file beside all modules": ("src/toybook/font.bin", "x", ALL, {}),
+    "the lock": ("requirements.txt", "torch==2\n", ALL, {}),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("path", "text", "stale"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES]
-)
-def test_only_what_a_chapter_depends_on_makes_it_stale(repository, path, text, stale):
-    if text is None:
-        text = (repository / path).read_text("utf8").replace("Some prose", "Better prose")
+@pytest.mark.parametrize(("path", "text", "stale", "before"), CHANGES.values(), ids=CHANGES)
+def test_only_what_a_chapter_depends_on_makes_it_stale(repository, path, text, stale, before):
+    for name, first in before.items():
+        write(repository / name, first)
+    if isinstance(text, tuple):
+        text = (repository / path).read_text("utf8").replace(*text)
     assert changed_by(repository, path, text) == stale
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
-        lambda text: text.replace("double(21)", "double(22)"),
-        lambda text: text.replace("ython3\nprint", "ython3\n:tags: [hide-input]\nprint"),
-    ],
-    ids=["code", "tags"],
-)
-def test_a_cell_whose_code_or_tags_change_makes_its_chapter_stale(repository, edit):
-    text = edit((repository / "book/one.md").read_text("utf8"))
-    assert changed_by(repository, "book/one.md", text) == {"one"}
 
 
 MODULE = """
@@ -178,25 +182,21 @@ DEFINITIONS = [  # what changes in the module, into what, does it count for who 
     ("ORDER = sorted(SIZES)", "ORDER = sorted([1])", False),
     ("class Base", "class Unused:\n    pass\n\nclass Base", False),
     ("class Base", "from toybook import unused\n\nclass Base", False),
+    ("scale = 2", "scale = 3", True),  # what the module imports, under its other name
+    ("other = 3", "other = 4", False),
 ]
 
 
 @pytest.mark.parametrize(("old", "new", "counts"), DEFINITIONS)
 def test_of_a_module_counts_what_is_reached_by_name(repository, old, new, counts):
-    write(repository / "src/toybook/deep.py", "scale = 2\nother = 3\n")
-    write(repository / "src/toybook/maths.py", MODULE)
+    files = {"maths": MODULE, "deep": "scale = 2\nother = 3\n"}
+    for name, text in files.items():
+        write(repository / f"src/toybook/{name}.py", text)
     write(repository / "book/one.md", page("One", "from toybook.maths import Used\nUsed().run()"))
-    assert MODULE.count(old) == 1
-    stale = changed_by(repository, "src/toybook/maths.py", MODULE.replace(old, new))
+    ((name, text),) = ((name, text) for name, text in files.items() if old in text)
+    assert text.count(old) == 1
+    stale = changed_by(repository, f"src/toybook/{name}.py", text.replace(old, new))
     assert stale == ({"one"} if counts else set())
-
-
-def test_what_an_imported_name_stands_for_counts_under_its_other_name(repository):
-    write(repository / "src/toybook/deep.py", "scale = 2\nother = 3\n")
-    write(repository / "src/toybook/maths.py", MODULE)
-    write(repository / "book/one.md", page("One", "from toybook.maths import Used\nUsed().run()"))
-    assert changed_by(repository, "src/toybook/deep.py", "scale = 2\nother = 4\n") == set()
-    assert changed_by(repository, "src/toybook/deep.py", "scale = 3\nother = 4\n") == {"one"}
 
 
 def test_another_python_makes_every_chapter_stale(repository, monkeypatch):
@@ -204,25 +204,6 @@ def test_another_python_makes_every_chapter_stale(repository, monkeypatch):
     monkeypatch.setattr("tools.dependencies.platform.python_version", lambda: "3.99.0")
     after = digests(repository)
     assert all(before[name] != after[name] for name in before)
-
-
-def test_a_record_may_be_loaded_by_a_module_that_a_page_imports(repository):
-    loads = "from toybook.records import load_record\n\ndef rows():\n    load_record('pairs')\n"
-    write(repository / "src" / "toybook" / "rows.py", loads)
-    write(repository / "book" / "one.md", page("One", "from toybook.rows import rows", "rows()"))
-    assert changed_by(repository, "src/toybook/recorded/pairs.json", "[2]") == {"one"}
-
-
-def test_a_record_whose_name_is_computed_may_be_any_record(repository):
-    text = page("One", "from toybook import other\nload_record = str\nload_record('di' + 'gits')")
-    write(repository / "book/one.md", text)
-    assert changed_by(repository, "src/toybook/recorded/pairs.json", "[2]") == {"one"}
-
-
-def test_a_file_beside_the_chapter_that_a_cell_opens_counts(repository):
-    write(repository / "book/numbers.csv", "1,2")
-    write(repository / "book/one.md", page("One", "open('numbers.csv').read()"))
-    assert changed_by(repository, "book/numbers.csv", "3,4") == {"one"}
 
 
 def test_magics_and_relative_imports_are_understood(repository):
@@ -236,13 +217,15 @@ def test_magics_and_relative_imports_are_understood(repository):
 
 
 def test_neighbouring_pieces_of_a_stream_become_one():
-    def stream(name, text):
-        return NotebookNode(output_type="stream", name=name, text=text)
-
-    figure = NotebookNode(output_type="display_data", data={})
-    outputs = [stream("stdout", "a"), stream("stdout", "b"), figure, stream("stdout", "c")]
-    merged = merge_streams(outputs)
-    assert [output.get("text") for output in merged] == ["ab", None, "c"]
+    kinds = ["stdout", "stdout", None, "stdout", "stderr"]
+    outputs = [
+        NotebookNode(output_type="stream", name=name, text=name)
+        if name
+        else NotebookNode(output_type="display_data", data={})
+        for name in kinds
+    ]
+    merged = [output.get("text") for output in merge_streams(outputs)]
+    assert merged == ["stdoutstdout", None, "stdout", "stderr"]
 
 
 def run(root, **options):
@@ -271,8 +254,13 @@ print(os.environ["OMP_NUM_THREADS"], os.environ["PYTHONHASHSEED"], Path.cwd().na
 """
 
 
-def test_a_page_of_which_nothing_changed_is_not_read_again(repository, monkeypatch):
-    assert run(repository) == []
+def test_a_page_is_read_and_run_again_only_when_something_changed(repository, monkeypatch):
+    """Or when its cells read another page, or their module changed while they ran."""
+    edit = "open('../../src/toybook/other.py', 'a').write('print(3)\\n')"
+    write(repository / "book/part/two.md", page("Two", "import toybook.other", edit))
+    write(repository / "_toc.yml", FILES["_toc.yml"] + "  - file: three\n")
+    write(repository / "book/three.md", page("Three", "print(open('words.md').read())"))
+    write(repository / "book/words.md", "# Words\n")
     read = []
     real = chapters.read_myst_markdown_notebook
 
@@ -280,21 +268,32 @@ def test_a_page_of_which_nothing_changed_is_not_read_again(repository, monkeypat
         read.append(options["path"].stem)
         return real(text, **options)
 
+    def stale():
+        store = Store(repository / "_build/.jupyter_cache")
+        found = find_chapters(repository, [], store.inputs)
+        return {one.name for one in found if not store.is_fresh(one)}
+
     monkeypatch.setattr(chapters, "read_myst_markdown_notebook", noted)
     assert run(repository) == []
-    assert read == []
-    write(repository / "book/one.md", (repository / "book/one.md").read_text() + "More words.\n")
+    assert stale() == {"part/two"}
+    write(repository / "book/part/two.md", FILES["book/part/two.md"])
     assert run(repository) == []
-    assert read == ["one"]
+    read.clear()
+    assert run(repository) == []
+    assert read == ["three"]
+    write(repository / "book/one.md", FILES["book/one.md"] + "More words.\n")
+    assert run(repository) == []
+    assert read == ["three", "one", "three"]
+    write(repository / "book/words.md", "# Other words\n")
+    assert stale() == {"three"}
+    write(repository / "_toc.yml", "root: index\nchapters:\n- file: one\n")
     write(repository / "src/toybook/deep.py", "X = 2\n")
+    assert stale() == {"one"}
+    monkeypatch.setattr("tools.execute.IPC", False)  # where a kernel cannot listen on a file
     assert run(repository) == []
-    assert read == ["one", "one", "two"]
-
-
-def test_where_a_kernel_cannot_listen_on_a_file_it_listens_on_a_port(repository, monkeypatch):
-    monkeypatch.setattr("tools.execute.IPC", False)
-    assert run(repository, pages=[repository / "book/one.md"]) == []
     assert outputs_of(repository, "one")[1][0].text == "42\n"
+    kept = (repository / "_build/.jupyter_cache/executed").glob("*/base.ipynb")
+    assert len([*kept]) == 1  # what no chapter uses leaves the cache
 
 
 def test_two_that_run_side_by_side_keep_what_the_other_has_run(repository):
@@ -304,25 +303,6 @@ def test_two_that_run_side_by_side_keep_what_the_other_has_run(repository):
     preview.keep(two)
     book.forget(one)
     assert Store(repository / "_build" / ".jupyter_cache").state.keys() == {two.name}
-
-
-def test_a_page_whose_cells_read_another_page_is_read_each_time(repository):
-    write(repository / "book/words.md", "# Words\n")
-    write(repository / "book/one.md", page("One", "print(open('words.md').read())"))
-    assert run(repository) == []
-    write(repository / "book/words.md", "# Other words\n")
-    store = Store(repository / "_build" / ".jupyter_cache")
-    fresh = {one.name: store.is_fresh(one) for one in find_chapters(repository, [], store.inputs)}
-    assert fresh == {"one": False, "part/two": True}
-
-
-def test_a_chapter_is_stale_whose_module_changed_while_its_cells_ran(repository):
-    edit = "open('../src/toybook/maths.py', 'a').write('print(3)\\n')"
-    write(repository / "book/one.md", page("One", "import toybook.maths", edit))
-    assert run(repository) == []
-    store = Store(repository / "_build" / ".jupyter_cache")
-    fresh = {one.name: store.is_fresh(one) for one in find_chapters(repository, [], store.inputs)}
-    assert not fresh["one"]
 
 
 def test_two_chapters_run_side_by_side_and_are_not_run_again(repository, capfd):
@@ -338,195 +318,137 @@ def test_two_chapters_run_side_by_side_and_are_not_run_again(repository, capfd):
     assert printed.text == "1 0 book\n"
     assert value.data["text/plain"] == "2"
     assert outputs_of(repository, "part/two")[0][0].text == "1 0 part\n"
-
-    prose = (repository / "book/one.md").read_text("utf8").replace("Some prose", "Other prose")
-    write(repository / "book/one.md", prose)
     assert run(repository) == []
     assert "nothing to execute" in capfd.readouterr().out
 
 
-def test_who_asks_for_more_gets_a_line_for_each_cell(repository, capfd):
-    write(repository / "book/one.md", page("One", "1 + 1", "1 + 2"))
-    execute(repository, repository / "_build", [repository / "book/one.md"], 1, 20, verbose=True)
-    assert "one  cell 2/2" in capfd.readouterr().out
+HERE, HELD = "On this machine this cell", "This did not hold on this machine:"
+WHERE = "[Errno 2] No such file or directory:"
+SLOW, KILLED = "import time\ntime.sleep(60)", "import os\nos._exit(9)"
+LOOP = "for k in range(9):\n    assert k > 9"
+FOUND = ["k > 9; found 0 > 9", "k > 9; found 1 > 9", "k > 9; found 2 > 9, and 6 times more"]
+NOT_INT = "ended with ValueError: invalid literal for int() with base 10: 'x'"
+# a cell: what is told of which of its lines, what a reader is told
+FAILING = {
+    "x = 58.3\nassert x > 60\nprint(x)": (
+        [(2, "did not hold: x > 60; found 58.3 > 60")],
+        [f"{HELD} x > 60; found 58.3 > 60.", "58.3\n"],
+    ),
+    "x = 1\nraise ValueError('the reason')": (
+        [(2, "ended with ValueError: the reason")],
+        [f"{HERE} ended with ValueError: the reason."],
+    ),
+    "def f(x):\n    assert x\nf(0)": (
+        [(3, "ended with AssertionError at assert x")],
+        [f"{HERE} ended with AssertionError at assert x."],
+    ),
+    "open('/no/such/file')": (
+        [(1, f"ended with FileNotFoundError: {WHERE} '/no/such/file'")],
+        [f"{HERE} ended with FileNotFoundError: {WHERE} 'file'."],
+    ),
+    "import warnings\nwarnings.warn('do not do this')": (
+        [(1, "wrote to stderr, which would appear on the page: UserWarning: do not do this")],
+        [f"{HERE} wrote what no page should show: UserWarning: do not do this."],
+    ),
+    "print('half')\nassert 1 > 2\nint('x')": (
+        [(3, NOT_INT), (2, "did not hold: 1 > 2; found 1 > 2")],
+        ["half\n", f"{HELD} 1 > 2; found 1 > 2.", f"{HERE} {NOT_INT}."],
+    ),
+    LOOP: ([(2, f"did not hold: {one}") for one in FOUND], [f"{HELD} {one}." for one in FOUND]),
+    "y = 1": ([], [f"{HELD} 3 > 4; found 3 > 4."]),  # of the cell below, which is not shown
+    "---\ntags: [remove-cell]\n---\nassert 3 > 4": ([(4, "did not hold: 3 > 4; found 3 > 4")], []),
+    SLOW: (
+        [(1, "took longer than 3 s; move long runs to a recorded experiment")],
+        [f"{HERE} took longer than 3 seconds."],
+    ),
+    KILLED: (
+        [(1, "the Python process died (out of memory, or a crash in compiled code)")],
+        ["On this machine the Python process died in this cell."],
+    ),
+}
 
 
-SLOW = "import time\ntime.sleep(60)"
-# name, the cell that fails, the line in it, what is told, what a reader is told, do cells follow?
-FAILING = [
-    (
-        "check",
-        "x = 58.3\nassert x > 60\nprint(x)",
-        2,
-        "did not hold: x > 60; found 58.3 > 60",
-        "This did not hold on this machine: x > 60; found 58.3 > 60.",
-        True,
-    ),
-    (
-        "exception",
-        "x = 1\nraise ValueError('the reason')",
-        2,
-        "ended with ValueError: the reason",
-        "On this machine this cell ended with ValueError: the reason.",
-        True,
-    ),
-    (
-        "bare-assertion",
-        "def f(x):\n    assert x\nf(0)",
-        3,
-        "ended with AssertionError at assert x",
-        "On this machine this cell ended with AssertionError at assert x.",
-        True,
-    ),
-    (
-        "path",
-        "open('/no/such/file')",
-        1,
-        "ended with FileNotFoundError: [Errno 2] No such file or directory: '/no/such/file'",
-        "On this machine this cell ended with FileNotFoundError: [Errno 2] No such file or "
-        "directory: 'file'.",
-        True,
-    ),
-    (
-        "stderr",
-        "import warnings\nwarnings.warn('do not do this')",
-        1,
-        "wrote to stderr, which would appear on the page: UserWarning: do not do this",
-        "On this machine this cell wrote what no page should show: UserWarning: do not do this.",
-        True,
-    ),
-    (
-        "time-out",
-        SLOW,
-        1,
-        "took longer than 3 s; move long runs to a recorded experiment",
-        "On this machine this cell took longer than 3 seconds.",
-        False,
-    ),
-    (
-        "killed",
-        "import os\nos._exit(9)",
-        1,
-        "the Python process died (out of memory, or a crash in compiled code)",
-        "On this machine the Python process died in this cell.",
-        False,
-    ),
-]
 LINE = 17  # of the page, with which the second cell begins
+TOC = "root: index\nchapters: [{file: many}, {file: slow}, {file: killed}, {file: good}]\n"
 
 
 def texts(outputs):
     return [output.get("text") or output.data["text/plain"] for output in outputs]
 
 
-@pytest.mark.parametrize("case", FAILING, ids=[row[0] for row in FAILING])
-def test_what_fails_in_a_cell_is_told_each_time_and_costs_only_the_cell(repository, capfd, case):
-    name, code, line, told, sentence, goes_on = case
-    write(repository / "_toc.yml", f"root: index\nchapters:\n- file: {name}\n- file: good\n")
+def test_what_fails_in_a_cell_is_told_each_time_and_costs_only_the_cell(
+    repository, capfd, monkeypatch
+):
+    """A cell that ends the process costs those below it, and no other page."""
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
+    cells = {"many": [*FAILING][:-2], "slow": [SLOW], "killed": [KILLED]}
+    write(repository / "_config.yml", "execute: {timeout: 3}\n")
+    write(repository / "_toc.yml", TOC)
     write(repository / "book/good.md", page("Good", "print('fine')"))
-    write(repository / f"book/{name}.md", page(name, "print('before')", code, "print('after')"))
-    for attempt in range(2):
-        (failure,) = run(repository, timeout=3)
-        assert str(failure) == f"book/{name}.md, line {LINE + line - 1}: {told}", attempt
-        printed = capfd.readouterr().out
-        assert f"FAILED {failure}" in printed
-        assert "1 of 2 chapters" in printed if attempt else "2 of 2 chapters" in printed
-        before, at, after = map(texts, outputs_of(repository, name))
-        assert before == ["before\n"]
-        assert sentence in at
-        assert not any("Traceback" in text for text in at)
-        not_run = f"This cell was not run on this machine: the cell in line {LINE} ended the run."
-        assert after == (["after\n"] if goes_on else [not_run])
+    failures = []
+    for name, codes in cells.items():
+        text = page(name, "print('before')", *codes, "print('after')")
+        write(repository / f"book/{name}.md", text)
+        first = {code: text[: text.index(f"\n{code}\n")].count("\n") + 2 for code in codes}
+        failures += [
+            f"book/{name}.md, line {first[code] + line - 1}: {told}"
+            for code in codes
+            for line, told in FAILING[code][0]
+        ]
+    for attempt in (1, 2):
+        if attempt == 1:
+            assert sorted(map(str, run(repository, timeout=3))) == sorted(failures)
+        else:
+            assert main(["--root", str(repository)]) == 1
+        printed = capfd.readouterr()
+        assert f"{5 - attempt} of 4 chapters" in printed.out
+        assert all(f"FAILED {failure}" in printed.out for failure in failures)
+        for name, codes in cells.items():
+            before, *found, after = outputs_of(repository, name)
+            assert texts(before) == ["before\n"]
+            assert [texts(one) for one in found] == [FAILING[code][1] for code in codes]
+            ended = f"This cell was not run on this machine: the cell in line {LINE} ended the run."
+            assert texts(after) == (["after\n"] if name == "many" else [ended])
+            if name == "many":
+                assert found[[*FAILING].index("y = 1")][0].metadata == {ELSEWHERE: True}
+    head, *lines, processor = printed.err.splitlines()[-len(failures) - 2 :]
+    assert head == f"{len(failures)} failures on this machine:"
+    assert lines == [f"  {failure}" for failure in failures]
+    assert re.fullmatch(
+        r"Processor: .+, PyTorch uses \w+ \(ATEN_CPU_CAPABILITY=default\)", processor
+    )
     assert outputs_of(repository, "good")[0][0].text == "fine\n"
     state = Store(repository / "_build" / ".jupyter_cache").state
-    assert state[name]["failed"] == [str(failure)]
+    assert state["killed"]["failed"] == failures[-1:]
     assert "failed" not in state["good"]
+    for name in cells:  # the same cells on pages that run side by side
+        write(repository / f"book/{name}.md", page(name, "print('before')", "print('mended')"))
+    assert run(repository) == []
+    assert all(outputs_of(repository, name)[1][0].text == "mended\n" for name in cells)
 
-    write(repository / f"book/{name}.md", page(name, "print('before')", "print('mended')"))
-    assert run(repository, pages=[repository / f"book/{name}.md"]) == []
-    assert outputs_of(repository, name)[1][0].text == "mended\n"
 
-
-def test_a_failure_is_printed_when_it_happens(repository, capfd):
-    done = repository / "done.txt"
-    wait = "import time\nfrom pathlib import Path\ntime.sleep(2)\nPath({!r}).touch()"
+def test_a_failure_is_printed_when_it_happens_and_who_asks_gets_a_line_for_each_cell(
+    repository, capfd
+):
     write(repository / "book/one.md", page("One", "assert 1 > 2"))
-    write(repository / "book/part/two.md", page("Two", "print(2)", wait.format(str(done))))
     execute(repository, repository / "_build", [], jobs=1, timeout=60, verbose=True)
     lines = capfd.readouterr().out.splitlines()
     (failed,) = (at for at, line in enumerate(lines) if "FAILED book/one.md, line 11" in line)
-    (last,) = (at for at, line in enumerate(lines) if "part/two  cell 2/2" in line)
+    (last,) = (at for at, line in enumerate(lines) if "part/two  cell 1/1" in line)
     assert failed < last
-    assert done.exists()
-
-
-def test_what_stands_in_the_cell_before_it_failed_is_kept(repository):
-    write(repository / "book/one.md", page("One", "print('half')\nassert 1 > 2\nint('x')"))
-    told = [str(one).partition(": ")[2] for one in run(repository)]
-    assert told == [
-        "ended with ValueError: invalid literal for int() with base 10: 'x'",
-        "did not hold: 1 > 2; found 1 > 2",
-    ]
-    (outputs,) = outputs_of(repository, "one")
-    assert outputs[0].text == "half\n"
-    assert len(failures_in(outputs)) == 2
-
-
-def test_a_check_that_fails_in_a_loop_is_told_three_times_and_counted(repository):
-    write(repository / "book/one.md", page("One", "for k in range(9):\n    assert k > 9"))
-    told = [str(one).partition("; found ")[2] for one in run(repository)]
-    assert told == ["0 > 9", "1 > 9", "2 > 9, and 6 times more"]
-    assert texts(outputs_of(repository, "one")[0])[2].endswith("found 2 > 9, and 6 times more.")
-
-
-def test_what_fails_in_a_cell_that_is_not_shown_is_told_in_the_one_before_it(repository):
-    hidden = "---\ntags: [remove-cell]\n---\nassert 1 > 2"
-    write(repository / "book/one.md", page("One", "x = 1", hidden, "x = 3"))
-    (failure,) = run(repository)
-    assert failure.line == 20
-    first, second, third = outputs_of(repository, "one")
-    assert (second, third) == ([], [])
-    assert first[0].metadata == {ELSEWHERE: True}
 
 
 def test_a_page_whose_kernel_does_not_start_is_kept_with_a_sentence_in_each_cell(
     repository, monkeypatch
 ):
     monkeypatch.setattr("tools.execute.COLLECT", "1 / 0")
-    failures = run(repository)
-    assert [(one.page, one.line) for one in failures] == [
-        ("book/one.md", 1),
-        ("book/part/two.md", 1),
-    ]
-    assert "could not be run: RuntimeError: 1 / 0: division by zero" in str(failures[0])
+    (failure,) = run(repository, pages=[repository / "book/one.md"])
+    assert (failure.page, failure.line) == ("book/one.md", 1)
+    assert "could not be run: RuntimeError: 1 / 0: division by zero" in str(failure)
     assert all("was not run" in texts(cell)[0] for cell in outputs_of(repository, "one"))
-
-
-def test_the_command_ends_with_what_failed_where_and_on_which_processor(
-    repository, capfd, monkeypatch
-):
-    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
-    write(repository / "book/one.md", page("One", "assert 1 > 2"))
-    assert main(["--root", str(repository)]) == 1
-    head, failure, processor = capfd.readouterr().err.splitlines()[-3:]
-    assert head == "1 failure on this machine:"
-    assert failure == "  book/one.md, line 11: did not hold: 1 > 2; found 1 > 2"
-    assert re.fullmatch(
-        r"Processor: .+, PyTorch uses \w+ \(ATEN_CPU_CAPABILITY=default\)", processor
-    )
 
 
 def test_a_missing_page_of_the_contents_is_named(repository):
     os.remove(repository / "book/one.md")
     with pytest.raises(SystemExit, match=r"one\.md"):
         run(repository)
-
-
-def test_what_no_chapter_uses_leaves_the_cache(repository):
-    write(repository / "_toc.yml", "root: index\nchapters:\n- file: one\n")
-    write(repository / "book/one.md", page("One", "print(1)"))
-    assert run(repository) == []
-    write(repository / "book/one.md", page("One", "print(2)"))
-    assert run(repository) == []
-    kept = Path(repository / "_build/.jupyter_cache/executed").glob("*/base.ipynb")
-    assert len(list(kept)) == 1
