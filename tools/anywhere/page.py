@@ -212,12 +212,8 @@ def one_in_a_child(page: Path, run: str, line: int | None, to: TextIO) -> None:
         to.flush()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("page", type=Path)
-    parser.add_argument("runs", nargs="+", help=NAMES)
-    parser.add_argument("--line", type=int, help="only the cell there, and what it needs")
-    options = parser.parse_args()
+def run_all(work: list[tuple[Path, int | None]], runs: list[str]) -> None:
+    """Each file, or only the cell at its line and what that needs, in each run."""
     import matplotlib
     import torch
 
@@ -227,8 +223,18 @@ def main() -> None:
     torch.set_num_threads(1)
     with os.fdopen(os.dup(1), "w") as to:
         os.dup2(2, 1)  # what a cell prints is nobody's
-        for run in options.runs:
-            one_in_a_child(options.page.resolve(), run, options.line, to)
+        for page, line in work:
+            for run in runs:
+                one_in_a_child(page.resolve(), run, line, to)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("page", type=Path)
+    parser.add_argument("runs", nargs="+", help=NAMES)
+    parser.add_argument("--line", type=int, help="only the cell there, and what it needs")
+    options = parser.parse_args()
+    run_all([(options.page, options.line)], options.runs)
 
 
 if __name__ == "__main__":
