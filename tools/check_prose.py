@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tools.book_rules import code, contents, draws, exercises, forms, kit, limits, prose
 from tools.book_rules.source import Book, Finding, read_book
-from tools.pages.reader import PageError
+from tools.pages.myst import PageError
 
 ROOT = Path(__file__).resolve().parents[1]
 RULES = [

@@ -25,8 +25,7 @@ from tools.book_rules.source import Book, Chapter, Item, read_book, read_chapter
 from tools.pages.cells import TABLE, parts, settles, shows_table
 from tools.pages.docstrings import parted
 from tools.pages.include import included
-from tools.pages.inline import DROPPED_LINE, TOKEN
-from tools.pages.reader import PageError
+from tools.pages.myst import PageError, Piece, substitute
 
 ROOT = Path(__file__).resolve().parents[1]
 WORDS_A_MINUTE = 140
@@ -100,18 +99,13 @@ def _words(item: Item) -> int:
         return len(said.split())
     if item.kind not in {"text", "heading"}:
         return 0
-    return len(WORD.findall(TOKEN.sub(_plain, DROPPED_LINE.sub("", item.text))))
+    return len(WORD.findall(substitute(item.text, _plain)))
 
 
-def _plain(match: re.Match) -> str:
-    if match["role"]:
-        if match["name"] == "chapter":  # "chapter 5" is a word, as a citation is
-            return "word"
-        text = re.sub(r"\s*<[^>]*>$", "", match["content"])
-        return text if match["content"].endswith(">") else "word"
-    if match["comment"] or match["image"] or match["target"]:
-        return " "
-    return "word" if match["code"] or match["math"] or match["block"] else " "
+def _plain(piece: Piece) -> str:
+    if piece.kind == "role" and piece.name != "chapter" and piece.content.endswith(">"):
+        return piece.words  # "chapter 5" is a word, as a citation is
+    return "word" if piece.kind in {"role", "code", "math", "block"} else " "
 
 
 def _tables(item: Item) -> int:

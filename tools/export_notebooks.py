@@ -27,7 +27,7 @@ from tools.notebook_export.notebook import Exporter, stem_of, write_notebook, wr
 from tools.notebook_export.references import References
 from tools.notebook_export.roles import PageLinks
 from tools.notebook_export.targets import Targets
-from tools.pages.reader import PageError, read_page
+from tools.pages.myst import PageError, read_page
 from tools.settings import Settings, read_settings
 from tools.site import Memory, Site
 

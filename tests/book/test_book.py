@@ -8,7 +8,7 @@ from tools.book_rules import code, contents, draws, exercises, forms, kit, limit
 from tools.book_rules.source import read_book
 from tools.check_prose import RULES, check
 from tools.contents import places_of
-from tools.pages.reader import PageError
+from tools.pages.myst import PageError
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -4,7 +4,7 @@ import pytest
 
 from tools.book_rules.source import read_chapter
 from tools.counts import Counts, count, count_file, hours, main
-from tools.pages.reader import PageError
+from tools.pages.myst import PageError
 
 PAGE = """# 1. Three words here
 

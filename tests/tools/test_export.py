@@ -18,7 +18,7 @@ from tools import export_notebooks
 from tools.export_notebooks import export, main
 from tools.moved import notebooks_in
 from tools.notebook_export.notebook import BOOTSTRAP, NEEDED
-from tools.pages.reader import PageError, read_blocks
+from tools.pages.myst import PageError, read_blocks
 from tools.run_notebooks import solutions
 from tools.settings import pages_url, read_settings
 from tools.site import Memory, Site
@@ -124,6 +124,7 @@ ADDING = f"[Adding up]({PAGE}#sec-a)"
 # MyST: Markdown, or None where nothing changes
 TRANSLATED = {
     "Just *text*, `code` and [a link](https://x.org).": None,
+    "a {{ b }} and `x`{.class}": None,  # no syntax on the page either
     "{glue:text}`mean:.2f`": "0.12",
     "{glue:text}`mean`": "0.12345",
     "{cite}`vaswani2017attention`": f"([Vaswani et al., 2017]({VASWANI}))",
@@ -242,9 +243,9 @@ REFUSED = {
     "[x](gone.py)": (1, "no file gone.py"),
     "![](plan.png)": (1, "has no alt text"),
     "![A plan](gone.png)": (1, "no file gone.png"),
-    "a {{ b }}": (1, "a substitution is not translated"),
-    "`x`{.class} y": (1, "an attribute list is not translated"),
-    "a[^1]": (1, "a footnote is not translated"),
+    "a[^1]\n\n[^1]: b": (1, "a footnote is not translated"),
+    "Text\n<project:#a>": (2, "a MyST autolink"),
+    "Text\n\n    code": (3, "code by indentation"),
     "[x]: https://y.org": (1, "a link definition"),
     "Term\n: Meaning": (2, "a definition list"),
     "\\begin{align}\na\n\\end{align}": (1, "a bare LaTeX environment"),
@@ -470,11 +471,11 @@ def test_the_pages_address_follows_from_the_repository():
 
 def test_blocks_know_their_lines():
     source = "a\n\n````{note}\n:class: x\n\nb\n```{tip}\nc\n```\n````\nd"
-    text, note, end = read_blocks(source.split("\n"), Path("p.md"), 10)
+    text, note, end = read_blocks(source, Path("p.md"), 10)
     assert (text.line, note.line, end.line) == (10, 12, 20)
     assert note.options == {"class": "x"}
     before, tip = note.blocks()
-    assert (before.line, tip.line, tip.body_line) == (14, 16, 17)
+    assert (before.line, tip.line, tip.body_line) == (15, 16, 17)
 
 
 def test_assignments_are_drawn_anew_only_when_what_draws_them_has_changed(tmp_path, monkeypatch):

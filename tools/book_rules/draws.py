@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.pages.inline import TOKEN
+from tools.pages.myst import Piece, substitute
 
 from .source import Book, Chapter, Finding, Item
 
@@ -103,7 +103,7 @@ def _cards(item: Item) -> Iterator[tuple[int, str]]:
     """Paragraphs and bullets of a text; captions and alt texts of a cell. A glued number is one."""
     if item.kind == "text":
         line = item.line
-        for part in re.split(r"(\n\s*\n|\n(?=- ))", TOKEN.sub(_plain, item.text)):
+        for part in re.split(r"(\n\s*\n|\n(?=- ))", substitute(item.text, _plain)):
             if part.strip():
                 yield line, part.strip().removeprefix("- ")
             line += part.count("\n")
@@ -114,12 +114,11 @@ def _cards(item: Item) -> Iterator[tuple[int, str]]:
             yield at, _said(node.value)
 
 
-def _plain(match: re.Match) -> str:
-    lines = "\n" * match[0].count("\n")
-    if match["role"]:
-        words = re.sub(r"\s*<[^>]*>$", "", match["content"])
-        return ("NUMBER" if match["name"] == "glue:text" else words) + lines
-    return " " + lines
+def _plain(piece: Piece) -> str | None:
+    if piece.kind == "dropped":
+        return None  # the line between question and answer, which are one card
+    lines = "\n" * piece.source.count("\n")
+    return ("NUMBER" if piece.name == "glue:text" else piece.words or " ") + lines
 
 
 def _said(node: ast.expr) -> str:

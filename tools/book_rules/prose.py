@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tools.notebook_export.directives import DIRECTIVES
 from tools.notebook_export.notebook import GATES
-from tools.pages.inline import TOKEN
+from tools.pages.myst import Piece, pieces, substitute
 from tools.pages.number import is_numbered
 
 from .source import Book, Chapter, Finding, Item
@@ -38,12 +38,11 @@ def known_syntax(book: Book) -> Iterator[Finding]:
                 yield chapter.finding(item, f"the directive {{{item.text}}} is not in use here")
             if item.kind not in {"text", "heading"}:
                 continue
-            for match in TOKEN.finditer(item.text):
-                if match["role"] and match["name"] not in ALLOWED_ROLES:
-                    at = _line(item, item.text, match.start())
-                    yield Finding(
-                        chapter.page.path, at, f"the role {{{match['name']}}} is not in use here"
-                    )
+            for piece in pieces(item.text):
+                if piece.kind == "role" and piece.name not in ALLOWED_ROLES:
+                    at = _line(item, item.text, piece.start)
+                    words = f"the role {{{piece.name}}} is not in use here"
+                    yield Finding(chapter.page.path, at, words)
 
 
 def typed_numbers(book: Book) -> Iterator[Finding]:
@@ -57,7 +56,7 @@ def typed_numbers(book: Book) -> Iterator[Finding]:
         listed = [match[1] for item in texts for match in ALLOWED_ON_PAGE.finditer(item.text)]
         allowed = DEFINED | {number.strip() for line in listed for number in line.split(", ")}
         for item in texts:
-            text = TOKEN.sub(_blank, ALLOWED_ON_PAGE.sub(_blank, item.text))
+            text = substitute(item.text, _blank)
             for match in NUMBER.finditer(text):
                 number = re.sub(r"\s?%$", " %", match["number"])
                 if not match["before"] and number not in allowed:
@@ -74,7 +73,7 @@ def typed_chapters(book: Book) -> Iterator[Finding]:
                 yield chapter.finding(item, "the title's number is typed; _toc.yml gives it")
             if item.kind == "directive":
                 continue
-            text = item.text if item.kind == "cell" else TOKEN.sub(_chapter_blank, item.text)
+            text = item.text if item.kind == "cell" else substitute(item.text, _chapter_blank)
             for match in OF_CHAPTER.finditer(text):
                 words = " ".join(match[0].split())
                 message = f"the number of {words!r} is typed: {{chapter}}`page`"
@@ -126,14 +125,14 @@ def _below(chapter: Chapter, heading: str) -> Iterator[Item]:
             yield item
 
 
-def _blank(match: re.Match) -> str:
+def _blank(piece: Piece) -> str:
     """Keep the line count, lose the words."""
-    return "\x00" + "\n" * match[0].count("\n")
+    return "\x00" + "\n" * piece.source.count("\n")
 
 
-def _chapter_blank(match: re.Match) -> str:
+def _chapter_blank(piece: Piece) -> str:
     """Links keep their words: ``chapter 12 <page>`` is typed as well."""
-    return _blank(match) if match["name"] in {None, "chapter"} else match["content"]
+    return piece.content if piece.kind == "role" and piece.name != "chapter" else _blank(piece)
 
 
 def _line(item: Item, text: str, at: int) -> int:

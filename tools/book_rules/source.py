@@ -13,7 +13,7 @@ from yaml import safe_load
 
 from tools.contents import Place, places_of, toc_files
 from tools.meaning import cell_tree
-from tools.pages.reader import Block, Directive, Fence, Page, PageError, Text, read_page
+from tools.pages.myst import Block, Directive, Fence, Page, PageError, Text, read_page
 
 CONTAINERS = {"admonition", "note", "tip", "warning", "important", "dropdown", "claim", "figure"}
 CONTAINERS |= {"table", "list-table", "tab-set", "tab-item", "predict", "in-depth", "live"}

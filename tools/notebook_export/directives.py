@@ -13,12 +13,11 @@ from markdown_it import MarkdownIt
 
 from tools.pages import depth
 from tools.pages.include import included
-from tools.pages.inline import display_math, one_line_math
 from tools.pages.live import read_live
+from tools.pages.myst import Block, Directive, read_blocks
 from tools.pages.prediction import ANSWER_TITLE, TITLE, read_prediction
-from tools.pages.reader import Block, Directive, read_blocks
 
-from .roles import PageLinks
+from .roles import PageLinks, display_math, one_line_math
 
 ADMONITIONS = {"note": "Note", "tip": "Tip", "warning": "Warning", "important": "Important"}
 VERDICTS = {
@@ -94,10 +93,10 @@ def predict(directive: Directive, writer: Writer) -> str:
     """The question, quoted; what happened, folded below it."""
     read = read_prediction(directive.argument, directive.options, directive.body)
     line = directive.body_line
-    question = writer.blocks(read_blocks(list(read.question), directive.path, line))
+    question = writer.blocks(read_blocks("\n".join(read.question), directive.path, line))
     choices = "\n".join(f"- {writer.text(choice, directive.line)}" for choice in read.choices)
     asked = "\n\n".join(part for part in (question, choices) if part)
-    after = read_blocks(list(read.explanation), directive.path, line + read.explanation_at)
+    after = read_blocks("\n".join(read.explanation), directive.path, line + read.explanation_at)
     explained = titled(writer.text(read.right, directive.line), writer.blocks(after))
     return f"{quote(titled(TITLE, asked))}\n\n{details(ANSWER_TITLE, explained)}"
 
@@ -107,7 +106,7 @@ def live(directive: Directive, writer: Writer) -> str:
     read = read_live(directive.argument, directive.options, directive.body)
     title, address = writer.links.site.document(writer.links.document)
     where = f"The live figure is on the book's page [{title}]({address}#{read.anchor})."
-    lines = list(read.still)
+    lines = "\n".join(read.still)
     still = writer.blocks(read_blocks(lines, directive.path, directive.body_line + read.still_at))
     return quote(titled(writer.text(read.title, directive.line), f"{still}\n\n{where}"))
 

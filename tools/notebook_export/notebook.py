@@ -13,8 +13,7 @@ import jupytext
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from tools.pages.inline import translate
-from tools.pages.reader import Block, Directive, Fence, Page, PageError, Text
+from tools.pages.myst import Block, Directive, Fence, Page, PageError, Text
 from tools.settings import Settings
 
 from .directives import DIRECTIVES, details, fence
@@ -82,7 +81,6 @@ class Exporter:
 
     def __init__(self, page: Page, links: PageLinks) -> None:
         self.page, self.links = page, links
-        self._inline = links.inline()
         self._cells: list = []
         self._waiting: list[str] = []  # Markdown of the cell being filled
         self._solution: Directive | None = None
@@ -115,7 +113,7 @@ class Exporter:
 
     def text(self, text: str, line: int) -> str:
         """Markdown of a stretch of text."""
-        return translate(text, self._inline, self.page.path, line)
+        return self.links.plain(text, self.page.path, line)
 
     def _markdown(self, block: Block) -> str:
         if isinstance(block, Text):
@@ -133,7 +131,10 @@ class Exporter:
         except (KeyError, ValueError, OSError) as error:
             reason = error.args[0] if isinstance(error, KeyError) else error
             raise self._error(block, f"cannot be translated: {reason}") from error
-        return "\n".join(" " * block.indent * bool(line) + line for line in markdown.splitlines())
+        rest = re.sub(r"[^>]", " ", block.prefix)
+        first, *more = markdown.splitlines() or [""]
+        indented = (rest + line if line else rest.rstrip() for line in more)
+        return "\n".join([block.prefix + first if first else "", *indented])
 
     def _top_level(self, block: Block) -> None:
         if isinstance(block, Directive) and block.name in CODE:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tools.contents import CHAPTER, chapter_called, places_of
 from tools.counts import count_file, hours
 from tools.pages import depth
-from tools.pages.inline import Inline
 from tools.pages.live import read_setting
+from tools.pages.myst import PageError, Piece, substitute
 from tools.pages.number import TITLE
 from tools.settings import Settings
 
@@ -34,14 +35,40 @@ class PageLinks:
         self.folder = settings.source(document).parent
         self.places = places_of(settings.root)
 
-    def inline(self) -> Inline:
-        return Inline(
-            role=self.role,
-            equation_number=lambda label: self.site.equation(label)[0],
-            image=self.image,
-            link=self.link,
-            title=self.title,
-        )
+    def plain(self, text: str, path: Path, line: int) -> str:
+        """``text`` with its MyST syntax as plain Markdown; labels and comments are dropped."""
+
+        def replace(piece: Piece) -> str | None:
+            try:
+                return self._piece(piece, text)
+            except (KeyError, ValueError) as error:
+                at = line + text.count("\n", 0, piece.start)
+                raise PageError(path, at, str(error.args[0])) from error
+
+        return re.sub(r"\n{3,}", "\n\n", substitute(text, replace)).strip("\n")
+
+    def _piece(self, piece: Piece, text: str) -> str | None:
+        match piece.kind:
+            case "role":
+                return self.role(piece.name, " ".join(piece.content.split()))
+            case "block":
+                number = self.site.equation(piece.name)[0] if piece.name else ""
+                before = text[: piece.start].rpartition("\n")[2]
+                math = display_math(piece.content, number)
+                return one_line_math(math) if before.strip() else math.replace("\n", f"\n{before}")
+            case "image":
+                return self.image(piece.name, piece.content)
+            case "link":
+                words = text[piece.start - 1] != "["  # else the title of what it leads to
+                title = "" if words else self.title(piece.content)
+                return piece.source.replace(
+                    f"]({piece.content}", f"{title}]({self.link(piece.content)}", 1
+                )
+            case "dropped":
+                return ""
+            case "unknown":
+                raise ValueError(f"{piece.content} is not translated")
+        return None
 
     def role(self, name: str, content: str) -> str:
         """Markdown for one role.
@@ -157,6 +184,23 @@ class PageLinks:
         if not path.is_file() or self.settings.root not in path.parents:
             raise KeyError(f"the repository has no file {name}")
         return path
+
+
+def display_math(tex: str, number: str = "") -> str:
+    """Block math for a notebook, on lines of its own; ``number`` is the book's, such as "(3)"."""
+    tex = re.sub(r"(?<!\\)%.*", "", tex).strip("\n")
+    tag = rf" \tag{{{number.strip('()')}}}" if number else ""
+    return f"$$\n{tex.strip()}{tag}\n$$"
+
+
+def one_line_math(markdown: str) -> str:
+    """Join block math into single lines: in a quote, the ``>`` marks would enter the formula."""
+    return re.sub(
+        r"\$\$\n(.+?)\n[ ]*\$\$",
+        lambda match: "$$" + " ".join(match[1].split()) + "$$",
+        markdown,
+        flags=re.DOTALL,
+    )
 
 
 def split_target(content: str) -> tuple[str, str]:

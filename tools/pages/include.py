@@ -7,7 +7,7 @@ from typing import Any
 
 from sphinx.directives.code import LiteralInclude, LiteralIncludeReader
 
-from .reader import Directive
+from .myst import Directive
 
 
 def included(directive: Directive) -> tuple[str, dict]:
