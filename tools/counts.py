@@ -82,7 +82,7 @@ def count(chapter: Chapter) -> Counts:
         words=sum(_words(item) for item in items),
         code=sum(_lines(chapter, item) for item in items),
         figures=sum(len(re.findall(r"\bshow\(", cell.text)) for cell in cells)
-        + len([item for item in items if item.text in {"figure", "image"}]),
+        + len([item for item in items if item.text == "figure"]),
         tables=sum(_tables(item) for item in items),
         claims=len(chapter.directives("claim")),
         predictions=len(chapter.directives("predict")),

@@ -24,7 +24,6 @@ from nbformat.v4 import new_markdown_cell, new_notebook
 from tools.inputs import digest, hashes
 from tools.moved import old_notebooks
 from tools.notebook_export.notebook import Exporter, stem_of, write_notebook, write_script
-from tools.notebook_export.references import References
 from tools.notebook_export.roles import PageLinks
 from tools.notebook_export.targets import Targets
 from tools.pages.myst import PageError, read_page
@@ -37,11 +36,10 @@ DRAWS = ["_config.yml", "requirements.txt", "pyproject.toml"]
 DRAW_FOLDERS = ["assignments", "src", "tools"]
 
 
-def export(settings: Settings, site: Site) -> dict[str, str]:
+def export(settings: Settings) -> dict[str, str]:
     """File name -> content, for the notebook and the script of each page with code cells."""
-    targets = Targets(site, settings.release_url)
+    targets = Targets(settings.root / "_build", settings.release_url)
     pages = {name: read_page(settings.source(name)) for name in settings.documents}
-    references = _references(settings, targets, pages)
     files: dict[str, str] = {}
     for name, page in pages.items():
         if not page.is_notebook:
@@ -49,7 +47,7 @@ def export(settings: Settings, site: Site) -> dict[str, str]:
         stem = stem_of(name)
         if f"{stem}.ipynb" in files:
             raise PageError(page.path, 1, f"another page is called {stem} too")
-        links = PageLinks(settings, targets, references, name)
+        links = PageLinks(settings, targets, name)
         notebook = Exporter(page, links).notebook()
         files[f"{stem}.ipynb"] = write_notebook(notebook)
         files[f"{stem}.py"] = write_script(notebook, settings)
@@ -85,15 +83,6 @@ def assignments(settings: Settings, memory: Memory) -> dict[str, str]:
     return facts["files"]
 
 
-def _references(settings: Settings, targets: Targets, pages: dict) -> References:
-    for name in pages:
-        if "```{bibliography}" in settings.source(name).read_text(encoding="utf-8"):
-            _, url = targets.document(name)
-            page = targets.page(url.removeprefix(settings.release_url))
-            return References(list(settings.bib_files), page, url)
-    return References(list(settings.bib_files), None, settings.release_url)
-
-
 def build_wheel(root: Path, folder: Path) -> None:
     """Put the package's wheel into ``folder``; the same sources give the same bytes."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
@@ -109,7 +98,7 @@ def write(settings: Settings, site: Site) -> None:
         ValueError: A page holds what a notebook cannot show, or a target is missing.
     """
     try:
-        files = export(settings, site) | assignments(settings, site.memory)
+        files = export(settings) | assignments(settings, site.memory)
     except (PageError, KeyError) as error:
         message = str(error.args[0]).replace(f"{settings.root}/", "")
         raise ValueError(message) from error

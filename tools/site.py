@@ -101,16 +101,6 @@ class Page:
         """What a link to this page may name."""
         return {*self.fact(_anchors), "", "top"}
 
-    @property
-    def numbers(self) -> dict[str, str]:
-        """Id -> the number that a caption or an exercise in it has ("Fig. 2", "Exercise 6.1")."""
-        return self.fact(_numbers)
-
-    @property
-    def equations(self) -> dict[str, str]:
-        """Id -> the number of an equation, as printed: "(3)"."""
-        return self.fact(_equations)
-
     @cached_property
     def title(self) -> str:
         heading = self.soup.find("h1")
@@ -157,24 +147,6 @@ class Site:
 def _anchors(page: Page) -> list[str]:
     named = [tag["name"] for tag in page.soup.find_all("a", attrs={"name": True})]
     return named + [tag["id"] for tag in page.soup.find_all(id=True)]
-
-
-def _numbers(page: Page) -> dict[str, str]:
-    return _within(page, "caption-number", "")
-
-
-def _equations(page: Page) -> dict[str, str]:
-    return _within(page, "eqno", "#")
-
-
-def _within(page: Page, class_: str, sign: str) -> dict[str, str]:
-    """Id of each element -> text of the first element of the class that stands in it."""
-    found: dict[str, str] = {}
-    for tag in page.soup.find_all(class_=class_):
-        for above in tag.parents:
-            if above.get("id"):
-                found.setdefault(above["id"], tag.get_text().strip().rstrip(sign).strip())
-    return found
 
 
 def visible_texts(tag: Tag, hidden: set[str]) -> Iterator[tuple[Tag, str]]:

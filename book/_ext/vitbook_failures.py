@@ -56,6 +56,8 @@ class GluedText(PasteTextRole):
         client = self.document["nb_renderer"].renderer.nb_client
         if "::" in name or name in client.glue_data or not is_broken(client.notebook):
             return super().run()
+        env = self.document.settings.env
+        env.metadata[env.docname].setdefault("not_computed", []).append(name)
         mark = nodes.abbreviation("", "?", explanation=NOT_COMPUTED, classes=["not-computed"])
         return [mark], []
 

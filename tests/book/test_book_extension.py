@@ -17,7 +17,6 @@ from tools.execute import execute
 from tools.export_notebooks import export
 from tools.render import Trees
 from tools.settings import read_settings
-from tools.site import Site
 
 OURS = ("vitbook_numbers", "vitbook_forms", "vitbook_claims", "vitbook_moved")
 HEADS = {
@@ -695,7 +694,7 @@ def test_the_check_of_the_site_and_the_notebook_know_of_what_failed(site):
     told = {one.message for one in found}
     assert {"an error or warning in an output", "this fold is empty"}.isdisjoint(told)
     assert not any("figures from its cells" in words for words in told)
-    files = export(read_settings(site.root), Site(site.html, site.root))
+    files = export(read_settings(site.root))
     words = "\n".join("".join(c["source"]) for c in json.loads(files["fails.ipynb"])["cells"])
     assert "counts 2.5 and ?." in words
     assert words.count("Not confirmed on the machine that built the book.") == 1

@@ -7,6 +7,7 @@ it in the one. `make test-deep` opens each page in all three, and lets axe go th
 
 import ast
 import gzip
+import json
 import os
 import re
 import subprocess
@@ -18,6 +19,7 @@ from zlib import crc32
 import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from bs4 import BeautifulSoup
 from nbformat.v4 import new_notebook
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
@@ -29,6 +31,7 @@ from tools.export_notebooks import build_wheel
 from tools.meaning import cell_tree
 from tools.moved import notebooks_in
 from tools.notebook_export.notebook import SOLUTION
+from tools.notebook_export.targets import NAME
 from tools.run_notebooks import is_code, prove, served, solutions
 from tools.settings import read_settings
 from tools.site import Memory, Site
@@ -90,6 +93,18 @@ def test_every_link_of_a_notebook_leads_to_something_that_exists(built):
             elif (match := at_tag.match(address)) and not (ROOT / match[1]).is_file():
                 dead.append((path.name, address))
     assert dead == []
+
+
+def test_a_number_in_a_notebook_is_that_of_its_page(built):
+    known = json.loads((ROOT / "_build" / NAME).read_text("utf8"))
+    told = [(page, anchor, number) for page, anchor, _, number in known["labels"].values()]
+    told, found = {*told, *map(tuple, known["equations"].values())}, set()
+    for page in {page for page, _, number in told if number}:
+        soup = BeautifulSoup((HTML / f"{page}.html").read_text("utf8"), "html.parser")
+        for _, anchor, number in (one for one in told if one[0] == page and one[2]):
+            shown = soup.find(id=anchor).select_one(".caption-number, .eqno").get_text()
+            found.add(shown.strip().rstrip("#").strip() == number)
+    assert found == {True}
 
 
 def test_every_icon_of_a_page_is_drawn(built):

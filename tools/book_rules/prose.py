@@ -15,8 +15,8 @@ from .source import Book, Chapter, Finding, Item
 ALLOWED_DIRECTIVES = (
     set(DIRECTIVES) | GATES | {"api", "changes", "include", "install"}
 )  # on pages without cells
-ALLOWED_ROLES = {"glue:text", "cite", "cite:p", "cite:t", "ref", "numref", "eq", "doc"}
-ALLOWED_ROLES |= {"chapter", "in-depth", "live", "minutes", "math", "sub", "sup"}
+ALLOWED_ROLES = {"glue:text", "cite", "cite:t", "ref", "eq", "doc"}
+ALLOWED_ROLES |= {"chapter", "in-depth", "live", "minutes"}
 
 NUMBER = re.compile(
     r"(?P<before>(?:[Ss]ections?|[Cc]hapters?|[Ff]igures?|[Tt]ables?|[Vv]ersions?|[Pp]arts?|arXiv:"

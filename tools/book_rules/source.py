@@ -15,8 +15,8 @@ from tools.contents import Place, places_of, toc_files
 from tools.meaning import cell_tree
 from tools.pages.myst import Block, Directive, Fence, Page, PageError, Text, read_page
 
-CONTAINERS = {"admonition", "note", "tip", "warning", "important", "dropdown", "claim", "figure"}
-CONTAINERS |= {"table", "list-table", "tab-set", "tab-item", "predict", "in-depth", "live"}
+CONTAINERS = {"admonition", "dropdown", "claim", "figure", "list-table", "predict", "in-depth"}
+CONTAINERS |= {"live"}
 
 
 @dataclass(frozen=True)

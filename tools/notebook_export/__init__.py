@@ -1,7 +1,7 @@
 """Turn the book's MyST pages into plain notebooks for Colab.
 
-    targets     numbers, titles and link targets, from the built pages
-    references  author-year citations, from references.bib
+    targets     numbers, titles, link targets and literature, as Sphinx wrote them down
+    roles       what stands in a line: roles, links, formulas
     directives  one function for each directive
     notebook    blocks in order -> cells with stable ids
 

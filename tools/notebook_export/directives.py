@@ -17,9 +17,8 @@ from tools.pages.live import read_live
 from tools.pages.myst import Block, Directive, read_blocks
 from tools.pages.prediction import ANSWER_TITLE, TITLE, read_prediction
 
-from .roles import PageLinks, display_math, one_line_math
+from .roles import PageLinks, one_line_math
 
-ADMONITIONS = {"note": "Note", "tip": "Tip", "warning": "Warning", "important": "Important"}
 VERDICTS = {
     "true": "true",
     "true with conditions": "true, with conditions",
@@ -63,7 +62,7 @@ def titled(title: str, markdown: str) -> str:
 
 
 def admonition(directive: Directive, writer: Writer) -> str:
-    title = ADMONITIONS.get(directive.name) or writer.text(directive.argument, directive.line)
+    title = writer.text(directive.argument, directive.line)
     return quote(titled(title, writer.blocks(directive.blocks())))
 
 
@@ -79,7 +78,7 @@ def claim(directive: Directive, writer: Writer) -> str:
         writer.text(options.get(key, ""), directive.line) for key in ("says", "truth", "refuted-by")
     )
     site, id_ = writer.links.site, directive.argument.strip()
-    confirmed = site.is_confirmed(writer.links.document, id_)
+    confirmed = site.is_confirmed(id_)
     failed = "" if confirmed else " **Not confirmed on the machine that built the book.**"
     head = f"**Claim:** “{said}”\n\n**Verdict: {VERDICTS[options['verdict'].lower()]}.**{failed}"
     headline = f"**{truth}** " if truth else ""
@@ -138,20 +137,9 @@ def figure(directive: Directive, writer: Writer) -> str:
     image = writer.links.image(directive.options.get("alt", ""), directive.argument)
     caption = writer.blocks(directive.blocks()) if directive.body else ""
     name = directive.options.get("name", "")
-    if name and directive.name == "figure":
-        caption = f"*{writer.links.site.number(name)[0]}.* {caption}"
+    if name:
+        caption = f"*{writer.links.site.number(name)}.* {caption}"
     return f"{image}\n\n{caption}".strip()
-
-
-def math(directive: Directive, writer: Writer) -> str:
-    label = directive.options.get("label", "")
-    number = writer.links.site.equation(label)[0] if label else ""
-    return display_math(f"{directive.argument}\n{directive.text}", number)
-
-
-def table(directive: Directive, writer: Writer) -> str:
-    title = writer.text(directive.argument, directive.line)
-    return titled(title, writer.blocks(directive.blocks()))
 
 
 def list_table(directive: Directive, writer: Writer) -> str:
@@ -178,15 +166,6 @@ def list_table(directive: Directive, writer: Writer) -> str:
     return titled(writer.text(directive.argument, directive.line), "\n".join(lines))
 
 
-def tabs(directive: Directive, writer: Writer) -> str:
-    return writer.blocks(directive.blocks())
-
-
-def tab(directive: Directive, writer: Writer) -> str:
-    title = writer.text(directive.argument, directive.line)
-    return titled(title, writer.blocks(directive.blocks()))
-
-
 def on_the_site(directive: Directive, writer: Writer) -> str:
     """Lists that are made from the whole book stay on its site."""
     if "unconfirmed" in directive.options:  # of this build alone
@@ -210,7 +189,7 @@ def start(directive: Directive, writer: Writer) -> str:
 
 
 DIRECTIVES: dict[str, Callable[[Directive, Writer], str]] = {
-    **dict.fromkeys(["admonition", *ADMONITIONS], admonition),
+    "admonition": admonition,
     "dropdown": dropdown,
     "claim": claim,
     "predict": predict,
@@ -225,12 +204,7 @@ DIRECTIVES: dict[str, Callable[[Directive, Writer], str]] = {
     "literalinclude": literalinclude,
     "code-block": code_block,
     "figure": figure,
-    "image": figure,
-    "math": math,
-    "table": table,
     "list-table": list_table,
-    "tab-set": tabs,
-    "tab-item": tab,
 }
 
 

@@ -189,7 +189,7 @@ class Exporter:
     def _number(self, block: Directive, label: str) -> str:
         """An exercise's number on the built page, such as "Exercise 2"."""
         try:
-            return self.links.site.number(label)[0]
+            return self.links.site.number(label)
         except KeyError as error:
             raise self._error(block, f"has no label with a number: {error.args[0]}") from error
 

@@ -13,7 +13,6 @@ from tools.pages.myst import PageError, Piece, substitute
 from tools.pages.number import TITLE
 from tools.settings import Settings
 
-from .references import References
 from .targets import Targets
 
 
@@ -23,15 +22,11 @@ class PageLinks:
     Args:
         settings: The book's settings.
         site: What the built site knows.
-        references: The book's literature.
         document: The page's name in the table of contents.
     """
 
-    def __init__(
-        self, settings: Settings, site: Targets, references: References, document: str
-    ) -> None:
-        self.settings, self.site, self.references = settings, site, references
-        self.document = document
+    def __init__(self, settings: Settings, site: Targets, document: str) -> None:
+        self.settings, self.site, self.document = settings, site, document
         self.folder = settings.source(document).parent
         self.places = places_of(settings.root)
 
@@ -81,15 +76,10 @@ class PageLinks:
             case "glue:text":
                 key, _, spec = content.rpartition(":") if ":" in content else (content, "", "s")
                 return self.site.glued(self.document, key, spec)
-            case "cite" | "cite:p":
-                return self.references.cite(content)
-            case "cite:t":
-                return self.references.cite(content, textual=True)
+            case "cite" | "cite:t":
+                return self._cite(content, textual=name == "cite:t")
             case "ref":
                 return markdown_link(text, *self.site.label(target))
-            case "numref":
-                number, url = self.site.number(target)
-                return markdown_link(_numbered(text, number), number, url)
             case "eq":
                 return markdown_link("", *self.site.equation(content))
             case "doc":
@@ -105,11 +95,13 @@ class PageLinks:
                 return markdown_link(setting.words, "", f"{address}#live-{setting.name}")
             case "minutes":
                 return self._minutes(content)
-            case "math":
-                return f"${content}$"
-            case "sub" | "sup":
-                return f"<{name}>{content}</{name}>"
         raise KeyError(f"the role {{{name}}} is not translated")
+
+    def _cite(self, keys: str, *, textual: bool) -> str:
+        cited = []
+        for who, year, url in (self.site.cited(key.strip()) for key in keys.split(",")):
+            cited.append(f"[{who} ({year})]({url})" if textual else f"[{who}, {year}]({url})")
+        return ", ".join(cited) if textual else f"({'; '.join(cited)})"
 
     def image(self, alt: str, source: str) -> str:
         """Markdown for an image; a local one is linked at the release tag."""
@@ -149,8 +141,8 @@ class PageLinks:
         """A link to a chapter, or to a label in it, whose words hold the chapter's number."""
         page, address = chapter_called(target, self.places), ""
         if page is None:
+            page = self.site.page_of(target)
             _, address = self.site.label(target)
-            page = self.site.page_of(address)
         if page not in self.places:
             raise KeyError(f"no chapter and no label in one is called {target}")
         title, top = self.site.document(page)
@@ -213,12 +205,6 @@ def split_target(content: str) -> tuple[str, str]:
 
 def markdown_link(text: str, title: str, url: str) -> str:
     return f"[{text or title}]({url})"
-
-
-def _numbered(text: str, number: str) -> str:
-    """Fill the number into an explicit text such as ``Figure %s`` or ``Figure {number}``."""
-    bare = number.rpartition(" ")[2]
-    return text.replace("%s", bare).replace("{number}", bare)
 
 
 def _is_address(target: str) -> bool:

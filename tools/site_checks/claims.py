@@ -49,11 +49,6 @@ def boxes(page: Page) -> dict[str, tuple[str, bool]]:
     return {box["id"]: (show(box), settled(box)) for box in found}
 
 
-def unconfirmed(page: Page) -> list[str]:
-    """Ids of the claims whose cell failed in this build."""
-    return [str(box["id"]) for box in page.soup.select("div.claim-unconfirmed[id]")]
-
-
 def settled(box: Tag) -> bool:
     """Does the next cell after a claim hold an assertion?"""
     following = box.find_next(
