@@ -23,6 +23,15 @@ def is_cell(node: nodes.Node) -> bool:
     return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
 
 
+def is_failure(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.container) and "not-held" in node["classes"]
+
+
+def failed(cell: nodes.container) -> bool:
+    """Did this very cell fail, not one that is not shown?"""
+    return any(not node["elsewhere"] for node in cell.findall(is_failure))
+
+
 def tags(cell: nodes.container) -> set[str]:
     return set(cell.get("cell_metadata", {}).get("tags", []))
 

@@ -2,7 +2,7 @@
 
 - A check that did not hold, and a cell that broke, become a box after the cell, however much of the
   cell, or of what is around it, is folded. In a claim it stands inside the claim.
-- A claim whose cell failed is not confirmed: vitbook_claims.py says so, here and in its tables.
+- A claim whose cell failed is not confirmed: syntax/claim.py says so, here and in its tables.
 - On a page with a broken cell, a number that was never glued is a question mark; on every other
   page it is an error, as ever.
 """
@@ -14,6 +14,7 @@ from typing import Any
 from docutils import nodes
 from myst_nb.core import render
 from myst_nb.ext.glue.roles import PasteTextRole
+from vitbook_cells import failed, is_failure
 from vitbook_details import fold
 
 from tools.failures import BROKEN, CHECK, ELSEWHERE, is_broken
@@ -60,15 +61,6 @@ class GluedText(PasteTextRole):
         env.metadata[env.docname].setdefault("not_computed", []).append(name)
         mark = nodes.abbreviation("", "?", explanation=NOT_COMPUTED, classes=["not-computed"])
         return [mark], []
-
-
-def is_failure(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.container) and "not-held" in node["classes"]
-
-
-def failed(cell: nodes.container) -> bool:
-    """Did this very cell fail, not one that is not shown?"""
-    return any(not node["elsewhere"] for node in cell.findall(is_failure))
 
 
 def take_out(cell: nodes.container) -> None:

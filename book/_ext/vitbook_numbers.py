@@ -4,29 +4,20 @@
   depth the number of its chapter.
 - The second exercise of chapter 6 is Exercise 6.2, in its title and wherever ``{ref}`` or
   ``{numref}`` names its label. On a page that is no numbered chapter the count is plain: 1, 2, 3.
-- ``{chapter}`looking` `` is a link "chapter 12". Other words hold ``{number}`` or ``{name}``:
-  ``{chapter}`Chapter {number}, {name} <looking>` ``. In place of a page there may be a label, whose
-  page gives the number: ``{chapter}`chapter {number}, in depth <sec-looking-sinks>` ``.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 from docutils import nodes
-from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
-from sphinx.domains.std import StandardDomain
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
-from sphinx.util.docutils import ReferenceRole
 from sphinx.util.typing import ExtensionMetadata
 
-from tools.contents import CHAPTER, Place, chapter_called, places_of
-from tools.pages import depth
-from tools.pages.number import TITLE
+from tools.contents import Place, places_of
 
 logger = logging.getLogger(__name__)
 
@@ -54,54 +45,6 @@ class Titles(SphinxTransform):
             first.parent.replace(first, nodes.Text(place.titled(first.astext())))
 
 
-class ChapterRole(ReferenceRole):
-    """Leaves a reference that `resolve` fills in when the titles of all pages are known."""
-
-    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-        words = self.title if self.has_explicit_title else CHAPTER
-        node = pending_xref(
-            "",
-            nodes.inline("", words),
-            refdoc=self.env.docname,
-            refdomain="",
-            reftype="vitbook-chapter",
-            reftarget=self.target,
-            refexplicit=False,
-        )
-        self.set_source_info(node)
-        return [node], []
-
-
-def resolve(
-    app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement
-) -> nodes.Node | None:
-    """A link to the chapter or the label; words alone on the page itself, and where a build of a
-    part of the book lacks the page."""
-    if node["reftype"] != "vitbook-chapter":
-        return None
-    target, known = node["reftarget"], places(env)
-    labels = cast(StandardDomain, env.get_domain("std")).anonlabels
-    page, anchor = chapter_called(target, known), ""
-    if page is None:
-        page, anchor = labels.get(target, ("", ""))
-    if page not in known:
-        words = f"no chapter and no label in one is called {target!r}"
-        logger.warning(words, location=node, type="vitbook")
-        return nodes.inline("", target)
-    there = page in env.titles
-    name = plain_title(env.titles[page].astext()) if there else target
-    words = content.astext().format(number=known[page].number, name=name)
-    if not there or (page == node["refdoc"] and not anchor):
-        return nodes.inline("", words)
-    uri = app.builder.get_relative_uri(node["refdoc"], page) + (anchor and f"#{anchor}")
-    return nodes.reference("", words, internal=True, refuri=uri)
-
-
-def plain_title(title: str) -> str:
-    """A title as its page has it, without the number."""
-    return TITLE.sub("", depth.TITLE.sub("", title, count=1), count=1)
-
-
 def number_exercises(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Sphinx has counted through the book by now: put the chapter's number in front instead. Tables
     are counted where their page is known as it looks in the end (vitbook_folds.py)."""
@@ -116,7 +59,5 @@ def number_exercises(app: Sphinx, env: BuildEnvironment) -> list[str]:
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_transform(Titles)
-    app.add_role("chapter", ChapterRole())
-    app.connect("missing-reference", resolve)
     app.connect("env-get-updated", number_exercises, priority=900)  # after Sphinx's own count
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

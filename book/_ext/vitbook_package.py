@@ -44,8 +44,9 @@ class PackageInclude(LiteralInclude):
     def head(self, name: str, path: Path) -> nodes.paragraph:
         line = nodes.paragraph("", "From the package: ", classes=["package-head"])
         line += nodes.literal("", name)
-        if path.resolve().is_relative_to(ROOT):
-            file = path.resolve().relative_to(ROOT).as_posix()
+        root = Path(self.env.srcdir).resolve().parent
+        if path.resolve().is_relative_to(root):
+            file = path.resolve().relative_to(root).as_posix()
             line += [nodes.Text(", "), nodes.reference("", file, refuri=f"{at_the_tag()}/{file}")]
         return line
 

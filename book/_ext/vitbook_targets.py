@@ -16,7 +16,7 @@ from sphinx.domains.math import MathDomain
 from sphinx.domains.std import StandardDomain
 from sphinx.environment import BuildEnvironment
 from sphinx.util.typing import ExtensionMetadata
-from vitbook_claims import claims_of
+from syntax.claim import claims_of
 
 from tools.notebook_export.targets import NAME
 

@@ -1,7 +1,6 @@
 """A few pages, and what Sphinx makes of them with some of the book's extensions."""
 
 import io
-import sys
 from pathlib import Path
 
 from bs4 import BeautifulSoup
@@ -9,9 +8,6 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTENSIONS = str(ROOT / "book" / "_ext")
-if EXTENSIONS not in sys.path:
-    sys.path.append(EXTENSIONS)
 
 TITLES = {
     "index": "Front",

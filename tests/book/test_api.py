@@ -2,10 +2,10 @@
 
 import io
 import re
-import sys
 from pathlib import Path
 
 import pytest
+import vitbook_api
 from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
@@ -14,10 +14,6 @@ from tools.book_rules.introductions import imported, introductions, part_of
 from tools.book_rules.source import read_book
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTENSIONS = str(ROOT / "book" / "_ext")
-if EXTENSIONS not in sys.path:
-    sys.path.append(EXTENSIONS)
-import vitbook_api  # noqa: E402
 
 MIXING = '''"""Mix."""
 
@@ -118,7 +114,7 @@ def build(folder, **changed):
             doctreedir=folder / "trees",
             buildername="html",
             confoverrides={
-                "extensions": ["myst_parser", "vitbook_numbers", "vitbook_api"],
+                "extensions": ["myst_parser", "syntax.chapter", "vitbook_api"],
                 "html_theme": "basic",
                 "nitpicky": True,
                 "add_module_names": False,

@@ -18,7 +18,8 @@ from tools.export_notebooks import export
 from tools.render import Trees
 from tools.settings import read_settings
 
-OURS = ("vitbook_numbers", "vitbook_forms", "vitbook_claims", "vitbook_moved")
+OURS = ("syntax.chapter", "syntax.predict", "syntax.in_depth", "syntax.minutes", "syntax.claim")
+OURS += ("vitbook_moved",)
 HEADS = {
     "index": "```{toctree}\nready\npart/places\npart/maps\npart/sharing\n```\n\n",
     "ready": "",
@@ -97,22 +98,6 @@ def test_an_edited_page_renews_the_table_on_another_page(book):
     assert verdicts() == []
     assert book.html("index").find("table") is None
     assert book.warnings == ""
-
-
-def test_claims_of_parallel_readers_are_merged():
-    import vitbook_claims
-
-    def env(entries, tables):
-        return SimpleNamespace(vitbook_claims=entries, vitbook_claims_tables=set(tables))
-
-    def entry(docname):
-        return vitbook_claims.Entry("x", docname, 1, "true", [])
-
-    main = env([entry("one")], [])
-    other = env([entry("two"), entry("stale")], ["two", "stale"])
-    vitbook_claims.merge(None, main, ["two"], other)
-    assert [entry.docname for entry in main.vitbook_claims] == ["one", "two"]
-    assert main.vitbook_claims_tables == {"two"}
 
 
 WRONG = {

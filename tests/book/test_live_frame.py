@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 from small_book import ROOT, Book
+from syntax.live import read_live, read_setting
 
 from tools.live.pack import model, packed, script
-from tools.pages.live import read_live, read_setting
 from vitbook.data import matching_pairs
 from vitbook.inspection import record_attention
 from vitbook.models.vit import VisionTransformer
@@ -40,7 +40,7 @@ class LiveBook(Book):
     """The book's own scripts, and one figure of the test's."""
 
     def __init__(self, folder):
-        super().__init__(folder, ("vitbook_live",))
+        super().__init__(folder, ("syntax.live",))
         (folder / "static" / "live").mkdir(parents=True)
         for name in ("kit.js", "vit.js", "live.css"):
             shutil.copy(STATIC / "live" / name, folder / "static" / "live" / name)

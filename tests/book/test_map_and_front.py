@@ -1,29 +1,25 @@
 """The drawing of a whole ViT, the strip "you are here", and what a shared link says."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
+import vitbook_share
 from bs4 import BeautifulSoup
 from docutils import nodes
+from drawing.places import PLACES
 from pygments.token import STANDARD_TYPES
+from syntax import vit_map
 
 from tools.contents import places_of
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTENSIONS = str(ROOT / "book" / "_ext")
-if EXTENSIONS not in sys.path:
-    sys.path.append(EXTENSIONS)
-import vitbook_map  # noqa: E402
-import vitbook_share  # noqa: E402
-from drawing.places import PLACES  # noqa: E402
 
 CHAPTERS = [place.slug for place in places_of(ROOT).values() if not place.deeper]
 
 
 def drawn(address):
-    return BeautifulSoup(vitbook_map.figure(address), "html.parser")
+    return BeautifulSoup(vit_map.figure(address), "html.parser")
 
 
 @pytest.mark.parametrize("layout", ["wide", "tall"])
@@ -76,7 +72,7 @@ def test_the_two_layouts_share_no_id():
     ],
 )
 def test_the_strip_colours_the_parts_of_its_chapter(chapter, parts):
-    page = BeautifulSoup(vitbook_map.you_are_here(chapter, "../index.html#x"), "html.parser")
+    page = BeautifulSoup(vit_map.you_are_here(chapter, "../index.html#x"), "html.parser")
     here = {name.removeprefix("p-") for g in page.select("g.here") for name in g["class"]}
     assert here - {"part", "here"} == parts
     assert page.select_one("p").get_text().startswith(f"You are here: {PLACES[chapter].words}.")

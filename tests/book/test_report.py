@@ -1,20 +1,16 @@
 """The foot of every page, which reports a mistake, and the forms in which reports arrive."""
 
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
+import vitbook_report
 import yaml
 from bs4 import BeautifulSoup
 
 ROOT = Path(__file__).resolve().parents[2]
 FORMS = ROOT / ".github" / "ISSUE_TEMPLATE"
-EXTENSIONS = str(ROOT / "book" / "_ext")
-if EXTENSIONS not in sys.path:
-    sys.path.append(EXTENSIONS)
-import vitbook_report  # noqa: E402
 
 GITHUB = "https://github.com/somebody/book"
 # What an address could break on: quotes, ampersands, hashes, signs of four bytes.

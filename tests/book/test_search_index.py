@@ -5,7 +5,7 @@ import json
 import pytest
 from small_book import Book
 
-OURS = ("vitbook_claims", "vitbook_folds", "vitbook_search")
+OURS = ("syntax.claim", "vitbook_folds", "vitbook_search")
 EXTENSIONS = ("sphinx_design", "sphinx_exercise", *OURS)
 PAGE = r"""Words of the page, and $q \cdot k$, $Q K^\top$, $\sqrt{d}$, $\frac{a}{b}$.
 

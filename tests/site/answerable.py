@@ -6,7 +6,6 @@ styles and scripts are at work; both pages are answered at addresses that the si
 
 import io
 import re
-import sys
 from pathlib import Path
 
 from bs4 import BeautifulSoup
@@ -15,7 +14,7 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
-EXTENSIONS = ["myst_parser", "sphinx_design", "vitbook_progress"]
+EXTENSIONS = ["myst_parser", "sphinx_design", "syntax.progress"]
 KEY = "attention-patch-by-patch.predictions.v1"
 CHAPTER, FRONT = "part/heads.html", "front.html"
 SHELL, FRONT_SHELL = "attention/many_heads.html", "index.html"
@@ -81,8 +80,6 @@ Much.
 
 def rendered(folder):
     """Page name -> its HTML: PAGES built in this folder, without the look of the book."""
-    if (extensions := str(ROOT / "book" / "_ext")) not in sys.path:
-        sys.path.append(extensions)
     for name, text in PAGES.items():
         path = folder / "src" / f"{name}.md"
         path.parent.mkdir(parents=True, exist_ok=True)

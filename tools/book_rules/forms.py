@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tools.pages import depth
-from tools.pages.prediction import read_prediction
+from syntax.in_depth import BEGINNING
+from syntax.predict import read_prediction
 
 from .source import Book, Chapter, Finding
 
@@ -43,8 +43,8 @@ def in_depth(book: Book) -> Iterator[Finding]:
                 yield page.finding(box, "a page that goes deeper stands below its chapter")
             continue
         chapter = pages[page.place.chapter]
-        if not page.title.startswith(depth.BEGINNING):
-            yield page.finding(None, f"its title begins with {depth.BEGINNING!r}")
+        if not page.title.startswith(BEGINNING):
+            yield page.finding(None, f"its title begins with {BEGINNING!r}")
         if len(boxes) != 1:
             words = "one {in-depth} belongs at the top, with a label of its chapter"
             yield page.finding(None, words)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tools.notebook_export.directives import DIRECTIVES
+from syntax import DIRECTIVES, ROLES
+
 from tools.notebook_export.notebook import GATES
 from tools.pages.myst import Piece, pieces, substitute
 from tools.pages.number import is_numbered
@@ -15,8 +16,6 @@ from .source import Book, Chapter, Finding, Item
 ALLOWED_DIRECTIVES = (
     set(DIRECTIVES) | GATES | {"api", "changes", "include", "install"}
 )  # on pages without cells
-ALLOWED_ROLES = {"glue:text", "cite", "cite:t", "ref", "eq", "doc"}
-ALLOWED_ROLES |= {"chapter", "in-depth", "live", "minutes"}
 
 NUMBER = re.compile(
     r"(?P<before>(?:[Ss]ections?|[Cc]hapters?|[Ff]igures?|[Tt]ables?|[Vv]ersions?|[Pp]arts?|arXiv:"
@@ -39,7 +38,7 @@ def known_syntax(book: Book) -> Iterator[Finding]:
             if item.kind not in {"text", "heading"}:
                 continue
             for piece in pieces(item.text):
-                if piece.kind == "role" and piece.name not in ALLOWED_ROLES:
+                if piece.kind == "role" and piece.name not in ROLES:
                     at = _line(item, item.text, piece.start)
                     words = f"the role {{{piece.name}}} is not in use here"
                     yield Finding(chapter.page.path, at, words)

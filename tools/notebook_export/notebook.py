@@ -12,11 +12,12 @@ from pathlib import Path
 import jupytext
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from syntax import DIRECTIVES
 
 from tools.pages.myst import Block, Directive, Fence, Page, PageError, Text
 from tools.settings import Settings
 
-from .directives import DIRECTIVES, details, fence
+from .markdown import details, fence, paragraphs
 from .roles import PageLinks
 
 # What the package needs beside itself, as Python and as pip call it.
@@ -76,7 +77,7 @@ class Exporter:
     """Writes the cells of one page.
 
     Top-level directives are either cells (``code-cell``), gates around cells (exercises and
-    solutions) or plain Markdown; ``blocks`` and ``text`` serve the directives that nest others.
+    solutions) or plain Markdown; ``body`` and ``text`` serve the directives that nest others.
     """
 
     def __init__(self, page: Page, links: PageLinks) -> None:
@@ -107,9 +108,9 @@ class Exporter:
         nbformat.validate(notebook)
         return notebook
 
-    def blocks(self, blocks: list[Block]) -> str:
-        """Markdown of nested blocks."""
-        return "\n\n".join(part for part in map(self._markdown, blocks) if part.strip())
+    def body(self, directive: Directive, start: int = 0, end: int | None = None) -> str:
+        """Markdown of the lines of a directive's body from ``start`` to ``end``."""
+        return paragraphs(*map(self._markdown, directive.blocks(start, end)))
 
     def text(self, text: str, line: int) -> str:
         """Markdown of a stretch of text."""
@@ -196,7 +197,7 @@ class Exporter:
     def _flush(self) -> None:
         if self._solution:
             return
-        text = "\n\n".join(part for part in self._waiting if part.strip())
+        text = paragraphs(*self._waiting)
         self._waiting = []
         if text:
             self._cells.append(new_markdown_cell(text))

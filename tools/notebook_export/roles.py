@@ -1,19 +1,17 @@
-"""What each role, link and image of one page becomes in its notebook."""
+"""What stands in a line of a page: its roles (book/_ext/syntax), links, images and formulas."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from tools.contents import CHAPTER, chapter_called, places_of
-from tools.counts import count_file, hours
-from tools.pages import depth
-from tools.pages.live import read_setting
-from tools.pages.myst import PageError, Piece, substitute
-from tools.pages.number import TITLE
-from tools.settings import Settings
+from syntax import ROLES
 
-from .targets import Targets
+from tools.contents import places_of
+from tools.notebook_export.markdown import display_math, one_line_math
+from tools.notebook_export.targets import Targets
+from tools.pages.myst import PageError, Piece, substitute
+from tools.settings import Settings
 
 
 class PageLinks:
@@ -45,7 +43,9 @@ class PageLinks:
     def _piece(self, piece: Piece, text: str) -> str | None:
         match piece.kind:
             case "role":
-                return self.role(piece.name, " ".join(piece.content.split()))
+                if piece.name not in ROLES:
+                    raise KeyError(f"the role {{{piece.name}}} is not translated")
+                return ROLES[piece.name](" ".join(piece.content.split()), self)
             case "block":
                 number = self.site.equation(piece.name)[0] if piece.name else ""
                 before = text[: piece.start].rpartition("\n")[2]
@@ -64,44 +64,6 @@ class PageLinks:
             case "unknown":
                 raise ValueError(f"{piece.content} is not translated")
         return None
-
-    def role(self, name: str, content: str) -> str:
-        """Markdown for one role.
-
-        Raises:
-            KeyError: The role is not known here.
-        """
-        text, target = split_target(content)
-        match name:
-            case "glue:text":
-                key, _, spec = content.rpartition(":") if ":" in content else (content, "", "s")
-                return self.site.glued(self.document, key, spec)
-            case "cite" | "cite:t":
-                return self._cite(content, textual=name == "cite:t")
-            case "ref":
-                return markdown_link(text, *self.site.label(target))
-            case "eq":
-                return markdown_link("", *self.site.equation(content))
-            case "doc":
-                return markdown_link(text, *self.site.document(self._document(target)))
-            case "chapter":
-                return self._chapter(text or CHAPTER, target)
-            case "in-depth":
-                title, address = self.site.document(self._document(target))
-                return markdown_link(text, depth.named(title), address)
-            case "live":
-                setting = read_setting(content)
-                _, address = self.site.document(self.document)
-                return markdown_link(setting.words, "", f"{address}#live-{setting.name}")
-            case "minutes":
-                return self._minutes(content)
-        raise KeyError(f"the role {{{name}}} is not translated")
-
-    def _cite(self, keys: str, *, textual: bool) -> str:
-        cited = []
-        for who, year, url in (self.site.cited(key.strip()) for key in keys.split(",")):
-            cited.append(f"[{who} ({year})]({url})" if textual else f"[{who}, {year}]({url})")
-        return ", ".join(cited) if textual else f"({'; '.join(cited)})"
 
     def image(self, alt: str, source: str) -> str:
         """Markdown for an image; a local one is linked at the release tag."""
@@ -130,41 +92,30 @@ class PageLinks:
             return path.name, self.settings.file_url(path)
         if anchor:
             return self.site.label(anchor)
-        return self.site.document(self._document(name.removesuffix(".md")))
+        return self.site.document(self.document_called(name.removesuffix(".md")))
 
     def numbered(self, title: str) -> str:
         """The title of this page with the number of its chapter, as the site shows it."""
         place = self.places.get(self.document)
         return place.titled(title) if place else title
 
-    def _chapter(self, words: str, target: str) -> str:
-        """A link to a chapter, or to a label in it, whose words hold the chapter's number."""
-        page, address = chapter_called(target, self.places), ""
-        if page is None:
-            page = self.site.page_of(target)
-            _, address = self.site.label(target)
-        if page not in self.places:
-            raise KeyError(f"no chapter and no label in one is called {target}")
-        title, top = self.site.document(page)
-        number = self.places[page].number
-        words = words.format(number=number, name=TITLE.sub("", title, count=1))
-        here = page == self.document and not address
-        return words if here else f"[{words}]({address or top})"
+    @property
+    def here(self) -> tuple[str, str]:
+        """Title and address of this page."""
+        return self.site.document(self.document)
 
-    def _minutes(self, content: str) -> str:
-        """The minutes of this page, one of the two numbers of another page, or hours of several."""
-        wanted, *names = content.split() if content != "this page" else ("",)
-        documents = [self._document(name) for name in names] or [self.document]
-        paths = [self.settings.book / f"{document}.md" for document in documents]
-        for name, path in zip(names, paths, strict=False):
-            if not path.is_file():
-                raise KeyError(f"minutes of {name}: there is no page {name}")
-        if wanted == "hours":
-            return hours(paths)
-        counts = count_file(paths[0])
-        return str({"": counts, "read": counts.read, "do": counts.do}[wanted])
+    @staticmethod
+    def split(content: str) -> tuple[str, str]:
+        """("text", "target") of ``text <target>``; no text where there is only a target."""
+        if content.endswith(">") and " <" in content:
+            text, _, target = content[:-1].rpartition(" <")
+            return text, target
+        return "", content
 
-    def _document(self, name: str) -> str:
+    def source(self, document: str) -> Path:
+        return self.settings.book / f"{document}.md"
+
+    def document_called(self, name: str) -> str:
         """A page's name in the table of contents, from a name relative to this page."""
         if name.startswith("/"):
             return name[1:]
@@ -176,35 +127,6 @@ class PageLinks:
         if not path.is_file() or self.settings.root not in path.parents:
             raise KeyError(f"the repository has no file {name}")
         return path
-
-
-def display_math(tex: str, number: str = "") -> str:
-    """Block math for a notebook, on lines of its own; ``number`` is the book's, such as "(3)"."""
-    tex = re.sub(r"(?<!\\)%.*", "", tex).strip("\n")
-    tag = rf" \tag{{{number.strip('()')}}}" if number else ""
-    return f"$$\n{tex.strip()}{tag}\n$$"
-
-
-def one_line_math(markdown: str) -> str:
-    """Join block math into single lines: in a quote, the ``>`` marks would enter the formula."""
-    return re.sub(
-        r"\$\$\n(.+?)\n[ ]*\$\$",
-        lambda match: "$$" + " ".join(match[1].split()) + "$$",
-        markdown,
-        flags=re.DOTALL,
-    )
-
-
-def split_target(content: str) -> tuple[str, str]:
-    """("text", "target") of ``text <target>``; an empty text where there is only a target."""
-    if content.endswith(">") and " <" in content:
-        text, _, target = content[:-1].rpartition(" <")
-        return text, target
-    return "", content
-
-
-def markdown_link(text: str, title: str, url: str) -> str:
-    return f"[{text or title}]({url})"
 
 
 def _is_address(target: str) -> bool:

@@ -82,8 +82,9 @@ class Directive:
     def text(self) -> str:
         return "\n".join(self.body).strip("\n")
 
-    def blocks(self) -> list[Block]:
-        return read_blocks("\n".join(self.body), self.path, self.body_line)
+    def blocks(self, start: int = 0, end: int | None = None) -> list[Block]:
+        """What its body holds, or some lines of it."""
+        return read_blocks("\n".join(self.body[start:end]), self.path, self.body_line + start)
 
 
 Block = Text | Fence | Directive

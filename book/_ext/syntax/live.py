@@ -1,12 +1,24 @@
 """Live figures: the directive ``live`` and the role ``live``, which sets a figure from a sentence.
 
-How they are written: tools/pages/live.py. On the page a figure is its words, then its still. The
-script ``_static/live/kit.js``, which only such pages load, waits until the figure comes near, then
-loads what ``data-scripts`` names, and replaces the still. So a page stays light, works from a file
-and from any folder, and says in place which file is missing.
+    ```{live} cut
+    :title: Cut the arrow
+    :scripts: vit
+    :data: cut
+    Cut the thickest arrow. The answer hardly moves, although the map promised everything.
+    +++
+    Without it the model still says "different".
+    ```
 
-Data scripts are written here, while the pages are, from the modules in tools/live. Addresses end in
-a hash of their file, so that no browser mixes an old one with a new one.
+Above the line ``+++`` stands what to try and what one should see; below it the still, for readers
+without JavaScript, on paper and in notebooks. ``scripts`` are shared ones that the figure needs
+besides its own, ``data`` is a module of tools/live that writes what it reads. A sentence sets the
+figure of its page by ``{live}`the arrow in head 3 <cut layer=1 head=3>` ``.
+
+On the page a figure is its words, then its still. The script ``_static/live/kit.js``, which only
+such pages load, waits until the figure comes near, then loads what ``data-scripts`` names, and
+replaces the still. So a page stays light, works from a file and from any folder, and says in place
+which file is missing. Data scripts are written here, while the pages are. Addresses end in a hash
+of their file, so that no browser mixes an old one with a new one.
 """
 
 from __future__ import annotations
@@ -14,6 +26,9 @@ from __future__ import annotations
 import hashlib
 import html
 import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -25,16 +40,88 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.util import logging
-from sphinx.util.docutils import SphinxDirective, SphinxRole
+from sphinx.util.docutils import SphinxRole
 from sphinx.util.osutil import relative_uri
 from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
+from syntax.shared import BookDirective, Links, Notebook, Written, register
 from tools.live.pack import script
-from tools.pages.live import OPTIONS, Live, read_live, read_setting
+from tools.notebook_export.markdown import link, paragraphs, quote, titled
 
 logger = logging.getLogger(__name__)
 FOLDER = "_static/live"
+OPTIONS = ("title", "scripts", "data")
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+SETTING = re.compile(r"(?P<words>.+?)\s*<(?P<name>\S+)(?P<values>(\s+\S+)+)>", re.DOTALL)
+VALUE = re.compile(r"(?P<key>[a-z]+)=(?P<value>[\w.,-]+)")
+
+
+@dataclass(frozen=True)
+class Live:
+    """One live figure; ``words`` and ``still`` are lines."""
+
+    name: str
+    title: str
+    words: tuple[str, ...]
+    still: tuple[str, ...]
+    scripts: tuple[str, ...] = ()
+    data: str = ""
+
+    @property
+    def anchor(self) -> str:
+        return f"live-{self.name}"
+
+    @property
+    def still_at(self) -> int:
+        """The line of the body, counted from 0, where the still begins."""
+        return len(self.words) + 1
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a link in a sentence asks of a figure."""
+
+    words: str
+    name: str
+    values: dict[str, str] = field(default_factory=dict)
+
+
+def read_live(name: str, options: Mapping[str, str], body: Sequence[str]) -> Live:
+    """Read the parts of a live figure.
+
+    Raises:
+        ValueError: Something is wrong; the message says what.
+    """
+    name = name.strip()
+    given = {key: (options.get(key) or "").strip() for key in OPTIONS}
+    for one in (name, *given["scripts"].split(), *given["data"].split()):
+        if not NAME.fullmatch(one):
+            raise ValueError(f"{one!r} is not lower-case words joined by hyphens")
+    if not given["title"]:
+        raise ValueError(f"the live figure {name} has no :title:")
+    marks = [at for at, line in enumerate(body) if line.strip() == "+++"]
+    at = marks[0] if marks else len(body)
+    words, still = tuple(body[:at]), tuple(body[at + 1 :])
+    if not "".join(words).strip():
+        raise ValueError(f"the live figure {name} does not say what to try and what one sees")
+    if not "".join(still).strip():
+        raise ValueError(f"the live figure {name} has no still below a line +++")
+    return Live(name, given["title"], words, still, tuple(given["scripts"].split()), given["data"])
+
+
+def read_setting(content: str) -> Setting:
+    """Read the content of a role: ``words <name key=value ...>``.
+
+    Raises:
+        ValueError: It is not of that form.
+    """
+    match = SETTING.fullmatch(content.strip())
+    pairs = [VALUE.fullmatch(one) for one in match["values"].split()] if match else [None]
+    if match is None or None in pairs:
+        raise ValueError(f"a setting is written words <figure key=value ...>, not {content!r}")
+    values = {pair["key"]: pair["value"] for pair in pairs if pair}
+    return Setting(match["words"], match["name"], values)
 
 
 class live(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
@@ -45,9 +132,7 @@ class live_set(nodes.Inline, nodes.TextElement):  # noqa: N801
     """The words that set a figure; ``read`` is what was written."""
 
 
-class LiveFigure(SphinxDirective):
-    required_arguments = 1
-    has_content = True
+class LiveFigure(BookDirective):
     option_spec = dict.fromkeys(OPTIONS, directives.unchanged_required)
 
     def run(self) -> list[nodes.Node]:
@@ -55,21 +140,28 @@ class LiveFigure(SphinxDirective):
             read = read_live(self.arguments[0], self.options, list(self.content))
             require_files(self.env.app, read)
         except ValueError as error:
-            logger.warning(str(error), location=(self.env.docname, self.lineno), type="vitbook")
+            self.warn(str(error))
             return []
         figure = live("", ids=[read.anchor], classes=["live"], read=read)
         figure += nodes.paragraph(
             "", read.title, ids=[f"{read.anchor}-title"], classes=["live-title"]
         )
         figure += self.part("live-words", 0, len(read.words))
-        figure += self.part("live-still", read.still_at, len(self.content))
+        figure += self.part("live-still", read.still_at)
         self.set_source_info(figure)
         return [figure]
 
-    def part(self, name: str, start: int, end: int) -> nodes.container:
-        box = nodes.container(classes=[name])
-        self.state.nested_parse(self.content[start:end], self.content_offset + start, box)
-        return box
+    @staticmethod
+    def to_notebook(written: Written, notebook: Notebook) -> str:
+        """A notebook has the still, and a link to the figure."""
+        read = read_live(written.argument, written.options, written.body)
+        page, address = notebook.links.here
+        where = f"The live figure is on the book's page [{page}]({address}#{read.anchor})."
+        still, title = (
+            notebook.body(written, read.still_at),
+            notebook.text(read.title, written.line),
+        )
+        return quote(titled(title, paragraphs(still, where)))
 
 
 class LiveRole(SphinxRole):
@@ -82,6 +174,11 @@ class LiveRole(SphinxRole):
         node = live_set("", read.words, read=read)
         self.set_source_info(node)
         return [node], []
+
+    @staticmethod
+    def to_notebook(content: str, links: Links) -> str:
+        setting = read_setting(content)
+        return link(setting.words, "", f"{links.here[1]}#live-{setting.name}")
 
 
 def static(app: Sphinx, name: str, kind: str = "js") -> Path | None:
@@ -173,10 +270,13 @@ def load(
         app.add_js_file("live/kit.js", loading_method="defer")
 
 
+DIRECTIVES = {"live": LiveFigure}
+ROLES = {"live": LiveRole()}
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_node(live, html=(visit_live, depart_live))
     app.add_node(live_set, html=(visit_set, depart_set))
-    app.add_directive("live", LiveFigure)
-    app.add_role("live", LiveRole())
+    register(app, globals())
     app.connect("html-page-context", load)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

@@ -30,8 +30,10 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
-from vitbook_numbers import places, plain_title
+from vitbook_numbers import places
 
+from syntax.chapter import plain_title
+from syntax.shared import BookDirective, Notebook, Written, on_the_site, register
 from tools.cards import SIZE, Card, Part, cut_pictures, picture_name, read_cards
 from tools.counts import Counts, count_file, hours
 
@@ -50,16 +52,22 @@ class Start(SphinxDirective):
         self.env.note_reread()  # tools/render.py
         return [front(pages=self.arguments)]
 
+    @staticmethod
+    def to_notebook(written: Written, notebook: Notebook) -> str:
+        links = [f"{{doc}}`{name}`" for name in written.argument.split()]
+        return notebook.text(" · ".join(links), written.line)
 
-class ChapterCards(SphinxDirective):
-    has_content = True
+
+class ChapterCards(BookDirective):
+    required_arguments = 0
+    to_notebook = staticmethod(on_the_site("The list of chapters"))
 
     def run(self) -> list[nodes.Node]:
         self.env.note_reread()
         try:
             return [front(cards=read_cards(list(self.content)))]
         except ValueError as error:
-            logger.warning(str(error), location=(self.env.docname, self.lineno), type="vitbook")
+            self.warn(str(error))
             return []
 
 
@@ -184,10 +192,12 @@ def pictures(app: Sphinx, exception: Exception | None) -> None:
             logger.warning(told, type="vitbook")
 
 
+DIRECTIVES = {"start": Start, "chapter-cards": ChapterCards}
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_node(front)
-    app.add_directive("start", Start)
-    app.add_directive("chapter-cards", ChapterCards)
+    register(app, globals())
     app.connect("doctree-resolved", resolve)
     app.connect("html-page-context", load)
     app.connect("build-finished", pictures, priority=900)

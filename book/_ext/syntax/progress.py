@@ -22,9 +22,11 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
-from vitbook_forms import prediction
 from vitbook_moved import SCRIPT
 from vitbook_numbers import places
+
+from syntax.predict import prediction
+from syntax.shared import Notebook, Written, register
 
 SCRIPTS = (SCRIPT, "predict/progress.js", "predict/predict.js")
 STYLE = "predict/predict.css"
@@ -37,6 +39,10 @@ class progress(nodes.General, nodes.Element):  # noqa: N801  docutils names node
 class Progress(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         return [progress("", chapters=True)]
+
+    @staticmethod
+    def to_notebook(written: Written, notebook: Notebook) -> str:
+        return ""  # a notebook keeps nothing of its reader
 
 
 class ChapterEnd(SphinxPostTransform):
@@ -78,12 +84,15 @@ def load(
             app.add_js_file(script, loading_method="defer")
 
 
+DIRECTIVES = {"progress": Progress}
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
-    app.setup_extension("vitbook_forms")
+    app.setup_extension("syntax.predict")
     app.setup_extension("vitbook_moved")
     app.setup_extension("vitbook_numbers")
     app.add_node(progress, html=(visit_progress, None))
-    app.add_directive("progress", Progress)
+    register(app, globals())
     app.add_post_transform(ChapterEnd)
     app.connect("html-page-context", load)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

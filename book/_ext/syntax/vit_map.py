@@ -28,6 +28,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 from vitbook_numbers import places
 
+from syntax.shared import on_the_site, register
 from tools.photograph import dahlia
 
 LABEL = "whole-vit"  # of the section with the drawing
@@ -44,6 +45,8 @@ class vit_map(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes
 
 
 class VitMap(SphinxDirective):
+    to_notebook = staticmethod(on_the_site("The drawing of the whole model"))
+
     def run(self) -> list[nodes.Node]:
         return [vit_map()]
 
@@ -100,8 +103,11 @@ def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         parent.insert(parent.index(title) + 1, here)
 
 
+DIRECTIVES = {"vit-map": VitMap}
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_node(vit_map)
-    app.add_directive("vit-map", VitMap)
+    register(app, globals())
     app.connect("doctree-resolved", resolve)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

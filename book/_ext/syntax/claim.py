@@ -18,18 +18,14 @@ repeats the first on another page. Without ``truth`` the quoted sentence is the 
     ```
 
 A claim whose cell, the next one, failed in this build is not confirmed on this machine: it says so,
-and so do its row and each link of another page to it. ``:unconfirmed:`` lists only these; where
-there are none it is nothing.
-
-An unknown verdict, a missing option, an id that is used twice or not known is a warning, so the
-build fails.
+and so do its row, each link of another page to it, and the notebook. ``:unconfirmed:`` lists only
+these; where there are none it is nothing.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import cast
@@ -42,8 +38,10 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
-from vitbook_cells import is_cell
-from vitbook_failures import failed
+from vitbook_cells import failed, is_cell
+
+from syntax.shared import BookDirective, Notebook, Written, on_the_site, register
+from tools.notebook_export.markdown import paragraphs, quote
 
 logger = logging.getLogger(__name__)
 
@@ -81,10 +79,7 @@ class claims_table(nodes.General, nodes.Element):  # noqa: N801  docutils names 
     """Stands for the table until all pages are read."""
 
 
-class Claim(SphinxDirective):
-    required_arguments = 1
-    final_argument_whitespace = True
-    has_content = True
+class Claim(BookDirective):
     option_spec = dict.fromkeys(
         ("says", "truth", "verdict", "refuted-by"), directives.unchanged_required
     )
@@ -109,21 +104,19 @@ class Claim(SphinxDirective):
             )
         if len(says) > 1 and says[0] in '"“' and says[-1] in '"”':
             says = says[1:-1]  # the page sets its own quotation marks
-        words, messages = self.state.inline_text(says, self.lineno)
-        truth, more = self.inline(id_, "truth")
+        words, truth = self.words(says), self.inline(id_, "truth")
         entry = Entry(id_, self.env.docname, self.lineno, verdict, deepcopy(words), deepcopy(truth))
         claims_of(self.env).append(entry)
         std = cast(StandardDomain, self.env.get_domain("std"))
         std.note_hyperlink_target(entry.anchor, entry.docname, entry.anchor, f"“{says}”")
-        return [self.box(entry, words, truth), *messages, *more]
+        return [self.box(entry, words, truth)]
 
-    def inline(self, id_: str, option: str) -> tuple[list[nodes.Node], list[nodes.Node]]:
-        """The words of an option, and what the parser complains of."""
+    def inline(self, id_: str, option: str) -> list[nodes.Node]:
         text = self.options.get(option, "").strip()
         if "{glue" in text:
             self.warn(f"claim {id_}: {option!r} takes no glued number: write it into the body")
-            return [], []
-        return self.state.inline_text(text, self.lineno)
+            return []
+        return self.words(text)
 
     def box(
         self, entry: Entry, words: list[nodes.Node], truth: list[nodes.Node]
@@ -141,10 +134,8 @@ class Claim(SphinxDirective):
             box += nodes.paragraph("", "", *truth, classes=["claim-truth"])
         else:
             box += [head, verdict]
-        body = nodes.container(classes=["claim-body"])
-        self.state.nested_parse(self.content, self.content_offset, body)
-        box += body
-        refuted, _ = self.inline(entry.id, "refuted-by")
+        box += self.part("claim-body")
+        refuted = self.inline(entry.id, "refuted-by")
         if refuted:
             label = nodes.inline("", REFUTED, classes=["claim-refuted-label"])
             line = [label, nodes.Text(" "), *refuted]
@@ -152,8 +143,23 @@ class Claim(SphinxDirective):
         self.set_source_info(box)
         return box
 
-    def warn(self, message: str) -> None:
-        logger.warning(message, location=(self.env.docname, self.lineno), type="vitbook")
+    @staticmethod
+    def to_notebook(written: Written, notebook: Notebook) -> str:
+        """What is said, the verdict, what holds and why, and what would refute it."""
+        options = {key: value.strip(' "“”') for key, value in written.options.items()}
+        said, truth, refuted = (
+            notebook.text(options.get(key, ""), written.line)
+            for key in ("says", "truth", "refuted-by")
+        )
+        confirmed = notebook.links.site.is_confirmed(written.argument)
+        verdict = [
+            f"**Verdict: {VERDICTS[options['verdict'].lower()][0].lower()}.**",
+            "" if confirmed else "**Not confirmed on the machine that built the book.**",
+            truth and f"**{truth}**",
+            notebook.body(written),
+        ]
+        refuted = refuted and f"*{REFUTED}* {refuted}"
+        return quote(paragraphs(f"**Claim:** “{said}”", " ".join(filter(None, verdict)), refuted))
 
 
 class ClaimsTable(SphinxDirective):
@@ -166,6 +172,12 @@ class ClaimsTable(SphinxDirective):
         return [
             claims_table(only=only, line=self.lineno, unconfirmed="unconfirmed" in self.options)
         ]
+
+    @staticmethod
+    def to_notebook(written: Written, notebook: Notebook) -> str:
+        if "unconfirmed" in written.options:  # of this build alone
+            return ""
+        return on_the_site("The table of claims")(written, notebook)
 
 
 def quoted(words: list[nodes.Node]) -> nodes.inline:
@@ -219,13 +231,6 @@ def tables_of(env: BuildEnvironment) -> set[str]:
 def purge(app: Sphinx, env: BuildEnvironment, docname: str) -> None:
     claims_of(env)[:] = [entry for entry in claims_of(env) if entry.docname != docname]
     tables_of(env).discard(docname)
-
-
-def merge(
-    app: Sphinx, env: BuildEnvironment, docnames: Iterable[str], other: BuildEnvironment
-) -> None:
-    claims_of(env).extend(entry for entry in claims_of(other) if entry.docname in docnames)
-    tables_of(env).update(tables_of(other) & set(docnames))
 
 
 def reading_order(env: BuildEnvironment) -> dict[str, int]:
@@ -316,18 +321,14 @@ def row(*cells: nodes.Node) -> nodes.row:
     return line
 
 
+DIRECTIVES = {"claim": Claim, "claims-table": ClaimsTable}
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_node(claims_table)
-    app.add_directive("claim", Claim)
-    app.add_directive("claims-table", ClaimsTable)
+    register(app, globals())
     app.connect("env-purge-doc", purge)
-    app.connect("env-merge-info", merge)
     app.connect("doctree-read", judge)
     app.connect("env-updated", update)
     app.connect("doctree-resolved", resolve)
-    return {
-        "version": "1",
-        "env_version": 2,
-        "parallel_read_safe": True,
-        "parallel_write_safe": True,
-    }
+    return {"version": "1", "env_version": 2, "parallel_read_safe": False}

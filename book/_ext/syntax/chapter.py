@@ -1,0 +1,87 @@
+"""References to chapters, whose numbers go by ``_toc.yml``.
+
+``{chapter}`looking` `` is a link "chapter 12". Other words hold ``{number}`` or ``{name}``:
+``{chapter}`Chapter {number}, {name} <looking>` ``. In place of a page there may be a label, whose
+page gives the number: ``{chapter}`chapter {number}, in depth <sec-looking-sinks>` ``.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.domains.std import StandardDomain
+from sphinx.environment import BuildEnvironment
+from sphinx.util import logging
+from sphinx.util.typing import ExtensionMetadata
+from vitbook_numbers import places
+
+from syntax import in_depth
+from syntax.shared import Later, Links, register
+from tools.contents import CHAPTER, chapter_called
+from tools.pages.number import TITLE
+
+logger = logging.getLogger(__name__)
+KIND = "vitbook-chapter"
+
+
+class ChapterRole(Later):
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        words = self.title if self.has_explicit_title else CHAPTER
+        return [self.later(KIND, self.target, nodes.inline("", words))], []
+
+    @staticmethod
+    def to_notebook(content: str, links: Links) -> str:
+        text, target = links.split(content)
+        page, address = chapter_called(target, links.places), ""
+        if page is None:
+            page, (_, address) = links.site.page_of(target), links.site.label(target)
+        if page not in links.places:
+            raise KeyError(f"no chapter and no label in one is called {target}")
+        title, top = links.site.document(page)
+        number, name = links.places[page].number, plain_title(title)
+        words = (text or CHAPTER).format(number=number, name=name)
+        here = page == links.document and not address
+        return words if here else f"[{words}]({address or top})"
+
+
+def resolve(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement
+) -> nodes.Node | None:
+    """A link to the chapter or the label; words alone on the page itself, and where a build of a
+    part of the book lacks the page."""
+    if node["reftype"] != KIND:
+        return None
+    target, known = node["reftarget"], places(env)
+    labels = cast(StandardDomain, env.get_domain("std")).anonlabels
+    page, anchor = chapter_called(target, known), ""
+    if page is None:
+        page, anchor = labels.get(target, ("", ""))
+    if page not in known:
+        words = f"no chapter and no label in one is called {target!r}"
+        logger.warning(words, location=node, type="vitbook")
+        return nodes.inline("", target)
+    there = page in env.titles
+    name = plain_title(env.titles[page].astext()) if there else target
+    words = content.astext().format(number=known[page].number, name=name)
+    if not there or (page == node["refdoc"] and not anchor):
+        return nodes.inline("", words)
+    uri = app.builder.get_relative_uri(node["refdoc"], page) + (anchor and f"#{anchor}")
+    return nodes.reference("", words, internal=True, refuri=uri)
+
+
+def plain_title(title: str) -> str:
+    """A title as its page has it, without the number."""
+    return TITLE.sub("", in_depth.TITLE.sub("", title, count=1), count=1)
+
+
+ROLES = {"chapter": ChapterRole()}
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    app.setup_extension("vitbook_numbers")
+    register(app, globals())
+    app.connect("missing-reference", resolve)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
