@@ -68,7 +68,7 @@ def who_and_when(entry: Entry) -> tuple[str, str]:
     names = [
         re.sub(r"[{}]", "", " ".join([*person.prelast_names, *person.last_names]))
         for person in people
-    ]
+    ] or [entry.key]
     return f"{names[0]} et al." if len(names) > 2 else " and ".join(names), entry.fields["year"]
 
 

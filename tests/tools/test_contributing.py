@@ -167,6 +167,30 @@ def test_the_stub_and_the_solution_of_the_new_page_have_met_its_check(followed):
     assert said == ["not answered yet", "ok: "]
 
 
+NOTEBOOK = """
+from pathlib import Path
+from tools.notebook_export.notebook import Exporter
+from tools.notebook_export.roles import PageLinks
+from tools.pages.myst import read_page
+from tools.settings import read_settings
+
+page = read_page(Path("book/attention/padding.md"))
+(block,) = [one for one in page.blocks if getattr(one, "name", "") == "recall"]
+print(Exporter(page, PageLinks(read_settings(Path()), None, "attention/padding")).markdown(block))
+"""
+
+
+def test_the_directive_is_a_box_on_the_page_and_on_paper_and_a_quote_in_the_notebook(followed):
+    page = (followed / "_build/preview/padding/html/attention/padding.html").read_text("utf8")
+    box = r'<div class="recall admonition">\s*<p class="admonition-title">A mean</p>\s*<p>All its'
+    assert re.search(box, page)
+    assert ".admonition:not(" in (followed / "book/_static/print/print.css").read_text("utf8")
+    done = run(followed, f".venv/bin/python -c {shlex.quote(NOTEBOOK)}")
+    assert done.stdout == "> **A mean**\n>\n> All its weights are equal, and their sum is one.\n", (
+        done
+    )
+
+
 def test_the_rules_find_nothing_but_what_the_text_names(followed):
     found = list(map(str, check(read_book(followed))))
     assert found

@@ -110,13 +110,14 @@ class Exporter:
 
     def body(self, directive: Directive, start: int = 0, end: int | None = None) -> str:
         """Markdown of the lines of a directive's body from ``start`` to ``end``."""
-        return paragraphs(*map(self._markdown, directive.blocks(start, end)))
+        return paragraphs(*map(self.markdown, directive.blocks(start, end)))
 
     def text(self, text: str, line: int) -> str:
         """Markdown of a stretch of text."""
         return self.links.plain(text, self.page.path, line)
 
-    def _markdown(self, block: Block) -> str:
+    def markdown(self, block: Block) -> str:
+        """Markdown of a block that is no cell."""
         if isinstance(block, Text):
             return self.text(block.text, block.line)
         if isinstance(block, Fence):
@@ -146,9 +147,9 @@ class Exporter:
             for part in _sections(block):
                 if part.text.lstrip().startswith("#"):
                     self._flush()
-                self._waiting.append(self._markdown(part))
+                self._waiting.append(self.markdown(part))
         else:
-            self._waiting.append(self._markdown(block))
+            self._waiting.append(self.markdown(block))
 
     def _code(self, block: Directive) -> None:
         tags = _tags(block)

@@ -14,6 +14,8 @@ from pkgutil import iter_modules
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
+from syntax.shared import register
+
 FILES = [import_module(f"syntax.{found.name}") for found in iter_modules(__path__)]
 # name -> what writes it into a notebook
 DIRECTIVES: dict[str, Callable[..., str]] = {}  # (written, notebook) -> Markdown
@@ -28,4 +30,6 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     for file in FILES:
         if hasattr(file, "setup"):
             app.setup_extension(file.__name__)
+        elif file.__name__ != "syntax.of_others":
+            register(app, vars(file))
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}
