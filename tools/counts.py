@@ -119,7 +119,7 @@ def _tables(item: Item) -> int:
 
 def seen_code(chapter: Chapter, cell: Item) -> str:
     """What the page shows of a cell's code without a click; exercises show all of it."""
-    if HIDDEN & set(_tags(cell)):
+    if HIDDEN & cell.directive.tags:
         return ""
     if cell.gate:
         return cell.text
@@ -149,11 +149,6 @@ def _lines(chapter: Chapter, item: Item) -> int:
         return _not_blank(parted(code)[0] if "pyobject" in options else code)
     except (KeyError, ValueError, OSError) as error:
         raise PageError(chapter.page.path, item.line, f"{{{item.text}}}: {error}") from error
-
-
-def _tags(item: Item) -> list[str]:
-    tags = item.directive.options.get("tags", "")
-    return tags if isinstance(tags, list) else re.findall(r"[\w-]+", tags)
 
 
 def _not_blank(code: str) -> int:

@@ -24,10 +24,10 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.typing import ExtensionMetadata
 from sphinx_exercise.nodes import is_exercise_node, solution_node
+from syntax.chapter import chapter_number
 from vitbook_cells import fold_by_rule, fold_tagged, is_cell, part, tags
 from vitbook_details import fold, folded
 from vitbook_failures import bring_out, take_out
-from vitbook_numbers import chapter_number
 
 logger = logging.getLogger(__name__)
 

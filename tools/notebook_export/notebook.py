@@ -152,7 +152,7 @@ class Exporter:
             self._waiting.append(self.markdown(block))
 
     def _code(self, block: Directive) -> None:
-        tags = _tags(block)
+        tags = block.tags
         if unknown := tags - TAGS:
             raise self._error(block, f"has a tag with no meaning in Colab: {', '.join(unknown)}")
         if self._solution:
@@ -256,7 +256,7 @@ def write_script(notebook: nbformat.NotebookNode, settings: Settings) -> str:
 
 
 def _is_deeper(block: Block | None) -> bool:
-    return isinstance(block, Directive) and block.name in CODE and "deeper" in _tags(block)
+    return isinstance(block, Directive) and block.name in CODE and "deeper" in block.tags
 
 
 def _opened(block: Block) -> Block:
@@ -276,13 +276,6 @@ def _sections(block: Text) -> list[Text]:
                 parts.append(Text(block.line + start, "\n".join(lines[start:at])))
             start = at
     return parts
-
-
-def _tags(block: Directive) -> set[str]:
-    tags = block.options.get("tags", "")
-    if isinstance(tags, list):
-        return set(tags)
-    return set(re.findall(r"[\w-]+", tags))
 
 
 def _set_ids(cells: list, stem: str) -> None:

@@ -82,6 +82,11 @@ class Directive:
     def text(self) -> str:
         return "\n".join(self.body).strip("\n")
 
+    @property
+    def tags(self) -> set[str]:
+        """Of a cell."""
+        return set(re.findall(r"[\w-]+", self.options.get("tags", "")))
+
     def blocks(self, start: int = 0, end: int | None = None) -> list[Block]:
         """What its body holds, or some lines of it."""
         return read_blocks("\n".join(self.body[start:end]), self.path, self.body_line + start)
@@ -172,13 +177,13 @@ def read_page(path: Path) -> Page:
         metadata, start = yaml.safe_load(tokens[0].content) or {}, tokens[0].map[1]
     elif source.startswith("---\n"):
         raise PageError(path, 1, "the front matter is never closed")
-    text = "\n".join(source.splitlines()[start:])
+    text = "\n".join(source.split("\n")[start:])
     return Page(path, metadata, read_blocks(text, path, start + 1))
 
 
 def read_blocks(source: str, path: Path, first_line: int) -> list[Block]:
     """Split source into text, fences and directives. ``first_line`` numbers its first line."""
-    lines = source.splitlines()
+    lines = source.split("\n")
     blocks: list[Block] = []
     at = 0
 
@@ -228,11 +233,11 @@ def pieces(text: str) -> tuple[Piece, ...]:
 
 
 def _pieces(text: str) -> Iterator[Piece]:
-    starts = list(accumulate((len(line) for line in text.splitlines(keepends=True)), initial=0))
+    starts = list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
     environment: dict[str, Any] = {}
     read: set[int] = set()
     for token in parser().parse(text, environment):
-        start, end = (starts[min(line, len(starts) - 1)] for line in token.map or (0, 0))
+        start, end = (starts[line] for line in token.map or (0, 0))
         source = text[start:end].rstrip("\n")
         end = start + len(source)
         if token.type in DROPPED:

@@ -54,6 +54,7 @@ VERDICTS = {
     "open": ("Open", "?"),
 }
 NOT_CONFIRMED = "Not confirmed on this machine"
+KEPT = "vitbook_claims"  # where the claims of a page are kept: in its metadata
 REFUTED = "Would be refuted by:"
 ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -106,7 +107,7 @@ class Claim(BookDirective):
             says = says[1:-1]  # the page sets its own quotation marks
         words, truth = self.words(says), self.inline(id_, "truth")
         entry = Entry(id_, self.env.docname, self.lineno, verdict, deepcopy(words), deepcopy(truth))
-        claims_of(self.env).append(entry)
+        self.env.metadata[self.env.docname].setdefault(KEPT, []).append(entry)
         std = cast(StandardDomain, self.env.get_domain("std"))
         std.note_hyperlink_target(entry.anchor, entry.docname, entry.anchor, f"“{says}”")
         return [self.box(entry, words, truth)]
@@ -167,7 +168,6 @@ class ClaimsTable(SphinxDirective):
     option_spec = {"only": directives.unchanged_required, "unconfirmed": directives.flag}  # noqa: RUF012
 
     def run(self) -> list[nodes.Node]:
-        tables_of(self.env).add(self.env.docname)
         only = self.options.get("only", "").split()
         return [
             claims_table(only=only, line=self.lineno, unconfirmed="unconfirmed" in self.options)
@@ -219,42 +219,15 @@ def is_verdict(node: nodes.Node) -> bool:
 
 
 def claims_of(env: BuildEnvironment) -> list[Entry]:
-    """All claims of the pages that are read, kept from build to build."""
-    return env.__dict__.setdefault("vitbook_claims", [])
-
-
-def tables_of(env: BuildEnvironment) -> set[str]:
-    """The pages with a table of claims."""
-    return env.__dict__.setdefault("vitbook_claims_tables", set())
-
-
-def purge(app: Sphinx, env: BuildEnvironment, docname: str) -> None:
-    claims_of(env)[:] = [entry for entry in claims_of(env) if entry.docname != docname]
-    tables_of(env).discard(docname)
-
-
-def reading_order(env: BuildEnvironment) -> dict[str, int]:
-    """Each page's place in the table of contents."""
-    order: dict[str, int] = {}
-    stack = [env.config.root_doc]
-    while stack:
-        docname = stack.pop()
-        if docname not in order:
-            order[docname] = len(order)
-            stack += reversed(env.toctree_includes.get(docname, []))
-    return order
-
-
-def sorted_claims(env: BuildEnvironment) -> list[Entry]:
-    order = reading_order(env)
-    last = len(order)
-    return sorted(claims_of(env), key=lambda e: (order.get(e.docname, last), e.docname, e.line))
+    """All claims in the order of the table of contents; kept with what is known of their pages."""
+    pages = [*env.collect_relations(), *sorted(env.metadata)]
+    return [one for page in dict.fromkeys(pages) for one in env.metadata[page].get(KEPT, [])]
 
 
 def update(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """After reading: find ids used twice, and have the tables written anew."""
+    """After reading: find ids used twice."""
     first: dict[str, Entry] = {}
-    for entry in sorted_claims(env):
+    for entry in claims_of(env):
         if entry.id in first:
             other = first[entry.id]
             logger.warning(
@@ -263,7 +236,7 @@ def update(app: Sphinx, env: BuildEnvironment) -> list[str]:
                 type="vitbook",
             )
         first.setdefault(entry.id, entry)
-    return sorted(tables_of(env))
+    return []
 
 
 def mark_links(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -281,7 +254,7 @@ def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Put the tables in place."""
     mark_links(app, doctree, docname)
     for node in list(doctree.findall(claims_table)):
-        claims = sorted_claims(app.env)
+        claims = claims_of(app.env)
         known = {entry.id for entry in claims}
         for id_ in node["only"]:
             if id_ not in known:
@@ -327,8 +300,7 @@ DIRECTIVES = {"claim": Claim, "claims-table": ClaimsTable}
 def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_node(claims_table)
     register(app, globals())
-    app.connect("env-purge-doc", purge)
     app.connect("doctree-read", judge)
     app.connect("env-updated", update)
     app.connect("doctree-resolved", resolve)
-    return {"version": "1", "env_version": 2, "parallel_read_safe": False}
+    return {"version": "1", "env_version": 3, "parallel_read_safe": False}

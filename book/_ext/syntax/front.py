@@ -30,9 +30,8 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
-from vitbook_numbers import places
 
-from syntax.chapter import plain_title
+from syntax.chapter import places, plain_title
 from syntax.shared import BookDirective, Notebook, Written, on_the_site, register
 from tools.cards import SIZE, Card, Part, cut_pictures, picture_name, read_cards
 from tools.counts import Counts, count_file, hours

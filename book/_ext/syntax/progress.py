@@ -23,8 +23,8 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 from vitbook_moved import SCRIPT
-from vitbook_numbers import places
 
+from syntax.chapter import places
 from syntax.predict import prediction
 from syntax.shared import Notebook, Written, register
 
@@ -90,7 +90,7 @@ DIRECTIVES = {"progress": Progress}
 def setup(app: Sphinx) -> ExtensionMetadata:
     app.setup_extension("syntax.predict")
     app.setup_extension("vitbook_moved")
-    app.setup_extension("vitbook_numbers")
+    app.setup_extension("syntax.chapter")
     app.add_node(progress, html=(visit_progress, None))
     register(app, globals())
     app.add_post_transform(ChapterEnd)

@@ -26,8 +26,8 @@ from sphinx.application import Sphinx
 from sphinx.domains.std import StandardDomain
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
-from vitbook_numbers import places
 
+from syntax.chapter import places
 from syntax.shared import on_the_site, register
 from tools.photograph import dahlia
 
