@@ -41,7 +41,7 @@ def targets(env: BuildEnvironment) -> dict[str, Any]:
         anchor = f"equation-{make_id(label)}"
         _, count = counts.get((page, anchor), ("", str(own)))
         equations[label] = (page, anchor, f"({count})")
-    literature = env.domains["cite"].citations if "cite" in env.domains else []  # type: ignore[attr-defined]
+    literature = getattr(env.domains.get("cite"), "citations", [])
     return {
         "pages": {page: title.astext() for page, title in env.titles.items()},
         "labels": {
