@@ -4,7 +4,16 @@ import re
 
 import pytest
 import torch
-from test_live_frame import STATIC, LiveBook, agree, in_page, in_python, open_page  # noqa: F401
+from test_live_frame import (  # noqa: F401
+    PACK,
+    STATIC,
+    LiveBook,
+    agree,
+    in_page,
+    in_python,
+    open_page,
+    unpacked,
+)
 
 from experiments.draw_digit import stored
 from experiments.draw_digit_maps import costs
@@ -53,6 +62,13 @@ def digits():
 
 def pixels(some):
     return normalize(images_of(some), *STATISTICS["mnist"])
+
+
+def sample(label):
+    """The image (1, 1, 28, 28) of a drawing that the page offers."""
+    one = next(one for one in samples() if one["label"] == label)
+    image = drawn(one["strokes"], one["width"])[None, None].float()
+    return normalize(image, *STATISTICS["mnist"])
 
 
 @pytest.fixture
@@ -134,9 +150,7 @@ def test_its_drawings_are_by_hand_one_of_each_label():
 
 def test_without_one_patch_the_six_that_stands_there_is_unsure_and_no_other_digit_is(model):
     net, threshold = model
-    some = [one for one in samples() if one["label"].isdecimal()]
-    images = torch.stack([drawn(one["strokes"], one["width"]) for one in some])[:, None].float()
-    images = normalize(images, *STATISTICS["mnist"])
+    images = torch.cat([sample(label) for label in "0123456789"])
     left = probabilities(net, images).amax(-1, keepdim=True) * (-costs(net, images)).exp()
     unsure = dict(zip("0123456789", (left < threshold).sum(-1).tolist(), strict=True))
     assert unsure == {**dict.fromkeys("0123456789", 0), **dict.fromkeys(SHAPES, 1)}
@@ -147,12 +161,12 @@ def test_without_one_patch_the_six_that_stands_there_is_unsure_and_no_other_digi
 @pytest.mark.browser
 def test_strokes_become_the_same_pixels(page):
     some = drawings()
-    draw = "all => all.map(([strokes, width]) => [...vitbook.live.pen.drawn(strokes, width)])"
+    pack = PACK.replace("4 *", "8 *").replace("Float32", "Float64")
+    draw = f"all => ({pack})(all.map((one) => vitbook.live.pen.drawn(...one)))"
     found = page.evaluate(draw, [[one.strokes, one.width] for one in some])
     expected = torch.stack([drawn(one.strokes, one.width) for one in some])
-    torch.testing.assert_close(
-        torch.tensor(found, dtype=torch.float64).view_as(expected), expected, rtol=0, atol=1e-9
-    )
+    found = unpacked(found, *expected.shape, dtype=torch.float64)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.browser
@@ -167,15 +181,15 @@ def test_rollout_and_mean_are_the_packages(page, model, digits):
     images = pixels(digits[:10])
     _, maps, _ = in_python(model[0], images)  # (n, L, h, N, N)
     found = page.evaluate(
-        """images => images.map((image) => {
-            const { maps } = net.forward(Float32Array.from(image)), { looking } = vitbook.live;
-            const mean = looking.means(net, maps), rollout = looking.rollouts(net, mean);
-            return [mean, rollout].map((all) => all.map((one) => [...one]));
-        })""",
+        f"""images => ({PACK})(images.flatMap((image) => {{
+            const {{ maps }} = net.forward(Float32Array.from(image)), {{ looking }} = vitbook.live;
+            const mean = looking.means(net, maps);
+            return [...mean, ...looking.rollouts(net, mean)];
+        }}))""",
         images.flatten(1).tolist(),
     )
     n, L, _, N, _ = maps.shape
-    found = torch.tensor(found).view(n, 2, L, N, N)
+    found = unpacked(found, n, 2, L, N, N)
     up_to = [attention_rollout(maps[:, : layer + 1].transpose(0, 1)) for layer in range(L)]
     agree([found[:, 0], found[:, 1]], [maps.mean(2), torch.stack(up_to, dim=1)])
 
@@ -218,25 +232,12 @@ def test_bars_and_headline_say_what_python_says(page, model):
     net, threshold = model
     for one in samples():
         take(page, one["label"])
-        image = normalize(
-            drawn(one["strokes"], one["width"])[None, None].float(), *STATISTICS["mnist"]
-        )
-        given = probabilities(net, image)
+        given = probabilities(net, sample(one["label"]))
         heading, bars = shown(page)
         assert bars == [percent(share) for share in given[0].tolist()]
         (word,) = said(given, threshold)
-        assert heading.startswith(
-            "Not sure" if word == NOT_SURE else f"It reads {ARTICLE[word]} {word}"
-        )
-
-
-@pytest.mark.browser
-def test_an_empty_board_is_not_sure(page):
-    page.get_by_role("button", name="Clear").click()
-    settle(page)
-    assert shown(page)[0] == "Not sure \u2013 the board is empty"
-    assert page.get_by_role("button", name="Take out each patch in turn").is_disabled()
-    assert spoken(page).startswith("Not sure \u2013 the board is empty. The class token")
+        reads = "Not sure" if word == NOT_SURE else f"It reads {ARTICLE[word]} {word}"
+        assert heading.startswith(reads)
 
 
 @pytest.mark.browser
@@ -257,25 +258,18 @@ def test_without_positions_a_shuffle_changes_nothing(page):
 def test_a_patch_is_chosen_taken_out_and_put_back(page, model):
     take(page, "8")
     before = shown(page)[1]
-    page.locator(".draw-token + .live-patch-board .live-patch").nth(24).click()
-    assert (
-        page.locator(".draw-head").nth(1).inner_text() == "Where the patch in row 4, column 4 looks"
-    )
-    label = (
-        page.locator(".draw-token + .live-patch-board .live-patch")
-        .nth(24)
-        .get_attribute("aria-label")
-    )
-    assert re.fullmatch(
-        r"row 4, column 4, [\d.]+\s% of the attention of the patch in row 4, column 4", label
-    )
+    patch = page.locator(".draw-token + .live-patch-board .live-patch").nth(24)
+    patch.click()
+    head = page.locator(".draw-head").nth(1)
+    assert head.inner_text() == "Where the patch in row 4, column 4 looks"
+    words = r"row 4, column 4, [\d.]+\s% of the attention of the patch in row 4, column 4"
+    assert re.fullmatch(words, patch.get_attribute("aria-label"))
     page.get_by_role("button", name="Take row 4, column 4 out").click()
-    image = next(one for one in samples() if one["label"] == "8")
-    x = normalize(drawn(image["strokes"], image["width"])[None, None].float(), *STATISTICS["mnist"])
     with torch.no_grad():
-        given = said_by(model[0], model[0].embed(x)[:, torch.arange(50) != 25]).exp()
+        tokens = model[0].embed(sample("8"))[:, torch.arange(50) != 25]
+        given = said_by(model[0], tokens).exp()
     assert shown(page)[1] == [percent(share) for share in given[0].tolist()]
-    assert page.locator(".draw-head").nth(1).inner_text() == "Where the class token looks"
+    assert head.inner_text() == "Where the class token looks"
     words = "The patch in row 4, column 4 is out, so the class token looks. "
     assert page.locator(".draw-told").first.inner_text().startswith(words)
     assert words in spoken(page)
@@ -318,23 +312,17 @@ def test_a_guess_is_marked_by_keys_and_its_rank_is_told(page, model):
     assert spoken(page).startswith("Your guess: row 5, column 3. ")
     page.get_by_role("button", name="Take out each patch in turn").click()
     page.get_by_role("button", name="Done: each patch").wait_for()
-    one = next(one for one in samples() if one["label"] == "6")
-    image = drawn(one["strokes"], one["width"])[None, None].float()
-    image = normalize(image, *STATISTICS["mnist"])
+    image = sample("6")
     lost, had = costs(model[0], image)[0], probabilities(model[0], image).max()
     assert lost.argmax() == 4 * 7 + 2
     left = percent((had * (-lost.max()).exp()).item())
     words = page.locator(".draw-test .draw-told").inner_text()
-    assert (
-        f"Without row 5, column 3 the answer loses most: 6 falls from {percent(had)} to {left}."
-        in words
-    )
+    most = "Without row 5, column 3 the answer loses most"
+    assert f"{most}: 6 falls from {percent(had)} to {left}." in words
     assert f"Your patch, row 5, column 3, is number 1 of 49: without it {left}." in words
-    assert spoken(page).startswith("Without row 5, column 3 the answer loses most")
-    map_first = int(
-        re.search(r"The map's first patch, row \d, column \d, is number (\d+) of 49", words)[1]
-    )
-    assert map_first > 1
+    assert spoken(page).startswith(most)
+    first = re.search(r"The map's first patch, row \d, column \d, is number (\d+) of 49", words)
+    assert int(first[1]) > 1
 
 
 @pytest.mark.browser
@@ -362,50 +350,37 @@ def test_the_first_stroke_clears_the_example_and_undo_brings_it_back(page, hand)
         settle(page)
     assert shown(page)[0] == "It reads a 1"
     assert paths.count() == 1
-    page.get_by_role("button", name="Undo").click()
+    if hand == "keys":
+        thumb = page.locator(".draw-thumb[aria-checked=true]")
+        thumb.focus()
+        page.keyboard.press("Home")
+        assert thumb.get_attribute("aria-label") == "layer 1, head 1"
+        words = r"It reads a 1, probability [\d.]+\s%\. The class token, layer 1, head 1: "
+        assert re.match(words, spoken(page))
+        pad.focus()
+        page.keyboard.press("Backspace")
+    else:
+        page.get_by_role("button", name="Undo").click()
     settle(page)
     assert shown(page)[0] == "It reads an 8"
 
 
 @pytest.mark.browser
-def test_keys_alone_draw_a_one_and_choose_a_head(page):
+def test_an_empty_board_is_not_sure_and_undo_takes_one_stroke(page):
     page.get_by_role("button", name="Clear").click()
+    settle(page)
+    assert shown(page)[0] == "Not sure \u2013 the board is empty"
+    assert page.get_by_role("button", name="Take out each patch in turn").is_disabled()
+    assert spoken(page).startswith("Not sure \u2013 the board is empty. The class token")
     page.locator(".draw-pad").focus()
-    page.keyboard.press("Space")
-    for _ in range(14):
-        page.keyboard.press("ArrowDown")
-    page.keyboard.press("Space")
+    for key in ["Space", *["ArrowDown"] * 14, "Space"]:
+        page.keyboard.press(key)
     settle(page)
     assert page.locator(".draw-ink path").count() == 1
     assert shown(page)[0].startswith("It reads a 1")
-    page.locator(".draw-thumb[aria-checked=true]").focus()
-    page.keyboard.press("Home")
-    assert (
-        page.locator(".draw-thumb[aria-checked=true]").get_attribute("aria-label")
-        == "layer 1, head 1"
-    )
-    words = r"It reads a 1, probability [\d.]+\s%\. The class token, layer 1, head 1: "
-    assert re.match(words, spoken(page))
-    page.locator(".draw-pad").focus()
-    page.keyboard.press("Backspace")
-    settle(page)
-    assert page.locator(".draw-ink path").count() == 0
-
-
-@pytest.mark.browser
-def test_a_pointer_draws(page):
-    page.get_by_role("button", name="Clear").click()
-    box = page.locator(".draw-pad").bounding_box()
-    x, y, side = box["x"], box["y"], box["width"]
-    page.mouse.move(x + 0.5 * side, y + 0.2 * side)
-    page.mouse.down()
-    for step in range(1, 11):
-        page.mouse.move(x + 0.5 * side, y + (0.2 + 0.06 * step) * side)
-    page.mouse.up()
-    settle(page)
-    assert shown(page)[0].startswith("It reads a 1")
     page.get_by_role("button", name="Undo").click()
     settle(page)
+    assert page.locator(".draw-ink path").count() == 0
     assert shown(page)[0].startswith("Not sure")
 
 
@@ -422,14 +397,12 @@ def test_a_sentence_sets_drawing_layer_and_head(page):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_phone_shows_all_of_it_in_its_width(open_page, theme):  # noqa: F811
-    page = open_page(viewport={"width": 390, "height": 800}, color_scheme=theme, has_touch=True)
-    running(page)
+def test_a_phone_shows_all_of_it_in_its_width(open_page):  # noqa: F811
+    page = open_page(viewport={"width": 390, "height": 800}, has_touch=True)
+    page.locator("#live-draw.live-running").wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    board, answer, map_ = (
-        page.locator(one).bounding_box()["y"] for one in (".draw-pad", ".draw-reads", ".draw-token")
-    )
+    parts = (".draw-pad", ".draw-reads", ".draw-token")
+    board, answer, map_ = (page.locator(one).bounding_box()["y"] for one in parts)
     assert board < answer < map_
     small = page.evaluate("""() => [...document.querySelectorAll("#live-draw button")]
         .filter((one) => one.offsetParent && Math.min(one.offsetWidth, one.offsetHeight) < 24)
