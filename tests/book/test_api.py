@@ -1,19 +1,13 @@
 """The page of the package: written from the sources, with the chapter that introduces each name."""
 
-import io
 import re
-from pathlib import Path
 
 import pytest
 import vitbook_api
-from bs4 import BeautifulSoup
-from sphinx.application import Sphinx
-from sphinx.util.docutils import docutils_namespace, patch_docutils
+from small_book import ROOT, Book
 
 from tools.book_rules.introductions import imported, introductions, part_of
 from tools.book_rules.source import read_book
-
-ROOT = Path(__file__).resolve().parents[2]
 
 MIXING = '''"""Mix."""
 
@@ -96,40 +90,28 @@ FILES = {
 }
 
 
+class Package(Book):
+    settings = {  # noqa: RUF012
+        "nitpicky": True,
+        "add_module_names": False,
+        "suppress_warnings": ["myst.directive_unknown", "toc.not_included"],
+    }
+
+
 def build(folder, **changed):
-    """(the page, the warnings); `changed`: (old, new) by the stem of a file."""
+    """(the page, the warnings); `changed`: (old, new), ... by the stem of a file."""
     for name, text in FILES.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        old, new = changed.get(path.stem, ("", ""))
-        assert old in text
-        path.write_text(text.replace(old, new) if old else text, "utf8")
+        for old, new in changed.get(path.stem, ()):
+            assert old in text
+            text = text.replace(old, new)
+        path.write_text(text, "utf8")
     vitbook_api.tree.cache_clear()
-    warnings = io.StringIO()
-    with patch_docutils(None), docutils_namespace():
-        app = Sphinx(
-            srcdir=folder / "book",
-            confdir=None,
-            outdir=folder / "out",
-            doctreedir=folder / "trees",
-            buildername="html",
-            confoverrides={
-                "extensions": ["myst_parser", "syntax.chapter", "vitbook_api"],
-                "html_theme": "basic",
-                "nitpicky": True,
-                "add_module_names": False,
-                "suppress_warnings": ["myst.directive_unknown", "toc.not_included"],
-            },
-            status=None,
-            warning=warnings,
-        )
-        app.build()
-    html = (folder / "out" / "index.html").read_text("utf8")
-    told = [
-        line for line in warnings.getvalue().splitlines() if "index.md" in line or "src" in line
-    ]
+    book = Package(folder, ("syntax.chapter", "vitbook_api")).build()
+    told = [line for line in book.warnings.splitlines() if "index.md" in line or "src" in line]
     told = [line for line in told if "isn't included" not in line and "literalinclude" not in line]
-    return BeautifulSoup(html, "html.parser"), told
+    return book.html("index"), told
 
 
 @pytest.fixture(scope="module")
@@ -145,82 +127,65 @@ def entry(page, name):
     return page.find("dt", id=f"vitbook.{name}").parent
 
 
-def test_a_sound_package_gives_no_warning(page):
-    assert page[1] == []
+HEADS = {
+    "mixing.mix": "mix(x: Tensor, *, share: float = 0.5) → Tensor",
+    "mixing.Mixer": "class Mixer(*, width: int)",
+    "mixing.Mixer.forward": "forward(x, mask=None)",
+    "mixing.Mixer.size": "property size: int",
+    "steps.Plan": "class Plan(steps: int, rate: float = 0.1)",
+}
+TOLD = {
+    "a constant, by the comment above it": ("mixing.REACH", "How far it goes."),
+    "an argument": ("mixing.mix", "x – Tokens (B, N, D)."),
+    "an error": ("mixing.mix", "ValueError – There is no second half."),
+    "where it is used": ("steps.step", "First used in chapter 1, One"),
+    "where it is introduced": ("mixing.mix", "Introduced in chapter 2, Two"),
+}
+LINKS = [
+    ("mixing.mix", "#vitbook.steps.step"),
+    ("steps.step", "#vitbook.steps.Plan"),
+    ("steps.step", "one.html"),
+    ("mixing.mix", "two.html"),
+]
 
 
-def test_modules_come_in_the_order_of_the_chapters(page):
-    titles = [words(title) for title in page[0].select("section section h2")]
+def test_the_page_shows_public_names_and_no_others_in_the_order_of_the_chapters(page):
+    page, warnings = page
+    assert warnings == []
+    titles = [words(title) for title in page.select("section section h2")]
     assert titles == ["vitbook.steps", "vitbook.mixing"]
+    shown = [term["id"].removeprefix("vitbook.") for term in page.select("dl.py > dt[id]")]
+    names = "steps.step steps.Plan mixing.REACH mixing.mix mixing.Base mixing.Mixer"
+    assert shown == [*names.split(), "mixing.Mixer.size", "mixing.Mixer.forward"]
 
 
-def test_public_names_are_shown_and_no_others(page):
-    shown = [term["id"] for term in page[0].select("dl.py > dt[id]")]
-    assert shown == [
-        *("vitbook.steps.step", "vitbook.steps.Plan"),
-        *("vitbook.mixing.REACH", "vitbook.mixing.mix", "vitbook.mixing.Base"),
-        *("vitbook.mixing.Mixer", "vitbook.mixing.Mixer.size", "vitbook.mixing.Mixer.forward"),
+def test_signatures_words_and_links_are_those_of_the_source(page):
+    page, _ = page
+    assert {name: words(entry(page, name).dt) for name in HEADS} == HEADS
+    for name, told in TOLD.values():
+        assert told in words(entry(page, name))
+    for name, address in LINKS:
+        assert entry(page, name).select(f'a[href^="{address}"]'), name
+    assert "chapter" not in words(entry(page, "mixing.Mixer"))  # the preview introduces nothing
+    assert not [tag for tag in page.select(".xref") if not tag.find_parent("a")]
+
+
+def test_what_is_wrong_is_a_warning(tmp_path):
+    mixing = [
+        ('    """Mixes."""\n', ""),
+        ("~vitbook.steps.step", "~vitbook.steps.stop"),
+        ("What mixers share.", "What ``mixers share."),
     ]
-
-
-@pytest.mark.parametrize(
-    ("name", "place"),
-    [
-        ("steps.step", "First used in chapter 1, One"),
-        ("mixing.mix", "Introduced in chapter 2, Two"),
-    ],
-)
-def test_an_entry_names_the_chapter_and_links_to_it(page, name, place):
-    found = entry(page[0], name)
-    assert place in words(found)
-    page = place.rpartition(" ")[2].lower()
-    assert any(link["href"].startswith(page) for link in found.find_all("a"))
-
-
-def test_the_preview_introduces_nothing(page):
-    assert "chapter" not in words(entry(page[0], "mixing.Mixer"))
-
-
-def test_signatures_are_those_of_the_source(page):
-    def head(name):
-        return words(page[0].find("dt", id=f"vitbook.{name}"))
-
-    assert head("mixing.mix") == "mix(x: Tensor, *, share: float = 0.5) → Tensor"
-    assert head("mixing.Mixer") == "class Mixer(*, width: int)"
-    assert head("mixing.Mixer.forward") == "forward(x, mask=None)"
-    assert head("mixing.Mixer.size") == "property size: int"
-    assert head("steps.Plan") == "class Plan(steps: int, rate: float = 0.1)"
-
-
-def test_arguments_and_errors_are_listed(page):
-    told = words(entry(page[0], "mixing.mix"))
-    assert "x – Tokens (B, N, D)." in told
-    assert "ValueError – There is no second half." in told
-
-
-def test_names_of_ours_are_links_and_others_plain_text(page):
-    assert entry(page[0], "mixing.mix").find("a", href="#vitbook.steps.step")
-    assert entry(page[0], "steps.step").find("a", href="#vitbook.steps.Plan")
-    assert not [tag for tag in page[0].select(".xref") if not tag.find_parent("a")]
-
-
-def test_a_constant_is_told_by_the_comment_above_it(page):
-    assert "How far it goes." in words(entry(page[0], "mixing.REACH"))
-
-
-@pytest.mark.parametrize(
-    ("changed", "warning"),
-    [
-        ({"mixing": ('    """Mixes."""\n', "")}, "vitbook.mixing.Mixer has no docstring"),
-        ({"mixing": ("~vitbook.steps.step", "~vitbook.steps.stop")}, "vitbook.steps.stop"),
-        ({"mixing": ("Mix two halves.", "Mix ``two halves.")}, "mixing.py"),
-        ({"index": (":without: guard", ":without: gard")}, "there is no module vitbook.gard"),
-        ({"index": ("{api} vitbook", "{api} vitbok")}, "there is no module vitbok"),
-    ],
-    ids=["no docstring", "a name that is not there", "markup", "unknown module", "no package"],
-)
-def test_what_is_wrong_is_a_warning(tmp_path, changed, warning):
-    assert any(warning in line for line in build(tmp_path, **changed)[1])
+    more = "```{api} vitbook\n:without: gard\n```\n\n```{api} vitbok\n```\n"
+    _, warnings = build(tmp_path, mixing=mixing, index=[("# All\n", f"# All\n\n{more}")])
+    for words in (
+        "vitbook.mixing.Mixer has no docstring",
+        "vitbook.steps.stop",
+        "there is no module vitbook.gard",
+        "there is no module vitbok",
+        "Inline literal start-string",
+    ):
+        assert [line for line in warnings if words in line], words
 
 
 # --- the package itself ----------------------------------------------------------------------
@@ -233,34 +198,25 @@ def test_no_docstring_types_the_number_of_a_chapter():
         assert not typed.search(path.read_text("utf8")), path.name
 
 
-def test_each_public_name_that_a_page_imports_is_on_the_page_of_the_package():
-    found = vitbook_api.modules(ROOT / "src", "vitbook")
-    listed = {member.name for module in found for member in module.members()}
-    cells = [cell for chapter in read_book(ROOT).chapters for cell in chapter.cells]
+def test_each_name_that_a_page_imports_is_listed_and_the_teaching_parts_have_their_chapter():
+    listed = {
+        (part_of(module.name.split(".")[1:]), member.name)
+        for module in vitbook_api.modules(ROOT / "src", "vitbook")
+        for member in module.members()
+    }
+    assert len(listed) > 80
+    book = read_book(ROOT)
+    cells = [cell for chapter in book.chapters for cell in chapter.cells]
     taken = {name for cell in cells for _, name in imported(cell)}
     assert len(taken) > 80
     # what the command is made of is described where the command is
-    assert taken - listed <= {"build_model"}
-
-
-def test_each_name_on_the_page_is_documented_and_the_teaching_parts_have_their_chapter():
-    found = vitbook_api.modules(ROOT / "src", "vitbook")
-    names = {
-        (part_of(module.name.split(".")[1:]), member.name)
-        for module in found
-        for member in module.members()
-    }
-    introduced = introductions(read_book(ROOT))
-    assert len(names) > 80
+    assert taken - {name for _, name in listed} <= {"build_model"}
+    introduced = introductions(book)
     assert introduced["layers.attention", "MultiHeadSelfAttention"].slug == "many_heads"
     assert introduced["models.vit", "VisionTransformer"].slug == "classifier"
     assert len({place.slug for place in introduced.values()}) >= 9
-    wanted = {
-        ("layers.attention", "causal_mask"),
-        ("training", "train"),
-        ("book.records", "Record"),
-    }
-    assert wanted <= names
+    wanted = {"layers.attention": "causal_mask", "training": "train", "book.records": "Record"}
+    assert wanted.items() <= listed
 
 
 def test_modules_are_sections_of_the_page_itself_so_that_its_contents_list_them():

@@ -5,7 +5,7 @@ import io
 
 import pytest
 from PIL import Image
-from test_book_extension import Book
+from small_book import Book
 
 
 def data(colour, size=40):
