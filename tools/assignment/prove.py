@@ -114,6 +114,7 @@ class _Proof:
 
     def __init__(self, question: Question, before: list[str], secret: Secret, attempt: int):
         self.question, self.before = question, before
+        self.given: dict[tuple[int, str], tuple[Names, Any, Exception | None]] = {}
         try:
             names = names_after(*before, without_marks(question.solution))
         except Exception as error:
@@ -133,11 +134,18 @@ class _Proof:
             first = source.strip().partition("\n")[0]
             raise EndlessError(f"{self.question.name}, {first!r}: {error}") from None
 
+    def _result(self, names: Names, case: Case) -> tuple[Any, Exception | None]:
+        """What an answer gives for a case; it is asked once."""
+        key = id(names), case.id
+        if key not in self.given:
+            self.given[key] = names, *_result(names, case)  # with the names, whose id is used
+        return self.given[key][1:]
+
     def _with_mistakes(self, case: Case) -> Case:
         """The case with what each mutant gives, where that is wrong and nobody gave it before."""
         mistakes: list[Mistake] = []
         for mutant, names in zip(self.question.mutants, self.mutants, strict=True):
-            gives, error = _result(names, case)
+            gives, error = self._result(names, case)
             if error or not _is_value(gives):
                 continue
             gives = outcome(gives, case)
@@ -158,7 +166,7 @@ class _Proof:
     def _row(self, who: str, names: Names, turned: Callable = lambda value: value) -> Row:
         failed = []
         for case in self.cases:
-            got, error = _result(names, case)
+            got, error = self._result(names, case)
             if error or not compare(turned(got), case).ok:
                 failed.append(case.id)
         worth = sum(case.points for case in self.cases if case.id not in failed)
