@@ -132,6 +132,10 @@ def test_the_small_master_holds(tmp_path):
 
 QUESTION = MASTER.partition("# BEGIN QUESTION\n")[2].partition("\n```")[0]
 LARGE = "times(draw.randn(30))"
+SMALL = """- asks: 'is it small?'
+  code: |
+    def times(x):
+        return x * {{ factor }} + (len(x) == 3)"""
 FLAWS = {
     "no config": ("# ASSIGNMENT CONFIG", "# CONFIG", "no raw cell '# ASSIGNMENT CONFIG'"),
     "no title": ("title: Small\n", "", "has no title"),
@@ -158,17 +162,13 @@ FLAWS = {
     "wrong alternative": ("sum([x] * {{ factor }})", "x * 2", "added fails q1-1, q1-2"),
     "a name that is no number": ("name: q1", "name: first", "names like q1"),
     "a word for a chapter": (
-        "chapters: [1]",
-        "chapters: 1",
-        "chapters is a list like [patches, block], got 1",
+        "chapters: [1]", "chapters: 1", "chapters is a list like [patches, block], got 1"
     ),
     "words for points": ("points: 10", "points: ten", "points of q1 must be a number, got 'ten'"),
     "words for a test's points": ("points: 9", "points: nine", "a test must be a number"),
     "a question in words": (QUESTION, "Times, 10 points", "holds keys and their values"),
     "a test in words": (
-        "name: large\npoints: 9\nhidden: true",
-        "large",
-        "a TEST CONFIG holds keys",
+        "name: large\npoints: 9\nhidden: true", "large", "a TEST CONFIG holds keys"
     ),
     "mutants in words": (MUTANTS, "is it 5?", "'# MUTANTS' holds a list of entries"),
     "a mutant that asks nothing": ("asks: 'is it 5?', ", "", "'# MUTANTS' lacks asks"),
@@ -176,41 +176,31 @@ FLAWS = {
     "an alternative without code": ("  code: |", "  said: |", "'# ALTERNATIVES' lacks code"),
     "no YAML": ("name: q1", "name: [q1", "no YAML"),
     "stray cell": ("# END QUESTION\n```", "# END QUESTION\n```\n\nMore.", "to no question"),
-}
+    "public cases worth more than a tenth, though their results are handed out": (
+        "small\npoints: 1", "small\npoints: 2", "points: 9", "points: 8",
+        "q1: the public cases are worth 2 of 10 points",
+    ),
+    "a case without a mutant": (LARGE, "times(torch.zeros(2))", "q1-2 (large): no mutant fails it"),
+    "a mutant that fails public cases only": (
+        MUTANTS, f"{MUTANTS}\n{SMALL}", "q1: no hidden case fails the mutant: is it small"
+    ),
+    "a hidden case with the result of a public one": (
+        "draw.randn(3)", "torch.ones(3)", LARGE, "times(torch.ones(3))",
+        "q1-2 (large): a result copied out of a public case",
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("flaw", FLAWS)
 def test_a_flaw_is_named(tmp_path, flaw):
-    old, new, words = FLAWS[flaw]
-    assert MASTER.count(old) >= 1
+    *edits, words = FLAWS[flaw]
+    text = MASTER
+    for old, new in zip(edits[::2], edits[1::2], strict=True):
+        assert old in text
+        text = text.replace(old, new, 1)
     with pytest.raises((MasterError, ProofError)) as found:
-        drawn_from(tmp_path, MASTER.replace(old, new, 1))
+        drawn_from(tmp_path, text)
     assert words in str(found.value)
-
-
-def test_public_cases_are_worth_a_tenth_at_most_since_their_results_are_handed_out(tmp_path):
-    text = MASTER.replace("small\npoints: 1", "small\npoints: 2").replace("points: 9", "points: 8")
-    with pytest.raises(MasterError, match=r"q1: the public cases are worth 2 of 10 points"):
-        drawn_from(tmp_path, text)
-
-
-def test_a_case_that_no_mutant_fails_is_named(tmp_path):
-    text = MASTER.replace("times(draw.randn(30))", "times(torch.zeros(2))")
-    with pytest.raises(ProofError, match=r"q1-2 \(large\): no mutant fails it"):
-        drawn_from(tmp_path, text)
-
-
-def test_a_mutant_that_fails_public_cases_only_is_named(tmp_path):
-    many = "- asks: 'is it {n}?'\n  code: |\n    def times(x):\n        return x * {{{{ factor }}}}"
-    text = MASTER.replace(MUTANTS, MUTANTS + "\n" + many.format(n="small") + " + (len(x) == 3)")
-    with pytest.raises(ProofError, match="q1: no hidden case fails the mutant: is it small"):
-        drawn_from(tmp_path, text)
-
-
-def test_a_hidden_case_with_the_result_of_a_public_one_is_named(tmp_path):
-    text = MASTER.replace("draw.randn(3)", "torch.ones(3)").replace(LARGE, "times(torch.ones(3))")
-    with pytest.raises(ProofError, match=r"q1-2 \(large\): a result copied out of a public case"):
-        drawn_from(tmp_path, text)
 
 
 def test_the_proofs_of_the_course_ask_for_eight_mutants(tmp_path, capsys):
@@ -278,15 +268,15 @@ ENDLESS = {
     "test": (LARGE, f"{FOREVER}\n{LARGE}", "q1-2: EndlessError"),
     "mutant": ("to: 'x * 5'", "to: '[0 for _ in iter(int, 1)]'", "an answer to q1-1 (small)"),
     "alternative": (
-        "    def times(x):\n        return sum",
-        f"    {FOREVER}\n    sum",
-        "q1, 'while",
+        "    def times(x):\n        return sum", f"    {FOREVER}\n    sum", "q1, 'while"
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("place", ENDLESS)
-def test_code_that_never_ends_is_stopped_and_named(place, tmp_path, capsys, monkeypatch):
+def test_code_that_never_ends_is_stopped_and_named_and_nothing_is_written(
+    place, tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr(patience, "SECONDS", 0.5)
     old, new, words = ENDLESS[place]
     assert old in MASTER
@@ -296,15 +286,8 @@ def test_code_that_never_ends_is_stopped_and_named(place, tmp_path, capsys, monk
     said = capsys.readouterr().err
     assert words in said
     assert "did not end within 0.5 s" in said
-    assert signal.getitimer(signal.ITIMER_REAL)[0] > 60  # the alarm of the tests themselves
-
-
-def test_a_flawed_master_writes_nothing(tmp_path, capsys):
-    path = tmp_path / "mine.md"
-    path.write_text(MASTER.replace("points: 10", "points: 11"))
-    assert main(["--master", str(path), "--out", str(tmp_path / "out")]) == 1
-    assert "worth 11" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+    assert signal.getitimer(signal.ITIMER_REAL)[0] > 60  # the alarm of the tests themselves
 
 
 def test_a_private_master_is_drawn_from_anywhere(tmp_path, capsys):
