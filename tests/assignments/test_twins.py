@@ -55,72 +55,53 @@ def test_of_several_claims_the_first_that_is_not_shown_is_named(given):
     assert found.startswith("last token read as class token: there is no experiment")
 
 
+STAYS = "patient's logits should stay the same"
 NOT_SHOWN = {
-    "nothing differs": (CLAIM, lambda w, x: ((w, x), (w, x)), "twin's logits should change"),
+    "nothing differs": (CLAIM, lambda w, x: (w, x), "twin's logits should change"),
     "next to nothing differs": (
-        CLAIM,
-        lambda w, x: ((w, x), (changed(w, "", 1 + 1e-6), x)),
+        CLAIM, lambda w, x: (changed(w, "", 1 + 1e-6), x),
         "change by 0.01 or more, and change by 0.0000",
     ),
-    "both notice it": (
-        CLAIM,
-        lambda w, x: ((w, x), (changed(w, "patch_embed", 2), x)),
-        "patient's logits should stay the same",
-    ),
+    "both notice it": (CLAIM, lambda w, x: (changed(w, "patch_embed", 2), x), STAYS),
     "the twin stays": (
-        CLAIM.replace("patient", "twin"),
-        lambda w, x: ((w, x), (changed(w, "positions", 0), x)),
+        CLAIM.replace("patient", "twin"), lambda w, x: (changed(w, "positions", 0), x),
         "twin's logits should stay the same",
     ),
-    "no logits": (
-        CLAIM,
-        lambda w, x: ((w, x), (changed(w, "head", 1e38), x)),
-        "patient's logits should stay the same",
-    ),
+    "no logits": (CLAIM, lambda w, x: (changed(w, "head", 1e38), x), STAYS),
     "infinite logits": (
-        CLAIM,
-        lambda w, x: ((w, x), (changed(changed(w, "head", 1e38), "positions", 1e38), x)),
-        "patient's logits should stay the same",
+        CLAIM, lambda w, x: (changed(changed(w, "head", 1e38), "positions", 1e38), x), STAYS
     ),
-    "noise": (CLAIM, lambda w, x: ((w, x), (w, x + 0.1)), "your images do, too"),
-    "weights instead": (
-        MOVED,
-        lambda w, x: ((w, x), (changed(w, "positions", 0), x)),
-        "your weights do, too",
-    ),
-    "no pair": (CLAIM, lambda w, x: (w, x, x), "has two conditions"),
-    "images alone": (CLAIM, lambda w, x: (x, x), "pair of weights and images"),
+    "noise": (CLAIM, lambda w, x: (w, x + 0.1), "your images do, too"),
+    "weights instead": (MOVED, lambda w, x: (changed(w, "positions", 0), x), "weights do, too"),
     "a weight is lost": (
-        CLAIM,
-        lambda w, x: ((w, x), ({"cls_token": w["cls_token"]}, x)),
-        "should have the names",
+        CLAIM, lambda w, x: ({"cls_token": w["cls_token"]}, x), "should have the names"
     ),
     "another shape": (
-        CLAIM,
-        lambda w, x: ((w, x), (w | {"head.bias": torch.zeros(1)}, x)),
-        "head.bias has the shape (1,)",
+        CLAIM, lambda w, x: (w | {"head.bias": torch.zeros(1)}, x), "head.bias has the shape (1,)"
     ),
-    "other images": (CLAIM, lambda w, x: ((w, x), (w, x[:1])), "the images has the shape"),
-    "NaN": (CLAIM, lambda w, x: ((w, x), (changed(w, "head", torch.nan), x)), "holds NaN"),
-    "no tensor": (CLAIM, lambda w, x: ((w, x), (w, None)), "should be a tensor"),
-}
+    "other images": (CLAIM, lambda w, x: (w, x[:1]), "the images has the shape"),
+    "NaN": (CLAIM, lambda w, x: (changed(w, "head", torch.nan), x), "holds NaN"),
+    "no tensor": (CLAIM, lambda w, x: (w, None), "should be a tensor"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NOT_SHOWN)
 def test_what_shows_nothing_gets_a_sentence(given, name):
-    claim, make, words = NOT_SHOWN[name]
-    found = judged({FAULT: make(*given)}, *given, claim)
+    claim, other, words = NOT_SHOWN[name]
+    found = judged({FAULT: (given, other(*given))}, *given, claim)
     assert found.startswith(f"{FAULT}: ")
     assert words in found
 
 
 def test_names_alone_or_the_words_of_success_are_no_experiment(given):
     case = Case("q1-1", "a patient", "experiments", SHOWN, 1, args=given, claims=CLAIM)
-    for answer in (SHOWN, FAULT, [FAULT], {FAULT: FAULT}, 3, given[1]):
+    weights, images = given
+    assert "has two conditions" in judged({FAULT: (*given, images)}, *given, CLAIM)
+    assert "pair of weights and images" in judged({FAULT: (images, images)}, *given, CLAIM)
+    for answer in (SHOWN, FAULT, [FAULT], {FAULT: FAULT}, 3, images):
         verdict = compare(answer, case)
         assert not verdict.ok
         assert verdict.message.startswith(f"{FAULT}: ")
-    weights, images = given
     right = {FAULT: ((weights, images), (changed(weights, "positions", 0), images))}
     assert compare(right, case).ok
     assert compare(None, case).message == "not answered yet"
