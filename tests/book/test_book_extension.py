@@ -537,7 +537,7 @@ def test_what_proves_is_folded_below_words_that_say_what_it_is(folded, selector,
 
 
 def test_a_fold_holds_no_link_no_marker_and_no_complaint_of_a_stub(folded):
-    assert folded.select("summary a, summary [aria-label]") == []
+    assert folded.select("summary a, summary[aria-label], summary [aria-label]") == []
     assert "# check" not in folded.text
     link = folded.select_one(".package-code p a")["href"]
     assert link.endswith(f"/blob/{read_settings(ROOT).tag}/src/vitbook/part.py")
