@@ -138,14 +138,12 @@ def test_a_damaged_file_is_named(tmp_path, data):
         read_cases(path)
 
 
-RIGHT = {
-    "float64": 2 * X.double(),
-    "float16": (2 * X).half(),
-    "with a gradient": (2 * X).requires_grad_(),
-    "a little off": 2 * X + 1e-6,
-    "not contiguous": (2 * X.T).contiguous().T,
-}
-WRONG = {
+GIVEN = {  # what is given for 2 * X, what is said of it; "": it is right
+    "float64": (2 * X.double(), ""),
+    "float16": ((2 * X).half(), ""),
+    "with a gradient": ((2 * X).requires_grad_(), ""),
+    "a little off": (2 * X + 1e-6, ""),
+    "not contiguous": ((2 * X.T).contiguous().T, ""),
     "added": (X + 2, "did you add instead"),
     "turned": (2 * X.T, "turned?"),
     "half": (X / 2, "twice?"),
@@ -161,16 +159,10 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", RIGHT)
-def test_a_right_tensor_is_accepted(name):
-    assert compare(RIGHT[name], doubled()).ok
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_tensor_is_named(name):
-    got, words = WRONG[name]
+@pytest.mark.parametrize(("got", "words"), GIVEN.values(), ids=GIVEN)
+def test_a_right_tensor_is_accepted_and_a_wrong_one_named(got, words):
     verdict = compare(got, doubled())
-    assert not verdict.ok
+    assert verdict.ok is (not words)
     assert words in verdict.message
 
 
@@ -303,24 +295,17 @@ def look(name, *args, **kwargs):
     return case, decode(encode(run_case({"Scaled": Scaled}, case), tensors, "look"), tensors)
 
 
-def test_what_is_learned_is_told_from_a_buffer():
+def test_what_is_learned_and_what_it_starts_with_are_compared_before_weights_are_loaded():
     case, want = look("start_values", "scale")
-    _, got = look("start_values", "scale", learned=False)
-    verdict = compare(got, replace(case, want=want))
-    assert verdict.message == "the list of learned parameters lacks scale"
-    verdict = compare(want, replace(case, want=got))
-    assert verdict.message == "the list of learned parameters should not have scale"
-
-
-def test_values_at_the_start_are_those_before_weights_are_loaded():
-    case, want = look("start_values", "scale")
-    assert set(want) == {"scale"}
-    assert want["scale"].tolist() == [0.5] * 3
-    case = replace(case, want=want)
-    assert compare(want, case).ok
-    assert compare(look("start_values", "scale", start=0.1)[1], case).message == "twice?"
-    buffer = compare(look("start_values", "scale", learned=False)[1], case)
-    assert buffer.message == "the list of learned parameters lacks scale"
+    _, buffer = look("start_values", "scale", learned=False)
+    assert {name: value.tolist() for name, value in want.items()} == {"scale": [0.5] * 3}
+    lacks = "the list of learned parameters lacks scale"
+    right = replace(case, want=want)
+    assert compare(want, right).ok
+    assert compare(look("start_values", "scale", start=0.1)[1], right).message == "twice?"
+    assert compare(buffer, right).message == lacks
+    verdict = compare(want, replace(case, want=buffer))
+    assert verdict.message == lacks.replace("lacks", "should not have")
 
 
 def test_a_dropout_shows_in_training_and_comes_back_from_a_file():

@@ -9,7 +9,6 @@ from test_live_frame import (  # noqa: F401
     STATIC,
     LiveBook,
     agree,
-    in_page,
     in_python,
     open_page,
     unpacked,
@@ -167,13 +166,6 @@ def test_strokes_become_the_same_pixels(page):
     expected = torch.stack([drawn(one.strokes, one.width) for one in some])
     found = unpacked(found, *expected.shape, dtype=torch.float64)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
-
-
-@pytest.mark.browser
-def test_the_script_computes_what_the_package_computes(page, model, digits):
-    images = pixels(digits)
-    assert len(images) >= 50
-    agree(in_page(page, images), in_python(model[0], images))
 
 
 @pytest.mark.browser
