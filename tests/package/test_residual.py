@@ -1,12 +1,18 @@
 """What is done to a branch: a learned factor, and leaving it out at random."""
 
+import re
+
 import pytest
 import torch
+from random_models import all_random
+from safetensors.torch import save_file
 from torch import nn
 from torch.testing import assert_close
 
 from vitbook.layers.residual import DropPath, LayerScale
 from vitbook.models.vit import VisionTransformer
+from vitbook.models.weights import load_weights
+from vitbook.training.checkpoints import restore
 
 B, N, D = 4, 6, 12
 
@@ -59,6 +65,38 @@ def test_the_biases_of_queries_keys_and_values_can_be_left_out():
     model = VisionTransformer(**sizes(qkv_bias=False))
     names = {name for name in model.state_dict() if "attn" in name and "bias" in name}
     assert names == {f"encoder.blocks.{i}.attn.proj.bias" for i in range(3)}
+
+
+def of_0_1_1(weights):
+    """Weights as releases up to 0.1.1 named them."""
+    return {re.sub(r"ls([12])\.", r"end\1.scale.", name): t for name, t in weights.items()}
+
+
+def from_mapping(model, weights, path):
+    model.load_state_dict(weights)
+
+
+def from_weights(model, weights, path):
+    assert load_weights(model, weights) == []
+
+
+def from_file(model, weights, path):
+    save_file(weights, path / "weights.safetensors")
+    from_weights(model, path / "weights.safetensors", path)
+
+
+def from_checkpoint(model, weights, path):
+    optimizer = torch.optim.AdamW(model.parameters())
+    restore({f"model.{name}": t for name, t in weights.items()}, path, model, optimizer)
+
+
+@pytest.mark.parametrize("load", [from_mapping, from_weights, from_file, from_checkpoint])
+def test_weights_load_that_call_ls1_as_it_was_called(load, tmp_path):
+    model, fresh = (all_random(VisionTransformer(**sizes(layer_scale=0.1))) for _ in range(2))
+    old, x = of_0_1_1(model.state_dict()), torch.randn(B, 1, 8, 8)
+    assert sum("end" in name for name in old) == 2 * 3
+    load(fresh, old, tmp_path)
+    assert torch.equal(fresh.eval()(x), model.eval()(x))
 
 
 def blocks(model: nn.Module) -> nn.ModuleList:

@@ -86,8 +86,8 @@ class _PositionsTwice(LearnedPositions):
 
 class _NoResidual(EncoderBlock):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        x = x + self.end1(self.attn(self.norm1(x), mask))
-        return self.end2(self.mlp(self.norm2(x)))
+        x = x + self.drop_path1(self.ls1(self.dropout(self.attn(self.norm1(x), mask))))
+        return self.drop_path2(self.ls2(self.dropout(self.mlp(self.norm2(x)))))
 
 
 class _HeadsByView(MultiHeadSelfAttention):

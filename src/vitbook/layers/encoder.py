@@ -1,13 +1,15 @@
 """The residual block and its stack, pre- or post-norm."""
 
+import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.layers.residual import branch_end
+from vitbook.layers.residual import DropPath, LayerScale
 
 
 def _exact_gelu(x: Tensor) -> Tensor:
@@ -59,7 +61,7 @@ class MLP(nn.Module):
 
 
 class EncoderBlock(nn.Module):
-    """Mix the tokens, then change each one; both as additions to the residual stream.
+    """Transformer encoder block: x + attn(norm(x)), then x + mlp(norm(x)).
 
     Args:
         embed_dim: D, the width of a token.
@@ -68,7 +70,7 @@ class EncoderBlock(nn.Module):
         mlp_ratio: Hidden width of the MLP over D.
         norm_first: True for pre-norm (ViT), False for post-norm (the first Transformer).
         dropout: Share of each branch's output dropped while training.
-        drop_path: Share of the images for which a branch is left out while training.
+        drop_path: Stochastic-depth rate: probability of dropping the residual branch, per sample.
         layer_scale: Where the learned factor of each channel of a branch starts; None: no factor.
         norm_eps: What the norms add to the variance.
         gelu: As in :class:`MLP`.
@@ -97,18 +99,34 @@ class EncoderBlock(nn.Module):
         self.attn = require.module("attn", attn)
         self.norm2 = nn.LayerNorm(embed_dim, eps=norm_eps)
         self.mlp = MLP(embed_dim=embed_dim, hidden_dim=hidden_dim, dropout=dropout, gelu=gelu)
-        ends: Any = {"dropout": dropout, "drop_path": drop_path, "layer_scale": layer_scale}
-        self.end1, self.end2 = branch_end(embed_dim, **ends), branch_end(embed_dim, **ends)
+        self.dropout = nn.Dropout(require.fraction("dropout", dropout))
+        rate = require.fraction("drop_path", drop_path)
+        ls: Any = (
+            nn.Identity if layer_scale is None else partial(LayerScale, embed_dim, layer_scale)
+        )
+        path: Any = partial(DropPath, rate) if rate else nn.Identity
+        self.ls1, self.drop_path1, self.ls2, self.drop_path2 = ls(), path(), ls(), path()
+        self.register_load_state_dict_pre_hook(_rename_old)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""
         if self.norm_first:
-            x = x + self.end1(self.attn(self.norm1(x), mask))
-            x = x + self.end2(self.mlp(self.norm2(x)))
+            x = x + self.drop_path1(self.ls1(self.dropout(self.attn(self.norm1(x), mask))))
+            x = x + self.drop_path2(self.ls2(self.dropout(self.mlp(self.norm2(x)))))
         else:
-            x = self.norm1(x + self.end1(self.attn(x, mask)))
-            x = self.norm2(x + self.end2(self.mlp(x)))
+            x = self.norm1(x + self.drop_path1(self.ls1(self.dropout(self.attn(x, mask)))))
+            x = self.norm2(x + self.drop_path2(self.ls2(self.dropout(self.mlp(x)))))
         return x
+
+
+def name_today(name: str) -> str:
+    """A tensor's name in a state dict; up to release 0.1.1 ``ls1`` was called ``end1.scale``."""
+    return re.sub(r"\bend([12])\.scale\.", r"ls\1.", name)
+
+
+def _rename_old(block: nn.Module, state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
+    for name in [name for name in state_dict if name.startswith(prefix)]:
+        state_dict[name_today(name)] = state_dict.pop(name)
 
 
 class Encoder(nn.Module):

@@ -1,24 +1,10 @@
 """What deep models do to a branch before it is added: scale it, or leave it out at random."""
 
-from collections import OrderedDict
-
 import torch
+import torch.fx
 from torch import Tensor, nn
 
 from vitbook import require
-
-
-def branch_end(
-    embed_dim: int, *, dropout: float, drop_path: float, layer_scale: float | None
-) -> nn.Sequential:
-    """Dropout, then, where they are asked for, a factor for each channel and stochastic depth."""
-    parts: OrderedDict[str, nn.Module] = OrderedDict()
-    parts["dropout"] = nn.Dropout(require.fraction("dropout", dropout))
-    if layer_scale is not None:
-        parts["scale"] = LayerScale(embed_dim, layer_scale)
-    if require.fraction("drop_path", drop_path) > 0:
-        parts["drop_path"] = DropPath(drop_path)
-    return nn.Sequential(parts)
 
 
 class LayerScale(nn.Module):
@@ -44,10 +30,10 @@ class LayerScale(nn.Module):
 class DropPath(nn.Module):
     """While training, leave a branch out for some images of a batch: stochastic depth.
 
-    What is kept is divided by the share that is kept, so that the mean stays.
+    Kept branches are scaled by 1 / (1 - rate), so the expectation is unchanged.
 
     Args:
-        rate: Share of the images that lose the branch.
+        rate: Probability of dropping the branch, per sample.
 
     Source: Huang et al. 2016, section 3.
     """
@@ -58,7 +44,10 @@ class DropPath(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, ...) -> (B, ...)."""
-        if not self.training:
-            return x
-        kept = torch.rand(len(x), *[1] * (x.ndim - 1), device=x.device) >= self.rate
-        return x * kept / (1 - self.rate)
+        return _drop_path(x, self.rate) if self.training else x
+
+
+@torch.fx.wrap  # its draws depend on how many axes x has, which a tracer does not know
+def _drop_path(x: Tensor, rate: float) -> Tensor:
+    kept = torch.rand(len(x), *[1] * (x.ndim - 1), device=x.device) >= rate
+    return x * kept / (1 - rate)

@@ -52,7 +52,7 @@ def merge_tokens(
 def prune_tokens(
     x: Tensor, size: Tensor | None, q: Tensor, k: Tensor, *, r: int
 ) -> tuple[Tensor, Tensor | None]:
-    """Drop the r patches that the class token, which comes first, looks at least.
+    """Drop the r patches the class token attends to least; the class token comes first.
 
     Arguments and results are those of :func:`merge_tokens`.
 
@@ -100,9 +100,10 @@ class ShrinkingEncoder(nn.Module):
             bias = None if size is None else size.log()[:, None, None]  # (B, 1, 1, N)
             dropout = block.attn.dropout if self.training else 0.0  # below: two patches count twice
             out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=dropout)
-            x = x + block.end1(block.attn.proj(out.transpose(1, 2).reshape(x.shape)))
+            out = block.attn.proj(out.transpose(1, 2).reshape(x.shape))  # (B, N, D)
+            x = x + block.drop_path1(block.ls1(block.dropout(out)))
             x, size = self.shrink(x, size, q, k)
-            x = x + block.end2(block.mlp(block.norm2(x)))
+            x = x + block.drop_path2(block.ls2(block.dropout(block.mlp(block.norm2(x)))))
         return self.norm(x)
 
 

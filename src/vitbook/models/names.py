@@ -6,6 +6,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from vitbook.layers.encoder import name_today
+
 # Their name -> ours. A name that begins with a dot is replaced anywhere, others at the start only.
 TORCHVISION_NAMES = {
     "class_token": "cls_token",
@@ -28,8 +30,6 @@ TIMM_NAMES = {
     "register_tokens": "reg_token",
     "blocks.": "encoder.blocks.",
     "norm.": "encoder.norm.",
-    ".ls1.": ".end1.scale.",
-    ".ls2.": ".end2.scale.",
 }
 TIMM_MIXER_NAMES = {
     "stem.": "patch_embed.",
@@ -82,8 +82,8 @@ TRANSFORMERS_NAMES = {
     ".attn.o_proj.": ".attn.proj.",
     ".intermediate.dense.": ".mlp.fc1.",
     ".output.dense.": ".mlp.fc2.",
-    ".layer_scale1.lambda1": ".end1.scale.gamma",
-    ".layer_scale2.lambda1": ".end2.scale.gamma",
+    ".layer_scale1.lambda1": ".ls1.gamma",
+    ".layer_scale2.lambda1": ".ls2.gamma",
 }
 # A name that only this architecture has -> its names.
 TORCHVISION = {"encoder.pos_embedding": TORCHVISION_NAMES}
@@ -169,7 +169,7 @@ def to_ours(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     for signs, translate in ((TORCHVISION, from_torchvision), (TIMM, from_timm)):
         if any(sign in weights for sign in signs):
             return translate(weights)
-    return dict(weights)
+    return {name_today(name): tensor for name, tensor in weights.items()}
 
 
 def _rename(

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from vitbook.files import CHECKPOINT
+from vitbook.layers.encoder import name_today
 
 
 def pack(model: nn.Module, optimizer: Optimizer, notes: dict) -> bytes:
@@ -50,7 +51,11 @@ def restore(tensors: dict[str, Tensor], path: Path, model: nn.Module, optimizer:
     Raises:
         ValueError: The weights are not those of such a model; the message names the first one.
     """
-    found = {n.removeprefix("model."): t for n, t in tensors.items() if n.startswith("model.")}
+    found = {
+        name_today(n.removeprefix("model.")): t
+        for n, t in tensors.items()
+        if n.startswith("model.")
+    }
     wanted = model.state_dict()
     for name in sorted(found.keys() | wanted.keys()):
         there = tuple(found[name].shape) if name in found else "nothing"
