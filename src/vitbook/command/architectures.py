@@ -5,6 +5,7 @@ import inspect
 from torch import nn
 
 from vitbook import require
+from vitbook.layers.positions import POSITION_OPTIONS
 from vitbook.models.conv_mixer import ConvMixer
 from vitbook.models.hybrid import Hybrid
 from vitbook.models.mlp_mixer import MlpMixer
@@ -25,6 +26,12 @@ DEFAULTS = {
 }
 
 
+def arguments_of(architecture: str) -> set[str]:
+    """What a model of this architecture can be given, the options of its positions too."""
+    own = set(inspect.signature(ARCHITECTURES[architecture]).parameters)
+    return own | POSITION_OPTIONS.keys() if "positions" in own else own
+
+
 def only_its_own(settings: dict, given: dict) -> dict:
     """Settings without those that only other architectures have.
 
@@ -32,9 +39,7 @@ def only_its_own(settings: dict, given: dict) -> dict:
         ValueError: Such a one was given; the message says whose it is.
     """
     require.one_of("architecture", settings["architecture"], tuple(ARCHITECTURES))
-    arguments = {
-        name: set(inspect.signature(model).parameters) for name, model in ARCHITECTURES.items()
-    }
+    arguments = {name: arguments_of(name) for name in ARCHITECTURES}
     own = arguments[settings["architecture"]]
     foreign = set().union(*arguments.values()) - own
     for name in given:
@@ -50,6 +55,6 @@ def only_its_own(settings: dict, given: dict) -> dict:
 
 def build(settings: dict, shape: dict) -> nn.Module:
     """The model that the settings describe, for images of this shape and its number of classes."""
+    names = arguments_of(settings["architecture"]) - shape.keys() & settings.keys()
     model = ARCHITECTURES[settings["architecture"]]
-    arguments = inspect.signature(model).parameters.keys() - shape.keys()
-    return model(**shape, **{name: settings[name] for name in settings if name in arguments})
+    return model(**shape, **{name: settings[name] for name in names})

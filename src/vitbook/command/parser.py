@@ -9,8 +9,8 @@ from vitbook.command.architectures import ARCHITECTURES
 from vitbook.command.recipes import MODELS, RECIPES
 from vitbook.data.splits import PARTS
 from vitbook.layers.positions import POSITIONS
-from vitbook.models.classifier import POOLS
 from vitbook.models.hybrid import LAYERS, STEMS
+from vitbook.models.vit import POOLS
 
 EXAMPLES = """examples:
   python -m vitbook train --out runs/digits

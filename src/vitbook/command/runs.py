@@ -1,7 +1,6 @@
 """The run that a folder holds: its settings, and the model that was trained."""
 
 import argparse
-import inspect
 import json
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import torch
 from torch import nn
 
 import vitbook
-from vitbook.command.architectures import ARCHITECTURES
+from vitbook.command.architectures import arguments_of
 from vitbook.command.recipes import MODELS, SHAPES, build_model, settings_of
 from vitbook.files import write_atomically
 from vitbook.models.weights import load_weights
@@ -66,7 +65,7 @@ def lent_settings(given: dict) -> dict:
     kind = given.get("architecture", stored["architecture"])
     if given.get("timm") or kind != stored["architecture"]:
         return {}
-    lent = {"architecture", "model", *inspect.signature(ARCHITECTURES[kind]).parameters}
+    lent = {"architecture", "model", *arguments_of(kind)}
     lent -= MODELS["tiny"].keys() if "model" in given else set()
     return {name: value for name, value in stored.items() if name in lent}
 

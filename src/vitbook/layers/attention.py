@@ -87,7 +87,7 @@ def padding_mask(lengths: Tensor, n: int) -> Tensor:
 
 
 class MultiHeadSelfAttention(nn.Module):
-    """Every token asks every token of its own sequence, h times side by side.
+    """Multi-head self-attention: h heads attend over the same sequence in parallel.
 
     Args:
         embed_dim: D, the width of a token.

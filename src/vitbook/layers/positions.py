@@ -1,5 +1,11 @@
 """Where a token is: fixed tables, learned tables, rotations."""
 
+import inspect
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import torch
 import torch.fx
 import torch.nn.functional as F
@@ -31,7 +37,7 @@ def sincos_1d(n: int, dim: int, *, base: float = 10000.0, centred: bool = False)
     """
     angles = _angles(require.whole("n", n), require.whole("dim", dim), base, "dim")
     table = torch.stack([angles.sin(), angles.cos()], dim=-1)  # (n, dim / 2, 2)
-    return _finished(table.flatten(1), centred)
+    return _to_default_dtype(table.flatten(1), centred)
 
 
 def sincos_2d(
@@ -67,7 +73,7 @@ def sincos_2d(
     dim = require.whole("dim", dim)
     row, col = _axial(rows, cols, dim, base, "dim")
     table = torch.cat([col.sin(), col.cos(), row.sin(), row.cos()], dim=-1)
-    return _finished(table, centred)
+    return _to_default_dtype(table, centred)
 
 
 def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -248,8 +254,8 @@ def _angles(n: int, dim: int, base: float, name: str) -> Tensor:
     return torch.arange(n, dtype=torch.float64)[:, None] * frequency
 
 
-def _finished(table: Tensor, centred: bool) -> Tensor:
-    """A table (N, dim) in the default number type, its mean row taken off if that was asked."""
+def _to_default_dtype(table: Tensor, centred: bool) -> Tensor:
+    """Optionally subtract the mean over positions; cast."""
     if require.truth("centred", centred):
         table = table - table.mean(dim=0)
     return table.to(torch.get_default_dtype())
@@ -284,49 +290,79 @@ def _require_fits(table: Tensor, x: Tensor) -> Tensor:
     return table
 
 
-POSITIONS = ("learned", "sincos_1d", "sincos_2d", "rotary", "none")
-
-
-def make_positions(
-    kind: str,
+def _sincos(
+    axes: int,
     *,
     grid: tuple[int, int],
     embed_dim: int,
+    num_prefix: int,
+    base: float = 10000.0,
+    centred: bool = False,
+) -> FixedPositions:
+    wave: Any = sincos_1d if axes == 1 else sincos_2d
+    table = wave(math.prod(grid) if axes == 1 else grid, embed_dim, base=base, centred=centred)
+    return FixedPositions(table, num_prefix=num_prefix)
+
+
+# What makes the positions of a model, by the name that --positions takes.
+POSITIONS: dict[str, Callable[..., nn.Module]] = {
+    "learned": LearnedPositions,
+    "sincos_1d": partial(_sincos, 1),
+    "sincos_2d": partial(_sincos, 2),
+    "rotary": RotaryPositions,
+    "none": nn.Identity,
+}
+# How models, runs and records call an argument of these.
+POSITION_OPTIONS = {"position_std": "std", "position_base": "base", "centred_positions": "centred"}
+
+
+def make_positions(
+    positions: str | Callable[..., nn.Module],
+    *,
+    grid: tuple[int, int],
+    embed_dim: int,
+    num_heads: int | None = None,
     num_prefix: int = 0,
-    std: float | None = None,
-    base: float | None = None,
-    centred: bool | None = None,
+    **options: Any,
 ) -> nn.Module:
-    """What is added to the tokens before the first block: a table, or nothing.
+    """Build the positions of a model.
 
     Args:
-        kind: One of ``POSITIONS``. "rotary" adds nothing here: it works inside the attention.
+        positions: A name in ``POSITIONS``, or a class or function that makes a module. It is given
+            what it asks for by name: ``grid``, ``num_tokens``, ``embed_dim``, ``num_prefix``,
+            ``head_dim``.
         grid: (rows, columns) of patches.
         embed_dim: D, the width of a token.
+        num_heads: h, where there is attention.
         num_prefix: How many tokens stand before the patches.
-        std: Of the learned table at the start; 0.02, if not said.
-        base: Of a sin-cos table; 10000, if not said.
-        centred: Whether the mean row is taken off a sin-cos table; no, if not said.
+        options: See ``POSITION_OPTIONS``; None stands for the default.
+
+    Returns:
+        A module that turns all tokens (B, N, D) into tokens of the same shape, or a
+        :class:`RotaryPositions`, which turns queries and keys.
 
     Raises:
-        ValueError: An unknown kind, or an argument that this kind does not have.
+        TypeError: What was given makes no module.
+        ValueError: An unknown name, or an option that these positions do not have.
     """
-    require.one_of("positions", kind, POSITIONS)
-    said = {"position_std": std, "position_base": base, "centred_positions": centred}
-    known = {"learned": {"position_std"}, "rotary": {"position_base"}, "none": set()}
-    taken = known.get(kind, {"position_base", "centred_positions"})
-    if wrong := [name for name, value in said.items() if value is not None and name not in taken]:
-        raise ValueError(f"{wrong[0]} must be left out, {kind!r} positions have none")
-    if kind == "learned":
-        num_tokens = num_prefix + grid[0] * grid[1]
-        return LearnedPositions(
-            num_tokens=num_tokens, embed_dim=embed_dim, std=0.02 if std is None else std
-        )
-    if kind in ("rotary", "none"):
-        return nn.Identity()
-    base, centred = 10000.0 if base is None else base, bool(centred)
-    if kind == "sincos_1d":
-        table = sincos_1d(grid[0] * grid[1], embed_dim, base=base, centred=centred)
+    if not callable(positions) or isinstance(positions, nn.Module):  # a module as it is: no maker
+        make = POSITIONS[require.one_of("positions", positions, tuple(POSITIONS))]
     else:
-        table = sincos_2d(grid, embed_dim, base=base, centred=centred)
-    return FixedPositions(table, num_prefix=num_prefix)
+        make = positions
+    asked = inspect.signature(make).parameters
+    offered = {
+        "grid": grid,
+        "num_tokens": num_prefix + math.prod(grid),
+        "embed_dim": embed_dim,
+        "num_prefix": num_prefix,
+        "head_dim": embed_dim // num_heads if num_heads else None,
+    }
+    given: dict[str, Any] = {name: offered[name] for name in offered.keys() & asked.keys()}
+    for option, value in options.items():
+        name = POSITION_OPTIONS.get(option, option)
+        if value is not None and name not in asked:
+            raise ValueError(
+                f"{option} must be left out, {positions!r} positions have none, nor has the model"
+            )
+        given |= {} if value is None else {name: value}
+    return require.module("positions", make(**given))

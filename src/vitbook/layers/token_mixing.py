@@ -15,8 +15,8 @@ TIED = (
 class TokenMixing(nn.Module):
     """One MLP along the tokens, the same for every channel; it fits ``EncoderBlock(attn=...)``.
 
-    Its weights are indexed by position: they know where a patch stands, and they are as many as
-    there are patches. So there is no other N, and no mask.
+    Its matrices have one row or column per token: the weights know where a patch stands, and fit
+    no other N. There is no mask.
 
     Args:
         num_tokens: N, the number of tokens.

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from vitbook import require
 from vitbook.layers.stems import GridNorm, NormedPatchEmbedding
-from vitbook.models.classifier import TokenClassifier
+from vitbook.models.classifier import TokenClassifier, build_variant
 
 # Trockman and Kolter 2023, table 1; the last one is from the appendix. The weights that timm offers
 # for 768/32 were trained with ReLU: they load, but this model has GELU, as the paper's equations.
@@ -112,23 +112,11 @@ class ConvMixer(TokenClassifier):
         )
 
 
-def conv_mixer(
-    name: str, *, image_size: int | tuple[int, int] = 224, num_classes: int = 1000, **options: Any
-) -> ConvMixer:
+def conv_mixer(name: str, **options: Any) -> ConvMixer:
     """Build a ConvMixer of a published size, with random weights.
 
     Args:
         name: D/L, for example "768/32"; see ``CONV_MIXER_VARIANTS`` for kernel and patch size.
-        image_size: Height and width in pixels; one number means a square.
-        num_classes: How many logits come out.
-        options: Further arguments of :class:`ConvMixer`; they overrule the variant's.
-
-    Returns:
-        The :class:`ConvMixer`; images have 3 channels unless ``in_channels`` says else.
-
-    Raises:
-        ValueError: No such variant.
+        options: Further arguments, as for :func:`~vitbook.models.classifier.build_variant`.
     """
-    sizes = {"in_channels": 3}
-    sizes |= CONV_MIXER_VARIANTS[require.one_of("name", name, tuple(CONV_MIXER_VARIANTS))]
-    return ConvMixer(image_size=image_size, num_classes=num_classes, **(sizes | options))
+    return build_variant(ConvMixer, CONV_MIXER_VARIANTS, name, **options)

@@ -24,7 +24,7 @@ REASONS = {
     r"rel_pos|relative_position": "their attention adds relative positions",
     r"fc1_[gx]|\.mlp\.w\d|\.mlp\.weights_": "their MLP has a gate",
     r"patch_embed\.norm": "their patches pass a norm of their own",
-    r"\.end\d\.scale": "layer_scale decides (a number, or None)",
+    r"\.ls\d\.": "layer_scale decides (a number, or None)",
     r"norm_pre": "pre_norm decides (a norm before the first block)",
     r"fc_norm|encoder\.norm": 'final_norm decides ("tokens", "pooled" or "none")',
     r"reg_token": "num_registers decides",
@@ -40,7 +40,7 @@ def fit_positions(weights: dict, model: Any, old_grid: tuple[int, int] | None) -
     if table is None or "positions.table" not in model.state_dict():
         return []
     new_grid, num_prefix, notes = model.patch_embed.grid, model.num_prefix, []
-    with_class = int(model.cls_token is not None)
+    with_class = int(getattr(model, "cls_token", None) is not None)
     known, old_grid = _table_rows(len(table), (num_prefix, with_class, 0), new_grid, old_grid)
     if known < num_prefix:
         zeros = table.new_zeros(num_prefix - known, table.shape[1])

@@ -1,24 +1,23 @@
 """Hybrids: a stack whose every layer is chosen, and the controls as layers among them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from vitbook import require
 from vitbook.layers.ablations import NoMixing, UniformAttention
 from vitbook.layers.attention import MultiHeadSelfAttention
 from vitbook.layers.encoder import EncoderBlock
 from vitbook.layers.patches import PatchEmbedding
-from vitbook.layers.positions import make_positions
+from vitbook.layers.positions import RotaryPositions, make_positions
 from vitbook.layers.stems import ConvStem, NormedPatchEmbedding
-from vitbook.layers.token_mixing import TIED, TokenMixing, default_token_dim
+from vitbook.layers.token_mixing import TokenMixing, default_token_dim
 from vitbook.models.classifier import TokenClassifier
 from vitbook.models.conv_mixer import ConvMixerBlock
 
 LAYERS = ("attention", "mixer", "conv", "uniform", "none")
 STEMS = {"patches": PatchEmbedding, "normed": NormedPatchEmbedding, "conv": ConvStem}
-HYBRID_POSITIONS = ("learned", "sincos_1d", "sincos_2d", "none")
 
 
 class Hybrid(TokenClassifier):
@@ -46,10 +45,8 @@ class Hybrid(TokenClassifier):
         kernel_size: k, side of the neighbourhood in tokens where a layer is "conv".
         stem: "patches" as in ViT and Mixer, "normed" as in ConvMixer (GELU and BatchNorm after
             them) or "conv", a convolutional stem.
-        positions: "learned", "sincos_1d", "sincos_2d" or "none".
-        position_std: Of a learned table at the start.
-        position_base, centred_positions: Of a sin-cos table. All as in
-            :class:`~vitbook.models.vit.VisionTransformer`.
+        positions, position_options: As for :class:`~vitbook.models.vit.VisionTransformer`, but not
+            rotary: not every layer has queries and keys.
         dropout: Share dropped after the positions, within the MLPs and at the end of each branch;
             "conv" has none.
 
@@ -74,14 +71,11 @@ class Hybrid(TokenClassifier):
         token_dim: int | None = None,
         kernel_size: int = 5,
         stem: str = "patches",
-        positions: str = "learned",
-        position_std: float | None = None,
-        position_base: float | None = None,
-        centred_positions: bool | None = None,
+        positions: str | Callable[..., nn.Module] = "learned",
         dropout: float = 0.0,
+        **position_options: Any,
     ):
         layers = _require_layers(layers)
-        require.one_of("positions", positions, HYBRID_POSITIONS)
         patch_embed: Any = STEMS[require.one_of("stem", stem, tuple(STEMS))](
             image_size=image_size,
             patch_size=patch_size,
@@ -89,6 +83,11 @@ class Hybrid(TokenClassifier):
             embed_dim=embed_dim,
         )
         grid, N = patch_embed.grid, patch_embed.num_patches
+        added = make_positions(
+            positions, grid=grid, embed_dim=embed_dim, num_heads=num_heads, **position_options
+        )
+        if isinstance(added, RotaryPositions):
+            raise ValueError("positions must be added to the tokens of a hybrid, got 'rotary'")
         S = default_token_dim(embed_dim) if token_dim is None else token_dim
         heads: Any = num_heads  # a layer that needs them refuses None
         mixing = {
@@ -109,14 +108,7 @@ class Hybrid(TokenClassifier):
         norm = nn.Identity() if layers[-1] == "conv" else nn.LayerNorm(embed_dim, eps=1e-6)
         super().__init__(
             patch_embed=patch_embed,
-            positions=make_positions(
-                positions,
-                grid=grid,
-                embed_dim=embed_dim,
-                std=position_std,
-                base=position_base,
-                centred=centred_positions,
-            ),
+            positions=added,
             blocks=blocks,
             norm=norm,
             embed_dim=embed_dim,
@@ -124,13 +116,6 @@ class Hybrid(TokenClassifier):
             dropout=dropout,
         )
         self.layers = layers
-
-    def embed(self, images: Tensor) -> Tensor:
-        """Images (B, C, H, W) -> tokens before the first block (B, N, D)."""
-        if "mixer" in self.layers:
-            first = self.patch_embed
-            require.images(images, first.in_channels, first.image_size, TIED)
-        return super().embed(images)
 
 
 def _require_layers(layers: Sequence[str]) -> tuple[str, ...]:

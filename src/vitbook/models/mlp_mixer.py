@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from vitbook import require
 from vitbook.layers.encoder import EncoderBlock
 from vitbook.layers.patches import PatchEmbedding
-from vitbook.layers.token_mixing import TIED, TokenMixing, default_token_dim
-from vitbook.models.classifier import TokenClassifier
+from vitbook.layers.token_mixing import TokenMixing, default_token_dim
+from vitbook.models.classifier import TokenClassifier, build_variant
 
 # Tolstikhin et al. 2021, table 1. Their D_S and D_C are token_dim and mlp_ratio * embed_dim.
 MIXER_VARIANTS = {
@@ -61,10 +61,8 @@ class MlpMixer(TokenClassifier):
             in_channels=in_channels,
             embed_dim=embed_dim,
         )
-        N, S = (
-            patch_embed.num_patches,
-            default_token_dim(embed_dim) if token_dim is None else token_dim,
-        )
+        N = patch_embed.num_patches
+        S = default_token_dim(embed_dim) if token_dim is None else token_dim
         blocks = (
             EncoderBlock(
                 embed_dim=embed_dim,
@@ -83,33 +81,12 @@ class MlpMixer(TokenClassifier):
             dropout=dropout,
         )
 
-    def embed(self, images: Tensor) -> Tensor:
-        """Images (B, C, H, W) of the one size -> tokens before the first block (B, N, D)."""
-        first = self.patch_embed
-        require.images(images, first.in_channels, first.image_size, TIED)
-        return super().embed(images)
 
-
-def mlp_mixer(
-    name: str, *, image_size: int | tuple[int, int] = 224, num_classes: int = 1000, **options: Any
-) -> MlpMixer:
+def mlp_mixer(name: str, **options: Any) -> MlpMixer:
     """Build an MLP-Mixer of a published size, with random weights.
 
     Args:
         name: Variant and patch size, for example "S/16" or "B/32"; see ``MIXER_VARIANTS``.
-        image_size: Height and width in pixels; one number means a square.
-        num_classes: How many logits come out.
-        options: Further arguments of :class:`MlpMixer`; they overrule the variant's.
-
-    Returns:
-        The :class:`MlpMixer`; images have 3 channels unless ``in_channels`` says else.
-
-    Raises:
-        ValueError: No such variant, or no patch size in the name.
+        options: Further arguments, as for :func:`~vitbook.models.classifier.build_variant`.
     """
-    variant, _, patch_size = name.partition("/") if isinstance(name, str) else ("", "", "")
-    if variant not in MIXER_VARIANTS or not patch_size.isdecimal():
-        known = ", ".join(MIXER_VARIANTS)
-        raise ValueError(f'name must be one of {known} and a patch size ("S/16"), got {name!r}')
-    sizes = {"patch_size": int(patch_size), "in_channels": 3} | MIXER_VARIANTS[variant]
-    return MlpMixer(image_size=image_size, num_classes=num_classes, **(sizes | options))
+    return build_variant(MlpMixer, MIXER_VARIANTS, name, **options)
