@@ -1,5 +1,7 @@
 """Other beginnings than a linear map of each patch: ConvMixer's, and a stack of convolutions."""
 
+from typing import Any
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -17,21 +19,9 @@ class NormedPatchEmbedding(PatchEmbedding):
     Source: Trockman and Kolter 2023, equation 1.
     """
 
-    def __init__(
-        self,
-        *,
-        image_size: int | tuple[int, int],
-        patch_size: int,
-        in_channels: int,
-        embed_dim: int,
-    ):
-        super().__init__(
-            image_size=image_size,
-            patch_size=patch_size,
-            in_channels=in_channels,
-            embed_dim=embed_dim,
-        )
-        self.norm = nn.BatchNorm1d(embed_dim)
+    def __init__(self, **sizes: Any):
+        super().__init__(**sizes)
+        self.norm = nn.BatchNorm1d(self.proj.out_channels)
 
     def forward(self, images: Tensor) -> Tensor:
         """Images (B, C, H, W) -> tokens (B, N, D)."""
@@ -45,6 +35,9 @@ class GridNorm(nn.BatchNorm1d):
     ``nn.BatchNorm2d`` says the same, but on the CPU torch 2.14 gives it a wrong gradient for a
     batch of one image when the gradient that comes in is laid out token by token.
     """
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        """Nothing to check: ``forward`` makes the shape, and a tracer cannot ask for it."""
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, D, rows, columns) -> (B, D, rows, columns)."""
