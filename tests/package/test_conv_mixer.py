@@ -11,13 +11,11 @@ from random_models import all_random
 from torch import nn
 from torch.testing import assert_close
 
-from vitbook.inspection import attention_maps
 from vitbook.layers.attention import causal_mask
 from vitbook.layers.patches import PatchEmbedding
 from vitbook.layers.stems import ConvStem, NormedPatchEmbedding
-from vitbook.models.conv_mixer import CONV_MIXER_VARIANTS, ConvMixer, ConvMixerBlock, conv_mixer
-from vitbook.models.cost import count_multiplies, count_parameters
-from vitbook.models.weights import from_timm, load_weights, save_weights
+from vitbook.models.conv_mixer import ConvMixer, ConvMixerBlock
+from vitbook.models.weights import from_timm, load_weights
 from vitbook.training import RunFolder, TrainConfig, evaluate, train
 
 B, C, HEIGHT, WIDTH, P, D, K, L, CLASSES = 5, 3, 8, 12, 2, 10, 3, 2, 7
@@ -30,8 +28,8 @@ def model(**kwargs):
     return ConvMixer(**(sizes | kwargs))
 
 
-def block(kernel_size=K):
-    return all_random(ConvMixerBlock(embed_dim=D, grid=GRID, kernel_size=kernel_size)).eval()
+def block(kernel_size=K, grid=GRID):
+    return all_random(ConvMixerBlock(embed_dim=D, grid=grid, kernel_size=kernel_size)).eval()
 
 
 def stem(**kwargs):
@@ -99,68 +97,6 @@ def test_logits_agree_with_timms_convmixer():
         assert_close(tensor, again[name], atol=1e-4, rtol=1e-4)
 
 
-# as timm's code has them; in millions those of Trockman and Kolter 2023, table 1 and appendix
-PUBLISHED = {"1536/20": 51.6, "768/32": 21.1, "1024/20": 24.4}
-TIMMS = {
-    "1536/20": "convmixer_1536_20",
-    "768/32": "convmixer_768_32",
-    "1024/20": "convmixer_1024_20_ks9_p14",
-}
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_variants_have_the_published_number_of_parameters(name):
-    with torch.device("meta"):
-        ours, theirs = conv_mixer(name), timm.create_model(TIMMS[name])
-    if name == "768/32":  # published with ReLU, which has no parameters either
-        assert isinstance(theirs.stem[1], nn.ReLU)
-    assert count_parameters(ours) == count_parameters(theirs)
-    assert count_parameters(ours) / 1e6 == pytest.approx(PUBLISHED[name], abs=0.06)
-
-
-def test_every_variant_is_compared():
-    assert set(CONV_MIXER_VARIANTS) == set(PUBLISHED)
-
-
-def test_options_overrule_the_variant():
-    net = conv_mixer("768/32", image_size=(14, 21), num_classes=4, in_channels=1, depth=1)
-    assert net.patch_embed.grid == (2, 3)
-    assert (len(net.encoder.blocks), net.head.out_features) == (1, 4)
-
-
-def test_the_cost_is_that_of_the_formula():
-    embedding, head = N * C * P * P * D, D * CLASSES
-    per_block = N * D * K * K + N * D * D  # multiplications with the zeros beyond the edge count
-    net, x = model(), images()
-    expected = B * (embedding + L * per_block + head)
-    assert count_multiplies(net.eval(), x) == expected
-    weights = C * P * P * D + L * (D * K * K + D * D) + D * CLASSES
-    biases = D + L * 2 * D + CLASSES
-    norms = 2 * D + L * 2 * 2 * D
-    assert count_parameters(net) == weights + biases + norms
-
-
-def test_forward_is_features_then_head():
-    net, x = model().eval(), images()
-    features = net.forward_features(x)
-    assert features.shape == (B, N, D)
-    expected = net.patch_embed(x)
-    for layer in net.encoder.blocks:
-        expected = layer(expected)
-    assert_close(features, expected)
-    assert_close(net.forward_head(features), net.head(features.sum(dim=1) / N))
-    assert_close(net(x), net.forward_head(features))
-    assert net(x).shape == (B, CLASSES)
-
-
-def test_in_evaluation_mode_images_in_a_batch_do_not_see_each_other():
-    net, x = all_random(model()), images()
-    alone = torch.cat([net.eval()(x[i : i + 1]) for i in range(B)])
-    assert_close(net(x), alone, atol=1e-5, rtol=1e-5)
-    together = net.train()(x)
-    assert (together - alone).abs().max() > 0.1
-
-
 @pytest.mark.parametrize("make", [model, stem], ids=["conv-mixer", "stem"])
 def test_the_gradient_of_one_image_is_that_of_the_image_in_a_batch(make):
     net, x = all_random(make()).eval(), images(2)
@@ -175,18 +111,13 @@ def test_the_gradient_of_one_image_is_that_of_the_image_in_a_batch(make):
     assert_close(grads[1], grads[0], atol=1e-3 * largest, rtol=1e-4)
 
 
-def test_a_conv_mixer_learns_one_batch_and_is_measured_in_evaluation_mode():
-    net, x, labels = model(), images(8), torch.arange(8) % CLASSES
-    config = TrainConfig(steps=60, batch_size=8, learning_rate=1e-2, warmup_steps=5)
-    history = train(net, x, labels, config, evaluate_on=(x, labels), progress=False)
-    assert history[0]["loss"] > 1.2
-    assert history[-1]["val_accuracy"] == 1
-    assert not net.training
+def test_a_conv_mixer_is_measured_in_evaluation_mode():
+    net, x, labels = all_random(model()), images(8), torch.arange(8) % CLASSES
     state = {name: tensor.clone() for name, tensor in net.state_dict().items()}
     measured = evaluate(net.train(), x, labels)
-    assert measured.loss == pytest.approx(history[-1]["val_loss"], abs=1e-6)
-    assert measured == evaluate(net, x, labels, batch_size=3)._replace(loss=measured.loss)
     assert net.training
+    assert measured == evaluate(net, x, labels, batch_size=3)._replace(loss=measured.loss)
+    assert measured.loss == pytest.approx(F.cross_entropy(net.eval()(x), labels).item(), rel=1e-5)
     assert all(torch.equal(tensor, state[name]) for name, tensor in net.state_dict().items())
 
 
@@ -212,22 +143,10 @@ def test_a_resumed_run_goes_on_with_the_running_means(tmp_path):
         assert torch.equal(fresh.state_dict()[name], tensor), name
 
 
-def test_saved_weights_hold_the_running_means_and_fit_another_image_size(tmp_path):
-    trained, larger, x = all_random(model()), model(image_size=(10, 16)), images()
-    save_weights(trained, tmp_path / "model.safetensors")
-    fresh = model().eval()
-    assert load_weights(fresh, tmp_path / "model.safetensors") == []
-    assert torch.equal(fresh(x), trained.eval()(x))
-    assert load_weights(larger, tmp_path / "model.safetensors") == []
+def test_its_weights_fit_another_image_size():
+    larger = model(image_size=(10, 16))
+    assert load_weights(larger, model().state_dict()) == []
     assert larger.eval()(torch.randn(B, C, 10, 16)).shape == (B, CLASSES)
-
-
-def test_empty_batches_and_non_contiguous_images_work_in_evaluation_mode():
-    net = model().eval()
-    assert net(images(0)).shape == (0, CLASSES)
-    assert model(image_size=P).eval()(images()[..., :P, :P]).shape == (B, CLASSES)
-    x = torch.randn(B, WIDTH, HEIGHT, C).permute(0, 3, 2, 1)
-    assert_close(net(x), net(x.contiguous()), atol=1e-5, rtol=1e-5)
 
 
 # the stems
@@ -260,12 +179,6 @@ def test_the_convolutional_stem_has_the_channels_of_the_paper():
     assert [conv.stride for conv in convs] == [(2, 2)] * 4 + [(1, 1)]
 
 
-def test_the_cost_of_the_convolutional_stem_is_that_of_the_formula():
-    first = 4 * 6 * C * (D // 2) * 9
-    second, last = 2 * 3 * (D // 2) * D * 9, 2 * 3 * D * D
-    assert count_multiplies(stem().eval(), images()) == B * (first + second + last)
-
-
 x = torch.randn(B, N, D)
 
 BAD_INPUT = [
@@ -276,35 +189,10 @@ BAD_INPUT = [
         "another-n",
         lambda: block()(x[:, :20]),
         ValueError,
-        "x must hold N = 24 tokens, got 20: the grid is 4 x 6",
+        "N = 24 tokens, got 20: the grid is 4 x 6",
     ),
     ("mask", lambda: block()(x, causal_mask(N)), ValueError, "mask must be None: a convolution"),
-    (
-        "grid",
-        lambda: ConvMixerBlock(embed_dim=D, grid=(0, 3), kernel_size=K),
-        ValueError,
-        "grid[0] must be at least 1, got 0",
-    ),
-    ("images-size", lambda: model()(images().mT), ValueError, "(B, 3, 8, 12), got (5, 3, 12, 8)"),
-    ("images-axes", lambda: model()(images()[0]), ValueError, "images must have the axes"),
-    ("images-bytes", lambda: model()(images().byte()), TypeError, "images must hold floating-po"),
-    ("image", lambda: model(image_size=(7, 8)), ValueError, "height 7 and width 8, got 2"),
-    ("width", lambda: model(embed_dim=-16), ValueError, "embed_dim must be at least 1, got -16"),
-    ("depth", lambda: model(depth=0), ValueError, "depth must be at least 1, got 0"),
-    ("classes", lambda: model(num_classes=10.0), TypeError, "num_classes must be a whole"),
-    (
-        "variant",
-        lambda: conv_mixer("768/33"),
-        ValueError,
-        "name must be one of '1536/20', '768/32', '1024/20'; got '768/33'",
-    ),
-    ("variant-number", lambda: conv_mixer(768), ValueError, "got 768"),
-    (
-        "maps",
-        lambda: attention_maps(model(), images()),
-        ValueError,
-        "(ConvMixer) ran, and none of its layers showed attention",
-    ),
+    ("grid", lambda: block(grid=(0, 3)), ValueError, "grid[0] must be at least 1, got 0"),
     ("stem-power", lambda: stem(patch_size=3, image_size=12), ValueError, "power of two for a con"),
     ("stem-one", lambda: stem(patch_size=1), ValueError, "patch_size must be at least 2, got 1"),
     ("stem-size", lambda: stem(image_size=(8, 10)), ValueError, "height 8 and width 10, got 4"),
@@ -314,12 +202,5 @@ BAD_INPUT = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("call", "kind", "words"),
-    [row[1:] for row in BAD_INPUT],
-    ids=[row[0] for row in BAD_INPUT],
-)
-def test_bad_input_is_named(call, kind, words):
-    with pytest.raises(kind) as refusal:
-        call()
-    assert words in str(refusal.value)
+def test_bad_input_is_named(bad_input, refused):
+    refused(*bad_input)

@@ -62,24 +62,8 @@ def test_block_equals_torchs(norm_first):
     assert_close(ours(x, causal_mask(N)), theirs(x, src_mask=~causal_mask(N)), atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("norm_first", [True, False])
-def test_the_block_is_two_additions(norm_first):
-    layer, x = block(norm_first=norm_first), torch.randn(B, N, D)
-    for branch in (layer.attn.proj, layer.mlp.fc2):
-        nn.init.zeros_(branch.weight)
-        nn.init.zeros_(branch.bias)
-    expected = x if norm_first else layer.norm2(layer.norm1(x))
-    assert_close(layer(x), expected)
-
-
-def test_the_mlp_acts_on_each_token_alone():
-    mlp, x = all_random(MLP(embed_dim=D, hidden_dim=30)), torch.randn(B, N, D)
-    assert_close(mlp(x), torch.stack([mlp(token) for token in x.unbind(1)], dim=1))
-    assert (mlp.fc1.out_features, mlp.fc2.in_features) == (30, 30)
-
-
 def test_mlp_is_linear_gelu_linear():
-    mlp, x = all_random(MLP(embed_dim=D, hidden_dim=30)), torch.randn(N, D)
+    mlp, x = all_random(MLP(embed_dim=D, hidden_dim=30)), torch.randn(B, N, D)
     hidden = x @ mlp.fc1.weight.T + mlp.fc1.bias
     hidden = hidden * 0.5 * (1 + torch.erf(hidden / math.sqrt(2)))
     assert_close(mlp(x), hidden @ mlp.fc2.weight.T + mlp.fc2.bias)
@@ -100,52 +84,21 @@ def test_dropout_touches_both_branches_while_training_only(norm_first):
     layer.load_state_dict(plain.state_dict())
     assert (layer(x) - plain(x)).abs().max() > 0.01
     assert_close(layer.eval()(x), plain(x))
-    assert [m.p for m in layer.modules() if isinstance(m, nn.Dropout)] == [0.5] * 3
+    assert [m.p for m in layer.modules() if isinstance(m, nn.Dropout)] == [0.5] * 2
     assert layer.attn.dropout == 0.0
 
 
 # the stack
 
 
-@pytest.mark.parametrize("norm_first", [True, False])
-def test_the_encoder_runs_its_blocks_in_order_and_ends_normalised(norm_first):
-    model, x = encoder(norm_first=norm_first), torch.randn(B, N, D)
-    assert len(model.blocks) == L
-    expected = x
-    for layer in model.blocks:
-        expected = layer(expected)
-    if norm_first:
-        expected = nn.functional.layer_norm(
-            expected, (D,), model.norm.weight, model.norm.bias, 1e-6
-        )
-    assert_close(model(x), expected)
-    assert any(name.startswith("norm.") for name in model.state_dict()) == norm_first
-
-
-@pytest.mark.parametrize("norm_first", [True, False])
-def test_permuting_the_tokens_permutes_the_output(norm_first):
-    model, x, order = encoder(norm_first=norm_first), torch.randn(B, N, D), torch.randperm(N)
-    assert_close(model(x[:, order]), model(x)[:, order], atol=1e-5, rtol=1e-5)
-
-
-def test_the_blocks_of_a_stack_need_not_be_alike():
-    class PerToken(nn.Module):  # not an EncoderBlock at all
-        def forward(self, x, mask=None):
-            return x + self.mlp(x)
-
-        def __init__(self):
-            super().__init__()
-            self.mlp = MLP(embed_dim=D, hidden_dim=7)
-
-    kinds = [PerToken(), block(), block(attn=NoMixing()), block(norm_first=False)]
-    model, x = Encoder(iter(kinds), nn.Identity()), torch.randn(B, N, D)
+def test_the_encoder_runs_blocks_that_need_not_be_alike_in_order_and_ends_normalised():
+    kinds = [NoMixing(), block(), block(attn=NoMixing()), block(norm_first=False)]
+    model, x = all_random(Encoder(iter(kinds), nn.LayerNorm(D, eps=1e-6))), torch.randn(B, N, D)
     expected = x
     for layer in kinds:
         expected = layer(expected)
-    assert_close(model(x), expected)
+    assert_close(model(x), model.norm(expected))
     assert list(model.blocks) == kinds
-    x[:, 3:] = torch.randn(B, N - 3, D)
-    assert_close(model(x, causal_mask(N))[:, 0], model(x, torch.eye(N, dtype=torch.bool))[:, 0])
 
 
 def test_the_mask_reaches_every_block():
@@ -159,19 +112,10 @@ def test_the_mask_reaches_every_block():
     assert_close(padded[0, :3], model(x[:1, :3])[0], atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("norm_first", [True, False])
-@pytest.mark.parametrize(("batch", "tokens"), [(0, N), (B, 1), (0, 1)])
-def test_empty_batches_and_single_tokens_work(norm_first, batch, tokens):
-    assert encoder(norm_first=norm_first)(torch.randn(batch, tokens, D)).shape == (
-        batch,
-        tokens,
-        D,
-    )
-
-
-def test_non_contiguous_tokens_give_the_same_answer():
+def test_single_tokens_and_non_contiguous_tokens_work():
     model, x = encoder(), torch.randn(D, N, B).permute(2, 1, 0)
     assert_close(model(x), model(x.contiguous()), atol=1e-5, rtol=1e-5)
+    assert model(x[:, :1]).shape == (B, 1, D)
 
 
 def test_the_blocks_do_not_share_weights():
@@ -184,24 +128,14 @@ x = torch.randn(B, N, D)
 BAD_INPUT = [
     ("mlp-hidden", lambda: MLP(embed_dim=12, hidden_dim=0), ValueError, "hidden_dim must be at"),
     ("mlp-dropout", lambda: MLP(embed_dim=12, hidden_dim=4, dropout=-0.1), ValueError, "got -0.1"),
-    (
-        "block-class",
-        lambda: block(attn=NoMixing),
-        TypeError,
-        "attn must be a torch.nn.Modu",
-    ),
+    ("block-class", lambda: block(attn=NoMixing), TypeError, "attn must be a torch.nn.Modu"),
     ("block-ratio", lambda: block(mlp_ratio=0), ValueError, "mlp_ratio must be finite and greater"),
     ("block-ratio-inf", lambda: block(mlp_ratio=math.inf), ValueError, "got inf"),
     ("block-ratio-tiny", lambda: block(mlp_ratio=0.01), ValueError, "hidden_dim must be at least"),
     ("block-norm", lambda: block(norm_first="pre"), TypeError, "norm_first must be True or False"),
     ("block-dropout", lambda: block(dropout="much"), TypeError, "dropout must be a number"),
     ("encoder-empty", lambda: Encoder([], nn.Identity()), ValueError, "at least one block, got n"),
-    (
-        "encoder-number",
-        lambda: Encoder([block(), 2], nn.Identity()),
-        TypeError,
-        "blocks[1] must",
-    ),
+    ("number", lambda: Encoder([block(), 2], nn.Identity()), TypeError, "blocks[1] must"),
     ("encoder-norm", lambda: Encoder([block()], None), TypeError, "norm must be a torch.nn.Module"),
     ("encoder-mask", lambda: encoder()(x, torch.ones(N, N)), TypeError, "mask must be a boolean"),
 ]

@@ -5,11 +5,10 @@ import torch
 from torch.testing import assert_close
 
 from vitbook.layers.positions import POSITIONS, resample_positions
-from vitbook.models.classifier import POOLS
 from vitbook.models.conv_mixer import ConvMixer
 from vitbook.models.hybrid import Hybrid
 from vitbook.models.mlp_mixer import MlpMixer
-from vitbook.models.vit import VisionTransformer
+from vitbook.models.vit import POOLS, VisionTransformer
 
 SIZES = {"patch_size": 4, "in_channels": 2, "num_classes": 3, "embed_dim": 16}
 OLD, NEW = (8, 12), (16, 8)

@@ -1,0 +1,264 @@
+"""What holds for all stacks of blocks: ViT, MLP-Mixer, ConvMixer, hybrids.
+
+Images of 3 channels, 6 high and 8 wide, patch size 2: N = 12, D = 16, two blocks.
+"""
+
+from functools import partial
+from itertools import product
+
+import pytest
+import timm
+import torch
+from random_models import all_random
+from torch import nn
+from torch.testing import assert_close
+
+from vitbook.layers.patches import patchify, unpatchify
+from vitbook.layers.positions import POSITIONS
+from vitbook.models.conv_mixer import CONV_MIXER_VARIANTS, ConvMixer, conv_mixer
+from vitbook.models.cost import count_parameters
+from vitbook.models.hybrid import Hybrid
+from vitbook.models.mlp_mixer import MIXER_VARIANTS, MlpMixer, mlp_mixer
+from vitbook.models.vit import POOLS, VIT_VARIANTS, VisionTransformer, vit
+from vitbook.models.weights import load_weights, save_weights
+from vitbook.training import RunFolder, TrainConfig, train
+
+B, C, HEIGHT, WIDTH, P, N, D, CLASSES = 4, 3, 6, 8, 2, 12, 16, 5
+SIZES = {"image_size": (HEIGHT, WIDTH), "patch_size": P, "in_channels": C}
+SIZES |= {"num_classes": CLASSES, "embed_dim": D}
+KINDS = {
+    "vit": partial(VisionTransformer, **SIZES, depth=2, num_heads=2),
+    "mlp-mixer": partial(MlpMixer, **SIZES, depth=2, token_dim=7),
+    "conv-mixer": partial(ConvMixer, **SIZES, depth=2, kernel_size=3),
+    "hybrid": partial(Hybrid, **SIZES, layers=["conv", "mixer", "attention"], num_heads=2),
+}
+MODELS = {
+    f"vit-{p}-{q}": partial(KINDS["vit"], positions=p, pool=q) for p in POSITIONS for q in POOLS
+}
+MODELS |= {
+    f"post-norm-{pool}": partial(KINDS["vit"], norm_first=False, pool=pool) for pool in POOLS
+}
+MODELS["registers"] = partial(KINDS["vit"], num_registers=2, class_token=True, pool="mean")
+MODELS |= {name: make for name, make in KINDS.items() if name != "vit"}
+MODELS["conv-stem"] = partial(Hybrid, **SIZES, layers=["attention"] * 2, num_heads=2, stem="conv")
+MODELS |= {kind: partial(Hybrid, **SIZES, layers=[kind]) for kind in ("uniform", "none")}
+everywhere = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+
+
+def images(batch=B):
+    return torch.randn(batch, C, HEIGHT, WIDTH)
+
+
+@everywhere
+def test_forward_is_embedding_blocks_norm_and_head(make):
+    net, x = all_random(make()).eval(), images()
+    features = net.embed(x)
+    assert features.shape == (B, net.num_prefix + N, D)
+    for block in net.encoder.blocks:
+        features = block(features)
+    features = net.encoder.norm(features)
+    assert_close(net.forward_features(x), features)
+    by_class = getattr(net, "pool", "mean") == "cls"
+    read = features[:, 0] if by_class else features[:, net.num_prefix :].sum(dim=1) / N
+    assert_close(net.forward_head(features), net.head(read))
+    assert_close(net(x), net.head(read))
+    assert net(x).shape == (B, CLASSES)
+
+
+@everywhere
+def test_every_model_learns_one_batch_by_heart_by_the_same_loop(make):
+    """With and without positions the images differ, so every model can."""
+    net, x, labels = make(), images(8), torch.arange(8) % CLASSES
+    config = TrainConfig(steps=60, batch_size=8, learning_rate=1e-2, warmup_steps=5)
+    history = train(net, x, labels, config, evaluate_on=(x, labels), progress=False)
+    assert history[0]["loss"] > 1.2
+    assert history[-1]["val_accuracy"] == 1
+    assert not net.training
+    assert all(parameter.grad.abs().max() > 0 for parameter in net.parameters())
+
+
+@everywhere
+def test_images_in_a_batch_do_not_see_each_other_in_evaluation_mode(make):
+    net, x = all_random(make()).eval(), images()
+    alone = torch.cat([net(x[i : i + 1]) for i in range(B)])
+    assert_close(net(x), alone, atol=1e-5, rtol=1e-5)
+    norms = any(isinstance(module, nn.BatchNorm1d) for module in net.modules())
+    assert ((net.train()(x) - alone).abs().max() > 0.01) == norms  # of the batch, while training
+
+
+@everywhere
+def test_empty_batches_one_patch_and_non_contiguous_images_work(make):
+    net = make().eval()
+    assert net(images(0)).shape == (0, CLASSES)
+    assert make(image_size=P).eval()(images()[..., :P, :P]).shape == (B, CLASSES)
+    x = torch.randn(B, WIDTH, HEIGHT, C).permute(0, 3, 2, 1)
+    assert_close(net(x), net(x.contiguous()), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "conv-mixer"])
+def test_dropout_works_in_all_its_places_while_training_only(name):
+    net, x = KINDS[name](dropout=0.5), images()
+    # after the positions; in each block after both branches, one module, and within each MLP
+    places = {"vit": 1 + 2 * 2, "mlp-mixer": 1 + 2 * 3, "hybrid": 1 + 3 + 2}[name]
+    assert sum(m.p == 0.5 for m in net.modules() if isinstance(m, nn.Dropout)) == places
+    assert (net(x) - net(x)).abs().max() > 1e-4
+    assert torch.equal(net.eval()(x), net(x))
+
+
+@everywhere
+def test_weights_and_checkpoints_are_plain_and_come_back_bit_by_bit(make, tmp_path):
+    trained, x, labels = make(), images(), torch.arange(B)
+    train(
+        trained,
+        x,
+        labels,
+        TrainConfig(steps=2, batch_size=2),
+        folder=RunFolder(tmp_path),
+        progress=False,
+    )
+    save_weights(trained, tmp_path / "saved.safetensors")
+    known = {name for name, _ in trained.named_parameters()}
+    assert {n for n in trained.state_dict() if "running" not in n and "num_b" not in n} == known
+    for name in ("saved", "checkpoint"):
+        fresh = all_random(make()).eval()
+        assert (fresh(x) - trained.eval()(x)).abs().max() > 1e-4
+        assert load_weights(fresh, tmp_path / f"{name}.safetensors") == []
+        assert torch.equal(fresh(x), trained(x))
+
+
+def test_the_order_of_the_patches_matters_where_something_says_where_they_are():
+    for make in MODELS.values():
+        net, x = all_random(make()).eval(), images()
+        order = torch.tensor([5, 0, 7, 1, 11, 2, 9, 3, 8, 4, 10, 6])
+        other = unpatchify(patchify(x, P)[:, order], P, (HEIGHT, WIDTH), C)
+        moved = (net(other) - net(x)).abs().max().item()
+        assert (moved > 1e-3) == (make.keywords.get("positions") != "none"), (make, moved)
+
+
+# sizes that were published
+
+
+# Parameters in millions: as torchvision prints them for the same models, and as DeiT's code has
+# them; Tolstikhin et al. 2021, table 1, without a head; Trockman and Kolter 2023, table 1
+PUBLISHED = {
+    vit: {
+        "Ti/16": 5.717416,
+        "S/16": 22.050664,
+        "B/16": 86.567656,
+        "B/32": 88.224232,
+        "L/16": 304.326632,
+        "L/32": 306.535400,
+        "H/14": 632.045800,
+    },
+    mlp_mixer: {
+        "S/32": 19,
+        "S/16": 18,
+        "B/32": 60,
+        "B/16": 59,
+        "L/32": 206,
+        "L/16": 207,
+        "H/14": 431,
+    },
+    conv_mixer: {"1536/20": 51.6, "768/32": 21.1, "1024/20": 24.4},
+}
+DIGITS = {vit: 6, mlp_mixer: 0, conv_mixer: 1}
+ROWS = [(make, name) for make, names in PUBLISHED.items() for name in names]
+
+
+@pytest.mark.parametrize(("make", "name"), ROWS)
+def test_variants_have_the_published_number_of_parameters(make, name):
+    with torch.device("meta"):  # shapes only, no memory
+        net = make(name)
+    number = count_parameters(net) - (count_parameters(net.head) if make is mlp_mixer else 0)
+    assert round(number / 1e6, DIGITS[make]) == PUBLISHED[make][name]
+
+
+TIMMS = {
+    (mlp_mixer, "S/16"): "mixer_s16_224",
+    (mlp_mixer, "B/32"): "mixer_b32_224",
+    (conv_mixer, "1536/20"): "convmixer_1536_20",
+    (conv_mixer, "768/32"): "convmixer_768_32",  # with ReLU, which has no parameters either
+    (conv_mixer, "1024/20"): "convmixer_1024_20_ks9_p14",
+}
+
+
+@pytest.mark.parametrize(("make", "name"), TIMMS)
+def test_variants_have_as_many_parameters_as_timms(make, name):
+    with torch.device("meta"):
+        theirs = timm.create_model(TIMMS[make, name])
+        assert name != "768/32" or isinstance(theirs.stem[1], nn.ReLU)
+        assert count_parameters(make(name)) == count_parameters(theirs)
+
+
+def test_every_variant_of_the_papers_tables_is_there():
+    for make, table in ((vit, VIT_VARIANTS), (mlp_mixer, MIXER_VARIANTS)):
+        assert {name.partition("/")[0] for name in PUBLISHED[make]} == set(table)
+    assert set(PUBLISHED[conv_mixer]) == set(CONV_MIXER_VARIANTS)
+    heads = {name: sizes["embed_dim"] / sizes["num_heads"] for name, sizes in VIT_VARIANTS.items()}
+    assert heads == {"Ti": 64, "S": 64, "B": 64, "L": 64, "H": 80}
+    assert all(sizes["token_dim"] == sizes["embed_dim"] / 2 for sizes in MIXER_VARIANTS.values())
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "p"), [(vit, "Ti/4", 4), (mlp_mixer, "S/4", 4), (conv_mixer, "768/32", 7)]
+)
+def test_options_overrule_the_variant(make, name, p):
+    net = make(
+        name, image_size=(2 * p, 3 * p), num_classes=7, in_channels=1, depth=1, embed_dim=192
+    )
+    assert net.eval()(torch.randn(2, 1, 2 * p, 3 * p)).shape == (2, 7)
+    assert (len(net.encoder.blocks), net.patch_embed.grid) == (1, (2, 3))
+    assert net.head.in_features == 192
+
+
+# bad input
+
+WRONG = {  # argument, value, error, words
+    "image": ("image_size", (7, 8), ValueError, "height 7 and width 8, got 2"),
+    "width": ("embed_dim", -16, ValueError, "embed_dim must be at least 1, got -16"),
+    "classes": ("num_classes", 0, ValueError, "num_classes must be at least 1, got 0"),
+    "classes-float": ("num_classes", 10.0, TypeError, "num_classes must be a whole"),
+    "depth": ("depth", 0, ValueError, "depth must be at least 1, got 0"),
+    "dropout": ("dropout", 2, ValueError, "dropout must be at least 0 and below 1, got 2"),
+    "ratio": ("mlp_ratio", 0, ValueError, "mlp_ratio must be finite and greater"),
+}
+GIVEN = {
+    "turned": (lambda: images().mT, ValueError, "(B, 3, 6, 8), got (4, 3, 8, 6)"),
+    "channels": (lambda: images()[:, :1], ValueError, "(B, 3, 6, 8), got (4, 1, 6, 8)"),
+    "axes": (lambda: images()[0], ValueError, "images must have the axes"),
+    "bytes": (lambda: images().byte(), TypeError, "images must hold floating-po"),
+}
+MISSING = {("hybrid", "depth"), ("conv-mixer", "dropout"), ("conv-mixer", "ratio")}
+BAD_INPUT = [
+    (f"{kind}-{row}", partial(KINDS[kind], **{WRONG[row][0]: WRONG[row][1]}), *WRONG[row][2:])
+    for kind, row in product(KINDS, WRONG)
+    if (kind, row) not in MISSING
+]
+BAD_INPUT += [
+    (f"{kind}-{row}", lambda kind=kind, row=row: KINDS[kind]()(GIVEN[row][0]()), *GIVEN[row][1:])
+    for kind, row in product(KINDS, GIVEN)
+]
+BAD_INPUT += [
+    ("vit-row", lambda: vit("XL/16"), ValueError, 'one of Ti, S, B, L, H and a patch size ("Ti/1'),
+    (
+        "mixer-row",
+        lambda: mlp_mixer("XL/16"),
+        ValueError,
+        'one of S, B, L, H and a patch size ("S/1',
+    ),
+    (
+        "conv-row",
+        lambda: conv_mixer("768/33"),
+        ValueError,
+        "of 1536/20, 768/32, 1024/20, got '768/33'",
+    ),
+    ("no-patch-size", lambda: vit("Ti"), ValueError, "got 'Ti'"),
+    ("patch-size-zero", lambda: vit("Ti/0"), ValueError, "patch_size must be at least 1"),
+    ("number", lambda: mlp_mixer(16), ValueError, "got 16"),
+    ("conv-number", lambda: conv_mixer(768), ValueError, "got 768"),
+    ("variant-image", lambda: vit("Ti/16", image_size=100), ValueError, "width 100, got 16"),
+]
+
+
+def test_bad_input_is_named(bad_input, refused):
+    refused(*bad_input)
