@@ -78,13 +78,17 @@ def test_another_mixing_layer_can_take_the_place_of_attention():
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
-def test_dropout_touches_both_branches_while_training_only(norm_first):
-    plain, x = block(norm_first=norm_first), torch.randn(B, N, D)
-    layer = block(norm_first=norm_first, dropout=0.5)
-    layer.load_state_dict(plain.state_dict())
+def test_both_branches_end_alike_and_drop_while_training_only(norm_first):
+    plain, x, calls = block(norm_first=norm_first), torch.randn(B, N, D), []
+    layer = block(norm_first=norm_first, dropout=0.5, drop_path=0.5, layer_scale=1.0)
+    layer.load_state_dict(plain.state_dict() | {f"ls{i}.gamma": torch.ones(D) for i in (1, 2)})
+    for name, module in layer.named_modules():
+        module.register_forward_hook(lambda *_, name=name: calls.append(name))
     assert (layer(x) - plain(x)).abs().max() > 0.01
+    ends = [name for name in calls if "dropout" in name or "ls" in name or "path" in name]
+    first, second = (["dropout", f"ls{i}", f"drop_path{i}"] for i in (1, 2))
+    assert ends == [*first, "mlp.dropout", *second]
     assert_close(layer.eval()(x), plain(x))
-    assert [m.p for m in layer.modules() if isinstance(m, nn.Dropout)] == [0.5] * 2
     assert layer.attn.dropout == 0.0
 
 

@@ -350,19 +350,22 @@ def make_positions(
     else:
         make = positions
     asked = inspect.signature(make).parameters
-    offered = {
+    offered: dict[str, Any] = {
         "grid": grid,
         "num_tokens": num_prefix + math.prod(grid),
         "embed_dim": embed_dim,
         "num_prefix": num_prefix,
-        "head_dim": embed_dim // num_heads if num_heads else None,
     }
-    given: dict[str, Any] = {name: offered[name] for name in offered.keys() & asked.keys()}
+    if num_heads is not None:
+        offered["head_dim"] = embed_dim // require.whole("num_heads", num_heads)
+    given = {name: offered[name] for name in offered.keys() & asked.keys()}
     for option, value in options.items():
+        if value is None and option in POSITION_OPTIONS:
+            continue
         name = POSITION_OPTIONS.get(option, option)
-        if value is not None and name not in asked:
+        if name not in asked:
             raise ValueError(
                 f"{option} must be left out, {positions!r} positions have none, nor has the model"
             )
-        given |= {} if value is None else {name: value}
+        given[name] = value
     return require.module("positions", make(**given))
