@@ -5,6 +5,7 @@ Changes that do not matter are made to a copy of all sources, one rule for every
 """
 
 import ast
+import functools
 import importlib
 import inspect
 import json
@@ -38,6 +39,7 @@ def around(patch, owner, name, change):
     """Let `change(original, *args, **kwargs)` stand for a function, and count its calls."""
     original, calls = getattr(owner, name), []
 
+    @functools.wraps(original)
     def planted(*args, **kwargs):
         calls.append(name)
         return change(original, *args, **kwargs)

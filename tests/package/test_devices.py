@@ -13,6 +13,7 @@ from vitbook.inspection.audit import audit
 from vitbook.inspection.maps import attention_rollout, class_token_attention
 from vitbook.inspection.occlusion import gradient_drop, occlusion, rank_correlation
 from vitbook.inspection.recording import attention_maps
+from vitbook.layers.positions import POSITIONS
 from vitbook.models.transfer import adapt, fold_normalization
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig, evaluate, examine, train
@@ -45,7 +46,7 @@ def examined(device):
 
 
 def looked_at(device):
-    for positions in ("learned", "rotary", "sincos_2d"):
+    for positions in POSITIONS:
         maps = attention_maps(model(device, positions=positions), images(2).to(device))
         attention_rollout(maps)
         class_token_attention(maps, (3, 3))

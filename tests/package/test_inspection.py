@@ -19,7 +19,8 @@ from vitbook.inspection import (
     record_attention,
 )
 from vitbook.layers.attention import MultiHeadCrossAttention, MultiHeadSelfAttention, causal_mask
-from vitbook.models.vit import VisionTransformer
+from vitbook.layers.positions import POSITIONS
+from vitbook.models.vit import POOLS, VisionTransformer
 
 L, B, H, GRID, N = 3, 2, 4, (2, 3), 7
 
@@ -203,8 +204,8 @@ def test_a_compiled_model_runs_uncompiled_while_it_is_recorded():
 # --- stacked maps ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pool", ["cls", "mean"])
-@pytest.mark.parametrize("positions", ["learned", "rotary"])
+@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize("positions", POSITIONS)
 def test_maps_of_a_vit_are_stacked_and_their_rows_sum_to_one(pool, positions):
     model = tiny_vit(pool=pool, positions=positions)
     maps = attention_maps(model, images())

@@ -130,6 +130,16 @@ def test_weights_and_checkpoints_are_plain_and_come_back_bit_by_bit(make, tmp_pa
         assert torch.equal(fresh(x), trained(x))
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_at_the_start_layers_keep_the_size_of_their_input_and_classes_are_equal(name):
+    net = KINDS[name](embed_dim=64)
+    for layer in net.modules():
+        if isinstance(layer, (nn.Linear, nn.Conv2d)):
+            std = 0.02 if layer is net.head else layer.weight[0].numel() ** -0.5
+            assert layer.weight.std().item() == pytest.approx(std, rel=0.25)
+            assert (layer.bias == 0).all()
+
+
 def test_the_order_of_the_patches_matters_where_something_says_where_they_are():
     for make in MODELS.values():
         net, x = all_random(make()).eval(), images()
@@ -201,6 +211,7 @@ def test_every_variant_of_the_papers_tables_is_there():
     heads = {name: sizes["embed_dim"] / sizes["num_heads"] for name, sizes in VIT_VARIANTS.items()}
     assert heads == {"Ti": 64, "S": 64, "B": 64, "L": 64, "H": 80}
     assert all(sizes["token_dim"] == sizes["embed_dim"] / 2 for sizes in MIXER_VARIANTS.values())
+    assert MlpMixer(**SIZES, depth=1).encoder.blocks[0].attn.mlp.fc1.out_features == D / 2
 
 
 @pytest.mark.parametrize(
