@@ -329,8 +329,8 @@ def make_positions(
 
     Args:
         positions: A name in ``POSITIONS``, or a class or function that makes a module. It is given
-            what it asks for by name: ``grid``, ``num_tokens``, ``embed_dim``, ``num_prefix``,
-            ``head_dim``.
+            those of ``grid``, ``num_tokens``, ``embed_dim``, ``num_prefix`` and ``head_dim`` that
+            it asks for by name.
         grid: (rows, columns) of patches.
         embed_dim: D, the width of a token.
         num_heads: h, where there is attention.
@@ -338,24 +338,18 @@ def make_positions(
         options: See ``POSITION_OPTIONS``; None stands for the default.
 
     Returns:
-        A module that turns all tokens (B, N, D) into tokens of the same shape, or a
-        :class:`RotaryPositions`, which turns queries and keys.
+        A module for tokens (B, N, D) before the first block, or :class:`RotaryPositions`.
 
     Raises:
-        TypeError: What was given makes no module.
-        ValueError: An unknown name, or an option that these positions do not have.
+        TypeError, ValueError: An unknown name or option, or what makes no module.
     """
     if not callable(positions) or isinstance(positions, nn.Module):  # a module as it is: no maker
         make = POSITIONS[require.one_of("positions", positions, tuple(POSITIONS))]
     else:
         make = positions
     asked = inspect.signature(make).parameters
-    offered: dict[str, Any] = {
-        "grid": grid,
-        "num_tokens": num_prefix + math.prod(grid),
-        "embed_dim": embed_dim,
-        "num_prefix": num_prefix,
-    }
+    offered: dict[str, Any] = {"grid": grid, "num_tokens": num_prefix + math.prod(grid)}
+    offered |= {"embed_dim": embed_dim, "num_prefix": num_prefix}
     if num_heads is not None:
         offered["head_dim"] = embed_dim // require.whole("num_heads", num_heads)
     given = {name: offered[name] for name in offered.keys() & asked.keys()}

@@ -52,9 +52,8 @@ class ConvStem(nn.Module):
     what a token sees overlaps with what its neighbours see.
 
     Args:
-        image_size: Height and width in pixels; one number means a square.
+        image_size, in_channels: As for :class:`~vitbook.layers.patches.PatchEmbedding`.
         patch_size: P, in pixels; a power of two that divides both.
-        in_channels: C, the number of channels.
         embed_dim: D, the width of a token; P / 2 must divide it.
 
     Source: Xiao et al. 2021, section 3.1 and appendix A (24, 48, 96 and 192 channels for D = 192).

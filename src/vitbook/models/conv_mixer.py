@@ -68,12 +68,8 @@ class ConvMixer(TokenClassifier):
     Its weights do not depend on the size of the images: ``set_image_size`` takes another.
 
     Args:
-        image_size: Height and width in pixels; one number means a square.
-        patch_size: P, in pixels; must divide both.
-        in_channels: C, the number of channels.
-        num_classes: How many logits come out.
-        embed_dim: D, the width of a token.
-        depth: L, the number of blocks.
+        image_size, patch_size, in_channels, num_classes, embed_dim, depth: As for
+            :class:`~vitbook.models.vit.VisionTransformer`.
         kernel_size: k, side of the neighbourhood in tokens; an odd number.
 
     Raises:

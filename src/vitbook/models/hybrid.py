@@ -32,16 +32,12 @@ class Hybrid(TokenClassifier):
     stem "normed" and without positions the ConvMixer.
 
     Args:
-        image_size: Height and width in pixels; one number means a square.
-        patch_size: P, in pixels; must divide both.
-        in_channels: C, the number of channels.
-        num_classes: How many logits come out.
-        embed_dim: D, the width of a token.
+        image_size, patch_size, in_channels, num_classes, embed_dim: As for
+            :class:`~vitbook.models.vit.VisionTransformer`.
         layers: One word for each layer, in their order; see ``LAYERS``.
         num_heads: h, where a layer is "attention"; must divide embed_dim.
         mlp_ratio: Hidden width of the MLP over D, in all layers but "conv".
-        token_dim: Hidden width of the MLP along the tokens where a layer is "mixer"; D / 2, if not
-            said.
+        token_dim: Hidden width of the MLP along the tokens in "mixer" layers; by default D / 2.
         kernel_size: k, side of the neighbourhood in tokens where a layer is "conv".
         stem: "patches" as in ViT and Mixer, "normed" as in ConvMixer (GELU and BatchNorm after
             them) or "conv", a convolutional stem.

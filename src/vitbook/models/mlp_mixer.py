@@ -25,12 +25,8 @@ class MlpMixer(TokenClassifier):
     There are no positions to add: the token mixing has a weight for each.
 
     Args:
-        image_size: Height and width in pixels; one number means a square.
-        patch_size: P, in pixels; must divide both.
-        in_channels: C, the number of channels.
-        num_classes: How many logits come out.
-        embed_dim: D, the width of a token.
-        depth: L, the number of blocks.
+        image_size, patch_size, in_channels, num_classes, embed_dim, depth: As for
+            :class:`~vitbook.models.vit.VisionTransformer`.
         token_dim: Hidden width of the MLP along the tokens; by default D / 2, as in the paper.
         mlp_ratio: Hidden width of the MLP along the channels over D.
         dropout: Share dropped before the first block, within both MLPs and at the end of each
