@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._subclasses import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 ROUNDING = {torch.float32: 6e-8, torch.float64: 1.1e-16}  # half of the last digit
@@ -64,9 +65,9 @@ class Noise(TorchDispatchMode):
         return result
 
     def _change(self, result: Tensor) -> None:
+        if result.numel() == 0 or result.is_meta or isinstance(result, FakeTensor):
+            return  # nothing is computed
         size, factors = result.numel(), self._factors[result.dtype]
-        if size == 0 or result.is_meta:
-            return
         self.changed += 1
         if size > _LENGTH // 2:
             factors = factors.repeat(2 * size // _LENGTH + 1)
