@@ -33,10 +33,10 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any
 
 from tools.browser import FLAGS, HELP, find_chromium
-from tools.contents import places_of
 from tools.run_notebooks import served
 from tools.site import Site
 from tools.site_checks.weight import weights
+from website.pages.contents import places_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

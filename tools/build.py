@@ -20,11 +20,11 @@ from pathlib import Path
 
 from tools import check_site, export_notebooks
 from tools.execute import cell_timeout, execute
-from tools.failures import Failure, summary
 from tools.inputs import digest
 from tools.render import render, watched
-from tools.settings import read_settings
 from tools.site import Memory, Site
+from website.pages.failures import Failure, summary
+from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 

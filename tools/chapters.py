@@ -20,9 +20,9 @@ from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_note
 from nbformat import NotebookNode
 
 from tools.dependencies import Sources, chapter_digest
-from tools.failures import Failure
 from tools.inputs import digest, hashes
-from tools.settings import toc_files
+from website.pages.failures import Failure
+from website.pages.settings import toc_files
 
 READS_A_PAGE = re.compile(r"""\.md["']""")
 
@@ -70,7 +70,7 @@ class Chapter:
 
 def not_pages(root: Path) -> str:
     """One digest over all that a digest of a chapter may cover, but for the book's pages."""
-    files = hashes(root, ["requirements.txt"], ["book", "src", "tools"])
+    files = hashes(root, ["requirements.txt"], ["book", "src", "tools", "website"])
     return digest({name: content for name, content in files.items() if not is_page(name)})
 
 

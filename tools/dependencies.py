@@ -16,7 +16,15 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from tools.meaning import Piece, called_name, cell_tree, file_hash, occurring, parsed, pieces
+from website.pages.meaning import (
+    Piece,
+    called_name,
+    cell_tree,
+    file_hash,
+    occurring,
+    parsed,
+    pieces,
+)
 
 FORMAT = "3"  # raise it when the executor itself changes what a page would show
 RECORDS = "recorded"  # the folder of a package that holds its records

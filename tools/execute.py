@@ -37,7 +37,7 @@ from nbformat import NotebookNode
 from tqdm import tqdm
 
 from tools.chapters import Chapter, Store, find_chapters
-from tools.failures import (
+from website.pages.failures import (
     CHECK,
     ELSEWHERE,
     Failure,

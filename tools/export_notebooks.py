@@ -22,18 +22,18 @@ from pathlib import Path
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 from tools.inputs import digest, hashes
-from tools.moved import old_notebooks
 from tools.notebook_export.notebook import Exporter, stem_of, write_notebook, write_script
 from tools.notebook_export.roles import PageLinks
 from tools.notebook_export.targets import Targets
-from tools.pages.myst import PageError, read_page
-from tools.settings import Settings, read_settings
 from tools.site import Memory, Site
+from website.pages.moved import old_notebooks
+from website.pages.myst import PageError, read_page
+from website.pages.settings import Settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 # What the assignments' notebooks follow from; torch is pinned in the second.
 DRAWS = ["_config.yml", "requirements.txt", "pyproject.toml"]
-DRAW_FOLDERS = ["assignments", "src", "tools"]
+DRAW_FOLDERS = ["assignments", "src", "tools", "website"]
 
 
 def export(settings: Settings) -> dict[str, str]:

@@ -17,8 +17,8 @@ from pathlib import Path
 import yaml
 
 from tools.execute import cell_timeout, execute
-from tools.failures import summary
 from tools.render import sphinx
+from website.pages.failures import summary
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPANIONS = ["appendix/bibliography"]  # so that citations resolve

@@ -23,12 +23,12 @@ from typing import Any
 
 from nbformat import NotebookNode
 
-from tools.changelog import NAME
 from tools.inputs import digest, hashes
-from tools.settings import read_settings
+from website.pages.changelog import NAME
+from website.pages.settings import read_settings
 
 WATCHED = ["_config.yml", "_toc.yml", "requirements.txt", "pyproject.toml", "README.md", NAME]
-WATCHED_FOLDERS = ["assignments", "book", "src", "tools"]
+WATCHED_FOLDERS = ["assignments", "book", "src", "tools", "website"]
 
 
 def watched(root: Path) -> dict[str, str]:

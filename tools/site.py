@@ -19,7 +19,7 @@ from typing import Any
 import bs4
 from bs4 import BeautifulSoup, Tag
 
-from tools.pages.number import is_numbered
+from website.pages.number import is_numbered
 
 HERE = Path(__file__).resolve().parent
 LOOKS = [HERE / "site.py", HERE / "check_site.py", *sorted((HERE / "site_checks").glob("*.py"))]

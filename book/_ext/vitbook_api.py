@@ -13,7 +13,7 @@ single module is set where the directive stands. A folder of modules offers what
 lists, or without one its modules; a module offers its public functions, classes and constants.
 Nothing is imported: signatures come from the syntax tree and Google-style docstrings go through
 napoleon. Each entry ends with the chapter that introduces it, which the book's own rules know
-(tools/book_rules/introductions.py).
+(website/pages/introductions.py).
 
 A constant is described by the comment above it; one without a comment is not shown, unless
 ``__all__`` lists it. A public function or class without a docstring and a reference to nothing are
@@ -46,10 +46,10 @@ from sphinx.util.docutils import LoggingReporter, SphinxDirective
 from sphinx.util.nodes import make_refnode
 from sphinx.util.typing import ExtensionMetadata
 
-from tools.book_rules.introductions import Introduction, introductions, part_of
-from tools.book_rules.source import read_book
-from tools.contents import CHAPTER_AND_NAME
-from tools.settings import read_settings
+from website.pages.contents import CHAPTER_AND_NAME
+from website.pages.introductions import Introduction, introductions, part_of
+from website.pages.settings import read_settings
+from website.pages.source import read_book
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """What is folded of a cell: set-up above it, checks below it, the code of what it shows.
 
 ``fold_tagged`` folds a cell that says so itself (``hide-input``, ``hide-cell``); ``fold_by_rule``
-does what tools/pages/cells.py says of all others.
+does what website/pages/cells.py says of all others.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from docutils import nodes
 from vitbook_details import folded
 
-from tools.pages.cells import parts, settles, shows_table, tells
+from website.pages.cells import parts, settles, shows_table, tells
 
 CAPTION = re.compile(r"<(figcaption|caption)>(.*?)</\1>", re.DOTALL)
 LONGEST = 80  # characters of a caption in the spoken name of a fold

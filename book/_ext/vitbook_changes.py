@@ -3,8 +3,8 @@
     ```{changes}
     ```
 
-It is made from CHANGELOG.md (tools/changelog.py). The oldest release comes first, so one reads
-from one's own release to the end. A link to a file of ``book/`` leads to the page.
+It is made from CHANGELOG.md (website/pages/changelog.py). The oldest release comes first, so one
+reads from one's own release to the end. A link to a file of ``book/`` leads to the page.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
-from tools.changelog import ERRATA, NAME, Release, read_changes
+from website.pages.changelog import ERRATA, NAME, Release, read_changes
 
 logger = logging.getLogger(__name__)
 PAGE = "appendix/changes"  # where the directive stands

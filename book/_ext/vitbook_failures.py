@@ -1,4 +1,4 @@
-"""What failed while a page's cells ran (tools/failures.py) stands where every reader sees it.
+"""What failed while a page's cells ran (pages/failures.py) stands where every reader sees it.
 
 - A check that did not hold, and a cell that broke, become a box after the cell, however much of the
   cell, or of what is around it, is folded. In a claim it stands inside the claim.
@@ -17,8 +17,8 @@ from myst_nb.ext.glue.roles import PasteTextRole
 from vitbook_cells import failed, is_failure
 from vitbook_details import fold
 
-from tools.failures import BROKEN, CHECK, ELSEWHERE, is_broken
 from vitbook.book.checks import values
+from website.pages.failures import BROKEN, CHECK, ELSEWHERE, is_broken
 
 NOT_COMPUTED = "not computed on this machine"
 

@@ -1,4 +1,4 @@
-"""A small page at each old address (tools/moved.py) that leads on, to the same anchor.
+"""A small page at each old address (website/pages/moved.py) that leads on, to the same anchor.
 
 The script that renames what a browser has kept, ``_static/predict/progress.js``, gets the table.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
-from tools.moved import Moved, old_pages, read_moved
+from website.pages.moved import Moved, old_pages, read_moved
 
 SCRIPT = "predict/moved.js"
 PAGE = """\

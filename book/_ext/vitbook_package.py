@@ -16,8 +16,8 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 from vitbook_details import folded
 
-from tools.pages.docstrings import parted
-from tools.settings import read_settings
+from website.pages.docstrings import parted
+from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 

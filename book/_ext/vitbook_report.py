@@ -19,7 +19,7 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 from vitbook_changes import PAGE, anchor
 
-from tools.settings import GITHUB, read_settings
+from website.pages.settings import GITHUB, read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 FORM = "reader.yml"  # its fields: page, release, section, sentence

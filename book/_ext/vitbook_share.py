@@ -18,7 +18,7 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
 from tools.preview_image import draw
-from tools.settings import Settings, read_settings
+from website.pages.settings import Settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGE = "_static/preview.png"

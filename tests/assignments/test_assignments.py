@@ -17,8 +17,8 @@ from tools.assignment.prove import draw_assignment
 from tools.assignment.similar import code_of_page, corpus, likest
 from tools.assignment.verify import keys, table
 from tools.assignment.write import write_all
-from tools.settings import read_settings
 from vitcheck.cases import from_parts, to_text
+from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = read_settings(ROOT)

@@ -11,7 +11,7 @@ from gradebox.sandbox import NoSandboxError, find_sandbox
 from tools.assignment.marks import without_marks
 from tools.assignment.notebooks import answer_source, first_line, student_notebook
 from tools.assignment.package import write_package
-from tools.settings import read_settings
+from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = read_settings(ROOT)

@@ -11,7 +11,7 @@ from tools.assignment.draw import PUBLIC, Secret, read_key, write_key
 from tools.assignment.marks import stub_of, without_marks
 from tools.assignment.master import MasterError
 from tools.assignment.prove import ProofError, draw_assignment
-from tools.settings import version_of
+from website.pages.settings import version_of
 
 ROOT = Path(__file__).resolve().parents[2]
 MASTER = '''---

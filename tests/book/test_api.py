@@ -6,8 +6,8 @@ import pytest
 import vitbook_api
 from small_book import ROOT, Book
 
-from tools.book_rules.introductions import imported, introductions, part_of
-from tools.book_rules.source import read_book
+from website.pages.introductions import imported, introductions, part_of
+from website.pages.source import read_book
 
 MIXING = '''"""Mix."""
 

@@ -16,7 +16,7 @@ from tools import check_site
 from tools.execute import execute
 from tools.export_notebooks import export
 from tools.render import Trees
-from tools.settings import read_settings
+from website.pages.settings import read_settings
 
 OURS = ("syntax.chapter", "syntax.predict", "syntax.in_depth", "syntax.minutes", "syntax.claim")
 OURS += ("vitbook_moved",)

@@ -7,8 +7,8 @@ from bs4 import BeautifulSoup
 from small_book import Book
 from vitbook_changes import PAGE, anchor
 
-from tools.changelog import Release, read_changes
 from tools.release import number, releases
+from website.pages.changelog import Release, read_changes
 
 ROOT = Path(__file__).resolve().parents[2]
 LOG = """# Changes

@@ -11,7 +11,7 @@ from drawing.places import PLACES
 from pygments.token import STANDARD_TYPES
 from syntax import vit_map
 
-from tools.contents import places_of
+from website.pages.contents import places_of
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -16,7 +16,7 @@ from tools.assignment.draw import write_key
 from tools.assignment.prove import draw_assignment
 from tools.assignment.reader import MOST_PUBLIC
 from tools.assignment.write import write_all
-from tools.settings import read_settings
+from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "book/classroom/instructors.md").read_text("utf-8")

@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from page import DATA, FIGURES, LARGEST, ROOT, STATIC, write_page
 
-from tools.book_rules.source import read_chapter
 from tools.live import query, rotary
 from tools.live.pack import script
 from vitbook.layers.positions import RotaryPositions, sincos_1d, sincos_2d
+from website.pages.source import read_chapter
 
 pytestmark = pytest.mark.browser
 CLOSE = {"atol": 1e-4, "rtol": 1e-4}

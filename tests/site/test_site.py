@@ -25,17 +25,17 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tools.chapters import Store, find_chapters
 from tools.check_site import check
-from tools.contents import places_of
 from tools.dependencies import is_file_beside
 from tools.export_notebooks import build_wheel
-from tools.meaning import cell_tree
-from tools.moved import notebooks_in
 from tools.notebook_export.notebook import SOLUTION
 from tools.notebook_export.targets import NAME
 from tools.run_notebooks import is_code, prove, served, solutions
-from tools.settings import read_settings
 from tools.site import Memory, Site
 from tools.site_checks.weight import LIMIT
+from website.pages.contents import places_of
+from website.pages.meaning import cell_tree
+from website.pages.moved import notebooks_in
+from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"

@@ -13,8 +13,8 @@ from tools import chapters
 from tools.chapters import Store, find_chapters
 from tools.dependencies import Sources, chapter_digest, imports
 from tools.execute import execute, main, merge_streams
-from tools.failures import ELSEWHERE
-from tools.settings import toc_files
+from website.pages.failures import ELSEWHERE
+from website.pages.settings import toc_files
 
 FRONT = """---
 jupytext:

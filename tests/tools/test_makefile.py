@@ -42,8 +42,11 @@ def test_make_lists_every_promised_target_with_a_word_on_it_and_can_plan_it():
 
 
 def test_what_make_the_hooks_and_the_workflows_call_exists():
-    tools = set(re.findall(r"-m tools\.(\w+)", MAKEFILE))
-    assert tools - {path.stem for path in (ROOT / "tools").iterdir()} == set()
+    modules = {
+        name.replace(".", "/") for name in re.findall(r"-m ((?:tools|website)[\w.]*)", MAKEFILE)
+    }
+    files = (f"{name}{end}" for name in modules for end in (".py", "/__main__.py"))
+    assert sum((ROOT / file).is_file() for file in files) == len(modules)
     jobs = [job for jobs in WORKFLOWS.values() for job in jobs.values()]
     steps = [step.get("run", "") for job in jobs for step in job["steps"]]
     called = set(re.findall(r"\bmake ((?!git)[a-z-]+)", "\n".join(steps)))

@@ -18,7 +18,7 @@ from pathlib import Path
 from tools.assignment.draw import PUBLIC, read_key, write_key
 from tools.assignment.prove import draw_assignment
 from tools.assignment.write import write_all
-from tools.settings import read_settings
+from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 

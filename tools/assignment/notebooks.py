@@ -12,10 +12,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from tools.assignment.marks import stub_of, without_marks
 from tools.assignment.master import Question
 from tools.assignment.prove import Drawn
-from tools.contents import chapter_called, places_of
 from tools.notebook_export.notebook import BOOTSTRAP, bootstrap
-from tools.settings import Settings
 from vitcheck.cases import Assignment, to_text
+from website.pages.contents import chapter_called, places_of
+from website.pages.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = {

@@ -17,8 +17,8 @@ from tools.assignment.master import Master, Question
 from tools.assignment.notebooks import heading
 from tools.assignment.reader import read_master, read_name
 from tools.book_rules.prose import DEFINED, NUMBER
-from tools.contents import CHAPTER_AND_NAME
-from tools.settings import read_settings
+from website.pages.contents import CHAPTER_AND_NAME
+from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = """\

@@ -8,7 +8,7 @@ from tools.assignment.draw import PUBLIC
 from tools.assignment.notebooks import student_notebook
 from tools.assignment.prove import draw_assignment
 from tools.notebook_export.notebook import write_notebook, write_script
-from tools.settings import Settings
+from website.pages.settings import Settings
 
 
 def student_files(path: Path, settings: Settings) -> dict[str, str]:

@@ -14,7 +14,7 @@ from tools.assignment.draw import PUBLIC
 from tools.assignment.master import MasterError
 from tools.assignment.patience import EndlessError
 from tools.assignment.prove import Drawn, ProofError, draw_assignment
-from tools.settings import version_of
+from website.pages.settings import version_of
 
 ROOT = Path(__file__).resolve().parents[2]
 LEAST = 8  # mutants

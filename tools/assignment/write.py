@@ -14,7 +14,7 @@ from tools.assignment.notebooks import (
 )
 from tools.assignment.package import write_package
 from tools.assignment.prove import Drawn
-from tools.settings import Settings
+from website.pages.settings import Settings
 
 README = """\
 {title}, variant {variant}, made with {release}.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from syntax.in_depth import BEGINNING
 from syntax.predict import read_prediction
 
-from .source import Book, Chapter, Finding
+from website.pages.source import Book, Chapter, Finding
 
 
 def predictions(book: Book) -> Iterator[Finding]:

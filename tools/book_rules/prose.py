@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from syntax import DIRECTIVES, ROLES
 
 from tools.notebook_export.notebook import GATES
-from tools.pages.myst import Piece, pieces, substitute
-from tools.pages.number import is_numbered
-
-from .source import Book, Chapter, Finding, Item
+from website.pages.myst import Piece, pieces, substitute
+from website.pages.number import is_numbered
+from website.pages.source import Book, Chapter, Finding, Item
 
 ALLOWED_DIRECTIVES = (
     set(DIRECTIVES) | GATES | {"api", "changes", "include", "install"}

@@ -14,10 +14,10 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from syntax import DIRECTIVES
 
-from tools.pages.myst import Block, Directive, Fence, Page, PageError, Text
-from tools.settings import Settings
+from website.pages.markdown import details, fence, paragraphs
+from website.pages.myst import Block, Directive, Fence, Page, PageError, Text
+from website.pages.settings import Settings
 
-from .markdown import details, fence, paragraphs
 from .roles import PageLinks
 
 # What the package needs beside itself, as Python and as pip call it.

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from syntax import ROLES
 
-from tools.contents import places_of
-from tools.notebook_export.markdown import display_math, one_line_math
 from tools.notebook_export.targets import Targets
-from tools.pages.myst import PageError, Piece, substitute
-from tools.settings import Settings
+from website.pages.contents import places_of
+from website.pages.markdown import display_math, one_line_math
+from website.pages.myst import PageError, Piece, substitute
+from website.pages.settings import Settings
 
 
 class PageLinks:

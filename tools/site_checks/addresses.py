@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 from bs4 import Tag
 
-from tools.settings import read_settings
 from tools.site import Finding, Page, Site, shorten, show
+from website.pages.settings import read_settings
 
 NOT_LOADED = {
     "canonical",

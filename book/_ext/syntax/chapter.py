@@ -1,4 +1,4 @@
-"""The numbers of chapters, and references to them, as ``_toc.yml`` counts (tools/contents.py).
+"""The numbers of chapters, and references to them, as ``_toc.yml`` counts: pages/contents.py.
 
 The title of a chapter has its number in front, "6. Where is a token?", that of a page in depth the
 number of its chapter. The second exercise of chapter 6 is Exercise 6.2, in its title and wherever
@@ -25,8 +25,8 @@ from sphinx.util.typing import ExtensionMetadata
 
 from syntax import in_depth
 from syntax.shared import Later, Links, register
-from tools.contents import CHAPTER, Place, chapter_called, places_of
-from tools.pages.number import TITLE
+from website.pages.contents import CHAPTER, Place, chapter_called, places_of
+from website.pages.number import TITLE
 
 logger = logging.getLogger(__name__)
 KIND = "vitbook-chapter"

@@ -41,7 +41,7 @@ from sphinx.util.typing import ExtensionMetadata
 from vitbook_cells import failed, is_cell
 
 from syntax.shared import BookDirective, Notebook, Written, on_the_site, register
-from tools.notebook_export.markdown import paragraphs, quote
+from website.pages.markdown import paragraphs, quote
 
 logger = logging.getLogger(__name__)
 

@@ -34,7 +34,7 @@ from sphinx.util.typing import ExtensionMetadata
 from syntax.chapter import places, plain_title
 from syntax.shared import BookDirective, Notebook, Written, on_the_site, register
 from tools.cards import SIZE, Card, Part, cut_pictures, picture_name, read_cards
-from tools.counts import Counts, count_file, hours
+from website.pages.counts import Counts, count_file, hours
 
 logger = logging.getLogger(__name__)
 BUTTONS = ("Start", "Am I ready?")

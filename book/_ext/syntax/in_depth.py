@@ -21,8 +21,8 @@ from sphinx.util import docname_join
 from sphinx.util.typing import ExtensionMetadata
 
 from syntax.shared import BookDirective, Later, Links, Notebook, Written, register
-from tools.notebook_export.markdown import link, paragraphs, quote, titled
-from tools.pages.number import PATTERN
+from website.pages.markdown import link, paragraphs, quote, titled
+from website.pages.number import PATTERN
 
 BEGINNING = "In depth: "  # of the title in the source
 TITLE = re.compile(rf"{PATTERN}, in depth: ")

@@ -47,7 +47,7 @@ from sphinx.writers.html5 import HTML5Translator
 
 from syntax.shared import BookDirective, Links, Notebook, Written, register
 from tools.live.pack import script
-from tools.notebook_export.markdown import link, paragraphs, quote, titled
+from website.pages.markdown import link, paragraphs, quote, titled
 
 logger = logging.getLogger(__name__)
 FOLDER = "_static/live"

@@ -1,4 +1,4 @@
-"""The minutes that a page takes, as tools/counts.py counts them.
+"""The minutes that a page takes, as website/pages/counts.py counts them.
 
 ``{minutes}`this page` `` becomes "Read 35 minutes, do 40 minutes"; ``{minutes}`read maps` `` and
 ``{minutes}`do maps` `` are the numbers alone, of another page; ``{minutes}`hours maps bmm` `` are
@@ -17,7 +17,7 @@ from sphinx.util.docutils import SphinxRole
 from sphinx.util.typing import ExtensionMetadata
 
 from syntax.shared import Links, register
-from tools.counts import count_file, hours
+from website.pages.counts import count_file, hours
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from syntax.shared import Links, Notebook, Written, on_the_site
-from tools.notebook_export.markdown import (
+from website.pages.include import included
+from website.pages.markdown import (
     details,
     fence,
     link,
@@ -14,7 +15,6 @@ from tools.notebook_export.markdown import (
     table_cell,
     titled,
 )
-from tools.pages.include import included
 
 
 def admonition(written: Written, notebook: Notebook) -> str:

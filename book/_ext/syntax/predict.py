@@ -31,7 +31,7 @@ from sphinx.writers.html5 import HTML5Translator
 from vitbook_details import folded
 
 from syntax.shared import BookDirective, Notebook, Written, register
-from tools.notebook_export.markdown import details, paragraphs, quote, titled
+from website.pages.markdown import details, paragraphs, quote, titled
 
 OPTIONS = ("choices", "answer", "number", "unit")
 TITLE = "Predict, then run"

@@ -11,7 +11,7 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import ReferenceRole, SphinxDirective
 
-from tools.pages.myst import Directive as Written
+from website.pages.myst import Directive as Written
 
 if TYPE_CHECKING:
     from tools.notebook_export.notebook import Exporter as Notebook

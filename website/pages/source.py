@@ -11,9 +11,9 @@ from pathlib import Path
 
 from yaml import safe_load
 
-from tools.contents import Place, places_of, toc_files
-from tools.meaning import cell_tree
-from tools.pages.myst import Block, Directive, Fence, Page, PageError, Text, read_page
+from website.pages.contents import Place, places_of, toc_files
+from website.pages.meaning import cell_tree
+from website.pages.myst import Block, Directive, Fence, Page, PageError, Text, read_page
 
 CONTAINERS = {"admonition", "dropdown", "claim", "figure", "list-table", "predict", "in-depth"}
 CONTAINERS |= {"live"}

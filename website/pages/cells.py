@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
 
-from tools.meaning import called_name, cell_tree
+from website.pages.meaning import called_name, cell_tree
 
 MARKER = re.compile(r"^# check\b:?[ \t]*(?P<words>.*)$", re.MULTILINE)
 SETTINGS = {"use_style", "set_num_threads", "manual_seed", "set_printoptions", "filterwarnings"}

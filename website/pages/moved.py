@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from tools.contents import slug
+from website.pages.contents import slug
 
 TABLE = Path("book/moved.toml")
 MARK = '"moved": true'  # in a notebook that only says where its page is now

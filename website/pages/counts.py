@@ -1,13 +1,13 @@
 """How long the pages are: words, visible code, figures, and the minutes that they take.
 
-    python -m tools.counts                   every page of _toc.yml
-    python -m tools.counts many_heads        only pages whose name holds these words
+    python -m website.pages.counts                   every page of _toc.yml
+    python -m website.pages.counts many_heads        only pages whose name holds these words
 
 Read: what stands outside the exercises, at 140 words and 8 lines of visible code a minute, and
 besides half a minute for a figure, one for a claim or a prediction, one and a half for a table and
 two for a live figure.
 Words that are folded in a box count as well: folding makes no page shorter. Code that is folded
-(tools/pages/cells.py) proves and does not teach: it takes no time. Do: the minutes that the
+(website/pages/cells.py) proves and does not teach: it takes no time. Do: the minutes that the
 exercises name. Both are shown to the nearest five, reading between five and ten to the minute.
 """
 
@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from tools.book_rules.source import Book, Chapter, Item, read_book, read_chapter
-from tools.pages.cells import TABLE, parts, settles, shows_table
-from tools.pages.docstrings import parted
-from tools.pages.include import included
-from tools.pages.myst import PageError, Piece, substitute
+from website.pages.cells import TABLE, parts, settles, shows_table
+from website.pages.docstrings import parted
+from website.pages.include import included
+from website.pages.myst import PageError, Piece, substitute
+from website.pages.source import Book, Chapter, Item, read_book, read_chapter
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 WORDS_A_MINUTE = 140
 LINES_A_MINUTE = 8
 MINUTES = {"figures": 0.5, "tables": 1.5, "claims": 1, "predictions": 1, "lives": 2}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from tools.contents import toc_files
+from website.pages.contents import toc_files
 
 GITHUB = "https://github.com/"
 COLAB = "https://colab.research.google.com/github"

@@ -1,0 +1,6 @@
+"""What makes the site: all that `make book` runs. What only maintainers run is in `tools/`.
+
+    pages       the pages as they are written, and what is set for all of them
+
+A room imports from those above it, never from `tools`.
+"""
