@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
-from tools.photograph import dahlia
+from website.photograph import dahlia
 
 WIDTH, HEIGHT = 1200, 630
 INK, MUTED, STREAM, HEAT, NORM = "#1b2330", "#4f5b6b", "#56b4e9", "#d55e00", "#e69f00"

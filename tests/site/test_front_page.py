@@ -13,8 +13,8 @@ from test_site import OPTIONS, VIEWS
 
 from tools.bench import visit
 from tools.cards import SIZE
-from tools.live.cut import PICTURES
 from tools.run_notebooks import served
+from website.live.cut import PICTURES
 from website.pages.contents import places_of
 from website.pages.settings import read_settings
 

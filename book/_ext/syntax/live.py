@@ -11,7 +11,7 @@
 
 Above the line ``+++`` stands what to try and what one should see; below it the still, for readers
 without JavaScript, on paper and in notebooks. ``scripts`` are shared ones that the figure needs
-besides its own, ``data`` is a module of tools/live that writes what it reads. A sentence sets the
+besides its own, ``data`` is a module of website/live that writes what it reads. A sentence sets the
 figure of its page by ``{live}`the arrow in head 3 <cut layer=1 head=3>` ``.
 
 On the page a figure is its words, then its still. The script ``_static/live/kit.js``, which only
@@ -27,6 +27,7 @@ import hashlib
 import html
 import json
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -46,10 +47,11 @@ from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
 from syntax.shared import BookDirective, Links, Notebook, Written, register
-from tools.live.pack import script
+from website.live import pack
 from website.pages.markdown import link, paragraphs, quote, titled
 
 logger = logging.getLogger(__name__)
+OURS = Path(pack.__file__).parent
 FOLDER = "_static/live"
 OPTIONS = ("title", "scripts", "data")
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -182,13 +184,21 @@ class LiveRole(SphinxRole):
 
 
 def static(app: Sphinx, name: str, kind: str = "js") -> Path | None:
-    """A script of live figures, or a style, in the folders of static files."""
-    folders = [Path(app.confdir or app.srcdir) / one for one in app.config.html_static_path]
-    return next((f for one in folders if (f := one / "live" / f"{name}.{kind}").is_file()), None)
+    """A script of live figures, or a style: the book's, or one in a folder of static files."""
+    others = [Path(app.confdir or app.srcdir, one, "live") for one in app.config.html_static_path]
+    return next((f for one in (OURS, *others) if (f := one / f"{name}.{kind}").is_file()), None)
+
+
+def copy(app: Sphinx) -> None:
+    """The book's scripts and styles, into the site."""
+    to = Path(app.outdir) / FOLDER
+    to.mkdir(parents=True, exist_ok=True)
+    for file in (*OURS.glob("*.js"), *OURS.glob("*.css")):
+        shutil.copyfile(file, to / file.name)
 
 
 def module(name: str) -> str:
-    return f"tools.live.{name.replace('-', '_')}"
+    return f"website.live.{name.replace('-', '_')}"
 
 
 def required(app: Sphinx, read: Live, name: str) -> Path:
@@ -208,7 +218,7 @@ def require_files(app: Sphinx, read: Live) -> None:
 
 @cache
 def data_script(name: str) -> str:
-    return script(name, import_module(module(name)).data())
+    return pack.script(name, import_module(module(name)).data())
 
 
 def addresses(builder: StandaloneHTMLBuilder, read: Live) -> list[str]:
@@ -278,5 +288,6 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_node(live, html=(visit_live, depart_live))
     app.add_node(live_set, html=(visit_set, depart_set))
     register(app, globals())
+    app.connect("builder-inited", copy)
     app.connect("html-page-context", load)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

@@ -29,7 +29,7 @@ from sphinx.util.typing import ExtensionMetadata
 
 from syntax.chapter import places
 from syntax.shared import on_the_site, register
-from tools.photograph import dahlia
+from website.photograph import dahlia
 
 LABEL = "whole-vit"  # of the section with the drawing
 WORDS = (

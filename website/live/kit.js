@@ -4,7 +4,7 @@
 //   vitbook.live.figure("cut", function (stage, data) { ...; return { set(values) {} }; });
 //
 // is how a figure begins. `stage.box` is the element to fill, `stage.say(text)` speaks, `data` is
-// what its data script gave (tools/live). `set` gets what a sentence asks for, and throws an Error
+// what its data script gave (website/live). `set` gets what a sentence asks for, and throws an Error
 // for what it does not know.
 (function () {
   "use strict";
@@ -30,7 +30,7 @@
     for (const byte of bytes) c = CRC[(c ^ byte) & 255] ^ (c >>> 8);
     return (c ^ 0xffffffff) >>> 0;
   }
-  // {shape, u8, f16 or f32, sum} -> Uint8Array or Float32Array (tools/live/pack.py).
+  // {shape, u8, f16 or f32, sum} -> Uint8Array or Float32Array (website/live/pack.py).
   function decode(packed) {
     const kind = ["u8", "f16", "f32"].find((one) => one in packed);
     const text = atob(packed[kind]), bytes = new Uint8Array(text.length);

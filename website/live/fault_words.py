@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tools.live import fault_tests as measure
-from tools.live.fault_tests import Training, large, small, unlike
+from website.live import fault_tests as measure
+from website.live.fault_tests import Training, large, small, unlike
 
 # Fault -> the line that is wrong, as the reader finds it in the list; what it does; and the test
 # that shows it.

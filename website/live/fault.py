@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tools.live.fault_tests import LIKE, Training, small
-from tools.live.fault_words import FAULTS, TESTS
-from tools.live.pack import packed
+from website.live.fault_tests import LIKE, Training, small
+from website.live.fault_words import FAULTS, TESTS
+from website.live.pack import packed
 
 HEALTHY = "none"
 ORDER = 56  # seed of the order of the patients, which is not that of the clinic's page

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from tools.live.pack import model
+from website.live.pack import model
 
 DRAWINGS = Path(__file__).resolve().parents[2] / "tests" / "live" / "strokes.json"
 LABELS = [*"0123456789", "A", "scribble"]

@@ -4,7 +4,7 @@
   const { board, drawModel, drawParts, el, isStill, onTheme, number, pad, pen, place, svg, table } = globalThis.vitbook.live;
   const { head, named, percent } = drawParts;
   const ARROWS = 5; // of a map
-  const START = "6"; // the drawing on the board: its answer misses one patch (tools/live/draw.py)
+  const START = "6"; // the drawing on the board: its answer misses one patch (website/live/draw.py)
 
   const button = (text, onclick, more) => el("button", { type: "button", class: "live-button", onclick, ...more }, text);
   function toggle(text, change) {

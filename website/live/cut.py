@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.live.pack import model, packed
+from website.live.pack import model, packed
 
 SEED, COUNT = 2024, 400  # the images of the page that opens with this figure
 # Image -> the fewest arrows (layer, head, query, key) known to turn its answer round, found by

@@ -7,7 +7,7 @@ import io
 
 from PIL import Image
 
-from tools.photograph import photograph
+from website.photograph import photograph
 
 DRAWN = 384  # pixels of the photograph as it is drawn
 SIDES = (224, 384, 1024)  # pixels of the image that is counted
