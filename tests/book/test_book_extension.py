@@ -19,7 +19,7 @@ from tools.render import Trees
 from website.pages.settings import read_settings
 
 OURS = ("syntax.chapter", "syntax.predict", "syntax.in_depth", "syntax.minutes", "syntax.claim")
-OURS += ("vitbook_moved",)
+OURS += ("website.theme.moved",)
 HEADS = {
     "index": "```{toctree}\nready\npart/places\npart/maps\npart/sharing\n```\n\n",
     "ready": "",
@@ -459,8 +459,7 @@ def site(tmp_path_factory):
     root = tmp_path_factory.mktemp("site")
     for name in ("_config.yml", "requirements.txt", "pyproject.toml"):
         shutil.copy(ROOT / name, root)
-    for folder in ("_ext", "_static"):
-        shutil.copytree(ROOT / "book" / folder, root / "book" / folder)
+    shutil.copytree(ROOT / "book" / "_ext", root / "book" / "_ext")
     files = {
         "_toc.yml": SITE,
         "book/references.bib": "",

@@ -109,7 +109,7 @@ def test_a_number_in_a_notebook_is_that_of_its_page(built):
 
 def test_every_icon_of_a_page_is_drawn(built):
     """One that is not would be a filled square."""
-    rules = (ROOT / "book/_static/icons.css").read_text("utf8")
+    rules = (ROOT / "website/theme/static/icons.css").read_text("utf8")
     drawn = set(re.findall(r"^\.(fa-[a-z-]+) \{ --icon: var\((?=--icon)", rules, re.M))
     no_pictures = {"fa-solid", "fa-brands", "fa-lg"}
     icon = re.compile(r'<(?:i|span) class="(fa[^"]*)"')

@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from tools.cards import SIZE, Card, Part, cut_pictures, fitted, inverted, picture_name, read_cards
-from tools.preview_image import draw
 from website.photograph import dahlia
+from website.theme.preview_image import draw
 
 
 def test_a_line_is_a_part_or_a_chapter():

@@ -186,7 +186,9 @@ def test_the_directive_is_a_box_on_the_page_and_on_paper_and_a_quote_in_the_note
     page = (followed / "_build/preview/padding/html/attention/padding.html").read_text("utf8")
     box = r'<div class="recall admonition">\s*<p class="admonition-title">A mean</p>\s*<p>All its'
     assert re.search(box, page)
-    assert ".admonition:not(" in (followed / "book/_static/print/print.css").read_text("utf8")
+    assert ".admonition:not(" in (followed / "website/theme/static/print/print.css").read_text(
+        "utf8"
+    )
     done = run(followed, f".venv/bin/python -c {shlex.quote(NOTEBOOK)}")
     assert done.stdout == "> **A mean**\n>\n> All its weights are equal, and their sum is one.\n", (
         done

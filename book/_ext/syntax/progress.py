@@ -22,11 +22,11 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
-from vitbook_moved import SCRIPT
 
 from syntax.chapter import places
 from syntax.predict import prediction
 from syntax.shared import Notebook, Written, register
+from website.theme.moved import SCRIPT
 
 SCRIPTS = (SCRIPT, "predict/progress.js", "predict/predict.js")
 STYLE = "predict/predict.css"
@@ -89,7 +89,7 @@ DIRECTIVES = {"progress": Progress}
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     app.setup_extension("syntax.predict")
-    app.setup_extension("vitbook_moved")
+    app.setup_extension("website.theme.moved")
     app.setup_extension("syntax.chapter")
     app.add_node(progress, html=(visit_progress, None))
     register(app, globals())

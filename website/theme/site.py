@@ -1,7 +1,7 @@
 """What the theme leaves to mend: no third-party request, links to the notebooks, accessibility.
 
-- Style sheets and scripts directly in ``_static`` serve every page; those in folders below it
-  (KaTeX's, a live figure) load only where something asks for them.
+- Style sheets and scripts directly in ``static`` serve every page; those in folders below it
+  (KaTeX's, the search's) load only where something asks for them.
 - The thebe script, which Jupyter Book always adds and which only throws errors here, is left out,
   and so is the script that folds boxes: ours are native (vitbook_folds.py).
 - Pages that are notebooks get a link to Colab and downloads of the clean notebook and script; so do
@@ -20,14 +20,17 @@ from sphinx.config import Config
 from sphinx.util.typing import ExtensionMetadata
 
 HERE = Path(__file__).resolve().parent
+STATIC = HERE / "static"  # in the site: _static
 UNUSED = {"sphinx_thebe", "sphinx_togglebutton"}  # Jupyter Book adds them to every book
 COLAB = "https://colab.research.google.com/github"
 
 
 def prepare(app: Sphinx, config: Config) -> None:
     config.templates_path.insert(0, str(HERE / "templates"))
-    for name in ("html_js_files", "html_css_files"):
-        config[name] = [item for item in config[name] if "/" not in filename(item)]
+    config.html_static_path.append(str(STATIC))
+    config.html_favicon = str(STATIC / "favicon.svg")
+    config.html_css_files += sorted(path.name for path in STATIC.glob("*.css"))
+    config.html_js_files += sorted(path.name for path in STATIC.glob("*.js"))
     config.html_context.setdefault("default_mode", "auto")
     for listeners in app.events.listeners.values():
         for listener in list(listeners):
@@ -71,10 +74,6 @@ def name_folds(
         context["generate_toctree_html"] = lambda *args, **kwargs: str(
             make(*args, **kwargs)
         ).replace("<summary>", named)
-
-
-def filename(item: str | tuple[str, dict[str, str]]) -> str:
-    return item if isinstance(item, str) else item[0]
 
 
 def add_buttons(

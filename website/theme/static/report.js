@@ -1,5 +1,5 @@
 // "Report a mistake" in the foot of the page takes along what is marked, and the heading above it
-// (book/_ext/vitbook_report.py). What was marked last is kept until another sentence is, or until
+// (website/theme/report.py). What was marked last is kept until another sentence is, or until
 // the reader leaves it out: on a phone each tap unmarks the text, also the tap on the link.
 (function () {
   "use strict";

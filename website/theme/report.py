@@ -17,9 +17,9 @@ from urllib.parse import urlencode
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
-from vitbook_changes import PAGE, anchor
 
 from website.pages.settings import GITHUB, read_settings
+from website.theme.changes import PAGE, anchor
 
 ROOT = Path(__file__).resolve().parents[2]
 FORM = "reader.yml"  # its fields: page, release, section, sentence

@@ -1,4 +1,4 @@
-// Finds the places of the book (book/_ext/vitbook_search.py) that answer a few words.
+// Finds the places of the book (website/theme/search.py) that answer a few words.
 //
 // A word counts more in a heading or among a section's keywords, and the rarer it is (BM25). No
 // word must be there: a place with more of them comes first. Phrases that mean the same (a line of

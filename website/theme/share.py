@@ -17,12 +17,12 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
-from tools.preview_image import draw
 from website.pages.settings import Settings, read_settings
+from website.theme.preview_image import draw
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGE = "_static/preview.png"
-LOGO = ROOT / "book" / "_static" / "logo-light.svg"
+LOGO = Path(__file__).with_name("static") / "logo-light.svg"
 LONGEST = 200  # characters of a description
 VIEWPORT = re.compile(r'\s*<meta name="viewport"[^>]*>')
 LOST = """<!DOCTYPE html>
