@@ -16,9 +16,9 @@ from sphinx.domains.math import MathDomain
 from sphinx.domains.std import StandardDomain
 from sphinx.environment import BuildEnvironment
 from sphinx.util.typing import ExtensionMetadata
-from syntax.claim import claims_of
 
 from tools.notebook_export.targets import NAME
+from website.syntax.claim import claims_of
 
 
 def targets(env: BuildEnvironment) -> dict[str, Any]:

@@ -18,7 +18,13 @@ from tools.export_notebooks import export
 from tools.render import Trees
 from website.pages.settings import read_settings
 
-OURS = ("syntax.chapter", "syntax.predict", "syntax.in_depth", "syntax.minutes", "syntax.claim")
+OURS = (
+    "website.syntax.chapter",
+    "website.syntax.predict",
+    "website.syntax.in_depth",
+    "website.syntax.minutes",
+    "website.syntax.claim",
+)
 OURS += ("website.theme.moved",)
 HEADS = {
     "index": "```{toctree}\nready\npart/places\npart/maps\npart/sharing\n```\n\n",

@@ -15,7 +15,7 @@ def book(tmp_path):
     class KatexBook(Book):
         settings = {"html_math_renderer": "katex"}  # noqa: RUF012
 
-    return KatexBook(tmp_path, ("website.theme.math", "syntax.claim"))
+    return KatexBook(tmp_path, ("website.theme.math", "website.syntax.claim"))
 
 
 def test_a_formula_is_boxes_for_the_eye_and_mathml_for_a_screen_reader():

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 from small_book import ROOT, Book
-from syntax.live import read_live, read_setting
 
 from vitbook.data import matching_pairs
 from vitbook.inspection import record_attention
 from vitbook.models.vit import VisionTransformer
 from website.live.pack import model, packed, script
+from website.syntax.live import read_live, read_setting
 
 LIVE = ROOT / "website" / "live"
 PROBE = """vitbook.live.figure("probe", function (stage, data) {
@@ -42,7 +42,7 @@ class LiveBook(Book):
     """The book's own scripts, and one figure of the test's."""
 
     def __init__(self, folder):
-        super().__init__(folder, ("syntax.live",))
+        super().__init__(folder, ("website.syntax.live",))
         (folder / "static" / "live").mkdir(parents=True)
         (folder / "static" / "live" / "probe.js").write_text(PROBE, "utf8")
         self.settings = {"html_static_path": [str(folder / "static")]}

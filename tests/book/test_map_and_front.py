@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 from docutils import nodes
-from drawing.places import PLACES
 from pygments.token import STANDARD_TYPES
-from syntax import vit_map
 
 from website.pages.contents import places_of
+from website.syntax import vit_map
+from website.syntax.drawing.places import PLACES
 from website.theme import share
 
 ROOT = Path(__file__).resolve().parents[2]

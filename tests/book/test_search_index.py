@@ -5,7 +5,7 @@ import json
 import pytest
 from small_book import Book
 
-OURS = ("syntax.claim", "vitbook_folds", "website.theme.search")
+OURS = ("website.syntax.claim", "website.syntax.cells.folds", "website.theme.search")
 EXTENSIONS = ("sphinx_design", "sphinx_exercise", *OURS)
 PAGE = r"""Words of the page, and $q \cdot k$, $Q K^\top$, $\sqrt{d}$, $\frac{a}{b}$.
 

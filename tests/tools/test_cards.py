@@ -7,8 +7,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tools.cards import SIZE, Card, Part, cut_pictures, fitted, inverted, picture_name, read_cards
 from website.photograph import dahlia
+from website.syntax.cards import (
+    SIZE,
+    Card,
+    Part,
+    cut_pictures,
+    fitted,
+    inverted,
+    picture_name,
+    read_cards,
+)
 from website.theme.preview_image import draw
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import jupytext
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from syntax import DIRECTIVES
 
 from website.pages.markdown import details, fence, paragraphs
 from website.pages.myst import Block, Directive, Fence, Page, PageError, Text
 from website.pages.settings import Settings
+from website.syntax import DIRECTIVES
 
 from .roles import PageLinks
 

@@ -1,17 +1,16 @@
-"""What stands in a line of a page: its roles (book/_ext/syntax), links, images and formulas."""
+"""What stands in a line of a page: its roles (website/syntax), links, images and formulas."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from syntax import ROLES
-
 from tools.notebook_export.targets import Targets
 from website.pages.contents import places_of
 from website.pages.markdown import display_math, one_line_math
 from website.pages.myst import PageError, Piece, substitute
 from website.pages.settings import Settings
+from website.syntax import ROLES
 
 
 class PageLinks:

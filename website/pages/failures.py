@@ -2,7 +2,7 @@
 
 A check that does not hold leaves an output in its cell (``vitbook.book.checks``); a cell that broke
 gets one here. Both are displayed data of a type of their own, with the sentence for a reader as
-plain text. book/_ext/vitbook_failures.py shows them.
+plain text. website/syntax/cells/failures.py shows them.
 """
 
 from __future__ import annotations

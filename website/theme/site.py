@@ -3,7 +3,7 @@
 - Style sheets and scripts directly in ``static`` serve every page; those in folders below it
   (KaTeX's, the search's) load only where something asks for them.
 - The thebe script, which Jupyter Book always adds and which only throws errors here, is left out,
-  and so is the script that folds boxes: ours are native (vitbook_folds.py).
+  and so is the script that folds boxes: ours are native (folds.py).
 - Pages that are notebooks get a link to Colab and downloads of the clean notebook and script; so do
   pages whose front matter names a notebook that is made elsewhere (``notebook: a1-attention``).
 """

@@ -2,7 +2,9 @@
 ``to_notebook`` writes its Markdown; what it is on paper stands under ``@media print`` in its style.
 
 Each file names its own, as ``DIRECTIVES`` and ``ROLES``; those of Sphinx and of the extensions in
-use are in `of_others`. What stands in no file is refused, in notebooks and by the rules.
+use are in `of_others`. What stands in no file is refused, in notebooks and by the rules. What
+several share is in `shared`; `cards` and `drawing` are the large parts of `front` and `vit_map`;
+`cells` is what becomes of code cells.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ from pkgutil import iter_modules
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
-from syntax.shared import register
+from website.syntax.shared import register
 
-FILES = [import_module(f"syntax.{found.name}") for found in iter_modules(__path__)]
+FILES = [import_module(f"website.syntax.{found.name}") for found in iter_modules(__path__)]
 # name -> what writes it into a notebook
 DIRECTIVES: dict[str, Callable[..., str]] = {}  # (written, notebook) -> Markdown
 ROLES: dict[str, Callable[..., str]] = {}  # (content, links) -> Markdown
@@ -30,6 +32,6 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     for file in FILES:
         if hasattr(file, "setup"):
             app.setup_extension(file.__name__)
-        elif file.__name__ != "syntax.of_others":
+        elif file.__name__ != "website.syntax.of_others":
             register(app, vars(file))
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from syntax.shared import Links, Notebook, Written, on_the_site
 from website.pages.include import included
 from website.pages.markdown import (
     details,
@@ -15,6 +14,7 @@ from website.pages.markdown import (
     table_cell,
     titled,
 )
+from website.syntax.shared import Links, Notebook, Written, on_the_site
 
 
 def admonition(written: Written, notebook: Notebook) -> str:

@@ -23,10 +23,10 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.typing import ExtensionMetadata
 
-from syntax import in_depth
-from syntax.shared import Later, Links, register
 from website.pages.contents import CHAPTER, Place, chapter_called, places_of
 from website.pages.number import TITLE
+from website.syntax import in_depth
+from website.syntax.shared import Later, Links, register
 
 logger = logging.getLogger(__name__)
 KIND = "vitbook-chapter"
@@ -57,7 +57,7 @@ class Titles(SphinxTransform):
 
 def number_exercises(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Sphinx has counted through the book by now: put the chapter's number in front instead. Tables
-    are counted where their page is known as it looks in the end (vitbook_folds.py)."""
+    are counted where their page is known as it looks in the end (folds.py)."""
     for docname, figures in env.toc_fignumbers.items():
         chapter = chapter_number(env, docname)
         first = () if chapter is None else (chapter,)

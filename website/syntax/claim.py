@@ -38,10 +38,10 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
-from vitbook_cells import failed, is_cell
 
-from syntax.shared import BookDirective, Notebook, Written, on_the_site, register
 from website.pages.markdown import paragraphs, quote
+from website.syntax.cells.cell import failed, is_cell
+from website.syntax.shared import BookDirective, Notebook, Written, on_the_site, register
 
 logger = logging.getLogger(__name__)
 

@@ -17,19 +17,19 @@ from functools import cache
 from typing import cast
 
 from docutils import nodes
-from drawing.places import PLACES
-from drawing.shapes import Address
-from drawing.strip import strip
-from drawing.tall import tall
-from drawing.wide import wide
 from sphinx.application import Sphinx
 from sphinx.domains.std import StandardDomain
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
-from syntax.chapter import places
-from syntax.shared import on_the_site, register
 from website.photograph import dahlia
+from website.syntax.chapter import places
+from website.syntax.drawing.places import PLACES
+from website.syntax.drawing.shapes import Address
+from website.syntax.drawing.strip import strip
+from website.syntax.drawing.tall import tall
+from website.syntax.drawing.wide import wide
+from website.syntax.shared import on_the_site, register
 
 LABEL = "whole-vit"  # of the section with the drawing
 WORDS = (

@@ -14,12 +14,12 @@ from sphinx.application import Sphinx
 from sphinx.directives.code import LiteralInclude
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
-from vitbook_details import folded
 
 from website.pages.docstrings import parted
 from website.pages.settings import read_settings
+from website.syntax.cells.details import folded
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 class PackageInclude(LiteralInclude):
@@ -67,7 +67,7 @@ def at_the_tag() -> str:
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    app.setup_extension("vitbook_details")
+    app.setup_extension("website.syntax.cells.details")
     app.add_directive("literalinclude", PackageInclude, override=True)
     app.add_directive("install", Install)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

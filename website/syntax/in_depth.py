@@ -20,9 +20,9 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import docname_join
 from sphinx.util.typing import ExtensionMetadata
 
-from syntax.shared import BookDirective, Later, Links, Notebook, Written, register
 from website.pages.markdown import link, paragraphs, quote, titled
 from website.pages.number import PATTERN
+from website.syntax.shared import BookDirective, Later, Links, Notebook, Written, register
 
 BEGINNING = "In depth: "  # of the title in the source
 TITLE = re.compile(rf"{PATTERN}, in depth: ")

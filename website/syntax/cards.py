@@ -18,7 +18,7 @@ SIZE = (520, 292)  # pixels of a picture, twice as many as it is shown with
 MARGIN = 20
 GROUND = 24  # of the dark theme's cards
 FIGURE = re.compile(r'<figure class="vitbook-figure(?! vb-animation).*?</figure>', re.DOTALL)
-BROKEN = "not-held-broken"  # book/_ext/vitbook_failures.py
+BROKEN = "not-held-broken"  # website/syntax/cells/failures.py
 IMAGE = re.compile(r'<img\b[^>]*?\bsrc="([^"]+)"[^>]*>')
 
 

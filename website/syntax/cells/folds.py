@@ -5,10 +5,10 @@
 - The **code of a folded cell** (``hide-input``, ``hide-cell``) stands in a quiet line under what it
   shows: "Code of this figure". A folded cell that shows nothing stands in the claim before it, as
   "How this verdict is checked".
-- Of **every other cell** set-up, checks and the code of tables fold by rule (vitbook_cells.py),
+- Of **every other cell** set-up, checks and the code of tables fold by rule (cell.py),
   except in exercises and solutions, where the reader works with the whole of it.
 - A stub's "not answered yet" is for the notebook, where somebody is about to answer.
-- What failed in a cell is never folded with it (vitbook_failures.py).
+- What failed in a cell is never folded with it (failures.py).
 - Tables are numbered by chapter, those that a cell shows and those with a caption in the text:
   Table 17.2. On a page that is no numbered chapter the count is plain: 1, 2, 3.
 """
@@ -24,10 +24,11 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.typing import ExtensionMetadata
 from sphinx_exercise.nodes import is_exercise_node, solution_node
-from syntax.chapter import chapter_number
-from vitbook_cells import fold_by_rule, fold_tagged, is_cell, part, tags
-from vitbook_details import fold, folded
-from vitbook_failures import bring_out, take_out
+
+from website.syntax.cells.cell import fold_by_rule, fold_tagged, is_cell, part, tags
+from website.syntax.cells.details import fold, folded
+from website.syntax.cells.failures import bring_out, take_out
+from website.syntax.chapter import chapter_number
 
 logger = logging.getLogger(__name__)
 
@@ -131,7 +132,7 @@ def move_into_box(cell: nodes.container) -> None:
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    app.setup_extension("vitbook_details")
-    app.setup_extension("vitbook_package")
+    app.setup_extension("website.syntax.cells.details")
+    app.setup_extension("website.syntax.cells.package")
     app.add_post_transform(Folds)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -46,9 +46,9 @@ from sphinx.util.osutil import relative_uri
 from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
-from syntax.shared import BookDirective, Links, Notebook, Written, register
 from website.live import pack
 from website.pages.markdown import link, paragraphs, quote, titled
+from website.syntax.shared import BookDirective, Links, Notebook, Written, register
 
 logger = logging.getLogger(__name__)
 OURS = Path(pack.__file__).parent

@@ -28,10 +28,10 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
-from vitbook_details import folded
 
-from syntax.shared import BookDirective, Notebook, Written, register
 from website.pages.markdown import details, paragraphs, quote, titled
+from website.syntax.cells.details import folded
+from website.syntax.shared import BookDirective, Notebook, Written, register
 
 OPTIONS = ("choices", "answer", "number", "unit")
 TITLE = "Predict, then run"
@@ -173,7 +173,7 @@ DIRECTIVES = {"predict": Predict}
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    app.setup_extension("vitbook_folds")
+    app.setup_extension("website.syntax.cells.folds")
     app.add_node(prediction, html=(visit_prediction, depart_prediction))
     register(app, globals())
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -13,7 +13,7 @@ makes two buttons, each with the page's minutes, and says how many hours the who
 makes a grid of parts and chapters. A line is a chapter, as references call it, its question, the
 figure of its page that stands on the card (the first is 1), and in per cent the part of the figure
 that is shown (left, top, right, bottom). ``photo`` behind it: not to be inverted for the
-dark theme. Titles, minutes and hours come from the pages. tools/cards.py reads the lines, and cuts
+dark theme. Titles, minutes and hours come from the pages. `cards` reads the lines, and cuts
 the pictures when the pages are written.
 
 The page loads ``front/front.css``.
@@ -31,10 +31,10 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
-from syntax.chapter import places, plain_title
-from syntax.shared import BookDirective, Notebook, Written, on_the_site, register
-from tools.cards import SIZE, Card, Part, cut_pictures, picture_name, read_cards
 from website.pages.counts import Counts, count_file, hours
+from website.syntax.cards import SIZE, Card, Part, cut_pictures, picture_name, read_cards
+from website.syntax.chapter import places, plain_title
+from website.syntax.shared import BookDirective, Notebook, Written, on_the_site, register
 
 logger = logging.getLogger(__name__)
 BUTTONS = ("Start", "Am I ready?")

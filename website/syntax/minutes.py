@@ -16,8 +16,8 @@ from sphinx.util import docname_join, logging
 from sphinx.util.docutils import SphinxRole
 from sphinx.util.typing import ExtensionMetadata
 
-from syntax.shared import Links, register
 from website.pages.counts import count_file, hours
+from website.syntax.shared import Links, register
 
 logger = logging.getLogger(__name__)
 

@@ -14,11 +14,11 @@ from typing import Any
 from docutils import nodes
 from myst_nb.core import render
 from myst_nb.ext.glue.roles import PasteTextRole
-from vitbook_cells import failed, is_failure
-from vitbook_details import fold
 
 from vitbook.book.checks import values
 from website.pages.failures import BROKEN, CHECK, ELSEWHERE, is_broken
+from website.syntax.cells.cell import failed, is_failure
+from website.syntax.cells.details import fold
 
 NOT_COMPUTED = "not computed on this machine"
 

@@ -23,9 +23,9 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
-from syntax.chapter import places
-from syntax.predict import prediction
-from syntax.shared import Notebook, Written, register
+from website.syntax.chapter import places
+from website.syntax.predict import prediction
+from website.syntax.shared import Notebook, Written, register
 from website.theme.moved import SCRIPT
 
 SCRIPTS = (SCRIPT, "predict/progress.js", "predict/predict.js")
@@ -88,9 +88,9 @@ DIRECTIVES = {"progress": Progress}
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    app.setup_extension("syntax.predict")
+    app.setup_extension("website.syntax.predict")
     app.setup_extension("website.theme.moved")
-    app.setup_extension("syntax.chapter")
+    app.setup_extension("website.syntax.chapter")
     app.add_node(progress, html=(visit_progress, None))
     register(app, globals())
     app.add_post_transform(ChapterEnd)

@@ -10,9 +10,9 @@ import html
 import re
 
 from docutils import nodes
-from vitbook_details import folded
 
 from website.pages.cells import parts, settles, shows_table, tells
+from website.syntax.cells.details import folded
 
 CAPTION = re.compile(r"<(figcaption|caption)>(.*?)</\1>", re.DOTALL)
 LONGEST = 80  # characters of a caption in the spoken name of a fold
