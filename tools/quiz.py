@@ -22,7 +22,7 @@ from xml.etree import ElementTree as Xml
 
 from bs4 import BeautifulSoup, Tag
 
-from tools.site import Page, Site
+from website.build.site import Page, Site
 from website.pages.settings import Settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from test_site import HTML, ROOT, served
 
-from tools.site import Site
+from website.build.site import Site
 from website.pages.moved import old_notebooks, old_pages, renamed
 from website.pages.settings import read_settings
 

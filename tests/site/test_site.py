@@ -23,15 +23,15 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_notebook
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
-from tools.chapters import Store, find_chapters
-from tools.check_site import check
-from tools.dependencies import is_file_beside
-from tools.export_notebooks import build_wheel
-from tools.notebook_export.notebook import SOLUTION
-from tools.notebook_export.targets import NAME
 from tools.run_notebooks import is_code, prove, served, solutions
-from tools.site import Memory, Site
-from tools.site_checks.weight import LIMIT
+from website.build.chapters import Store, find_chapters
+from website.build.check_site import check
+from website.build.dependencies import is_file_beside
+from website.build.export_notebooks import build_wheel
+from website.build.site import Memory, Site
+from website.build.site_checks.weight import LIMIT
+from website.notebooks.notebook import SOLUTION
+from website.notebooks.targets import NAME
 from website.pages.contents import places_of
 from website.pages.meaning import cell_tree
 from website.pages.moved import notebooks_in
@@ -140,7 +140,7 @@ def chapters(built):
 
 
 def test_make_page_shows_what_the_book_has_run_and_runs_nothing(built):
-    words = [sys.executable, "-m", "tools.preview", "book/preview.md"]
+    words = [sys.executable, "-m", "website.build.preview", "book/preview.md"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "1 chapters, all fresh: nothing to execute" in done.stdout

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools import build
+from website.build import __main__ as build
 from website.pages.failures import Failure
 
 FAILURE = Failure("book/one.md", 12, "did not hold: x > 60; found 58.3 > 60")

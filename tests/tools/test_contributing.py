@@ -171,8 +171,8 @@ def test_the_stub_and_the_solution_of_the_new_page_have_met_its_check(followed):
 
 NOTEBOOK = """
 from pathlib import Path
-from tools.notebook_export.notebook import Exporter
-from tools.notebook_export.roles import PageLinks
+from website.notebooks.notebook import Exporter
+from website.notebooks.roles import PageLinks
 from website.pages.myst import read_page
 from website.pages.settings import read_settings
 

@@ -13,11 +13,11 @@ import nbformat
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
-from tools import export_notebooks
-from tools.export_notebooks import export, main
-from tools.notebook_export.notebook import BOOTSTRAP, NEEDED
 from tools.run_notebooks import solutions
-from tools.site import Memory
+from website.build import export_notebooks
+from website.build.export_notebooks import export, main
+from website.build.site import Memory
+from website.notebooks.notebook import BOOTSTRAP, NEEDED
 from website.pages.moved import notebooks_in
 from website.pages.myst import PageError, read_blocks
 from website.pages.settings import pages_url, read_settings
@@ -30,7 +30,7 @@ jupytext:
 kernelspec: {display_name: Python 3, language: python, name: python3}
 ---
 """
-KNOWN = {  # as book/_ext/vitbook_targets.py writes it
+KNOWN = {  # as website/notebooks/sphinx_targets.py writes it
     "pages": {
         "ch/sums": "1. Sums",
         "ch/literature": "Literature",

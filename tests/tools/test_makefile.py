@@ -124,14 +124,16 @@ def test_windows_and_macos_run_the_tests_of_make_unit_and_three_pages_without_ma
     assert not any("make" in command or ".venv" in command for command in commands)
     unit = re.search(r"^unit:.*\n\t@\$\(PY\) (.*) \$\(ARGS\)$", MAKEFILE, re.MULTILINE)[1]
     assert f"python {unit}" in commands
-    (pages,) = (command.split()[3:] for command in commands if "-m tools.execute" in command)
+    (pages,) = (
+        command.split()[3:] for command in commands if "-m website.build.execute" in command
+    )
     assert len(pages) == 3
     assert all("{code-cell}" in (ROOT / page).read_text("utf8") for page in pages)
 
 
 @pytest.mark.parametrize("job", [CHECK["test"], WEEKLY["fresh-install"], WEEKLY["elsewhere"]])
 def test_a_step_that_fails_keeps_no_other_from_testing(job):
-    tests = re.compile(r"\.ci/run|test-deep|tools\.execute")
+    tests = re.compile(r"\.ci/run|test-deep|build\.execute")
     wanted = [step["if"] for step in job["steps"] if tests.search(step.get("run", ""))]
     assert wanted == ["${{ !cancelled() }}"]
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from tools.quiz import items, moodle, qti, write
-from tools.site import Site
+from website.build.site import Site
 from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from typing import Any
 from myst_nb.core.read import read_myst_markdown_notebook
 
 from tools.anywhere.cells import ABOUT_ROUNDING, is_page
-from tools.dependencies import Sources, chapter_digest
+from website.build.dependencies import Sources, chapter_digest
 from website.pages.meaning import code_hash, parsed
 
 FILE = Path(__file__).with_name("results.json")

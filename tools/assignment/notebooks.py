@@ -12,8 +12,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from tools.assignment.marks import stub_of, without_marks
 from tools.assignment.master import Question
 from tools.assignment.prove import Drawn
-from tools.notebook_export.notebook import BOOTSTRAP, bootstrap
 from vitcheck.cases import Assignment, to_text
+from website.notebooks.notebook import BOOTSTRAP, bootstrap
 from website.pages.contents import chapter_called, places_of
 from website.pages.settings import Settings
 

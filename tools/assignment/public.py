@@ -7,7 +7,7 @@ from pathlib import Path
 from tools.assignment.draw import PUBLIC
 from tools.assignment.notebooks import student_notebook
 from tools.assignment.prove import draw_assignment
-from tools.notebook_export.notebook import write_notebook, write_script
+from website.notebooks.notebook import write_notebook, write_script
 from website.pages.settings import Settings
 
 

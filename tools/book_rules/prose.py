@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tools.notebook_export.notebook import GATES
+from website.notebooks.notebook import GATES
 from website.pages.myst import Piece, pieces, substitute
 from website.pages.number import is_numbered
 from website.pages.source import Book, Chapter, Finding, Item

@@ -48,7 +48,7 @@ class Start(SphinxDirective):
     required_arguments = 2
 
     def run(self) -> list[nodes.Node]:
-        self.env.note_reread()  # tools/render.py
+        self.env.note_reread()  # website/build/render.py
         return [front(pages=self.arguments)]
 
     @staticmethod

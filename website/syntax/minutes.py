@@ -45,7 +45,7 @@ def said(content: str, here: Path, path_of: Callable[[str], Path]) -> str:
 class MinutesRole(SphinxRole):
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         def path_of(name: str) -> Path:
-            self.env.note_reread()  # tools/render.py
+            self.env.note_reread()  # website/build/render.py
             return Path(self.env.doc2path(docname_join(self.env.docname, name)))
 
         try:

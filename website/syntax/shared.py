@@ -14,8 +14,8 @@ from sphinx.util.docutils import ReferenceRole, SphinxDirective
 from website.pages.myst import Directive as Written
 
 if TYPE_CHECKING:
-    from tools.notebook_export.notebook import Exporter as Notebook
-    from tools.notebook_export.roles import PageLinks as Links
+    from website.notebooks.notebook import Exporter as Notebook
+    from website.notebooks.roles import PageLinks as Links
 else:
     Notebook = Links = Any
 

@@ -35,7 +35,7 @@ class Changes(SphinxDirective):
     has_content = False
 
     def run(self) -> list[nodes.Node]:
-        self.env.note_reread()  # it reads a file that is no page: tools/render.py
+        self.env.note_reread()  # it reads a file that is no page: website/build/render.py
         try:
             releases = read_changes(Path(self.env.srcdir).parent)
         except ValueError as error:

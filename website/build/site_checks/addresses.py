@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from bs4 import Tag
 
-from tools.site import Finding, Page, Site, shorten, show
+from website.build.site import Finding, Page, Site, shorten, show
 from website.pages.settings import read_settings
 
 NOT_LOADED = {

@@ -19,8 +19,8 @@ from jupyter_cache.cache.db import NbCacheRecord
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
 from nbformat import NotebookNode
 
-from tools.dependencies import Sources, chapter_digest
-from tools.inputs import digest, hashes
+from website.build.dependencies import Sources, chapter_digest
+from website.build.inputs import digest, hashes
 from website.pages.failures import Failure
 from website.pages.settings import toc_files
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from tools.site import Finding, Page, Site
+from website.build.site import Finding, Page, Site
 
 from .addresses import css_addresses, loaded, local_path
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tools.notebook_export.targets import Targets
+from website.notebooks.targets import Targets
 from website.pages.contents import places_of
 from website.pages.markdown import display_math, one_line_math
 from website.pages.myst import PageError, Piece, substitute

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from bs4 import Tag
 
-from tools.site import Finding, Page, Site, show
+from website.build.site import Finding, Page, Site, show
 
 ASSERTION = re.compile(r"\bassert\b|\bassert_\w+\(")
 

@@ -17,12 +17,12 @@ from sphinx.domains.std import StandardDomain
 from sphinx.environment import BuildEnvironment
 from sphinx.util.typing import ExtensionMetadata
 
-from tools.notebook_export.targets import NAME
+from website.notebooks.targets import NAME
 from website.syntax.claim import claims_of
 
 
 def targets(env: BuildEnvironment) -> dict[str, Any]:
-    """What is in the file: tools/notebook_export/targets.py."""
+    """What is in the file: website/notebooks/targets.py."""
     std = cast(StandardDomain, env.get_domain("std"))
     math = cast(MathDomain, env.get_domain("math"))
     counts = {

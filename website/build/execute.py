@@ -1,8 +1,8 @@
 """Execute the chapters whose digest changed, two at a time, into the cache that the pages are
 built from.
 
-    python -m tools.execute                     every chapter of _toc.yml
-    python -m tools.execute book/preview.md  only this one
+    python -m website.build.execute                     every chapter of _toc.yml
+    python -m website.build.execute book/preview.md  only this one
 
 A check that does not hold, and a cell that breaks (an exception, anything on stderr, a time-out,
 the death of the process), is printed when it happens. The chapter runs on. What it has, with a
@@ -36,7 +36,7 @@ from jupyter_client.kernelspec import KernelSpecManager
 from nbformat import NotebookNode
 from tqdm import tqdm
 
-from tools.chapters import Chapter, Store, find_chapters
+from website.build.chapters import Chapter, Store, find_chapters
 from website.pages.failures import (
     CHECK,
     ELSEWHERE,
@@ -51,7 +51,7 @@ from website.pages.failures import (
     warning_words,
 )
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 IPC = sys.platform != "win32"  # where a kernel can listen on a file
 
 

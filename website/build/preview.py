@@ -1,6 +1,6 @@
 """Execute and render one page on its own, quickly, into its own folder.
 
-    python -m tools.preview book/attention/weighted_average.md
+    python -m website.build.preview book/attention/weighted_average.md
 
 The page lands in ``_build/preview/<stem>/html``. What ``make book`` has run is not run again, nor
 the other way round. Several previews can run at the same time, and none touches the real site.
@@ -16,11 +16,11 @@ from pathlib import Path
 
 import yaml
 
-from tools.execute import cell_timeout, execute
-from tools.render import sphinx
+from website.build.execute import cell_timeout, execute
+from website.build.render import sphinx
 from website.pages.failures import summary
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 COMPANIONS = ["appendix/bibliography"]  # so that citations resolve
 
 

@@ -1,6 +1,6 @@
 """Export every page with code cells as a notebook without outputs, and put the package beside it.
 
-    python -m tools.export_notebooks            into _build/html/notebooks, for the site
+    python -m website.build.export_notebooks            into _build/html/notebooks, for the site
 
 Each page becomes a notebook and a Python script, and the package's wheel of this very build lies
 beside them: what is read, run and installed is one build. Nothing of it is committed. The public
@@ -21,16 +21,16 @@ from pathlib import Path
 
 from nbformat.v4 import new_markdown_cell, new_notebook
 
-from tools.inputs import digest, hashes
-from tools.notebook_export.notebook import Exporter, stem_of, write_notebook, write_script
-from tools.notebook_export.roles import PageLinks
-from tools.notebook_export.targets import Targets
-from tools.site import Memory, Site
+from website.build.inputs import digest, hashes
+from website.build.site import Memory, Site
+from website.notebooks.notebook import Exporter, stem_of, write_notebook, write_script
+from website.notebooks.roles import PageLinks
+from website.notebooks.targets import Targets
 from website.pages.moved import old_notebooks
 from website.pages.myst import PageError, read_page
 from website.pages.settings import Settings, read_settings
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 # What the assignments' notebooks follow from; torch is pinned in the second.
 DRAWS = ["_config.yml", "requirements.txt", "pyproject.toml"]
 DRAW_FOLDERS = ["assignments", "src", "tools", "website"]

@@ -9,7 +9,7 @@ the tree of a page that nobody edited is the one of last time. It is used again 
 - the page's text and its run in the cache are the same, byte by byte (not by dates).
 
 Otherwise the page, or in the first two cases every page, is read anew. A page that looks at other
-pages while it is read (`note_reread` in book/_ext/) is read anew each time.
+pages while it is read (`note_reread` in website/) is read anew each time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 from nbformat import NotebookNode
 
-from tools.inputs import digest, hashes
+from website.build.inputs import digest, hashes
 from website.pages.changelog import NAME
 from website.pages.settings import read_settings
 
@@ -135,5 +135,7 @@ def only_empty(notebook: NotebookNode, **options: Any) -> SimpleNamespace:
     """Stands in for myst-nb's own executor, which knows nothing of our rules for kernels: what
     has code must be in the cache by now."""
     if any(cell.cell_type == "code" and cell.source.strip() for cell in notebook.cells):
-        raise RuntimeError("a chapter is not in the cache: run tools/execute.py before Sphinx")
+        raise RuntimeError(
+            "a chapter is not in the cache: run website/build/execute.py before Sphinx"
+        )
     return SimpleNamespace(nb=notebook, err=None, exc_string=None, time=0.0)

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from bs4 import Tag
 
-from tools.site import Finding, Page, Site, shorten
+from website.build.site import Finding, Page, Site, shorten
 
 REMNANTS = {
     "a MyST fence": re.compile(r"```|^\s*:::+", re.MULTILINE),

@@ -1,9 +1,9 @@
 """Build the site: execute what changed, render the pages, export the notebooks, check the result.
 
-    python -m tools.build           the whole book, into _build/html
+    python -m website.build         the whole book, into _build/html
 
 When nothing changed since the last good build it says so and stops. What is used again from the
-last build, and when: tools/render.py (trees of pages) and tools/site.py (facts of pages).
+last build, and when: `render` (trees of pages) and `site` (facts of pages).
 
 A check that does not hold and a cell that breaks never cost the site: all pages are built, and say
 so. The command ends with these failures and with status 1, and so does the next one.
@@ -18,15 +18,15 @@ import sys
 import time
 from pathlib import Path
 
-from tools import check_site, export_notebooks
-from tools.execute import cell_timeout, execute
-from tools.inputs import digest
-from tools.render import render, watched
-from tools.site import Memory, Site
+from website.build import check_site, export_notebooks
+from website.build.execute import cell_timeout, execute
+from website.build.inputs import digest
+from website.build.render import render, watched
+from website.build.site import Memory, Site
 from website.pages.failures import Failure, summary
 from website.pages.settings import read_settings
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def say_where(build: Path) -> None:

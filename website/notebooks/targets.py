@@ -12,7 +12,7 @@ NAME = "targets.json"
 
 
 class Targets:
-    """What the notebooks point at, as the last rendering wrote it (book/_ext/vitbook_targets.py).
+    """What the notebooks point at, as the last rendering wrote it (sphinx_targets.py).
 
     Args:
         build: The folder of the build, ``_build``.

@@ -1,10 +1,10 @@
 """Check the built site; print one line for each defect and fail if there is any.
 
-    python -m tools.check_site                the site in _build/html
-    python -m tools.check_site --weights      also list every page's weight
-    python -m tools.check_site FOLDER         another site
+    python -m website.build.check_site                the site in _build/html
+    python -m website.build.check_site --weights      also list every page's weight
+    python -m website.build.check_site FOLDER         another site
 
-The checks are in tools/site_checks/. tests/tools/test_check_site.py plants each defect and sees it
+The checks are in site_checks/. tests/tools/test_check_site.py plants each defect and sees it
 caught.
 """
 
@@ -14,10 +14,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools.site import Finding, Page, Site
-from tools.site_checks import addresses, claims, content, weight
+from website.build.site import Finding, Page, Site
+from website.build.site_checks import addresses, claims, content, weight
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 OF_A_PAGE = [
     content.alt_texts,
     content.remnants,
