@@ -466,7 +466,7 @@ def test_blocks_know_their_lines():
 
 
 def test_assignments_are_drawn_anew_only_when_what_draws_them_has_changed(tmp_path, monkeypatch):
-    for folder in ("assignments", "book", "src", "tools", "website"):
+    for folder in ("assignments", "book", "src", "website"):
         (tmp_path / folder).mkdir()
     for name in (*export_notebooks.DRAWS, "assignments/a1_one.md", "src/x.py", "website/y.py"):
         (tmp_path / name).write_text("first")
@@ -476,7 +476,7 @@ def test_assignments_are_drawn_anew_only_when_what_draws_them_has_changed(tmp_pa
         drawn.append(path.name)
         return {f"{path.stem}.ipynb": path.read_text()}
 
-    monkeypatch.setattr("tools.assignment.public.student_files", student_files)
+    monkeypatch.setattr("website.assignments.public.student_files", student_files)
     settings, file = SimpleNamespace(root=tmp_path), tmp_path / "facts.json"
 
     def build():

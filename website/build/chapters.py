@@ -70,7 +70,7 @@ class Chapter:
 
 def not_pages(root: Path) -> str:
     """One digest over all that a digest of a chapter may cover, but for the book's pages."""
-    files = hashes(root, ["requirements.txt"], ["book", "src", "tools", "website"])
+    files = hashes(root, ["requirements.txt"], ["book", "src", "website"])
     return digest({name: content for name, content in files.items() if not is_page(name)})
 
 

@@ -33,7 +33,7 @@ from website.pages.settings import Settings, read_settings
 ROOT = Path(__file__).resolve().parents[2]
 # What the assignments' notebooks follow from; torch is pinned in the second.
 DRAWS = ["_config.yml", "requirements.txt", "pyproject.toml"]
-DRAW_FOLDERS = ["assignments", "src", "tools", "website"]
+DRAW_FOLDERS = ["assignments", "src", "website"]
 
 
 def export(settings: Settings) -> dict[str, str]:
@@ -76,7 +76,7 @@ def assignments(settings: Settings, memory: Memory) -> dict[str, str]:
         return {}
     facts = memory.of("assignments", digest(hashes(settings.root, DRAWS, DRAW_FOLDERS)).encode())
     if "files" not in facts:
-        from tools.assignment.public import student_files  # imports torch; pages do not need it
+        from website.assignments.public import student_files  # imports torch; pages do not need it
 
         drawn = [student_files(path, settings) for path in masters]
         facts["files"] = {name: text for files in drawn for name, text in files.items()}

@@ -28,7 +28,7 @@ from website.pages.changelog import NAME
 from website.pages.settings import read_settings
 
 WATCHED = ["_config.yml", "_toc.yml", "requirements.txt", "pyproject.toml", "README.md", NAME]
-WATCHED_FOLDERS = ["assignments", "book", "src", "tools", "website"]
+WATCHED_FOLDERS = ["assignments", "book", "src", "website"]
 
 
 def watched(root: Path) -> dict[str, str]:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tools.assignment.draw import Draw
-from tools.assignment.master import MasterError, Question, Test
-from tools.assignment.patience import patience
 from vitcheck.cases import Case, Make, run_case
 from vitcheck.twins import SHOWN
 from vitcheck.values import encode, fresh
+from website.assignments.draw import Draw
+from website.assignments.master import MasterError, Question, Test
+from website.assignments.patience import patience
 
 Names = dict[str, Any]
 

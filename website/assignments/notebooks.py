@@ -9,10 +9,10 @@ from pathlib import Path
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from tools.assignment.marks import stub_of, without_marks
-from tools.assignment.master import Question
-from tools.assignment.prove import Drawn
 from vitcheck.cases import Assignment, to_text
+from website.assignments.marks import stub_of, without_marks
+from website.assignments.master import Question
+from website.assignments.prove import Drawn
 from website.notebooks.notebook import BOOTSTRAP, bootstrap
 from website.pages.contents import chapter_called, places_of
 from website.pages.settings import Settings

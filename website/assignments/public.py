@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.assignment.draw import PUBLIC
-from tools.assignment.notebooks import student_notebook
-from tools.assignment.prove import draw_assignment
+from website.assignments.draw import PUBLIC
+from website.assignments.notebooks import student_notebook
+from website.assignments.prove import draw_assignment
 from website.notebooks.notebook import write_notebook, write_script
 from website.pages.settings import Settings
 

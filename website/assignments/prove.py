@@ -14,15 +14,15 @@ from typing import Any
 
 import torch
 
-from tools.assignment.draw import Secret
-from tools.assignment.marks import stub_of, without_marks
-from tools.assignment.master import Master, MasterError, Question
-from tools.assignment.patience import EndlessError, patience
-from tools.assignment.reader import read_master, read_name
-from tools.assignment.record import Names, case_of, names_after
 from vitcheck.cases import Assignment, Case, Mistake, compare, outcome, run_case
 from vitcheck.cases import Question as Asked
 from vitcheck.values import difference, encode
+from website.assignments.draw import Secret
+from website.assignments.marks import stub_of, without_marks
+from website.assignments.master import Master, MasterError, Question
+from website.assignments.patience import EndlessError, patience
+from website.assignments.reader import read_master, read_name
+from website.assignments.record import Names, case_of, names_after
 
 ATTEMPTS = 6
 

@@ -16,9 +16,9 @@ import jupytext
 import yaml
 from nbformat import NotebookNode
 
-from tools.assignment.draw import Draw
-from tools.assignment.master import Master, MasterError, Mutant, Question, Test
-from tools.assignment.patience import patience
+from website.assignments.draw import Draw
+from website.assignments.master import Master, MasterError, Mutant, Question, Test
+from website.assignments.patience import patience
 
 MOST_PUBLIC = 0.1  # of a question's points
 QUESTION_KEYS = {"name", "title", "points", "minutes", "difficulty", "objective"}
