@@ -5,7 +5,7 @@ time, into an empty folder: each reference is resolved anew, and no page outlive
 the tree of a page that nobody edited is the one of last time. It is used again as long as
 
 - the last rendering gave no warning,
-- nothing that is no page has changed: settings, extensions, literature, package, tools, lock file,
+- nothing that is no page has changed: settings, literature, package, website, lock file,
 - the page's text and its run in the cache are the same, byte by byte (not by dates).
 
 Otherwise the page, or in the first two cases every page, is read anew. A page that looks at other
