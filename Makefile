@@ -30,14 +30,14 @@ install: ## the environment in .venv (TORCH=cpu: without CUDA, on Linux)
 	@$(PYTHON) tools/environment.py $(if $(V),--verbose) $(if $(TORCH),--torch $(TORCH))
 
 book: install ## the whole site in _build/html: execute, render, export notebooks, check (V=1: say all)
-	@$(PY) -m tools.build $(if $(V),--verbose)
+	@$(PY) -m website.build $(if $(V),--verbose)
 
 page: install ## one page on its own, quickly: make page PAGE=book/preview.md
 	@test -n "$(PAGE)" || { echo "Which page? make page PAGE=book/preview.md"; exit 1; }
-	@$(PY) -m tools.preview $(PAGE)
+	@$(PY) -m website.build.preview $(PAGE)
 
 serve: install ## show the site on http://localhost:8000 (PORT=...)
-	@$(PY) -m tools.build || test -f _build/html/index.html
+	@$(PY) -m website.build || test -f _build/html/index.html
 	@echo "http://localhost:$(PORT)  (stop with Ctrl-C)"
 	@$(PY) -m http.server -d _build/html --bind 127.0.0.1 $(PORT)
 

@@ -12,8 +12,9 @@ slower): its median and the range of the middle two thirds. Memory: how far the 
 process rises above the imports (the same in each) and the model.
 
 **Pages**: what a reader of a chapter waits for in Chromium, at a quarter of this machine's speed.
-The weight is compressed (tools/site_checks/weight.py). The last long task is when the page answers
-for good: until then a tap may wait for 50 ms or more. The shift is Chromium's, of all that moved.
+The weight is compressed (website/build/site_checks/weight.py). The last long task is when the page
+answers for good: until then a tap may wait for 50 ms or more. The shift is Chromium's, of all that
+moved.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any
 
 from tools.browser import FLAGS, HELP, find_chromium
-from tools.contents import places_of
 from tools.run_notebooks import served
-from tools.site import Site
-from tools.site_checks.weight import weights
+from website.build.site import Site
+from website.build.site_checks.weight import weights
+from website.pages.contents import places_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -106,7 +107,7 @@ def builds() -> Iterator[str]:
 
 def build() -> float:
     started = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "tools.build"], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-m", "website.build"], cwd=ROOT, check=True)
     return time.perf_counter() - started
 
 

@@ -11,9 +11,9 @@ import sys
 import zipfile
 from pathlib import Path
 
-from tools.moved import notebooks_in
-from tools.notebook_export.notebook import NEEDED
-from tools.settings import Settings, read_settings
+from website.notebooks.notebook import NEEDED
+from website.pages.moved import notebooks_in
+from website.pages.settings import Settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 README = """\

@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 from tools.book_rules import code, contents, draws, exercises, forms, kit, limits, prose
-from tools.book_rules.source import Book, Finding, read_book
-from tools.pages.myst import PageError
+from website.pages.myst import PageError
+from website.pages.source import Book, Finding, read_book
 
 ROOT = Path(__file__).resolve().parents[1]
 RULES = [

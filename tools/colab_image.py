@@ -15,8 +15,8 @@ from pathlib import Path
 import nbformat
 
 from tools.colab_standin import child_environment, freeze
-from tools.moved import notebooks_in
 from tools.run_notebooks import install_as_a_reader_would, run_notebook
+from website.pages.moved import notebooks_in
 
 
 def main() -> int:

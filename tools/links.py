@@ -48,7 +48,7 @@ def ask(address: str, timeout: float = 20) -> tuple[str, bool]:
 
 
 def main() -> int:
-    from tools.settings import read_settings  # it reads YAML; the rest needs nothing but Python
+    from website.pages.settings import read_settings  # it reads YAML; the rest is plain Python
 
     found = addresses(ROOT / "_build" / "html", read_settings(ROOT).site_url)
     if not found:

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 from tools.release import find, git
-from tools.settings import BRANCH, read_settings
+from website.pages.settings import BRANCH, read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 

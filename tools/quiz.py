@@ -22,8 +22,8 @@ from xml.etree import ElementTree as Xml
 
 from bs4 import BeautifulSoup, Tag
 
-from tools.settings import Settings, read_settings
-from tools.site import Page, Site
+from website.build.site import Page, Site
+from website.pages.settings import Settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = {"p", "em", "strong", "code", "pre", "ul", "ol", "li", "a", "sub", "sup", "br", "table"}

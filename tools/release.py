@@ -21,7 +21,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.changelog import NAME, UNRELEASED, read_changes
+from website.pages.changelog import NAME, UNRELEASED, read_changes
 
 ROOT = Path(__file__).resolve().parents[1]
 NEXT = """\

@@ -41,11 +41,11 @@ from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
 
 from tools import colab_standin as standin
-from tools.dependencies import loaded_records
-from tools.meaning import cell_tree
-from tools.moved import notebooks_in
-from tools.notebook_export.notebook import SOLUTION
-from tools.settings import Settings, read_settings
+from website.build.dependencies import loaded_records
+from website.notebooks.notebook import SOLUTION
+from website.pages.meaning import cell_tree
+from website.pages.moved import notebooks_in
+from website.pages.settings import Settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 TOLD = "application/vnd.vitbook."  # outputs of vitbook.book.checks, which Colab's image lacks

@@ -56,7 +56,7 @@ def parts_of(arguments: list[str], deep: bool) -> list[Part]:
         Part("the browser", ("tools.browser", "--install")),
         Part("the sandbox", ("tools.sandbox", "--install")),
         Part("tests without the book", (*pytest, "--part", "without-book", *arguments)),
-        Part("the book", ("tools.build",)),
+        Part("the book", ("website.build",)),
         Part("tests of the site", (*pytest, "--part", "site", *arguments), site),
         *elsewhere,
     ]

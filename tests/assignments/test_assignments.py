@@ -10,15 +10,15 @@ import pytest
 from torch import Tensor
 
 from tools.assignment.foreign import nbgrader_notebook, otter_notebook
-from tools.assignment.marks import stub_of, without_marks
-from tools.assignment.notebooks import answer_source, solution_notebook, student_notebook
 from tools.assignment.page import pages, public_master
-from tools.assignment.prove import draw_assignment
 from tools.assignment.similar import code_of_page, corpus, likest
 from tools.assignment.verify import keys, table
 from tools.assignment.write import write_all
-from tools.settings import read_settings
 from vitcheck.cases import from_parts, to_text
+from website.assignments.marks import stub_of, without_marks
+from website.assignments.notebooks import answer_source, solution_notebook, student_notebook
+from website.assignments.prove import draw_assignment
+from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = read_settings(ROOT)

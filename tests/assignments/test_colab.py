@@ -7,9 +7,9 @@ import nbformat
 import pytest
 
 from tools import colab_standin as standin
-from tools.assignment.notebooks import answer_source
 from tools.run_notebooks import install_as_a_reader_would, led_to, run_notebook, served
-from tools.settings import read_settings
+from website.assignments.notebooks import answer_source
+from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"

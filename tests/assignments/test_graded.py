@@ -8,10 +8,10 @@ from gradebox.marking import mark
 from gradebox.package import load_package
 from gradebox.sandbox import NoSandboxError, find_sandbox
 
-from tools.assignment.marks import without_marks
-from tools.assignment.notebooks import answer_source, first_line, student_notebook
 from tools.assignment.package import write_package
-from tools.settings import read_settings
+from website.assignments.marks import without_marks
+from website.assignments.notebooks import answer_source, first_line, student_notebook
+from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = read_settings(ROOT)

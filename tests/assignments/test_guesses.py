@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import nn
 
-from tools.assignment.marks import without_marks
-from tools.assignment.record import names_after
 from vitcheck.cases import CaseError, changed, compare, run_case
 from vitcheck.values import difference
+from website.assignments.marks import without_marks
+from website.assignments.record import names_after
 
 FEW, MANY = 3, 12  # draws
 MOST_COPIED = 0.1  # of the automatic points, for the results that the public checks hold

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tools.assignment.leaks import known_traces, leaks
-from tools.assignment.marks import without_marks
 from tools.assignment.page import public_master
+from website.assignments.marks import without_marks
 
 ROOT = Path(__file__).resolve().parents[2]
 KNOWN = known_traces(ROOT)

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tools.assignment import patience, verify
+from tools.assignment import verify
 from tools.assignment.__main__ import find_master, main
-from tools.assignment.draw import PUBLIC, Secret, read_key, write_key
-from tools.assignment.marks import stub_of, without_marks
-from tools.assignment.master import MasterError
-from tools.assignment.prove import ProofError, draw_assignment
-from tools.settings import version_of
+from website.assignments import patience
+from website.assignments.draw import PUBLIC, Secret, read_key, write_key
+from website.assignments.marks import stub_of, without_marks
+from website.assignments.master import MasterError
+from website.assignments.prove import ProofError, draw_assignment
+from website.pages.settings import version_of
 
 ROOT = Path(__file__).resolve().parents[2]
 MASTER = '''---

@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from tools.assignment.marks import without_marks
-from tools.assignment.record import names_after
 from vitbook.book.faults import ClinicViT
 from vitcheck.cases import Case, compare, run_case
 from vitcheck.twins import SHOWN, judged
+from website.assignments.marks import without_marks
+from website.assignments.record import names_after
 
 SIZES = {"image_size": (4, 6), "patch_size": 2, "in_channels": 1, "num_classes": 3}
 SIZES |= {"embed_dim": 8, "depth": 2, "num_heads": 2, "position_std": 0.5}

@@ -3,11 +3,11 @@
 import re
 
 import pytest
-import vitbook_api
 from small_book import ROOT, Book
 
-from tools.book_rules.introductions import imported, introductions, part_of
-from tools.book_rules.source import read_book
+from website.pages.introductions import imported, introductions, part_of
+from website.pages.source import read_book
+from website.syntax import api
 
 MIXING = '''"""Mix."""
 
@@ -107,8 +107,8 @@ def build(folder, **changed):
             assert old in text
             text = text.replace(old, new)
         path.write_text(text, "utf8")
-    vitbook_api.tree.cache_clear()
-    book = Package(folder, ("syntax.chapter", "vitbook_api")).build()
+    api.tree.cache_clear()
+    book = Package(folder, ("website.syntax.chapter", "website.syntax.api")).build()
     told = [line for line in book.warnings.splitlines() if "index.md" in line or "src" in line]
     told = [line for line in told if "isn't included" not in line and "literalinclude" not in line]
     return book.html("index"), told
@@ -201,7 +201,7 @@ def test_no_docstring_types_the_number_of_a_chapter():
 def test_each_name_that_a_page_imports_is_listed_and_the_teaching_parts_have_their_chapter():
     listed = {
         (part_of(module.name.split(".")[1:]), member.name)
-        for module in vitbook_api.modules(ROOT / "src", "vitbook")
+        for module in api.modules(ROOT / "src", "vitbook")
         for member in module.members()
     }
     assert len(listed) > 80

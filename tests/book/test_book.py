@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from tools.book_rules import code, contents, draws, exercises, forms, kit, limits, prose
-from tools.book_rules.source import read_book
 from tools.check_prose import RULES, check
-from tools.contents import places_of
-from tools.pages.myst import PageError
+from website.pages.contents import places_of
+from website.pages.myst import PageError
+from website.pages.source import read_book
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -12,14 +12,20 @@ from types import SimpleNamespace
 import pytest
 from small_book import CHAPTERS, ROOT, Book, soup
 
-from tools import check_site
-from tools.execute import execute
-from tools.export_notebooks import export
-from tools.render import Trees
-from tools.settings import read_settings
+from website.build import check_site
+from website.build.execute import execute
+from website.build.export_notebooks import export
+from website.build.render import Trees
+from website.pages.settings import read_settings
 
-OURS = ("syntax.chapter", "syntax.predict", "syntax.in_depth", "syntax.minutes", "syntax.claim")
-OURS += ("vitbook_moved",)
+OURS = (
+    "website.syntax.chapter",
+    "website.syntax.predict",
+    "website.syntax.in_depth",
+    "website.syntax.minutes",
+    "website.syntax.claim",
+)
+OURS += ("website.theme.moved",)
 HEADS = {
     "index": "```{toctree}\nready\npart/places\npart/maps\npart/sharing\n```\n\n",
     "ready": "",
@@ -441,7 +447,7 @@ def build_site(root):
     state."""
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; "
-        "from tools import render; "
+        "from website.build import render; "
         "root = Path(sys.argv[2]); sys.exit(not render.render(root, root / '_build'))"
     )
     done = subprocess.run([sys.executable, "-c", code, ROOT, root], capture_output=True, text=True)
@@ -459,8 +465,6 @@ def site(tmp_path_factory):
     root = tmp_path_factory.mktemp("site")
     for name in ("_config.yml", "requirements.txt", "pyproject.toml"):
         shutil.copy(ROOT / name, root)
-    for folder in ("_ext", "_static"):
-        shutil.copytree(ROOT / "book" / folder, root / "book" / folder)
     files = {
         "_toc.yml": SITE,
         "book/references.bib": "",

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 from small_book import Book
-from vitbook_changes import PAGE, anchor
 
-from tools.changelog import Release, read_changes
 from tools.release import number, releases
+from website.pages.changelog import Release, read_changes
+from website.theme.changes import PAGE, anchor
 
 ROOT = Path(__file__).resolve().parents[2]
 LOG = """# Changes
@@ -68,7 +68,7 @@ def test_the_change_log_has_every_release_the_newest_first():
 
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
-    book = Book(tmp_path_factory.mktemp("book"), ["vitbook_changes"])
+    book = Book(tmp_path_factory.mktemp("book"), ["website.theme.changes"])
     book.page("index", "```{toctree}\none\n```\n\n```{changes}\n```\n")
     book.page("one", "First.\n")
     (book.folder / "CHANGELOG.md").write_text(LOG)

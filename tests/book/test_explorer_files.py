@@ -22,7 +22,7 @@ def raw(figure):
 
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
-    book = Book(tmp_path_factory.mktemp("explorers"), extensions=("vitbook_explorer",))
+    book = Book(tmp_path_factory.mktemp("explorers"), extensions=("website.syntax.cells.explorer",))
     book.page("index", "```{toctree}\npart/two\n```\n\n" + raw(explorer(4)))
     book.page("part/two", "Words.\n\n" * 120 + raw(explorer(14)))
     return book.build()

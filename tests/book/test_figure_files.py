@@ -31,7 +31,7 @@ style="background-image:url({LIGHT})"></i></figure>
 
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
-    book = Book(tmp_path_factory.mktemp("figures"), extensions=("vitbook_figures",))
+    book = Book(tmp_path_factory.mktemp("figures"), extensions=("website.syntax.cells.figures",))
     book.page("index", f"```{{toctree}}\npart/two\n```\n\n{FIGURES}")
     book.page("part/two", FIGURES)
     return book.build()
@@ -71,7 +71,7 @@ def test_building_again_from_the_same_trees_gives_the_same_page(book):
 
 
 def test_a_large_picture_becomes_smaller_and_loses_nothing(tmp_path):
-    from vitbook_figures import write_picture
+    from website.syntax.cells.figures import write_picture
 
     for mode in ("RGB", "RGBA", "P"):
         drawn = Image.effect_noise((300, 300), 90).convert(mode)

@@ -4,9 +4,10 @@ import re
 from types import SimpleNamespace
 
 import pytest
-import vitbook_math
 from small_book import Book
-from vitbook_math import aligned, typeset
+
+from website.theme import math as formulas
+from website.theme.math import aligned, typeset
 
 
 @pytest.fixture
@@ -14,7 +15,7 @@ def book(tmp_path):
     class KatexBook(Book):
         settings = {"html_math_renderer": "katex"}  # noqa: RUF012
 
-    return KatexBook(tmp_path, ("vitbook_math", "syntax.claim"))
+    return KatexBook(tmp_path, ("website.theme.math", "website.syntax.claim"))
 
 
 def test_a_formula_is_boxes_for_the_eye_and_mathml_for_a_screen_reader():
@@ -92,7 +93,7 @@ def test_a_formula_is_set_once_for_all_builds(book, monkeypatch):
     assert "17" in first
     (book.folder / "out" / "index.html").unlink()
     typeset.cache_clear()
-    monkeypatch.setattr(vitbook_math, "engine", None)  # nobody asks KaTeX
+    monkeypatch.setattr(formulas, "engine", None)  # nobody asks KaTeX
     assert str(book.build().html("index").select("math")) == first
     book.page("index", "$x_{19}$\n")
     with pytest.raises(TypeError):
@@ -102,18 +103,18 @@ def test_a_formula_is_set_once_for_all_builds(book, monkeypatch):
 def test_formulas_of_another_katex_or_half_written_are_set_anew(book, monkeypatch):
     book.page("index", "$x_{27}$\n")
     book.build()
-    vitbook_math.recall(book_app(book))
-    assert vitbook_math.known
-    monkeypatch.setattr(vitbook_math, "setting", lambda: "another")
+    formulas.recall(book_app(book))
+    assert formulas.known
+    monkeypatch.setattr(formulas, "setting", lambda: "another")
     typeset.cache_clear()
     asked = []
-    real = vitbook_math.engine()
-    monkeypatch.setattr(vitbook_math, "engine", lambda: lambda *of: asked.append(of) or real(*of))
+    real = formulas.engine()
+    monkeypatch.setattr(formulas, "engine", lambda: lambda *of: asked.append(of) or real(*of))
     typeset("x_{27}", display=False)
     assert len(asked) == 1
-    vitbook_math.file(book_app(book)).write_text('{"a": ')
-    vitbook_math.recall(book_app(book))
-    assert vitbook_math.known == {}
+    formulas.file(book_app(book)).write_text('{"a": ')
+    formulas.recall(book_app(book))
+    assert formulas.known == {}
 
 
 def book_app(book):

@@ -4,8 +4,8 @@ import pytest
 
 from tools.book_rules.kit import kit
 from tools.book_rules.kit import near as kit_near
-from tools.book_rules.source import Book, read_chapter
-from tools.contents import Place
+from website.pages.contents import Place
+from website.pages.source import Book, read_chapter
 
 PAGE = """---
 kit: true

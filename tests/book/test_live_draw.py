@@ -5,8 +5,8 @@ import re
 import pytest
 import torch
 from test_live_frame import (  # noqa: F401
+    LIVE,
     PACK,
-    STATIC,
     LiveBook,
     agree,
     in_python,
@@ -19,10 +19,10 @@ from experiments.draw_digit_maps import costs
 from experiments.machinery.hand_drawn import NOT_SURE, drawings, images_of, said
 from experiments.machinery.measures import probabilities
 from experiments.machinery.strokes import drawn
-from tools.live.draw import SHAPES, data, samples
 from vitbook.data import STATISTICS, normalize
 from vitbook.inspection import attention_rollout
 from vitbook.inspection.occlusion import rank_correlation
+from website.live.draw import SHAPES, data, samples
 
 FIGURE = """```{live} draw
 :title: Draw a digit
@@ -43,8 +43,6 @@ FILES = ("vit", "pen", "pad", "looking", "draw-model", "draw-parts", "draw")
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
     book = LiveBook(tmp_path_factory.mktemp("draw"))
-    for file in (STATIC / "live").glob("*"):
-        (book.folder / "static" / "live" / file.name).write_bytes(file.read_bytes())
     book.page("part/two", FIGURE)
     return book.build()
 
@@ -153,7 +151,7 @@ def test_without_one_patch_the_six_that_stands_there_is_unsure_and_no_other_digi
     left = probabilities(net, images).amax(-1, keepdim=True) * (-costs(net, images)).exp()
     unsure = dict(zip("0123456789", (left < threshold).sum(-1).tolist(), strict=True))
     assert unsure == {**dict.fromkeys("0123456789", 0), **dict.fromkeys(SHAPES, 1)}
-    start = re.search(r'START = "(.)"', (STATIC / "live" / "draw.js").read_text(encoding="utf-8"))
+    start = re.search(r'START = "(.)"', (LIVE / "draw.js").read_text(encoding="utf-8"))
     assert set(start[1]) == SHAPES.keys()
 
 

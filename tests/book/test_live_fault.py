@@ -4,22 +4,21 @@ import base64
 import itertools
 import json
 import math
-import shutil
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from test_live_frame import ROOT, STATIC, LiveBook
+from test_live_frame import LIVE, ROOT, LiveBook
 
-from tools.live.fault import data
-from tools.live.fault_words import FAULTS, TESTS
-from tools.live.pack import script
 from vitbook.book.clinic import PATIENTS, load_patient
 from vitbook.book.faults import FAULTS as KNOWN
 from vitbook.book.faults import model_with
 from vitbook.book.records import load_record
 from vitbook.data import pointer
+from website.live.fault import data
+from website.live.fault_words import FAULTS, TESTS
+from website.live.pack import script
 
 PAGE = """```{live} fault
 :title: Name the fault
@@ -61,8 +60,6 @@ def names(made):
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     book = LiveBook(tmp_path_factory.mktemp("fault"))
-    for kind in ("js", "css"):
-        shutil.copy(STATIC / "live" / f"fault.{kind}", book.folder / "static" / "live")
     book.page("part/two", PAGE)
     assert book.build().warnings == ""
     return book.address()
@@ -176,7 +173,7 @@ def test_what_the_page_says_of_the_healthy_model_and_of_curves_holds(rows, names
 
 
 def test_script_and_data_are_light(made):
-    assert (STATIC / "live" / "fault.js").stat().st_size < 15_000
+    assert (LIVE / "fault.js").stat().st_size < 15_000
     assert len(script("fault", made)) < 16_000
 
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import torch
 from small_book import ROOT, Book
-from syntax.live import read_live, read_setting
 
-from tools.live.pack import model, packed, script
 from vitbook.data import matching_pairs
 from vitbook.inspection import record_attention
 from vitbook.models.vit import VisionTransformer
+from website.live.pack import model, packed, script
+from website.syntax.live import read_live, read_setting
 
-STATIC = ROOT / "book" / "_static"
+LIVE = ROOT / "website" / "live"
 PROBE = """vitbook.live.figure("probe", function (stage, data) {
   const { decodeAll, el, vit } = vitbook.live;
   globalThis.net = vit(data.model.settings, decodeAll(data.model.weights));
@@ -42,10 +42,8 @@ class LiveBook(Book):
     """The book's own scripts, and one figure of the test's."""
 
     def __init__(self, folder):
-        super().__init__(folder, ("syntax.live",))
+        super().__init__(folder, ("website.syntax.live",))
         (folder / "static" / "live").mkdir(parents=True)
-        for name in ("kit.js", "vit.js", "live.css"):
-            shutil.copy(STATIC / "live" / name, folder / "static" / "live" / name)
         (folder / "static" / "live" / "probe.js").write_text(PROBE, "utf8")
         self.settings = {"html_static_path": [str(folder / "static")]}
         self.page("index", "```{toctree}\npart/two\none\n```\n")
@@ -99,7 +97,7 @@ WRONG = {
     FIGURE.replace("Try the handle. You should see **much**.\n", ""): "what to try",
     FIGURE.replace("{live} probe", "{live} Probe"): "is not lower-case words",
     FIGURE.replace("{live} probe", "{live} gone"): "has no script live/gone.js",
-    FIGURE.replace(":data: cut", ":data: gone"): "no tools.live.gone",
+    FIGURE.replace(":data: cut", ":data: gone"): "no website.live.gone",
     FIGURE + "\n" + FIGURE: "stands twice",
     SETS.replace("<probe", "<absent"): "which this page does not have",
     "\n{live}`head 3 <probe>`\n": "a setting is written",

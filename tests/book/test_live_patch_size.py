@@ -2,15 +2,14 @@
 
 import itertools
 import json
-import shutil
 
 import pytest
 import torch
-from test_live_frame import STATIC, LiveBook
+from test_live_frame import LiveBook
 
-from tools.live.patch_size import SIDES, data
 from vitbook.models.cost import count_multiplies
 from vitbook.models.vit import VIT_VARIANTS, VisionTransformer
+from website.live.patch_size import SIDES, data
 
 PAGE = """```{live} patch-size
 :title: The patch size
@@ -27,7 +26,6 @@ At {live}`1,024 pixels <patch-size side=1024 kept=16 p=8>`.
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     book = LiveBook(tmp_path_factory.mktemp("patch_size"))
-    shutil.copy(STATIC / "live" / "patch-size.js", book.folder / "static" / "live")
     book.page("part/two", PAGE)
     assert book.build().warnings == ""
     return book.address()

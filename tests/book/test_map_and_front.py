@@ -4,14 +4,14 @@ import re
 from pathlib import Path
 
 import pytest
-import vitbook_share
 from bs4 import BeautifulSoup
 from docutils import nodes
-from drawing.places import PLACES
 from pygments.token import STANDARD_TYPES
-from syntax import vit_map
 
-from tools.contents import places_of
+from website.pages.contents import places_of
+from website.syntax import vit_map
+from website.syntax.drawing.places import PLACES
+from website.theme import share
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -46,7 +46,7 @@ def test_a_chapter_that_is_missing_is_named_without_a_link():
 
 
 def test_no_letter_of_the_drawing_is_smaller_than_ten_pixels_on_a_phone():
-    css = (ROOT / "book/_static/map.css").read_text("utf8")
+    css = (ROOT / "website/theme/static/map.css").read_text("utf8")
     sizes = [
         float(size) for size in re.findall(r"\.vit-map [^{]*\{[^}]*font-size: ([\d.]+)px", css)
     ]
@@ -80,7 +80,7 @@ def test_the_strip_colours_the_parts_of_its_chapter(chapter, parts):
 
 def test_no_style_of_ours_hits_the_words_of_code_by_accident():
     tokens = {name for name in STANDARD_TYPES.values() if name}
-    for path in (ROOT / "book" / "_static").glob("*.css"):
+    for path in (ROOT / "website/theme/static").glob("*.css"):
         plain = re.sub(r"/\*.*?\*/|\([^)]*\)", "", path.read_text(), flags=re.DOTALL)
         alone = re.findall(r"(?:^|[{},])\s*\.([\w-]+)\s*(?=[{,])", plain)
         assert not tokens & set(alone), path.name
@@ -93,15 +93,15 @@ def test_every_chapter_has_a_place():
 def test_a_formula_in_a_description_is_readable():
     paragraph = nodes.paragraph("", "So ")
     paragraph += nodes.math("", r"\operatorname{softmax}(QK^\top / \sqrt d)\, V")
-    assert vitbook_share.plain(paragraph) == "So softmax(QKᵀ / √d) V"
+    assert share.plain(paragraph) == "So softmax(QKᵀ / √d) V"
 
 
 def test_a_description_ends_with_a_sentence_or_a_word():
-    assert vitbook_share.shortened("One. Two.") == "One. Two."
+    assert share.shortened("One. Two.") == "One. Two."
     long = "A sentence of some length. " * 12
-    assert vitbook_share.shortened(long.strip()).endswith("length.")
-    assert vitbook_share.shortened("word " * 80).endswith("word …")
-    assert len(vitbook_share.shortened("word " * 80)) <= vitbook_share.LONGEST + 2
+    assert share.shortened(long.strip()).endswith("length.")
+    assert share.shortened("word " * 80).endswith("word …")
+    assert len(share.shortened("word " * 80)) <= share.LONGEST + 2
 
 
 def directives(name, page):

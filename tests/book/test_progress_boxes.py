@@ -5,7 +5,7 @@ import json
 import pytest
 from small_book import CHAPTERS, Book
 
-EXTENSIONS = ("sphinx_design", "syntax.progress")
+EXTENSIONS = ("sphinx_design", "website.syntax.progress")
 ASKED = "```{predict} places-half\nHow much?\n+++\nAs before.\n```\n"
 
 

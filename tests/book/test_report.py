@@ -5,9 +5,10 @@ from types import SimpleNamespace
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
-import vitbook_report
 import yaml
 from bs4 import BeautifulSoup
+
+from website.theme import report
 
 ROOT = Path(__file__).resolve().parents[2]
 FORMS = ROOT / ".github" / "ISSUE_TEMPLATE"
@@ -38,7 +39,7 @@ def foot(repository, page="vit/patches"):
         "title": "8. <code>P</code> &amp; N",
     }
     app = SimpleNamespace(config=config)
-    vitbook_report.add_foot(app, page, "page.html", context, doctree=object())
+    report.add_foot(app, page, "page.html", context, doctree=object())
     return BeautifulSoup(context["theme_extra_footer"], "html.parser")
 
 
@@ -130,7 +131,7 @@ def opened(browser):
             <footer><p id="elsewhere">Elsewhere</p>{foot(repository)}</footer>"""
         )
         page.evaluate("text => document.querySelector('#sentence').textContent = text", SENTENCE)
-        page.add_script_tag(path=ROOT / "book" / "_static" / "report.js")
+        page.add_script_tag(path=ROOT / "website/theme/static" / "report.js")
         return page
 
     yield opened

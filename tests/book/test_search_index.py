@@ -5,7 +5,7 @@ import json
 import pytest
 from small_book import Book
 
-OURS = ("syntax.claim", "vitbook_folds", "vitbook_search")
+OURS = ("website.syntax.claim", "website.syntax.cells.folds", "website.theme.search")
 EXTENSIONS = ("sphinx_design", "sphinx_exercise", *OURS)
 PAGE = r"""Words of the page, and $q \cdot k$, $Q K^\top$, $\sqrt{d}$, $\frac{a}{b}$.
 
@@ -95,7 +95,7 @@ def test_a_short_formula_stands_in_plain_signs(places):
 
 
 def test_of_a_long_text_only_new_words_are_kept_behind_its_beginning(tmp_path):
-    from vitbook_search import SHOWN, Place
+    from website.theme.search import SHOWN, Place
 
     place = Place("one", "a", [], "A", words=["once " * SHOWN, "Once twice, twice thrice"])
     assert place.packed()[3:5] == [("once " * SHOWN).strip(), "twice thrice"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.contents import places_of
+from website.pages.contents import places_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "book" / f"{page}.md" for page in places_of(ROOT)]

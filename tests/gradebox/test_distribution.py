@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tools.settings import read_settings
+from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 

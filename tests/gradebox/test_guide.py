@@ -12,11 +12,11 @@ from gradebox.reading import MOST_BYTES
 from gradebox.sandbox import HELP, NAMES, THREADS, Limits
 
 from gradebox import cli
-from tools.assignment.draw import write_key
-from tools.assignment.prove import draw_assignment
-from tools.assignment.reader import MOST_PUBLIC
 from tools.assignment.write import write_all
-from tools.settings import read_settings
+from website.assignments.draw import write_key
+from website.assignments.prove import draw_assignment
+from website.assignments.reader import MOST_PUBLIC
+from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "book/classroom/instructors.md").read_text("utf-8")

@@ -4,11 +4,11 @@ import html
 import json
 from pathlib import Path
 
-from tools.live import query, rotary
-from tools.live.pack import script
+from website.live import query, rotary
+from website.live.pack import script
 
 ROOT = Path(__file__).resolve().parents[2]
-STATIC = ROOT / "book" / "_static"
+LIVE = ROOT / "website" / "live"
 FIGURES = ("softmax", "rotary", "alike", "query")
 DATA = {"rotary": rotary, "query": query}
 LARGEST = 15_000  # bytes of a figure's script
@@ -26,7 +26,7 @@ vitbook.live.figure = (name, start) => begin(name, (...given) => (live[name] = s
 
 def figure(name: str) -> str:
     """A figure as the book's extension writes it, and a sentence that sets it."""
-    live = (STATIC / "live").as_uri()
+    live = LIVE.as_uri()
     scripts = [f"{live}/{name}.js"] + ([f"{name}-data.js"] if name in DATA else [])
     source = f' data-source="{name}"' if name in DATA else ""
     values = html.escape(json.dumps(SETTINGS[name]))
@@ -40,10 +40,10 @@ def figure(name: str) -> str:
 
 def write_page(folder: Path, theme: str = "light") -> Path:
     """Write the page and its data; its path."""
-    live = (STATIC / "live").as_uri()
+    live = LIVE.as_uri()
     for name, module in DATA.items():
         (folder / f"{name}-data.js").write_text(script(name, module.data()), "utf8")
-    styles = [one for one in ("live", *FIGURES) if (STATIC / "live" / f"{one}.css").is_file()]
+    styles = [one for one in ("live", *FIGURES) if (LIVE / f"{one}.css").is_file()]
     links = "".join(f'<link rel="stylesheet" href="{live}/{one}.css">' for one in styles)
     path = folder / "page.html"
     path.write_text(

@@ -6,12 +6,12 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from page import DATA, FIGURES, LARGEST, ROOT, STATIC, write_page
+from page import DATA, FIGURES, LARGEST, LIVE, ROOT, write_page
 
-from tools.book_rules.source import read_chapter
-from tools.live import query, rotary
-from tools.live.pack import script
 from vitbook.layers.positions import RotaryPositions, sincos_1d, sincos_2d
+from website.live import query, rotary
+from website.live.pack import script
+from website.pages.source import read_chapter
 
 pytestmark = pytest.mark.browser
 CLOSE = {"atol": 1e-4, "rtol": 1e-4}
@@ -44,7 +44,7 @@ def open_figure(browser, address):
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_is_light(name):
-    assert (STATIC / "live" / f"{name}.js").stat().st_size <= LARGEST
+    assert (LIVE / f"{name}.js").stat().st_size <= LARGEST
 
 
 def test_the_data_are_smaller_than_a_picture():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import vitbook
-from tools.book_rules.source import read_book
+from website.pages.source import read_book
 
 ROOT = Path(__file__).resolve().parents[2]
 KIT = (

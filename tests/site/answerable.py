@@ -14,7 +14,7 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
-EXTENSIONS = ["myst_parser", "sphinx_design", "syntax.progress"]
+EXTENSIONS = ["myst_parser", "sphinx_design", "website.syntax.progress"]
 KEY = "attention-patch-by-patch.predictions.v1"
 CHAPTER, FRONT = "part/heads.html", "front.html"
 SHELL, FRONT_SHELL = "attention/many_heads.html", "index.html"

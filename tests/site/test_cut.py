@@ -8,11 +8,11 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from test_site import HTML, OPTIONS, VIEWS
 
-from tools.live.cut import COUNT, PICTURES, SEED
 from vitbook.book.records import load_record
 from vitbook.data import matching_pairs
 from vitbook.data.glyphs import GLYPH_NAMES, glyphs
 from vitbook.models.vit import VisionTransformer
+from website.live.cut import COUNT, PICTURES, SEED
 
 PAGE = "preview.html"
 FIGURE = "#live-cut"

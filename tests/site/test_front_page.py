@@ -12,11 +12,11 @@ from PIL import Image
 from test_site import OPTIONS, VIEWS
 
 from tools.bench import visit
-from tools.cards import SIZE
-from tools.contents import places_of
-from tools.live.cut import PICTURES
 from tools.run_notebooks import served
-from tools.settings import read_settings
+from website.live.cut import PICTURES
+from website.pages.contents import places_of
+from website.pages.settings import read_settings
+from website.syntax.cards import SIZE
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"

@@ -7,9 +7,9 @@ import nbformat
 import pytest
 from test_site import HTML, ROOT, served
 
-from tools.moved import old_notebooks, old_pages, renamed
-from tools.settings import read_settings
-from tools.site import Site
+from website.build.site import Site
+from website.pages.moved import old_notebooks, old_pages, renamed
+from website.pages.settings import read_settings
 
 # Each page that was called otherwise, and the labels that stood on it then
 OLD = json.loads(Path(__file__).with_name("old_addresses.json").read_text("utf8"))

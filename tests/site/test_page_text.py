@@ -7,7 +7,7 @@ import pytest
 from bs4 import BeautifulSoup
 from test_site import HTML, PAGES, ROOT
 
-from tools.contents import places_of
+from website.pages.contents import places_of
 
 SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
 RAW = re.compile(r"\$|\\[a-zA-Z(]|(?<!\w)\w_\w(?!\w)")  # a formula that was not set

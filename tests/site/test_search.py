@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from test_site import HTML, OPTIONS, STILL, VIEWS
 
-from tools.moved import notebooks_in
+from website.pages.moved import notebooks_in
 
 HERE = Path(__file__).resolve().parent
 QUERIES = json.loads((HERE / "search_queries.json").read_text("utf8"))

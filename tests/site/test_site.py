@@ -23,19 +23,19 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_notebook
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
-from tools.chapters import Store, find_chapters
-from tools.check_site import check
-from tools.contents import places_of
-from tools.dependencies import is_file_beside
-from tools.export_notebooks import build_wheel
-from tools.meaning import cell_tree
-from tools.moved import notebooks_in
-from tools.notebook_export.notebook import SOLUTION
-from tools.notebook_export.targets import NAME
 from tools.run_notebooks import is_code, prove, served, solutions
-from tools.settings import read_settings
-from tools.site import Memory, Site
-from tools.site_checks.weight import LIMIT
+from website.build.chapters import Store, find_chapters
+from website.build.check_site import check
+from website.build.dependencies import is_file_beside
+from website.build.export_notebooks import build_wheel
+from website.build.site import Memory, Site
+from website.build.site_checks.weight import LIMIT
+from website.notebooks.notebook import SOLUTION
+from website.notebooks.targets import NAME
+from website.pages.contents import places_of
+from website.pages.meaning import cell_tree
+from website.pages.moved import notebooks_in
+from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
@@ -109,7 +109,7 @@ def test_a_number_in_a_notebook_is_that_of_its_page(built):
 
 def test_every_icon_of_a_page_is_drawn(built):
     """One that is not would be a filled square."""
-    rules = (ROOT / "book/_static/icons.css").read_text("utf8")
+    rules = (ROOT / "website/theme/static/icons.css").read_text("utf8")
     drawn = set(re.findall(r"^\.(fa-[a-z-]+) \{ --icon: var\((?=--icon)", rules, re.M))
     no_pictures = {"fa-solid", "fa-brands", "fa-lg"}
     icon = re.compile(r'<(?:i|span) class="(fa[^"]*)"')
@@ -140,7 +140,7 @@ def chapters(built):
 
 
 def test_make_page_shows_what_the_book_has_run_and_runs_nothing(built):
-    words = [sys.executable, "-m", "tools.preview", "book/preview.md"]
+    words = [sys.executable, "-m", "website.build.preview", "book/preview.md"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "1 chapters, all fresh: nothing to execute" in done.stdout

@@ -11,7 +11,7 @@ import torch
 
 from tools.anywhere import cells, report, results, runs
 from tools.anywhere.noise import ROUNDING, Noise, drawn_otherwise
-from tools.meaning import cell_tree
+from website.pages.meaning import cell_tree
 
 A = torch.randn(40, 50, generator=torch.Generator().manual_seed(0))
 

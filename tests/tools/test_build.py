@@ -2,8 +2,8 @@
 
 import pytest
 
-from tools import build
-from tools.failures import Failure
+from website.build import __main__ as build
+from website.pages.failures import Failure
 
 FAILURE = Failure("book/one.md", 12, "did not hold: x > 60; found 58.3 > 60")
 TOLD = "  book/one.md, line 12: did not hold: x > 60; found 58.3 > 60"

@@ -7,9 +7,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tools.cards import SIZE, Card, Part, cut_pictures, fitted, inverted, picture_name, read_cards
-from tools.photograph import dahlia
-from tools.preview_image import draw
+from website.photograph import dahlia
+from website.syntax.cards import (
+    SIZE,
+    Card,
+    Part,
+    cut_pictures,
+    fitted,
+    inverted,
+    picture_name,
+    read_cards,
+)
+from website.theme.preview_image import draw
 
 
 def test_a_line_is_a_part_or_a_chapter():

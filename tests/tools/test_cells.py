@@ -2,8 +2,8 @@
 
 import pytest
 
-from tools.pages.cells import Parts, parts, settles, shows_table
-from tools.pages.docstrings import parted, plain
+from website.pages.cells import Parts, parts, settles, shows_table
+from website.pages.docstrings import parted, plain
 
 NAIVE = "def naive(x):\n    return x\n\n\ny = naive(2)"
 CASES = {

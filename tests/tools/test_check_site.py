@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.check_site import OF_A_PAGE, check, check_pages, defects, main
-from tools.site import LOOKS, Memory, Site
-from tools.site_checks.weight import compressed, weights
+from website.build.check_site import OF_A_PAGE, check, check_pages, defects, main
+from website.build.site import LOOKS, Memory, Site
+from website.build.site_checks.weight import compressed, weights
 
 REPOSITORY = "https://github.com/somebody/book"
 PAGE = "chapters/01_first.html"

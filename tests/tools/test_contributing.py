@@ -20,8 +20,8 @@ from typing import NamedTuple
 import pytest
 from copies import ROOT, WITHOUT_TYPES, copied, known, mypy
 
-from tools.book_rules.source import read_book
 from tools.check_prose import check
+from website.pages.source import read_book
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf8")
 BLOCK = re.compile(
@@ -133,7 +133,9 @@ def test_the_files_that_a_text_leads_to_are_there(followed, name):
     text = BLOCK.sub("", (ROOT / name).read_text("utf8"))
     for path in re.findall(r"\]\(([\w./-]+\.\w+)[#)]", text):
         assert ((ROOT / name).parent / path).is_file(), path
-    for path in re.findall(r"`((?:book|src|tools|tests|experiments|assignments)/[\w/.]*)`", text):
+    for path in re.findall(
+        r"`((?:book|src|website|tools|tests|experiments|assignments)/[\w/.]*)`", text
+    ):
         assert (followed / path).exists() or path == "tests/package/test_shift_mixer.py", path
 
 
@@ -169,10 +171,10 @@ def test_the_stub_and_the_solution_of_the_new_page_have_met_its_check(followed):
 
 NOTEBOOK = """
 from pathlib import Path
-from tools.notebook_export.notebook import Exporter
-from tools.notebook_export.roles import PageLinks
-from tools.pages.myst import read_page
-from tools.settings import read_settings
+from website.notebooks.notebook import Exporter
+from website.notebooks.roles import PageLinks
+from website.pages.myst import read_page
+from website.pages.settings import read_settings
 
 page = read_page(Path("book/attention/padding.md"))
 (block,) = [one for one in page.blocks if getattr(one, "name", "") == "recall"]
@@ -184,7 +186,9 @@ def test_the_directive_is_a_box_on_the_page_and_on_paper_and_a_quote_in_the_note
     page = (followed / "_build/preview/padding/html/attention/padding.html").read_text("utf8")
     box = r'<div class="recall admonition">\s*<p class="admonition-title">A mean</p>\s*<p>All its'
     assert re.search(box, page)
-    assert ".admonition:not(" in (followed / "book/_static/print/print.css").read_text("utf8")
+    assert ".admonition:not(" in (followed / "website/theme/static/print/print.css").read_text(
+        "utf8"
+    )
     done = run(followed, f".venv/bin/python -c {shlex.quote(NOTEBOOK)}")
     assert done.stdout == "> **A mean**\n>\n> All its weights are equal, and their sum is one.\n", (
         done

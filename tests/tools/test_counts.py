@@ -2,9 +2,9 @@
 
 import pytest
 
-from tools.book_rules.source import read_chapter
-from tools.counts import Counts, count, count_file, hours, main
-from tools.pages.myst import PageError
+from website.pages.counts import Counts, count, count_file, hours, main
+from website.pages.myst import PageError
+from website.pages.source import read_chapter
 
 PAGE = """# 1. Three words here
 

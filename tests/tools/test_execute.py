@@ -9,12 +9,12 @@ import pytest
 from myst_nb.core.read import read_myst_markdown_notebook
 from nbformat import NotebookNode
 
-from tools import chapters
-from tools.chapters import Store, find_chapters
-from tools.dependencies import Sources, chapter_digest, imports
-from tools.execute import execute, main, merge_streams
-from tools.failures import ELSEWHERE
-from tools.settings import toc_files
+from website.build import chapters
+from website.build.chapters import Store, find_chapters
+from website.build.dependencies import Sources, chapter_digest, imports
+from website.build.execute import execute, main, merge_streams
+from website.pages.failures import ELSEWHERE
+from website.pages.settings import toc_files
 
 FRONT = """---
 jupytext:
@@ -201,7 +201,7 @@ def test_of_a_module_counts_what_is_reached_by_name(repository, old, new, counts
 
 def test_another_python_makes_every_chapter_stale(repository, monkeypatch):
     before = digests(repository)
-    monkeypatch.setattr("tools.dependencies.platform.python_version", lambda: "3.99.0")
+    monkeypatch.setattr("website.build.dependencies.platform.python_version", lambda: "3.99.0")
     after = digests(repository)
     assert all(before[name] != after[name] for name in before)
 
@@ -289,7 +289,9 @@ def test_a_page_is_read_and_run_again_only_when_something_changed(repository, mo
     write(repository / "_toc.yml", "root: index\nchapters:\n- file: one\n")
     write(repository / "src/toybook/deep.py", "X = 2\n")
     assert stale() == {"one"}
-    monkeypatch.setattr("tools.execute.IPC", False)  # where a kernel cannot listen on a file
+    monkeypatch.setattr(
+        "website.build.execute.IPC", False
+    )  # where a kernel cannot listen on a file
     assert run(repository) == []
     assert outputs_of(repository, "one")[1][0].text == "42\n"
     kept = (repository / "_build/.jupyter_cache/executed").glob("*/base.ipynb")
@@ -441,7 +443,7 @@ def test_a_failure_is_printed_when_it_happens_and_who_asks_gets_a_line_for_each_
 def test_a_page_whose_kernel_does_not_start_is_kept_with_a_sentence_in_each_cell(
     repository, monkeypatch
 ):
-    monkeypatch.setattr("tools.execute.COLLECT", "1 / 0")
+    monkeypatch.setattr("website.build.execute.COLLECT", "1 / 0")
     (failure,) = run(repository, pages=[repository / "book/one.md"])
     assert (failure.page, failure.line) == ("book/one.md", 1)
     assert "could not be run: RuntimeError: 1 / 0: division by zero" in str(failure)

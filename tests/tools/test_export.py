@@ -13,14 +13,14 @@ import nbformat
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
-from tools import export_notebooks
-from tools.export_notebooks import export, main
-from tools.moved import notebooks_in
-from tools.notebook_export.notebook import BOOTSTRAP, NEEDED
-from tools.pages.myst import PageError, read_blocks
 from tools.run_notebooks import solutions
-from tools.settings import pages_url, read_settings
-from tools.site import Memory
+from website.build import export_notebooks
+from website.build.export_notebooks import export, main
+from website.build.site import Memory
+from website.notebooks.notebook import BOOTSTRAP, NEEDED
+from website.pages.moved import notebooks_in
+from website.pages.myst import PageError, read_blocks
+from website.pages.settings import pages_url, read_settings
 
 SITE = "https://somebody.github.io/book/v1.0.0"
 AT_TAG = "https://github.com/somebody/book/blob/v1.0.0"
@@ -30,7 +30,7 @@ jupytext:
 kernelspec: {display_name: Python 3, language: python, name: python3}
 ---
 """
-KNOWN = {  # as book/_ext/vitbook_targets.py writes it
+KNOWN = {  # as website/notebooks/sphinx_targets.py writes it
     "pages": {
         "ch/sums": "1. Sums",
         "ch/literature": "Literature",
@@ -466,9 +466,9 @@ def test_blocks_know_their_lines():
 
 
 def test_assignments_are_drawn_anew_only_when_what_draws_them_has_changed(tmp_path, monkeypatch):
-    for folder in ("assignments", "book", "src", "tools"):
+    for folder in ("assignments", "book", "src", "website"):
         (tmp_path / folder).mkdir()
-    for name in (*export_notebooks.DRAWS, "assignments/a1_one.md", "src/x.py", "tools/y.py"):
+    for name in (*export_notebooks.DRAWS, "assignments/a1_one.md", "src/x.py", "website/y.py"):
         (tmp_path / name).write_text("first")
     drawn = []
 
@@ -476,7 +476,7 @@ def test_assignments_are_drawn_anew_only_when_what_draws_them_has_changed(tmp_pa
         drawn.append(path.name)
         return {f"{path.stem}.ipynb": path.read_text()}
 
-    monkeypatch.setattr("tools.assignment.public.student_files", student_files)
+    monkeypatch.setattr("website.assignments.public.student_files", student_files)
     settings, file = SimpleNamespace(root=tmp_path), tmp_path / "facts.json"
 
     def build():
@@ -491,7 +491,7 @@ def test_assignments_are_drawn_anew_only_when_what_draws_them_has_changed(tmp_pa
     assert len(drawn) == 1
     (tmp_path / "assignments/a1_one.md").write_text("second")
     assert build() == "second"
-    for name in ("src/x.py", "tools/y.py", *export_notebooks.DRAWS):
+    for name in ("src/x.py", "website/y.py", *export_notebooks.DRAWS):
         (tmp_path / name).write_text("second")
         before = len(drawn)
         assert build() == "second"

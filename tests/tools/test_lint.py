@@ -53,7 +53,7 @@ WEAKER = {
     ("bs4.*", "follow_imports"): "an attribute may be a list of words to it; ours are strings",
     ("vitcheck.*", "disallow_untyped_defs"): "an answer may be anything",
 }
-FOREIGN = {"book/_static/vendor", "book/_ext/vendor"}  # scripts of others
+FOREIGN = {"website/theme/static/vendor", "website/theme/vendor"}  # scripts of others
 OXLINT_SKIPS = {*FOREIGN, "_build", ".venv*"}
 OXLINT_OFF = {"block-scoped-var", "no-shadow", "unicorn/consistent-function-scoping"}
 # "noqa" and "type: ignore" in a line; fewer is better

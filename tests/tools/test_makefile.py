@@ -42,8 +42,11 @@ def test_make_lists_every_promised_target_with_a_word_on_it_and_can_plan_it():
 
 
 def test_what_make_the_hooks_and_the_workflows_call_exists():
-    tools = set(re.findall(r"-m tools\.(\w+)", MAKEFILE))
-    assert tools - {path.stem for path in (ROOT / "tools").iterdir()} == set()
+    modules = {
+        name.replace(".", "/") for name in re.findall(r"-m ((?:tools|website)[\w.]*)", MAKEFILE)
+    }
+    files = (f"{name}{end}" for name in modules for end in (".py", "/__main__.py"))
+    assert sum((ROOT / file).is_file() for file in files) == len(modules)
     jobs = [job for jobs in WORKFLOWS.values() for job in jobs.values()]
     steps = [step.get("run", "") for job in jobs for step in job["steps"]]
     called = set(re.findall(r"\bmake ((?!git)[a-z-]+)", "\n".join(steps)))
@@ -121,14 +124,16 @@ def test_windows_and_macos_run_the_tests_of_make_unit_and_three_pages_without_ma
     assert not any("make" in command or ".venv" in command for command in commands)
     unit = re.search(r"^unit:.*\n\t@\$\(PY\) (.*) \$\(ARGS\)$", MAKEFILE, re.MULTILINE)[1]
     assert f"python {unit}" in commands
-    (pages,) = (command.split()[3:] for command in commands if "-m tools.execute" in command)
+    (pages,) = (
+        command.split()[3:] for command in commands if "-m website.build.execute" in command
+    )
     assert len(pages) == 3
     assert all("{code-cell}" in (ROOT / page).read_text("utf8") for page in pages)
 
 
 @pytest.mark.parametrize("job", [CHECK["test"], WEEKLY["fresh-install"], WEEKLY["elsewhere"]])
 def test_a_step_that_fails_keeps_no_other_from_testing(job):
-    tests = re.compile(r"\.ci/run|test-deep|tools\.execute")
+    tests = re.compile(r"\.ci/run|test-deep|build\.execute")
     wanted = [step["if"] for step in job["steps"] if tests.search(step.get("run", ""))]
     assert wanted == ["${{ !cancelled() }}"]
 

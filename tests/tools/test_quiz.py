@@ -9,8 +9,8 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from tools.quiz import items, moodle, qti, write
-from tools.settings import read_settings
-from tools.site import Site
+from website.build.site import Site
+from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = read_settings(ROOT)

@@ -10,7 +10,7 @@ import pytest
 from tools.bundle import bundle
 from tools.publish import publish
 from tools.release import check, git, main, release
-from tools.settings import BRANCH, read_settings
+from website.pages.settings import BRANCH, read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 DAY = datetime.date(2026, 1, 31)

@@ -21,7 +21,7 @@ from tools.run_notebooks import (
     run_script,
     served,
 )
-from tools.settings import read_settings
+from website.pages.settings import read_settings
 
 COLLECT = "from vitbook.book.checks import collect\ncollect()"
 RAN = "open('ran.txt', 'w').write('on')"

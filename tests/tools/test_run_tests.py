@@ -48,7 +48,7 @@ def machine(tmp_path, monkeypatch):
 
 def test_what_needs_no_book_is_tested_before_the_book_is_built(machine, capsys):
     ran, status, said = machine(capsys)
-    assert [words[0] for words in ran][2:] == ["pytest", "tools.build", "pytest"]
+    assert [words[0] for words in ran][2:] == ["pytest", "website.build", "pytest"]
     assert "without-book" in ran[2]
     assert "site" in ran[4]
     assert status == 0

@@ -24,8 +24,8 @@ from tqdm import tqdm
 from tools.anywhere.report import blind, report
 from tools.anywhere.results import FILE, Results, digest_of
 from tools.anywhere.runs import DIED, ROOT, RUNS, make_runs, missing_here, processes_of
-from tools.chapters import find_chapters
-from tools.dependencies import Sources
+from website.build.chapters import find_chapters
+from website.build.dependencies import Sources
 
 TRAINS = re.compile(r"\btrain\(|\bfit\(|optim\.(Adam|SGD)")
 

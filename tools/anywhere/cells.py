@@ -11,7 +11,7 @@ from types import CodeType
 
 from myst_nb.core.read import read_myst_markdown_notebook
 
-from tools.meaning import cell_tree
+from website.pages.meaning import cell_tree
 
 ABOUT_ROUNDING = re.compile(r"^% rounding: (.+)$", re.MULTILINE)
 ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)

@@ -140,8 +140,8 @@ def run_page(page: Path, run: str, line: int | None = None) -> dict[str, Any]:
 def run_master(master: Path, run: str) -> dict[str, Any]:
     """Prove the public variant of an assignment: the solution and other right answers get all
     points, and every mistake loses some."""
-    from tools.assignment.draw import PUBLIC
-    from tools.assignment.prove import draw_assignment
+    from website.assignments.draw import PUBLIC
+    from website.assignments.prove import draw_assignment
 
     started, error = time.process_time(), ""
     with context_of(run):

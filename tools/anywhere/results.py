@@ -11,8 +11,8 @@ from typing import Any
 from myst_nb.core.read import read_myst_markdown_notebook
 
 from tools.anywhere.cells import ABOUT_ROUNDING, is_page
-from tools.dependencies import Sources, chapter_digest
-from tools.meaning import code_hash, parsed
+from website.build.dependencies import Sources, chapter_digest
+from website.pages.meaning import code_hash, parsed
 
 FILE = Path(__file__).with_name("results.json")
 _PROOFS = ast.parse("import vitcheck.cases")  # by which an assignment is proved

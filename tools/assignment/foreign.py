@@ -7,10 +7,10 @@ from dataclasses import replace
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, new_raw_cell
 
-from tools.assignment.master import Question
-from tools.assignment.notebooks import answer_source, finished, first_line, heading
-from tools.assignment.prove import Drawn
 from vitcheck.cases import Assignment, Case, to_text
+from website.assignments.master import Question
+from website.assignments.notebooks import answer_source, finished, first_line, heading
+from website.assignments.prove import Drawn
 
 PASSES = '''\
 # Looks at one stored case. It runs beside the answer, which can tamper with it.

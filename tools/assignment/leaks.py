@@ -18,9 +18,9 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.assignment.marks import stub_of, without_marks
-from tools.assignment.master import Master
 from tools.assignment.page import public_master
+from website.assignments.marks import stub_of, without_marks
+from website.assignments.master import Master
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG, SHORT = 60, 24  # characters that make a trace; of a shorter answer, all of it

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from gradebox.package import digest
 
-from tools.assignment.marks import without_marks
-from tools.assignment.notebooks import answer_source, cell_id, first_line, student_notebook
-from tools.assignment.prove import Drawn
-from tools.settings import read_settings
 from vitcheck.cases import to_parts
+from website.assignments.marks import without_marks
+from website.assignments.notebooks import answer_source, cell_id, first_line, student_notebook
+from website.assignments.prove import Drawn
+from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 FORMAT = 1

@@ -11,14 +11,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tools.assignment.draw import PUBLIC, Secret
-from tools.assignment.marks import stub_of
-from tools.assignment.master import Master, Question
-from tools.assignment.notebooks import heading
-from tools.assignment.reader import read_master, read_name
 from tools.book_rules.prose import DEFINED, NUMBER
-from tools.contents import CHAPTER_AND_NAME
-from tools.settings import read_settings
+from website.assignments.draw import PUBLIC, Secret
+from website.assignments.marks import stub_of
+from website.assignments.master import Master, Question
+from website.assignments.notebooks import heading
+from website.assignments.reader import read_master, read_name
+from website.pages.contents import CHAPTER_AND_NAME
+from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = """\

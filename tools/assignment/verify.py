@@ -10,11 +10,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools.assignment.draw import PUBLIC
-from tools.assignment.master import MasterError
-from tools.assignment.patience import EndlessError
-from tools.assignment.prove import Drawn, ProofError, draw_assignment
-from tools.settings import version_of
+from website.assignments.draw import PUBLIC
+from website.assignments.master import MasterError
+from website.assignments.patience import EndlessError
+from website.assignments.prove import Drawn, ProofError, draw_assignment
+from website.pages.settings import version_of
 
 ROOT = Path(__file__).resolve().parents[2]
 LEAST = 8  # mutants

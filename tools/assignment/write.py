@@ -8,13 +8,13 @@ from pathlib import Path
 import nbformat
 
 from tools.assignment.foreign import nbgrader_notebook, otter_notebook
-from tools.assignment.notebooks import (
+from tools.assignment.package import write_package
+from website.assignments.notebooks import (
     solution_notebook,
     student_notebook,
 )
-from tools.assignment.package import write_package
-from tools.assignment.prove import Drawn
-from tools.settings import Settings
+from website.assignments.prove import Drawn
+from website.pages.settings import Settings
 
 README = """\
 {title}, variant {variant}, made with {release}.

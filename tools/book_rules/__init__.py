@@ -1,6 +1,5 @@
 """The book's rules for its sources. Each rule is a function: book -> findings.
 
-source      the pages in reading order, flattened to headings, text, directives and cells
 contents    the row of chapters, and their table on the front page
 prose       directives and roles, typed numbers, the skeleton of a chapter
 exercises   exercises, their solutions and checks; concept checks; claims

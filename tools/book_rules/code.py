@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tools.counts import seen_code
+from website.pages.counts import seen_code
+from website.pages.introductions import imported, included_sources
+from website.pages.source import Book, Chapter, Finding, Item
 
 from .exercises import called
-from .introductions import imported, included_sources
-from .source import Book, Chapter, Finding, Item
 
 TEACHING = {f"layers.{name}" for name in ("attention", "patches", "positions", "encoder")}
 TEACHING |= {f"models.{name}" for name in ("vit", "mlp_mixer", "conv_mixer", "hybrid")}

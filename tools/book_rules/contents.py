@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.cards import Card, read_cards
-from tools.moved import TABLE, old_pages
-
-from .source import Book, Finding
+from website.pages.moved import TABLE, old_pages
+from website.pages.source import Book, Finding
+from website.syntax.cards import Card, read_cards
 
 
 def front_page(book: Book) -> Iterator[Finding]:

@@ -8,9 +8,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.pages.myst import Piece, substitute
-
-from .source import Book, Chapter, Finding, Item
+from website.pages.myst import Piece, substitute
+from website.pages.source import Book, Chapter, Finding, Item
 
 # A cell trains, or reads what was trained.
 TRAINS = re.compile(r"\b(?:train\w*|fit|learn|practise|\w+_and_learn|load_record)\(|optim\.")

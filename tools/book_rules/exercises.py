@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from .source import Book, Chapter, Finding, Item
+from website.pages.source import Book, Chapter, Finding, Item
 
 LABEL_LINE = re.compile(
     r"^\*Difficulty [1-3] of 3, (about )?\d+ minutes, [^*]*(phone|Colab|paper)[^*]*\*"

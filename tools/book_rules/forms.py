@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from syntax.in_depth import BEGINNING
-from syntax.predict import read_prediction
-
-from .source import Book, Chapter, Finding
+from website.pages.source import Book, Chapter, Finding
+from website.syntax.in_depth import BEGINNING
+from website.syntax.predict import read_prediction
 
 
 def predictions(book: Book) -> Iterator[Finding]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.counts import Counts, count, seen_code
-from tools.pages.cells import is_proof
-
-from .source import Book, Chapter, Finding, Item
+from website.pages.cells import is_proof
+from website.pages.counts import Counts, count, seen_code
+from website.pages.source import Book, Chapter, Finding, Item
 
 WIDEST = 72  # characters of code, as wide as the text beside it
 MOST = {"words": 1800, "code": 120, "claims": 5, "predictions": 4, "exercises": 4, "minutes": 60}

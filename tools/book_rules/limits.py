@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.counts import count
-
-from .source import Book, Finding
+from website.pages.counts import count
+from website.pages.source import Book, Finding
 
 LIMITS = {"words": 2500, "code": 250, "claims": 6, "exercises": 4}
 SAID = {**{what: what for what in LIMITS}, "code": "lines of visible code"}

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from syntax import DIRECTIVES, ROLES
-
-from tools.notebook_export.notebook import GATES
-from tools.pages.myst import Piece, pieces, substitute
-from tools.pages.number import is_numbered
-
-from .source import Book, Chapter, Finding, Item
+from website.notebooks.notebook import GATES
+from website.pages.myst import Piece, pieces, substitute
+from website.pages.number import is_numbered
+from website.pages.source import Book, Chapter, Finding, Item
+from website.syntax import DIRECTIVES, ROLES
 
 ALLOWED_DIRECTIVES = (
     set(DIRECTIVES) | GATES | {"api", "changes", "include", "install"}

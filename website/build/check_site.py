@@ -1,0 +1,85 @@
+"""Check the built site; print one line for each defect and fail if there is any.
+
+    python -m website.build.check_site                the site in _build/html
+    python -m website.build.check_site --weights      also list every page's weight
+    python -m website.build.check_site FOLDER         another site
+
+The checks are in site_checks/. tests/tools/test_check_site.py plants each defect and sees it
+caught.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from website.build.site import Finding, Page, Site
+from website.build.site_checks import addresses, claims, content, weight
+
+ROOT = Path(__file__).resolve().parents[2]
+OF_A_PAGE = [
+    content.alt_texts,
+    content.remnants,
+    content.outputs,
+    content.folds,
+    content.ids,
+    content.figures,
+]
+OF_THE_SITE = [
+    content.stray_files,
+    addresses.third_party,
+    addresses.missing_resources,
+    addresses.links,
+    addresses.repository_links,
+    claims.claims,
+    weight.heavy_pages,
+]
+
+
+def check(html: Path, root: Path = ROOT) -> list[Finding]:
+    """All findings in the site at ``html``, whose sources are the repository at ``root``."""
+    return check_pages(Site(html, root))
+
+
+def check_pages(site: Site) -> list[Finding]:
+    """The same, of a site whose pages are read already."""
+    if not site.pages:
+        return [Finding(str(site.html), "site", "there is no page here: build the book first")]
+    found = [page.finding(*told) for page in site.pages.values() for told in page.fact(defects)]
+    return found + [finding for one in OF_THE_SITE for finding in one(site)]
+
+
+def defects(page: Page) -> list[tuple[str, str]]:
+    """(element, message) of all that is wrong with a page in itself."""
+    return [(found.element, found.message) for one in OF_A_PAGE for found in one(page)]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("html", nargs="?", type=Path, default=ROOT / "_build" / "html")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
+    parser.add_argument("--weights", action="store_true", help="list every page's weight")
+    options = parser.parse_args(arguments)
+    return report(Site(options.html, options.root), options.weights)
+
+
+def report(site: Site, list_weights: bool = False) -> int:
+    """Print each defect, or that there is none; returns the exit status."""
+    found = check_pages(site)
+    for finding in found:
+        print(finding, file=sys.stderr)
+    weights = weight.weights(site)
+    if list_weights:
+        for name, bytes_ in sorted(weights.items(), key=lambda item: -item[1]):
+            print(f"{bytes_ / 1000:8.0f} kB  {name}")
+    if not found:
+        name, bytes_ = max(weights.items(), key=lambda item: item[1])
+        print(f"{len(weights)} pages, nothing to complain; heaviest: {name}, {bytes_ // 1000} kB")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""Export every page with code cells as a notebook without outputs, and put the package beside it.
+
+    python -m website.build.export_notebooks            into _build/html/notebooks, for the site
+
+Each page becomes a notebook and a Python script, and the package's wheel of this very build lies
+beside them: what is read, run and installed is one build. Nothing of it is committed. The public
+variants of the assignments, without solutions, lie there too.
+
+How a solution is treated: an exercise's stub is a code cell, its solution a folded Markdown cell
+(tag "solution") that holds the code as text. So "Run all" runs the learner's own answer, and
+tools/run_notebooks.py still proves that the printed solution passes its check.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from nbformat.v4 import new_markdown_cell, new_notebook
+
+from website.build.inputs import digest, hashes
+from website.build.site import Memory, Site
+from website.notebooks.notebook import Exporter, stem_of, write_notebook, write_script
+from website.notebooks.roles import PageLinks
+from website.notebooks.targets import Targets
+from website.pages.moved import old_notebooks
+from website.pages.myst import PageError, read_page
+from website.pages.settings import Settings, read_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+# What the assignments' notebooks follow from; torch is pinned in the second.
+DRAWS = ["_config.yml", "requirements.txt", "pyproject.toml"]
+DRAW_FOLDERS = ["assignments", "src", "website"]
+
+
+def export(settings: Settings) -> dict[str, str]:
+    """File name -> content, for the notebook and the script of each page with code cells."""
+    targets = Targets(settings.root / "_build", settings.release_url)
+    pages = {name: read_page(settings.source(name)) for name in settings.documents}
+    files: dict[str, str] = {}
+    for name, page in pages.items():
+        if not page.is_notebook:
+            continue
+        stem = stem_of(name)
+        if f"{stem}.ipynb" in files:
+            raise PageError(page.path, 1, f"another page is called {stem} too")
+        links = PageLinks(settings, targets, name)
+        notebook = Exporter(page, links).notebook()
+        files[f"{stem}.ipynb"] = write_notebook(notebook)
+        files[f"{stem}.py"] = write_script(notebook, settings)
+    for old, name in old_notebooks(settings.root).items():
+        if f"{stem_of(name)}.ipynb" in files:
+            title, address = targets.document(name)
+            files[f"{old}.ipynb"] = moved_notebook(stem_of(name), title, address, settings)
+    return files
+
+
+def moved_notebook(stem: str, title: str, page: str, settings: Settings) -> str:
+    """What stands at the old path of a notebook: where it is now."""
+    words = (
+        f"# This notebook has moved\n\nIt is [{title}, in Colab]({settings.colab_url}{stem}.ipynb) "
+        f"now, made from [the page]({page})."
+    )
+    cell = new_markdown_cell(words, id="moved")
+    return write_notebook(new_notebook(cells=[cell], metadata={"moved": True}))
+
+
+def assignments(settings: Settings, memory: Memory) -> dict[str, str]:
+    """File name -> content, for the public variant of each assignment; drawn anew when a byte of
+    what draws it has changed."""
+    masters = sorted((settings.root / "assignments").glob("a*.md"))
+    if not masters:
+        return {}
+    facts = memory.of("assignments", digest(hashes(settings.root, DRAWS, DRAW_FOLDERS)).encode())
+    if "files" not in facts:
+        from website.assignments.public import student_files  # imports torch; pages do not need it
+
+        drawn = [student_files(path, settings) for path in masters]
+        facts["files"] = {name: text for files in drawn for name, text in files.items()}
+    return facts["files"]
+
+
+def build_wheel(root: Path, folder: Path) -> None:
+    """Put the package's wheel into ``folder``; the same sources give the same bytes."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"the package's wheel could not be built:\n{done.stdout}{done.stderr}")
+
+
+def write(settings: Settings, site: Site) -> None:
+    """Fill the site's folder ``notebooks``: every notebook, every script, and the package.
+
+    Raises:
+        ValueError: A page holds what a notebook cannot show, or a target is missing.
+    """
+    try:
+        files = export(settings) | assignments(settings, site.memory)
+    except (PageError, KeyError) as error:
+        message = str(error.args[0]).replace(f"{settings.root}/", "")
+        raise ValueError(message) from error
+    folder = site.html / "notebooks"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    build_wheel(settings.root, folder)
+    scripts = sum(name.endswith(".py") for name in files)
+    print(f"Exported {scripts} notebooks and the package to {folder}.")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
+    root = parser.parse_args(arguments).root.resolve()
+    try:
+        write(read_settings(root), Site(root / "_build" / "html", root))
+    except ValueError as error:
+        print(f"export_notebooks: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,199 @@
+"""How long the pages are: words, visible code, figures, and the minutes that they take.
+
+    python -m website.pages.counts                   every page of _toc.yml
+    python -m website.pages.counts many_heads        only pages whose name holds these words
+
+Read: what stands outside the exercises, at 140 words and 8 lines of visible code a minute, and
+besides half a minute for a figure, one for a claim or a prediction, one and a half for a table and
+two for a live figure.
+Words that are folded in a box count as well: folding makes no page shorter. Code that is folded
+(website/pages/cells.py) proves and does not teach: it takes no time. Do: the minutes that the
+exercises name. Both are shown to the nearest five, reading between five and ten to the minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from website.pages.cells import TABLE, parts, settles, shows_table
+from website.pages.docstrings import parted
+from website.pages.include import included
+from website.pages.myst import PageError, Piece, substitute
+from website.pages.source import Book, Chapter, Item, read_book, read_chapter
+
+ROOT = Path(__file__).resolve().parents[2]
+WORDS_A_MINUTE = 140
+LINES_A_MINUTE = 8
+MINUTES = {"figures": 0.5, "tables": 1.5, "claims": 1, "predictions": 1, "lives": 2}
+HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
+RULER = re.compile(r"^\|(?: *:?-+:? *\|)+ *$", re.MULTILINE)  # the second line of a table
+WORD = re.compile(r"\w[\w'’.,-]*")
+NAMED = re.compile(r"^\*Difficulty[^*]*?(\d+) minutes", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What stands on one page."""
+
+    words: int
+    code: int  # visible lines that are not blank
+    figures: int
+    tables: int
+    claims: int
+    predictions: int
+    exercises: int
+    exercise_minutes: int
+    lives: int = 0  # live figures
+
+    @property
+    def read(self) -> int:
+        """Minutes of reading."""
+        words, code = self.words / WORDS_A_MINUTE, self.code / LINES_A_MINUTE
+        rest = sum(getattr(self, what) * each for what, each in MINUTES.items())
+        minutes = words + code + rest
+        return math.ceil(minutes) if 5 < minutes < 10 else _fives(minutes)
+
+    @property
+    def do(self) -> int:
+        """Minutes of exercises."""
+        return _fives(self.exercise_minutes)
+
+    def __str__(self) -> str:
+        return f"Read {self.read} minutes" + (f", do {self.do} minutes" if self.do else "")
+
+
+def _fives(minutes: float) -> int:
+    """To the nearest five; what takes any time at all takes five."""
+    return max(5, 5 * round(minutes / 5)) if minutes else 0
+
+
+def count(chapter: Chapter) -> Counts:
+    """Count one page. Exercises and solutions take the minutes that they name, and no others."""
+    items = [item for item in chapter.items if not item.gate]
+    cells = [item for item in items if item.kind == "cell"]
+    asked = [item.text for item in chapter.items if item.gate == "exercise"]
+    return Counts(
+        words=sum(_words(item) for item in items),
+        code=sum(_lines(chapter, item) for item in items),
+        figures=sum(len(re.findall(r"\bshow\(", cell.text)) for cell in cells)
+        + len([item for item in items if item.text == "figure"]),
+        tables=sum(_tables(item) for item in items),
+        claims=len(chapter.directives("claim")),
+        predictions=len(chapter.directives("predict")),
+        lives=len(chapter.directives("live")),
+        exercises=len(chapter.directives("exercise-start")),
+        exercise_minutes=sum(int(found) for text in asked for found in NAMED.findall(text)),
+    )
+
+
+def _words(item: Item) -> int:
+    """A formula, a glued number and a citation are a word each."""
+    if item.kind == "directive":
+        said = item.directive.options.get("says", "") if item.text == "claim" else ""
+        return len(said.split())
+    if item.kind not in {"text", "heading"}:
+        return 0
+    return len(WORD.findall(substitute(item.text, _plain)))
+
+
+def _plain(piece: Piece) -> str:
+    if piece.kind == "role" and piece.name != "chapter" and piece.content.endswith(">"):
+        return piece.words  # "chapter 5" is a word, as a citation is
+    return "word" if piece.kind in {"role", "code", "math", "block"} else " "
+
+
+def _tables(item: Item) -> int:
+    """Tables that a cell shows or that are written out; lists of the whole book are not read."""
+    if item.kind == "cell":
+        return len(re.findall(rf"\b{TABLE}\(", item.text))
+    if item.kind == "directive":
+        return int(item.text == "list-table")
+    return len(RULER.findall(item.text)) if item.kind == "text" else 0
+
+
+def seen_code(chapter: Chapter, cell: Item) -> str:
+    """What the page shows of a cell's code without a click; exercises show all of it."""
+    if HIDDEN & cell.directive.tags:
+        return ""
+    if cell.gate:
+        return cell.text
+    hidden = shows_table(cell.text) or (settles(cell.text) and _follows_claim(chapter, cell))
+    return "" if hidden else parts(cell.text).shown
+
+
+def _follows_claim(chapter: Chapter, cell: Item) -> bool:
+    """Is there nothing between a claim and the cell?"""
+    before = chapter.items[: chapter.items.index(cell)]
+    claims = [item for item in before if item.text == "claim" and item.kind == "directive"]
+    if not claims:
+        return False
+    end = claims[-1].directive.body_line + len(claims[-1].directive.body)
+    return all(item.line <= end for item in before)
+
+
+def _lines(chapter: Chapter, item: Item) -> int:
+    if item.kind == "cell":
+        return _not_blank(seen_code(chapter, item))
+    if item.kind != "directive" or item.text not in {"literalinclude", "code-block"}:
+        return 0
+    if item.text == "code-block":
+        return _not_blank(item.directive.text)
+    try:
+        code, options = included(item.directive)
+        return _not_blank(parted(code)[0] if "pyobject" in options else code)
+    except (KeyError, ValueError, OSError) as error:
+        raise PageError(chapter.page.path, item.line, f"{{{item.text}}}: {error}") from error
+
+
+def _not_blank(code: str) -> int:
+    return sum(bool(line.strip()) for line in code.splitlines())
+
+
+@lru_cache
+def count_file(path: Path) -> Counts:
+    """Count the page in one file."""
+    return count(read_chapter(path.stem, path))
+
+
+def hours(paths: list[Path]) -> str:
+    """Reading and exercises of several pages together, to the nearest half hour."""
+    counted = [count_file(path) for path in paths]
+    return f"{max(1, round(sum(one.read + one.do for one in counted) / 30)) / 2:g}"
+
+
+def table(book: Book, words: list[str]) -> str:
+    """A line for each page."""
+    lines = ["  words  code  fig.  tables  claims  pred.  ex.  read   do"]
+    for chapter in book.chapters:
+        if not words or any(word in chapter.name for word in words):
+            n = count(chapter)
+            lines.append(
+                f"{n.words:7,}{n.code:6}{n.figures:6}{n.tables:8}{n.claims:8}{n.predictions:7}"
+                f"{n.exercises:5}{n.read:6}{n.do:5}  {chapter.name}"
+            )
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("words", nargs="*", help="pages, by a part of their name; default: all")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
+    options = parser.parse_args(arguments)
+    try:
+        print(table(read_book(options.root), options.words))
+    except PageError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

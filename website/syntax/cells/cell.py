@@ -1,0 +1,176 @@
+"""What is folded of a cell: set-up above it, checks below it, the code of what it shows.
+
+``fold_tagged`` folds a cell that says so itself (``hide-input``, ``hide-cell``); ``fold_by_rule``
+does what website/pages/cells.py says of all others.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+from docutils import nodes
+
+from website.pages.cells import parts, settles, shows_table, tells
+from website.syntax.cells.details import folded
+
+CAPTION = re.compile(r"<(figcaption|caption)>(.*?)</\1>", re.DOTALL)
+LONGEST = 80  # characters of a caption in the spoken name of a fold
+RAN, FAILED = "ran in this build", "failed in this build"
+
+
+def is_cell(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
+
+
+def is_failure(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.container) and "not-held" in node["classes"]
+
+
+def failed(cell: nodes.container) -> bool:
+    """Did this very cell fail, not one that is not shown?"""
+    return any(not node["elsewhere"] for node in cell.findall(is_failure))
+
+
+def tags(cell: nodes.container) -> set[str]:
+    return set(cell.get("cell_metadata", {}).get("tags", []))
+
+
+def part(cell: nodes.container, name: str) -> nodes.container | None:
+    """The cell's "source" or "output"."""
+    for node in cell.children:
+        if isinstance(node, nodes.Element) and node.get("nb_element") == f"cell_code_{name}":
+            return node
+    return None
+
+
+def fold_by_rule(cell: nodes.container) -> None:
+    source, output = part(cell, "source"), part(cell, "output")
+    if source is None or cell.get("hide_mode"):
+        return
+    code = source.astext()
+    found = parts(code)
+    printed = [] if output is None else [one for one in output.children if is_printed(one)]
+    draws = output is not None and len(printed) < len(output.children)
+    proves = claim_before(cell) is not None and (settles(code) or not found.shown)
+    if shows_table(code) or (proves and not draws):
+        cell["hide_mode"] = "all" if printed and not draws else "input"
+        fold_tagged(cell)
+        return
+    if output is not None and not tells(found):
+        output.children = [one for one in output.children if one not in printed]
+        if not output.children:
+            cell.remove(output)
+    else:
+        printed = []
+    if found.setup:
+        hidden = [of(source, found.setup), *([] if found.check else printed)]
+        cell.insert(0, folded([nodes.Text("Setup")], hidden, classes=["code-fold"]))
+    if found.check:
+        check = of(source, found.check)
+        title = title_of_check(check, found.words, outcome(cell))
+        cell += folded(title, [check, *printed], classes=["code-fold"])
+    if found.shown:
+        source.replace_self(of(source, found.shown))
+    else:
+        cell.remove(source)
+
+
+def is_printed(node: nodes.Node) -> bool:
+    """A part of an output that is plain text."""
+    return isinstance(node, nodes.literal_block)
+
+
+def of(source: nodes.container, code: str) -> nodes.container:
+    """A part of a cell's code, set like the whole."""
+    copy = source.deepcopy()
+    (block,) = copy.findall(nodes.literal_block)
+    block.rawsource = code
+    block.children = []
+    block += nodes.Text(code)
+    return copy
+
+
+def outcome(cell: nodes.container) -> str:
+    """What became of a cell here; nothing where it was not run."""
+    if cell.get("failed"):
+        return FAILED
+    return RAN if cell.get("exec_count") else ""
+
+
+def title_of_check(source: nodes.container, words: str | None, outcome: str) -> list[nodes.Node]:
+    if words is None:
+        return checked(names(source, None, None)[0], outcome if "assert" in source.astext() else "")
+    return checked(f"Checked: {words}" if words else "Checked", outcome)
+
+
+def checked(name: str, outcome: str) -> list[nodes.Node]:
+    """The title of a check, with the mark that it has passed here, or that it has not."""
+    if not outcome:
+        return [nodes.Text(name)]
+    kind = "fold-failed" if outcome == FAILED else "fold-ran"
+    return [nodes.Text(name), nodes.inline("", f" {outcome}", classes=[kind])]
+
+
+def fold_tagged(cell: nodes.container) -> None:
+    source, output = part(cell, "source"), part(cell, "output")
+    if source is None or cell["hide_mode"] not in {"input", "all"}:
+        return
+    hidden = [source]
+    if output is not None and cell["hide_mode"] == "all":
+        hidden.append(output)
+    for node in hidden:
+        cell.remove(node)
+    shown = None if output in hidden or output is None or not output.children else output
+    claim = claim_before(cell) if shown is None else None
+    name, more = names(source, shown, claim)
+    asserted = shown is None and "assert" in source.astext()
+    title = checked(name, outcome(cell) if asserted else "")
+    if more:
+        title.insert(1, nodes.inline("", f": {more}", classes=["visually-hidden"]))
+    cell += folded(title, hidden, classes=["code-fold"])
+    del cell["hide_mode"]
+    if claim is not None:
+        cell.parent.remove(cell)
+        claim += cell
+
+
+def names(
+    source: nodes.container, output: nodes.container | None, claim: nodes.container | None
+) -> tuple[str, str]:
+    """What the fold is called, and what is said besides to tell it from the others."""
+    checks = "assert" in source.astext()
+    if claim is not None and checks:
+        (said, *_) = claim.findall(
+            lambda node: isinstance(node, nodes.inline) and "claim-says" in node["classes"]
+        )
+        plain = re.sub(r"[\\{}\s]+", " ", said.astext())  # of formulas their letters
+        return "How this verdict is checked", shortened(plain)
+    if output is None:
+        return ("How this is checked" if checks else "How these numbers are computed"), ""
+    shown = "\n".join(raw.astext() for raw in output.findall(nodes.raw))
+    caption = CAPTION.search(shown)
+    for tag, word in (("<figure", "figure"), ("vitbook-table", "table")):
+        if tag in shown:
+            return f"Code of this {word}", beginning(caption[2]) if caption else ""
+    return "Code of this output", ""
+
+
+def beginning(caption: str) -> str:
+    """The first sentence of a caption, or as much of it as may be said."""
+    text = html.unescape(re.sub(r"<[^>]*>", "", caption))
+    text = re.sub(r"\\[()]|\$", "", text)
+    text = re.split(r"(?<=\w)[.:;](?= |$)", " ".join(text.split()), maxsplit=1)[0]
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else text[:LONGEST].rpartition(" ")[0] + " …"
+
+
+def claim_before(cell: nodes.container) -> nodes.container | None:
+    """The claim that this cell follows directly."""
+    before = cell.parent.children[: cell.parent.index(cell)]
+    box = before[-1] if before else None
+    is_claim = isinstance(box, nodes.container) and "claim" in box["classes"]
+    return box if is_claim else None

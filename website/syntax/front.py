@@ -1,0 +1,203 @@
+"""What the front page is made of: the way in, the cards of the chapters, and their pictures.
+
+    ```{start} preview ready
+    ```
+
+makes two buttons, each with the page's minutes, and says how many hours the whole course takes.
+
+    ```{chapter-cards}
+    # I | Attention | From a weighted average to many heads.
+    weighted_average | Why look back instead of remembering? | 4 | 10 5 90 95
+    ```
+
+makes a grid of parts and chapters. A line is a chapter, as references call it, its question, the
+figure of its page that stands on the card (the first is 1), and in per cent the part of the figure
+that is shown (left, top, right, bottom). ``photo`` behind it: not to be inverted for the
+dark theme. Titles, minutes and hours come from the pages. `cards` reads the lines, and cuts
+the pictures when the pages are written.
+
+The page loads ``front/front.css``.
+"""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.typing import ExtensionMetadata
+
+from website.pages.counts import Counts, count_file, hours
+from website.syntax.cards import SIZE, Card, Part, cut_pictures, picture_name, read_cards
+from website.syntax.chapter import places, plain_title
+from website.syntax.shared import BookDirective, Notebook, Written, on_the_site, register
+
+logger = logging.getLogger(__name__)
+BUTTONS = ("Start", "Am I ready?")
+
+
+class front(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
+    """Stands for buttons (``pages``) or cards (``cards``) until all pages are known."""
+
+
+class Start(SphinxDirective):
+    required_arguments = 2
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_reread()  # website/build/render.py
+        return [front(pages=self.arguments)]
+
+    @staticmethod
+    def to_notebook(written: Written, notebook: Notebook) -> str:
+        links = [f"{{doc}}`{name}`" for name in written.argument.split()]
+        return notebook.text(" · ".join(links), written.line)
+
+
+class ChapterCards(BookDirective):
+    required_arguments = 0
+    to_notebook = staticmethod(on_the_site("The list of chapters"))
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_reread()
+        try:
+            return [front(cards=read_cards(list(self.content)))]
+        except ValueError as error:
+            self.warn(str(error))
+            return []
+
+
+class Pages:
+    """The chapters that this build has: page names, titles, minutes."""
+
+    def __init__(self, app: Sphinx, docname: str) -> None:
+        self.app, self.docname = app, docname
+        known = {page: place for page, place in places(app.env).items() if not place.deeper}
+        there = [page for page in known if page in app.env.found_docs]
+        self.names = {known[page].slug: page for page in there}  # in the book's order
+        self.numbers: dict[str, str] = {known[page].slug: known[page].number for page in there}
+
+    def uri(self, name: str) -> str:
+        return html.escape(self.app.builder.get_relative_uri(self.docname, name))
+
+    def path(self, name: str) -> Path:
+        return Path(self.app.env.doc2path(name))
+
+    def title(self, chapter: str) -> str:
+        return html.escape(plain_title(self.app.env.titles[self.names[chapter]].astext()))
+
+    def hours(self, chapters: list[str]) -> str:
+        return hours([self.path(self.names[n]) for n in chapters])
+
+
+def buttons(pages: Pages, names: list[str]) -> str:
+    """Two links that look like buttons, and the hours of the whole course."""
+    links = [
+        f'<a class="front-button" href="{pages.uri(name)}">{words} '
+        f"<span>{count_file(pages.path(name)).read} min</span></a>"
+        for words, name in zip(BUTTONS, names, strict=True)
+        if name in pages.app.env.found_docs
+    ]
+    chapters = list(pages.names)
+    total = f"{len(chapters)} chapters, {pages.hours(chapters)} hours with all exercises. "
+    return f'<p class="front-start">{"".join(links)}</p><p class="front-who">{total}' + (
+        "For you if you know Python, linear algebra and a little PyTorch. No GPU. Free.</p>"
+    )
+
+
+def grid(pages: Pages, entries: list[Part | Card]) -> str:
+    """The list of parts and cards; a chapter that this build lacks is left out."""
+    there = [one for one in entries if isinstance(one, Part) or one.chapter in pages.names]
+    counts = {n: count_file(pages.path(name)) for n, name in pages.names.items()}
+    longest = max((one.read + one.do for one in counts.values()), default=1)
+    cells = []
+    for at, entry in enumerate(there):
+        if isinstance(entry, Card):
+            cells.append(card(pages, entry, counts[entry.chapter], longest))
+            continue
+        following = there[at + 1 :]
+        end = next((i for i, one in enumerate(following) if isinstance(one, Part)), None)
+        cards = [one for one in following[:end] if isinstance(one, Card)]
+        cells.append(part(pages, entry, [one.chapter for one in cards]))
+    return f'<ul class="front-cards">{"".join(cells)}</ul>'
+
+
+def part(pages: Pages, entry: Part, chapters: list[str]) -> str:
+    told = ""
+    if chapters:
+        first, last = (pages.numbers[chapters[at]] for at in (0, -1))
+        which = f"Chapter {first}" if first == last else f"Chapters {first} to {last}"
+        hours = pages.hours(chapters)
+        told = f"<p>{which}<br>about {hours} {'hour' if hours == '1' else 'hours'}</p>"
+    return (
+        f'<li class="front-part"><h3><span>{entry.sign}</span> {html.escape(entry.title)}</h3>'
+        f"<p>{html.escape(entry.words)}</p>{told}</li>"
+    )
+
+
+def card(pages: Pages, entry: Card, minutes: Counts, longest: int) -> str:
+    width, height = SIZE
+    images = "".join(
+        f'<img class="only-{theme}" src="_images/{picture_name(entry.chapter, theme)}" alt="" '
+        f'loading="lazy" width="{width}" height="{height}">'
+        for theme in ("light", "dark")
+    )
+    read, do = (f"{100 * n / longest:.0f}%" for n in (minutes.read, minutes.do))
+    number = pages.numbers[entry.chapter]
+    return (
+        f'<li class="front-card"><div class="front-picture" aria-hidden="true">{images}</div>'
+        f'<div class="front-words"><p class="front-title"><span class="front-tile">{number}'
+        f"</span> {pages.title(entry.chapter)}</p>"
+        f'<p class="front-question"><a href="{pages.uri(pages.names[entry.chapter])}">'
+        f"{html.escape(entry.question)}</a></p>"
+        f'<p class="front-minutes"><span class="front-bar" aria-hidden="true">'
+        f'<i style="width:{read}"></i><i style="width:{do}"></i></span>'
+        f"{minutes.read} read + {minutes.do} do min</p></div></li>"
+    )
+
+
+def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    for node in list(doctree.findall(front)):
+        pages = Pages(app, docname)
+        made = buttons(pages, node["pages"]) if "pages" in node else grid(pages, node["cards"])
+        node.replace_self(nodes.raw("", made, format="html"))
+        if "cards" in node:
+            kept = {n: f"{name}.html" for n, name in pages.names.items()}
+            app.__dict__["vitbook_cards"] = [
+                (one, kept[one.chapter])
+                for one in node["cards"]
+                if isinstance(one, Card) and one.chapter in kept
+            ]
+
+
+def load(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
+    if doctree is not None and 'class="front-start"' in context.get("body", ""):
+        app.add_css_file("front/front.css")
+
+
+def pictures(app: Sphinx, exception: Exception | None) -> None:
+    """When all pages are written, in whatever form their figures are by then."""
+    if exception is None:
+        for told in cut_pictures(Path(app.outdir), getattr(app, "vitbook_cards", [])):
+            logger.warning(told, type="vitbook")
+
+
+DIRECTIVES = {"start": Start, "chapter-cards": ChapterCards}
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    app.add_node(front)
+    register(app, globals())
+    app.connect("doctree-resolved", resolve)
+    app.connect("html-page-context", load)
+    app.connect("build-finished", pictures, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

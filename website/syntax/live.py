@@ -1,0 +1,293 @@
+"""Live figures: the directive ``live`` and the role ``live``, which sets a figure from a sentence.
+
+    ```{live} cut
+    :title: Cut the arrow
+    :scripts: vit
+    :data: cut
+    Cut the thickest arrow. The answer hardly moves, although the map promised everything.
+    +++
+    Without it the model still says "different".
+    ```
+
+Above the line ``+++`` stands what to try and what one should see; below it the still, for readers
+without JavaScript, on paper and in notebooks. ``scripts`` are shared ones that the figure needs
+besides its own, ``data`` is a module of website/live that writes what it reads. A sentence sets the
+figure of its page by ``{live}`the arrow in head 3 <cut layer=1 head=3>` ``.
+
+On the page a figure is its words, then its still. The script ``_static/live/kit.js``, which only
+such pages load, waits until the figure comes near, then loads what ``data-scripts`` names, and
+replaces the still. So a page stays light, works from a file and from any folder, and says in place
+which file is missing. Data scripts are written here, while the pages are. Addresses end in a hash
+of their file, so that no browser mixes an old one with a new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxRole
+from sphinx.util.osutil import relative_uri
+from sphinx.util.typing import ExtensionMetadata
+from sphinx.writers.html5 import HTML5Translator
+
+from website.live import pack
+from website.pages.markdown import link, paragraphs, quote, titled
+from website.syntax.shared import BookDirective, Links, Notebook, Written, register
+
+logger = logging.getLogger(__name__)
+OURS = Path(pack.__file__).parent
+FOLDER = "_static/live"
+OPTIONS = ("title", "scripts", "data")
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+SETTING = re.compile(r"(?P<words>.+?)\s*<(?P<name>\S+)(?P<values>(\s+\S+)+)>", re.DOTALL)
+VALUE = re.compile(r"(?P<key>[a-z]+)=(?P<value>[\w.,-]+)")
+
+
+@dataclass(frozen=True)
+class Live:
+    """One live figure; ``words`` and ``still`` are lines."""
+
+    name: str
+    title: str
+    words: tuple[str, ...]
+    still: tuple[str, ...]
+    scripts: tuple[str, ...] = ()
+    data: str = ""
+
+    @property
+    def anchor(self) -> str:
+        return f"live-{self.name}"
+
+    @property
+    def still_at(self) -> int:
+        """The line of the body, counted from 0, where the still begins."""
+        return len(self.words) + 1
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a link in a sentence asks of a figure."""
+
+    words: str
+    name: str
+    values: dict[str, str] = field(default_factory=dict)
+
+
+def read_live(name: str, options: Mapping[str, str], body: Sequence[str]) -> Live:
+    """Read the parts of a live figure.
+
+    Raises:
+        ValueError: Something is wrong; the message says what.
+    """
+    name = name.strip()
+    given = {key: (options.get(key) or "").strip() for key in OPTIONS}
+    for one in (name, *given["scripts"].split(), *given["data"].split()):
+        if not NAME.fullmatch(one):
+            raise ValueError(f"{one!r} is not lower-case words joined by hyphens")
+    if not given["title"]:
+        raise ValueError(f"the live figure {name} has no :title:")
+    marks = [at for at, line in enumerate(body) if line.strip() == "+++"]
+    at = marks[0] if marks else len(body)
+    words, still = tuple(body[:at]), tuple(body[at + 1 :])
+    if not "".join(words).strip():
+        raise ValueError(f"the live figure {name} does not say what to try and what one sees")
+    if not "".join(still).strip():
+        raise ValueError(f"the live figure {name} has no still below a line +++")
+    return Live(name, given["title"], words, still, tuple(given["scripts"].split()), given["data"])
+
+
+def read_setting(content: str) -> Setting:
+    """Read the content of a role: ``words <name key=value ...>``.
+
+    Raises:
+        ValueError: It is not of that form.
+    """
+    match = SETTING.fullmatch(content.strip())
+    pairs = [VALUE.fullmatch(one) for one in match["values"].split()] if match else [None]
+    if match is None or None in pairs:
+        raise ValueError(f"a setting is written words <figure key=value ...>, not {content!r}")
+    values = {pair["key"]: pair["value"] for pair in pairs if pair}
+    return Setting(match["words"], match["name"], values)
+
+
+class live(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
+    """A live figure; ``read`` is what was written."""
+
+
+class live_set(nodes.Inline, nodes.TextElement):  # noqa: N801
+    """The words that set a figure; ``read`` is what was written."""
+
+
+class LiveFigure(BookDirective):
+    option_spec = dict.fromkeys(OPTIONS, directives.unchanged_required)
+
+    def run(self) -> list[nodes.Node]:
+        try:
+            read = read_live(self.arguments[0], self.options, list(self.content))
+            require_files(self.env.app, read)
+        except ValueError as error:
+            self.warn(str(error))
+            return []
+        figure = live("", ids=[read.anchor], classes=["live"], read=read)
+        figure += nodes.paragraph(
+            "", read.title, ids=[f"{read.anchor}-title"], classes=["live-title"]
+        )
+        figure += self.part("live-words", 0, len(read.words))
+        figure += self.part("live-still", read.still_at)
+        self.set_source_info(figure)
+        return [figure]
+
+    @staticmethod
+    def to_notebook(written: Written, notebook: Notebook) -> str:
+        """A notebook has the still, and a link to the figure."""
+        read = read_live(written.argument, written.options, written.body)
+        page, address = notebook.links.here
+        where = f"The live figure is on the book's page [{page}]({address}#{read.anchor})."
+        still, title = (
+            notebook.body(written, read.still_at),
+            notebook.text(read.title, written.line),
+        )
+        return quote(titled(title, paragraphs(still, where)))
+
+
+class LiveRole(SphinxRole):
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        try:
+            read = read_setting(self.text)
+        except ValueError as error:
+            logger.warning(str(error), location=self.get_location(), type="vitbook")
+            return [nodes.Text(self.text)], []
+        node = live_set("", read.words, read=read)
+        self.set_source_info(node)
+        return [node], []
+
+    @staticmethod
+    def to_notebook(content: str, links: Links) -> str:
+        setting = read_setting(content)
+        return link(setting.words, "", f"{links.here[1]}#live-{setting.name}")
+
+
+def static(app: Sphinx, name: str, kind: str = "js") -> Path | None:
+    """A script of live figures, or a style: the book's, or one in a folder of static files."""
+    others = [Path(app.confdir or app.srcdir, one, "live") for one in app.config.html_static_path]
+    return next((f for one in (OURS, *others) if (f := one / f"{name}.{kind}").is_file()), None)
+
+
+def copy(app: Sphinx) -> None:
+    """The book's scripts and styles, into the site."""
+    to = Path(app.outdir) / FOLDER
+    to.mkdir(parents=True, exist_ok=True)
+    for file in (*OURS.glob("*.js"), *OURS.glob("*.css")):
+        shutil.copyfile(file, to / file.name)
+
+
+def module(name: str) -> str:
+    return f"website.live.{name.replace('-', '_')}"
+
+
+def required(app: Sphinx, read: Live, name: str) -> Path:
+    """A script that a figure needs; without it a ValueError says so."""
+    file = static(app, name)
+    if file is None:
+        raise ValueError(f"the live figure {read.name} has no script live/{name}.js")
+    return file
+
+
+def require_files(app: Sphinx, read: Live) -> None:
+    for name in (*read.scripts, read.name):
+        required(app, read, name)
+    if read.data and find_spec(module(read.data)) is None:
+        raise ValueError(f"the data of the live figure {read.name}: no {module(read.data)}")
+
+
+@cache
+def data_script(name: str) -> str:
+    return pack.script(name, import_module(module(name)).data())
+
+
+def addresses(builder: StandaloneHTMLBuilder, read: Live) -> list[str]:
+    """The scripts of a figure, its data last, which is written on the way."""
+    texts = {
+        f"{one}.js": required(builder.app, read, one).read_text("utf8")
+        for one in (*read.scripts, read.name)
+    }
+    if read.data:
+        texts[f"data/{read.data}.js"] = data_script(read.data)
+        file = Path(builder.outdir) / FOLDER / "data" / f"{read.data}.js"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(texts[f"data/{read.data}.js"], "utf8")
+    here = builder.get_target_uri(builder.current_docname)
+    hashed = {name: hashlib.sha256(text.encode()).hexdigest()[:8] for name, text in texts.items()}
+    return [f"{relative_uri(here, f'{FOLDER}/{name}')}?v={sum_}" for name, sum_ in hashed.items()]
+
+
+def visit_live(self: HTML5Translator, node: live) -> None:
+    read = node["read"]
+    told = {"data-live": read.name, "data-scripts": json.dumps(addresses(self.builder, read))}
+    told |= {"data-source": read.data} if read.data else {}
+    named = {"role": "group", "aria-labelledby": f"{read.anchor}-title"}
+    self.body.append(self.starttag(node, "div", **named, **told))
+
+
+def depart_live(self: HTML5Translator, node: live) -> None:
+    self.body.append("</div>\n")
+
+
+def visit_set(self: HTML5Translator, node: live_set) -> None:
+    read = node["read"]
+    values = html.escape(json.dumps(read.values), quote=True)
+    self.body.append(f'<a class="live-set" href="#live-{read.name}" data-set="{values}">')
+
+
+def depart_set(self: HTML5Translator, node: live_set) -> None:
+    self.body.append("</a>")
+
+
+def load(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
+    """Script and styles of the page's figures; every setting needs its figure on the page."""
+    found = [] if doctree is None else [node["read"].name for node in doctree.findall(live)]
+    for name in {name for name in found if found.count(name) > 1}:
+        logger.warning(f"the live figure {name} stands twice", location=pagename, type="vitbook")
+    for node in [] if doctree is None else doctree.findall(live_set):
+        if (name := node["read"].name) not in found:
+            words = f"a sentence sets the live figure {name}, which this page does not have"
+            logger.warning(words, location=node, type="vitbook")
+    if found:
+        for name in ("live", *(name for name in found if static(app, name, "css"))):
+            app.add_css_file(f"live/{name}.css")
+        app.add_js_file("live/kit.js", loading_method="defer")
+
+
+DIRECTIVES = {"live": LiveFigure}
+ROLES = {"live": LiveRole()}
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    app.add_node(live, html=(visit_live, depart_live))
+    app.add_node(live_set, html=(visit_set, depart_set))
+    register(app, globals())
+    app.connect("builder-inited", copy)
+    app.connect("html-page-context", load)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

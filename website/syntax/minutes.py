@@ -1,0 +1,69 @@
+"""The minutes that a page takes, as website/pages/counts.py counts them.
+
+``{minutes}`this page` `` becomes "Read 35 minutes, do 40 minutes"; ``{minutes}`read maps` `` and
+``{minutes}`do maps` `` are the numbers alone, of another page; ``{minutes}`hours maps bmm` `` are
+reading and exercises of several pages together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import docname_join, logging
+from sphinx.util.docutils import SphinxRole
+from sphinx.util.typing import ExtensionMetadata
+
+from website.pages.counts import count_file, hours
+from website.syntax.shared import Links, register
+
+logger = logging.getLogger(__name__)
+
+
+def said(content: str, here: Path, path_of: Callable[[str], Path]) -> str:
+    """What stands in place of the role on the page in the file ``here``.
+
+    Raises:
+        ValueError: It is not written as above, or there is no such page.
+    """
+    wanted, *names = content.split() if content != "this page" else ("",)
+    if wanted not in {"", "read", "do", "hours"} or (wanted != "hours" and len(names) > 1):
+        known = "`this page`, `read PAGE`, `do PAGE` or `hours PAGE PAGE`"
+        raise ValueError(f"minutes {content!r}: write {known}")
+    paths = [path_of(name) for name in names] or [here]
+    for name, path in zip(names, paths, strict=False):
+        if not path.is_file():
+            raise ValueError(f"minutes {content!r}: there is no page {name}")
+    if wanted == "hours":
+        return hours(paths)
+    counts = count_file(paths[0])
+    return str({"": counts, "read": counts.read, "do": counts.do}[wanted])
+
+
+class MinutesRole(SphinxRole):
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        def path_of(name: str) -> Path:
+            self.env.note_reread()  # website/build/render.py
+            return Path(self.env.doc2path(docname_join(self.env.docname, name)))
+
+        try:
+            words = said(self.text, Path(self.env.doc2path(self.env.docname)), path_of)
+        except ValueError as error:
+            logger.warning(str(error), location=self.get_location(), type="vitbook")
+            words = self.text
+        return [nodes.Text(words)], []
+
+    @staticmethod
+    def to_notebook(content: str, links: Links) -> str:
+        here = links.settings.source(links.document)
+        return said(content, here, lambda name: links.source(links.document_called(name)))
+
+
+ROLES = {"minutes": MinutesRole()}
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    register(app, globals())
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,98 @@
+"""What scripts keep of the reader's predictions, and the boxes where it shows them.
+
+Every page with a prediction or a concept check ends in a box: after its summary, or after all else.
+The front page has one where this stands:
+
+    ```{progress}
+    ```
+
+The boxes are empty and hidden until the scripts in ``_static/predict`` fill them. Scripts and style
+sheet are loaded on those pages only. ``data-page`` and ``data-title`` name a page for the script;
+``data-chapters``, on the front page, lists every chapter as ``[page, title]``.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.typing import ExtensionMetadata
+from sphinx.writers.html5 import HTML5Translator
+
+from website.syntax.chapter import places
+from website.syntax.predict import prediction
+from website.syntax.shared import Notebook, Written, register
+from website.theme.moved import SCRIPT
+
+SCRIPTS = (SCRIPT, "predict/progress.js", "predict/predict.js")
+STYLE = "predict/predict.css"
+
+
+class progress(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
+    """A box for the script. ``chapters`` is true of the one that lists them."""
+
+
+class Progress(SphinxDirective):
+    def run(self) -> list[nodes.Node]:
+        return [progress("", chapters=True)]
+
+    @staticmethod
+    def to_notebook(written: Written, notebook: Notebook) -> str:
+        return ""  # a notebook keeps nothing of its reader
+
+
+class ChapterEnd(SphinxPostTransform):
+    default_priority = 160
+    formats = ("html",)
+
+    def run(self, **options: object) -> None:
+        found = list(self.document.findall(nodes.section))
+        sections = {id_: node for node in found for id_ in node["ids"]}
+        asks = next(iter(self.document.findall(prediction)), None) is not None
+        if asks or "concept-check" in sections:
+            last = sections.get("summary") or found[0]
+            last += progress("", chapters=False)
+
+
+def visit_progress(self: HTML5Translator, node: progress) -> None:
+    env, page = self.builder.env, self.builder.current_docname
+    if node["chapters"]:
+        chapters = [name for name, place in places(env).items() if not place.deeper]
+        listed = [[name, env.titles[name].astext()] for name in chapters if name in env.titles]
+        data = {"data-chapters": json.dumps(listed, ensure_ascii=False)}
+    else:
+        data = {"data-page": page, "data-title": env.titles[page].astext()}
+    more = {"role": "group", "aria-label": "Your answers so far", "hidden": "hidden", **data}
+    self.body.append(self.starttag(node, "div", CLASS="progress-box", **more) + "</div>\n")
+    raise nodes.SkipNode
+
+
+def load(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
+    if doctree is not None and next(iter(doctree.findall(progress)), None) is not None:
+        app.add_css_file(STYLE)
+        for script in SCRIPTS:
+            app.add_js_file(script, loading_method="defer")
+
+
+DIRECTIVES = {"progress": Progress}
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    app.setup_extension("website.syntax.predict")
+    app.setup_extension("website.theme.moved")
+    app.setup_extension("website.syntax.chapter")
+    app.add_node(progress, html=(visit_progress, None))
+    register(app, globals())
+    app.add_post_transform(ChapterEnd)
+    app.connect("html-page-context", load)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,113 @@
+"""One drawing of a whole Vision Transformer, and "you are here" at the head of each chapter.
+
+    ```{vit-map}
+    ```
+
+draws it with a link to each chapter: from left to right where there is room, from top to bottom on
+a phone. The same data (drawing/places.py) put a strip below the title of each numbered chapter,
+with the chapter's parts in colour and named; it leads back to the drawing.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from functools import cache
+from typing import cast
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.domains.std import StandardDomain
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.typing import ExtensionMetadata
+
+from website.photograph import dahlia
+from website.syntax.chapter import places
+from website.syntax.drawing.places import PLACES
+from website.syntax.drawing.shapes import Address
+from website.syntax.drawing.strip import strip
+from website.syntax.drawing.tall import tall
+from website.syntax.drawing.wide import wide
+from website.syntax.shared import on_the_site, register
+
+LABEL = "whole-vit"  # of the section with the drawing
+WORDS = (
+    "From an image to an answer: the image is cut into patches, a linear map makes a token of "
+    "each, a class token joins them, positions are added. The tokens run straight through a "
+    "block, L times; two branches leave them and are added again, norm and attention, then norm "
+    "and MLP. The head reads the answer from one token. Each number leads to a chapter."
+)
+
+
+class vit_map(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
+    """Stands for the drawing until all pages are known."""
+
+
+class VitMap(SphinxDirective):
+    to_notebook = staticmethod(on_the_site("The drawing of the whole model"))
+
+    def run(self) -> list[nodes.Node]:
+        return [vit_map()]
+
+
+@cache
+def flower(side: int = 216) -> str:
+    """A photograph as a data address: a dahlia, cut to a square."""
+    whole = dahlia()
+    square = whole.crop((100, 0, 100 + whole.height, whole.height)).resize((side, side))
+    file = io.BytesIO()
+    square.save(file, "JPEG", quality=72)
+    return f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def figure(address: Address) -> str:
+    """The HTML of the drawing."""
+    picture = flower()
+    return (
+        f'<figure class="vit-map">{wide(address, picture)}{tall(address, picture)}'
+        f'<figcaption class="visually-hidden" id="vit-map-words">{WORDS}</figcaption></figure>'
+    )
+
+
+def you_are_here(chapter: str, uri: str | None) -> str:
+    """The HTML of the strip; ``uri`` is where the whole drawing is."""
+    words = (
+        f'<span class="vit-strip-here">You are here:</span> {html.escape(PLACES[chapter].words)}'
+    )
+    more = f' <a href="{html.escape(uri)}">Whole map</a>' if uri else ""
+    return f'<div class="vit-strip">{strip(PLACES[chapter])}<p>{words}.{more}</p></div>'
+
+
+def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    env, builder = app.env, app.builder
+    known = {place.slug: place for place in places(env).values() if not place.deeper}
+
+    def address(chapter: str) -> tuple[str, str] | None:
+        place = known.get(chapter)
+        if place is None or place.chapter not in env.found_docs:
+            return None
+        return place.number, builder.get_relative_uri(docname, place.chapter)
+
+    for node in list(doctree.findall(vit_map)):
+        node.replace_self(nodes.raw("", figure(address), format="html"))
+    here_is = places(env).get(docname)
+    chapter = here_is.slug if here_is and not here_is.deeper else ""
+    title = doctree.next_node(nodes.title)
+    if chapter in PLACES and title is not None:
+        labels = cast(StandardDomain, env.get_domain("std")).anonlabels
+        home, anchor = labels.get(LABEL, ("", ""))
+        uri = f"{builder.get_relative_uri(docname, home)}#{anchor}" if home else None
+        parent = title.parent
+        here = nodes.raw("", you_are_here(chapter, uri), format="html")
+        parent.insert(parent.index(title) + 1, here)
+
+
+DIRECTIVES = {"vit-map": VitMap}
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    app.add_node(vit_map)
+    register(app, globals())
+    app.connect("doctree-resolved", resolve)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

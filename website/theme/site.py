@@ -1,0 +1,134 @@
+"""What the theme leaves to mend: no third-party request, links to the notebooks, accessibility.
+
+- Style sheets and scripts directly in ``static`` serve every page; those in folders below it
+  (KaTeX's, the search's) load only where something asks for them.
+- The thebe script, which Jupyter Book always adds and which only throws errors here, is left out,
+  and so is the script that folds boxes: ours are native (folds.py).
+- Pages that are notebooks get a link to Colab and downloads of the clean notebook and script; so do
+  pages whose front matter names a notebook that is made elsewhere (``notebook: a1-attention``).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.util.typing import ExtensionMetadata
+
+HERE = Path(__file__).resolve().parent
+STATIC = HERE / "static"  # in the site: _static
+UNUSED = {"sphinx_thebe", "sphinx_togglebutton"}  # Jupyter Book adds them to every book
+COLAB = "https://colab.research.google.com/github"
+
+
+def prepare(app: Sphinx, config: Config) -> None:
+    config.templates_path.insert(0, str(HERE / "templates"))
+    config.html_static_path.append(str(STATIC))
+    config.html_favicon = str(STATIC / "favicon.svg")
+    config.html_css_files += sorted(path.name for path in STATIC.glob("*.css"))
+    config.html_js_files += sorted(path.name for path in STATIC.glob("*.js"))
+    config.html_context.setdefault("default_mode", "auto")
+    for listeners in app.events.listeners.values():
+        for listener in list(listeners):
+            if getattr(listener.handler, "__module__", "") in UNUSED:
+                app.disconnect(listener.id)
+    registry = app.registry
+    registry.css_files[:] = [item for item in registry.css_files if not is_unused(*item)]
+    registry.js_files[:] = [item for item in registry.js_files if not is_unused(*item)]
+
+
+def is_unused(name: str | None, attributes: dict[str, Any]) -> bool:
+    """A file, or a script in the page, of an extension that the book does not use."""
+    told = f"{name} {attributes.get('body', '')}"
+    return any(word in told for word in ("sphinx-thebe", "togglebutton", "let toggle"))
+
+
+def mend_body(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
+    """sphinx-exercise repeats an id on a page; docutils gives citations roles that do not fit."""
+    if "body" in context:
+        body = re.sub(r' id="exercise-content"', "", context["body"])
+        body = re.sub(r' role="doc-biblioentry"', "", body)
+        context["body"] = body.replace('<div role="list" class="citation-list">', "<div>")
+
+
+def name_folds(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
+    """The contents fold the pages below a page; the theme gives that button no name."""
+    if make := context.get("generate_toctree_html"):
+        named = '<summary><span class="visually-hidden">Pages below this one</span>'
+        context["generate_toctree_html"] = lambda *args, **kwargs: str(
+            make(*args, **kwargs)
+        ).replace("<summary>", named)
+
+
+def add_buttons(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
+    """Colab and downloads, on pages that are notebooks."""
+    metadata = app.env.metadata.get(pagename, {})
+    own = pagename.split("/")[-1] if "kernelspec" in metadata else None
+    stem = metadata.get("notebook", own)
+    if doctree is None or stem is None or "header_buttons" not in context:
+        return
+    repository = "/".join(app.config.html_theme_options["repository_url"].split("/")[-2:])
+    release = f"{COLAB}/{repository}/blob/gh-pages/v{app.config.release}"
+    colab = f"{release}/notebooks/{stem}.ipynb"
+    local = context["pathto"](f"notebooks/{stem}", resource=1)
+    context["header_buttons"][:0] = [
+        {
+            "type": "link",
+            "url": colab,
+            "text": "Colab",
+            "icon": "fas fa-play",
+            "tooltip": "Open this page as a notebook in Google Colab",
+            "label": "colab-button",
+        },
+        {
+            "type": "group",
+            "icon": "fas fa-download",
+            "tooltip": "Download this page",
+            "label": "download-buttons",
+            "buttons": [
+                {
+                    "type": "link",
+                    "url": f"{local}.{ending}",
+                    "text": f".{ending}",
+                    "icon": icon,
+                    "tooltip": tip,
+                    "label": f"download-{ending}-button",
+                }
+                for ending, icon, tip in (
+                    ("ipynb", "fas fa-book", "Notebook without outputs"),
+                    ("py", "fas fa-file-code", "Plain Python script"),
+                )
+            ],
+        },
+    ]
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    app.add_css_file("print/print.css", media="print", priority=900)
+    app.connect("config-inited", prepare)
+    app.connect("html-page-context", mend_body)
+    app.connect("html-page-context", add_buttons, priority=900)
+    app.connect("html-page-context", name_folds, priority=950)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
