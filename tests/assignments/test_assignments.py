@@ -267,6 +267,13 @@ def test_many_draws_hold_and_differ(master_path):
     assert len({str(drawn.master.questions) for drawn in found}) > 20
 
 
+def test_an_assignment_can_be_drawn_where_all_attempts_draw_the_same_width():
+    """Of width 2 no sequence is shorter: the slip about such lengths was right, and each failed."""
+    key = b"ff06b295ced4daa3604ca5e9846ac1335175fb44e0a1052377a8752c8d63f9e5"
+    drawn = draw_assignment(ROOT / "assignments/a1_attention.md", key, "0.1.0")
+    assert any("single token" in mutant.asks for mutant in drawn.master.questions[1].mutants)
+
+
 def test_the_pages_of_the_book_are_those_of_the_masters():
     for path, text in pages(ROOT).items():
         assert path.read_text() == text, "run: python -m tools.assignment.page"
