@@ -110,12 +110,13 @@ class EncoderBlock(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Tokens (B, N, D) -> tokens (B, N, D)."""
+        drop = self.dropout
         if self.norm_first:
-            x = x + self.drop_path1(self.ls1(self.dropout(self.attn(self.norm1(x), mask))))
-            x = x + self.drop_path2(self.ls2(self.dropout(self.mlp(self.norm2(x)))))
+            x = x + self.drop_path1(self.ls1(drop(self.attn(self.norm1(x), mask))))
+            x = x + self.drop_path2(self.ls2(drop(self.mlp(self.norm2(x)))))
         else:
-            x = self.norm1(x + self.drop_path1(self.ls1(self.dropout(self.attn(x, mask)))))
-            x = self.norm2(x + self.drop_path2(self.ls2(self.dropout(self.mlp(x)))))
+            x = self.norm1(x + self.drop_path1(self.ls1(drop(self.attn(x, mask)))))
+            x = self.norm2(x + self.drop_path2(self.ls2(drop(self.mlp(x)))))
         return x
 
 
