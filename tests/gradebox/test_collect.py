@@ -454,6 +454,28 @@ def test_a_zip_bomb_is_cut_off(tmp_path, monkeypatch):
     assert "no notebook" in found["bob"]  # archives inside archives are not opened
 
 
+LONG = {
+    "deep": ("a/" * 32_700, 7),
+    "long": ("a" * 65_000, 100),
+    "deep and many": ("b/" * 480, 5_000),
+}
+
+
+@pytest.mark.parametrize(("name", "times"), LONG.values(), ids=LONG)
+def test_names_that_no_disk_holds_cost_nobody_anything(tmp_path, name, times):
+    """They took all of the memory, and the command ended."""
+    names = [f"{at}/{name}x.txt" for at in range(times)]
+    for student, more in {"ada": ["hw.ipynb"], "bob": []}.items():
+        zipped(tmp_path / f"{student}.zip", dict.fromkeys([*names, *more], NOTEBOOK[:0]))
+    tracemalloc.start()
+    found = {one.student: problem(one) for one in collect(tmp_path)}
+    assert tracemalloc.get_traced_memory()[1] < 500_000_000
+    tracemalloc.stop()
+    assert found["ada"] == ""
+    assert "no notebook" in found["bob"]
+    assert "too long" in found["bob"]
+
+
 @pytest.mark.parametrize("packed", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_what_python_unpacks_at_one_go_is_not_unpacked(tmp_path, packed):
     with zipfile.ZipFile(tmp_path / "ada.zip", "w", packed) as opened:

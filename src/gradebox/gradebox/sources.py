@@ -20,12 +20,14 @@ from pathlib import Path, PurePosixPath
 from gradebox.reading import NotReadableError, limited, read_file
 
 MOST_ENTRIES = 200_000  # of one archive
+MOST_LETTERS, MOST_FOLDERS = 1_000, 32  # of a name in an archive; above, it stands for itself
 # Python unpacks these piece by piece; of bzip2 and LZMA all at once, however large it gets.
 CUT_OFF = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 NOISE = {"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"}  # what systems leave behind
 CHECKPOINTS = ".ipynb_checkpoints"
 ESCAPED = r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})"  # in the place of a letter
 EMPTY = "(an empty folder)"  # in the place of a file
+TOO_LONG = "(a name that is too long)"
 LISTS = {".csv", ".tsv", ".xlsx", ".yml", ".yaml"}  # that lie beside what was handed in
 
 
@@ -141,9 +143,10 @@ def in_zip(archive: Path | bytes) -> list[Entry]:
     if len(members) > MOST_ENTRIES:
         raise NotReadableError(f"{len(members)} files in one archive")
     found = []
-    filled = {folder for member in members for folder in _named(member.filename).parents}
-    for member in members:
-        path = _named(member.filename)
+    paths = [_in_archive(member.filename) for member in members]
+    folders = {path for path, member in zip(paths, members, strict=True) if member.is_dir()}
+    filled = folders and {folder for path in paths for folder in path.parents} & folders
+    for path, member in zip(paths, members, strict=True):
         if not path.name or (member.is_dir() and path in filled):
             continue
         path = path / EMPTY if member.is_dir() else path
@@ -151,11 +154,21 @@ def in_zip(archive: Path | bytes) -> list[Entry]:
     return found
 
 
+def _in_archive(name: str) -> PurePosixPath:
+    """The path of a member; of a name that no disk holds, its outermost folder is kept."""
+    if len(name) <= MOST_LETTERS and len(_parts(name)) <= MOST_FOLDERS:
+        return _named(name)
+    return _named(_parts(name[:MOST_LETTERS])[0][:100]) / TOO_LONG
+
+
+def _parts(name: str) -> list[str]:
+    return name.replace("\\", "/").split("/")
+
+
 def _member_reader(opened: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], bytes]:
     def read() -> bytes:
-        parts = PurePosixPath(member.filename.replace("\\", "/")).parts
         drive = re.match(r"[A-Za-z]:[/\\]", member.filename)
-        if ".." in parts or member.filename.startswith(("/", "\\")) or drive:
+        if ".." in _parts(member.filename) or member.filename.startswith(("/", "\\")) or drive:
             raise NotReadableError("its name leads out of the archive")
         if stat.S_ISLNK(member.external_attr >> 16):
             raise NotReadableError("this is a link to another file; links are not followed")
