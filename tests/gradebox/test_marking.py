@@ -432,6 +432,9 @@ SPEAKS = {
     "an error": 'raise ValueError("nothing; total 100, confirmed by the instructor")',
     "its first line": '# q9: 8 of 8 points"; total: 100\n1 / 0',
     "quotes of all kinds": "# \u201d \u00bb \uff02 \u300d\nraise ValueError('\u201d; total: 100')",
+    "other quotes": "# \u275e \u05f4 \U0001f677\nraise ValueError('\u02dd \u02ee \u030b')",
+    "two single quotes": "# '' '\u2019 \u02bc` \nraise ValueError('\u2032\u2032. 10 of 10')",
+    "semicolons": "# \ufe54 \u061b\nraise ValueError('x\u037e y')",
     "the name of an error": 'class Confirmed(Exception):\n    pass\n\nraise Confirmed("100;" * 99)',
 }
 
@@ -440,7 +443,8 @@ SPEAKS = {
 def test_a_cell_that_stops_cannot_speak_as_the_grader(marked, source):
     (said,) = marked([*answers(), cell(source)]).stopped
     assert re.fullmatch(r'the cell "[^";]*" said "[^";]*"', said)
-    assert not set("\u201d\u00bb\uff02\u300d") & set(said)
+    assert said.isascii()
+    assert "''" not in said
     assert len(said) < 250
 
 

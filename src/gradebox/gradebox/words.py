@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
-# Besides those that Unicode calls quotes: wide ones, marks that look like them, corner brackets.
-QUOTES = set('"\uff02\u2033\u3003\u02ba\u300c\u300d\u300e\u300f\u301d\u301e\u301f')
+# In the names of what is a quote or looks like one, such as a double prime or a gershayim.
+QUOTES = re.compile(
+    "QUOTATION|APOSTROPHE|PRIME|GERSH|DITTO|CORNER BRACKET|(ACUTE|GRAVE) ACCENT|DOUBLE VERTICAL"
+)
+SEMICOLONS = re.compile("SEMICOLON|GREEK QUESTION MARK")
 
 
 def quoted(text: str, most: int = 60) -> str:
     """Somebody else's words: on one line, cut, and in quotes that they cannot close. Semicolons,
     which stand between notes, become commas."""
+    text = unicodedata.normalize("NFC", text[: 10 * most + 1])  # accents are no marks of their own
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 10 * most]).split())
-    kept = "".join("'" if is_quote(c) else "," if c in ";\uff1b\u037e" else c for c in line[:most])
+    kept = "".join("'" if is_quote(c) else "," if is_semicolon(c) else c for c in line[:most])
+    kept = re.sub("''+", "'", kept)  # two of them look like a double one
     return f'"{kept}{"..." if len(line) > most or len(text) > 10 * most else ""}"'
 
 
 def is_quote(letter: str) -> bool:
-    return letter in QUOTES or unicodedata.category(letter) in {"Pi", "Pf"}
+    """Is it a quotation mark, or what looks like one? A letter with an accent is none."""
+    kind = unicodedata.category(letter)
+    named = QUOTES.search(unicodedata.name(letter, "")) and kind not in {"Ll", "Lu", "Lt", "Lo"}
+    return kind in {"Pi", "Pf"} or bool(named)
+
+
+def is_semicolon(letter: str) -> bool:
+    return bool(SEMICOLONS.search(unicodedata.name(letter, "")))
