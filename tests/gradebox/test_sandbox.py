@@ -49,7 +49,11 @@ def libc(name, *given):
     if getattr(ctypes.CDLL(None, use_errno=True), name)(*given) < 0:
         raise OSError(ctypes.get_errno(), name)
 """
-FUTEX = {"x86_64": 202, "aarch64": 98}  # the number of the system call
+# Numbers of system calls.
+FUTEX = {"x86_64": 202, "aarch64": 98}
+IO_SETUP = {"x86_64": 206, "aarch64": 0}
+MOVE_PAGES = {"x86_64": 279, "aarch64": 239}
+MIGRATE_PAGES = {"x86_64": 256, "aarch64": 238}
 REFUSED = {
     "a file of the grader": "open({here!r})",
     "a folder of the grader": "os.listdir({folder!r})",
@@ -79,6 +83,7 @@ REFUSED = {
     "a clock of another process": "time.clock_gettime((~os.getppid() << 3) | 2)",
     "a group of its own": "os.setpgid(0, 0)",
     "a file emptied": "os.open('/dev/null', os.O_RDONLY | os.O_TRUNC)",
+    "events, of which all have so many": "libc('syscall', {io_setup}, 1, (ctypes.c_long * 1)(0))",
     "priority": "os.setpriority(os.PRIO_PROCESS, 0, -5)",
     "another user": "os.setuid(0)",
     "another root": "os.chroot('/tmp')",
@@ -100,6 +105,7 @@ def test_what_is_refused(session, name):
         folder=os.path.dirname(__file__),
         python=os.path.realpath(sys.executable),
         futex=FUTEX[platform.machine()],
+        io_setup=IO_SETUP[platform.machine()],
     )
     said = look(session, f"{TOOLS}\nfound = {source}")
     refusals = ("PermissionError", "FileNotFoundError", "OSError", "MemoryError", "ValueError")
@@ -219,6 +225,11 @@ for number in range(256):
     assert len(look(session, source)) == 5  # nothing three times, and its own two pipes
 
 
+def test_in_bubblewrap_the_machine_has_no_name(bubblewrap):
+    with Session(bubblewrap, Limits(), SET_UP) as session:
+        assert look(session, "import os\nfound = os.uname().nodename") == "sandbox"
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give each worker a user of its own")
 def test_as_root_each_worker_is_a_user_of_its_own(sandbox):
     users = set()
@@ -266,6 +277,47 @@ for pid in range(os.getpid() - 30, os.getpid() + 30):
 """
         assert look(second, source) == []
         assert look(first, "found = 2") == 2
+
+
+# Calls with the number of a process: -1 and why, or what it gives.
+ASKING = {
+    "its cores": "libc.sched_getaffinity(pid, 128, bytes(128))",
+    "its scheduler": "libc.sched_getscheduler(pid)",
+    "its priority there": "libc.sched_getparam(pid, bytes(8))",
+    "its rights": "libc.capget((ctypes.c_uint32 * 2)(0x20080522, pid), bytes(24))",
+    "its group": "libc.getpgid(pid)",
+    "its session": "libc.getsid(pid)",
+    "its limits": "libc.prlimit(pid, 7, 0, bytes(16))",
+    "a signal that is none": "libc.kill(pid, 0)",
+    "where its pages are": "libc.syscall({move_pages}, pid, 0, 0, 0, 0, 0)",
+    "its pages elsewhere": "libc.syscall({migrate_pages}, pid, 0, 0, 0)",
+    "leave to be traced by it": "libc.prctl(0x59616D61, pid, 0, 0, 0)",
+    "to share its core": "libc.prctl(62, 1, pid, 0, 0)",
+    "what the nursery knew": "sorted(main.f_locals['children'])",
+}
+ASK = """
+import ctypes, os, sys
+libc, main = ctypes.CDLL(None, use_errno=True), sys._getframe()
+while main.f_code.co_name != "main":
+    main = main.f_back
+def ask(pid):
+    ctypes.set_errno(0)
+    return {call}, ctypes.get_errno()
+here = os.getpid()
+found = [str(ask(pid)) for pid in (1, os.getppid(), *range(max(2, here - 9), here), 2**22 - 2)]
+"""
+
+
+@pytest.mark.parametrize("what", ASKING)
+def test_a_worker_does_not_learn_who_else_is_there(sandbox, what):
+    numbers = {"move_pages": MOVE_PAGES, "migrate_pages": MIGRATE_PAGES}
+    call = ASKING[what].format(**{k: v[platform.machine()] for k, v in numbers.items()})
+    with Session(sandbox, Limits(), SET_UP) as first, Session(sandbox, Limits(), SET_UP) as second:
+        assert look(first, "found = 1") == 1
+        said = look(second, ASK.format(call=call))
+    assert isinstance(said, list), said
+    assert len(set(said)) == 1, said  # the same of somebody and of nobody
+    assert said[0] in ("(-1, 1)", "([], 0)")
 
 
 DEAF = """

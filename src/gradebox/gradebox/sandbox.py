@@ -165,7 +165,7 @@ def bubblewrap(command: list[str]) -> list[str]:
     the machine's root in disguise and could write to kernel settings; each worker changes its user
     itself instead, before it runs anything."""
     words = ["bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
-    words += ["--unshare-cgroup-try", "--new-session"]
+    words += ["--unshare-cgroup-try", "--new-session", "--hostname", "sandbox"]
     if os.geteuid() == 0:
         for right in ("CAP_SETUID", "CAP_SETGID", "CAP_KILL"):
             words += ["--cap-add", right]

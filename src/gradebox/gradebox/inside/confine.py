@@ -32,6 +32,9 @@ OF_A_PROCESS = 0x80000000  # the number of a clock: processor time of any proces
 CLOCKS = ("clock_gettime", "clock_getres", "clock_nanosleep", "timer_create")
 CLONE_THREAD = 0x00010000
 PDEATHSIG, NO_NEW_PRIVS, THP_DISABLE = 1, 38, 41  # prctl
+SCHED_CORE, SET_PTRACER = 62, 0x59616D61  # prctl, too: they say whether a process is there
+# Calls that somebody may make about itself; of others they say whether these are there.
+OF_ITSELF = ("prlimit64", "sched_getaffinity", "sched_getscheduler", "sched_getparam")
 # What a process that marks answers never needs, and what it could do harm with.
 REFUSED = {
     "start another process": "fork vfork execve execveat",
@@ -43,7 +46,10 @@ REFUSED = {
         io_uring_register msgget semget shmget mq_open inotify_init inotify_init1 fanotify_init""",
     "leave word where one looks, or count them": """flock sysinfo mincore cachestat fadvise64
         futex_wait futex_wake futex_requeue futex_waitv setsid setpgid getpgid getsid getpriority
-        ioprio_get get_robust_list sched_getattr sched_rr_get_interval""",
+        ioprio_get get_robust_list sched_getattr sched_rr_get_interval capget move_pages
+        migrate_pages process_mrelease""",
+    "take of what all processes share": """io_setup io_destroy io_submit io_cancel io_getevents
+        io_pgetevents""",
     "make, change or remove a file": """creat mkdir mkdirat mknod mknodat symlink symlinkat link
         linkat rename renameat renameat2 unlink unlinkat rmdir truncate""",
     "hold memory that no limit counts": "memfd_create memfd_secret vmsplice splice tee",
@@ -159,8 +165,9 @@ def refuse_system_calls() -> None:
     refuse("mmap", Comparison(3, MASKED, SHARED_MEMORY, SHARED_MEMORY))
     refuse("kill", Comparison(0, NOT_EQUAL, me))
     refuse("tgkill", Comparison(0, NOT_EQUAL, me))
-    refuse("prlimit64", Comparison(0, NOT_EQUAL, 0))
-    for option in (PDEATHSIG, THP_DISABLE):
+    for name in OF_ITSELF:
+        refuse(name, Comparison(0, NOT_EQUAL, 0))
+    for option in (PDEATHSIG, THP_DISABLE, SCHED_CORE, SET_PTRACER):
         refuse("prctl", Comparison(0, MASKED, INT, option))
     for command in FCNTL_OTHERS:
         refuse("fcntl", Comparison(1, MASKED, INT, command))

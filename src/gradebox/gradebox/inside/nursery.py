@@ -75,7 +75,8 @@ def main() -> None:
     control = socket.socket(fileno=os.dup(0))
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
-    notebook, children = Notebook(), set()
+    notebook = Notebook()
+    children: set[int] = set()
     message, _ = hear(control)
     try:
         for name in COMMON:
@@ -92,6 +93,7 @@ def main() -> None:
             if message["do"] == "birth":
                 pid = os.fork()
                 if pid == 0:
+                    children.clear()  # the others are no worker's business
                     be_born(control, handles, message["confine"], notebook)
                 children.add(pid)
                 for handle in handles:
