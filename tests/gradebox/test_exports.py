@@ -75,6 +75,16 @@ def test_only_one_column_of_a_canvas_gradebook_changes(tmp_path):
     )
 
 
+@pytest.mark.parametrize(("spelled", "mark"), [("Bob", "2"), ("BOB", "")])
+def test_of_two_in_one_row_who_is_spelled_so_has_it_and_the_other_is_named(tmp_path, spelled, mark):
+    """The last one had it, and nobody heard."""
+    text = CANVAS.replace('"Ray, Bob",12,', '"Ray, Bob",Bob,')
+    book = read_gradebook(write(tmp_path, text), "Homework 1", 30.0, False)
+    filled = fill(book, [given(spelled, 2), given("bob", 30)])
+    assert cells(filled.data)[3][5] == mark
+    assert "bob (several are found in one row)" in filled.unmatched
+
+
 def test_a_moodle_worksheet_keeps_its_commas_and_its_locked_rows(tmp_path):
     book = read_gradebook(write(tmp_path, MOODLE), None, 30.0, False)
     filled = fill(book, [given("501", 21.5), given("x", 9.0, email="jane@example.edu")])

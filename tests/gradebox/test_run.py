@@ -541,3 +541,19 @@ def test_rows_of_two_students_look_different(room, names):
         (room / f"in/{name}.ipynb").write_bytes(notebook())
     assert grade(room) == 0
     assert len({unicodedata.normalize("NFC", id) for id in rows(room)}) == len(names)
+
+
+@pytest.mark.parametrize("listed", ["ada", "Ada", "ADA"])
+def test_who_is_spelled_as_in_the_roster_has_its_row_and_nobody_else(room, listed):
+    """Who hands in as "ada" beside "Ada" made an attempt of hers, and the last one counts."""
+    for name, text in (("ada", "a stranger's"), ("Ada", "her own")):
+        (room / "in" / name).mkdir()
+        (room / "in" / name / "x.ipynb").write_bytes(notebook(q3=text))
+    (room / "class.csv").write_text(f"id,name\n{listed},Ada Li\n")
+    assert grade(room, "--platform", "folder", "--roster", room / "class.csv") == 0
+    found = rows(room)
+    others = {"ada", "Ada"} - {listed}
+    assert found[listed]["status"] == ("missing" if listed == "ADA" else "ok")
+    assert "attempts" not in found[listed]["notes"]
+    for one in others:
+        assert "decide: one in the roster is also called so" in found[one]["notes"]

@@ -114,13 +114,15 @@ def fill(book: Gradebook, grades: Iterable[Grade]) -> Filled:
     matcher.learn(grade.person for grade in grades)
     rows = [list(row) for row in table.rows]
     cells, changed, unmatched, done = 0, [], [], set()
-    for grade in grades:
-        if grade.total is None:
-            continue
-        where = matcher.find(grade.person)
+    final = [(grade, grade.total) for grade in grades if grade.total is not None]
+    found = [matcher.find(grade.person) for grade, _ in final]
+    for (grade, total), where in zip(final, found, strict=True):
         if where is None:
             doubt = matcher.doubt(grade.person)
             unmatched.append(grade.person.id + (f" ({doubt})" if doubt else ""))
+            continue
+        if found.count(where) > 1 and grade.person.id != matcher.people[where].id:
+            unmatched.append(f"{grade.person.id} (several are found in one row)")
             continue
         row = rows[places[where]]
         if table.cell(row, "grade can be changed").lower() == "no":
@@ -131,7 +133,7 @@ def fill(book: Gradebook, grades: Iterable[Grade]) -> Filled:
         if before.lower() in EXCUSED:
             unmatched.append(f"{grade.person.id} (excused in the gradebook)")
             continue
-        mark = f"{rounded(grade.total * book.factor):g}"
+        mark = f"{rounded(total * book.factor):g}"
         mark = mark.replace(".", ",") if book.comma else mark
         if before not in NO_MARK and not _equal(before, mark):
             changed.append(grade.person.id)

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -192,14 +192,18 @@ def _as_seen(id: str) -> str:
 
 def told_apart(students: dict[int | str, list[Attempt]], roster: list[Student]) -> set[str]:
     """Where several people hand in under the name of one, the row is for who has its number, if
-    somebody has it: a name can be chosen on most platforms. The others, whose keys are given, get
-    rows of their own."""
+    somebody has it: a name can be chosen on most platforms. Of numbers that differ only in small
+    and capital letters it is the one that is spelled as in the roster. The others, whose keys are
+    given, get rows of their own."""
     others: set[str] = set()
     for at, student in enumerate(roster):
         people = {one.found.student for one in students.get(at, [])}
         if len(people) < 2:
             continue
-        people -= {one for one in people if ("id", one.casefold()) in student.person.keys}
+        known = {one for one in people if ("id", one.casefold()) in student.person.keys}
+        spelled = Counter(map(str.casefold, known))
+        people -= {one for one in known if spelled[one.casefold()] == 1}
+        people -= {student.person.id}
         attempts = students.pop(at)
         for one in attempts:
             mine = one.found.student not in people
