@@ -213,12 +213,10 @@ def difference(
     elif isinstance(want, dict):
         if not isinstance(got, dict):
             return _kinds(got, f"a dictionary with the keys {', '.join(want)}", name)
-        for words, keys in (
-            ("lacks", set(want) - set(got)),
-            ("should not have", set(got) - set(want)),
-        ):
-            if keys:
-                return f"{name} {words} {', '.join(sorted(map(str, keys)))}"[:300]
+        if lacking := set(want) - set(got):
+            return f"{name} lacks {', '.join(sorted(lacking))}"[:300]
+        if more := set(got) - set(want):
+            return f"{name} should not have {', '.join(sorted(map(ascii, more)))}"[:300]
         pairs = [(f"{name}[{key!r}]", got[key], want[key]) for key in want]
     else:
         return None if got is want else _kinds(got, in_words(want), name)
@@ -242,7 +240,7 @@ def in_words(value: Any) -> str:
     if isinstance(value, int) and value.bit_length() > 1000:  # Python refuses to write it out
         return "a whole number of more than 300 digits"
     if isinstance(value, bool | int | float | str):
-        return f"{type(value).__name__} {value!r}"[:80]
+        return f"{type(value).__name__} {value!a}"[:80]
     return "None" if value is None else f"a value of the type {type(value).__name__}"
 
 

@@ -305,7 +305,7 @@ def test_what_is_learned_and_what_it_starts_with_are_compared_before_weights_are
     assert compare(look("start_values", "scale", start=0.1)[1], right).message == "twice?"
     assert compare(buffer, right).message == lacks
     verdict = compare(want, replace(case, want=buffer))
-    assert verdict.message == lacks.replace("lacks", "should not have")
+    assert verdict.message == lacks.replace("lacks scale", "should not have 'scale'")
 
 
 def test_a_dropout_shows_in_training_and_comes_back_from_a_file():

@@ -43,7 +43,7 @@ OUT = {
         MIXER.format(body="import socket; return x * socket.socket().fileno()"),
         "PermissionError",
     ),
-    "reads the grader": (f"text = open({__file__!r}).read()", "its file stops at line 1: "),
+    "reads the grader": (f"text = open({__file__!r}).read()", 'its file stops and says "line 1: '),
     "takes much memory": (MIXER.format(body="return x + torch.zeros(2**31).sum()"), "allocate"),
     "gives another shape": (MIXER.format(body="return x[:, 1:]"), "must be of (4, 16, 64)"),
     "gives one token": (MIXER.format(body="return x.mean(1, keepdim=True)"), "must be of (4, 16"),
@@ -53,7 +53,7 @@ OUT = {
         "looks at the other images",
     ),
     "has no such class": ("class Mine:\n    pass", "the file has no class MyMixing"),
-    "is no Python": ("class", "its file stops at SyntaxError"),
+    "is no Python": ("class", 'its file stops and says "SyntaxError'),
     "asks for more": (
         "from torch import nn\nclass MyMixing(nn.Module):\n    def __init__(self, seed): pass",
         "asks for seed",

@@ -281,7 +281,7 @@ def windowed_mean(x, width):
     raise ValueError(f"I saw {len(torch.seen)}")
 """
     result = marked(answers(q1=spy, q3="count = 6"))
-    assert result.questions[0].cases[0].message == "ValueError: I saw 1"
+    assert result.questions[0].cases[0].message == 'your notebook said "ValueError: I saw 1"'
     assert [case.message for case in result.questions[0].cases[1:]] == [None, None]
 
 
@@ -465,7 +465,7 @@ REFUSED = {
 def test_what_the_sandbox_refuses_is_called_so(marked, source):
     answer = "def windowed_mean(x, width):\n    " + source.replace("\n", "\n    ")
     result = marked([*answers(q1=answer), cell(source)])
-    assert result.questions[0].cases[0].message.endswith(NOT_HERE)
+    assert result.questions[0].cases[0].message.endswith(f'{NOT_HERE}"')
     assert "(when marked: no other files, " in result.stopped[-1]
 
 
@@ -518,6 +518,7 @@ def test_a_mistake_that_only_hidden_cases_show_is_named_by_the_assignments_own_s
 
 FORGED = {  # an error's name, which is its whole text; for which length of the input it is raised
     "the grader's word for right": ("passed", 7),
+    "what stands on the page": ("Hidden tests: 5 of 5 passed. 16 of 16 points.", 7),
     "a known mistake's question": ("is it a mean?", 8),
 }
 
@@ -530,7 +531,8 @@ def test_an_error_is_never_taken_for_the_graders_own_words(marked, name):
     answer = SOLUTIONS["q1"].replace("    return", forges)
     found = marked(answers(q1=answer, q3="count = 6")).questions[0]
     assert [case.passed for case in found.cases] == [n != length for n in (7, 8, 9)]
-    assert found.cases[0].message == (error if length == 7 else "passed")
+    said = f'your notebook said "{error}"'
+    assert found.cases[0].message == (said if length == 7 else "passed")
     assert found.hint == ""
 
 

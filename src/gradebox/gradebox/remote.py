@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from gradebox.process import BrokenError, LostError
 from gradebox.session import Session
+from gradebox.words import quoted
 from vitbook.comparison.layer import StoppedError
 from vitbook.models.cost import count_multiplies
 from vitcheck.cases import Case
@@ -42,7 +43,7 @@ class Remote:
         except BrokenError as error:
             raise MachineError(str(error)) from None
         if said:
-            raise EntryError(f"its file stops at {said}")
+            raise EntryError(f"its file stops and says {quoted(said, 300)}")
 
     def ask(self, what: str, *given: Any) -> Any:
         """Call in the sandbox; gives what anybody may have written.
@@ -59,7 +60,7 @@ class Remote:
         except BrokenError as error:
             raise MachineError(str(error)) from None
         if answer.error is not None:
-            raise ValueError(answer.error)
+            raise ValueError(f"it says {quoted(answer.error, 300)}")
         return answer.value
 
     def __call__(
@@ -84,7 +85,7 @@ class RemoteLayer(nn.Module):
                 raise EntryError("its parameters are not what a layer has")
         for i, (name, start) in enumerate(found.items()):
             if not isinstance(start, Tensor) or start.dtype != torch.float32:
-                raise EntryError(f"its parameter {name[:60]} must be of float32")
+                raise EntryError(f"its parameter {quoted(name)} must be of float32")
             self.names.append(name)  # below, the last letters say whether weight decay takes it
             self.register_parameter(f"p{i}_{name.replace('.', '_')}", nn.Parameter(start))
 

@@ -156,7 +156,7 @@ def verdicts(session: Session, cases: Iterable[Case]) -> Iterator[tuple[Case, Ve
 def judge(answer: Answer, case: Case) -> Verdict:
     """Compare, here, what a call gave and what it left of its inputs."""
     if answer.error is not None:
-        return Verdict(False, answer.error)
+        return Verdict(False, f"your notebook said {quoted(answer.error, 300)}")
     try:
         if changed(case, answer.inputs):
             return Verdict(False, CHANGED)
