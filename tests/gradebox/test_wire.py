@@ -3,6 +3,7 @@
 import json
 import re
 import struct
+import time
 
 import pytest
 import torch
@@ -92,6 +93,37 @@ HOSTILE = [
 def test_what_no_worker_writes_is_refused(plain, blob):
     with pytest.raises(WireError):
         wire.unpack_value(plain, blob)
+
+
+def tiny(number):
+    """A safetensors file of so many tensors without numbers."""
+    about = {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]}
+    text = json.dumps({str(i): about for i in range(number)}).encode()
+    return struct.pack("<Q", len(text)) + text
+
+
+MANY = {
+    "tensors": ({}, tiny(100_000)),
+    "lists": ([[] for _ in range(1_000_000)], b""),
+    "tuples": ([{"tuple": []}] * 300_000, b""),
+    "numbers": ([1] * 1_000_000, b""),
+}
+
+
+@pytest.mark.parametrize(("plain", "blob"), MANY.values(), ids=MANY)
+def test_more_than_a_worker_writes_is_refused_before_it_is_read(plain, blob):
+    """Reading half a million tensors took seconds for each call, outside of every limit."""
+    began = time.thread_time()
+    with pytest.raises(WireError, match="too many"):
+        wire.unpack_value(plain, blob)
+    assert time.thread_time() - began < 0.5
+
+
+def test_as_much_as_a_worker_writes_is_read():
+    many = [(torch.ones(()), (1,)) for _ in range(2_400)]
+    assert len(crossed(many)) == len(many)
+    with pytest.raises(ValueError, match="too large to be written"):
+        crossed(many * 2)
 
 
 @pytest.mark.parametrize("text", [b"[" * 700 + b"]" * 700, b"7", b'{"a": 1}'], ids=len)

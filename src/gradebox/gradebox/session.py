@@ -30,8 +30,8 @@ class Answer:
 
 @dataclass
 class Used:
-    """What a submission has used: seconds of the processor, and of the clock while it was waited
-    for, lost workers, and the most memory that a worker took."""
+    """What a submission has used: seconds of the processor, those for reading what it gave, too,
+    and of the clock while it was waited for, lost workers, and the most memory of a worker."""
 
     cpu_s: float = 0.0
     clock_s: float = 0.0
@@ -119,10 +119,13 @@ class Session:
             raise LateError
         if "error" in reply:
             return Answer(error=in_words(reply["error"]) or "an error")
+        began = time.thread_time()
         try:
             found = wire.unpack_value(reply.get("value"), blob)
         except wire.WireError as error:
             raise LostError(str(error)) from None
+        finally:
+            self.used.cpu_s += time.thread_time() - began
         if not (isinstance(found, tuple) and len(found) == 2):
             raise LostError("a reply that holds no value")
         return Answer(*found)

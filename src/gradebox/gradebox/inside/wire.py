@@ -16,7 +16,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from gradebox.words import quoted
-from vitcheck.values import Layer, Other, decode, encode
+from vitcheck.values import ITEMS, Layer, Other, decode, encode
 
 PREFIX = struct.Struct(">II")
 MOST_JSON = 4_000_000  # bytes
@@ -78,12 +78,26 @@ def unpack_value(plain: object, blob: bytes) -> Any:
         WireError: it is not what :func:`pack_value` writes.
     """
     try:
+        _count(plain)
+        names = blob[8 : 8 + int.from_bytes(blob[:8], "little")]
+        if len(names) > MOST_JSON or names.count(b"[") > 2 * ITEMS:  # two lists for each tensor
+            raise WireError("a reply of too many tensors")
         value = decode(plain, load(blob) if blob else {})
         return _from_outside(value)
     except WireError:
         raise
     except Exception as error:  # whatever a hostile file makes safetensors say
         raise WireError(f"a reply that holds no value ({type(error).__name__})") from None
+
+
+def _count(plain: object) -> None:
+    """Refuse more than a worker writes down, before anything is made of it."""
+    left, seen = [plain], 0
+    while left:
+        one, seen = left.pop(), seen + 1
+        left += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        if seen > 3 * ITEMS:  # a value, its kind, and the list in it
+            raise WireError("a reply of too many values")
 
 
 def _from_outside(value: Any) -> Any:
