@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,9 +47,18 @@ def room(tmp_path, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch):
-    """How often the pages of an earlier run were dropped; here it is only counted."""
-    calls = []
-    monkeypatch.setattr(run, "forget_pages", lambda: calls.append(1))
+    """How often the system was to forget what an earlier run looked at; here it is only counted,
+    and whether it did is ``calls.done``."""
+
+    class Calls(list):
+        done = True
+
+        def forget(self):
+            self.append(1)
+            return self.done
+
+    calls = Calls()
+    monkeypatch.setattr(run, "forget", calls.forget)
     return calls
 
 
@@ -229,13 +239,39 @@ def test_a_changed_limit_marks_anew_and_again_does_so_by_force(room):
     assert len(marked(room)) == 3
 
 
-def test_a_run_after_another_begins_without_the_pages_that_it_read(room, forgotten):
+@pytest.mark.parametrize(
+    ("sandbox", "done", "started", "late"),
+    [
+        ("bubblewrap", True, False, False),
+        ("bubblewrap", False, False, True),
+        ("bubblewrap", False, True, False),
+        ("landlock", True, False, True),
+        ("landlock", True, True, True),
+    ],
+)
+def test_what_is_marked_later_cannot_see_what_was_looked_at_or_its_row_says_so(
+    room, forgotten, monkeypatch, tmp_path, capsys, sandbox, done, started, late
+):
+    """A late notebook was paid for answers that earlier ones had told the file system."""
+
+    def marker(options):
+        return replace(fake_marker(options), sandbox=sandbox)
+
+    arguments = [str(room / "in"), "--assignment", str(room / "package.zip")]
+    arguments += ["--out", str(room / "out")]
+    forgotten.done = done
     (room / "in/ada.ipynb").write_bytes(notebook())
-    assert grade(room) == grade(room) == 0  # the second marks nothing
-    assert not forgotten
+    assert cli.main(arguments, marker=marker) == cli.main(arguments, marker=marker) == 0
+    assert not forgotten  # the second marks nothing
+    if started:  # anew, since then
+        (tmp_path / "boot_id").write_text("another")
+        monkeypatch.setattr(store, "BOOT_ID", tmp_path / "boot_id")
     (room / "in/late.ipynb").write_bytes(notebook(MUTANT))
-    assert grade(room) == 0
-    assert len(forgotten) == 1
+    capsys.readouterr()
+    assert cli.main(arguments, marker=marker) == 0
+    assert len(forgotten) == (not started)
+    assert (run.TRACES in capsys.readouterr().out) is late
+    assert [run.LATE in rows(room)[who]["notes"] for who in ("ada", "late")] == [False, late]
 
 
 def test_another_way_to_compare_is_another_version_of_the_grader(tmp_path, monkeypatch):

@@ -115,7 +115,7 @@ def marker(package: Package, limits: Limits, sandbox: Sandbox) -> Marker:
     def one(notebook: Path, questions: Questions, so_far: dict | None) -> Result | dict:
         return go_on(notebook, package, limits, sandbox, questions, so_far)
 
-    return Marker(one, SECOND + len(list(by_us(package))))
+    return Marker(one, SECOND + len(list(by_us(package))), sandbox.name)
 
 
 def go_on(

@@ -24,11 +24,16 @@ from gradebox.grades import Attempt
 from gradebox.plan import Plan, read_inputs
 from gradebox.reading import NotReadableError
 from gradebox.result import Result
-from gradebox.sandbox import forget_pages
+from gradebox.sandbox import forget
 from gradebox.sources import InputError
 from gradebox.store import Store, package_key
 
 Questions = Sequence[str] | None  # some, or all
+TRACES = (
+    "notebooks that were marked here before may have left word on this machine; rows that were "
+    "marked after them say so. In bubblewrap root has it forgotten, and so has a restart"
+)
+LATE = "marked after others on a machine where these may have left word: compare with them"
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,7 @@ class Marker:
 
     go_on: Callable[[Path, Questions, dict | None], Result | dict]
     phases: int = 1
+    sandbox: str = ""
 
 
 def run(plan: Plan, marker: Callable[[], Marker], say: Callable[[str], None] = print) -> int:
@@ -90,8 +96,9 @@ def mark_all(
     todo = [key for key in unique if plan.again or store.load(key) is None]
     if len(todo) < len(unique):
         say(f"marked already: {len(unique) - len(todo)} of {some(len(unique), 'notebook')}")
-    if todo and store.used():
-        forget_pages()  # what the later phases of an earlier run read must not reach our first
+    late = bool(todo) and traces(store, marker.sandbox)
+    if late:
+        say(TRACES)
     failures = []
     total = len(todo) * marker.phases
     if plan.again:
@@ -102,7 +109,7 @@ def mark_all(
         tqdm(total=total, unit="run", mininterval=_interval(), disable=not todo) as bar,
     ):
         for phase in range(marker.phases):  # all of the class, before anybody begins the next
-            waiting = {pool.submit(_go_on, key, phase, plan, store, marker) for key in todo}
+            waiting = {pool.submit(_go_on, key, phase, plan, store, marker, late) for key in todo}
             todo = []
             try:
                 while waiting:
@@ -120,19 +127,30 @@ def mark_all(
     return attempts, failures
 
 
+def traces(store: Store, sandbox: str) -> bool:
+    """May what the later phases of an earlier run looked at still be seen in our first? It is
+    forgotten here if that can be. Behind Landlock, files keep the time when they were read."""
+    used, here = store.used(), store.used_since_start()
+    forgotten = here and forget()
+    return used if sandbox == "landlock" else here and not forgotten
+
+
 def _interval() -> float:
     return 0.2 if sys.stderr.isatty() else 20.0
 
 
-def _go_on(key: str, phase: int, plan: Plan, store: Store, marker: Marker) -> tuple[str, str]:
+def _go_on(
+    key: str, phase: int, plan: Plan, store: Store, marker: Marker, late: bool
+) -> tuple[str, str]:
     """Mark a notebook in one phase, and store what came of it; its key if it has to go on, and what
-    the machine could not do."""
+    the machine could not do. It is ``late`` if that was so in its first phase."""
     earlier = store.earlier(key) if plan.questions else None
     if earlier and earlier.status != "ok":
         earlier = None  # nothing in it to keep
     asked = list(plan.questions) if earlier else None
     told = store.so_far(key)
     so_far = told["so_far"] if told and told.get("asked") == asked else None
+    late = bool(told and told.get("late")) if so_far else late
     if so_far and so_far["phase"] > phase:
         return key, ""
     try:
@@ -140,10 +158,12 @@ def _go_on(key: str, phase: int, plan: Plan, store: Store, marker: Marker) -> tu
     except Exception as error:  # one submission must not end the marking of all others
         return "", f"{key}.ipynb: {type(error).__name__}: {error}"
     if isinstance(result, dict):
-        store.keep_so_far(key, {"asked": asked, "so_far": result})
+        store.keep_so_far(key, {"asked": asked, "late": late, "so_far": result})
         return key, ""
     if result.status == "crashed":
         return "", f"{key}.ipynb: {result.detail}"
+    if late:
+        result = replace(result, notes=[*result.notes, LATE])
     store.save(key, merged(earlier, result, plan.questions) if earlier else result)
     return "", ""
 

@@ -57,6 +57,7 @@ THREADS = 16  # at once, of a worker that is a user of its own
 ALL_THREADS = 64  # of all workers together, where they are one user
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 PROCESSOR = ("/proc/cpuinfo", "/sys/devices/system/cpu")  # which instructions torch may use
+DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 HELP = """No sandbox works here, and students' code does not run outside of one.
   bubblewrap: {bubblewrap}
   landlock: {landlock}
@@ -205,9 +206,20 @@ def readable() -> tuple[str, ...]:
     return tuple(kept)
 
 
+def forget() -> bool:
+    """Have the system forget what it holds of files: their pages, their names, and the names that
+    were looked up in vain, each of them a word that one run could leave for the next. Did it? Names
+    are forgotten for root alone, and in no container; pages of what workers may read always are."""
+    try:
+        DROP_CACHES.write_text("3")
+        return True
+    except OSError:
+        forget_pages()
+        return False
+
+
 def forget_pages() -> None:
-    """Drop from memory what it holds of the files that workers may read, but for what is in use.
-    Which pages of them are there is a word that one run could leave for the next."""
+    """Drop from memory what it holds of the files that workers may read, but for what is in use."""
     for top in readable() if sys.platform == "linux" else ():
         if os.path.islink(top):
             continue

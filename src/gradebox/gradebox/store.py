@@ -6,6 +6,7 @@
     manual.csv                   where the questions marked by hand get their points
     work/marks/KEY.json          one result for each notebook and package
     work/begun/KEY.json          what is known of a notebook that waits for its next phase
+    work/starts/ID               empty: a machine has marked here since it was started
     work/submissions/KEY.ipynb   the notebooks themselves
 
 A result is found again by what it was made from: the notebook's bytes, the package's bytes, the
@@ -26,6 +27,8 @@ from typing import Any
 from gradebox.result import Result
 from gradebox.sandbox import Limits, folder_of
 from vitbook.files import write_atomically
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def digest(*parts: bytes) -> str:
@@ -85,6 +88,17 @@ class Store:
     def used(self) -> bool:
         """Was anything marked here before?"""
         return any(any(folder.iterdir()) for folder in (self.marks, self.begun))
+
+    def used_since_start(self) -> bool:
+        """Was anything marked here since this machine was started? From now on it was."""
+        try:
+            start = self.out / "work/starts" / BOOT_ID.read_text().strip()
+        except OSError:  # not on Linux, where no sandbox works either
+            return False
+        used = start.exists() or (self.used() and not start.parent.exists())
+        start.parent.mkdir(exist_ok=True)
+        start.touch()
+        return used
 
     def keep(self, notebook: bytes) -> str:
         """Store a notebook; its key."""
