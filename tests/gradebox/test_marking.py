@@ -425,7 +425,7 @@ def test_what_stopped_is_said_to_the_student(marked):
     assert result.points == 10
     assert "numbers.csv" in result.stopped[0]
     assert "FileNotFoundError" in result.stopped[0] or "PermissionError" in result.stopped[0]
-    assert "because a cell has 1 s" in result.stopped[1]
+    assert "because a cell has 1 s by the clock" in result.stopped[1]
 
 
 SPEAKS = {

@@ -175,6 +175,7 @@ class Notebook:
             except LateError:
                 stopped.append(i)
                 words = f"stopped, because a cell has {seconds:g} s"
+                words += " by the clock, when it is run first" if hurry else ""
             except BaseException as error:
                 words = in_words(error)
             if words:
