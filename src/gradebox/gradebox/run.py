@@ -131,6 +131,8 @@ def traces(store: Store, sandbox: str) -> bool:
     """May what the later phases of an earlier run looked at still be seen in our first? It is
     forgotten here if that can be. Behind Landlock, files keep the time when they were read."""
     used, here = store.used(), store.used_since_start()
+    if sandbox == "unsafe":  # which hides nothing from anybody
+        return False
     forgotten = here and forget()
     return used if sandbox == "landlock" else here and not forgotten
 
