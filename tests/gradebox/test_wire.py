@@ -9,8 +9,10 @@ import pytest
 import torch
 from gradebox.inside import wire
 from gradebox.inside.wire import WireError
+from gradebox.process import LostError
 from gradebox.runs import judge
-from gradebox.session import Answer, in_words
+from gradebox.sandbox import Limits, Sandbox
+from gradebox.session import Answer, Session, in_words
 
 from vitcheck.cases import Case
 from vitcheck.values import Other
@@ -117,6 +119,16 @@ def test_more_than_a_worker_writes_is_refused_before_it_is_read(plain, blob):
     with pytest.raises(WireError, match="too many"):
         wire.unpack_value(plain, blob)
     assert time.thread_time() - began < 0.5
+
+
+def test_reading_what_a_submission_gives_counts_in_its_time(monkeypatch):
+    gives = [[1] * 9 for _ in range(2_000)]
+    session = Session(Sandbox("unsafe"), Limits(), [])
+    monkeypatch.setattr(session, "_ask", lambda *_: ({"value": {"tuple": [gives, {}]}}, b""))
+    began = time.thread_time()
+    with pytest.raises(LostError, match="no value"):  # inputs that are none: read all the same
+        session.call(Case("id", "stage", "name", 1, 1))
+    assert 0 < session.spent() <= time.thread_time() - began
 
 
 def test_as_much_as_a_worker_writes_is_read():
