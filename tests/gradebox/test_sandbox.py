@@ -257,6 +257,16 @@ def test_workers_have_a_core_each_while_there_are_enough(sandbox):
     assert {core for one in cores for core in one} == ours
 
 
+def test_each_worker_has_a_session_of_its_own_between_which_the_system_shares_its_time(sandbox):
+    """On one core, a neighbour with 16 threads left a twentieth of it, and cells took too long."""
+    with Session(sandbox, Limits(), SET_UP) as first, Session(sandbox, Limits(), SET_UP) as second:
+        assert look(first, "found = 1") == look(second, "found = 1") == 1
+        family = descendants(first.worker.nursery.process.pid)
+        stats = [Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split() for pid in family]
+    leads = [pid for pid, stat in zip(family, stats, strict=True) if stat[3] == str(pid)]
+    assert len(leads) >= 2
+
+
 def test_workers_cannot_reach_each_other(sandbox):
     with Session(sandbox, Limits(), SET_UP) as first, Session(sandbox, Limits(), SET_UP) as second:
         assert look(first, "found = 1") == 1

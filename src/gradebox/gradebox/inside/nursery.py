@@ -116,6 +116,7 @@ def be_born(
 ) -> None:
     """In the new process: nothing stays open but its own pipes, then it gives up its rights."""
     try:
+        os.setsid()  # the system shares its time between sessions, however many threads they have
         control.detach()
         for number in STANDARD:
             os.dup2(os.open(os.devnull, os.O_RDWR), number)
