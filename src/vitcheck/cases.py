@@ -11,11 +11,13 @@ import binascii
 import io
 import json
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
@@ -60,6 +62,7 @@ DETACHED = (
 )
 LOOSER = (1e-3, 1e-4)  # of gradients: they add up more numbers
 START_VALUES = "start_values"
+_CALL = ("name", "is_value", "make", "args", "kwargs", "before", "gradients")
 _JSON, _TENSORS = "cases.json", "cases.safetensors"
 
 
@@ -92,9 +95,11 @@ class Case:
     ``name`` is the function, or with ``make`` the method, that is called with ``args`` and
     ``kwargs``; with ``is_value`` it is a variable whose value is the answer. With ``make``,
     ``start_values(*names)`` is no method: it gives the values of those parameters before any
-    weights are loaded. A buffer in the place of a parameter is missing there. With ``claims`` many
-    results are right, and :func:`outcome` of them is compared. With ``gradients`` what is compared
-    is ``{"result": ..., "gradients": {...}}``, see :func:`call_case`.
+    weights are loaded. A buffer in the place of a parameter is missing there. ``before`` are the
+    arguments of earlier calls of the same method: whatever they left in the object, this call gives
+    the same. With ``claims`` many results are right, and :func:`outcome` of them is compared. With
+    ``gradients`` what is compared is ``{"result": ..., "gradients": {...}}``, see
+    :func:`call_case`.
     """
 
     id: str
@@ -107,12 +112,23 @@ class Case:
     make: Make | None = None
     args: tuple = ()
     kwargs: dict = field(default_factory=dict)
+    before: tuple[tuple, ...] = ()
     rtol: float = 1e-4
     atol: float = 1e-5
     mistakes: tuple[Mistake, ...] = ()
     otherwise: str = "the numbers differ"
     claims: str = ""
     gradients: bool = False
+
+    def only_call(self) -> Case:
+        """What may lie where answers run: neither what the call should give, nor whether it is
+        public, nor what it is worth. How long a tuple is, which the question says, is left."""
+        want = _asked(self)
+        outline = (None,) * len(want) if isinstance(want, tuple) else None
+        call = {part: getattr(self, part) for part in _CALL}
+        return Case(
+            "case", "", want={"result": outline} if self.gradients else outline, points=0, **call
+        )
 
 
 @dataclass(frozen=True)
@@ -151,15 +167,6 @@ class Assignment:
         """The same with those cases only, such as ``lambda case: case.public``."""
         questions = (
             replace(q, cases=tuple(c for c in q.cases if wanted(c))) for q in self.questions
-        )
-        return replace(self, questions=tuple(questions))
-
-    def without_answers(self) -> Assignment:
-        """The same without results, mistakes and rubrics: what may lie where answers run."""
-        blank: dict[str, Any] = {"want": None, "mistakes": (), "otherwise": "", "claims": ""}
-        questions = (
-            replace(q, rubric=None, cases=tuple(replace(c, **blank) for c in q.cases))
-            for q in self.questions
         )
         return replace(self, questions=tuple(questions))
 
@@ -296,12 +303,14 @@ def call_case(namespace: Mapping[str, Any], case: Case) -> tuple[Any, tuple[tupl
         found = getattr(found, case.name)
     if not callable(found):
         raise CaseError(f"{case.name} should be a function, it is {in_words(found)}")
+    for earlier in case.before:
+        found(*fresh(earlier))
     args, kwargs = fresh(case.args), fresh(case.kwargs)
     if not case.gradients:
-        return found(*args, **kwargs), (args, kwargs)
+        return _unpacked(found(*args, **kwargs), case), (args, kwargs)
     with torch.enable_grad():
         args, kwargs, inputs = _tracked(args, kwargs)
-        result = found(*args, **kwargs)
+        result = _unpacked(found(*args, **kwargs), case)
         return _with_gradients(result, learned | inputs), (args, kwargs)
 
 
@@ -358,22 +367,40 @@ def _look_up(namespace: Mapping[str, Any], name: str) -> Any:
 
 def _built(found: Any, make: Make, *, load: bool) -> Any:
     """The object, its weights loaded or only compared in shape; None from a stub, which has no
-    parameters yet."""
+    parameters yet. Buffers of its own keep what they hold."""
     if not callable(found):
         raise CaseError(f"{make.name} should be a class, it is {in_words(found)}")
     made = found(**fresh(make.kwargs))
     if make.weights:
-        if not hasattr(made, "state_dict"):
+        if not isinstance(made, nn.Module):
             raise CaseError(f"{make.name} should be a torch.nn.Module")
-        have = {name: tuple(weight.shape) for name, weight in made.state_dict().items()}
+        own = {name for name, _ in made.named_buffers() if name not in make.weights}
+        state = {name: value for name, value in made.state_dict().items() if name not in own}
+        have = {name: tuple(weight.shape) for name, weight in state.items()}
         need = {name: tuple(weight.shape) for name, weight in make.weights.items()}
         if not have:
             return None
         if have != need:
             raise CaseError(f"{make.name} should have the parameters {need}, it has {have}")
         if load:
-            made.load_state_dict(make.weights)
+            made.load_state_dict(made.state_dict() | make.weights)
     return made.train(make.training) if hasattr(made, "train") else made
+
+
+def _asked(case: Case) -> Any:
+    """The right result, without its gradients."""
+    return case.want["result"] if isinstance(case.want, dict) and case.gradients else case.want
+
+
+def _unpacked(result: Any, case: Case) -> Any:
+    """What unpacks to the values of a tuple, such as a tensor that holds them one after the other,
+    an array or a generator, as a tuple."""
+    want = _asked(case)
+    if not isinstance(want, tuple) or isinstance(result, str | dict | tuple | list):
+        return result
+    if isinstance(result, Tensor | np.ndarray):
+        return tuple(result) if result.shape[:1] == (len(want),) else result
+    return tuple(islice(result, len(want) + 1)) if isinstance(result, Iterable) else result
 
 
 def _floats(value: Any) -> bool:
@@ -441,6 +468,7 @@ def _case_out(case: Case, tensors: dict[str, Tensor]) -> dict:
         "make": make and _make_out(make, out),
         "args": out(list(case.args), "args"),
         "kwargs": out(case.kwargs, "kwargs"),
+        "before": out([list(args) for args in case.before], "before"),
         "want": out(case.want, "want"),
         "mistakes": [
             {"question": mistake.question, "gives": out(mistake.gives, f"mistake.{i}")}
@@ -473,6 +501,7 @@ def _case_in(data: dict, tensors: dict[str, Tensor]) -> Case:
         "make": make and _make_in(make, tensors),
         "args": tuple(decode(data["args"], tensors)),
         "kwargs": decode(data["kwargs"], tensors),
+        "before": tuple(map(tuple, decode(data.get("before", []), tensors))),
         "want": decode(data["want"], tensors),
         "mistakes": tuple(
             Mistake(mistake["question"], decode(mistake["gives"], tensors))

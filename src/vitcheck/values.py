@@ -4,9 +4,10 @@ Checks of chapters (``trial``) and of assignments (``cases``) compare and speak 
 :func:`objection`.
 
 A value is a number, a string, a truth value, ``None``, a list of values, or an object with one key:
-``{"tensor": key}``, ``{"tuple": [...]}``, ``{"dict": {...}}``, ``{"float": "nan"}``,
-``{"module": ...}`` (a layer that is given to a function), ``{"other": "a generator"}``. The tensors
-themselves stand beside it under their keys, as in a safetensors file.
+``{"tensor": key}``, ``{"turned": key, "axes": [...]}`` (a tensor whose axes have another order in
+memory), ``{"tuple": [...]}``, ``{"dict": {...}}``, ``{"float": "nan"}``, ``{"module": ...}`` (a
+layer that is given to a function), ``{"other": "a generator"}``. The tensors themselves stand
+beside it under their keys, as in a safetensors file.
 """
 
 from __future__ import annotations
@@ -90,8 +91,7 @@ class _Encoder:
         if isinstance(value, np.bool_):
             return bool(value)
         if isinstance(value, Tensor) and _plain(value):
-            self.tensors[key] = value.detach().cpu().clone().contiguous()
-            return {"tensor": key}
+            return self.tensor(value.detach().cpu(), key)
         if isinstance(value, list | tuple):
             items = [self.encode(v, f"{key}.{i}", depth + 1) for i, v in enumerate(value)]
             return {"tuple": items} if isinstance(value, tuple) else items
@@ -106,6 +106,14 @@ class _Encoder:
         if self.strict:
             raise ValueError(f"{key} holds {in_words(value)}, which is no value")
         return {"other": value.words if isinstance(value, Other) else in_words(value)}
+
+    def tensor(self, value: Tensor, key: str) -> Any:
+        """A file has its numbers in order; that of its axes in memory stands beside them."""
+        axes = sorted(range(value.ndim), key=value.stride, reverse=True)
+        turned = not value.is_contiguous() and value.permute(axes).is_contiguous()
+        kept = value.permute(axes) if turned else value
+        self.tensors[key] = kept.clone(memory_format=torch.contiguous_format)
+        return {"turned": key, "axes": axes} if turned else {"tensor": key}
 
 
 def decode(value: Any, tensors: dict[str, Tensor]) -> Any:
@@ -122,6 +130,8 @@ def decode(value: Any, tensors: dict[str, Tensor]) -> Any:
         match value:
             case {"tensor": key}:
                 return tensors[key]
+            case {"turned": key, "axes": list(axes)}:
+                return _turned_back(tensors[key], axes)
             case {"tuple": list(items)}:
                 return tuple(decode(item, tensors) for item in items)
             case {"dict": dict(items)}:
@@ -138,8 +148,15 @@ def decode(value: Any, tensors: dict[str, Tensor]) -> Any:
     raise ValueError(f"this is no value: {str(value)[:80]}")
 
 
+def _turned_back(value: Tensor, axes: list) -> Tensor:
+    if len(axes) != value.ndim or set(axes) != set(range(value.ndim)):
+        raise ValueError(f"this is no value: axes {str(axes)[:80]}")
+    return value.permute([axes.index(axis) for axis in range(value.ndim)])
+
+
 def fresh(value: Any) -> Any:
-    """A copy that a function may change; a :class:`Layer` becomes the layer itself."""
+    """A copy that a function may change, which lies in memory as the value does; a :class:`Layer`
+    becomes the layer itself."""
     if isinstance(value, Tensor):
         return value.clone()
     if isinstance(value, list | tuple):
@@ -194,7 +211,8 @@ def difference(
 ) -> str | None:
     """None where both agree, "" where only numbers differ, else what is wrong with shape or type.
 
-    Any floating type will do, a list for a tuple, and a tensor or array of one number for a number.
+    Any floating type will do, any type of whole numbers (NumPy's own is not the same everywhere), a
+    list for a tuple, and a tensor or array of one number for a number.
     """
     if isinstance(want, Tensor):
         return _tensor_difference(got, want, rtol, atol, name)

@@ -97,21 +97,8 @@ class Session:
         return [name for name in names if isinstance(said, list) and name in said]
 
     def call(self, case: Case) -> Answer:
-        """Call the answer as ``case`` says. Only the call itself crosses: neither what it should
-        give, nor whether it is public, nor what it is worth."""
-        bare = Case(
-            id="case",
-            stage="",
-            name=case.name,
-            want=None,
-            points=0,
-            is_value=case.is_value,
-            make=case.make,
-            args=case.args,
-            kwargs=case.kwargs,
-            gradients=case.gradients,
-        )
-        question = Question("question", "", 0, 0, 0, "", cases=(bare,))
+        """Call the answer as ``case`` says. Only the call itself crosses."""
+        question = Question("question", "", 0, 0, 0, "", cases=(case.only_call(),))
         words, tensors = to_parts(Cases("", "", "", (question,)))
         request = {"do": "call", "case": words.decode(), "seconds": self.limits.call_s}
         reply, blob = self._ask(request, tensors, hard(self.limits.call_s))
