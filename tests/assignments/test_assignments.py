@@ -107,6 +107,47 @@ def test_no_size_is_always_the_same_or_the_same_multiple_of_another(draws, numbe
     assert not tied, "\n".join(tied)
 
 
+def hidden_cases(drawn):
+    return [(q.id, case) for q in drawn.cases.questions for case in q.cases if not case.public]
+
+
+def test_each_object_is_called_twice_in_a_hidden_case(drawn):
+    """What a forward pass leaves behind, such as the mask of its first call, must not count."""
+    made = {question for question, case in hidden_cases(drawn) if case.make}
+    twice = {question for question, case in hidden_cases(drawn) if case.before}
+    assert made == twice
+    assert made
+
+
+SHAPED = {  # what an answer may count on, and the questions with a hidden case where it is not so
+    "contiguous inputs": (
+        lambda case: not all(one.is_contiguous() for one in case.args if isinstance(one, Tensor)),
+        {("a1-attention", "q5"), ("a2-block", "q1")},
+    ),
+    "tokens other than columns": (
+        lambda case: case.args[0].shape[-1] == case.args[0].shape[-2],
+        {("a1-attention", "q1"), ("a1-attention", "q5"), ("a1-attention", "q6")},
+    ),
+    "few tokens": (
+        lambda case: max(case.args[0].shape[-2:]) > 32,
+        {
+            ("a1-attention", "q1"),
+            ("a1-attention", "q3"),
+            ("a1-attention", "q6"),
+            ("a2-block", "q5"),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("counted_on", SHAPED)
+def test_inputs_differ_in_what_an_answer_may_count_on(counted_on, drawn):
+    tries, questions = SHAPED[counted_on]
+    tensors = [(q, c) for q, c in hidden_cases(drawn) if c.args and isinstance(c.args[0], Tensor)]
+    found = {(drawn.master.name, question) for question, case in tensors if tries(case)}
+    assert found >= {one for one in questions if one[0] == drawn.master.name}
+
+
 def test_the_same_secret_draws_the_same_and_another_secret_something_else(draws):
     public, ours = draws(0), draws(1)
     assert to_text(draws(1, again=True).cases) == to_text(ours.cases)

@@ -204,6 +204,46 @@ def test_a_flaw_is_named(tmp_path, flaw):
     assert words in str(found.value)
 
 
+LAYER = MASTER.replace("[times]", "[Times]").replace(
+    """def times(x):
+    return x * {{ factor }}  # SOLUTION""",
+    """class Times(torch.nn.Module):
+    def forward(self, x):
+        return x * {{ factor }}  # SOLUTION""",
+).replace(
+    """    def times(x):
+        return sum([x] * {{ factor }})""",
+    """    class Times(torch.nn.Module):
+        def forward(self, x):
+            return sum([x] * {{ factor }})""",
+).replace("times(draw.randn(3))", "Times()(draw.randn(3))")  # fmt: skip
+KEPT = """- asks: does it keep the length of its first call?
+  code: |
+    class Times(torch.nn.Module):
+        def forward(self, x):
+            self.n = getattr(self, 'n', len(x))
+            return (x * {{ factor }})[: self.n]
+"""
+CALLS = {
+    "one call": ("Times()(draw.randn(30))", "no case fails the mutant: does it keep"),
+    "two of one object": ("t = Times()\nt(draw.randn(4))\nt(draw.randn(30))", ""),
+    "two of two objects": ("Times()(draw.randn(4))\nTimes()(draw.randn(30))", "not 2"),
+    "one with a keyword": ("t = Times()\nt(x=draw.randn(4))\nt(draw.randn(30))", "not 2"),
+}
+
+
+@pytest.mark.parametrize("calls", CALLS)
+def test_a_case_may_hold_earlier_calls_of_its_object(tmp_path, calls):
+    code, words = CALLS[calls]
+    text = LAYER.replace(LARGE, code).replace("# MUTANTS\n", f"# MUTANTS\n{KEPT}")
+    if not words:
+        [case] = [case for case in drawn_from(tmp_path, text).cases["q1"].cases if case.before]
+        assert [len(given[0]) for given in (*case.before, case.args)] == [4, 30]
+    else:
+        with pytest.raises((MasterError, ProofError), match=words):
+            drawn_from(tmp_path, text)
+
+
 def test_the_proofs_of_the_course_ask_for_eight_mutants(tmp_path, capsys):
     path = tmp_path / "mine.md"
     path.write_text(MASTER)

@@ -103,7 +103,8 @@ def _recorder(name: str, found: Any, calls: list[dict], draw: Draw, test: Test) 
 
 
 class _Made:
-    """Stands for an object of the answer's class, and writes down what is called."""
+    """Stands for an object of the answer's class, and writes down what is called: the last call,
+    and those of the same method before it."""
 
     def __init__(self, make: Make, calls: list[dict]):
         self._make, self._calls = make, calls
@@ -115,4 +116,8 @@ class _Made:
         return lambda *args, **kwargs: self._write(method, args, kwargs)
 
     def _write(self, method: str, args: tuple, kwargs: dict) -> None:
-        self._calls.append({"name": method, "make": self._make, "args": args, "kwargs": kwargs})
+        last = self._calls[-1] if self._calls else {}
+        same = last.get("make") is self._make and last["name"] == method and not last["kwargs"]
+        before = (*self._calls.pop()["before"], last["args"]) if same else ()
+        call = {"name": method, "make": self._make, "args": args, "kwargs": kwargs}
+        self._calls.append({**call, "before": before})
