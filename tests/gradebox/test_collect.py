@@ -11,7 +11,9 @@ from pathlib import PurePosixPath
 import pytest
 from classroom import notebook
 from gradebox.collect import collect
+from gradebox.grades import Attempt, decide
 from gradebox.reading import NotReadableError
+from gradebox.roster import LatePolicy
 from gradebox.sources import InputError
 
 from gradebox import reading, sources
@@ -414,14 +416,18 @@ def test_names_that_lead_out_of_an_archive_lead_nowhere(tmp_path):
         tmp_path / "evil.zip",
         {
             "../../ada.ipynb": NOTEBOOK,
+            "../../eve.ipynb": NOTEBOOK,
             "/etc/bob.ipynb": NOTEBOOK,
-            "C:\\dan.ipynb": NOTEBOOK,
+            "/etc/flo.ipynb": NOTEBOOK,
+            "C:\\Users\\dan\\a.ipynb": NOTEBOOK,
+            "C:\\Users\\gus\\a.ipynb": NOTEBOOK,
             "cy.ipynb": NOTEBOOK,
         },
     )
     before = sorted(tmp_path.rglob("*"))
     found = collect(path)
-    assert [problem(one) for one in found].count("its name leads out of the archive") == 3
+    assert [problem(one) for one in found].count("its name leads out of the archive") == 6
+    assert len({one.student for one in found}) == 7
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -514,6 +520,41 @@ def test_a_broken_archive_of_one_student_is_only_a_problem_of_that_student(tmp_p
     found = {one.student: problem(one) for one in collect(tmp_path)}
     assert found["bob"] == ""
     assert found["ada"]
+
+
+BESIDE = {  # what else is handed in, and what is named of it
+    "a picture": (["shot.png"], ["shot.png"]),
+    "an archive": (["final.zip"], ["final.zip"]),
+    "an autosave": ([".ipynb_checkpoints/a-checkpoint.ipynb"], ["a-checkpoint.ipynb"]),
+    "many": ([f"{at}.pdf" for at in range(9)], [f"{at}.pdf" for at in range(6)]),
+    "left by systems": ([".DS_Store", "__MACOSX/._a.ipynb"], []),
+}
+
+
+@pytest.mark.parametrize("moodle", [False, True])
+@pytest.mark.parametrize("what", BESIDE)
+def test_what_nobody_looks_at_stands_in_the_students_row(tmp_path, what, moodle):
+    names, named = BESIDE[what]
+    names = [f"{who}/{name}" for who in ("ada", "bob") for name in ("a.ipynb", *names)]
+    if moodle:
+        names = [name.replace("/", "_77_assignsubmission_file_/", 1) for name in names]
+    put(tmp_path, [name for name in names if moodle or not name.endswith(".zip")])
+    if not moodle:  # there an archive is an attempt of its own
+        named = [name for name in named if not name.endswith(".zip")]
+    grades = decide(
+        (Attempt(one, "", None) for one in collect(tmp_path)), None, LatePolicy(), "last"
+    )
+    said = ", ".join(f'"{name}"' for name in named) + " and 3 more" * (len(names) > 15)
+    for grade in grades:
+        assert grade.notes == ((f"also handed in, not looked at: {said}",) if named else ())
+
+
+def test_a_section_in_an_archive_is_named(tmp_path):
+    for section in "ab":
+        names = {f"Jane {at}_{at}_assignsubmission_file_/a.ipynb": NOTEBOOK for at in range(3)}
+        zipped(tmp_path / f"{section}.zip", names)
+    for one in collect(tmp_path):
+        assert "is an export of moodle with 3 notebooks: if it is a section" in problem(one)
 
 
 def test_several_notebooks_in_a_students_archive_are_named(tmp_path):

@@ -26,8 +26,9 @@ from classroom import (
     write_class,
 )
 from gradebox.collect import Found
-from gradebox.grades import Attempt, decide, harmless
+from gradebox.grades import MISSING, NOT_MARKED, STATUS, Attempt, decide, harmless
 from gradebox.people import person
+from gradebox.result import Result
 from gradebox.roster import LatePolicy, Student
 from gradebox.run import Marker
 
@@ -345,6 +346,27 @@ def test_last_or_best_of_several_attempts_counts(room):
     assert (rows(room)["ada"]["attempt"], rows(room)["ada"]["points"]) == ("3", "15")
     assert grade(room, "--keep", "best") == 0
     assert (rows(room)["ada"]["attempt"], rows(room)["ada"]["points"]) == ("2", "30")
+
+
+def attempt(number, status, points):
+    """The attempt of this number; what is no status is a problem with the file."""
+    about = {"assignment": "a", "variant": "v", "possible": 30, "detail": "so it is"}
+    result = Result(status=status, points=points, **about) if status in STATUS else None
+    result = None if status == NOT_MARKED else result
+    problem = "" if status in STATUS else "so it is"
+    return Attempt(Found("ada", lambda: b"", attempt=number), "key", result, problem)
+
+
+@pytest.mark.parametrize("keep", ["last", "best"])
+@pytest.mark.parametrize("status", [*(one for one in STATUS if one != MISSING), "broken"])
+def test_an_attempt_that_cannot_be_marked_takes_nothing_from_an_earlier_one(status, keep):
+    early, late = attempt(1, "ok", 15), attempt(2, status, 20)
+    [grade] = decide([early, late], None, LatePolicy(), keep)
+    counts = status == "ok" or (status == NOT_MARKED and keep == "last")
+    assert grade.chosen is (late if counts else early)
+    assert ("attempt 2: so it is" in grade.notes) is (status not in {"ok", NOT_MARKED})
+    [grade] = decide([late], None, LatePolicy(), keep)
+    assert grade.chosen is late
 
 
 BLANK = notebook(STUB.format(n=1), STUB.format(n=2), "")

@@ -33,6 +33,7 @@ class Found:
     submitted: datetime | None = None
     late: bool = False  # the platform's own mark, where it says no time
     by_name: bool = False  # only the names say which of several attempts is the last
+    beside: tuple[str, ...] = ()  # other files of the student, which nobody looks at
 
 
 def collect(
@@ -113,9 +114,18 @@ def _attempts(handed: Iterable[Handed]) -> list[Found]:
         tries = sorted(students[student], key=lambda one: one.order)
         chosen = [one for one in tries if _notebooks(one.entries)]
         chosen = [one for one in chosen if not _notebooks(one.entries)[0].hidden] or chosen
+        looked_at = [entry for one in chosen for entry in _notebooks(one.entries)]
+        beside = _others(tries, looked_at or [*tries[-1].entries])
         for attempt, one in enumerate(chosen or tries[-1:], 1):
-            found.append(replace(choose(one), attempt=attempt))
+            found.append(replace(choose(one), attempt=attempt, beside=beside))
     return found
+
+
+def _others(tries: list[Handed], looked_at: list[Entry]) -> tuple[str, ...]:
+    """The names of a student's files but for those that are looked at."""
+    known = {id(entry) for entry in looked_at}
+    files = [entry for one in tries for entry in one.entries if id(entry) not in known]
+    return tuple(one.path.name for one in files if not one.noise and one.path.name != EMPTY)
 
 
 def _is_notebook(entry: Entry) -> bool:
@@ -159,8 +169,14 @@ def _only(found: list[Entry], all_entries: Iterable[Entry]) -> tuple[Callable, s
 def _inside(archive: Entry) -> Callable[[], bytes]:
     def read() -> bytes:
         inside = in_zip(archive.read())
-        notebooks = [entry for entry in inside if entry.suffix == ".ipynb"]
-        return _only(_notebooks(notebooks), inside)[0]()
+        notebooks = _notebooks(entry for entry in inside if entry.suffix == ".ipynb")
+        platform = recognise(inside)
+        if len(notebooks) > 1 and platform != "folder":
+            raise NotReadableError(
+                f"this archive is an export of {platform} with {len(notebooks)} notebooks: if it "
+                "is a section, give it to the grader by itself"
+            )
+        return _only(notebooks, inside)[0]()
 
     return read
 

@@ -24,6 +24,7 @@ SIGNS = r"=+\-@\uff1d\uff0b\uff0d\uff20\u2212"
 FORMULA = re.compile(rf"""((?:^|[;\t])[ \t"';]*+)([{SIGNS}]?)""", re.MULTILINE)
 NOT_MARKED = "not-marked"  # the machine failed: another run tries again
 MISSING = "missing"
+MOST_NAMED = 6  # files in a note
 # What became of a submission, in words for everybody.
 STATUS = {
     "ok": "marked",
@@ -222,11 +223,11 @@ def _grade(
     def days(attempt: Attempt) -> int:
         return late.days(typed or attempt.found.submitted, attempt.found.late, student)
 
-    readable = [one for one in attempts if not one.problem] or attempts
-    chosen = readable[-1]
+    readable = [one for one in attempts if one.status in {"ok", NOT_MARKED}]
+    chosen = (readable or attempts)[-1]
     if keep == "best":
         chosen = max(
-            readable,
+            readable or attempts,
             key=lambda one: (one.points * (1 - late.lost(days(one)) / 100), one.found.attempt),
         )
     submitted = typed or chosen.found.submitted
@@ -242,7 +243,12 @@ def _grade(
         counts = f": {quoted(chosen.found.file)} counts"
         notes.append(f"{keep} of {len(attempts)} attempts{order}{counts}")
         notes += _better(chosen, attempts) if keep == "last" else []
-        notes += [f"attempt {one.found.attempt}: {one.problem}" for one in attempts if one.problem]
+        passed = [one for one in attempts if one not in [*readable, chosen]]
+        notes += [f"attempt {one.found.attempt}: {why(one)}" for one in passed]
+    if beside := list(dict.fromkeys(name for one in attempts for name in one.found.beside)):
+        more = f" and {len(beside) - MOST_NAMED} more" if len(beside) > MOST_NAMED else ""
+        named = ", ".join(map(quoted, beside[:MOST_NAMED]))
+        notes.append(f"also handed in, not looked at: {named}{more}")
     return Grade(
         who,
         tuple(attempts),

@@ -8,6 +8,10 @@ from pathlib import PurePosixPath
 from gradebox.platforms.handed import Handed
 from gradebox.sources import Entry
 
+OUTSIDE = re.compile(
+    r"\.\.|/|//|[A-Za-z]:"
+)  # the first part of a name that leads out of an archive
+
 
 def read(entries: list[Entry]) -> list[Handed]:
     """Several notebooks in a student's folder are attempts, in the order of their names."""
@@ -16,6 +20,8 @@ def read(entries: list[Entry]) -> list[Handed]:
         if entry.listing:
             continue
         student = entry.path.stem if len(entry.path.parts) == 1 else entry.path.parts[0]
+        if OUTSIDE.fullmatch(student):  # of all that it has a name of its own alone
+            student = str(entry.path.with_suffix(""))
         order = natural(entry.path)
         found.append(Handed(student, (entry,), order, name=student, by_name=True))
     return found
