@@ -57,6 +57,7 @@ __all__ = [
 FORMAT = 1
 UNANSWERED = "not answered yet"
 CHANGED = "an input was changed in place; whoever called you still needs it"
+CHANGED_MODEL = "a model that you were given was changed: its weights, or its mode"
 DETACHED = (
     "the result is right; do gradients reach every input and parameter? Nothing may be detached"
 )
@@ -283,7 +284,8 @@ def call_case(namespace: Mapping[str, Any], case: Case) -> tuple[Any, tuple[tupl
     parameter and each input stand beside the result; zeros where none arrives.
 
     Raises:
-        CaseError: The name is missing or cannot be called so, or the weights do not fit.
+        CaseError: The name is missing or cannot be called so, the weights do not fit, or a layer
+            was changed.
     """
     untouched = (case.args, case.kwargs)
     learned: dict[str, Tensor] = {}
@@ -307,7 +309,11 @@ def call_case(namespace: Mapping[str, Any], case: Case) -> tuple[Any, tuple[tupl
         found(*fresh(earlier))
     args, kwargs = fresh(case.args), fresh(case.kwargs)
     if not case.gradients:
-        return _unpacked(found(*args, **kwargs), case), (args, kwargs)
+        result = _unpacked(found(*args, **kwargs), case)
+        given = [*case.args, *case.kwargs.values()]
+        if any(map(_other, [*args, *kwargs.values()], given)):
+            raise CaseError(CHANGED_MODEL)
+        return result, (args, kwargs)
     with torch.enable_grad():
         args, kwargs, inputs = _tracked(args, kwargs)
         result = _unpacked(found(*args, **kwargs), case)
@@ -439,6 +445,13 @@ def _with_gradients(result: Any, leaves: dict[str, Tensor]) -> Any:
 def _start_values(made: nn.Module, *names: str) -> dict[str, Tensor]:
     learned = {name: value for name, value in made.named_parameters() if value.requires_grad}
     return {name: value for name, value in learned.items() if name in names}
+
+
+def _other(now: Any, before: Any) -> bool:
+    """Is a layer that was given, in evaluation mode, another one after the call?"""
+    if not isinstance(before, Layer):
+        return False
+    return now.training or _differs(now.state_dict(), before.weights)
 
 
 def _differs(now: Any, before: Any) -> bool:

@@ -3,6 +3,7 @@
 import io
 import math
 import zipfile
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import repeat
 
@@ -240,6 +241,25 @@ def test_what_a_call_left_of_its_inputs_can_be_compared_elsewhere():
     ]
     for change in spoil:
         assert changed(case, left(lambda *a, change=change, **k: (change(*a, **k), "said")[1]))
+
+
+LEFT = {  # what is done to a model that was given, and whether it may be
+    "asked": (lambda model: model(X), True),
+    "in evaluation mode": (lambda model: model.eval(), True),
+    "in training mode": (lambda model: model.train(), False),
+    "its weights": (lambda model: model.weight.data.mul_(2), False),
+    "and back": (lambda model: (model.train(), model.eval()), True),
+}
+
+
+@pytest.mark.parametrize("how", LEFT)
+def test_a_model_is_left_as_it_was_given(how):
+    change, ok = LEFT[how]
+    linear = nn.Linear(3, 2)
+    layer = Layer("torch.nn.Linear", {"in_features": 3, "out_features": 2}, linear.state_dict())
+    case = doubled(args=(layer,), want=3)
+    with nullcontext() if ok else pytest.raises(CaseError, match="a model that you were given"):
+        assert run_case({"double": lambda model: (change(model), 3)[1]}, case) == 3
 
 
 ODD = [None, 3, "inputs", X, Other("a generator"), [], ((), {}), [[X], {}, {}], ((X.T,), {})]
