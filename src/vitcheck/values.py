@@ -109,7 +109,11 @@ class _Encoder:
 
     def tensor(self, value: Tensor, key: str) -> Any:
         """A file has its numbers in order; that of its axes in memory stands beside them."""
-        axes = sorted(range(value.ndim), key=value.stride, reverse=True)
+
+        def step(axis: int) -> int:  # along an axis of length one it may be any
+            return value.stride(axis) if value.shape[axis] > 1 else 0
+
+        axes = sorted(range(value.ndim), key=step, reverse=True)
         turned = not value.is_contiguous() and value.permute(axes).is_contiguous()
         kept = value.permute(axes) if turned else value
         self.tensors[key] = kept.clone(memory_format=torch.contiguous_format)
