@@ -12,10 +12,10 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from experiments.machinery.canary import canary_of
 from experiments.machinery.choose import decide
 from experiments.machinery.compare import compare
 from experiments.machinery.experiment import all_names, load_experiment, script_of
+from experiments.machinery.golden import golden_of
 from experiments.machinery.recording import write_record
 from experiments.machinery.runner import run_all, runs_folder
 from experiments.machinery.verify import replay, stamp, verify
@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     do.add_argument("--choose", action="store_true", help="only the search for a setting")
     do.add_argument("--verify", action="store_true", help="do the records follow from the code?")
     do.add_argument("--replay", action="store_true", help="their first steps, on the real data")
-    do.add_argument("--stamp", action="store_true", help="keep what the code computes as canary")
+    do.add_argument("--stamp", action="store_true", help="keep what the code computes now")
     do.add_argument(
         "--compare", type=Path, metavar="FRESH", help="set recordings in FRESH beside the records"
     )
@@ -118,7 +118,7 @@ def choose(name: str, workers: int | None) -> None:
 
 
 def record(name: str, folder: Path, workers: int | None) -> None:
-    """Run what is missing, then write the record and its canary."""
+    """Run what is missing, then write the record and its golden replay."""
     experiment, runs = load_experiment(name), runs_folder(name)  # as the workers do, before a run
     trials, results = run_all(name, workers=workers, experiment=experiment)
     weights = {
@@ -126,9 +126,9 @@ def record(name: str, folder: Path, workers: int | None) -> None:
         for label, run in experiment.keep.items()
     }
     winners = decide(experiment.plan, trials) if experiment.plan else []
-    canary = None if experiment.timing else canary_of(experiment, winners)
+    golden = None if experiment.timing else golden_of(experiment, winners)
     stem = script_of(name).stem
-    print(f"wrote {write_record(stem, experiment, results, weights, folder, trials, canary)}")
+    print(f"wrote {write_record(stem, experiment, results, weights, folder, trials, golden)}")
     shutil.rmtree(runs)  # whoever asks for it again gets it from scratch
 
 

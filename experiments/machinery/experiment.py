@@ -68,7 +68,7 @@ class Experiment:
         keep: weights to store: name -> (condition, seed).
         steps: how many steps a condition takes, for the progress bar; without it runs are counted.
         workers: processes side by side; 1 for experiments that measure time.
-        timing: whether it measures time or memory: then it has no canary, only its date.
+        timing: whether it measures time or memory: then it has no golden replay, only its date.
         choose: the search for a setting that the runs of `conditions` (not `once`) use.
         must_beat: another record's model; a record that does not beat it is not written.
     """

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.machinery.beats import require_above_linear, require_beaten
-from experiments.machinery.canary import canary_path
 from experiments.machinery.choose import decide
 from experiments.machinery.experiment import Experiment
 from experiments.machinery.files import write_bytes, write_json
+from experiments.machinery.golden import golden_path
 from vitbook.book.intervals import student_interval
 from vitbook.book.records import FORMAT
 
@@ -29,9 +29,9 @@ def write_record(
     weights: dict[str, bytes],
     folder: Path,
     trials: Sequence[dict] = (),
-    canary: dict | None = None,
+    golden: dict | None = None,
 ) -> Path:
-    """Write the weights and the canary, then the JSON of the record; return its path.
+    """Write the weights and the golden replay, then the JSON of the record; return its path.
 
     Raises:
         ValueError: the record is refused, because of a linear classifier or of what `must_beat`,
@@ -93,8 +93,8 @@ def write_record(
         replayed = ("condition", "seed", "length", "value", "losses")
         record["replay"] |= {"trial": {key: trial[key] for key in replayed}}
     path = folder / f"{name}.json"
-    if canary:
-        write_json(canary_path(name, folder), canary)
+    if golden:
+        write_json(golden_path(name, folder), golden)
     write_json(path, record)
     return path
 

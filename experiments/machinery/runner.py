@@ -15,15 +15,15 @@ from types import TracebackType
 
 from tqdm import tqdm
 
-from experiments.machinery.canary import canary_of, moved, scales_of
 from experiments.machinery.choose import decide, search
 from experiments.machinery.experiment import FOLDER, Experiment, load_experiment, script_of
 from experiments.machinery.files import write_json
+from experiments.machinery.golden import golden_of, moved, scales_of
 from experiments.machinery.worker import Job, prepare, ready, versions, work
 from vitbook.data import DataError
 
 RUNS = FOLDER.parent / "runs"  # git ignores it; VITBOOK_RUNS names another folder
-CANARY = "canary.json"  # in an experiment's folder: of the code that made what lies there
+GOLDEN = "golden.json"  # in an experiment's folder: of the code that made what lies there
 
 
 def runs_folder(name: str) -> Path:
@@ -40,7 +40,7 @@ def run_all(
 ) -> tuple[list[dict], list[dict]]:
     """Do the trials and runs that are still missing; Ctrl-C or SIGKILL lose those in progress.
 
-    Whoever has loaded the experiment hands it over: a canary watches the module loaded last.
+    Whoever has loaded the experiment hands it over: a golden replay watches the module loaded last.
 
     Returns:
         The results of the trials, in the order of the search, and of the runs, in the experiment's.
@@ -192,12 +192,12 @@ class Runner:
 def require_same_code(folder: Path, experiment: Experiment) -> None:
     """Refuse to go on with what other code or other libraries began; note those that begin now.
 
-    What measures time has no canary: only the versions are compared.
+    What measures time has no golden replay: only the versions are compared.
 
     Raises:
         SystemExit: with what differs, and what to do.
     """
-    path = folder / CANARY
+    path = folder / GOLDEN
     then = json.loads(path.read_text("utf-8")) if path.is_file() else None
     if then and then["versions"] != versions():
         sys.exit(
@@ -207,7 +207,7 @@ def require_same_code(folder: Path, experiment: Experiment) -> None:
     if experiment.timing:
         now: dict = {"runs": {}, "recipes": [], "versions": versions()}
     else:
-        now = canary_of(experiment, scales=scales_of(then))
+        now = golden_of(experiment, scales=scales_of(then))
     if then is None:
         write_json(path, now)
     elif found := moved(then, now):

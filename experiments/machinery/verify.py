@@ -1,4 +1,4 @@
-"""Does a record still hold? Its canary is replayed here, and the rest of it is compared."""
+"""Does a record still hold? Its golden replay is made again, and the rest of it is compared."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from experiments.machinery.canary import canary_of, canary_path, moved, scales_of
 from experiments.machinery.choose import decide
 from experiments.machinery.experiment import Experiment, load_experiment, script_of
 from experiments.machinery.files import write_json
+from experiments.machinery.golden import golden_of, golden_path, moved, scales_of
 from experiments.machinery.recording import TIMES
 from experiments.machinery.worker import first_losses, first_losses_of_trial
 from vitbook.data import DataError
@@ -48,17 +48,18 @@ def verify(name: str, folder: Path) -> tuple[bool, str]:
     if experiment.timing:
         versions = ", ".join(f"{key} {value}" for key, value in record["versions"].items())
         return True, f"measures time: it was so on {record['date']}, with {versions}"
-    path = canary_path(stem, folder)
+    path = golden_path(stem, folder)
     if not path.is_file():
-        return False, f"NOT VERIFIED: it has no canary {path}; --stamp {stem} makes one"
+        return False, f"NOT VERIFIED: it has no golden replay {path}; --stamp {stem} makes one"
     kept = json.loads(path.read_text(encoding="utf-8"))
-    if found := moved(kept, canary_of(experiment, _winners(record), scales_of(kept))):
-        return False, f"STALE: {len(found)} numbers of its canary moved: {'; '.join(found[:3])}"
-    return True, f"holds: {len(kept['runs'])} runs of its canary are the same"
+    if found := moved(kept, golden_of(experiment, _winners(record), scales_of(kept))):
+        first = "; ".join(found[:3])
+        return False, f"STALE: {len(found)} numbers of its golden replay moved: {first}"
+    return True, f"holds: {len(kept['runs'])} runs of its golden replay are the same"
 
 
 def stamp(name: str, folder: Path) -> list[str]:
-    """Write what the present code computes into the canary, and what it says into the record.
+    """Keep what the present code computes as golden replay, and what it says in the record.
 
     The words and settings of the script go into the record, not its numbers: whoever stamps after
     a change that matters records again, or says why the numbers stand.
@@ -80,10 +81,10 @@ def stamp(name: str, folder: Path) -> list[str]:
         write_json(_path(name, folder), {**record, **said})
     if experiment.timing:
         return found
-    path = canary_path(script_of(name).stem, folder)
+    path = golden_path(script_of(name).stem, folder)
     kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-    now = canary_of(experiment, _winners(record), scales_of(kept))
-    differences = moved(kept, now) if kept else ["a new canary"]
+    now = golden_of(experiment, _winners(record), scales_of(kept))
+    differences = moved(kept, now) if kept else ["a new golden replay"]
     if differences or any(kept.get(key) != now[key] for key in ("constants", "versions")):
         write_json(path, now)
     return found + differences
@@ -127,7 +128,7 @@ def _declared_otherwise(experiment: Experiment, record: dict) -> Iterator[str]:
         keys = record["settings"].keys() | experiment.settings.keys()
         now, other = _plain(experiment.settings), record["settings"]
         names = sorted(key for key in keys if now.get(key) != other.get(key))
-        yield f"other settings: {', '.join(names)} (--stamp, if its canary says they are the same)"
+        yield f"other settings: {', '.join(names)} (--stamp, if the golden replay is the same)"
 
 
 def _asked_otherwise(experiment: Experiment, record: dict) -> Iterator[str]:

@@ -15,10 +15,10 @@ import torch
 from experiments.__main__ import main
 from experiments.machinery import beats
 from experiments.machinery.beats import require_above_linear, require_beaten
-from experiments.machinery.canary import canary_of
 from experiments.machinery.choose import Choice, decide, search
 from experiments.machinery.experiment import Experiment, MustBeat, Outcome, load_experiment
 from experiments.machinery.files import write_json
+from experiments.machinery.golden import golden_of
 from experiments.machinery.recording import write_record
 from experiments.machinery.verify import replay, verify
 from experiments.machinery.worker import tried
@@ -262,13 +262,13 @@ def recorded(toy):
     experiment = load_experiment(str(toy))
     trials = trials_of(experiment)
     winners = decide(experiment.plan, trials)
-    results, canary = results_of(experiment, winners), canary_of(experiment, winners)
-    return write_record("toy", experiment, results, {}, toy.parent, trials, canary)
+    results, golden = results_of(experiment, winners), golden_of(experiment, winners)
+    return write_record("toy", experiment, results, {}, toy.parent, trials, golden)
 
 
 def test_a_record_with_its_search_holds_after_an_edit_that_changes_nothing(recorded, toy):
     toy.write_text(TOY.replace("1 / (step + 1) + (rate", "1.0 / (step + 1) + (rate"))
-    assert verify(str(toy), toy.parent) == (True, "holds: 3 runs of its canary are the same")
+    assert verify(str(toy), toy.parent) == (True, "holds: 3 runs of its golden replay are the same")
     assert replay(str(toy), toy.parent) == (True, "holds: 40 replayed losses are the same")
 
 

@@ -15,9 +15,9 @@ import torch
 from experiments import __main__ as program
 from experiments.machinery import runner
 from experiments.machinery.beats import require_above_linear
-from experiments.machinery.canary import CANARIES, canary_of
 from experiments.machinery.experiment import Experiment, Outcome, all_names, load_experiment
 from experiments.machinery.files import half_precision, write_json
+from experiments.machinery.golden import GOLDEN, golden_of
 from experiments.machinery.recording import write_record
 from experiments.machinery.verify import replay, stamp, verify
 from experiments.machinery.worker import versions
@@ -127,8 +127,8 @@ def test_a_killed_experiment_goes_on_and_repeats_nothing_that_was_done(
     expected = torch.randn(3, 2) * 0.9**25
     torch.testing.assert_close(record.weights()["w"], expected, rtol=1e-3, atol=1e-6)
     assert list(record.data) == ["zeros"]
-    canary = json.loads((tmp_path / "out/canaries/toy.json").read_text())
-    assert canary["constants"]["toy.FACTOR"] == 0.9  # of the code that was run
+    golden = json.loads((tmp_path / "out/golden/toy.json").read_text())
+    assert golden["constants"]["toy.FACTOR"] == 0.9  # of the code that was run
     assert not list(runs.iterdir())  # from scratch next time
 
 
@@ -167,8 +167,8 @@ def make_record(script: Path) -> Path:
         )
         if (condition, seed) in experiment.keep.values():
             weights["w"] = half_precision(outcome.weights)
-    canary = canary_of(experiment)
-    return write_record("toy", experiment, results, weights, script.parent, canary=canary)
+    golden = golden_of(experiment)
+    return write_record("toy", experiment, results, weights, script.parent, golden=golden)
 
 
 @pytest.fixture
@@ -193,10 +193,10 @@ def replayed(toy) -> tuple[bool, str]:
         ('what="A toy."', 'what="A toy, in other words."'),
     ],
 )
-def test_a_record_holds_while_its_canary_is_the_same(recorded, toy, was, now):
+def test_a_record_holds_while_its_golden_replay_is_the_same(recorded, toy, was, now):
     assert was in TOY
     toy.write_text(TOY.replace(was, now))
-    assert verified(toy) == (True, "holds: 2 runs of its canary are the same")
+    assert verified(toy) == (True, "holds: 2 runs of its golden replay are the same")
     assert replayed(toy) == (True, "holds: 20 replayed losses are the same")
 
 
@@ -205,7 +205,7 @@ def test_what_the_code_computes_otherwise_is_stale_and_the_numbers_are_named(rec
     before = recorded.read_bytes()
     holds, why = verified(toy)
     assert not holds
-    assert why.startswith("STALE: 5 numbers of its canary moved: bias 0.5: loss is ")
+    assert why.startswith("STALE: 5 numbers of its golden replay moved: bias 0.5: loss is ")
     assert replayed(toy) == (False, "STALE: the losses of a run differ from step 1 on")
     assert recorded.read_bytes() == before
 
@@ -295,7 +295,7 @@ def test_what_other_code_or_other_libraries_began_is_not_gone_on_with(toy, runs)
     toy.write_text(TOY.replace("FACTOR = 0.9", "FACTOR = 0.8"))
     with pytest.raises(SystemExit, match=r"was begun by other code .*or delete the folder"):
         runner.require_same_code(folder, load_experiment(str(toy)))
-    path = folder / runner.CANARY
+    path = folder / runner.GOLDEN
     path.write_text(path.read_text().replace(versions()["torch"], "1.0"))
     with pytest.raises(SystemExit, match=r"toy was begun with .*1\.0.* no record may mix them"):
         runner.require_same_code(folder, experiment)
@@ -352,7 +352,7 @@ def test_an_unknown_experiment_is_named_with_those_that_exist():
 
 
 NAMES = all_names()
-TIMINGS = [name for name in NAMES if not (CANARIES / f"{name}.json").is_file()]
+TIMINGS = [name for name in NAMES if not (GOLDEN / f"{name}.json").is_file()]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -370,7 +370,7 @@ def test_every_number_that_an_experiment_declares_is_measured_and_finite(name):
         assert found
         assert all(np.isfinite(np.asarray(one, dtype=float)).all() for one in found)
     if name not in TIMINGS:
-        runs = json.loads((CANARIES / f"{name}.json").read_text())["runs"]
+        runs = json.loads((GOLDEN / f"{name}.json").read_text())["runs"]
         names = {
             metric
             for run, kept in runs.items()

@@ -1,6 +1,6 @@
 """What one record takes from another, and what the package or a page relies on in it.
 
-That a record is what its script computes is the canary's business (`test_experiments.py`).
+That a record is what its script computes is the golden replay's business (`test_experiments.py`).
 """
 
 import shlex

@@ -1,4 +1,4 @@
-"""What no canary runs through: refusals, timings, and what is asked of finished models."""
+"""What no golden replay runs through: refusals, timings, and what is asked of finished models."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What matters is caught by the canaries of the records that use it; how it is written is not.
+"""A change that matters is caught by the golden replays of its records; another wording is not.
 
 Changes that matter are planted by patching what the package calls, whatever module it stands in.
 Changes that do not matter are made to a copy of all sources, one rule for every file.
@@ -21,8 +21,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from experiments.machinery.canary import CANARIES, canary_of, moved
 from experiments.machinery.experiment import all_names, load_experiment
+from experiments.machinery.golden import GOLDEN, golden_of, moved
 from vitbook import data
 from vitbook.book.records import load_record
 from vitbook.layers import init
@@ -196,11 +196,11 @@ PLANTED = {
 
 
 def replayed(name: str, first: str) -> list[str]:
-    """What moves in the first run of a canary whose name begins so."""
-    kept = json.loads((CANARIES / f"{name}.json").read_text(encoding="utf-8"))
+    """What moves in the first run of a golden replay whose name begins so."""
+    kept = json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
     run = next(run for run in kept["runs"] if run.startswith(first))
     scales, choice = {run: kept["runs"][run]["scale"]}, load_record(name).choice
-    now = canary_of(load_experiment(name), choice.get("winners", []), scales, only=[run])
+    now = golden_of(load_experiment(name), choice.get("winners", []), scales, only=[run])
     then = {"runs": {run: kept["runs"][run]}, "recipes": []}
     return moved(then, {**now, "recipes": []})
 
@@ -253,8 +253,8 @@ SHARED = {
 
 def declared_otherwise(name: str, script: str) -> list[str]:
     """What moves without a run: the constants."""
-    kept = json.loads((CANARIES / f"{name}.json").read_text(encoding="utf-8"))
-    now = canary_of(load_experiment(script), only=[])
+    kept = json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
+    now = golden_of(load_experiment(script), only=[])
     return moved({**kept, "runs": {}, "recipes": []}, now)
 
 
@@ -306,7 +306,7 @@ CHANGES_NOTHING: dict[Callable, dict[str, str]] = {
     the_other_gelu: {"attention_sinks": "its MLPs are 0 and frozen: 0 times gelu(0) = 0"},
 }
 
-# The record would change, and its canary does not: a known gap. Of the plants there is none.
+# The record would change, and its golden replay does not: a known gap. Of the plants there is none.
 # Not planted, because nothing in miniature can tell:
 # - a flip with probability 0.45: eight images are flipped as with 0.5, two times of three;
 # - autocast where "fp32" is asked for: it leaves double precision alone (the setting is compared);
@@ -316,14 +316,14 @@ BLIND: dict[Callable, dict[str, str]] = {}
 
 
 def runs_of(name: str) -> list[str]:
-    """The runs of a canary, first the last one that makes steps."""
-    runs = json.loads((CANARIES / f"{name}.json").read_text(encoding="utf-8"))["runs"]
+    """The runs of a golden replay, first the last one that makes steps."""
+    runs = json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))["runs"]
     backwards = list(reversed(runs))
     return sorted(backwards, key=lambda run: not runs[run]["losses"])
 
 
 def is_seen(name: str, calls: list) -> bool:
-    """Whether a run of a canary shows a change that is called; one that is not called needs one."""
+    """Whether any run shows a change that is called; of one that is not, the first is asked."""
     first, *others = runs_of(name)
     return bool(replayed(name, first)) or (bool(calls) and any(replayed(name, r) for r in others))
 
@@ -331,10 +331,10 @@ def is_seen(name: str, calls: list) -> bool:
 @pytest.mark.deep
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
 def test_a_change_that_matters_is_caught_by_every_record_that_uses_it(plant, monkeypatch):
-    """By one run of its canary, or else by any other."""
+    """By one run of its golden replay, or else by any other."""
     silent = {"a_wider_shift", "no_smoothing", "normalisation"}  # called, but without effect
     blind, troubled = [], []
-    for path in sorted(CANARIES.glob("*.json")):
+    for path in sorted(GOLDEN.glob("*.json")):
         with monkeypatch.context() as patch:
             calls = plant(patch)
             seen = is_seen(path.stem, calls)
@@ -518,15 +518,15 @@ HARMLESS = [
 ]  # fmt: skip
 REPLAY = """
 import json, sys
-from experiments.machinery.canary import CANARIES, canary_of, moved, scales_of
+from experiments.machinery.golden import GOLDEN, golden_of, moved, scales_of
 from experiments.machinery.experiment import load_experiment
 from vitbook.book.records import load_record
 import vitbook
 assert "copied" in vitbook.__file__
 for name in sys.argv[1:]:
-    kept = json.loads((CANARIES / f"{name}.json").read_text())
+    kept = json.loads((GOLDEN / f"{name}.json").read_text())
     winners = load_record(name).choice.get("winners", [])
-    for line in moved(kept, canary_of(load_experiment(name), winners, scales_of(kept))):
+    for line in moved(kept, golden_of(load_experiment(name), winners, scales_of(kept))):
         print(f"{name}: {line}")
 """
 CHEAP = ("digits", "mixer_units")
@@ -568,5 +568,5 @@ def test_a_change_that_does_not_matter_troubles_no_record(rule, tmp_path):
 
 @pytest.mark.deep
 def test_all_of_them_trouble_no_record_at_all(tmp_path):
-    names = [name for name in all_names() if (CANARIES / f"{name}.json").is_file()]
+    names = [name for name in all_names() if (GOLDEN / f"{name}.json").is_file()]
     assert replayed_in(rewritten(tmp_path, HARMLESS), names) == ""

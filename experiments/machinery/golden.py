@@ -1,8 +1,8 @@
-"""A record's canary: its experiment in miniature, which replays anywhere in a second or two.
+"""A record's golden replay: its experiment in miniature, which runs anywhere in a second or two.
 
 The very functions that made the record make a few updates, on generated images instead of data sets
 that have to be fetched, in double precision, where another formula shows at once and another
-processor does not. The losses and all that is measured are kept in `experiments/canaries/`. While
+processor does not. The losses and all that is measured are kept in `experiments/golden/`. While
 they stay the same, the record is what the present code computes; how the code is written does not
 matter. Numbers that the miniature cannot reach are compared where they are declared.
 """
@@ -31,17 +31,17 @@ from experiments.machinery.worker import tried, versions
 from vitbook.book.records import FOLDER as RECORDS
 from vitbook.training import TrainConfig, train
 
-CANARIES = FOLDER / "canaries"
+GOLDEN = FOLDER / "golden"
 STEPS = 4  # updates of a run
 LEAST = 3  # of them, in every training of a run: with two, neither betas nor schedule show
 LARGEST = 0.64  # scale, for experiments whose data are few already
 TABLE = 15  # conditions; of a larger table some are run
-MANY = 12  # numbers; of a longer list the canary keeps four that depend on all of them
+MANY = 12  # numbers; of a longer list the golden replay keeps four that depend on all of them
 RTOL, ATOL = 1e-9, 1e-11  # seen between AVX-512, AVX2 and plain kernels: 2e-13
 SCALED = ("steps", "epochs", "batch_size")  # the miniature's own
 
 
-def canary_of(
+def golden_of(
     experiment: Experiment,
     winners: Sequence[dict] = (),
     scales: dict[str, float] | None = None,
@@ -52,8 +52,8 @@ def canary_of(
     Args:
         experiment: its conditions are run with the first seed, and one trial of its search.
         winners: what the search chose, from the record.
-        scales: those of a canary that was kept, by the name of the run; without them each run is
-            as small as three updates allow.
+        scales: those of a golden replay that was kept, by the name of the run; without them each
+            run is as small as three updates allow.
         only: the names of some runs; without it all of them.
 
     Returns:
@@ -86,13 +86,13 @@ def canary_of(
 
 
 def scales_of(kept: dict | None) -> dict[str, float] | None:
-    """The scales that a kept canary replays with."""
+    """The scales that a kept golden replay was made with."""
     return kept and {name: run["scale"] for name, run in kept["runs"].items()}
 
 
-def canary_path(name: str, records: Path = RECORDS) -> Path:
-    """Where the canary of a record is kept; of records that lie elsewhere, in a folder there."""
-    return (CANARIES if records == RECORDS else records / "canaries") / f"{name}.json"
+def golden_path(name: str, records: Path = RECORDS) -> Path:
+    """Where the golden replay of a record is kept: for records elsewhere, in a folder there."""
+    return (GOLDEN if records == RECORDS else records / "golden") / f"{name}.json"
 
 
 def _runs(experiment: Experiment, winners: Sequence[dict]) -> Iterator[tuple[str, int, Callable]]:
@@ -183,7 +183,7 @@ def _flat(value) -> Iterator:
 
 
 def moved(then: dict, now: dict) -> list[str]:
-    """What a canary does differently from the one that was kept, in sentences; none if nothing.
+    """What a golden replay does differently from the one that was kept, in sentences.
 
     A metric or an argument of a recipe that has been added since is no difference, nor is a
     constant that has another name or place.
@@ -213,7 +213,7 @@ def moved(then: dict, now: dict) -> list[str]:
             for key, value in before.items()
             if after.get(key) != value
         ]
-    before, after = (canary.get("constants", {}) for canary in (then, now))
+    before, after = (golden.get("constants", {}) for golden in (then, now))
     found += [
         f"{name} is {after[name]}, it was {value}"
         for name, value in before.items()
