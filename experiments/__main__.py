@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from experiments.machinery.choose import decide
 from experiments.machinery.compare import compare
-from experiments.machinery.experiment import all_names, load_experiment, script_of
+from experiments.machinery.experiment import all_names, load_experiment
 from experiments.machinery.golden import golden_of
 from experiments.machinery.recording import write_record
 from experiments.machinery.runner import run_all, runs_folder
@@ -127,8 +127,7 @@ def record(name: str, folder: Path, workers: int | None) -> None:
     }
     winners = decide(experiment.plan, trials) if experiment.plan else []
     golden = None if experiment.timing else golden_of(experiment, winners)
-    stem = script_of(name).stem
-    print(f"wrote {write_record(stem, experiment, results, weights, folder, trials, golden)}")
+    print(f"wrote {write_record(name, experiment, results, weights, folder, trials, golden)}")
     shutil.rmtree(runs)  # whoever asks for it again gets it from scratch
 
 

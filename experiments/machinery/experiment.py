@@ -150,15 +150,26 @@ def logged(log: Log, label_smoothing: float = 0.0) -> Callable:
 
 def script_of(name: str) -> Path:
     """The script of an experiment, given by its name or by its path."""
-    path = Path(name) if name.endswith(".py") else FOLDER / f"{name}.py"
-    if not path.is_file() or path.name.startswith("_"):
+    path = Path(name) if name.endswith(".py") else _scripts().get(name)
+    if path is None or not path.is_file():
         raise ValueError(f"there is no experiment {name!r}; there are: {', '.join(all_names())}")
     return path.resolve()
 
 
 def all_names() -> list[str]:
-    """Every experiment in the folder."""
-    return sorted(path.stem for path in FOLDER.glob("*.py") if not path.name.startswith("_"))
+    """Every experiment in the folders, by the name of its record."""
+    return sorted(_scripts())
+
+
+def _scripts() -> dict[str, Path]:
+    """The modules in the folders that declare an EXPERIMENT; what they share declares none."""
+    modules = [path for path in FOLDER.glob("*/*.py") if path.parent.name != "machinery"]
+    scripts = [path for path in modules if "\nEXPERIMENT = " in path.read_text(encoding="utf-8")]
+    by_name = {path.stem: path for path in scripts}
+    if len(by_name) < len(scripts):
+        twice = sorted({str(path) for path in scripts} - {str(path) for path in by_name.values()})
+        raise ValueError(f"two experiments have one name: {', '.join(twice)}")
+    return by_name
 
 
 def load_experiment(name: str) -> Experiment:

@@ -2,8 +2,8 @@
 
 The very functions that made the record make a few updates, on generated images instead of data sets
 that have to be fetched, in double precision, where another formula shows at once and another
-processor does not. The losses and all that is measured are kept in `experiments/golden/`. While
-they stay the same, the record is what the present code computes; how the code is written does not
+processor does not. The losses and all that is measured are kept beside the script. While they
+stay the same, the record is what the present code computes; how the code is written does not
 matter. Numbers that the miniature cannot reach are compared where they are declared.
 """
 
@@ -25,13 +25,12 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from experiments.machinery.experiment import FOLDER, Experiment
+from experiments.machinery.experiment import Experiment, script_of
 from experiments.machinery.generated import generated_sets
 from experiments.machinery.worker import tried, versions
 from vitbook.book.records import FOLDER as RECORDS
 from vitbook.training import TrainConfig, train
 
-GOLDEN = FOLDER / "golden"
 STEPS = 4  # updates of a run
 LEAST = 3  # of them, in every training of a run: with two, neither betas nor schedule show
 LARGEST = 0.64  # scale, for experiments whose data are few already
@@ -91,8 +90,10 @@ def scales_of(kept: dict | None) -> dict[str, float] | None:
 
 
 def golden_path(name: str, records: Path = RECORDS) -> Path:
-    """Where the golden replay of a record is kept: for records elsewhere, in a folder there."""
-    return (GOLDEN if records == RECORDS else records / "golden") / f"{name}.json"
+    """Where a golden replay is kept: beside the script; of records elsewhere, in a folder there."""
+    if records == RECORDS:
+        return script_of(name).with_suffix(".golden.json")
+    return records / "golden" / f"{Path(name).stem}.json"
 
 
 def _runs(experiment: Experiment, winners: Sequence[dict]) -> Iterator[tuple[str, int, Callable]]:

@@ -33,11 +33,13 @@ def write_record(
 ) -> Path:
     """Write the weights and the golden replay, then the JSON of the record; return its path.
 
+    `name` is the experiment's, or the path of its script.
+
     Raises:
         ValueError: the record is refused, because of a linear classifier or of what `must_beat`,
             `choose` or the size of the weights asks for. Nothing is written then.
     """
-    data, plan = experiment.data(), experiment.plan
+    stem, data, plan = Path(name).stem, experiment.data(), experiment.plan
     if must := experiment.must_beat:
         whole = [r["metrics"][must.metric] for r in results if r["condition"] == must.whole]
         require_beaten(must, whole, data)
@@ -53,11 +55,11 @@ def write_record(
     if total > MAX_WEIGHTS:
         raise ValueError(f"the weights take {total} bytes, more than {MAX_WEIGHTS}: keep fewer")
     rows = summary(experiment, results)
-    require_above_linear({"name": name, "summary": rows, "data": data})
+    require_above_linear({"name": stem, "summary": rows, "data": data})
     entries = {}
     for label, content in weights.items():
         condition, seed = experiment.keep[label]
-        file = f"{name}.safetensors" if len(weights) == 1 else f"{name}-{label}.safetensors"
+        file = f"{stem}.safetensors" if len(weights) == 1 else f"{stem}-{label}.safetensors"
         write_bytes(folder / file, content)
         sha256 = hashlib.sha256(content).hexdigest()
         entries[label] = {"file": file, "sha256": sha256, "condition": condition, "seed": seed}
@@ -69,7 +71,7 @@ def write_record(
         )
     record = {
         "format": FORMAT,
-        "name": name,
+        "name": stem,
         "what": experiment.what,
         "chosen_on": experiment.chosen_on,
         "settings": experiment.settings,
@@ -92,7 +94,7 @@ def write_record(
         trial = next(trial for trial in trials if trial["condition"] == arm)
         replayed = ("condition", "seed", "length", "value", "losses")
         record["replay"] |= {"trial": {key: trial[key] for key in replayed}}
-    path = folder / f"{name}.json"
+    path = folder / f"{stem}.json"
     if golden:
         write_json(golden_path(name, folder), golden)
     write_json(path, record)

@@ -33,7 +33,6 @@ def verify(name: str, folder: Path) -> tuple[bool, str]:
     Returns:
         Whether the record holds, and a sentence that says why.
     """
-    stem = script_of(name).stem
     if not _path(name, folder).is_file():
         return False, "NOT VERIFIED: it has no record"
     record, experiment = _read(name, folder), load_experiment(name)
@@ -48,9 +47,9 @@ def verify(name: str, folder: Path) -> tuple[bool, str]:
     if experiment.timing:
         versions = ", ".join(f"{key} {value}" for key, value in record["versions"].items())
         return True, f"measures time: it was so on {record['date']}, with {versions}"
-    path = golden_path(stem, folder)
+    path = golden_path(name, folder)
     if not path.is_file():
-        return False, f"NOT VERIFIED: it has no golden replay {path}; --stamp {stem} makes one"
+        return False, f"NOT VERIFIED: it has no golden replay {path}; --stamp {name} makes one"
     kept = json.loads(path.read_text(encoding="utf-8"))
     if found := moved(kept, golden_of(experiment, _winners(record), scales_of(kept))):
         first = "; ".join(found[:3])
@@ -81,7 +80,7 @@ def stamp(name: str, folder: Path) -> list[str]:
         write_json(_path(name, folder), {**record, **said})
     if experiment.timing:
         return found
-    path = golden_path(script_of(name).stem, folder)
+    path = golden_path(name, folder)
     kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
     now = golden_of(experiment, _winners(record), scales_of(kept))
     differences = moved(kept, now) if kept else ["a new golden replay"]

@@ -14,11 +14,11 @@ from test_live_frame import (  # noqa: F401
     unpacked,
 )
 
-from experiments.draw_digit import stored
-from experiments.draw_digit_maps import costs
-from experiments.machinery.hand_drawn import NOT_SURE, drawings, images_of, said
+from experiments.drawn_digits.draw_digit import stored
+from experiments.drawn_digits.draw_digit_maps import costs
+from experiments.drawn_digits.hand_drawn import NOT_SURE, drawings, images_of, said
+from experiments.drawn_digits.strokes import drawn
 from experiments.machinery.measures import probabilities
-from experiments.machinery.strokes import drawn
 from vitbook.data import STATISTICS, normalize
 from vitbook.inspection import attention_rollout
 from vitbook.inspection.occlusion import rank_correlation

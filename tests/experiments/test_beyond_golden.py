@@ -7,15 +7,15 @@ import sys
 import pytest
 import torch
 
-from experiments.machinery import full_recipe as recipe
-from experiments.machinery import relatives
+from experiments.drawn_digits.hand_drawn import NOT_SURE, Drawing, drawings, said, score, share
+from experiments.drawn_digits.pen import KINDS, NO_DIGIT, pen_others
+from experiments.drawn_digits.strokes import drawn
+from experiments.full_sets import recipe
+from experiments.full_sets.parts import CoarseStem
 from experiments.machinery.experiment import load_experiment
-from experiments.machinery.full_parts import CoarseStem
-from experiments.machinery.hand_drawn import NOT_SURE, Drawing, drawings, said, score, share
-from experiments.machinery.pen import KINDS, NO_DIGIT, pen_others
-from experiments.machinery.relatives import Task, width_of
 from experiments.machinery.several import several
-from experiments.machinery.strokes import drawn
+from experiments.token_mixing import relatives
+from experiments.token_mixing.relatives import Task, width_of
 from vitbook.book.records import Record
 
 TIMING = load_experiment("qk_timing")

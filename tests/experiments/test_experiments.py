@@ -17,7 +17,7 @@ from experiments.machinery import runner
 from experiments.machinery.beats import require_above_linear
 from experiments.machinery.experiment import Experiment, Outcome, all_names, load_experiment
 from experiments.machinery.files import half_precision, write_json
-from experiments.machinery.golden import GOLDEN, golden_of
+from experiments.machinery.golden import golden_of, golden_path
 from experiments.machinery.recording import write_record
 from experiments.machinery.verify import replay, stamp, verify
 from experiments.machinery.worker import versions
@@ -352,7 +352,7 @@ def test_an_unknown_experiment_is_named_with_those_that_exist():
 
 
 NAMES = all_names()
-TIMINGS = [name for name in NAMES if not (GOLDEN / f"{name}.json").is_file()]
+TIMINGS = [name for name in NAMES if not golden_path(name).is_file()]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -370,7 +370,7 @@ def test_every_number_that_an_experiment_declares_is_measured_and_finite(name):
         assert found
         assert all(np.isfinite(np.asarray(one, dtype=float)).all() for one in found)
     if name not in TIMINGS:
-        runs = json.loads((GOLDEN / f"{name}.json").read_text())["runs"]
+        runs = json.loads(golden_path(name).read_text())["runs"]
         names = {
             metric
             for run, kept in runs.items()

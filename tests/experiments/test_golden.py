@@ -21,8 +21,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from experiments.machinery.experiment import all_names, load_experiment
-from experiments.machinery.golden import GOLDEN, golden_of, moved
+from experiments.machinery.experiment import all_names, load_experiment, script_of
+from experiments.machinery.golden import golden_of, golden_path, moved
 from vitbook import data
 from vitbook.book.records import load_record
 from vitbook.layers import init
@@ -197,7 +197,7 @@ PLANTED = {
 
 def replayed(name: str, first: str) -> list[str]:
     """What moves in the first run of a golden replay whose name begins so."""
-    kept = json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
+    kept = json.loads(golden_path(name).read_text(encoding="utf-8"))
     run = next(run for run in kept["runs"] if run.startswith(first))
     scales, choice = {run: kept["runs"][run]["scale"]}, load_record(name).choice
     now = golden_of(load_experiment(name), choice.get("winners", []), scales, only=[run])
@@ -240,27 +240,27 @@ DECLARED = {
     "matching_pairs": ('"train": 20_000',),
 }
 SHARED = {
-    "classifier.KNOWN": "digits",
-    "image_sets.SEED": "recipe",
-    "measures.POINTS": "digits",
-    "plain.WARMUP": "attention_scores",
-    "relatives.LOOKS": "relatives_pointer",
-    "relatives.POINTS": "relatives_longer",
-    "canvas.COUNTS": "block_ablation",
-    "full_tested.EVALUATIONS": "full_sets_best",
+    "machinery.classifier.KNOWN": "digits",
+    "machinery.image_sets.SEED": "recipe",
+    "machinery.measures.POINTS": "digits",
+    "machinery.plain.WARMUP": "attention_scores",
+    "token_mixing.relatives.LOOKS": "relatives_pointer",
+    "token_mixing.relatives.POINTS": "relatives_longer",
+    "vit_design.canvas.COUNTS": "block_ablation",
+    "full_sets.tested.EVALUATIONS": "full_sets_best",
 }
 
 
 def declared_otherwise(name: str, script: str) -> list[str]:
     """What moves without a run: the constants."""
-    kept = json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
+    kept = json.loads(golden_path(name).read_text(encoding="utf-8"))
     now = golden_of(load_experiment(script), only=[])
     return moved({**kept, "runs": {}, "recipes": []}, now)
 
 
 @pytest.mark.parametrize("name", DECLARED)
 def test_a_declared_number_that_the_miniature_does_not_reach_is_compared(name, tmp_path):
-    source, copy = (ROOT / f"experiments/{name}.py").read_text("utf-8"), tmp_path / f"{name}.py"
+    source, copy = script_of(name).read_text("utf-8"), tmp_path / f"{name}.py"
     for line in DECLARED[name]:
         assert source.count(line) == 1
         copy.write_text(source.replace(line, f"{line} + 1"), encoding="utf-8")
@@ -269,16 +269,17 @@ def test_a_declared_number_that_the_miniature_does_not_reach_is_compared(name, t
 
 @pytest.mark.parametrize("constant", SHARED)
 def test_so_is_one_that_scripts_share(constant, monkeypatch):
-    module, name = constant.split(".")
-    owner = importlib.import_module(f"experiments.machinery.{module}")
+    folder, module, name = constant.split(".")
+    owner = importlib.import_module(f"experiments.{folder}.{module}")
     value = getattr(owner, name)
     doubled = {k: 2 * v for k, v in value.items()} if isinstance(value, dict) else value + 1
     monkeypatch.setattr(owner, name, doubled)
-    assert any(line.startswith(constant) for line in declared_otherwise(*2 * [SHARED[constant]]))
+    found = declared_otherwise(*2 * [SHARED[constant]])
+    assert any(line.startswith(f"{module}.{name}") for line in found)
 
 
 def test_another_name_or_another_text_of_a_constant_is_no_change(tmp_path):
-    source, copy = (ROOT / "experiments/near_far.py").read_text("utf-8"), tmp_path / "near_far.py"
+    source, copy = script_of("near_far").read_text("utf-8"), tmp_path / "near_far.py"
     source = source.replace("LOOKED", "COUNTED").replace("share of the attention", "attention")
     copy.write_text(source, encoding="utf-8")
     assert declared_otherwise("near_far", str(copy)) == []
@@ -315,9 +316,14 @@ CHANGES_NOTHING: dict[Callable, dict[str, str]] = {
 BLIND: dict[Callable, dict[str, str]] = {}
 
 
+def kept_names() -> list[str]:
+    """The experiments that have a golden replay."""
+    return [name for name in all_names() if golden_path(name).is_file()]
+
+
 def runs_of(name: str) -> list[str]:
     """The runs of a golden replay, first the last one that makes steps."""
-    runs = json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))["runs"]
+    runs = json.loads(golden_path(name).read_text(encoding="utf-8"))["runs"]
     backwards = list(reversed(runs))
     return sorted(backwards, key=lambda run: not runs[run]["losses"])
 
@@ -334,16 +340,16 @@ def test_a_change_that_matters_is_caught_by_every_record_that_uses_it(plant, mon
     """By one run of its golden replay, or else by any other."""
     silent = {"a_wider_shift", "no_smoothing", "normalisation"}  # called, but without effect
     blind, troubled = [], []
-    for path in sorted(GOLDEN.glob("*.json")):
+    for name in kept_names():
         with monkeypatch.context() as patch:
             calls = plant(patch)
-            seen = is_seen(path.stem, calls)
+            seen = is_seen(name, calls)
         excused = CHANGES_NOTHING.get(plant, {}) | BLIND.get(plant, {})
-        used = bool(calls) and path.stem not in excused
+        used = bool(calls) and name not in excused
         if used and not seen and plant.__name__ not in silent:
-            blind.append(path.stem)
+            blind.append(name)
         if seen and not used:
-            troubled.append(path.stem)
+            troubled.append(name)
     assert blind == []
     assert troubled == []
 
@@ -518,13 +524,13 @@ HARMLESS = [
 ]  # fmt: skip
 REPLAY = """
 import json, sys
-from experiments.machinery.golden import GOLDEN, golden_of, moved, scales_of
+from experiments.machinery.golden import golden_of, golden_path, moved, scales_of
 from experiments.machinery.experiment import load_experiment
 from vitbook.book.records import load_record
 import vitbook
 assert "copied" in vitbook.__file__
 for name in sys.argv[1:]:
-    kept = json.loads((GOLDEN / f"{name}.json").read_text())
+    kept = json.loads(golden_path(name).read_text())
     winners = load_record(name).choice.get("winners", [])
     for line in moved(kept, golden_of(load_experiment(name), winners, scales_of(kept))):
         print(f"{name}: {line}")
@@ -568,5 +574,4 @@ def test_a_change_that_does_not_matter_troubles_no_record(rule, tmp_path):
 
 @pytest.mark.deep
 def test_all_of_them_trouble_no_record_at_all(tmp_path):
-    names = [name for name in all_names() if (GOLDEN / f"{name}.json").is_file()]
-    assert replayed_in(rewritten(tmp_path, HARMLESS), names) == ""
+    assert replayed_in(rewritten(tmp_path, HARMLESS), kept_names()) == ""

@@ -8,11 +8,12 @@ import sys
 
 import pytest
 
-from experiments import block_ablation as ablation
-from experiments import block_ablation_pointer, relatives_places
-from experiments.machinery import full_tested
+from experiments.full_sets import tested
+from experiments.full_sets.recipe import best
 from experiments.machinery.experiment import load_experiment
-from experiments.machinery.full_recipe import best
+from experiments.token_mixing import relatives_places
+from experiments.vit_design import block_ablation as ablation
+from experiments.vit_design import block_ablation_pointer
 from vitbook.book.records import load_record
 from vitbook.command import parser, train
 from vitbook.command.recipes import settings_of
@@ -151,7 +152,7 @@ def test_what_a_search_chose_is_what_others_take_from_it():
     rates = {tuple(c.values()): v for c, v in winners_of("time_to_learn")}
     assert rates["place", "ViT, sin-cos places"] == relatives_places.LEARNING_RATE
     assert {c["data"]: v for c, v in winners_of("full_sets_best")} == long.RATES
-    assert best(load_record("full_sets_arms")) == full_tested.BEST
+    assert best(load_record("full_sets_arms")) == tested.BEST
 
 
 @pytest.mark.parametrize("name", ["mnist", "fashion-mnist", "cifar10"])

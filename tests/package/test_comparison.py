@@ -18,12 +18,12 @@ import pytest
 import torch
 from scipy.special import stdtrit
 
-from experiments import relatives_pictures
-from experiments import time_to_learn as time_to_learn_record
 from experiments.machinery.experiment import checksum
 from experiments.machinery.generated import LEARNED
-from experiments.machinery.together import Together
-from experiments.relatives_recall import images_of
+from experiments.token_mixing import relatives_pictures
+from experiments.token_mixing import time_to_learn as time_to_learn_record
+from experiments.token_mixing.relatives_recall import images_of
+from experiments.token_mixing.together import Together
 from vitbook.book.intervals import Interval, student_interval
 from vitbook.book.records import FOLDER, load_record
 from vitbook.command.cli import main

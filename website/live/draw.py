@@ -9,7 +9,7 @@ import torch
 
 from website.live.pack import model
 
-DRAWINGS = Path(__file__).resolve().parents[2] / "tests" / "live" / "strokes.json"
+DRAWINGS = Path(__file__).resolve().parents[2] / "experiments/drawn_digits/strokes.json"
 LABELS = [*"0123456789", "A", "scribble"]
 SHAPES = {
     "6": "closed belly, round"

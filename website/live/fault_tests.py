@@ -85,7 +85,7 @@ def lost(one: Training) -> float:
 
 
 def highest_rate(one: Training) -> float:
-    from experiments.clinic import RECIPE, stepped_per_epoch
+    from experiments.training.clinic import RECIPE, stepped_per_epoch
     from vitbook.training import warmup_cosine
 
     schedule = stepped_per_epoch if one.fault == SCHEDULE else warmup_cosine

@@ -1,5 +1,5 @@
 // From strokes to the image that the digit model knows, step by step what
-// experiments/machinery/strokes.py computes: moved and scaled so that the longer side of the ink
+// experiments/drawn_digits/strokes.py computes: moved and scaled so that the longer side of the ink
 // takes 20 of 28 pixels and its centre of mass stands in the middle; the pen keeps its width.
 (function () {
   "use strict";

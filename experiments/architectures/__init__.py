@@ -1,0 +1,1 @@
+"""What do Mixer, ConvMixer and hybrids do in the place of attention?"""

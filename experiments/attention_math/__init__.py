@@ -1,0 +1,1 @@
+"""What does attention compute, and what does it cost?"""

@@ -1,0 +1,1 @@
+"""What does a ViT have to beat?"""

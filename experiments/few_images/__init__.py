@@ -1,0 +1,1 @@
+"""What can be done with few pictures, or with one's own?"""

@@ -1,0 +1,1 @@
+"""How far does a small ViT get with whole data sets?"""

@@ -1,0 +1,117 @@
+"""The best arms of `full_sets_arms`, trained and then tested once on the official test images."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from experiments.full_sets.full_sets import SETTINGS, images_of
+from experiments.full_sets.recipe import (
+    AUGMENTED,
+    COARSE,
+    FINE,
+    HALF,
+    HALF_SHARE,
+    LARGE_SHARE,
+    NARROWER,
+    SMOOTHING,
+    epochs_of,
+    fit,
+    has_stem,
+    stem_arguments,
+)
+from experiments.machinery.experiment import Outcome, checksum
+from experiments.machinery.image_sets import root
+from experiments.machinery.measures import (
+    BINS,
+    calibration_error,
+    parameters,
+    probabilities,
+    reliability,
+    thin,
+)
+from vitbook.data import load_torchvision
+from vitbook.training import evaluate
+
+# The winners of `full_sets_arms`; a test compares. They stand here so that they count as code: with
+# another winner, finished runs of this one are not taken for it.
+BEST = {
+    "mnist": f"{COARSE}, {AUGMENTED}",
+    "fashion-mnist": COARSE,
+    "cifar10": f"{FINE}, {HALF}",
+}
+PARTS = ("train", "validation", "test")
+EVALUATIONS = 16
+METRICS = {
+    "test_accuracy": "share of the 10,000 official test images answered rightly, with the "
+    "running average of the weights, as all that follows",
+    "test_loss": "mean cross-entropy on them, in nats",
+    "calibration_error": "expected calibration error on them: mean distance between confidence "
+    f"and accuracy, {BINS} even bins",
+    "reliability": "for each bin of confidence: answers, sum of their confidences, right ones",
+    "confusion": "test images by class (rows) and answer (columns)",
+    "test_accuracy_raw": "share of the test images answered rightly with the last weights "
+    "instead of their average",
+    "validation_accuracy": "share of the validation images answered rightly, now and then",
+    "validation_loss": "mean cross-entropy on them, in nats",
+    "loss": "training loss, means over about a hundredth of the steps each; of smoothed labels "
+    "where images are augmented",
+    "parameters": "numbers that are learned, at the end",
+    "epochs": "passes over the nine tenths of the training images that are learned from",
+}
+
+
+def tested(
+    name: str, arm: str, steps: int, seed: int, log, scale: float, *, learning_rate: float
+) -> Outcome:
+    """Train an arm on nine tenths of the training images, then test it once."""
+    given = {"learning_rate": learning_rate, "evaluations": EVALUATIONS}
+    model, history = fit(name, arm, steps, seed, log, scale, **given)
+    evaluated = [row for row in history if row["val_loss"] is not None]
+    test = images_of(name, "test", scale)
+    metrics = {
+        **answers(probabilities(model.average, test.images), test.labels),
+        "test_accuracy_raw": evaluate(model.model, *test).accuracy,
+        "validation_accuracy": [round(row["val_accuracy"], 5) for row in evaluated],
+        "validation_loss": [round(row["val_loss"], 5) for row in evaluated],
+        "loss": thin([row["loss"] for row in history]),
+        "parameters": parameters(model.model),
+        "epochs": epochs_of(name, steps),
+    }
+    return Outcome(metrics, model.average.state_dict())
+
+
+def answers(given: torch.Tensor, labels: torch.Tensor) -> dict:
+    """What the probabilities (n, K) of test images say."""
+    table, chosen, K = reliability(given, labels), given.argmax(dim=-1), given.shape[1]
+    return {
+        "test_accuracy": (chosen == labels).double().mean().item(),
+        "test_loss": F.nll_loss(given.log(), labels).item(),
+        "calibration_error": calibration_error(table),
+        "reliability": table,
+        "confusion": torch.bincount(labels * K + chosen, minlength=K**2).view(K, K).tolist(),
+    }
+
+
+def settings_of_arms(arms: dict[str, str]) -> dict:
+    """What a record keeps of the arms: models, and what the words in the names stand for."""
+    return {
+        "arms": arms,
+        "models": {
+            name: stem_arguments(name, arm) if has_stem(arm) else SETTINGS[name]
+            for name, arm in arms.items()
+        },
+        "narrower": NARROWER,
+        "large_share": LARGE_SHARE,
+        "half_share": HALF_SHARE,
+        "label_smoothing": SMOOTHING,
+    }
+
+
+def checksums() -> dict[str, str]:
+    """Of all three parts of each data set."""
+    return {
+        f"{name}, {part}": checksum(*load_torchvision(name, root(), part))
+        for name in BEST
+        for part in PARTS
+    }

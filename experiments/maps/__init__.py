@@ -1,0 +1,1 @@
+"""What do attention maps show, and what do they hide?"""

@@ -1,0 +1,1 @@
+"""How does a model know where a patch was?"""

@@ -1,0 +1,1 @@
+"""What does attention buy, on tasks that other ways to mix tokens share?"""

@@ -1,0 +1,52 @@
+"""Four times the compute: the ViT on the garments, and two models without attention on pointer."""
+
+from __future__ import annotations
+
+from experiments.machinery.choose import Choice
+from experiments.machinery.classifier import METRICS
+from experiments.machinery.experiment import Experiment, Outcome
+from experiments.token_mixing import relatives, relatives_pictures, relatives_pointer
+from experiments.token_mixing.relatives import CURVES, steps_of
+
+LONGER = 4
+TASKS = {"pictures": relatives_pictures, "pointer": relatives_pointer}
+MODELS = {"pictures": ("ViT",), "pointer": ("Mixer", "uniform")}
+
+
+def longer(condition: dict) -> dict:
+    """The condition as the classifier of the task knows it."""
+    return {"model": condition["model"], "compute": LONGER}
+
+
+def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+    """Train one model for longer and test it."""
+    of = TASKS[condition["task"]].CLASSIFIER
+    _, metrics = relatives.trained(of, longer(condition), seed, log, scale, **chosen)
+    return Outcome(metrics)
+
+
+def trial(condition: dict, seed: int, log, scale: float, **tried) -> dict:
+    of = TASKS[condition["task"]].CLASSIFIER
+    return of.trial(longer(condition), seed, log, scale, **tried)
+
+
+EXPERIMENT = Experiment(
+    what=f"Models that were behind in `relatives_pictures` and `relatives_pointer`, with {LONGER} "
+    "times the compute.",
+    chosen_on="validation images: the learning rate of each model, for the longer run anew",
+    metrics={**METRICS, **CURVES},
+    conditions=[{"task": task, "model": model} for task in TASKS for model in MODELS[task]],
+    seeds=range(3),
+    run=run,
+    data=lambda: relatives_pictures.EXPERIMENT.data() | relatives_pointer.EXPERIMENT.data(),
+    settings={
+        "compute": LONGER,
+        "steps": {
+            task: {model: steps_of(of.TASK, model, LONGER) for model in MODELS[task]}
+            for task, of in TASKS.items()
+        },
+    },
+    replay=({"task": "pointer", "model": "uniform"}, 0),
+    steps=lambda condition: TASKS[condition["task"]].CLASSIFIER.steps(longer(condition)),
+    choose=Choice(grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=trial, length=0.2, finalists=0),
+)

@@ -1,0 +1,1 @@
+"""How is a ViT trained, and how does one notice that something is wrong?"""

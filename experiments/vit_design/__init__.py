@@ -1,0 +1,1 @@
+"""Which part of a ViT, and which size, makes a difference?"""

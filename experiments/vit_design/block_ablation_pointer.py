@@ -1,0 +1,48 @@
+"""The pointer images of `block_ablation`, with twenty seeds: in how many is the answer found?"""
+
+from __future__ import annotations
+
+from experiments.machinery.classifier import METRICS
+from experiments.machinery.experiment import Experiment, Outcome, checksum
+from experiments.vit_design.block_ablation import (
+    CLASSIFIERS,
+    COUNTS,
+    FIRST,
+    MODEL,
+    RECIPES,
+    TASKS,
+    WHOLE,
+    images_of,
+)
+
+TASK = "pointer"
+RATES = {"no MLP": 0.004, WHOLE: 0.002}  # what `block_ablation` chose
+KEPT = {name: words for name, words in METRICS.items() if name != "loss"}  # no page shows curves
+
+
+def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+    """Train one model and test it."""
+    rate = RATES[condition["model"]]
+    outcome = CLASSIFIERS[TASK].run(condition, seed, log, scale, learning_rate=rate)
+    return Outcome({name: outcome.metrics[name] for name in KEPT})
+
+
+EXPERIMENT = Experiment(
+    what="The ViT of `block_ablation` on pointer images, without its MLPs and whole, with "
+    "twenty seeds, the first three of them those of that record.",
+    chosen_on="the learning rates are those that the search of `block_ablation` chose",
+    metrics=KEPT,
+    conditions=[{"task": TASK, "model": model} for model in RATES],
+    seeds=range(20),
+    run=run,
+    data=lambda: {f"{TASK}, {part}": checksum(*images_of(TASK, part)) for part in COUNTS},
+    settings={
+        "tasks": {TASK: TASKS[TASK]},
+        "model": MODEL,
+        "training": {TASK: RECIPES[TASK]},
+        "rates": RATES,
+        "first_seed": FIRST,
+    },
+    replay=({"task": TASK, "model": "no MLP"}, 0),
+    steps=CLASSIFIERS[TASK].steps,
+)

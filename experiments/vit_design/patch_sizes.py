@@ -1,0 +1,69 @@
+"""How large should a patch be? One small ViT, four patch sizes, after few steps and after many."""
+
+from __future__ import annotations
+
+import torch
+
+from experiments.machinery.choose import Choice
+from experiments.machinery.classifier import COSTS, METRICS, Classifier
+from experiments.machinery.experiment import Experiment
+from experiments.machinery.plain import PLAIN, updates
+from experiments.vit_design.canvas import COUNTS, SIDE, checksums, garments
+from experiments.vit_design.on_canvas import run_on_canvas
+from vitbook.models.vit import VisionTransformer
+
+SIZES = (6, 14, 21, 42)  # pixels: 49 patches, 9, 4, and the whole image
+MODEL = {
+    "image_size": SIDE,
+    "in_channels": 1,
+    "num_classes": 10,
+    "embed_dim": 48,
+    "depth": 2,
+    "num_heads": 4,
+    "mlp_ratio": 2.0,
+    "pool": "mean",
+    "positions": "learned",
+    "position_std": 0.5,
+}
+SHORT, LONG = 300, 2400  # steps: 0.6 passes over the images, and 5
+RECIPE = {"batch_size": 64, "warmup_steps": 40}
+
+
+def build(patch_size: int, seed: int, steps: int = SHORT) -> VisionTransformer:
+    torch.manual_seed(seed)
+    return VisionTransformer(**MODEL, patch_size=patch_size)
+
+
+CLASSIFIER = Classifier(
+    build=build,
+    images=garments,
+    recipe=RECIPE,
+    settings=lambda condition: {"steps": condition["steps"]},
+)
+
+
+EXPERIMENT = Experiment(
+    what="Garments somewhere on a canvas of 42 x 42 pixels, cut into patches of 6 x 6 pixels up to "
+    "the whole image: the same small ViT, trained on 30,000 of them for few steps and for eight "
+    "times as many; beside it logistic regression, an MLP and the nearest image.",
+    chosen_on="validation images that no run learns from: the learning rate of each patch size for "
+    "each number of steps, with a seed of its own",
+    metrics={
+        **METRICS,
+        **COSTS,
+        "learning_rate": "of an opponent: the one of three that validation images prefer",
+    },
+    conditions=[
+        {"patch_size": patch_size, "steps": steps}
+        for steps in (SHORT, LONG)
+        for patch_size in SIZES
+    ],
+    once=[{"model": name} for name in PLAIN],
+    seeds=range(5),
+    run=run_on_canvas(CLASSIFIER, LONG),
+    data=checksums,
+    settings={"model": MODEL, "training": RECIPE, "images": COUNTS},
+    replay=({"patch_size": 14, "steps": SHORT}, 0),
+    steps=lambda condition: updates(condition.get("model", ""), condition.get("steps", LONG)),
+    choose=Choice(grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=CLASSIFIER.trial),
+)
