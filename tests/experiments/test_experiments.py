@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -349,6 +350,18 @@ def test_bad_input_is_named(change, words):
 def test_an_unknown_experiment_is_named_with_those_that_exist():
     with pytest.raises(ValueError, match=r"no experiment 'digitz'; there are: .*matching_pairs"):
         load_experiment("digitz")
+
+
+def test_what_declares_no_experiment_is_none_and_a_name_is_given_once(monkeypatch, tmp_path):
+    monkeypatch.setattr("experiments.machinery.experiment.FOLDER", tmp_path)
+    for path in ("one/depth.py", "one/shared.py", "machinery/width.py"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text("" if "shared" in path else "\nEXPERIMENT = 1\n")
+    assert all_names() == ["depth"]
+    (tmp_path / "two").mkdir()
+    shutil.copyfile(tmp_path / "one/depth.py", tmp_path / "two/depth.py")
+    with pytest.raises(ValueError, match=r"two experiments have one name: .*depth\.py"):
+        all_names()
 
 
 NAMES = all_names()
