@@ -7,12 +7,12 @@ from copy import deepcopy
 import torch
 import torch.nn.functional as F
 
-from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
 from vitbook.data import load_digits
 from vitbook.models.conv_mixer import ConvMixer
 from vitbook.training import TrainConfig, evaluate, train
 
-MODEL = {
+MODEL: dict = {
     "image_size": 8,
     "patch_size": 2,
     "in_channels": 1,
@@ -21,7 +21,7 @@ MODEL = {
     "depth": 3,
     "kernel_size": 3,
 }
-RECIPE = {"steps": 150, "batch_size": 64, "learning_rate": 8e-3, "warmup_steps": 20}
+RECIPE: dict = {"steps": 150, "batch_size": 64, "learning_rate": 8e-3, "warmup_steps": 20}
 FRAME = 2  # pixels on each side: one patch
 
 
@@ -45,7 +45,7 @@ def on_larger(model: ConvMixer, *, old_edge: bool = False, old_mean: bool = Fals
     return (logits.argmax(-1) == test.labels).double().mean().item()
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train one ConvMixer, and test it in the frame."""
     model = build(seed)
     config = TrainConfig(**RECIPE | {"steps": scaled(RECIPE["steps"], scale), "seed": seed})

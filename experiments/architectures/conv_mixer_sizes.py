@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import torch
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import COSTS, METRICS, Classifier, costs
-from experiments.machinery.experiment import Experiment, MustBeat, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, MustBeat, Outcome, checksum, scaled
 from experiments.machinery.image_sets import root
 from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
 from vitbook.models.hybrid import Hybrid
 
 SET = "cifar10"
-MODEL = {"image_size": 32, "patch_size": 4, "in_channels": 3, "num_classes": 10}
+MODEL: dict = {"image_size": 32, "patch_size": 4, "in_channels": 3, "num_classes": 10}
 CONV = {"stem": "normed", "positions": "none", "kernel_size": 5}
 VIT = {"num_heads": 4, "mlp_ratio": 4.0, "positions": "learned", "position_std": 0.5}
-ARMS = {
+ARMS: dict = {
     "ViT, 29 k": {**VIT, "embed_dim": 32, "layers": ["attention"] * 2},
     "ConvMixer, 8 k": {**CONV, "embed_dim": 32, "layers": ["conv"] * 3},
     "ConvMixer, 28 k": {**CONV, "embed_dim": 64, "layers": ["conv"] * 4},
 }
-RECIPE = {"steps": 700, "batch_size": 64, "warmup_steps": 40}  # one pass over 45,000 images
+RECIPE: dict = {"steps": 700, "batch_size": 64, "warmup_steps": 40}  # one pass over 45,000 images
 PARTS = ("train", "validation", "test")
 
 
@@ -42,7 +43,7 @@ def images_of(part: str, scale: float = 1.0) -> ImageSet:
 CLASSIFIER = Classifier(build=build, images=images_of, recipe=RECIPE)
 
 
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train one model, test it, count what it costs."""
     model, losses = CLASSIFIER.fit(condition, seed, log, scale, **chosen)
     metrics = CLASSIFIER.measure(model, losses, scale)

@@ -7,14 +7,13 @@ and fro. About a minute.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from experiments.architectures.conv_mixer_sizes import ARMS, CONV, MODEL, VIT
 from experiments.attention_math.attention_cost import seconds
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from vitbook.layers.attention import MultiHeadSelfAttention
 from vitbook.layers.encoder import MLP, EncoderBlock
 from vitbook.models.conv_mixer import CONV_MIXER_VARIANTS, ConvMixerBlock
@@ -23,7 +22,7 @@ from vitbook.models.hybrid import Hybrid
 from vitbook.models.vit import VIT_VARIANTS
 
 BATCH = 32  # images of the small models
-SMALL = {
+SMALL: dict = {
     **ARMS,
     "ViT, 91 k": {**VIT, "embed_dim": 48, "layers": ["attention"] * 3},
     "ConvMixer, 91 k": {**CONV, "embed_dim": 96, "layers": ["conv"] * 7},
@@ -33,7 +32,7 @@ SIDE = 224
 VITS = ("S/16", "B/16")
 ROUNDS = 7
 AT_LEAST = 10e-3  # seconds: what is shorter is repeated
-Call = tuple[Callable, Tensor]
+Call = tuple[nn.Module, Tensor]
 
 
 def parts(scale: float) -> dict[str, Call]:
@@ -61,7 +60,9 @@ def published(scale: float) -> dict[str, Call]:
     size = SIDE if scale == 1 else 56  # smaller in a trial
     for name, v in CONV_MIXER_VARIANTS.items():
         D, side = v["embed_dim"], size // v["patch_size"]
-        block = ConvMixerBlock(embed_dim=D, grid=(side, side), kernel_size=v["kernel_size"])
+        block: nn.Module = ConvMixerBlock(
+            embed_dim=D, grid=(side, side), kernel_size=v["kernel_size"]
+        )
         calls[f"ConvMixer-{name}"] = block, torch.randn(1, side * side, D)
     for name in VITS:
         v, side = VIT_VARIANTS[name[0]], size // int(name[2:])
@@ -80,7 +81,7 @@ NAMES = {
 
 
 @torch.no_grad()
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Milliseconds of each call, median over rounds in which all take turns."""
     torch.manual_seed(seed)
     calls = MEASURED[condition["measured"]](scale)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from experiments.architectures.conv_mixer_sizes import PARTS, SET, images_of
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import COSTS, METRICS, Classifier, costs
-from experiments.machinery.experiment import Experiment, MustBeat, Outcome, checksum
+from experiments.machinery.experiment import Experiment, Log, MustBeat, Outcome, checksum
 from experiments.machinery.image_sets import root
 from vitbook.data import load_torchvision
 from vitbook.models.hybrid import Hybrid
 
-KINDS = {"A": "attention", "M": "mixer", "C": "conv", "U": "uniform", "N": "none"}
-MODEL = {
+KINDS: dict = {"A": "attention", "M": "mixer", "C": "conv", "U": "uniform", "N": "none"}
+MODEL: dict = {
     "image_size": 32,
     "patch_size": 4,  # 64 patches
     "in_channels": 3,
@@ -26,7 +28,7 @@ MODEL = {
     "position_std": 0.5,
 }
 # One letter for each layer; and what keeps the parameters of an arm within 5 % of the others.
-ARMS = {
+ARMS: dict = {
     "MMMM": {},
     "AMMM": {},
     "MMMA": {},
@@ -35,7 +37,7 @@ ARMS = {
     "CCMM": {"embed_dim": 46},
     "NNNN": {"mlp_ratio": 3.0},
 }
-RECIPE = {"steps": 700, "batch_size": 64, "warmup_steps": 40}  # one pass over 45,000 images
+RECIPE: dict = {"steps": 700, "batch_size": 64, "warmup_steps": 40}  # one pass over 45,000 images
 
 
 def layers_of(arm: str) -> list[str]:
@@ -51,7 +53,7 @@ def build(arm: str, seed: int) -> Hybrid:
 CLASSIFIER = Classifier(build=build, images=images_of, recipe=RECIPE)
 
 
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train one model, test it, count what it costs."""
     model, losses = CLASSIFIER.fit(condition, seed, log, scale, **chosen)
     metrics = CLASSIFIER.measure(model, losses, scale)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
 from vitbook.data import load_digits
 from vitbook.inspection import record_attention
 from vitbook.models.hybrid import Hybrid
 from vitbook.training import TrainConfig, evaluate, train
 
-KINDS = {"A": "attention", "M": "mixer", "N": "none"}
-MODEL = {
+KINDS: dict = {"A": "attention", "M": "mixer", "N": "none"}
+MODEL: dict = {
     "image_size": 8,
     "patch_size": 2,
     "in_channels": 1,
@@ -23,7 +24,7 @@ MODEL = {
     "num_heads": 3,
     "position_std": 0.5,
 }
-RECIPE = {"steps": 300, "batch_size": 64, "learning_rate": 4e-3, "warmup_steps": 20}
+RECIPE: dict = {"steps": 300, "batch_size": 64, "learning_rate": 4e-3, "warmup_steps": 20}
 
 
 def build(stack: str, seed: int) -> Hybrid:
@@ -41,21 +42,21 @@ def right_with(model: Hybrid, block: int, new: Callable[..., Tensor]) -> float:
         hook.remove()
 
 
-def nothing(layer, x: Tensor) -> Tensor:
+def nothing(layer: Any, x: Tensor) -> Tensor:
     return torch.zeros_like(x)
 
 
 def with_map(weights: Tensor) -> Callable[..., Tensor]:
     """These weights (h, N, N) for every image, instead of the layer's own."""
 
-    def new(layer, x: Tensor) -> Tensor:
+    def new(layer: Any, x: Tensor) -> Tensor:
         values = layer.project(x)[2]  # (B, h, N, d)
         return layer.proj((weights @ values).transpose(1, 2).flatten(2))
 
     return new
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train one stack; test it whole, with each mixing silent, and with other attention maps."""
     stack, known = condition["stack"], load_digits("trainval")
     model = build(stack, seed)

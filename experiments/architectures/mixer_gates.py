@@ -7,12 +7,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
 from vitbook.data import load_digits
 from vitbook.models.mlp_mixer import MlpMixer
 from vitbook.training import TrainConfig, train
 
-MODEL = {
+MODEL: dict = {
     "image_size": 8,
     "patch_size": 2,
     "in_channels": 1,
@@ -20,7 +20,7 @@ MODEL = {
     "embed_dim": 32,
     "depth": 2,
 }
-RECIPE = {"steps": 150, "batch_size": 64, "learning_rate": 8e-3, "warmup_steps": 20}
+RECIPE: dict = {"steps": 150, "batch_size": 64, "learning_rate": 8e-3, "warmup_steps": 20}
 IMAGES = 16  # whose mixing is compared, the first of the test digits
 
 
@@ -57,7 +57,7 @@ def same(maps: Tensor) -> float:
     return (maps.mean(0).square().sum() / maps.square().sum() * len(maps)).item()
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train one Mixer, and compare its mixing of sixteen images."""
     model = build(seed)
     config = TrainConfig(**RECIPE | {"steps": scaled(RECIPE["steps"], scale), "seed": seed})

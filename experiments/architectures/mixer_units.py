@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache, partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier, costs
-from experiments.machinery.experiment import Experiment, MustBeat, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, MustBeat, Outcome, checksum, scaled
 from experiments.machinery.image_sets import root
 from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
 from vitbook.layers.patches import patchify, unpatchify
@@ -21,7 +22,7 @@ SIDE, P = 32, 4  # 8 x 8 = 64 patches
 GRID = (SIDE // P, SIDE // P)
 N = GRID[0] * GRID[1]
 DEPTH = 3
-MODEL = {
+MODEL: dict = {
     "image_size": SIDE,
     "patch_size": P,
     "in_channels": 3,
@@ -30,13 +31,13 @@ MODEL = {
     "mlp_ratio": 2.0,
     "token_dim": 32,
 }
-RECIPE = {"steps": 700, "batch_size": 64, "warmup_steps": 40}  # one pass over 45,000 images
+RECIPE: dict = {"steps": 700, "batch_size": 64, "warmup_steps": 40}  # one pass over 45,000 images
 ORDERS = {
     "kept": "every patch in its place",
     "fixed": "the patches of all images in one other order, drawn once",
     "anew": "the patches of each image in an order of its own; while training, another each time",
 }
-LAYERS = {"mixer": "mixer", "mixer with positions": "mixer", "no mixing": "none"}
+LAYERS: dict = {"mixer": "mixer", "mixer with positions": "mixer", "no mixing": "none"}
 ARMS = [
     {"model": "mixer", "order": "kept"},
     {"model": "mixer", "order": "fixed"},
@@ -113,7 +114,7 @@ def units_of(model: Hybrid) -> list[Tensor]:
     return [block.attn.mlp.fc1.weight.detach() for block in model.encoder.blocks]
 
 
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train one model; test it with the patches in each order; look at its units."""
     classifier = CLASSIFIERS[condition["order"]]
     mixes = condition["model"] != "no mixing"
@@ -135,7 +136,7 @@ def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
     return Outcome(metrics, model.state_dict() if condition["order"] == "kept" else weights)
 
 
-def trial(condition: dict, seed: int, log, scale: float, **tried) -> dict:
+def trial(condition: dict, seed: int, log: Log, scale: float, **tried: Any) -> dict[str, float]:
     return CLASSIFIERS[condition["order"]].trial(condition, seed, log, scale, **tried)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from vitbook.data import ImageSet
 from vitbook.data.glyphs import stamp
 from vitbook.models.hybrid import Hybrid
@@ -16,7 +18,7 @@ CELLS, P = 12, 8  # a strip of 12 patches in one row
 KINDS, NOISE = 8, 0.1
 DISTANCES = range(1, CELLS)
 IMAGES = {"train": 30_000, "validation": 4_400, "test": 11_000}
-MODEL = {
+MODEL: dict = {
     "image_size": (P, CELLS * P),
     "patch_size": P,
     "in_channels": 1,
@@ -24,8 +26,8 @@ MODEL = {
     "embed_dim": 64,
     "mlp_ratio": 2.0,
 }
-RECIPE = {"steps": 500, "batch_size": 128, "warmup_steps": 50}
-ARMS = {
+RECIPE: dict = {"steps": 500, "batch_size": 128, "warmup_steps": 50}
+ARMS: dict = {
     "conv 1 x 3": {"layers": ["conv"], "kernel_size": 3},
     "conv 2 x 3": {"layers": ["conv"] * 2, "kernel_size": 3},
     "conv 4 x 3": {"layers": ["conv"] * 4, "kernel_size": 3},
@@ -85,7 +87,7 @@ def by_distance(model: Hybrid, scale: float) -> list[float]:
     return [round(float(right[apart == d].double().mean()), 4) for d in DISTANCES]
 
 
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train one model and test it distance by distance."""
     model, losses = CLASSIFIER.fit(condition, seed, log, scale, **chosen)
     metrics = CLASSIFIER.measure(model, losses, scale)

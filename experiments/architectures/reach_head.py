@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from torch import nn
 
 from experiments.architectures import reach
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS
-from experiments.machinery.experiment import Experiment, Outcome
+from experiments.machinery.experiment import Experiment, Log, Outcome
 
 ARM = "no mixing"  # no token hears another, so under the linear head of `reach` it guesses
 TIMES = 2  # as many updates as in `reach`
@@ -24,14 +25,14 @@ class HiddenHead(nn.Sequential):
         num_classes: how many logits come out.
     """
 
-    def __init__(self, embed_dim: int, num_classes: int):
+    def __init__(self, embed_dim: int, num_classes: int) -> None:
         super().__init__(nn.Linear(embed_dim, HIDDEN), nn.GELU(), nn.Linear(HIDDEN, num_classes))
         self.in_features = embed_dim
 
 
 def build(seed: int, times: int = 1) -> nn.Module:
     """The model of `reach` without mixing, with another head."""
-    model = reach.build(ARM, seed)
+    model: Any = reach.build(ARM, seed)
     model.head = HiddenHead(reach.MODEL["embed_dim"], reach.MODEL["num_classes"])
     return model
 
@@ -43,7 +44,7 @@ CLASSIFIER = replace(
 )
 
 
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train one model and test it distance by distance."""
     model, losses = CLASSIFIER.fit(condition, seed, log, scale, **chosen)
     metrics = CLASSIFIER.measure(model, losses, scale)

@@ -9,24 +9,27 @@ measurement can see. About 4 minutes.
 import copy
 import statistics
 import time
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor, nn
 
 from experiments.attention_math.cheaper import WAYS as TIMED
 from experiments.attention_math.cheaper import with_way
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.memory import peak_mib
 from vitbook.layers.attention import MultiHeadSelfAttention, scaled_dot_product_attention
 from vitbook.layers.encoder import MLP, EncoderBlock
+from vitbook.models.vit import VisionTransformer
 
 LENGTHS = {192: [2**k for k in range(4, 13)], 768: [2**k for k in range(4, 12)]}
-HEADS = {192: 3, 768: 12}  # of ViT-Ti and ViT-B
+HEADS: dict = {192: 3, 768: 12}  # of ViT-Ti and ViT-B
 MEMORY_LENGTHS = [256, 512, 1024, 2048, 4096]
 MEMORY_WIDTH = 192
 ROUNDS = 3
 AT_LEAST = 4e-3  # seconds: what is shorter is repeated
-SMALL = {  # the model of the record `cheaper_attention`, on larger images too
+SMALL: dict = {  # the model of the record `cheaper_attention`, on larger images too
     "patch_size": 3,
     "in_channels": 3,
     "num_classes": 10,
@@ -42,7 +45,7 @@ WAY_ROUNDS = 9
 class ExplicitAttention(MultiHeadSelfAttention):
     """The same layer with the N x N weights written out."""
 
-    def forward(self, x, mask=None):
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         q, k, v = self.project(x)
         mixed, _ = scaled_dot_product_attention(q, k, v, mask)  # (B, h, N, d)
         return self.proj(mixed.transpose(1, 2).reshape(x.shape))
@@ -54,8 +57,9 @@ def parts(embed_dim: int) -> dict:
     sizes = {"embed_dim": embed_dim, "num_heads": heads}
     attention, explicit = MultiHeadSelfAttention(**sizes), ExplicitAttention(**sizes)
 
-    def split(x):  # queries, keys and values for the products alone
-        return [x.view(1, -1, heads, embed_dim // heads).transpose(1, 2)] * 3
+    def split(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # for the products alone
+        q = x.view(1, -1, heads, embed_dim // heads).transpose(1, 2)
+        return q, q, q
 
     return {
         "products": lambda x: F.scaled_dot_product_attention(*split(x)),
@@ -67,25 +71,26 @@ def parts(embed_dim: int) -> dict:
     }
 
 
-def seconds(call, x, repeats=1):
+def seconds(call: Callable, x: Tensor, repeats: int = 1) -> float:
     start = time.thread_time()
     for _ in range(repeats):
         call(x)
     return (time.thread_time() - start) / repeats
 
 
-def medians(calls, rounds):
+def medians(calls: list[tuple[str, Callable, Tensor]], rounds: int) -> list[float]:
     """Milliseconds of each (name, call, x), median over rounds in which all take turns."""
     repeats = [max(1, round(AT_LEAST / seconds(call, x))) for _, call, x in calls]  # and warm up
-    took = [[] for _ in calls]
+    took: list[list[float]] = [[] for _ in calls]
     for number in range(rounds):
         for i in list(range(len(calls)))[:: 1 if number % 2 else -1]:
-            took[i].append(seconds(*calls[i][1:], repeats[i]))
+            _, call, x = calls[i]
+            took[i].append(seconds(call, x, repeats[i]))
     return [1e3 * statistics.median(times) for times in took]
 
 
 @torch.no_grad()
-def timed(embed_dim, seed, lengths, rounds):
+def timed(embed_dim: int, seed: int, lengths: list[int], rounds: int) -> dict[str, list[float]]:
     """Milliseconds of each part, by length."""
     torch.manual_seed(seed)
     calls = [
@@ -93,16 +98,16 @@ def timed(embed_dim, seed, lengths, rounds):
         for n in lengths
         for name, call in parts(embed_dim).items()
     ]
-    found = {}
+    found: dict[str, list[float]] = {}
     for (name, _, _), ms in zip(calls, medians(calls, rounds), strict=True):
         found.setdefault(f"ms_{name}", []).append(ms)
     return found
 
 
 @torch.no_grad()
-def timed_ways(seed, sides, rounds):
+def timed_ways(seed: int, sides: dict[int, int], rounds: int) -> dict[str, list[float]]:
     """Time of a whole model in each way over the untouched one's, by size of the image."""
-    found = {}
+    found: dict[str, list[float]] = {}
     for side, batch in sides.items():
         x = torch.randn(batch, 3, side, side, generator=torch.Generator().manual_seed(seed))
         models = {way: with_way(way, {**SMALL, "image_size": side}, seed=seed) for way in TIMED}
@@ -113,7 +118,7 @@ def timed_ways(seed, sides, rounds):
     return found
 
 
-def explicit(model):
+def explicit(model: VisionTransformer) -> VisionTransformer:
     """The same model with the weights written out."""
     model = copy.deepcopy(model)
     for block in model.encoder.blocks:
@@ -121,16 +126,16 @@ def explicit(model):
     return model
 
 
-def training(layer):
+def training(layer: nn.Module) -> Callable[[Tensor], None]:
     """A step's way forward and back through a layer."""
 
-    def call(x):
+    def call(x: Tensor) -> None:
         layer(x.requires_grad_()).sum().backward()
 
     return call
 
 
-def measured_calls(embed_dim):
+def measured_calls(embed_dim: int) -> dict[str, Callable]:
     made = parts(embed_dim)
     explicit = EncoderBlock(embed_dim=embed_dim, attn=made["attention_explicit"])
     return {
@@ -143,7 +148,7 @@ def measured_calls(embed_dim):
     }
 
 
-def measured_call(way, seed, tokens):
+def measured_call(way: str, seed: int, tokens: int) -> Callable[[], object]:
     torch.manual_seed(seed)
     call = measured_calls(MEMORY_WIDTH)[way]
     call(torch.randn(1, 8, MEMORY_WIDTH))  # load what is loaded once
@@ -151,11 +156,11 @@ def measured_call(way, seed, tokens):
     return lambda: call(x)
 
 
-def peak(way, seed, tokens):
+def peak(way: str, seed: int, tokens: int) -> float:
     return peak_mib(lambda: measured_call(way, seed, tokens))
 
 
-def run(condition, seed, log, scale):
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     if condition["measured"] == "memory":
         lengths = [scaled(n, scale) for n in MEMORY_LENGTHS]
         names = list(measured_calls(MEMORY_WIDTH))

@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.plain import PLAIN, plain, updates
 from experiments.machinery.several import several
 from vitbook.data import ImageSet, pointer
 from vitbook.inspection import attention_maps
 from vitbook.models.vit import VisionTransformer
 
-MODEL = {
+MODEL: dict = {
     "image_size": 24,
     "patch_size": 8,
     "in_channels": 1,
@@ -31,7 +32,7 @@ MODEL = {
     "positions": "learned",
     "position_std": 0.5,
 }
-RECIPE = {"steps": 500, "batch_size": 128, "warmup_steps": 40}
+RECIPE: dict = {"steps": 500, "batch_size": 128, "warmup_steps": 40}
 CELLS = {"cells_per_side": 3, "num_classes": 4}
 IMAGES = {"train": 20_000, "validation": 1_000, "test": 1_000}
 TRIAL_SEEDS = 3  # for each learning rate that is tried
@@ -77,7 +78,7 @@ class ScoreAttention(nn.Module):
         scaled: Whether the scores are divided by the root of d.
     """
 
-    def __init__(self, *, embed_dim: int, head_dim: int, normaliser: str, scaled: bool):
+    def __init__(self, *, embed_dim: int, head_dim: int, normaliser: str, scaled: bool) -> None:
         super().__init__()
         self.factor = 1 / math.sqrt(head_dim) if scaled else 1.0
         self.normalise = NORMALISERS[normaliser]
@@ -106,7 +107,7 @@ def images_of(part: str, scale: float = 1.0) -> ImageSet:
     return ImageSet(2 * found.images - 1, found.labels)
 
 
-def build(seed: int, **condition) -> VisionTransformer:
+def build(seed: int, **condition: Any) -> VisionTransformer:
     torch.manual_seed(seed)
 
     def one_head(embed_dim: int, num_heads: int) -> ScoreAttention:
@@ -131,7 +132,7 @@ def first_reached(curve: list[float], level: float) -> int:
     return min([*steps, RECIPE["steps"]])
 
 
-def run(condition: dict, seed: int, log, scale: float, **rate) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **rate: Any) -> Outcome:
     """Train one model; look at its weights before and after."""
     name, test = condition["normaliser"], images_of("test", scale)
     if name in PLAIN:

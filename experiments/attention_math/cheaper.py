@@ -6,6 +6,7 @@ All have the weights of the untouched model under the same names.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,7 +35,7 @@ SHARE = 6  # one sixth of the patches goes in each block
 class RandomGroups(WindowAttention):
     """Windows over patches that were shuffled, each layer in an order of its own."""
 
-    def __init__(self, **sizes):
+    def __init__(self, **sizes: Any) -> None:
         super().__init__(**sizes)
         self.order = torch.randperm(self.grid[0] * self.grid[1]) + self.num_prefix
         self.order = torch.cat([torch.arange(self.num_prefix), self.order])
@@ -52,11 +53,11 @@ class Uniform(MultiHeadSelfAttention):
         return self.proj(mean.transpose(1, 2).reshape(x.shape))
 
 
-def random_merging(x, size, q, k, *, r):
+def random_merging(x: Tensor, size: Tensor, q: Tensor, k: Tensor, *, r: int) -> Any:
     return merge_tokens(x, size, q, torch.randn_like(k), r=r)
 
 
-def random_pruning(x, size, q, k, *, r):
+def random_pruning(x: Tensor, size: Tensor, q: Tensor, k: Tensor, *, r: int) -> Any:
     return prune_tokens(x, size, torch.randn_like(q), torch.randn_like(k), r=r)
 
 
@@ -73,8 +74,8 @@ def with_way(
     """
     torch.manual_seed(seed)
     side = settings["image_size"] // settings["patch_size"]
-    windows = {"grid": (side, side), "window": WINDOW}
-    layers = {
+    windows: dict = {"grid": (side, side), "window": WINDOW}
+    layers: dict[str, Any] = {
         "windows": partial(WindowAttention, **windows),
         "random groups": partial(RandomGroups, **windows),
         "linear": LinearAttention,
@@ -87,7 +88,7 @@ def with_way(
         "random pruning": random_pruning,
     }
     layer = layers.get(way, MultiHeadSelfAttention)
-    model = VisionTransformer(**settings, attn_layer=layer)
+    model: Any = VisionTransformer(**settings, attn_layer=layer)
     if weights is not None:
         model.load_state_dict(weights)
     if way in shrinks:

@@ -6,24 +6,25 @@ from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from experiments.attention_math.cheaper import WAYS, with_way
-from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
 from experiments.machinery.image_sets import root
 from experiments.machinery.measures import multiplies, thin
 from vitbook.book.records import load_record
 from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
+from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig, train
 
 SET = "cifar10"
 COUNTS = {"train": 8000, "test": 2000}  # the first ones of each part
-MODEL = {**load_record("cifar_maps").settings["model"], "depth": 3, "num_heads": 4}
+MODEL: dict = {**load_record("cifar_maps").settings["model"], "depth": 3, "num_heads": 4}
 POINTS = 20  # of a curve
-RECIPE = {"steps": 40, "batch_size": 100, "warmup_steps": 4, "learning_rate": 1e-3}
+RECIPE: dict = {"steps": 40, "batch_size": 100, "warmup_steps": 4, "learning_rate": 1e-3}
 
 
-def trained(way: str, seed: int):
+def trained(way: str, seed: int) -> VisionTransformer:
     """The trained model of the record `cifar_maps`, in one of the ways."""
     return with_way(way, MODEL, load_record("cifar_maps").weights("deep"), seed=seed)
 
@@ -38,7 +39,7 @@ def images_of(part: str, scale: float = 1.0) -> ImageSet:
 
 
 @torch.no_grad()
-def logits_of(model, images: Tensor) -> Tensor:
+def logits_of(model: nn.Module, images: Tensor) -> Tensor:
     return torch.cat([model(x) for x in images.split(100)])
 
 
@@ -49,7 +50,7 @@ def answered(seed: int, scale: float) -> Tensor:
     return logits_of(trained("untouched", seed).eval(), images).argmax(dim=-1)
 
 
-def measured(model, before: Tensor, scale: float, when: str) -> dict[str, float]:
+def measured(model: nn.Module, before: Tensor, scale: float, when: str) -> dict[str, float]:
     """Accuracy, loss, and how many answers are not those of the untouched model, `before`."""
     images, labels = images_of("test", scale)
     logits = logits_of(model.eval(), images)
@@ -61,7 +62,7 @@ def measured(model, before: Tensor, scale: float, when: str) -> dict[str, float]
     }
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Swap one way in, test, fine-tune the whole model, test again."""
     way = condition["way"]
     before = answered(seed, scale)

@@ -8,11 +8,13 @@ the measurement can see. About 3 minutes.
 
 import statistics
 import time
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.memory import peak_mib
 from vitbook.layers.attention import scaled_dot_product_attention
 
@@ -39,21 +41,23 @@ MASKS = {
 }
 
 
-def by_bmm(q, k):
+def by_bmm(q: Tensor, k: Tensor) -> Tensor:
     return torch.bmm(q, k.transpose(1, 2))
 
 
-def seconds(call, given, repeats=1):
+def seconds(call: Callable, given: Sequence[Tensor], repeats: int = 1) -> float:
     start = time.thread_time()
     for _ in range(repeats):
         call(*given)
     return time.thread_time() - start
 
 
-def ratios(calls, given, rounds, repeats=1):
+def ratios(
+    calls: dict[str, Callable], given: Sequence[Tensor], rounds: int, repeats: int = 1
+) -> dict[str, float]:
     """Median over the rounds of time / time of the first; each round times all, to and fro."""
     first, *others = calls
-    found = {name: [] for name in others}
+    found: dict[str, list[float]] = {name: [] for name in others}
     for number in range(rounds):
         order = list(calls)[:: 1 if number % 2 else -1]
         took = {name: seconds(calls[name], given, repeats) for name in order}
@@ -62,7 +66,7 @@ def ratios(calls, given, rounds, repeats=1):
     return {name: statistics.median(values) for name, values in found.items()}
 
 
-def spelled(shape, seed, rounds):
+def spelled(shape: str, seed: int, rounds: int) -> dict[str, float]:
     generator = torch.Generator().manual_seed(seed)
     size = [int(number) for number in shape.split("x")]
     q, k = torch.randn(*size, generator=generator), torch.randn(*size, generator=generator)
@@ -70,14 +74,14 @@ def spelled(shape, seed, rounds):
     return ratios({"bmm": by_bmm, **SPELLINGS}, (q, k), rounds, repeats)
 
 
-def masked(seed, rounds, tokens):
+def masked(seed: int, rounds: int, tokens: int) -> dict[str, float]:
     torch.manual_seed(seed)
     given = [torch.randn(1, HEADS, tokens, HEAD_DIM) for _ in range(3)]
     given.append(torch.ones(tokens, tokens, dtype=torch.bool).tril())
     return ratios(MASKS, given, rounds)
 
 
-def attention_call(way, seed, tokens):
+def attention_call(way: str, seed: int, tokens: int) -> Callable[[], Tensor]:
     torch.manual_seed(seed)
     call = WAYS[way]
     call(*(torch.randn(1, HEADS, 8, HEAD_DIM) for _ in range(3)))  # load what is loaded once
@@ -85,11 +89,11 @@ def attention_call(way, seed, tokens):
     return lambda: call(q, k, v)
 
 
-def peak(way, seed, tokens):
+def peak(way: str, seed: int, tokens: int) -> float:
     return peak_mib(lambda: attention_call(way, seed, tokens))
 
 
-def run(condition, seed, log, scale):
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     if condition["measured"] == "memory":
         peaks = {way: [peak(way, seed, scaled(n, scale)) for n in LENGTHS] for way in WAYS}
         return Outcome({f"peak_{way}": values for way, values in peaks.items()})

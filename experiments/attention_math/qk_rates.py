@@ -11,12 +11,12 @@ from experiments.attention_math.qk_variants import (
     learned_after,
 )
 from experiments.machinery import recall
-from experiments.machinery.experiment import Experiment, Outcome, checksum
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
 
 TASK, RATES = "recall", (0.002, 0.004)  # what the search chose for the merged and the separate
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train one model and test it."""
     asked = {"task": TASK, "model": condition["model"]}
     trained, losses = fit(asked, seed, log, scale, learning_rate=condition["rate"])

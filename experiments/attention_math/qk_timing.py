@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from experiments.machinery.experiment import Experiment, Outcome, checksum
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
 
 # Separate matrices: (x W_Q) (x W_K)^T. Reordered, from the left: ((x W_Q) W_K^T) x^T. Merged: M is
 # there already, (x M) x^T.
@@ -38,7 +38,7 @@ def tensors(tokens: int, embed_dim: int, head_dim: int, *, seed: int) -> list[Te
 
 def medians(calls: dict[str, Callable], rounds: int) -> dict[str, float]:
     """Seconds of each call, median over rounds in which all take turns, to and fro."""
-    took = {name: [] for name in calls}
+    took: dict[str, list[float]] = {name: [] for name in calls}
     for number in range(-1, rounds):  # the first round warms up
         for name in list(calls)[:: 1 if number % 2 else -1]:
             start = time.perf_counter()
@@ -81,7 +81,7 @@ def projection(kind: str, heads: int, seed: int, rounds: int) -> float:
     return took["second"] / took["first"]
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     if "projection" in condition:
         rounds = max(3, round(ROUNDS["projection"] * scale))
         ratio = projection(condition["projection"], condition["heads"], seed, rounds)

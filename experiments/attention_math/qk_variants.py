@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from copy import deepcopy
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from experiments.machinery import recall
 from experiments.machinery.choose import Choice
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.measures import parameters, thin
 from experiments.machinery.plain import PLAIN, plain, updates
 from experiments.machinery.several import several
@@ -39,7 +40,7 @@ class Scores(nn.Module):
         factor: what the scores are multiplied with, besides 1 / sqrt(d).
     """
 
-    def __init__(self, *, embed_dim: int, num_heads: int, factor: float = 1.0):
+    def __init__(self, *, embed_dim: int, num_heads: int, factor: float = 1.0) -> None:
         super().__init__()
         self.num_heads, self.head_dim = num_heads, embed_dim // num_heads
         self.factor = factor
@@ -64,7 +65,7 @@ class Scores(nn.Module):
 class Separate(Scores):
     """As usual: 2 D d numbers a head."""
 
-    def __init__(self, *, embed_dim: int, num_heads: int):
+    def __init__(self, *, embed_dim: int, num_heads: int) -> None:
         super().__init__(embed_dim=embed_dim, num_heads=num_heads)
         self.query = nn.Linear(embed_dim, embed_dim, bias=False)
         self.key = nn.Linear(embed_dim, embed_dim, bias=False)
@@ -76,7 +77,7 @@ class Separate(Scores):
 class Narrow(Scores):
     """Queries and keys of one component: M has rank 1 in each head. Known to lose."""
 
-    def __init__(self, *, embed_dim: int, num_heads: int):
+    def __init__(self, *, embed_dim: int, num_heads: int) -> None:
         super().__init__(embed_dim=embed_dim, num_heads=num_heads)
         self.query = nn.Linear(embed_dim, num_heads, bias=False)
         self.key = nn.Linear(embed_dim, num_heads, bias=False)
@@ -89,7 +90,7 @@ class Narrow(Scores):
 class Merged(Scores):
     """One matrix M for each head, of full rank: D^2 numbers a head."""
 
-    def __init__(self, *, embed_dim: int, num_heads: int):
+    def __init__(self, *, embed_dim: int, num_heads: int) -> None:
         super().__init__(embed_dim=embed_dim, num_heads=num_heads)
         self.merged_weight = nn.Parameter(torch.empty(num_heads, embed_dim, embed_dim))
         # The entries of W_Q W_K^T: sums of d products of numbers with variance 1 / D.
@@ -103,7 +104,7 @@ class Merged(Scores):
 class Identity(Scores):
     """W_Q is the identity: D d numbers a head."""
 
-    def __init__(self, *, embed_dim: int, num_heads: int, factor: float = 1.0):
+    def __init__(self, *, embed_dim: int, num_heads: int, factor: float = 1.0) -> None:
         super().__init__(embed_dim=embed_dim, num_heads=num_heads, factor=factor)
         self.key = nn.Linear(embed_dim, embed_dim, bias=False)
 
@@ -116,7 +117,7 @@ def half_scale(*, embed_dim: int, num_heads: int) -> Identity:
     return Identity(embed_dim=embed_dim, num_heads=num_heads, factor=0.5)
 
 
-LAYERS = {
+LAYERS: dict = {
     "separate": Separate,
     "merged": Merged,
     "identity": Identity,
@@ -125,7 +126,7 @@ LAYERS = {
     "uniform": lambda embed_dim, num_heads: UniformAttention(embed_dim=embed_dim),
     "none": lambda embed_dim, num_heads: NoMixing(embed_dim=embed_dim),
 }
-MODEL = {
+MODEL: dict = {
     "image_size": 32,
     "patch_size": 8,
     "num_classes": 4,
@@ -137,8 +138,8 @@ MODEL = {
     "positions": "learned",
     "position_std": 0.5,
 }
-CHANNELS = {"pointer": 1, "recall": 3}
-RECIPES = {
+CHANNELS: dict = {"pointer": 1, "recall": 3}
+RECIPES: dict[str, dict] = {
     "pointer": {"steps": 500, "batch_size": 128, "warmup_steps": 40, "weight_decay": 0.05},
     "recall": {"steps": 1200, "batch_size": 32, "warmup_steps": 30, "weight_decay": 0.05},
 }
@@ -166,7 +167,7 @@ HALF = math.log(MODEL["num_classes"]) / 2  # nats, half the loss of a guess
 class OneAnswer(nn.Module):
     """A classifier as `recall` asks it: images -> logits (B, 1, K)."""
 
-    def __init__(self, model: nn.Module):
+    def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
 
@@ -193,7 +194,7 @@ def build(task: str, model: str, seed: int) -> nn.Module:
 
 
 def fit(
-    condition: dict, seed: int, log, scale: float, *, length: float = 1.0, **rate: float
+    condition: dict, seed: int, log: Log, scale: float, *, length: float = 1.0, **rate: Any
 ) -> tuple[nn.Module, list[float]]:
     """Train one model for that share of its steps: it and its losses."""
     given = {**RECIPES[condition["task"]], **rate, "seed": seed}
@@ -240,12 +241,12 @@ def steps(condition: dict) -> int:
     return updates(condition["model"], RECIPES[condition["task"]]["steps"])
 
 
-def run(condition: dict, seed: int, log, scale: float, **rate) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **rate: Any) -> Outcome:
     """Train one model and test it."""
     task, model = condition["task"], condition["model"]
     if model in PLAIN:
-        opponent = {"steps": RECIPES[task]["steps"], "log": log, "scale": scale}
-        return plain(model, lambda part: images_of(task, part, scale), **opponent)
+        given: dict = {"steps": RECIPES[task]["steps"], "log": log, "scale": scale}
+        return plain(model, lambda part: images_of(task, part, scale), **given)
     trained, losses = fit(condition, seed, log, scale, **rate)
     test = images_of(task, "test", scale)
     loss, accuracy = recall.answered(trained, test)
@@ -262,7 +263,9 @@ def run(condition: dict, seed: int, log, scale: float, **rate) -> Outcome:
     return Outcome(metrics)
 
 
-def trial(condition: dict, seed: int, log, scale: float, *, length: float, **tried) -> dict:
+def trial(
+    condition: dict, seed: int, log: Log, scale: float, *, length: float, **tried: Any
+) -> dict:
     """Train one model with a rate on trial, and judge it on validation images."""
     model, _ = fit(condition, seed, log, scale, length=length, **tried)
     loss, accuracy = recall.answered(model, images_of(condition["task"], "validation", scale))

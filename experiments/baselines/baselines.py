@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
-from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
 from experiments.machinery.image_sets import checksums, image_set, root
 from experiments.machinery.measures import parameters
 from vitbook.data import STATISTICS, ImageSet, load_digits, load_torchvision, normalize
@@ -39,7 +41,12 @@ def images_of(name: str, part: str, scale: float = 1.0) -> ImageSet:
 
 
 def logistic_regression(
-    name: str, learn: ImageSet, rate: float, seed: int, log=lambda loss: None, scale: float = 1.0
+    name: str,
+    learn: ImageSet,
+    rate: float,
+    seed: int,
+    log: Log = lambda loss: None,
+    scale: float = 1.0,
 ) -> nn.Module:
     """W x + b of the pixels x of an image, from zero, by the loop that trains the ViTs."""
     linear = nn.Linear(learn.images[0].numel(), 10)
@@ -55,11 +62,13 @@ def logistic_regression(
     return model
 
 
-def chosen_rate(name: str, learn: ImageSet, validation: ImageSet, scale: float):
+def chosen_rate(
+    name: str, learn: ImageSet, validation: ImageSet, scale: float
+) -> tuple[float, list]:
     """The learning rate with the least loss on the validation images, and all that was tried."""
-    tried = {}
+    tried: dict[float, float] = {}
 
-    def loss(rate):
+    def loss(rate: float) -> float:
         if rate not in tried:
             model = logistic_regression(name, learn, rate, CHOOSING, scale=scale)
             tried[rate] = evaluate(model, *validation).loss
@@ -91,14 +100,14 @@ def shifted(images: Tensor) -> Tensor:
     return torch.cat([images[..., :1], images[..., :-1]], dim=-1)
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Choose on validation images, learn, test once."""
     name = condition["data"]
     for_trials, for_choice, to_learn, to_test = PARTS[name]
     learn, (images, labels) = images_of(name, to_learn, scale), images_of(name, to_test, scale)
     if condition["model"] == "nearest neighbour":
         answers = nearest(learn, images)
-        metrics = {"parameters": 0}
+        metrics: dict[str, Any] = {"parameters": 0}
         if name in MOVED:
             for how, moved in (("mirrored", images.flip(-1)), ("shifted", shifted(images))):
                 there = nearest(learn, moved)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from sklearn.neighbors import KNeighborsClassifier
 from torch import nn
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, Outcome, checksum
-from vitbook.data import load_digits
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
+from vitbook.data import ImageSet, load_digits
 from vitbook.models.vit import VisionTransformer
 
-MODEL = {
+MODEL: dict = {
     "image_size": 8,
     "patch_size": 2,
     "in_channels": 1,
@@ -23,7 +25,7 @@ MODEL = {
     "mlp_ratio": 2.0,
     "position_std": 0.5,
 }
-RECIPE = {"steps": 550, "batch_size": 64, "warmup_steps": 50}  # 25 epochs
+RECIPE: dict = {"steps": 550, "batch_size": 64, "warmup_steps": 50}  # 25 epochs
 NEIGHBOURS = (1, 3, 5, 7)
 
 
@@ -40,7 +42,7 @@ def small_cnn() -> nn.Module:
 def nearest_neighbours() -> Outcome:
     """k chosen on the validation part; then all training images vote."""
 
-    def accuracy(k, learn, answer):
+    def accuracy(k: int, learn: ImageSet, answer: ImageSet) -> float:
         model = KNeighborsClassifier(k).fit(learn.images.flatten(1), learn.labels)
         return float(model.score(answer.images.flatten(1), answer.labels))
 
@@ -63,7 +65,7 @@ CLASSIFIER = Classifier(
 )
 
 
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train on all training images, evaluate once on the test images."""
     if condition["model"] == "knn":
         return nearest_neighbours()

@@ -6,13 +6,14 @@ The 10,000 images of MNIST, which `baselines` has not, are also given to its two
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.image_sets import checksums, image_set
 from experiments.machinery.opponents import linear, mlp, nearest_accuracy
 from vitbook.data import STATISTICS, ImageSet, load_digits, normalize
@@ -60,7 +61,7 @@ CLASSIFIERS = {
 }
 
 
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train one network and test it; or look for the nearest images."""
     of = CLASSIFIERS[condition["data"]]
     if condition == NEAREST:
@@ -69,7 +70,7 @@ def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
     return of.run(condition, seed, log, scale, **chosen)
 
 
-def trial(condition: dict, *args, **options) -> dict[str, float]:
+def trial(condition: dict, *args: Any, **options: Any) -> dict[str, float]:
     """Try a learning rate, on validation images."""
     return CLASSIFIERS[condition["data"]].trial(condition, *args, **options)
 

@@ -18,7 +18,7 @@ from vitbook.models.small_cnn import SmallCNN
 SETS = ("mnist", "fashion-mnist", "cifar10")
 PARTS = ("train", "validation", "test")
 STEPS = 3000
-RECIPE = {"steps": STEPS, "batch_size": 64, "warmup_steps": 200}  # three and a half passes
+RECIPE: dict = {"steps": STEPS, "batch_size": 64, "warmup_steps": 200}  # three and a half passes
 HIDDEN, WIDTHS = 64, (16, 32, 64)
 MLP, CNN = "MLP", "small CNN"
 

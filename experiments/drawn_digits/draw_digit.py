@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +15,7 @@ from experiments.full_sets.augment import random_affine
 from experiments.full_sets.parts import Averaged, KeepHalf
 from experiments.full_sets.tested import answers
 from experiments.machinery.choose import Choice
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.image_sets import root
 from experiments.machinery.measures import BINS, parameters, probabilities, thin
 from vitbook.book.records import load_record
@@ -22,7 +23,7 @@ from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig, evaluate, train
 
-MODEL = {
+MODEL: dict = {
     "image_size": 28,
     "patch_size": 4,
     "in_channels": 1,
@@ -33,7 +34,7 @@ MODEL = {
     "mlp_ratio": 2.0,
     "position_std": 0.5,
 }
-RECIPE = {"steps": 4000, "batch_size": 128, "warmup_steps": 150}
+RECIPE: dict = {"steps": 4000, "batch_size": 128, "warmup_steps": 150}
 HALF_SHARE = 0.8  # of the steps, with half of the patches
 PEN_DIGITS = 12_000  # drawn digits to learn from, besides 54,000 of MNIST
 PEN_OTHERS = {"letters": 4000, "scribbles": 2000, "marks": 1000}
@@ -100,13 +101,13 @@ def told(log: Callable[[float], None]) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def fit(
-    seed: int, log, scale: float, *, learning_rate: float, length: float = 1.0
+    seed: int, log: Log, scale: float, *, learning_rate: float, length: float = 1.0
 ) -> tuple[Averaged, list[float]]:
     """Train one model: it with its average, and the loss of each step."""
     steps = scaled(RECIPE["steps"], scale * length)
     batch_size = scaled(RECIPE["batch_size"], scale)
     torch.manual_seed(seed)
-    model = VisionTransformer(**MODEL)
+    model: Any = VisionTransformer(**MODEL)
     model.dropout = KeepHalf(round(HALF_SHARE * steps), prefix=model.num_prefix)
     averaged = Averaged(model)
     given = {**RECIPE, "steps": steps, "batch_size": batch_size, "learning_rate": learning_rate}
@@ -121,7 +122,7 @@ def fit(
     return averaged, [row["loss"] for row in history]
 
 
-def run(condition: dict, seed: int, log, scale: float, *, learning_rate: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, *, learning_rate: float) -> Outcome:
     """Train on nine tenths of the training images and on drawings, then test once."""
     model, losses = fit(seed, log, scale, learning_rate=learning_rate)
     test = mnist("test", scale)
@@ -190,7 +191,9 @@ def right(given: Tensor, labels: Tensor) -> float:
     return (given.argmax(-1) == labels).double().mean().item()
 
 
-def trial(condition: dict, seed: int, log, scale: float, *, length: float, learning_rate: float):
+def trial(
+    condition: dict, seed: int, log: Log, scale: float, *, length: float, learning_rate: float
+) -> dict[str, float]:
     """Train with a rate on trial, judge on held-out training images."""
     model, _ = fit(seed, log, scale, learning_rate=learning_rate, length=length)
     result = evaluate(model, *mnist("validation", scale))

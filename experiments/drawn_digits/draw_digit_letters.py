@@ -5,7 +5,7 @@ from __future__ import annotations
 from experiments.drawn_digits.draw_digit import NO_DIGIT, stored
 from experiments.drawn_digits.pen import pen_letters
 from experiments.drawn_digits.pen_shapes import LETTERS, LIKE_DIGITS
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.measures import probabilities
 from vitbook.data import STATISTICS, normalize
 
@@ -13,7 +13,7 @@ SHAPES = {**LETTERS["validation"], **LIKE_DIGITS}
 COUNT = 200  # drawings of each letter with each seed
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Draw one letter many times, and count what the model says."""
     model, threshold = stored()
     images = pen_letters(SHAPES[condition["letter"]], scaled(COUNT, scale), seed)

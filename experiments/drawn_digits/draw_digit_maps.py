@@ -9,7 +9,7 @@ from torch import Tensor
 
 from experiments.drawn_digits.draw_digit import stored
 from experiments.drawn_digits.hand_drawn import drawings, images_of
-from experiments.machinery.experiment import Experiment, Outcome, checksum
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
 from vitbook.data import STATISTICS, normalize
 from vitbook.inspection import attention_maps, attention_rollout
 from vitbook.inspection.occlusion import rank_correlation
@@ -17,7 +17,10 @@ from vitbook.inspection.occlusion import rank_correlation
 VIEWS = ("mean", "rollout")
 LAYERS = 4
 INK = {"map": "ink"}  # the strongest opponent: what anybody sees without a model
-ARMS = [INK, *({"map": view, "layer": n} for view in VIEWS for n in range(1, LAYERS + 1))]
+ARMS: list[dict] = [
+    INK,
+    *({"map": view, "layer": n} for view in VIEWS for n in range(1, LAYERS + 1)),
+]
 
 
 def digits(scale: float = 1.0) -> Tensor:
@@ -72,7 +75,7 @@ def settled(images: Tensor) -> list[float]:
     return [(one == answers[-1]).double().mean().item() for one in answers]
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Hold one kind of map against the costs."""
     images, maps, lost = looked(scale)
     map_ = shown(condition, images, maps)

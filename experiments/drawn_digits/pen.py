@@ -7,7 +7,9 @@ seen them. Everything random comes from the seed of the part.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -119,8 +121,8 @@ def _scribble(draw: Generator) -> Tensor:
         out = torch.stack([angle.cos(), angle.sin()], dim=1)
         through = 0.5 + (0.1 + 0.4 * share[:, None]) * out + 0.03 * _normal((turns, 2), draw)
     line = smooth(through)
-    angle = math.pi * _even(draw, 1.0)
-    cos, sin = math.cos(angle), math.sin(angle)
+    turn = math.pi * _even(draw, 1.0)
+    cos, sin = math.cos(turn), math.sin(turn)
     return (line - 0.5) @ torch.tensor([[cos, sin], [-sin, cos]]).double() + 0.5
 
 
@@ -132,7 +134,7 @@ def _batch(drawings: list[list[Tensor]]) -> Tensor:
     return torch.stack(images).view(-1, 1, SIDE, SIDE).float()
 
 
-def _any(shapes: list, draw: Generator):
+def _any(shapes: list, draw: Generator) -> Any:
     return shapes[int(len(shapes) * torch.rand((), generator=draw, dtype=torch.float64))]
 
 
@@ -140,5 +142,5 @@ def _even(draw: Generator, largest: float) -> float:
     return largest * (2 * torch.rand((), generator=draw, dtype=torch.float64).item() - 1)
 
 
-def _normal(shape, draw: Generator) -> Tensor:
+def _normal(shape: Sequence[int], draw: Generator) -> Tensor:
     return torch.randn(tuple(shape), generator=draw, dtype=torch.float64)

@@ -12,7 +12,7 @@ from vitbook.models.vit import VisionTransformer
 
 # The even class numbers: airplane, bird, deer, frog, ship. The odd ones are left for `transfer`.
 CLASSES = (0, 2, 4, 6, 8)
-MODEL = {
+MODEL: dict = {
     "image_size": 32,
     "patch_size": 8,
     "in_channels": 3,
@@ -26,8 +26,8 @@ MODEL = {
     "position_std": 0.5,
 }
 # Not searched for: nothing is compared here. The rate is the one of the command's recipe.
-RECIPE = {"steps": 1000, "batch_size": 128, "warmup_steps": 100, "learning_rate": 2e-3}
-AUGMENTATION = {"shift": 2, "flip": True}
+RECIPE: dict = {"steps": 1000, "batch_size": 128, "warmup_steps": 100, "learning_rate": 2e-3}
+AUGMENTATION: dict = {"shift": 2, "flip": True}
 
 
 def images_of(part: str, scale: float = 1.0) -> ImageSet:

@@ -18,7 +18,7 @@ import torch
 from PIL import Image
 from sklearn.datasets import load_sample_image
 
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from vitbook.book.records import FOLDER as RECORDED
 from vitbook.command.cli import main
 from vitbook.command.recipes import load_part
@@ -57,7 +57,7 @@ def write_folder(folder: Path, seed: int) -> set[str]:
     return wrong
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Learn from one folder; sort the wrong answers to its test pictures, the surest first."""
     with tempfile.TemporaryDirectory() as place:
         photos, out = Path(place) / "photos", Path(place) / "run"

@@ -18,7 +18,7 @@ import torch
 from PIL import Image
 
 from experiments.machinery.choose import Choice
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.image_sets import root
 from vitbook.book.records import FOLDER as RECORDED
 from vitbook.command.cli import main
@@ -61,7 +61,7 @@ def write_folder(folder: Path, judged_on: str, seed: int, scale: float) -> None:
 
 
 def learned(
-    condition: dict, judged_on: str, seed: int, log, scale: float, length: float, rate: float
+    condition: dict, judged_on: str, seed: int, log: Log, scale: float, length: float, rate: float
 ) -> torch.Tensor:
     """How many pictures of each class (row) got which answer, after the command."""
     with tempfile.TemporaryDirectory() as place:
@@ -85,14 +85,16 @@ def learned(
     return torch.bincount(labels * K + answers, minlength=K * K).view(K, K)
 
 
-def run(condition: dict, seed: int, log, scale: float, learning_rate: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, learning_rate: float) -> Outcome:
     """Learn from one folder, and answer the test pictures."""
     counts = learned(condition, "test", seed, log, scale, 1.0, learning_rate)
     accuracy = (counts.diag().sum() / counts.sum()).item()
     return Outcome({"test_accuracy": accuracy, "confusion": counts.tolist()})
 
 
-def trial(condition: dict, seed: int, log, scale: float, *, length: float, learning_rate: float):
+def trial(
+    condition: dict, seed: int, log: Log, scale: float, *, length: float, learning_rate: float
+) -> dict[str, float]:
     """One rate, judged on pictures that no run learns from or is tested on."""
     counts = learned(condition, "validation", seed, log, scale, length, learning_rate)
     return {"validation_error": 1 - (counts.diag().sum() / counts.sum()).item()}

@@ -7,12 +7,14 @@ here is new, for the images drawn, the first weights, and the search for the lea
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from experiments.machinery.choose import Choice
-from experiments.machinery.experiment import Experiment, Outcome, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
 from experiments.machinery.image_sets import checksums, image_set
 from experiments.machinery.measures import parameters
 from vitbook.data import STATISTICS, ImageSet, augmentation
@@ -24,7 +26,7 @@ from vitbook.training import TrainConfig, evaluate, train
 
 SET = "fashion-mnist"
 PER_CLASS = 100  # images to learn from
-MODEL = {
+MODEL: dict = {
     "image_size": 32,
     "patch_size": 8,
     "in_channels": 1,
@@ -37,17 +39,17 @@ MODEL = {
     "positions": "learned",
     "position_std": 0.5,
 }
-RECIPE = {"batch_size": 100, "weight_decay": 0.05}
+RECIPE: dict = {"batch_size": 100, "weight_decay": 0.05}
 WARMUP = 10  # one step in so many
 STEPS = (80, 400)  # 8 and 40 epochs
 SEED, DRAWS = 30, 5  # the first of the seeds that draw images, first weights and order
 BLACK = -STATISTICS[SET][0][0] / STATISTICS[SET][1][0]
-AUGMENTATION = {"shift": 1, "flip": True}
+AUGMENTATION: dict = {"shift": 1, "flip": True}
 CNN = (12, 24, 48)  # channels
-TEACHER = {"steps": 150, "learning_rate": 1.6e-2, "warmup_steps": 15}
-DISTILLATION = {"share": 0.7, "temperature": 3.0}
+TEACHER: dict = {"steps": 150, "learning_rate": 1.6e-2, "warmup_steps": 15}
+DISTILLATION: dict = {"share": 0.7, "temperature": 3.0}
 # For each arm: what is trained, which remedy it gets, and for how many steps.
-ARMS = {
+ARMS: dict = {
     "nothing": {"steps": STEPS},
     "augmentation": {"steps": STEPS, "augment": True},
     "weight decay": {"steps": STEPS[1:], "weight_decay": 0.5},
@@ -100,7 +102,7 @@ def teacher_of(learn: ImageSet, seed: int, scale: float) -> nn.Module:
 
 
 def trained(
-    condition: dict, learn: ImageSet, seed: int, log, scale: float, rate: float
+    condition: dict, learn: ImageSet, seed: int, log: Log, scale: float, rate: float
 ) -> tuple[nn.Module, nn.Module | None]:
     """The trained model of one arm, and its teacher if it had one."""
     arm, steps = ARMS[condition["arm"]], scaled(condition["steps"], scale)
@@ -128,7 +130,9 @@ def trained(
     return student.eval(), teacher
 
 
-def trial(condition: dict, seed: int, log, scale: float, *, length: float, learning_rate: float):
+def trial(
+    condition: dict, seed: int, log: Log, scale: float, *, length: float, learning_rate: float
+) -> dict[str, float]:
     """One learning rate, judged on validation images; a short run is tried whole."""
     shorter = {**condition, "steps": max(STEPS[0], round(condition["steps"] * length))}
     learn = learned_from(seed, scale)
@@ -145,9 +149,10 @@ def nearest_accuracy(learn: ImageSet, test: ImageSet) -> float:
     return (learn.labels[torch.cat(found)] == test.labels).double().mean().item()
 
 
-def run(condition: dict, seed: int, log, scale: float, learning_rate: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, learning_rate: float) -> Outcome:
     """Train one model for each draw of images, and test it once."""
-    test, metrics = images_of("test", scale), {}
+    test = images_of("test", scale)
+    metrics: dict[str, Any] = {}
     for draw in range(seed, seed + DRAWS):
         learn = learned_from(draw, scale)
         model, teacher = trained(condition, learn, draw, log, scale, learning_rate)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import functools
 import math
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from experiments.machinery.choose import Choice, decide, search
-from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
 from experiments.machinery.image_sets import root
 from vitbook.book.records import load_record
 from vitbook.command.architectures import build as build_architecture
@@ -27,14 +28,14 @@ from vitbook.training import TrainConfig, evaluate, train
 
 CLASSES = {"digits": 10, "odd": 5}
 COUNTS = {"digits": {"few": 10, "more": 50}, "odd": {"few": 20, "more": 100}}  # of each class
-SIDE = {"digits": 28, "odd": 32}
+SIDE: dict = {"digits": 28, "odd": 32}
 LARGE = 48  # pixels, for the arms with another grid of patches
 STEPS, LONGER = 120, 360
-RECIPE = {"batch_size": 32, "warmup_steps": 10, "weight_decay": 0.05}
+RECIPE: dict = {"batch_size": 32, "warmup_steps": 10, "weight_decay": 0.05}
 SEED, DRAWS = 40, 5  # of the search; after it
 
 # For each set: the arm, from which weights it starts, what of it is trained, with how many labels.
-ARMS = {
+ARMS: dict = {
     "digits": {
         "fine-tuned": {"start": "mnist"},
         "fine-tuned, longer": {"start": "mnist", "steps": LONGER, "counts": ["few"]},
@@ -139,7 +140,9 @@ def statistics_of(name: str, arm: dict) -> str:
     return "fashion-mnist" if arm["start"] == "fashion-mnist" else "mnist"
 
 
-def learned(name: str, arm: dict, count: str, seed: int, log, scale: float, rate: float):
+def learned(
+    name: str, arm: dict, count: str, seed: int, log: Log, scale: float, rate: float
+) -> tuple[nn.Module, tuple[int, str]]:
     """The trained model of one arm, and how it wants its images."""
     pool = pixels_of(name, "train")
     index = labelled(pool.labels, scaled(COUNTS[name][count], scale), seed)
@@ -147,7 +150,7 @@ def learned(name: str, arm: dict, count: str, seed: int, log, scale: float, rate
     images, labels = prepared(name, pool.images[index], *how), pool.labels[index]
     torch.manual_seed(seed)
     if arm["start"] == "cnn":
-        model = SmallCNN(in_channels=images.shape[1], num_classes=CLASSES[name])
+        model: Any = SmallCNN(in_channels=images.shape[1], num_classes=CLASSES[name])
     elif arm["start"] == "pixels":
         model = nn.Sequential(nn.Flatten(), nn.Linear(images[0].numel(), CLASSES[name]))
         nn.init.zeros_(model[1].weight)
@@ -157,7 +160,7 @@ def learned(name: str, arm: dict, count: str, seed: int, log, scale: float, rate
     steps = scaled(arm.get("steps", STEPS), scale)
     recipe = {**RECIPE, "batch_size": scaled(RECIPE["batch_size"], scale)}
     config = TrainConfig(steps=steps, learning_rate=rate, seed=seed, **recipe)
-    options = {"loss_function": logged(log), "progress": False}
+    options: dict = {"loss_function": logged(log), "progress": False}
     if arm.get("train") == "head":
         features = head_inputs(model, images)[..., None, None]  # (n, D, 1, 1)
         head = nn.Sequential(nn.Flatten(), model.head)
@@ -167,13 +170,13 @@ def learned(name: str, arm: dict, count: str, seed: int, log, scale: float, rate
     return model, how
 
 
-def asked(name: str, part: str, side: int, statistics: str, scale: float) -> ImageSet:
+def asked(name: str, part: str, how: tuple[int, str], scale: float) -> ImageSet:
     """The images of a part as a model takes them."""
     images, labels = pixels_of(name, part, scale)
-    return ImageSet(prepared(name, images, side, statistics), labels)
+    return ImageSet(prepared(name, images, *how), labels)
 
 
-def searched(name: str, arm: dict, count: str, seed: int, log, scale: float) -> dict:
+def searched(name: str, arm: dict, count: str, seed: int, log: Log, scale: float) -> dict:
     """The learning rate of an arm: beyond the least and the largest tried, one more is tried."""
 
     def tried(rate: float) -> float | None:
@@ -181,7 +184,7 @@ def searched(name: str, arm: dict, count: str, seed: int, log, scale: float) -> 
             model, how = learned(name, arm, count, seed, log, scale, rate)
         except ArithmeticError:  # it diverged
             return None
-        found = evaluate(model, *asked(name, "validation", *how, scale))
+        found = evaluate(model, *asked(name, "validation", how, scale))
         score = 1 - found.accuracy + min(found.loss, 1.0) / 1e4  # among equals the least loss
         return score if math.isfinite(score) else None
 
@@ -209,7 +212,7 @@ def order(name: str, count: str) -> list[str]:
     return [arm for arm, of in ARMS[name].items() if count in of.get("counts", COUNTS[name])]
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """All arms on one set with one number of labels: a search, then each of the draws once."""
     name, count = condition["set"], condition["labels"]
     draws = range(seed + 1, seed + 1 + scaled(DRAWS, scale))
@@ -219,7 +222,7 @@ def run(condition: dict, seed: int, log, scale: float) -> Outcome:
         column = []
         for draw in draws:
             model, how = learned(name, arm, count, draw, log, scale, winners[-1]["value"])
-            column.append(evaluate(model, *asked(name, "test", *how, scale)).accuracy)
+            column.append(evaluate(model, *asked(name, "test", how, scale)).accuracy)
         columns.append(column)
     return Outcome(
         {
@@ -249,7 +252,7 @@ def data() -> dict[str, str]:
 
 PLAN = Choice(
     grid={"learning_rate": (5e-4, 2e-3, 8e-3)},
-    trial=learned,
+    trial=learned,  # type: ignore[arg-type]  # not called: the plan alone is read
     by="score",
     length=1.0,
     finalists=0,

@@ -8,6 +8,7 @@ time, and the median over the turns counts, so that a busy machine disturbs all 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from statistics import median
 
 import torch
@@ -38,7 +39,9 @@ TURNS, STEPS = 8, 6
 class Stepper:
     """Takes steps of one kind and notes how long they take."""
 
-    def __init__(self, model: nn.Module, change, images: Tensor, labels: Tensor):
+    def __init__(
+        self, model: nn.Module, change: Callable | None, images: Tensor, labels: Tensor
+    ) -> None:
         self.model, self.change, self.images, self.labels = model, change, images, labels
         self.optimizer = torch.optim.AdamW(parameter_groups(model, 0.05), lr=1e-3)
         self.milliseconds: list[float] = []

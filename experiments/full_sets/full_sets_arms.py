@@ -16,7 +16,7 @@ from experiments.full_sets.recipe import (
     stem_arguments,
     steps_of,
 )
-from experiments.machinery.experiment import Experiment, Outcome, checksum
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
 from experiments.machinery.image_sets import root
 from experiments.machinery.measures import parameters, thin
 from vitbook.data import load_torchvision
@@ -33,7 +33,7 @@ def steps(condition: dict) -> int:
     return steps_of(condition["data"], condition["arm"], MINUTES)
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train one arm on nine tenths of the training images, judge it on the tenth left out."""
     name = condition["data"]
     model, history = fit(

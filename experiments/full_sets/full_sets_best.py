@@ -6,7 +6,7 @@ from experiments.full_sets.full_sets import images_of
 from experiments.full_sets.recipe import fit, steps_of
 from experiments.full_sets.tested import BEST, METRICS, checksums, settings_of_arms, tested
 from experiments.machinery.choose import Choice
-from experiments.machinery.experiment import Experiment, Outcome
+from experiments.machinery.experiment import Experiment, Log, Outcome
 from vitbook.training import evaluate
 
 
@@ -16,14 +16,16 @@ def steps(condition: dict) -> int:
     return steps_of(name, BEST[name])
 
 
-def run(condition: dict, seed: int, log, scale: float, *, learning_rate: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, *, learning_rate: float) -> Outcome:
     """Train on nine tenths of the training images, test once on the official test images."""
     name = condition["data"]
     given = {"learning_rate": learning_rate}
     return tested(name, BEST[name], steps(condition), seed, log, scale, **given)
 
 
-def trial(condition: dict, seed: int, log, scale: float, *, length: float, learning_rate: float):
+def trial(
+    condition: dict, seed: int, log: Log, scale: float, *, length: float, learning_rate: float
+) -> dict[str, float]:
     """Train with a rate on trial; the averaged weights are judged on the validation images."""
     name, updates = condition["data"], round(length * steps(condition))
     model, _ = fit(name, BEST[name], updates, seed, log, scale, learning_rate=learning_rate)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from experiments.full_sets.recipe import augmented, steps_of
 from experiments.full_sets.tested import BEST, METRICS, checksums, settings_of_arms, tested
-from experiments.machinery.experiment import Experiment, Outcome
+from experiments.machinery.experiment import Experiment, Log, Outcome
 
 # A search in short trainings cannot ask whether to augment: in the record `recipe` augmentation
 # costs in a short training and brings in a long one.
-ARMS = {name: augmented(arm) for name, arm in BEST.items()}
+ARMS: dict = {name: augmented(arm) for name, arm in BEST.items()}
 MINUTES = {"mnist": 3, "fashion-mnist": 4, "cifar10": 6}  # in those of `full_sets`
 # What `full_sets_best` chose; a test compares.
 RATES = {"mnist": 4e-3, "fashion-mnist": 2e-3, "cifar10": 2e-3}
@@ -20,7 +20,7 @@ def steps(condition: dict) -> int:
     return steps_of(name, ARMS[name], MINUTES[name])
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train on nine tenths of the training images, test once on the official test images."""
     name = condition["data"]
     given = {"learning_rate": RATES[name]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -24,7 +25,7 @@ class CoarseStem(ConvStem):
         embed_dim: D, the width of a token; an even number.
     """
 
-    def __init__(self, *, in_channels: int, embed_dim: int):
+    def __init__(self, *, in_channels: int, embed_dim: int) -> None:
         nn.Module.__init__(self)  # not ConvStem's: its layers are others
         self.in_channels = C = require.whole("in_channels", in_channels)
         D = require.whole("embed_dim", embed_dim)
@@ -56,7 +57,7 @@ class KeepHalf(nn.Module):
 
     seen: Tensor
 
-    def __init__(self, steps: int, prefix: int = 0):
+    def __init__(self, steps: int, prefix: int = 0) -> None:
         super().__init__()
         self.steps, self.prefix = steps, prefix
         # not saved: the weights fit the same model without it
@@ -89,7 +90,7 @@ class Averaged(nn.Module):
 
     seen: Tensor
 
-    def __init__(self, model: nn.Module, decay: float = 0.999):
+    def __init__(self, model: nn.Module, decay: float = 0.999) -> None:
         super().__init__()
         self.model, self.decay = model, decay
         self.average = copy.deepcopy(model).requires_grad_(False)
@@ -116,7 +117,7 @@ class Averaged(nn.Module):
 
 
 @torch.no_grad()
-def refined(large: nn.Module, small: nn.Module) -> nn.Module:
+def refined(large: Any, small: nn.Module) -> nn.Module:
     """The weights of a model with patches of 2 P pixels in a model with patches of P; returns it.
 
     The new kernel reads a small patch as the old one reads the same patch with each pixel twice as

@@ -25,8 +25,8 @@ COARSE, FINE = "coarse stem", "fine stem"  # with as many tokens as patches of 7
 HALF, AUGMENTED = "half the tokens", "augmented"
 _SMALL = (PLAIN, LARGE_FIRST, COARSE, f"{COARSE}, {AUGMENTED}", f"{FINE}, {HALF}")  # 28 x 28
 _COLOUR = (PLAIN, LARGE_FIRST, FINE, f"{FINE}, {HALF}", f"{FINE}, {HALF}, {AUGMENTED}")
-ARMS = {"mnist": _SMALL, "fashion-mnist": _SMALL, "cifar10": _COLOUR}
-LEARNED = {"mnist": 54_000, "fashion-mnist": 54_000, "cifar10": 45_000}  # images, 9 of 10
+ARMS: dict = {"mnist": _SMALL, "fashion-mnist": _SMALL, "cifar10": _COLOUR}
+LEARNED: dict = {"mnist": 54_000, "fashion-mnist": 54_000, "cifar10": 45_000}  # images, 9 of 10
 LIMITS = {"mnist": 210_000, "fashion-mnist": 210_000, "cifar10": 300_000}  # parameters
 
 LARGE_SHARE = 0.6  # of the steps, with patches twice as large
@@ -157,7 +157,7 @@ def fit(
     """
     steps = scaled(steps, scale)
     learned = images_of(name, "train")
-    options = {
+    options: dict = {
         "augment": stronger(name) if AUGMENTED in words(arm) else augment(SETTINGS[name]),
         "loss_function": logged(log, SMOOTHING if AUGMENTED in words(arm) else 0.0),
         "progress": False,
@@ -201,6 +201,6 @@ def best(record: Record) -> dict[str, str]:
 
     def score(name: str, arm: str) -> float:
         both = ("validation_accuracy", "averaged_accuracy")
-        return max(record.mean(metric, data=name, arm=arm) for metric in both)
+        return max(float(record.mean(metric, data=name, arm=arm)) for metric in both)
 
     return {name: max(arms, key=lambda arm: score(name, arm)) for name, arms in ARMS.items()}

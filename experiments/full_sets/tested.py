@@ -20,7 +20,7 @@ from experiments.full_sets.recipe import (
     has_stem,
     stem_arguments,
 )
-from experiments.machinery.experiment import Outcome, checksum
+from experiments.machinery.experiment import Log, Outcome, checksum
 from experiments.machinery.image_sets import root
 from experiments.machinery.measures import (
     BINS,
@@ -62,11 +62,19 @@ METRICS = {
 
 
 def tested(
-    name: str, arm: str, steps: int, seed: int, log, scale: float, *, learning_rate: float
+    name: str, arm: str, steps: int, seed: int, log: Log, scale: float, *, learning_rate: float
 ) -> Outcome:
     """Train an arm on nine tenths of the training images, then test it once."""
-    given = {"learning_rate": learning_rate, "evaluations": EVALUATIONS}
-    model, history = fit(name, arm, steps, seed, log, scale, **given)
+    model, history = fit(
+        name,
+        arm,
+        steps,
+        seed,
+        log,
+        scale,
+        learning_rate=learning_rate,
+        evaluations=EVALUATIONS,
+    )
     evaluated = [row for row in history if row["val_loss"] is not None]
     test = images_of(name, "test", scale)
     metrics = {

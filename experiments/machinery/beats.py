@@ -99,4 +99,4 @@ def _of_baselines(data: dict[str, str], task: str, folder: Path | None) -> list[
     learned = {key for key, checksum in other.data.items() if checksum in data.values()}
     names = {SETS[key.partition(", ")[0]] for key in learned if "train" in key}
     asked = names & {task} if task else names
-    return [other.mean(METRIC, data=name, model=LINEAR) for name in asked]
+    return [float(other.mean(METRIC, data=name, model=LINEAR)) for name in asked]

@@ -84,7 +84,7 @@ def search(plan: dict, do: Callable[[list[dict]], list[dict]]) -> list[dict]:
     return done
 
 
-def wanted(plan: dict, trials: list[dict]) -> list[dict]:
+def wanted(plan: dict, trials: Sequence[dict]) -> list[dict]:
     """The trials to do next, after these; none when the search is at its end."""
     return [
         {"condition": arm, "seed": plan["seed"], "length": length, "value": value}
@@ -93,7 +93,7 @@ def wanted(plan: dict, trials: list[dict]) -> list[dict]:
     ]
 
 
-def decide(plan: dict, trials: list[dict]) -> list[dict]:
+def decide(plan: dict, trials: Sequence[dict]) -> list[dict]:
     """For each arm the value that won, and whether the search ended at the edge of what it tried.
 
     Raises:
@@ -119,7 +119,7 @@ def decide(plan: dict, trials: list[dict]) -> list[dict]:
     return winners
 
 
-def _scores(plan: dict, trials: list[dict], arm: dict) -> tuple[dict, dict]:
+def _scores(plan: dict, trials: Sequence[dict], arm: dict) -> tuple[dict, dict]:
     """Value -> score of the short trials of an arm, and of those at full length."""
     scores: dict[float, dict[float, float]] = {plan["length"]: {}, 1.0: {}}
     for trial in trials:

@@ -66,8 +66,8 @@ class Classifier:
         part: str | None = None,
         length: float = 1.0,
         **chosen: Any,
-    ) -> tuple[nn.Module, list[float]]:
-        """Train one model: it and the loss of each step. `length` is a share of the steps.
+    ) -> tuple[Any, list[float]]:
+        """Train one model: what `build` gives, and each step's loss. `length`: share of the steps.
 
         `part` is what it learns from, if not what a run learns from.
         """

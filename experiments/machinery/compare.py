@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ def compare(name: str, kept: Path, fresh: Path) -> tuple[bool, list[str]]:
 
 
 def _by_run(record: Record) -> dict[str, dict]:
-    def key(run):
+    def key(run: dict) -> str:
         return json.dumps([run["condition"], run["seed"]], sort_keys=True)
 
     return {key(run): run["metrics"] for run in record.runs}
@@ -58,7 +59,7 @@ def _trials(first: Record, second: Record) -> str:
     return _largest([[trial["metrics"][by] for trial in pair] for pair in pairs])
 
 
-def _largest(pairs) -> str:
+def _largest(pairs: Iterable[Sequence]) -> str:
     """How far apart the numbers of some pairs are, at most."""
     largest, count = 0.0, 0
     for pair in pairs:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -23,7 +24,7 @@ _TAKEN = {"metric", "confidence", "first", "second"}  # argument names of Record
 class Outcome:
     """What one run gives back: numbers or nested lists by metric, and perhaps a state dict."""
 
-    metrics: dict[str, float | list]
+    metrics: dict[str, Any]
     weights: dict[str, Tensor] | None = None
 
 
@@ -115,7 +116,7 @@ class Experiment:
         """The search in plain values; None where nothing is chosen."""
         return self.choose.plan(self.conditions) if self.choose else None
 
-    def chosen_for(self, condition: dict, winners: list[dict]) -> dict:
+    def chosen_for(self, condition: dict, winners: Sequence[dict]) -> dict:
         """The chosen setting of a condition as arguments for `run`; {} where nothing was chosen."""
         if not self.choose or condition in self.once:
             return {}

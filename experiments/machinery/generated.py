@@ -16,7 +16,10 @@ from torchvision.datasets import CIFAR10
 from experiments.machinery import image_sets
 
 PER_CLASS = {"train": 30, "t10k": 10}  # images in the files
-LEARNED = {"train": 20, "validation": 2}  # of a class, instead of the thousands of `image_sets`
+LEARNED: dict = {
+    "train": 20,
+    "validation": 2,
+}  # of a class, instead of the thousands of `image_sets`
 
 
 @contextmanager

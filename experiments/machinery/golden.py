@@ -18,14 +18,15 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from experiments.machinery.experiment import Experiment, script_of
+from experiments.machinery.experiment import Experiment, Log, script_of
 from experiments.machinery.generated import generated_sets
 from experiments.machinery.worker import tried, versions
 from vitbook.book.records import FOLDER as RECORDS
@@ -76,7 +77,7 @@ def golden_of(
             for name, steps, run in _runs(experiment, winners):
                 if only is not None and name not in only:
                     continue
-                runs[name] = _smallest(run, steps, scales and scales.get(name), made, updates)
+                runs[name] = _smallest(run, steps, (scales or {}).get(name), made, updates)
                 recipes += [recipe for recipe in made if recipe not in recipes]
     finally:
         torch.set_num_threads(threads)
@@ -105,7 +106,9 @@ def _runs(experiment: Experiment, winners: Sequence[dict]) -> Iterator[tuple[str
         if choice and not settings and condition not in experiment.once:
             settings = {choice.setting: choice.grid[choice.setting][0]}
 
-        def run(log, scale, condition=condition, settings=settings):
+        def run(
+            log: Log, scale: float, condition: dict = condition, settings: dict = settings
+        ) -> dict:
             return experiment.run(condition, seed, log, scale, **settings).metrics
 
         yield _named(condition, settings), steps, run
@@ -126,7 +129,8 @@ def _thinned(conditions: Sequence[dict]) -> list[dict]:
     """Of a large table enough conditions that every value of every setting is run once."""
     if len(conditions) <= TABLE:
         return list(conditions)
-    kept, seen = [], set()
+    kept: list[dict] = []
+    seen: set[tuple[str, str]] = set()
     for condition in conditions:
         values = {(key, repr(value)) for key, value in condition.items()}
         if not values <= seen:
@@ -165,7 +169,7 @@ def _smallest(
     return {"steps": steps, "scale": scale, "losses": _condensed(losses), "metrics": measured}
 
 
-def _condensed(value) -> list:
+def _condensed(value: Any) -> list:
     """The numbers of a metric; of a long list the count and three sums that each number moves."""
     numbers = [math.nan if x is None else x for x in _flat(value)]
     if len(numbers) > MANY and not any(isinstance(x, str) for x in numbers):
@@ -175,7 +179,7 @@ def _condensed(value) -> list:
     return [x if isinstance(x, str) or math.isfinite(x) else str(x) for x in numbers]
 
 
-def _flat(value) -> Iterator:
+def _flat(value: Any) -> Iterator:
     if isinstance(value, (list, tuple)):
         for part in value:
             yield from _flat(part)
@@ -266,7 +270,7 @@ def _declared(module: ModuleType) -> list[str]:
     return [name.id for name in names if isinstance(name.ctx, ast.Store) and name.id.isupper()]
 
 
-def _numbers(name: str, value) -> Iterator[tuple[str, float]]:
+def _numbers(name: str, value: Any) -> Iterator[tuple[str, float]]:
     """The numbers in a constant; inner ones have the names or places of their parts."""
     if isinstance(value, (int, float)) and math.isfinite(value):
         yield name, value
@@ -283,11 +287,13 @@ def _double_precision() -> Iterator[None]:
     Nothing is rounded to 32 on the way, so that a conversion that changes nothing is no change.
     """
 
-    def widened(value):
+    def widened(value: Any) -> Any:
         return torch.float64 if value is torch.float32 else value
 
     class Double(TorchFunctionMode):
-        def __torch_function__(self, function, types, args=(), kwargs=None):
+        def __torch_function__(
+            self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
+        ) -> Any:
             function = Tensor.double if function is Tensor.float else function
             named = {name: widened(value) for name, value in (kwargs or {}).items()}
             made = function(*map(widened, args), **named)
@@ -337,11 +343,11 @@ def _short_warmup(made: list[dict], updates: list[int]) -> Iterator[None]:
             short = min(config.warmup_steps, config.steps // 2)
             object.__setattr__(config, "warmup_steps", short)
 
-    TrainConfig.__post_init__ = shorten
+    TrainConfig.__post_init__ = shorten  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
-        TrainConfig.__post_init__ = check
+        TrainConfig.__post_init__ = check  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager
@@ -352,7 +358,9 @@ def _short_epochs(whole: Callable) -> Iterator[None]:
     where these are fewer; how many they are still counts. `whole` is the function that trains.
     """
 
-    def short(model, images, labels, config, **options):
+    def short(
+        model: nn.Module, images: Tensor, labels: Tensor, config: TrainConfig, **options: Any
+    ) -> Any:
         before_the_last = max(1, config.total_steps(len(images)) - 1)
         count = before_the_last * config.batch_size + 1
         places = torch.arange(count) * len(images) // count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 
@@ -22,7 +23,7 @@ def peak_mib(prepare: Callable[[], Callable[[], object]]) -> float:
     return peak
 
 
-def _measure(prepare, send) -> None:
+def _measure(prepare: Callable[[], Callable[[], object]], send: Connection) -> None:
     call = prepare()
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
     before = _status_kib("VmRSS")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from experiments.machinery.experiment import Outcome, scaled
+from experiments.machinery.experiment import Log, Outcome, scaled
 from experiments.machinery.measures import parameters
 from experiments.machinery.opponents import linear, mlp, nearest_accuracy
 from experiments.machinery.recall import answered, fit_recall
@@ -26,7 +26,7 @@ def updates(name: str, steps: int) -> int:
 
 
 def plain(
-    name: str, images: Callable[[str], ImageSet], *, steps: int, log, scale: float
+    name: str, images: Callable[[str], ImageSet], *, steps: int, log: Log, scale: float
 ) -> Outcome:
     """Train an opponent with each of three rates and test the one that validation images prefer.
 

@@ -22,7 +22,7 @@ __all__ = [
 class LinearAnswers(nn.Module):
     """Logistic regression on all pixels, with an answer for every patch."""
 
-    def __init__(self, patches: int):
+    def __init__(self, patches: int) -> None:
         super().__init__()
         self.patches = patches
         self.linear = nn.Linear(patches * 3 * PATCH**2, patches * len(COLORS))

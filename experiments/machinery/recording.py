@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from experiments.machinery.beats import require_above_linear, require_beaten
@@ -126,7 +126,7 @@ def _replay(experiment: Experiment, results: list[dict]) -> dict | None:
     return {"condition": condition, "seed": seed, "losses": result["losses"]}
 
 
-def _distinct(items) -> list[dict]:
+def _distinct(items: Iterable[dict]) -> list[dict]:
     found = []
     for item in items:
         if item not in found:

@@ -61,7 +61,7 @@ class Runner:
     experiment that measures time or memory gets a fresh process for each run.
     """
 
-    def __init__(self, name: str, workers: int | None, experiment: Experiment | None):
+    def __init__(self, name: str, workers: int | None, experiment: Experiment | None) -> None:
         self.experiment, self.name = experiment or load_experiment(name), script_of(name).stem
         self.folder = runs_folder(name)
         os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # the workers inherit it

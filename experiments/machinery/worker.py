@@ -85,7 +85,7 @@ def work(job: Job, folder: Path) -> None:
     if job.length is None:
         outcome = _experiment.run(job.condition, job.seed, log, 1.0, **job.settings)
         check_outcome(_experiment, outcome)
-        metrics = outcome.metrics
+        metrics: dict[str, Any] = outcome.metrics
     else:
         given = (job.condition, job.seed, job.length, job.settings)
         metrics = tried(_experiment, *given, log, 1.0)
@@ -94,6 +94,7 @@ def work(job: Job, folder: Path) -> None:
         "cpu_seconds": round(time.process_time() - start_cpu, 2),
     }
     if job.length is None and (job.condition, job.seed) in _experiment.keep.values():
+        assert outcome.weights is not None
         write_bytes(folder / f"{job.file}.safetensors", half_precision(outcome.weights))
     result = {
         "condition": job.condition,
@@ -123,7 +124,7 @@ def tried(
     settings: dict,
     log: Callable[[float], None],
     scale: float,
-) -> dict[str, float | None]:
+) -> dict[str, Any]:
     """What a trial measures; None for the number that decides where training diverged."""
     choice = experiment.choose
     assert choice is not None
@@ -163,7 +164,7 @@ def _first(run: Callable) -> list[float]:
     return losses
 
 
-def check_outcome(experiment: Experiment, outcome) -> None:
+def check_outcome(experiment: Experiment, outcome: Any) -> None:
     """Every measured number must be declared, so that the record can explain it."""
     if unknown := outcome.metrics.keys() - experiment.metrics.keys():
         raise ValueError(f"the experiment does not declare the metrics {sorted(unknown)}")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from experiments.machinery.choose import Choice
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.measures import parameters, thin
 from vitbook.data.glyphs import stamp
 from vitbook.inspection import attention_maps
@@ -20,7 +20,7 @@ from vitbook.training import TrainConfig, train
 SIDE, P, KINDS = 4, 8, 8
 N = SIDE**2  # cells, one patch each
 NOISE = 0.15
-MODEL = {
+MODEL: dict = {
     "image_size": SIDE * P,
     "patch_size": P,
     "in_channels": 1,
@@ -32,9 +32,9 @@ MODEL = {
     "positions": "learned",
     "position_std": 0.5,
 }
-RECIPE = {"steps": 1000, "batch_size": 64, "warmup_steps": 60}
+RECIPE: dict = {"steps": 1000, "batch_size": 64, "warmup_steps": 60}
 IMAGES = {"train": 10_000, "validation": 1_000, "test": 1_000}
-ARMS = {  # is a patch empty, and is there a token to spare?
+ARMS: dict = {  # is a patch empty, and is there a token to spare?
     "plain": (False, False),
     "empty patch": (True, False),
     "register": (False, True),
@@ -86,7 +86,7 @@ class EveryPatch(nn.Module):
     What attention brings is added, and nothing behind it can take it back.
     """
 
-    def __init__(self, vit: VisionTransformer):
+    def __init__(self, vit: VisionTransformer) -> None:
         super().__init__()
         self.vit = vit
         for parameter in vit.encoder.blocks[0].mlp.parameters():
@@ -120,7 +120,15 @@ def linear(shown: Copies) -> Callable[[Tensor], Tensor]:
     return lambda images: (pixels(images) @ solved.solution).unflatten(1, (KINDS, N))
 
 
-def fit(condition, seed, log, scale, *, length=1.0, learning_rate):
+def fit(
+    condition: dict,
+    seed: int,
+    log: Log,
+    scale: float,
+    *,
+    length: float = 1.0,
+    learning_rate: float,
+) -> tuple[Any, list[float]]:
     """Train one model; it and its losses."""
     shown = pictures("train", condition["arm"], scale)
     given = {**RECIPE, "steps": scaled(RECIPE["steps"], scale * length)}
@@ -208,7 +216,7 @@ def looks(model: EveryPatch, shown: Copies) -> dict[str, float]:
     return found
 
 
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train one model, test it, and see where its patches look, before and after."""
     test = pictures("test", condition["arm"], scale)
     if condition["arm"] == "linear":
@@ -220,7 +228,9 @@ def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
     return Outcome(metrics | {"loss": thin(losses), "parameters": parameters(model)})
 
 
-def trial(condition: dict, seed: int, log, scale: float, *, length: float, **tried) -> dict:
+def trial(
+    condition: dict, seed: int, log: Log, scale: float, *, length: float, **tried: Any
+) -> dict:
     model, _ = fit(condition, seed, log, scale, length=length, **tried)
     return {
         "validation_loss": said(model, pictures("validation", condition["arm"], scale))["error"]

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import torch
 
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.image_sets import root
 from experiments.maps.cifar_maps import PARTS, SET, TESTED, P, build, fall, images_of
 from vitbook.book.records import load_record
 from vitbook.data import load_torchvision
 from vitbook.inspection.occlusion import occlusion, rank_correlation
 
-ARMS = {
+ARMS: dict = {
     "deep": {"depth": 3, "heads": 4},
     "one_head": {"depth": 1, "heads": 1},
     "four_heads": {"depth": 1, "heads": 4},
 }
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Ask one trained model about each patch, and hold the answers against the patches alone."""
     model = build(**ARMS[condition["weights"]], seed=0)
     model.load_state_dict(load_record("cifar_maps").weights(condition["weights"]))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, MustBeat, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, MustBeat, Outcome, checksum, scaled
 from experiments.machinery.image_sets import root
 from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
 from vitbook.inspection import attention_maps, attention_rollout, mean_attention_distance
@@ -17,7 +19,7 @@ from vitbook.models.vit import VisionTransformer
 
 SET = "cifar10"
 SIDE, P = 36, 3  # 12 x 12 = 144 patches
-MODEL = {
+MODEL: dict = {
     "image_size": SIDE,
     "patch_size": P,
     "in_channels": 3,
@@ -28,7 +30,7 @@ MODEL = {
     "positions": "learned",
     "position_std": 0.5,
 }
-RECIPE = {"steps": 700, "batch_size": 64, "warmup_steps": 40}  # one pass over 45,000 images
+RECIPE: dict = {"steps": 700, "batch_size": 64, "warmup_steps": 40}  # one pass over 45,000 images
 ARMS = [{"depth": 3, "heads": 4}, {"depth": 1, "heads": 1}, {"depth": 1, "heads": 4}]
 PARTS = ("train", "validation", "test")
 LOOKED, TESTED = 500, 80  # test images: whose maps are averaged; whose patches are replaced
@@ -86,7 +88,8 @@ def added(model: VisionTransformer, images: Tensor) -> Tensor:
 
     Weight times value, through the output matrix, all heads together.
     """
-    attn, seen = model.encoder.blocks[-1].attn, []
+    attn: Any = model.encoder.blocks[-1].attn
+    seen: list[Tensor] = []
     hook = attn.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
     model(images)
     hook.remove()
@@ -139,7 +142,7 @@ def fall(model: VisionTransformer, images: Tensor, values: Tensor) -> tuple[floa
     return float(drop.mean()), float((after.argmax(dim=-1) != answers).double().mean())
 
 
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train one model, test it, look where it looks, and hold that against replaced patches."""
     images, _ = images_of("test", scale)
     looked, tested = (images[: scaled(count, scale)] for count in (LOOKED, TESTED))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
 from vitbook.data import MatchingPairs, matching_pairs
 from vitbook.inspection import attention_hits, attention_maps
 from vitbook.layers.ablations import NoMixing, UniformAttention
@@ -13,7 +13,7 @@ from vitbook.layers.attention import MultiHeadSelfAttention
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig, evaluate, train
 
-MODEL = {
+MODEL: dict = {
     "image_size": 32,
     "patch_size": 8,
     "in_channels": 1,
@@ -27,8 +27,8 @@ MODEL = {
     "position_base": 10000.0,  # the published table
     "centred_positions": False,
 }
-RECIPE = {"steps": 600, "batch_size": 128, "learning_rate": 2e-3, "warmup_steps": 50}
-LEARNED = {
+RECIPE: dict = {"steps": 600, "batch_size": 128, "learning_rate": 2e-3, "warmup_steps": 50}
+LEARNED: dict = {
     "positions": "learned",
     "position_std": 0.5,
     "position_base": None,
@@ -40,7 +40,7 @@ CONTROLS = {
     "none": {**LEARNED, "steps": 600},
 }
 IMAGES = {"train": 20_000, "validation": 2_000, "test": 2_000}
-MIXERS = {
+MIXERS: dict = {
     "attention": MultiHeadSelfAttention,
     "uniform": lambda embed_dim, num_heads: UniformAttention(embed_dim=embed_dim),
     "none": lambda embed_dim, num_heads: NoMixing(embed_dim=embed_dim),
@@ -158,7 +158,8 @@ def cuts(model: VisionTransformer, test: MatchingPairs) -> dict[str, float | lis
         "random_empty": arrows(~one, one),
     }
     places = dict(zip(READ, (torch.ones_like(empty), ~empty, empty), strict=True))
-    same, metrics = test.labels == 1, {}
+    same = test.labels == 1
+    metrics: dict[str, float | list] = {}
     for name, arrow in forbidden.items():
         with torch.no_grad():
             features = model.forward_features(test.images, ~arrow[:, None])  # (n, N, D)
@@ -175,7 +176,7 @@ def cuts(model: VisionTransformer, test: MatchingPairs) -> dict[str, float | lis
     return metrics
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train one model; for attention, also look where it looks."""
     parts = {part: images(part, scale) for part in IMAGES}
     model = build(condition["mixing"], seed)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 from experiments.machinery.choose import Choice
-from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
 from experiments.machinery.measures import thin
 from experiments.maps import matching_pairs as pairs
+from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig, evaluate, train
 
 MIXING = "uniform"
@@ -23,10 +25,13 @@ def steps(condition: dict) -> int:
     return condition["times"] * pairs.RECIPE["steps"]
 
 
-def fitted(condition: dict, seed: int, log, scale: float, *, length: float = 1.0, **chosen):
+def fitted(
+    condition: dict, seed: int, log: Log, scale: float, *, length: float = 1.0, **chosen: Any
+) -> tuple[VisionTransformer, list[float], list[dict]]:
     """The trained control, its losses, and what it said of validation images on the way."""
     known, validation = images("train", scale), images("validation", scale)
-    model, rows = pairs.build(MIXING, seed), []
+    model = pairs.build(MIXING, seed)
+    rows: list[dict] = []
     updates = scaled(steps(condition), length * scale)
     recipe = {**pairs.RECIPE, "steps": updates, **chosen}
     recipe["batch_size"] = pairs.RECIPE["batch_size"] if scale == 1 else 8
@@ -44,7 +49,7 @@ def fitted(condition: dict, seed: int, log, scale: float, *, length: float = 1.0
     return model, [row["loss"] for row in history], rows
 
 
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train one control and test it."""
     model, losses, rows = fitted(condition, seed, log, scale, **chosen)
     known = images("train", scale)
@@ -61,7 +66,9 @@ def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
     )
 
 
-def trial(condition: dict, seed: int, log, scale: float, *, length: float, **tried) -> dict:
+def trial(
+    condition: dict, seed: int, log: Log, scale: float, *, length: float, **tried: Any
+) -> dict:
     """Train one control for a shorter time, and judge it on validation images."""
     model, _, _ = fitted(condition, seed, log, scale, length=length, **tried)
     asked = images("validation", scale)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.image_sets import PER_CLASS, root
 from vitbook.data import ImageSet, load_torchvision
 from vitbook.data.canvas import PlacedObjects, place_on_canvas
@@ -18,7 +20,7 @@ from vitbook.inspection.regions import query_distance, region_attention
 from vitbook.models.vit import VisionTransformer
 
 CANVAS, P = 32, 4  # 8 x 8 patches
-MODEL = {
+MODEL: dict = {
     "image_size": CANVAS,
     "patch_size": P,
     "in_channels": 1,
@@ -29,7 +31,7 @@ MODEL = {
     "positions": "learned",
     "position_std": 0.5,
 }
-RECIPE = {"steps": 1200, "batch_size": 64, "warmup_steps": 60}
+RECIPE: dict = {"steps": 1200, "batch_size": 64, "warmup_steps": 60}
 ARMS = [{"depth": 1, "heads": 1}, {"depth": 1, "heads": 4}, {"depth": 2, "heads": 4}]
 LINEAR = {"depth": 0, "heads": 0}  # logistic regression on the pixels
 PARTS = ("train", "validation", "test")
@@ -55,7 +57,7 @@ def placed(part: str, scale: float = 1.0) -> tuple[PlacedObjects, Tensor]:
     return canvas, labels[:kept]
 
 
-def build(depth: int, heads: int, seed: int) -> nn.Module:
+def build(depth: int, heads: int, seed: int) -> Any:
     torch.manual_seed(seed)
     if not depth:
         return nn.Sequential(nn.Flatten(), nn.Linear(CANVAS**2, MODEL["num_classes"]))
@@ -121,7 +123,7 @@ def alone(model: VisionTransformer, test: ImageSet) -> float:
     return float(torch.cat(right).double().mean())
 
 
-def run(condition: dict, seed: int, log, scale: float, **rate) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **rate: Any) -> Outcome:
     """Train one model, test it, and count where its patches look, before and after."""
     model, losses = CLASSIFIER.fit(condition, seed, log, scale, **rate)
     metrics = CLASSIFIER.measure(model, losses, scale)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
 from experiments.maps import matching_pairs as pairs
 from vitbook.training import TrainConfig, evaluate, train
 
@@ -10,7 +10,7 @@ PARTS = ("train", "test")
 SEEDS = (1, 2)  # `matching_pairs` keeps the weights of seed 0
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train one model as there; its weights are kept."""
     known, test = (pairs.images(part, scale) for part in PARTS)
     model = pairs.build(condition["mixing"], seed)
@@ -28,7 +28,7 @@ def run(condition: dict, seed: int, log, scale: float) -> Outcome:
     return Outcome({"test_accuracy": found.accuracy, "test_loss": found.loss}, model.state_dict())
 
 
-MODEL = {"mixing": "attention"}
+MODEL: dict = {"mixing": "attention"}
 EXPERIMENT = Experiment(
     what="Matching pairs: two ViTs trained as the one of `matching_pairs`, with other seeds; their "
     "weights are kept.",

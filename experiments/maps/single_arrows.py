@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from experiments.machinery.experiment import Experiment, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
 from experiments.maps.matching_pairs import IMAGES, MODEL, RECIPE, build, chosen_head, images
 from vitbook.data import MatchingPairs
 from vitbook.models.vit import VisionTransformer
@@ -36,11 +37,11 @@ def accuracy_without(model: VisionTransformer, test: MatchingPairs, cut: Tensor)
     return float((answers == test.labels).float().mean())
 
 
-def _masked(layer, own, x, mask=None):
+def _masked(layer: Any, own: Tensor, x: Tensor, mask: Tensor | None = None) -> Tensor:
     return type(layer).forward(layer, x, own)
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train a ViT as in `matching_pairs`, and cut."""
     parts = {part: images(part, scale) for part in IMAGES}
     model = build("attention", seed)
@@ -57,7 +58,7 @@ def run(condition: dict, seed: int, log, scale: float) -> Outcome:
     layer, head = chosen_head(model, parts["validation"])
     test, every = parts["test"], torch.zeros(MODEL["depth"], MODEL["num_heads"], dtype=torch.bool)
 
-    def without(at) -> float:
+    def without(at: Any) -> float:
         cut = every.clone()
         cut[at] = True
         return accuracy_without(model, test, cut)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from experiments.machinery.experiment import Experiment, Outcome, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
 from experiments.machinery.image_sets import checksums, image_set
 from vitbook.data import ImageSet
 from vitbook.layers.patches import patchify, unpatchify
@@ -14,7 +14,7 @@ from vitbook.training import TrainConfig, evaluate, train
 
 SET = "mnist"
 SIZE, PATCH = 28, 4
-MODEL = {
+MODEL: dict = {
     "image_size": SIZE,
     "patch_size": PATCH,
     "in_channels": 1,
@@ -26,7 +26,12 @@ MODEL = {
     "pool": "mean",  # no class token: all tokens are patches, and their order is lost in the mean
 }
 POINTS = 104  # of a curve
-RECIPE = {"steps": 1560, "batch_size": 32, "learning_rate": 4e-3, "warmup_steps": 50}  # 5 epochs
+RECIPE: dict = {
+    "steps": 1560,
+    "batch_size": 32,
+    "learning_rate": 4e-3,
+    "warmup_steps": 50,
+}  # 5 epochs
 TOKENS = (SIZE // PATCH) ** 2
 # Place i of a shuffled image shows patch ORDER[i] of the image; one order for all images.
 ORDER = torch.randperm(TOKENS, generator=torch.Generator().manual_seed(0))
@@ -64,7 +69,7 @@ def curve(losses: list[float], points: int = POINTS) -> list[float]:
     return [round(mean, 5) for mean in means.tolist()]
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train one model; test it on images like those it learned from, then on scrambled ones."""
     learn, test = (images(part, condition["patches"], scale) for part in ("train", "test"))
     model = build(condition["positions"], seed)
@@ -87,7 +92,7 @@ def run(condition: dict, seed: int, log, scale: float) -> Outcome:
     return Outcome(metrics, {**tables, **dict(model.positions.named_parameters())})
 
 
-LEARNED = {"positions": "learned", "patches": "in order"}
+LEARNED: dict = {"positions": "learned", "patches": "in order"}
 
 EXPERIMENT = Experiment(
     what="Handwritten digits cut into 49 patches: a small ViT with no positions, a learned table, "

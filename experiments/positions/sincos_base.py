@@ -12,7 +12,7 @@ from vitbook.models.vit import VisionTransformer
 
 SET = "mnist"  # digits differ in where their strokes are
 SIZE = 28
-MODEL = {
+MODEL: dict = {
     "image_size": SIZE,
     "in_channels": 1,
     "num_classes": 10,
@@ -23,7 +23,7 @@ MODEL = {
     "pool": "mean",
 }
 PATCH_SIZES = (7, 4)  # grids of 4 x 4 and of 7 x 7
-RECIPE = {"steps": 500, "batch_size": 100, "warmup_steps": 50}  # 5 epochs
+RECIPE: dict = {"steps": 500, "batch_size": 100, "warmup_steps": 50}  # 5 epochs
 # positions, base of the waves in sides of the grid or as a number, centred
 TABLES = {
     "none": ("none", None, False),

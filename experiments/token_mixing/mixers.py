@@ -14,7 +14,7 @@ class Address(nn.Module):
         num_tokens: N.
     """
 
-    def __init__(self, embed_dim: int, num_tokens: int):
+    def __init__(self, embed_dim: int, num_tokens: int) -> None:
         super().__init__()
         self.address = nn.Linear(embed_dim, num_tokens)
         self.value = nn.Linear(embed_dim, embed_dim)
@@ -36,7 +36,7 @@ class Gated(nn.Module):
         num_tokens: N.
     """
 
-    def __init__(self, embed_dim: int, num_tokens: int):
+    def __init__(self, embed_dim: int, num_tokens: int) -> None:
         super().__init__()
         self.own = nn.Linear(embed_dim, embed_dim)
         self.others = nn.Linear(embed_dim, embed_dim)
@@ -62,7 +62,7 @@ class LinearAttention(nn.Module):
         num_heads: h; must divide D.
     """
 
-    def __init__(self, embed_dim: int, num_heads: int):
+    def __init__(self, embed_dim: int, num_heads: int) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.qkv = nn.Linear(embed_dim, 3 * embed_dim)

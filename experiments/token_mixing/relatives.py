@@ -11,18 +11,19 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from experiments.machinery.classifier import Classifier
-from experiments.machinery.experiment import Outcome, scaled
+from experiments.machinery.experiment import Log, Outcome, scaled
 from vitbook.data import ImageSet
 from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.hybrid import Hybrid
 from vitbook.models.small_cnn import SmallCNN
 
-LAYERS = {
+LAYERS: dict = {
     "ViT": ("attention", "attention"),
     "Mixer": ("mixer", "mixer"),
     "ConvMixer": ("conv", "conv", "conv"),
@@ -63,7 +64,7 @@ class Task:
     batch_size: int
 
     @property
-    def model(self) -> dict[str, int]:
+    def model(self) -> dict[str, Any]:
         """The arguments of a model that come from the images."""
         names = ("image_size", "patch_size", "in_channels", "num_classes")
         return dict(zip(names, self.images, strict=True))
@@ -167,7 +168,7 @@ def classifier(task: Task, images: Callable[[str, float], ImageSet]) -> Classifi
 
 
 def trained(
-    of: Classifier, condition: dict, seed: int, log, scale: float, **chosen
+    of: Classifier, condition: dict, seed: int, log: Log, scale: float, **chosen: Any
 ) -> tuple[nn.Module, dict]:
     """One model, and what was measured, the curve of `CURVES` with it."""
     images, labels = of.images("validation", scale)
@@ -187,7 +188,13 @@ def trained(
 
 
 def run(
-    classifier, images_of: Callable, condition: dict, seed: int, log, scale: float, **chosen
+    classifier: Classifier,
+    images_of: Callable,
+    condition: dict,
+    seed: int,
+    log: Log,
+    scale: float,
+    **chosen: Any,
 ) -> Outcome:
     """Train one model and test it; or ask the nearest image."""
     if condition["model"] == NEAREST:

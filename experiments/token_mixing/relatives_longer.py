@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS
-from experiments.machinery.experiment import Experiment, Outcome
+from experiments.machinery.experiment import Experiment, Log, Outcome
 from experiments.token_mixing import relatives, relatives_pictures, relatives_pointer
 from experiments.token_mixing.relatives import CURVES, steps_of
 
@@ -18,14 +20,14 @@ def longer(condition: dict) -> dict:
     return {"model": condition["model"], "compute": LONGER}
 
 
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train one model for longer and test it."""
     of = TASKS[condition["task"]].CLASSIFIER
     _, metrics = relatives.trained(of, longer(condition), seed, log, scale, **chosen)
     return Outcome(metrics)
 
 
-def trial(condition: dict, seed: int, log, scale: float, **tried) -> dict:
+def trial(condition: dict, seed: int, log: Log, scale: float, **tried: Any) -> dict[str, float]:
     of = TASKS[condition["task"]].CLASSIFIER
     return of.trial(longer(condition), seed, log, scale, **tried)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import nn
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.image_sets import image_set
 from experiments.token_mixing import relatives
 from experiments.token_mixing.relatives import CURVES, EQUAL, LAYERS, LINEAR, NEAREST, Task
@@ -45,7 +46,7 @@ def images_of(part: str, scale: float = 1.0, side: int = TASK.images[0]) -> Imag
 CLASSIFIER = relatives.classifier(TASK, images_of)
 
 
-def for_larger(model: nn.Module, name: str) -> nn.Module | None:
+def for_larger(model: Any, name: str) -> nn.Module | None:
     """The same weights for images of `LARGER` pixels; None for what is tied to its grid."""
     if name not in LAYERS:
         return model  # a CNN with a mean at the end takes any size
@@ -54,11 +55,12 @@ def for_larger(model: nn.Module, name: str) -> nn.Module | None:
     task = Task(
         images=(LARGER, *TASK.images[1:]), kernel_size=TASK.kernel_size, steps=1, batch_size=1
     )
-    larger = relatives.made(task, name, relatives.width_of(TASK, name))
+    larger: Any = relatives.made(task, name, relatives.width_of(TASK, name))
     weights = model.state_dict()
     if "positions.table" in weights:
-        grids = model.patch_embed.grid, larger.patch_embed.grid
-        weights["positions.table"] = resample_positions(weights["positions.table"], *grids)
+        weights["positions.table"] = resample_positions(
+            weights["positions.table"], model.patch_embed.grid, larger.patch_embed.grid
+        )
     larger.load_state_dict(weights)
     return larger.eval()
 
@@ -83,7 +85,7 @@ def disturbances(model: nn.Module, name: str, scale: float) -> dict[str, float]:
     return {f"accuracy_{how}": value for how, value in found.items()}
 
 
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train one model, test it, disturb its images."""
     if condition["model"] == NEAREST:
         return relatives.nearest(images_of, scale)

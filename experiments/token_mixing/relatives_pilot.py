@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import torch
 
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.classifier import Classifier
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.image_sets import image_set, root
 from experiments.token_mixing import relatives
 from experiments.token_mixing.relatives import Task
@@ -39,11 +40,11 @@ def images_of(data: str, part: str, scale: float = 1.0) -> ImageSet:
     return ImageSet(normalize(canvas.images, *STATISTICS["fashion-mnist"]), labels)
 
 
-def classifier(data: str):
-    return relatives.classifier(TASKS[data], lambda part, scale=1.0: images_of(data, part, scale))
+def classifier(data: str) -> Classifier:
+    return relatives.classifier(TASKS[data], partial(images_of, data))
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train one model, ask it about the validation images."""
     data = condition["data"]
     model, _ = classifier(data).fit(model_of(condition), seed, log, scale, learning_rate=RATE)

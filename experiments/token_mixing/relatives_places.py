@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.recall import PatchAnswers, answered
 from experiments.token_mixing.relatives import WHOLE
 from experiments.token_mixing.relatives_recall import (
@@ -35,7 +35,7 @@ def build(places: str, std: float | str, seed: int) -> nn.Module:
     if places == "learned":
         return PatchAnswers(Hybrid(**task(WHOLE).model, **options | {"position_std": std}))
     model = Hybrid(**task(WHOLE).model, **options | {"position_std": None} | TABLE)
-    if std != "as it is":
+    if not isinstance(std, str):
         table = model.positions.table  # (N, D), not learned
         table.mul_(std / table.std())
     return PatchAnswers(model)
@@ -46,7 +46,7 @@ def flat(step: int, total: int, warmup: int) -> float:
     return min((step + 1) / max(1, warmup), 1.0)
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train one ViT for as long as the ViT of `relatives_recall`, and test it."""
     model, known = build(**condition, seed=seed), images_of("train", scale)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cache, lru_cache
+from typing import Any
 
 import torch
 from torch import nn
 
 from experiments.machinery import recall
 from experiments.machinery.choose import Choice
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.measures import thin
 from experiments.machinery.several import several
 from experiments.token_mixing import relatives
@@ -24,7 +25,7 @@ WIDE = "ConvMixer, wide kernel"  # from corner to corner in one layer
 NORMED = "ViT, normed patches"  # begins as the ConvMixer does
 ARMS = (*LAYERS, WIDE, NORMED, CNN)
 SIDE, STEPS = 4, 300  # patches in a row; updates of the ViT
-RECIPE = {"batch_size": 32, "warmup_steps": 30}
+RECIPE: dict = {"batch_size": 32, "warmup_steps": 30}
 IMAGES = {"train": 12_000, "validation": 500, "test": 1_000}
 TRIAL_SEEDS = 3  # for each learning rate that is tried
 FIRST = 220  # seed of the first part
@@ -88,7 +89,9 @@ def steps_of(model: str, steps: int = STEPS, side: int = SIDE) -> int:
     return round(steps * cost_of(WHOLE, side)[1] / cost_of(model, side)[1])
 
 
-def fit(model: str, seed: int, log, scale: float, *, steps: int, of: dict, **chosen):
+def fit(
+    model: str, seed: int, log: Log, scale: float, *, steps: int, of: dict, **chosen: Any
+) -> tuple[nn.Module, list[float]]:
     """Train one model for so many updates: it and its losses. `of`: side and partner."""
     known = images_of("train", scale, **of)
     config = TrainConfig(
@@ -124,7 +127,7 @@ def judged(model: nn.Module, scale: float, of: dict) -> dict[str, float]:
     return {"validation_loss": loss, "validation_accuracy": accuracy}
 
 
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train one model and test it."""
     name = condition["model"]
     if name == NEAREST:
@@ -133,7 +136,9 @@ def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
     return measured(model, losses, scale, {})
 
 
-def trial(condition: dict, seed: int, log, scale: float, *, length: float, **tried) -> dict:
+def trial(
+    condition: dict, seed: int, log: Log, scale: float, *, length: float, **tried: Any
+) -> dict:
     """Train one model for that share of the steps, and judge it on validation images."""
     name = condition["model"]
     steps = scaled(steps_of(name), length)

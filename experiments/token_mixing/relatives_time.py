@@ -14,7 +14,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from experiments.machinery.experiment import Experiment, Outcome, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, scaled
 from experiments.machinery.memory import peak_mib
 from experiments.token_mixing import relatives, time_to_learn
 from experiments.token_mixing.relatives import EQUAL
@@ -75,7 +75,7 @@ def seconds(call: Callable[[], object]) -> float:
     return time.thread_time() - start
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Milliseconds of each model, median over rounds; its memory, in a process of its own."""
     torch.manual_seed(seed)
     make, names = CALLS[condition["measured"]], NAMES[condition["measured"]]

@@ -11,12 +11,13 @@ Written down before the first run: models, budget, grid, looks, and that the sec
 from __future__ import annotations
 
 from functools import cache, partial
+from typing import Any
 
 import torch
 from torch import nn
 
 from experiments.machinery.choose import Choice
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.recall import PatchAnswers
 from experiments.token_mixing import relatives_recall as whole
 from experiments.token_mixing.mixers import Address, Gated, LinearAttention
@@ -32,11 +33,11 @@ from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig
 
 SINCOS = "ViT, sin-cos places"  # knows from the first update where each patch stands
-TABLE = {"positions": "sincos_2d", "position_base": 2.0 * SIDE, "centred_positions": True}
-MIXERS = {"gated MLP": Gated, "linear attention": LinearAttention, "address": Address}
+TABLE: dict = {"positions": "sincos_2d", "position_base": 2.0 * SIDE, "centred_positions": True}
+MIXERS: dict = {"gated MLP": Gated, "linear attention": LinearAttention, "address": Address}
 FLOORS = ("uniform", "no mixing")
 MODELS = (WHOLE, SINCOS, "Mixer", WIDE, *MIXERS, *FLOORS)
-TASKS = {
+TASKS: dict[str, dict] = {
     "place": {"partner": "named", "std": 0.5, "budget": 24 * whole.STEPS},
     "label": {"partner": "labelled", "std": 0.02, "budget": 30 * whole.STEPS},
 }
@@ -122,7 +123,9 @@ def looks_of(longest: int) -> list[int]:
     return looks_until(longest, FIRST, STRIDE)
 
 
-def fit(condition: dict, seeds: range, part: str, log, scale: float, **chosen):
+def fit(
+    condition: dict, seeds: range, part: str, log: Log, scale: float, **chosen: Any
+) -> tuple[list[int], torch.Tensor, torch.Tensor]:
     """Train until all have learned, or until the budget is spent.
 
     Returns:
@@ -161,7 +164,7 @@ def until(share: float, looks: list[int], right: torch.Tensor) -> list[int]:
     return [looks[i] if some else 0 for i, some in zip(first, reached.any(0), strict=True)]
 
 
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train twenty models of one kind."""
     seeds = range(seed, seed + TRAININGS)
     looks, _, right = fit(condition, seeds, "test", log, scale, **chosen)
@@ -170,7 +173,9 @@ def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
     return Outcome({"until_half": half, "until_95": most, "best": best, "updates": looks[-1]})
 
 
-def trial(condition: dict, seed: int, log, scale: float, *, length: float, **tried) -> dict:
+def trial(
+    condition: dict, seed: int, log: Log, scale: float, *, length: float, **tried: Any
+) -> dict:
     """Three models, judged by the mean loss over all looks: sooner is better.
 
     The looks are twice as far apart where time is twice as long, so a factor counts the same

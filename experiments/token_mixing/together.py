@@ -44,7 +44,7 @@ class Together:
         config: TrainConfig,
         seeds: Sequence[int],
         device: str = "cpu",
-    ):
+    ) -> None:
         self.config, self.seeds, self.device = config, seeds, device
         self.images, self.labels = (part.to(device) for part in known)
         self.model = models[0].to(device)
@@ -109,7 +109,7 @@ class Together:
 
     def _decay(self) -> Tensor:
         """The weight decay of each number (P,)."""
-        of = {}
+        of: dict[int, float] = {}
         for group in parameter_groups(self.model, self.config.weight_decay):
             of |= {id(one): group["weight_decay"] for one in group["params"]}
         named = dict(self.model.named_parameters())

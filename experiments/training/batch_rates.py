@@ -13,14 +13,14 @@ import torch
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import Classifier
-from experiments.machinery.experiment import Experiment, Outcome
+from experiments.machinery.experiment import Experiment, Log, Outcome
 from experiments.machinery.image_sets import checksums, image_set
 from vitbook.data import ImageSet
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import evaluate
 
 SET = "mnist"
-MODEL = {
+MODEL: dict = {
     "image_size": 28,
     "patch_size": 7,
     "in_channels": 1,
@@ -64,7 +64,7 @@ CLASSIFIER = Classifier(build=build, images=images_of, recipe={}, settings=setti
 class Trials:
     """The trainings of one batch size with one seed, each rate once."""
 
-    def __init__(self, condition: dict, seed: int, log, scale: float):
+    def __init__(self, condition: dict, seed: int, log: Log, scale: float) -> None:
         self.given = condition, seed, log, scale
         self.found: dict[float, tuple[float, float]] = {}  # validation loss, test accuracy
 
@@ -94,7 +94,7 @@ class Trials:
         return best * 2 ** ((low - high) / (2 * (low - 2 * middle + high)))
 
 
-def run(condition: dict, seed: int, log, scale: float, learning_rate: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, learning_rate: float) -> Outcome:
     """Train one batch size at the rates of all rules and between them; walk on to the best."""
     times = math.log2(condition["batch"] / FROM)
     rates = {rule: learning_rate * 2 ** (power * times) for rule, power in RULES.items()}

@@ -19,7 +19,7 @@ from vitbook.data import ImageSet, pointer
 from vitbook.layers.ablations import UniformAttention
 from vitbook.training import TrainConfig, evaluate, train, warmup_cosine
 
-RECIPE = {"steps": 800, "batch_size": 64, "warmup_steps": 40}
+RECIPE: dict = {"steps": 800, "batch_size": 64, "warmup_steps": 40}
 IMAGES = {"train": 8_000, "validation": 2_000, "test": 4_000}
 FIRST = 310  # seed of the first part
 EVALUATE_EVERY = 50  # steps

@@ -7,12 +7,12 @@ from itertools import product
 import torch
 import torch.nn.functional as F
 
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from vitbook.data import STATISTICS, ImageSet, load_digits, normalize
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import evaluate, parameter_groups, warmup_cosine
 
-MODEL = {  # the tiny ViT of the page `training`
+MODEL: dict = {  # the tiny ViT of the page `training`
     "image_size": 8,
     "patch_size": 2,
     "in_channels": 1,
@@ -46,7 +46,7 @@ def rates_of(condition: dict, scale: float = 1.0) -> list[float]:
     return [condition["learning_rate"] * share for share in begin + end]
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train one model; both ends of a seed begin with the same steps."""
     images, labels = images_of("train")
     torch.manual_seed(seed)

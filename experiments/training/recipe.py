@@ -6,13 +6,15 @@ mirrors and label smoothing; in the short training each of its three is also tri
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, Outcome
+from experiments.machinery.experiment import Experiment, Log, Outcome
 from experiments.machinery.image_sets import checksums, image_set
 from experiments.machinery.measures import (
     BINS,
@@ -26,7 +28,7 @@ from vitbook.models.vit import VisionTransformer
 
 SET = "fashion-mnist"
 IMAGES = 4000  # to learn from: the first ones of the 10,000
-MODEL = {
+MODEL: dict = {
     "image_size": 28,
     "patch_size": 7,
     "in_channels": 1,
@@ -40,9 +42,9 @@ MODEL = {
     "position_std": 0.5,
 }
 SHORT, LONG = 500, 3000  # steps: 6 passes over the images, and 37
-RECIPE = {"batch_size": 50, "weight_decay": 0.05}
+RECIPE: dict = {"batch_size": 50, "weight_decay": 0.05}
 SHIFT, FLIP, SMOOTHING = {"shift": 1}, {"flip": True}, {"label_smoothing": 0.1}
-RECIPES = {  # each with warm-up, cosine and clipping, but for "constant"
+RECIPES: dict[str, dict] = {  # each with warm-up, cosine and clipping, but for "constant"
     "schedule": {},
     "constant": {},
     "shift": {"augmentation": SHIFT},
@@ -76,7 +78,7 @@ def constant(step: int, total_steps: int, warmup_steps: int) -> float:
 
 def settings(condition: dict) -> dict:
     """What `TrainConfig` takes, for a recipe or for an opponent."""
-    recipe, steps = condition.get("recipe"), condition["steps"]
+    recipe, steps = condition.get("recipe", ""), condition["steps"]
     plain = {"steps": steps, "warmup_steps": steps // 10}
     if recipe == "constant":
         return {**plain, "warmup_steps": 0, "clip_norm": None}
@@ -85,7 +87,8 @@ def settings(condition: dict) -> dict:
 
 def options(condition: dict) -> dict:
     """What `train` takes besides."""
-    recipe, given = condition.get("recipe"), {}
+    recipe = condition.get("recipe", "")
+    given: dict = {}
     if recipe == "constant":
         given["schedule"] = constant
     if changes := RECIPES.get(recipe, {}).get("augmentation"):
@@ -99,7 +102,7 @@ CLASSIFIER = Classifier(
 )
 
 
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train one model; test its answers and how sure it is of them."""
     test = images_of("test", scale)
     if condition == NEAREST:
@@ -117,7 +120,9 @@ def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
     return Outcome(metrics)
 
 
-def trial(condition: dict, seed: int, log, scale: float, *, length: float, **tried) -> dict:
+def trial(
+    condition: dict, seed: int, log: Log, scale: float, *, length: float, **tried: Any
+) -> dict:
     """Try a learning rate. Long trainings overfit: errors decide, for the loss would stop early."""
     found = CLASSIFIER.trial(condition, seed, log, scale, length=length, **tried)
     return {"validation_error": 1 - found["validation_accuracy"], **found}

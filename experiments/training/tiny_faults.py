@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.training.cosine_end import BATCH, DECAY, MODEL, PARTS, WARMUP
 from vitbook.data import STATISTICS, ImageSet, load_digits, normalize
 from vitbook.models.vit import VisionTransformer
@@ -14,7 +15,7 @@ from vitbook.training import evaluate, parameter_groups, warmup_cosine
 RATE = 0.015
 STEPS, ONE_BATCH = 60, 40
 LATE, END = 20, 10  # the loss after so many steps; its mean over so many at the end
-FAULTS = {  # what is different
+FAULTS: dict[str, dict] = {  # what is different
     "nothing wrong": {},
     "rate / 1000": {"rate": RATE / 1000},
     "rate × 10": {"rate": 10 * RATE},
@@ -33,7 +34,9 @@ def images_of(part: str, raw: bool = False) -> ImageSet:
     return ImageSet(255 * images if raw else normalize(images, *STATISTICS["digits"]), labels)
 
 
-def fitted(fault: str, seed: int, log, steps: int, *, one_batch: bool = False):
+def fitted(
+    fault: str, seed: int, log: Log, steps: int, *, one_batch: bool = False
+) -> tuple[nn.Module, list[float], float]:
     """The model, its losses, and its share of right answers on the last batch."""
     wrong = FAULTS[fault]
     images, labels = images_of("train", wrong.get("raw", False))
@@ -64,7 +67,7 @@ def fitted(fault: str, seed: int, log, steps: int, *, one_batch: bool = False):
     return model, losses, evaluate(model, images[places], labels[places]).accuracy
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train on all images, and, where that is a test of the fault, on one batch."""
     fault, late, end = condition["fault"], *(scaled(steps, scale) for steps in (LATE, END))
     model, losses, _ = fitted(fault, seed, log, scaled(STEPS, scale))

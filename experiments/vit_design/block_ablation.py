@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.opponents import linear, nearest_accuracy
 from experiments.vit_design.canvas import COUNTS, FIRST, SIDE, garments
 from vitbook.data import ImageSet, pointer
@@ -18,11 +19,11 @@ from vitbook.layers.encoder import Encoder, EncoderBlock
 from vitbook.models.small_cnn import SmallCNN
 from vitbook.models.vit import VisionTransformer
 
-TASKS = {
+TASKS: dict[str, dict] = {
     "garments": {"image_size": SIDE, "patch_size": 7, "in_channels": 1, "num_classes": 10},
     "pointer": {"image_size": 32, "patch_size": 8, "in_channels": 1, "num_classes": 4},
 }
-MODEL = {
+MODEL: dict = {
     "embed_dim": 48,
     "depth": 3,
     "num_heads": 2,
@@ -67,10 +68,12 @@ class Block(nn.Module):
         branches: How many branches the whole stack has.
     """
 
-    def __init__(self, whole: EncoderBlock, without: str, branches: int):
+    def __init__(self, whole: EncoderBlock, without: str, branches: int) -> None:
         super().__init__()
-        norm1, norm2 = whole.norm1, whole.norm2
-        attn, mlp = whole.attn, whole.mlp
+        norm1: nn.Module = whole.norm1
+        norm2: nn.Module = whole.norm2
+        attn: Any = whole.attn
+        mlp: Any = whole.mlp
         if without == "no norms":
             norm1, norm2 = nn.Identity(), nn.Identity()
             with torch.no_grad():
@@ -92,7 +95,7 @@ class Block(nn.Module):
         return x
 
 
-def uniform(attn: nn.Module) -> UniformAttention:
+def uniform(attn: Any) -> UniformAttention:
     """The same values and the same projection, without queries and keys."""
     D = attn.proj.in_features
     without_scores = UniformAttention(embed_dim=D)
@@ -110,7 +113,7 @@ def build(task: str, model: str, seed: int) -> nn.Module:
         return linear(sizes["in_channels"] * sizes["image_size"] ** 2, sizes["num_classes"])
     if model == CNN:
         return SmallCNN(in_channels=sizes["in_channels"], num_classes=sizes["num_classes"])
-    vit = VisionTransformer(**sizes, **MODEL)
+    vit: Any = VisionTransformer(**sizes, **MODEL)
     blocks = [Block(block, model, branches=2 * MODEL["depth"]) for block in vit.encoder.blocks]
     vit.encoder = Encoder(blocks, nn.Identity() if model == "no norms" else vit.encoder.norm)
     return vit
@@ -127,7 +130,7 @@ def classifier(task: str) -> Classifier:
 CLASSIFIERS = {task: classifier(task) for task in TASKS}
 
 
-def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train one model and test it."""
     task = condition["task"]
     if condition["model"] == NEAREST:
@@ -136,7 +139,7 @@ def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
     return CLASSIFIERS[task].run(condition, seed, log, scale, **chosen)
 
 
-def trial(condition: dict, *args, **options) -> dict[str, float]:
+def trial(condition: dict, *args: Any, **options: Any) -> dict[str, float]:
     return CLASSIFIERS[condition["task"]].trial(condition, *args, **options)
 
 

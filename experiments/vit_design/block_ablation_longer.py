@@ -13,7 +13,7 @@ from experiments.vit_design.canvas import checksums
 TASK = "garments"
 LONGER = 3
 MODELS = (WHOLE, "no attention", "uniform", "no MLP", "no GELU", LINEAR)
-RECIPE = {**RECIPES[TASK], "steps": LONGER * RECIPES[TASK]["steps"]}
+RECIPE: dict = {**RECIPES[TASK], "steps": LONGER * RECIPES[TASK]["steps"]}
 CLASSIFIER = replace(CLASSIFIERS[TASK], recipe=RECIPE)
 
 EXPERIMENT = Experiment(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.machinery.classifier import METRICS
-from experiments.machinery.experiment import Experiment, Outcome, checksum
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
 from experiments.vit_design.block_ablation import (
     CLASSIFIERS,
     COUNTS,
@@ -20,7 +20,7 @@ RATES = {"no MLP": 0.004, WHOLE: 0.002}  # what `block_ablation` chose
 KEPT = {name: words for name, words in METRICS.items() if name != "loss"}  # no page shows curves
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train one model and test it."""
     rate = RATES[condition["model"]]
     outcome = CLASSIFIERS[TASK].run(condition, seed, log, scale, learning_rate=rate)

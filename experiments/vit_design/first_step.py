@@ -8,12 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.vit_design.norm_placement import MODEL, images_of
 from vitbook.data import load_digits
 from vitbook.models.vit import VisionTransformer
 
-TABLE = {
+TABLE: dict = {
     "positions": "sincos_2d",
     "position_base": 8,
     "centred_positions": True,
@@ -33,6 +33,7 @@ def build(norm: str, depth: int, start: str, seed: int) -> VisionTransformer:
         if isinstance(layer, nn.Linear | nn.Conv2d):
             fan_in = layer.weight[0].numel()
             nn.init.normal_(layer.weight, std=FIXED if start == "0.02" else fan_in**-0.5)
+            assert layer.bias is not None
             nn.init.zeros_(layer.bias)
     nn.init.normal_(model.head.weight, std=0.02)  # classes alike at first
     return model
@@ -42,7 +43,9 @@ def features(model: VisionTransformer, images: torch.Tensor) -> torch.Tensor:
     return model.encoder(model.embed(images))
 
 
-def graded(condition: dict, seed: int, log, scale: float) -> tuple[VisionTransformer, torch.Tensor]:
+def graded(
+    condition: dict, seed: int, log: Log, scale: float
+) -> tuple[VisionTransformer, torch.Tensor]:
     """A fresh model with the gradients of its first loss, and the images that made them."""
     images, labels = images_of("trainval")
     images, labels = images[: scaled(GRADED, scale)], labels[: scaled(GRADED, scale)]
@@ -53,7 +56,7 @@ def graded(condition: dict, seed: int, log, scale: float) -> tuple[VisionTransfo
     return model, images
 
 
-def stepped(condition: dict, seed: int, log, scale: float, rate: float) -> tuple[float, float]:
+def stepped(condition: dict, seed: int, log: Log, scale: float, rate: float) -> tuple[float, float]:
     """How far the features move in Adam's first step, and the share of whole steps."""
     model, images = graded(condition, seed, log, scale)
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
@@ -69,11 +72,11 @@ def stepped(condition: dict, seed: int, log, scale: float, rate: float) -> tuple
     return ((after - before).norm() / before.norm()).item(), whole
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Measure before training and after one step; the scale takes fewer images."""
     model, images = graded(condition, seed, log, scale)
     norms = [
-        nn.utils.get_total_norm([p.grad for p in block.parameters()]).item()
+        nn.utils.get_total_norm([p.grad for p in block.parameters() if p.grad is not None]).item()
         for block in model.encoder.blocks
     ]
     with torch.no_grad():

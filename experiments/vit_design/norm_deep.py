@@ -22,7 +22,7 @@ def conditions() -> list[dict]:
         for warmup in (True, False)
         for rate in rates
     ]
-    post = {"norm": "post", "depth": 12, "warmup": True, "steps": SHORT}
+    post: dict = {"norm": "post", "depth": 12, "warmup": True, "steps": SHORT}
     short += [{**post, "learning_rate": rate} for rate in LARGER[12]]
     deep = {"depth": max(LARGER), "steps": LONG}
     long = [

@@ -10,13 +10,13 @@ from itertools import product
 import torch
 
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.plain import PLAIN, plain, updates
 from vitbook.data import STATISTICS, ImageSet, load_digits, normalize
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import evaluate
 
-MODEL = {
+MODEL: dict = {
     "image_size": 8,
     "patch_size": 2,
     "in_channels": 1,
@@ -30,7 +30,7 @@ MODEL = {
 }
 SHORT, LONG = 450, 900  # steps: 25 passes over the images, and 50
 WARMUP = 0.2  # of the steps, where there is one
-RECIPE = {"batch_size": 64}
+RECIPE: dict = {"batch_size": 64}
 PARTS = ("train", "validation", "test")
 RATES = {  # the deeper, the lower; where a curve has its top at the end, the page says so
     2: (1e-3, 2e-3, 4e-3, 8e-3, 16e-3),
@@ -64,11 +64,11 @@ CLASSIFIER = Classifier(
 )
 
 
-def run(condition: dict, seed: int, log, scale: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train one model and test it, on the validation images too: they say which rate is best."""
     if condition.get("model") in PLAIN:
-        opponent = {"steps": SHORT, "log": log, "scale": scale}
-        return plain(condition["model"], lambda part: images_of(part, scale), **opponent)
+        given: dict = {"steps": SHORT, "log": log, "scale": scale}
+        return plain(condition["model"], lambda part: images_of(part, scale), **given)
     model, losses = CLASSIFIER.fit(condition, seed, log, scale)
     found = evaluate(model, *images_of("validation", scale))
     return Outcome(

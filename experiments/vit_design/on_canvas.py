@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from experiments.machinery.classifier import Classifier, costs
-from experiments.machinery.experiment import Outcome
+from experiments.machinery.experiment import Log, Outcome
 from experiments.machinery.plain import PLAIN, plain
 from experiments.vit_design.canvas import garments
 
@@ -18,10 +19,10 @@ def run_on_canvas(classifier: Classifier, steps: int) -> Callable[..., Outcome]:
         steps: Of each training of an opponent, one of `PLAIN`.
     """
 
-    def run(condition: dict, seed: int, log, scale: float, **chosen) -> Outcome:
+    def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
         if condition.get("model") in PLAIN:
-            opponent = {"steps": steps, "log": log, "scale": scale}
-            return plain(condition["model"], lambda part: garments(part, scale), **opponent)
+            given: dict = {"steps": steps, "log": log, "scale": scale}
+            return plain(condition["model"], lambda part: garments(part, scale), **given)
         model, losses = classifier.fit(condition, seed, log, scale, **chosen)
         images, _ = garments("test", scale)
         return Outcome({**classifier.measure(model, losses, scale), **costs(model, images)})

@@ -13,7 +13,7 @@ from experiments.vit_design.on_canvas import run_on_canvas
 from vitbook.models.vit import VisionTransformer
 
 SIZES = (6, 14, 21, 42)  # pixels: 49 patches, 9, 4, and the whole image
-MODEL = {
+MODEL: dict = {
     "image_size": SIDE,
     "in_channels": 1,
     "num_classes": 10,
@@ -26,7 +26,7 @@ MODEL = {
     "position_std": 0.5,
 }
 SHORT, LONG = 300, 2400  # steps: 0.6 passes over the images, and 5
-RECIPE = {"batch_size": 64, "warmup_steps": 40}
+RECIPE: dict = {"batch_size": 64, "warmup_steps": 40}
 
 
 def build(patch_size: int, seed: int, steps: int = SHORT) -> VisionTransformer:

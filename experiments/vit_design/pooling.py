@@ -6,6 +6,8 @@ anything: the mean without positions.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -17,7 +19,7 @@ from experiments.machinery.image_sets import checksums, image_set
 from vitbook.models.vit import VisionTransformer
 
 SET = "fashion-mnist"
-MODEL = {
+MODEL: dict = {
     "image_size": 28,
     "patch_size": 7,
     "in_channels": 1,
@@ -28,7 +30,7 @@ MODEL = {
     "mlp_ratio": 2.0,
 }
 SHORT, LONG = 500, 2000  # steps: two and a half epochs, and ten
-RECIPE = {"batch_size": 50}
+RECIPE: dict = {"batch_size": 50}
 MEAN, ZEROS = {"pool": "mean", "positions": "learned"}, {"pool": "cls", "start": "zeros"}
 BLIND = {**MEAN, "positions": "none"}  # the control
 OTHERS = [{"pool": "cls", "start": start, "steps": SHORT} for start in ("random", "shifted table")]
@@ -41,7 +43,7 @@ class ShiftedPositions(nn.Module):
     patch goes without.
     """
 
-    def __init__(self, table: Tensor):
+    def __init__(self, table: Tensor) -> None:
         super().__init__()
         self.table = nn.Parameter(table)
 
@@ -56,7 +58,7 @@ def build(
     """All class tokens come with the same other weights, given the seed."""
     torch.manual_seed(seed)
     std = 0.5 if positions == "learned" else None
-    model = VisionTransformer(**MODEL, pool=pool, positions=positions, position_std=std)
+    model: Any = VisionTransformer(**MODEL, pool=pool, positions=positions, position_std=std)
     if start == "random":
         nn.init.normal_(model.cls_token)
     if start == "shifted table":

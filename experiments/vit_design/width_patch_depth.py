@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import torch
 
@@ -15,7 +16,7 @@ from experiments.vit_design.on_canvas import run_on_canvas
 from vitbook.models.vit import VisionTransformer
 
 WIDTHS, PATCHES, DEPTHS = (32, 64, 96), (7, 14), (2, 4)
-MODEL = {
+MODEL: dict = {
     "image_size": SIDE,
     "in_channels": 1,
     "num_classes": 10,
@@ -25,10 +26,10 @@ MODEL = {
     "positions": "learned",
     "position_std": 0.5,
 }
-RECIPE = {"steps": 1600, "batch_size": 64, "warmup_steps": 40}  # 3.4 passes over the images
+RECIPE: dict = {"steps": 1600, "batch_size": 64, "warmup_steps": 40}  # 3.4 passes over the images
 
 
-def build(seed: int, **condition) -> VisionTransformer:
+def build(seed: int, **condition: Any) -> VisionTransformer:
     torch.manual_seed(seed)
     return VisionTransformer(**MODEL, **condition)
 

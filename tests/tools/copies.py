@@ -14,7 +14,6 @@ ROOT = Path(__file__).resolve().parents[2]
 # folder: why mypy does not read it, but for what other folders import from there
 WITHOUT_TYPES = {
     "tests": "each is run at every change, which shows more than its types would",
-    "experiments": "records are made with them once; what the tools import of them is read",
 }
 
 

@@ -215,4 +215,3 @@ def test_make_lint_has_nothing_to_say_of_them_and_much_of_what_is_wrong(followed
     assert {name for name in seen if "never_defined" not in seen[name]} == set(), done.stdout
     unseen = set(known("*.py")) - set(seen)
     assert {name.partition("/")[0] for name in unseen} == set(WITHOUT_TYPES), sorted(unseen)[:20]
-    assert "experiments/training/clinic.py" in seen  # which a tool imports
