@@ -164,7 +164,7 @@ EXPERIMENT = Experiment(
     "and keys; linearly, by ReLU, or not at all.",
     chosen_on="validation images drawn with a seed of their own: the learning rate of each rule, "
     "factor and width, by the mean of three seeds, all steps long; the task, and about as many "
-    "steps as it took the ViT of `relatives_pointer`",
+    "steps as it took the ViT of `mixing_pointer`",
     metrics={
         **METRICS,
         "curve": f"test accuracy after every {EVERY} steps",

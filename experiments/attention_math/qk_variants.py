@@ -277,8 +277,8 @@ EXPERIMENT = Experiment(
     "identity, beside queries and keys of one component, uniform and no attention: one glyph names "
     "the place of the answer (pointer), and every patch asks another one that it names (recall).",
     chosen_on="validation images: the learning rate of each model on each task. Tasks and numbers "
-    "of steps are those at which every seed of the ViT of `relatives_pointer`, and of that of "
-    "`relatives_recall` in four times its updates, learned",
+    "of steps are those at which every seed of the ViT of `mixing_pointer`, and of that of "
+    "`mixing_recall` in four times its updates, learned",
     metrics={
         "test_accuracy": "share of right answers to the test images",
         "test_loss": "mean cross-entropy of these answers, in nats",

@@ -14,8 +14,8 @@ from experiments.full_sets import recipe
 from experiments.full_sets.parts import CoarseStem
 from experiments.machinery.experiment import load_experiment
 from experiments.machinery.several import several
-from experiments.token_mixing import relatives
-from experiments.token_mixing.relatives import Task, width_of
+from experiments.token_mixing import mixing
+from experiments.token_mixing.mixing import Task, width_of
 from vitbook.book.records import Record
 
 TIMING = load_experiment("qk_timing")
@@ -47,7 +47,7 @@ def test_bad_input_is_named(call, words):
 
 
 def test_a_model_that_no_width_makes_equal_is_refused(monkeypatch):
-    monkeypatch.setattr(relatives, "TOLERANCE", 1e-6)
+    monkeypatch.setattr(mixing, "TOLERANCE", 1e-6)
     with pytest.raises(ValueError, match="Mixer has no width with about"):
         width_of(TASK, "Mixer")
 

@@ -244,8 +244,8 @@ SHARED = {
     "machinery.image_sets.SEED": "recipe",
     "machinery.measures.POINTS": "digits",
     "machinery.plain.WARMUP": "attention_scores",
-    "token_mixing.relatives.LOOKS": "relatives_pointer",
-    "token_mixing.relatives.POINTS": "relatives_longer",
+    "token_mixing.mixing.LOOKS": "mixing_pointer",
+    "token_mixing.mixing.POINTS": "mixing_longer",
     "vit_design.canvas.COUNTS": "block_ablation",
     "full_sets.tested.EVALUATIONS": "full_sets_best",
 }

@@ -11,7 +11,7 @@ import pytest
 from experiments.full_sets import tested
 from experiments.full_sets.recipe import best
 from experiments.machinery.experiment import load_experiment
-from experiments.token_mixing import relatives_places
+from experiments.token_mixing import mixing_places
 from experiments.vit_design import block_ablation as ablation
 from experiments.vit_design import block_ablation_pointer
 from vitbook.book.records import load_record
@@ -150,7 +150,7 @@ def test_what_a_search_chose_is_what_others_take_from_it():
     ]
     assert dict(blocks).items() >= block_ablation_pointer.RATES.items()
     rates = {tuple(c.values()): v for c, v in winners_of("time_to_learn")}
-    assert rates["place", "ViT, sin-cos places"] == relatives_places.LEARNING_RATE
+    assert rates["place", "ViT, sin-cos places"] == mixing_places.LEARNING_RATE
     assert {c["data"]: v for c, v in winners_of("full_sets_best")} == long.RATES
     assert best(load_record("full_sets_arms")) == tested.BEST
 

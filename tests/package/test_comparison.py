@@ -20,9 +20,9 @@ from scipy.special import stdtrit
 
 from experiments.machinery.experiment import checksum
 from experiments.machinery.generated import LEARNED
-from experiments.token_mixing import relatives_pictures
+from experiments.token_mixing import mixing_pictures
 from experiments.token_mixing import time_to_learn as time_to_learn_record
-from experiments.token_mixing.relatives_recall import images_of
+from experiments.token_mixing.mixing_recall import images_of
 from experiments.token_mixing.together import Together
 from vitbook.book.intervals import Interval, student_interval
 from vitbook.book.records import FOLDER, load_record
@@ -509,11 +509,11 @@ def test_garments_are_those_of_the_record_and_are_missed_in_one_sentence(
     monkeypatch.setattr(garments_task, "PER_CLASS", LEARNED)
     garments_task.garment_images.cache_clear()
     first = load_record(TASKS["garments"].record).settings["first_seed"]
-    assert first == relatives_pictures.FIRST
-    relatives_pictures.images_of.cache_clear()
+    assert first == mixing_pictures.FIRST
+    mixing_pictures.images_of.cache_clear()
     for part in ("train", "validation", "test"):
         here = garments_task.garment_images(part, first, small_image_files)
-        there = relatives_pictures.images_of(part)
+        there = mixing_pictures.images_of(part)
         assert torch.equal(here.images, there.images)
         assert torch.equal(here.labels, there.labels)
     asked = ["compare", f"{file}:Ours", "--task", "garments", "--out", str(tmp_path / "out")]

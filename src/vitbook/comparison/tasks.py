@@ -25,7 +25,7 @@ from vitbook.data import ImageSet
 from vitbook.training import TrainConfig
 
 BUDGET = 6  # times what attention needs until half of its answers are right
-BLOCK = "relatives_recall"  # whose images and block are those of the measured times
+BLOCK = "mixing_recall"  # whose images and block are those of the measured times
 TRIALS = 3  # seeds for each learning rate, where time is measured
 SEEDS = range(600, 620)  # of the trainings that count; the record has others
 FEW = 5  # of them at first; the others where one of these learns
@@ -119,7 +119,7 @@ TASKS = {
         "carries a label that moves from image to image, names another one by its label",
     ),
     "garments": Task(
-        record="relatives_pictures",
+        record="mixing_pictures",
         words="Which of ten garments of Fashion-MNIST lies somewhere on a noisy canvas?",
         guess=0.1,
         images=lambda record, part, first, root: garment_images(part, first, root),

@@ -9,8 +9,8 @@ import torch
 from experiments.machinery.classifier import Classifier
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.image_sets import image_set, root
-from experiments.token_mixing import relatives
-from experiments.token_mixing.relatives import Task
+from experiments.token_mixing import mixing
+from experiments.token_mixing.mixing import Task
 from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
 from vitbook.data.canvas import place_on_canvas
 from vitbook.training import evaluate
@@ -41,7 +41,7 @@ def images_of(data: str, part: str, scale: float = 1.0) -> ImageSet:
 
 
 def classifier(data: str) -> Classifier:
-    return relatives.classifier(TASKS[data], partial(images_of, data))
+    return mixing.classifier(TASKS[data], partial(images_of, data))
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:

@@ -13,8 +13,8 @@ from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.measures import thin
 from experiments.machinery.several import several
-from experiments.token_mixing import relatives
-from experiments.token_mixing.relatives import CNN, LAYERS, LINEAR, NEAREST, WHOLE, Task
+from experiments.token_mixing import mixing
+from experiments.token_mixing.mixing import CNN, LAYERS, LINEAR, NEAREST, WHOLE, Task
 from vitbook.data import ImageSet
 from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.hybrid import Hybrid
@@ -49,7 +49,7 @@ def images_of(
 
 
 def task(model: str, side: int = SIDE) -> Task:
-    """Images and kernel of a model, as `relatives` takes them."""
+    """Images and kernel of a model, as `mixing` takes them."""
     images = (side * recall.PATCH, recall.PATCH, 3, len(recall.COLORS))
     return Task(images, 2 * side - 1 if model == WIDE else 3, STEPS, RECIPE["batch_size"])
 
@@ -57,7 +57,7 @@ def task(model: str, side: int = SIDE) -> Task:
 def options_of(model: str, side: int = SIDE) -> dict:
     """The arguments of a `Hybrid`, or the widths of the CNN."""
     of, name = task(model, side), {WIDE: "ConvMixer", NORMED: WHOLE}.get(model, model)
-    options = relatives.options_of(of, name, relatives.width_of(of, name))
+    options = mixing.options_of(of, name, mixing.width_of(of, name))
     return options | ({"stem": "normed"} if model == NORMED else {})
 
 
@@ -131,7 +131,7 @@ def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Ou
     """Train one model and test it."""
     name = condition["model"]
     if name == NEAREST:
-        return relatives.nearest(images_of, scale)
+        return mixing.nearest(images_of, scale)
     model, losses = fit(name, seed, log, scale, steps=steps_of(name), of={}, **chosen)
     return measured(model, losses, scale, {})
 

@@ -7,8 +7,8 @@ from torch import nn
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.recall import PatchAnswers, answered
-from experiments.token_mixing.relatives import WHOLE
-from experiments.token_mixing.relatives_recall import (
+from experiments.token_mixing.mixing import WHOLE
+from experiments.token_mixing.mixing_recall import (
     IMAGES,
     RECIPE,
     STEPS,
@@ -47,7 +47,7 @@ def flat(step: int, total: int, warmup: int) -> float:
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
-    """Train one ViT for as long as the ViT of `relatives_recall`, and test it."""
+    """Train one ViT for as long as the ViT of `mixing_recall`, and test it."""
     model, known = build(**condition, seed=seed), images_of("train", scale)
 
     def loss_function(logits: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
@@ -78,7 +78,7 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
 
 EXPERIMENT = Experiment(
     what="Recall: a ViT with a sin-cos table, or with learned positions, of several sizes at the "
-    "start, after as many updates as the ViT of `relatives_recall`.",
+    "start, after as many updates as the ViT of `mixing_recall`.",
     chosen_on="the learning rate in `time_to_learn`, on validation images: the best for the "
     "sin-cos table as it is; learned positions get the same",
     metrics={

@@ -1,4 +1,4 @@
-"""How long do the models of `relatives_pictures` take, and how much memory? And an update of those
+"""How long do the models of `mixing_pictures` take, and how much memory? And an update of those
 of `time_to_learn`? About three minutes.
 
 Times are those of the process's only thread; in each round all models take turns, to and fro.
@@ -16,10 +16,10 @@ import torch.nn.functional as F
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, scaled
 from experiments.machinery.memory import peak_mib
-from experiments.token_mixing import relatives, time_to_learn
-from experiments.token_mixing.relatives import EQUAL
-from experiments.token_mixing.relatives_pictures import TASK
-from experiments.token_mixing.relatives_recall import RECIPE, images_of
+from experiments.token_mixing import mixing, time_to_learn
+from experiments.token_mixing.mixing import EQUAL
+from experiments.token_mixing.mixing_pictures import TASK
+from experiments.token_mixing.mixing_recall import RECIPE, images_of
 
 ROUNDS = 7
 ANSWERED = 100  # images at a time, when a model only answers
@@ -47,8 +47,8 @@ def updating(
 
 
 def training(name: str, seed: int, scale: float) -> Callable[[], object]:
-    """One update of a model of `relatives_pictures`."""
-    return updating(relatives.build(TASK, name, seed), *batch(scaled(TASK.batch_size, scale)))
+    """One update of a model of `mixing_pictures`."""
+    return updating(mixing.build(TASK, name, seed), *batch(scaled(TASK.batch_size, scale)))
 
 
 def recall(name: str, seed: int, scale: float) -> Callable[[], object]:
@@ -61,7 +61,7 @@ def recall(name: str, seed: int, scale: float) -> Callable[[], object]:
 
 def answering(name: str, seed: int, scale: float) -> Callable[[], object]:
     """One call of a model without gradients."""
-    model = relatives.build(TASK, name, seed).eval()
+    model = mixing.build(TASK, name, seed).eval()
     return partial(torch.no_grad()(model), batch(scaled(ANSWERED, scale))[0])
 
 
@@ -89,7 +89,7 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
 
 
 EXPERIMENT = Experiment(
-    what="Time and memory of the models of `relatives_pictures`: an update with "
+    what="Time and memory of the models of `mixing_pictures`: an update with "
     f"{TASK.batch_size} images, and {ANSWERED} images answered. And an update of the models of "
     f"`time_to_learn` with {RECIPE['batch_size']} images.",
     chosen_on="Nothing was chosen.",

@@ -7,11 +7,11 @@ from typing import Any
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS
 from experiments.machinery.experiment import Experiment, Log, Outcome
-from experiments.token_mixing import relatives, relatives_pictures, relatives_pointer
-from experiments.token_mixing.relatives import CURVES, steps_of
+from experiments.token_mixing import mixing, mixing_pictures, mixing_pointer
+from experiments.token_mixing.mixing import CURVES, steps_of
 
 LONGER = 4
-TASKS = {"pictures": relatives_pictures, "pointer": relatives_pointer}
+TASKS = {"pictures": mixing_pictures, "pointer": mixing_pointer}
 MODELS = {"pictures": ("ViT",), "pointer": ("Mixer", "uniform")}
 
 
@@ -23,7 +23,7 @@ def longer(condition: dict) -> dict:
 def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train one model for longer and test it."""
     of = TASKS[condition["task"]].CLASSIFIER
-    _, metrics = relatives.trained(of, longer(condition), seed, log, scale, **chosen)
+    _, metrics = mixing.trained(of, longer(condition), seed, log, scale, **chosen)
     return Outcome(metrics)
 
 
@@ -33,14 +33,14 @@ def trial(condition: dict, seed: int, log: Log, scale: float, **tried: Any) -> d
 
 
 EXPERIMENT = Experiment(
-    what=f"Models that were behind in `relatives_pictures` and `relatives_pointer`, with {LONGER} "
+    what=f"Models that were behind in `mixing_pictures` and `mixing_pointer`, with {LONGER} "
     "times the compute.",
     chosen_on="validation images: the learning rate of each model, for the longer run anew",
     metrics={**METRICS, **CURVES},
     conditions=[{"task": task, "model": model} for task in TASKS for model in MODELS[task]],
     seeds=range(3),
     run=run,
-    data=lambda: relatives_pictures.EXPERIMENT.data() | relatives_pointer.EXPERIMENT.data(),
+    data=lambda: mixing_pictures.EXPERIMENT.data() | mixing_pointer.EXPERIMENT.data(),
     settings={
         "compute": LONGER,
         "steps": {

@@ -12,14 +12,14 @@ from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.image_sets import image_set
-from experiments.token_mixing import relatives
-from experiments.token_mixing.relatives import CURVES, EQUAL, LAYERS, LINEAR, NEAREST, Task
+from experiments.token_mixing import mixing
+from experiments.token_mixing.mixing import CURVES, EQUAL, LAYERS, LINEAR, NEAREST, Task
 from vitbook.comparison.garments_task import MEAN, STD, on_canvases
 from vitbook.data import ImageSet
 from vitbook.layers.positions import resample_positions
 from vitbook.training import evaluate
 
-# garments rather than CIFAR-10: the record `relatives_pilot` says why
+# garments rather than CIFAR-10: the record `mixing_pilot` says why
 TASK = Task(images=(56, 7, 1, 10), kernel_size=5, steps=400, batch_size=64)
 SET = "fashion-mnist"
 PARTS = ("train", "validation", "test")
@@ -43,7 +43,7 @@ def images_of(part: str, scale: float = 1.0, side: int = TASK.images[0]) -> Imag
     return on_canvases(image_set(SET, part, scale), side, FIRST + PARTS.index(part))
 
 
-CLASSIFIER = relatives.classifier(TASK, images_of)
+CLASSIFIER = mixing.classifier(TASK, images_of)
 
 
 def for_larger(model: Any, name: str) -> nn.Module | None:
@@ -55,7 +55,7 @@ def for_larger(model: Any, name: str) -> nn.Module | None:
     task = Task(
         images=(LARGER, *TASK.images[1:]), kernel_size=TASK.kernel_size, steps=1, batch_size=1
     )
-    larger: Any = relatives.made(task, name, relatives.width_of(TASK, name))
+    larger: Any = mixing.made(task, name, mixing.width_of(TASK, name))
     weights = model.state_dict()
     if "positions.table" in weights:
         weights["positions.table"] = resample_positions(
@@ -71,11 +71,11 @@ def disturbances(model: nn.Module, name: str, scale: float) -> dict[str, float]:
     random, P = torch.Generator().manual_seed(18), TASK.images[1]
     changed = {
         "untouched": images,
-        "shuffled": relatives.shuffled(images, P, random),
-        "quarter": relatives.dropped(images, P, 0.25, random),
-        "half": relatives.dropped(images, P, 0.5, random),
-        "shift_3": relatives.shifted(images, 3),
-        "shift_7": relatives.shifted(images, 7),
+        "shuffled": mixing.shuffled(images, P, random),
+        "quarter": mixing.dropped(images, P, 0.25, random),
+        "half": mixing.dropped(images, P, 0.5, random),
+        "shift_3": mixing.shifted(images, 3),
+        "shift_7": mixing.shifted(images, 7),
     }
     found = {how: evaluate(model, x, labels).accuracy for how, x in changed.items()}
     larger = for_larger(model, name)
@@ -88,8 +88,8 @@ def disturbances(model: nn.Module, name: str, scale: float) -> dict[str, float]:
 def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train one model, test it, disturb its images."""
     if condition["model"] == NEAREST:
-        return relatives.nearest(images_of, scale)
-    model, metrics = relatives.trained(CLASSIFIER, condition, seed, log, scale, **chosen)
+        return mixing.nearest(images_of, scale)
+    model, metrics = mixing.trained(CLASSIFIER, condition, seed, log, scale, **chosen)
     if condition["model"] == LINEAR:
         return Outcome(metrics)
     return Outcome(metrics | disturbances(model, condition["model"], scale))
@@ -100,7 +100,7 @@ EXPERIMENT = Experiment(
     "small CNN with equal parameters and equal compute, and what disturbed images do to them; "
     "logistic regression and the nearest image.",
     chosen_on="validation images, a part of the training side: the learning rate of each model; "
-    "the pictures were chosen in `relatives_pilot`",
+    "the pictures were chosen in `mixing_pilot`",
     metrics={
         **METRICS,
         **CURVES,
@@ -117,7 +117,7 @@ EXPERIMENT = Experiment(
     settings={
         "images": TASK.model,
         "training": TASK.recipe,
-        "models": relatives.sizes(TASK),
+        "models": mixing.sizes(TASK),
         "first_seed": FIRST,
         "mean": MEAN,
         "std": STD,
