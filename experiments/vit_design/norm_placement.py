@@ -37,7 +37,12 @@ RATES = {  # the deeper, the lower; where a curve has its top at the end, the pa
     12: (2.5e-4, 5e-4, 1e-3, 2e-3, 4e-3),
     24: (1.25e-4, 2.5e-4, 5e-4, 1e-3, 2e-3),
 }
-LONGER = (1.25e-4, 2.5e-4, 5e-4)  # of 24 blocks with post-norm, in the long training
+LARGER = {12: (8e-3,), 24: (4e-3, 8e-3, 16e-3)}  # so that no best rate of pre-norm is the largest
+LONGER = {  # of 24 blocks, in the long training
+    ("post", True): (1.25e-4, 2.5e-4, 5e-4, 1e-3, 2e-3),
+    ("post", False): (1.25e-4, 2.5e-4, 5e-4, 1e-3),
+    ("pre", True): (5e-4, 1e-3, 2e-3, 4e-3),
+}
 
 
 def images_of(part: str, scale: float = 1.0) -> ImageSet:
@@ -86,20 +91,30 @@ def conditions() -> list[dict]:
         for norm, depth, warmup in product(("pre", "post"), RATES, (True, False))
         for rate in RATES[depth]
     ]
-    deep = {"norm": "post", "depth": max(RATES), "steps": LONG}
-    long = [
-        {**deep, "warmup": warmup, "learning_rate": rate}
-        for warmup in (True, False)
-        for rate in LONGER
+    larger = [
+        {"norm": norm, "depth": depth, "warmup": warmup, "learning_rate": rate, "steps": SHORT}
+        for norm, warmup, depths in (
+            ("pre", True, (12, 24)),
+            ("pre", False, (12, 24)),
+            ("post", True, (12,)),
+        )
+        for depth in depths
+        for rate in LARGER[depth]
     ]
-    return short + long
+    deep = {"depth": max(RATES), "steps": LONG}
+    long = [
+        {"norm": norm, **deep, "warmup": warmup, "learning_rate": rate}
+        for (norm, warmup), rates in LONGER.items()
+        for rate in rates
+    ]
+    return short + larger + long
 
 
 EXPERIMENT = Experiment(
     what="Small ViTs of 2, 12 and 24 blocks with the norm before each branch (pre) or after each "
     "addition (post), with a warm-up and without, each at five learning rates, on digits of 8 x 8 "
-    "pixels; 24 blocks with post-norm also for twice as many steps; beside them logistic "
-    "regression, an MLP and the nearest image.",
+    "pixels; larger rates where the best was the largest; 24 blocks also for twice as many steps; "
+    "beside them logistic regression, an MLP and the nearest image.",
     chosen_on="nothing: every rate is shown; which one a reader should take, the validation images "
     "say, that no run learns from",
     metrics={
