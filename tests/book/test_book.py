@@ -18,6 +18,13 @@ jupytext:
 kernelspec: {display_name: Python 3, language: python, name: python3}
 ---
 """
+OF_CHAPTER = (
+    FRONT.removesuffix("---\n")
+    + """card: What is it? | 1
+map: attention, in the block | attention | attention | a mean
+---
+"""
+)
 EXERCISE = """
 ```{exercise-start} Sum NUMBER
 :label: ex-NAME-NUMBER
@@ -39,7 +46,7 @@ check_sum(lambda: NUMBER)
 ```
 """
 CHAPTER = (
-    FRONT
+    OF_CHAPTER
     + """
 # TITLE
 
@@ -132,12 +139,11 @@ parts:
     - file: second_depth_why
 """
 INDEX, MOVED = "book/index.md", "book/moved.toml"
+LAYER = "src/vitbook/layers/attention.py"
 FRONT_PAGE = """# Front
 
 ```{chapter-cards}
-# I | Part | Both of them.
-first | What is first? | 1
-second | What is second? | 1
+I | Part | Both of them.
 ```
 """
 
@@ -160,8 +166,7 @@ def book(tmp_path):
         SECOND: chapter("second", "Heads.forward"),
         FIRST_DEPTH: DEPTH.replace("NAME", "first"),
         SECOND_DEPTH: DEPTH.replace("NAME", "second"),
-        "src/vitbook/layers/attention.py": "def mix(x): ...\n"
-        "class Heads:\n    def forward(self): ...\n",
+        LAYER: "def mix(x): ...\nclass Heads:\n    def forward(self): ...\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -175,8 +180,7 @@ def test_a_chapter_put_between_two_others_changes_nothing_but_the_list_of_pages(
     between = "  - file: middle\n  - file: second\n"
     (book / "_toc.yml").write_text(TOC.replace("  - file: second\n", between))
     (book / "book/middle.md").write_text(chapter("middle", "mix_again"))
-    (book / INDEX).write_text(FRONT_PAGE.replace("\nsecond |", "\nmiddle | Why? | 1\nsecond |"))
-    layer = book / "src/vitbook/layers/attention.py"
+    layer = book / LAYER
     layer.write_text(layer.read_text() + "def mix_again(x): ...\n")
     told = [str(finding) for finding in check(read_book(book))]
     assert [one for one in told if "does not link" not in one] == []
@@ -203,13 +207,16 @@ IMPORT = "from vitbook.book.glue import glue"
 # rule -> what stands in a file, what comes in its place, words of the finding; default: in FIRST
 PLANTED = {
     contents.front_page: [
-        ("\nsecond | What is second? | 1", "", "lack a question for second", INDEX),
-        ("second?", "second.", "the cards lack a question for second", INDEX),
-        ("\nsecond | ", "\nthird | ", "have third, which is no chapter", INDEX),
-        ("\nfirst | What is first? | 1\nsecond | What is second? | 1\n",
-         "\nsecond | What is second? | 1\nfirst | What is first? | 1\n",
-         "the cards stand in another order than _toc.yml", INDEX),
-        ("second? | 1", "second? | one", "no card and no part", INDEX),
+        ("card: What is it? | 1\n", "", "front matter of second, card: question?", SECOND),
+        ("is it?", "it is.", "front matter of first, card: question?"),
+        ("is it? | 1", "is it? | one", "front matter of first, card: question?"),
+        ("map: attention, in the block | attention | attention | a mean\n", "",
+         "the drawings of second need a line in its front matter, map: words", SECOND),
+        ("| a mean", "", "first need a line in its front matter, map: words"),
+        ("attention | a mean", "elsewhere | a mean", "one of attention, model, relatives, yours"),
+        ("block | attention |", "block | arms |", "all, or some of image, linear, token"),
+        ("I | Part | Both", "II | Part | Both", "need a line for 'I Part'", INDEX),
+        ("Part | Both of them.", "Both of them.", "no part of the book", INDEX),
     ],
     contents.moved: [
         ('= "first', '= "gone', "01_first leads to gone, which is no page", MOVED),

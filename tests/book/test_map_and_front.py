@@ -1,6 +1,7 @@
 """The drawing of a whole ViT, the strip "you are here", and what a shared link says."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,17 +10,22 @@ from docutils import nodes
 from pygments.token import STANDARD_TYPES
 
 from website.pages.contents import places_of
+from website.pages.myst import front_matter
 from website.syntax import vit_map
-from website.syntax.drawing.places import PLACES
+from website.syntax.drawing.places import ROWS, read_place
 from website.theme import share
 
 ROOT = Path(__file__).resolve().parents[2]
 
-CHAPTERS = [place.slug for place in places_of(ROOT).values() if not place.deeper]
+PAGES = {place.slug: page for page, place in places_of(ROOT).items() if not place.deeper}
+CHAPTERS = [*PAGES]
+PLACES = {
+    n: read_place(n, front_matter(ROOT / "book" / f"{page}.md")["map"]) for n, page in PAGES.items()
+}
 
 
-def drawn(address):
-    return BeautifulSoup(vit_map.figure(address), "html.parser")
+def drawn(address, places=PLACES):
+    return BeautifulSoup(vit_map.figure(address, places), "html.parser")
 
 
 @pytest.mark.parametrize("layout", ["wide", "tall"])
@@ -43,6 +49,34 @@ def test_a_chapter_that_is_missing_is_named_without_a_link():
     wide = page.select_one("svg.vit-map-wide")
     assert "page-looking.html" not in str(wide)
     assert "look inside" in wide.get_text()
+
+
+def boxes(svg):
+    """Left, top, right and bottom of each link of a drawing."""
+    for rect in svg.select("a rect.m-target"):
+        x, y, width, height = (float(rect[name]) for name in ("x", "y", "width", "height"))
+        yield x, y, x + width, y + height
+
+
+@pytest.mark.parametrize("layout", ["wide", "tall"])
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("change", [-1, 1, 2])
+def test_a_row_with_a_chapter_less_or_more_is_drawn_without_two_links_in_one_place(
+    layout, row, change
+):
+    of_row = [n for n, place in PLACES.items() if place.row == row]
+    more = {f"new{at}": replace(PLACES[of_row[0]], label="a new part") for at in range(change)}
+    less = {n: place for n, place in PLACES.items() if change > 0 or n != of_row[-1]}
+    svg = drawn(lambda n: ("12b", n), less | more).select_one(f"svg.vit-map-{layout}")
+    assert {link["href"] for link in svg.select("a")} >= {*more} | ({*of_row} & {*less})
+    assert change > 0 or of_row[-1] not in str(svg)
+    found = list(boxes(svg))
+    for one, (left, top, right, bottom) in enumerate(found):
+        assert right - 3 <= float(svg["width"])
+        assert bottom <= float(svg["height"])
+        for other in found[:one]:
+            beside = left >= other[2] or right <= other[0]
+            assert beside or top >= other[3] - 7 or bottom - 7 <= other[1]
 
 
 def test_no_letter_of_the_drawing_is_smaller_than_ten_pixels_on_a_phone():
@@ -72,7 +106,7 @@ def test_the_two_layouts_share_no_id():
     ],
 )
 def test_the_strip_colours_the_parts_of_its_chapter(chapter, parts):
-    page = BeautifulSoup(vit_map.you_are_here(chapter, "../index.html#x"), "html.parser")
+    page = BeautifulSoup(vit_map.you_are_here(PLACES[chapter], "../index.html#x"), "html.parser")
     here = {name.removeprefix("p-") for g in page.select("g.here") for name in g["class"]}
     assert here - {"part", "here"} == parts
     assert page.select_one("p").get_text().startswith(f"You are here: {PLACES[chapter].words}.")
@@ -84,10 +118,6 @@ def test_no_style_of_ours_hits_the_words_of_code_by_accident():
         plain = re.sub(r"/\*.*?\*/|\([^)]*\)", "", path.read_text(), flags=re.DOTALL)
         alone = re.findall(r"(?:^|[{},])\s*\.([\w-]+)\s*(?=[{,])", plain)
         assert not tokens & set(alone), path.name
-
-
-def test_every_chapter_has_a_place():
-    assert sorted(PLACES) == sorted(CHAPTERS)
 
 
 def test_a_formula_in_a_description_is_readable():

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import re
 
 import numpy as np
 import pytest
@@ -16,26 +17,31 @@ from website.syntax.cards import (
     fitted,
     inverted,
     picture_name,
-    read_cards,
+    read_card,
+    read_parts,
 )
 from website.theme.preview_image import draw
 
 
 def test_a_line_is_a_part_or_a_chapter():
-    lines = ["# I | Attention | From one mean.", "", "heads | What is it? | 2 | 0 10 90 100 photo"]
-    part, card = read_cards([*lines])
-    assert part == Part("I", "Attention", "From one mean.")
+    first, second = read_parts(["0 | Before | First.", "", "I | Attention | From one mean."])
+    assert second == Part("I", "Attention", "From one mean.")
+    assert (first.caption, second.caption) == ("", "I Attention")
+    card = read_card("heads", "What is it? | 2 | 0 10 90 100 photo")
     assert card == Card("heads", "What is it?", 2, (0, 10, 90, 100), True)
-    assert read_cards(["heads | What? | 2"]) == [Card("heads", "What?", 2)]
+    assert read_card("heads", "What? | 2") == Card("heads", "What?", 2)
     assert picture_name("heads", "dark") == "card-heads-dark.webp"
 
 
-@pytest.mark.parametrize(
-    "line", ["heads | What?", "# I | Attention", "4 | Why? | 1", "heads | Why? | 1 | 0 1"]
-)
-def test_a_line_that_is_neither_is_named(line):
-    with pytest.raises(ValueError, match="no card and no part"):
-        read_cards([line])
+@pytest.mark.parametrize("line", [None, "What?", "Why. | 1", "Why? | 0", "Why? | 1 | 0 1"])
+def test_a_line_that_is_no_card_is_named(line):
+    with pytest.raises(ValueError, match=re.escape("front matter of heads, card: question? | ")):
+        read_card("heads", line)
+
+
+def test_a_line_that_is_no_part_is_named():
+    with pytest.raises(ValueError, match=r"no part of the book .*: 'I \\| Attention'"):
+        read_parts(["I | Attention"])
 
 
 def png(color, size=(60, 30)):

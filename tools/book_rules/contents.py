@@ -6,29 +6,31 @@ from collections.abc import Iterator
 
 from website.pages.moved import TABLE, old_pages
 from website.pages.source import Book, Finding
-from website.syntax.cards import Card, read_cards
+from website.syntax.cards import read_card, read_parts
+from website.syntax.drawing.places import read_place
 
 
 def front_page(book: Book) -> Iterator[Finding]:
-    """The first page has a card for each chapter, with a question, in the book's order."""
+    """Each chapter says what its card and the drawing on the first page show; each part has words
+    there."""
     front, *_ = book.chapters
-    asked: dict[str, str] = {}
+    told = set()
     for item in front.directives("chapter-cards"):
         try:
-            cards = [one for one in read_cards(item.directive.body) if isinstance(one, Card)]
+            told |= {part.caption for part in read_parts(item.directive.body)}
         except ValueError as error:
             yield front.finding(item, str(error))
-            continue
-        asked |= {card.chapter: card.question for card in cards}
-    chapters = [chapter.place.slug for chapter in book.numbered if chapter.place]
-    for chapter in chapters:
-        if not asked.get(chapter, "").endswith("?"):
-            yield front.finding(None, f"the cards lack a question for {chapter}")
-    for card in asked:
-        if card not in chapters:
-            yield front.finding(None, f"the cards have {card}, which is no chapter")
-    if sorted(asked) == sorted(chapters) and list(asked) != chapters:
-        yield front.finding(None, "the cards stand in another order than _toc.yml")
+    for chapter in book.numbered:
+        assert chapter.place is not None
+        for key, read in (("card", read_card), ("map", read_place)):
+            try:
+                read(chapter.place.slug, chapter.page.metadata.get(key))
+            except ValueError as error:
+                yield chapter.finding(None, str(error))
+    for caption in {chapter.place.part: 0 for chapter in book.numbered if chapter.place}:
+        if caption not in told:
+            words = f"the cards need a line for {caption!r}: number | title | words"
+            yield front.finding(None, words)
 
 
 def moved(book: Book) -> Iterator[Finding]:

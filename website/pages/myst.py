@@ -181,6 +181,12 @@ def read_page(path: Path) -> Page:
     return Page(path, metadata, read_blocks(text, path, start + 1))
 
 
+def front_matter(path: Path) -> dict:
+    """What a page says before its first line."""
+    _, front, *_ = re.split(r"^---\n", path.read_text(encoding="utf-8"), maxsplit=2, flags=re.M)
+    return yaml.safe_load(front) or {}
+
+
 def read_blocks(source: str, path: Path, first_line: int) -> list[Block]:
     """Split source into text, fences and directives. ``first_line`` numbers its first line."""
     lines = source.split("\n")

@@ -13,7 +13,6 @@ from urllib.parse import unquote
 import numpy as np
 from PIL import Image
 
-SLUG = re.compile(r"[a-z]\w*")
 SIZE = (520, 292)  # pixels of a picture, twice as many as it is shown with
 MARGIN = 20
 GROUND = 24  # of the dark theme's cards
@@ -30,6 +29,11 @@ class Part:
     title: str
     words: str
 
+    @property
+    def caption(self) -> str:
+        """What ``_toc.yml`` calls it; what stands before all parts has no name there."""
+        return "" if self.sign == "0" else f"{self.sign} {self.title}"
+
 
 @dataclass(frozen=True)
 class Card:
@@ -42,30 +46,40 @@ class Card:
     photo: bool = False
 
 
-def read_cards(lines: Sequence[str]) -> list[Part | Card]:
+def read_parts(lines: Sequence[str]) -> list[Part]:
     """Read the lines of a ``{chapter-cards}``.
 
     Raises:
-        ValueError: A line is neither a part nor a card; the message holds the line.
+        ValueError: A line is no part; the message holds the line.
     """
-    entries: list[Part | Card] = []
+    parts = []
     for line in filter(str.strip, lines):
-        words = [one.strip() for one in line.split("|")]
-        try:
-            if words[0].startswith("#"):
-                sign, title, said = words
-                entries.append(Part(sign.lstrip("# "), title, said))
-                continue
-            chapter, question, figure, *rest = words
-            words_of = (rest[0] if rest else "").split()
-            photo = "photo" in words_of
-            numbers = tuple(int(word) for word in words_of if word != "photo") or (0, 0, 100, 100)
-            if len(numbers) != 4 or not SLUG.fullmatch(chapter) or int(figure) < 1:
-                raise ValueError
-            entries.append(Card(chapter, question, int(figure), numbers, photo))
-        except ValueError:
-            raise ValueError(f"no card and no part of the book: {line!r}") from None
-    return entries
+        match [one.strip() for one in line.split("|")]:
+            case [sign, title, words]:
+                parts.append(Part(sign, title, words))
+            case _:
+                raise ValueError(f"no part of the book (number | title | words): {line!r}")
+    return parts
+
+
+def read_card(chapter: str, line: object) -> Card:
+    """Read the line ``card: question | figure | part of it`` of a chapter's front matter.
+
+    Raises:
+        ValueError: The line is missing, or is no card; the message holds the line.
+    """
+    try:
+        question, figure, *rest = (one.strip() for one in str(line or "").split("|"))
+        words = (rest[0] if rest else "").split()
+        crop = tuple(int(word) for word in words if word != "photo") or (0, 0, 100, 100)
+        if len(crop) == 4 and int(figure) > 0 and question.endswith("?"):
+            return Card(chapter, question, int(figure), crop, "photo" in words)
+    except ValueError:
+        pass
+    raise ValueError(
+        f"the front page needs a line in the front matter of {chapter}, card: question? | which "
+        f"of its figures | left top right bottom, in per cent (all): {line!r}"
+    )
 
 
 def picture_name(chapter: str, theme: str) -> str:

@@ -6,15 +6,18 @@
 makes two buttons, each with the page's minutes, and says how many hours the whole course takes.
 
     ```{chapter-cards}
-    # I | Attention | From a weighted average to many heads.
-    weighted_average | Why look back instead of remembering? | 4 | 10 5 90 95
+    I | Attention | From a weighted average to many heads.
     ```
 
-makes a grid of parts and chapters. A line is a chapter, as references call it, its question, the
-figure of its page that stands on the card (the first is 1), and in per cent the part of the figure
-that is shown (left, top, right, bottom). ``photo`` behind it: not to be inverted for the
-dark theme. Titles, minutes and hours come from the pages. `cards` reads the lines, and cuts
-the pictures when the pages are written.
+makes a grid of parts and chapters, in the order of ``_toc.yml``. A line is a part. A chapter says
+in its own front matter
+
+    card: Why look back instead of remembering? | 4 | 10 5 90 95 photo
+
+which are its question, the figure of the page that stands on the card (the first is 1), and in per
+cent what of the figure is shown (left, top, right, bottom; without them, all of it). ``photo``: not
+to be inverted for the dark theme. Titles, minutes and hours come from the pages. website/syntax/cards.py
+reads the lines, and cuts the pictures when the pages are written.
 
 The page loads ``front/front.css``.
 """
@@ -32,7 +35,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.counts import Counts, count_file, hours
-from website.syntax.cards import SIZE, Card, Part, cut_pictures, picture_name, read_cards
+from website.syntax.cards import SIZE, Card, Part, cut_pictures, picture_name, read_card, read_parts
 from website.syntax.chapter import places, plain_title
 from website.syntax.shared import BookDirective, Notebook, Written, on_the_site, register
 
@@ -41,7 +44,7 @@ BUTTONS = ("Start", "Am I ready?")
 
 
 class front(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
-    """Stands for buttons (``pages``) or cards (``cards``) until all pages are known."""
+    """Stands for buttons (``pages``) or cards (``parts``) until all pages are known."""
 
 
 class Start(SphinxDirective):
@@ -64,7 +67,7 @@ class ChapterCards(BookDirective):
     def run(self) -> list[nodes.Node]:
         self.env.note_reread()
         try:
-            return [front(cards=read_cards(list(self.content)))]
+            return [front(parts=read_parts(list(self.content)))]
         except ValueError as error:
             self.warn(str(error))
             return []
@@ -79,6 +82,7 @@ class Pages:
         there = [page for page in known if page in app.env.found_docs]
         self.names = {known[page].slug: page for page in there}  # in the book's order
         self.numbers: dict[str, str] = {known[page].slug: known[page].number for page in there}
+        self.parts = {known[page].slug: known[page].part for page in there}
 
     def uri(self, name: str) -> str:
         return html.escape(self.app.builder.get_relative_uri(self.docname, name))
@@ -108,21 +112,25 @@ def buttons(pages: Pages, names: list[str]) -> str:
     )
 
 
-def grid(pages: Pages, entries: list[Part | Card]) -> str:
-    """The list of parts and cards; a chapter that this build lacks is left out."""
-    there = [one for one in entries if isinstance(one, Part) or one.chapter in pages.names]
-    counts = {n: count_file(pages.path(name)) for n, name in pages.names.items()}
+def grid(pages: Pages, parts: list[Part]) -> tuple[str, list[Card]]:
+    """The list of parts and cards, and the cards; what this build lacks is left out."""
+    cards, entries = [], []
+    for chapter, name in pages.names.items():
+        try:
+            cards.append(read_card(chapter, pages.app.env.metadata[name].get("card")))
+        except ValueError as error:
+            logger.warning(str(error), location=name, type="vitbook")
+    counts = {one.chapter: count_file(pages.path(pages.names[one.chapter])) for one in cards}
     longest = max((one.read + one.do for one in counts.values()), default=1)
-    cells = []
-    for at, entry in enumerate(there):
-        if isinstance(entry, Card):
-            cells.append(card(pages, entry, counts[entry.chapter], longest))
-            continue
-        following = there[at + 1 :]
-        end = next((i for i, one in enumerate(following) if isinstance(one, Part)), None)
-        cards = [one for one in following[:end] if isinstance(one, Card)]
-        cells.append(part(pages, entry, [one.chapter for one in cards]))
-    return f'<ul class="front-cards">{"".join(cells)}</ul>'
+    for one in parts:
+        own = [each for each in cards if pages.parts[each.chapter] == one.caption]
+        entries.append(part(pages, one, [each.chapter for each in own]))
+        entries += [card(pages, each, counts[each.chapter], longest) for each in own]
+    for caption in {pages.parts[one.chapter]: 0 for one in cards}:
+        if caption not in {one.caption for one in parts}:
+            words = f"the cards need a line for {caption!r}: number | title | words"
+            logger.warning(words, location=pages.docname, type="vitbook")
+    return f'<ul class="front-cards">{"".join(entries)}</ul>', cards
 
 
 def part(pages: Pages, entry: Part, chapters: list[str]) -> str:
@@ -162,15 +170,13 @@ def card(pages: Pages, entry: Card, minutes: Counts, longest: int) -> str:
 def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for node in list(doctree.findall(front)):
         pages = Pages(app, docname)
-        made = buttons(pages, node["pages"]) if "pages" in node else grid(pages, node["cards"])
+        if "pages" in node:
+            made = buttons(pages, node["pages"])
+        else:
+            made, cards = grid(pages, node["parts"])
+            of_pages = [(one, f"{pages.names[one.chapter]}.html") for one in cards]
+            app.__dict__["vitbook_cards"] = of_pages
         node.replace_self(nodes.raw("", made, format="html"))
-        if "cards" in node:
-            kept = {n: f"{name}.html" for n, name in pages.names.items()}
-            app.__dict__["vitbook_cards"] = [
-                (one, kept[one.chapter])
-                for one in node["cards"]
-                if isinstance(one, Card) and one.chapter in kept
-            ]
 
 
 def load(

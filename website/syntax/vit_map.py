@@ -4,8 +4,8 @@
     ```
 
 draws it with a link to each chapter: from left to right where there is room, from top to bottom on
-a phone. The same data (drawing/places.py) put a strip below the title of each numbered chapter,
-with the chapter's parts in colour and named; it leads back to the drawing.
+a phone. The line ``map`` in front of each chapter (drawing/places.py) puts a strip below its title,
+too, with the chapter's parts in colour and named; it leads back to the drawing.
 """
 
 from __future__ import annotations
@@ -14,23 +14,27 @@ import base64
 import html
 import io
 from functools import cache
+from pathlib import Path
 from typing import cast
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.domains.std import StandardDomain
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
+from website.pages.myst import front_matter
 from website.photograph import dahlia
 from website.syntax.chapter import places
-from website.syntax.drawing.places import PLACES
+from website.syntax.drawing.places import Place, read_place
 from website.syntax.drawing.shapes import Address
 from website.syntax.drawing.strip import strip
 from website.syntax.drawing.tall import tall
 from website.syntax.drawing.wide import wide
 from website.syntax.shared import on_the_site, register
 
+logger = logging.getLogger(__name__)
 LABEL = "whole-vit"  # of the section with the drawing
 WORDS = (
     "From an image to an answer: the image is cut into patches, a linear map makes a token of "
@@ -61,22 +65,29 @@ def flower(side: int = 216) -> str:
     return f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
-def figure(address: Address) -> str:
+def figure(address: Address, of_chapters: dict[str, Place]) -> str:
     """The HTML of the drawing."""
-    picture = flower()
+    drawn = (layout(address, of_chapters, flower()) for layout in (wide, tall))
     return (
-        f'<figure class="vit-map">{wide(address, picture)}{tall(address, picture)}'
+        f'<figure class="vit-map">{"".join(drawn)}'
         f'<figcaption class="visually-hidden" id="vit-map-words">{WORDS}</figcaption></figure>'
     )
 
 
-def you_are_here(chapter: str, uri: str | None) -> str:
+def you_are_here(place: Place, uri: str | None) -> str:
     """The HTML of the strip; ``uri`` is where the whole drawing is."""
-    words = (
-        f'<span class="vit-strip-here">You are here:</span> {html.escape(PLACES[chapter].words)}'
-    )
+    words = f'<span class="vit-strip-here">You are here:</span> {html.escape(place.words)}'
     more = f' <a href="{html.escape(uri)}">Whole map</a>' if uri else ""
-    return f'<div class="vit-strip">{strip(PLACES[chapter])}<p>{words}.{more}</p></div>'
+    return f'<div class="vit-strip">{strip(place)}<p>{words}.{more}</p></div>'
+
+
+def place_of(page: str, chapter: str, line: object) -> Place | None:
+    """Where the drawings have a chapter; a warning, and so no site, if its page does not say so."""
+    try:
+        return read_place(chapter, line)
+    except ValueError as error:
+        logger.warning(str(error), location=page, type="vitbook")
+        return None
 
 
 def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -90,17 +101,22 @@ def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         return place.number, builder.get_relative_uri(docname, place.chapter)
 
     for node in list(doctree.findall(vit_map)):
-        node.replace_self(nodes.raw("", figure(address), format="html"))
-    here_is = places(env).get(docname)
-    chapter = here_is.slug if here_is and not here_is.deeper else ""
+        pages = {n: Path(env.srcdir) / f"{place.chapter}.md" for n, place in known.items()}
+        of = {n: place_of(docname, n, front_matter(page).get("map")) for n, page in pages.items()}
+        drawn = figure(address, {n: place for n, place in of.items() if place})
+        node.replace_self(nodes.raw("", drawn, format="html"))
+    numbered = places(env).get(docname)
+    if numbered is None or numbered.deeper:
+        return
+    here = place_of(docname, numbered.slug, env.metadata[docname].get("map"))
     title = doctree.next_node(nodes.title)
-    if chapter in PLACES and title is not None:
+    if here and title is not None:
         labels = cast(StandardDomain, env.get_domain("std")).anonlabels
         home, anchor = labels.get(LABEL, ("", ""))
         uri = f"{builder.get_relative_uri(docname, home)}#{anchor}" if home else None
         parent = title.parent
-        here = nodes.raw("", you_are_here(chapter, uri), format="html")
-        parent.insert(parent.index(title) + 1, here)
+        strip_ = nodes.raw("", you_are_here(here, uri), format="html")
+        parent.insert(parent.index(title) + 1, strip_)
 
 
 DIRECTIVES = {"vit-map": VitMap}

@@ -1,73 +1,53 @@
-"""Which chapter belongs to which part of a Vision Transformer: the data of all three drawings."""
+"""Where the drawings have a chapter: what its page says in front.
+
+    map: the whole model, looked into | all | model | look inside
+
+are the words beside the strip "you are here", the parts of the strip that are coloured (some of
+``WHOLE``, or ``all``), the row of links on the first page, and what the link says. In a row the
+chapters stand as in ``_toc.yml``. Those of ``DRAWN`` have links at parts of the drawing instead:
+their lines end with the parts.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# What a link of the drawing says, by chapter. Two chapters have two places each.
 # Rows of links, from above: about attention alone, the whole model, what takes attention's place
-ATTENTION = (
-    "weighted_average",
-    "scaled_dot_product",
-    "reading_maps",
-    "bmm_matmul_einsum",
-    "many_heads",
-    "qk_merge",
-)
-MODEL = ("training", "looking", "cost", "pretraining")
-RELATIVES = ("mlp_mixer", "conv_mixer", "hybrids", "what_attention_buys")
-YOURS = ("your_own_pictures", "your_own_layer")
-LABELS: dict[str, str] = {
-    "preview": "the whole thing at work",
-    "weighted_average": "weighted mean",
-    "scaled_dot_product": "scores, √d",
-    "reading_maps": "reading a map",
-    "bmm_matmul_einsum": "in one matmul",
-    "many_heads": "several heads",
-    "qk_merge": "Q and K as one?",
-    "positions": "+ positions",
-    "weight_sharing": "one set of weights",
-    "patches": "cut into patches",
-    "block": "one block, L times",
-    "classifier": "head: one token answers",
-    "training": "train it",
-    "looking": "look inside",
-    "cost": "count its cost",
-    "pretraining": "start pretrained",
-    "mlp_mixer": "MLP-Mixer",
-    "conv_mixer": "ConvMixer",
-    "hybrids": "a mixture",
-    "what_attention_buys": "what attention buys",
-    "your_own_pictures": "your own pictures",
-    "your_own_layer": "your own layer",
-}
+ROWS = ("attention", "model", "relatives", "yours")
 WHOLE = ("image", "linear", "token", "positions", "norm", "attention", "mlp", "head")
+DRAWN = ("preview", "patches", "classifier", "positions", "block", "weight_sharing")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a chapter is: parts of the strip, and the words for them."""
+    """Where a chapter is: parts of the strip, the words for them, and its link in a row."""
 
     parts: tuple[str, ...]
     words: str
+    row: str = ""
+    label: str = ""
 
 
-PLACES: dict[str, Place] = {
-    "preview": Place(WHOLE, "the whole model, at work"),
-    **dict.fromkeys(ATTENTION, Place(("attention",), "attention, in the block")),
-    "positions": Place(("positions",), "positions, added to the tokens"),
-    "weight_sharing": Place(("mlp",), "one set of weights for all tokens, in the block"),
-    "patches": Place(("image", "linear"), "from the image to the tokens"),
-    "block": Place(("norm", "attention", "mlp"), "the block"),
-    "classifier": Place(("token", "head"), "class token and head"),
-    "training": Place(WHOLE, "the whole model, in training"),
-    "looking": Place(WHOLE, "the whole model, looked into"),
-    "cost": Place(WHOLE, "the whole model, and its cost"),
-    "pretraining": Place(WHOLE, "the whole model, trained by others"),
-    "mlp_mixer": Place(("attention",), "in attention's place, an MLP"),
-    "conv_mixer": Place(("attention",), "in attention's place, a convolution"),
-    "hybrids": Place(("attention",), "in attention's place, in some of the layers"),
-    "what_attention_buys": Place(("attention",), "attention, beside what can take its place"),
-    "your_own_pictures": Place(WHOLE, "the whole model, of others, on your pictures"),
-    "your_own_layer": Place(("attention",), "in attention's place, a layer of your own"),
-}
+def read_place(chapter: str, line: object) -> Place:
+    """Read what the page of a chapter says in front.
+
+    Raises:
+        ValueError: It does not say where the drawings have the chapter.
+    """
+    drawn = chapter in DRAWN
+    match [one.strip() for one in str(line or "").split("|")]:
+        case [words, of, *link] if len(link) == (0 if drawn else 2) and all((words, *link)):
+            parts = WHOLE if of == "all" else tuple(of.split())
+            if parts and {*parts} <= {*WHOLE} and (drawn or link[0] in ROWS):
+                return Place(parts, words, *link)
+    form = "words | parts" if drawn else "words | parts | row | what its link says"
+    rows = "" if drawn else f", the row one of {', '.join(ROWS)}"
+    raise ValueError(
+        f"the drawings of {chapter} need a line in its front matter, map: {form}; "
+        f"parts are all, or some of {', '.join(WHOLE)}{rows}: {line!r}"
+    )
+
+
+def in_row(places: dict[str, Place], row: str) -> list[tuple[str, str]]:
+    """The chapters of a row, in the book's order, and what their links say."""
+    return [(chapter, place.label) for chapter, place in places.items() if place.row == row]

@@ -10,6 +10,8 @@ from typing import Protocol
 Address = Callable[[str], tuple[str, str] | None]
 LETTER = 7.1  # about the width of a letter of 13.5 px
 TILE = 20
+GAP = 12  # between two links of a line
+STEP, SEATS = 24, 6  # from one link about attention to the next, and for how many its box is made
 
 # Lightness of the cells of a token, in fifths; the same few numbers again and again.
 CELLS = (2, 4, 3, 1, 4, 3, 5, 2, 4, 4, 2, 5, 3, 1, 4, 2, 5, 3)
@@ -17,16 +19,9 @@ MAP = (0, 1, 4, 1, 0, 1, 2, 0, 3, 1, 0, 1, 1, 0, 5, 4, 0, 2, 1, 0, 1, 5, 0, 1, 1
 
 
 class LinkTo(Protocol):
-    """``link`` with the words and the address of its chapter known."""
+    """``link`` with the address of its chapter known."""
 
-    def __call__(
-        self,
-        x: float,
-        y: float,
-        chapter: str,
-        words: str | Sequence[str] = "",
-        more: str = "",
-    ) -> str: ...
+    def __call__(self, x: float, y: float, chapter: str, words: str | Sequence[str]) -> str: ...
 
 
 def rect(x: float, y: float, w: float, h: float, name: str, rx: float = 0) -> str:
@@ -55,11 +50,10 @@ def link(
     chapter: str,
     lines: str | Sequence[str],
     address: Address,
-    name: str = "",
 ) -> str:
     """A numbered tile and words, which lead to a chapter; without a page they are only words."""
     lines = [lines] if isinstance(lines, str) else list(lines)
-    width = TILE + 12 + LETTER * max(map(len, lines))
+    width = width_of(*lines)
     words = "".join(
         text(x + TILE + 8, y + 15 + 17 * at, line, "m-link") for at, line in enumerate(lines)
     )
@@ -73,8 +67,26 @@ def link(
         + text(x + TILE / 2, y + 14.5, number, "m-number", "middle")
         + words
     )
-    said = f"Chapter {number}: {' '.join(lines)}{name}"
+    said = f"Chapter {number}: {' '.join(lines)}"
     return f'<a href="{html.escape(uri)}" aria-label="{html.escape(said)}">{inside}</a>'
+
+
+def width_of(*lines: str) -> float:
+    """How wide a link with these words is, with its tile and some air."""
+    return TILE + 12 + LETTER * max(map(len, lines))
+
+
+def in_lines(
+    links: Sequence[tuple[str, str]], left: float, right: float
+) -> list[tuple[float, int, str, str]]:
+    """Links beside each other, and on a new line where one ends: x, line, chapter, words."""
+    x, line, placed = left, 0, []
+    for chapter, words in links:
+        if x > left and x + width_of(words) > right:
+            x, line = left, line + 1
+        placed.append((x, line, chapter, words))
+        x += width_of(words) + GAP
+    return placed
 
 
 def cells(x: float, y: float, count: int, side: float, shade: str, seed: int, down: bool) -> str:

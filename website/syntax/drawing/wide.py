@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .places import ATTENTION, LABELS, MODEL, RELATIVES, YOURS
+from .places import ROWS, Place, in_row
 from .shapes import (
+    SEATS,
+    STEP,
     Address,
     LinkTo,
     answer,
     attention_map,
     box,
     cells,
+    in_lines,
     link,
     path,
     photograph,
@@ -25,21 +28,25 @@ STREAM = 146  # the height at which the tokens run
 WIDTH, HEIGHT = 1120, 486
 
 
-def wide(address: Address, picture: str) -> str:
-    """SVG of the drawing.
+def wide(address: Address, places: dict[str, Place], picture: str) -> str:
+    """SVG of the drawing. A row with more links than there are makes it higher.
 
     Args:
         address: Where a chapter is.
+        places: What each chapter says of its place, in the book's order.
         picture: The address of a square photograph.
     """
 
-    def to(
-        x: float, y: float, chapter: str, words: str | Sequence[str] = "", more: str = ""
-    ) -> str:
-        return link(x, y, chapter, words or LABELS[chapter], address, more)
+    def to(x: float, y: float, chapter: str, words: str | Sequence[str]) -> str:
+        return link(x, y, chapter, words, address)
 
+    attention, model, relatives, yours = (in_row(places, row) for row in ROWS)
+    room = STEP * max(0, len(attention) - SEATS)
+    beside, below = in_lines(relatives, 624, WIDTH), in_lines(yours, 0, 420)
+    lines = [line for _, line, *_ in (*beside, *below)]
+    high = HEIGHT + room + 30 * max(lines, default=0)
     parts = [
-        to(0, 34, "patches"),
+        to(0, 34, "patches", "cut into patches"),
         photograph(0, 72, 144, picture),
         text(0, 236, "an image", "m-small"),
         path(f"M152 {STREAM}h22", end="wide-tip"),
@@ -50,9 +57,9 @@ def wide(address: Address, picture: str) -> str:
         *_tokens(262),
         to(262, 22, "classifier", "class token"),
         path("M272 45v12", "m-green"),
-        to(300, 254, "positions"),
+        to(300, 254, "positions", "+ positions"),
         path("M405 264h11v-18", "m-pink"),
-        *_block(452, to),
+        *_block(452, to, attention, room),
         path(f"M424 {STREAM}H940", "m-stream", "wide-flow"),
         plus(728, STREAM),
         plus(884, STREAM),
@@ -61,17 +68,17 @@ def wide(address: Address, picture: str) -> str:
         to(966, 62, "classifier", ["head: one token", "answers"]),
         path("M966 234H1116", "m-rule"),
         text(966, 258, "with the whole model", "m-small"),
-        *(to(966, 274 + 32 * at, chapter) for at, chapter in enumerate(MODEL)),
+        *(to(966, 274 + min(32, 160 / len(model)) * at, *one) for at, one in enumerate(model)),
         path("M0 350H380", "m-rule"),
         text(0, 374, "before you open any part", "m-small"),
-        to(0, 388, "preview"),
+        to(0, 388, "preview", "the whole thing at work"),
         text(0, 436, "your turn", "m-small"),
-        *(to(x, 450, n) for x, n in zip((0, 170), YOURS, strict=True)),
-        path("M560 402V446", "m-dashes", "wide-else"),
-        text(424, 472, "Something else here instead?", "m-strong"),
-        *(to(x, 457, n) for x, n in zip((624, 738, 848, 950), RELATIVES, strict=True)),
+        *(to(x, 450 + 30 * line, *one) for x, line, *one in below),
+        path(f"M560 {402 + room}v44", "m-dashes", "wide-else"),
+        text(424, 472 + room, "Something else here instead?", "m-strong"),
+        *(to(x, 457 + room + 30 * line, *one) for x, line, *one in beside),
     ]
-    return svg(WIDTH, HEIGHT, "wide", "".join(parts))
+    return svg(WIDTH, high, "wide", "".join(parts))
 
 
 def _tokens(x: float) -> list[str]:
@@ -84,22 +91,22 @@ def _tokens(x: float) -> list[str]:
     return parts
 
 
-def _block(x: float, to: LinkTo) -> list[str]:
+def _block(x: float, to: LinkTo, attention: list[tuple[str, str]], room: float) -> list[str]:
     return [
-        rect(x + 12, 14, 452, 382, "m-behind", 10),
-        rect(x + 6, 20, 452, 382, "m-behind", 10),
-        rect(x, 26, 452, 376, "m-block", 10),
-        to(x + 14, 40, "block"),
+        rect(x + 12, 14, 452, 382 + room, "m-behind", 10),
+        rect(x + 6, 20, 452, 382 + room, "m-behind", 10),
+        rect(x, 26, 452, 376 + room, "m-block", 10),
+        to(x + 14, 40, "block", "one block, L times"),
         text(x + 438, 55, "the tokens run straight through", "m-small", "end"),
         path(f"M{x + 36} {STREAM}v28", end="wide-tip"),
         box(x + 8, 178, 56, 26, "norm", "m-norm"),
         path(f"M{x + 36} 204v22", end="wide-tip"),
-        rect(x + 20, 224, 250, 160, "m-attention", 8),
-        rect(x + 14, 230, 250, 160, "m-attention", 8),
+        rect(x + 20, 224, 250, 160 + room, "m-attention", 8),
+        rect(x + 14, 230, 250, 160 + room, "m-attention", 8),
         text(x + 26, 252, "attention", "m-orange"),
         attention_map(x + 26, 266, 13),
         text(x + 26, 376, "queries, keys", "m-small"),
-        *(to(x + 132, 242 + 24 * at, n) for at, n in enumerate(ATTENTION)),
+        *(to(x + 132, 242 + STEP * at, *one) for at, one in enumerate(attention)),
         path(f"M{x + 270} 310H{x + 276}V{STREAM + 14}", end="wide-tip"),
         path(f"M{x + 352} {STREAM}v28", end="wide-tip"),
         box(x + 324, 178, 56, 26, "norm", "m-norm"),
