@@ -288,6 +288,7 @@ PLANTED = {
         ("```{in-depth} sec-first-sums\nWhy?\n```\n", "", "one {in-depth} belongs", FIRST_DEPTH),
         ("# In depth: ", "# ", "title begins with 'In depth: '", FIRST_DEPTH),
         ("sec-first-sums", "sec-gone", "has no label 'sec-gone'", FIRST_DEPTH),
+        ("Because.", "", "a sentence belongs below {in-depth}", FIRST_DEPTH),
     ],
     limits.limits: [
         ("Text with", "Text with" + " more" * 2500, "words, at most 2,500"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from website.pages.myst import Text
 from website.pages.source import Book, Chapter, Finding
 from website.syntax.in_depth import BEGINNING
 from website.syntax.predict import read_prediction
@@ -47,6 +48,9 @@ def in_depth(book: Book) -> Iterator[Finding]:
         if len(boxes) != 1:
             words = "one {in-depth} belongs at the top, with a label of its chapter"
             yield page.finding(None, words)
+        text = "\n".join(one.text for one in page.page.blocks if isinstance(one, Text))
+        if not re.search(r"^[^#%(\s]", text, re.MULTILINE):
+            yield page.finding(None, "a sentence belongs below {in-depth}: shared links show it")
         for box in boxes:
             if not _says(chapter, rf"^\({re.escape(box.directive.argument)}\)=\s*$"):
                 words = f"{chapter.name} has no label {box.directive.argument!r} to link back to"

@@ -16,7 +16,7 @@ in its own front matter
 
 which are its question, the figure of the page that stands on the card (the first is 1), and in per
 cent what of the figure is shown (left, top, right, bottom; without them, all of it). ``photo``: not
-to be inverted for the dark theme. Titles, minutes and hours come from the pages. website/syntax/cards.py
+to be inverted for the dark theme. Titles, minutes and hours come from the pages. ``cards.py``
 reads the lines, and cuts the pictures when the pages are written.
 
 The page loads ``front/front.css``.

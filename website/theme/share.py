@@ -15,10 +15,13 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.util import logging
 from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.settings import Settings, read_settings
 from website.theme.preview_image import draw
+
+logger = logging.getLogger(__name__)
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGE = "_static/preview.png"
@@ -107,6 +110,9 @@ def add_tags(
     settings = read_settings(ROOT)
     title = re.sub(r"<[^>]*>", "", context.get("title") or settings.title)
     said = describe(doctree, app.env.metadata.get(pagename, {}))
+    if not said:
+        words = "the page has no sentence of its own, which search engines and shared links show"
+        logger.warning(words, location=pagename, type="vitbook")
     front = pagename == app.config.root_doc
     told = {
         "og:type": "website" if front else "article",
