@@ -385,6 +385,12 @@ def test_what_keeps_the_rules_has_no_findings(book, old, new, file):
     assert [str(finding) for finding in check(read_book(book))] == []
 
 
+def test_a_page_names_in_front_what_it_uses_before_its_chapter(book):
+    edit(book, IMPORT, f"{IMPORT}\nfrom vitbook.layers.attention import Heads")
+    edit(book, "card: ", "ahead: Heads\ncard: ")
+    assert [str(finding) for finding in check(read_book(book))] == []
+
+
 def test_every_rule_has_a_planted_defect():
     assert set(PLANTED) == set(RULES)
 

@@ -114,7 +114,8 @@ def introduced_once(book: Book) -> Iterator[Finding]:
     """Each public name of a teaching module is shown in one chapter and not used before.
 
     A name is introduced where its source is included, else where it is first imported. Front
-    matter and the preview may import everything.
+    matter and the preview may import everything, other pages what they name there:
+    ``ahead: VisionTransformer``.
     """
     included: dict[str, tuple[int, Chapter]] = {}  # name -> where its source is shown
     for at, chapter, item, module, name in included_sources(book):
@@ -126,9 +127,10 @@ def introduced_once(book: Book) -> Iterator[Finding]:
     for name in list(included):  # the first method shown introduces its class
         included.setdefault(name.partition(".")[0], included[name])
     for at, chapter in enumerate(book.chapters):
+        ahead = str(chapter.page.metadata.get("ahead", "")).split()
         for cell in chapter.cells:
             for module, name in imported(cell):
-                teaches = chapter.belongs_to not in (None, "0")
+                teaches = chapter.belongs_to not in (None, "0") and name not in ahead
                 known = teaches and module in TEACHING and name in included
                 if known and at < included[name][0]:
                     where = included[name][1].name
