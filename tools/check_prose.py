@@ -24,6 +24,7 @@ RULES = [
     prose.known_syntax,
     prose.typed_numbers,
     prose.typed_chapters,
+    prose.typed_in_code,
     prose.skeleton,
     prose.concept_checks,
     exercises.exercises,

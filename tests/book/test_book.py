@@ -244,6 +244,10 @@ PLANTED = {
         ("Text with", "Table 2.1 has text with", "'Table 2.1' is typed"),
         ("# First", "# 1. First", "the title's number is typed"),
     ],
+    prose.typed_in_code: [
+        ("def mix", "# of chapter 2\ndef mix", "the number of 'chapter 2' is typed", LAYER),
+        ("def mix", '"""Chapter 2."""\ndef mix', "the number of 'Chapter 2' is typed", LAYER),
+    ],
     prose.skeleton: [
         (":class: goals", ":class: tip", "class goals"),
         ("{minutes}`this page`", "Short", "how many minutes"),
@@ -368,6 +372,7 @@ KEPT = {
         "Text with",
         "{chapter}`Chapter {number} <second>` and chapters {chapter}`{number} <first>` with", FIRST
     ),
+    "an example, quoted": ("def mix", "# as in \"chapter 2\"\ndef mix", LAYER),
     "a page in depth has no skeleton and counts for itself": (
         "Because.", "Because. " + "More. " * 2400, FIRST_DEPTH
     ),

@@ -103,7 +103,7 @@ def factors(page):
 
 @pytest.mark.browser
 def test_what_the_words_of_the_figure_promise_comes(page):
-    """Chapter 08, the sentences of the figure in their order, by a click on the track."""
+    """`patches`: the sentences of the figure in their order, by a click on the track."""
     track = page.locator("#live-patch-size .live-track")
     box = track.bounding_box()
     track.click(position={"x": box["width"] * 4 / 11, "y": 5}, force=True)  # P = 8, the fifth of 12

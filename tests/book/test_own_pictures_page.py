@@ -1,4 +1,4 @@
-"""Chapter 19's figure of the surest mistakes, for runs that made more of them or fewer."""
+"""`your_own_pictures`: the figure of the surest mistakes, for runs with more of them or fewer."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The cells beside chapter 14 that the build cannot run: they would download weights."""
+"""The cells beside `pretraining` that the build cannot run: they would download weights."""
 
 import re
 from pathlib import Path

@@ -94,7 +94,7 @@ def test_the_likeness_of_patches_is_that_of_the_tables(open_figure):
 
 @pytest.fixture(scope="module")
 def dictionary():
-    """Names of chapter 1: its soft dictionary, and its kitten's answers while it learns."""
+    """Names of `weighted_average`: its soft dictionary, its kitten's answers while it learns."""
     path = ROOT / "book" / "attention" / "weighted_average.md"
     cells = [cell.text for cell in read_chapter(path.stem, path).cells]
     names = {"torch": torch}
@@ -250,7 +250,7 @@ def test_a_click_or_a_tap_on_a_track_moves_the_handle_there_and_scrolling_does_n
 
 
 def test_what_the_words_of_the_softmax_promise_comes(open_figure):
-    """Chapter 02, the sentences of the figure in their order, each from the start."""
+    """`scaled_dot_product`: the sentences of the figure in their order, each from the start."""
     page = open_figure("softmax")
     weights, meters = "#live-softmax .softmax-row b", "#live-softmax .softmax-meter b"
     assert texts(page, meters) == ["0.95 of 1.39", "0.38 of 0.50"]
@@ -295,7 +295,7 @@ def test_both_places_move_together_and_only_the_added_score_moves(open_figure):
 
 
 def test_what_the_words_of_turned_or_added_promise_comes(open_figure):
-    """Chapter 06, the sentences of the figure in their order."""
+    """`positions`: the sentences of the figure in their order."""
     page = open_figure("rotary")
     scores = "#live-rotary .rotary-scores b"
     angles = """[...document.querySelectorAll("#live-rotary line.rotary-query")].map(
@@ -336,7 +336,7 @@ def test_a_patch_is_chosen_by_click_by_keys_and_by_a_sentence(open_figure):
 
 
 def test_what_the_words_of_who_is_like_whom_promise_comes(open_figure):
-    """Chapter 06: the first patch of any lower row, with both tables."""
+    """`positions`: the first patch of any lower row, with both tables."""
     page = open_figure("alike", viewport={"width": 700, "height": 900})
     boards = [one.bounding_box() for one in page.locator("#live-alike .live-patches").all()]
     assert boards[0]["y"] == boards[1]["y"]  # both on one screen

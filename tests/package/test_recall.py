@@ -1,4 +1,4 @@
-"""Recall: the images of chapter 18 in which every patch asks another one."""
+"""Recall: the images of `what_attention_buys` in which every patch asks another one."""
 
 import pytest
 import torch

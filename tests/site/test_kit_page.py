@@ -1,4 +1,4 @@
-"""Chapter 17, carried through the whole kit: what a reader scrolls through, and on a phone."""
+"""`hybrids`, carried through the whole kit: what a reader scrolls through, and on a phone."""
 
 from pathlib import Path
 

@@ -24,6 +24,7 @@ OF_CHAPTER = re.compile(r"\b(?:[Cc]hapters?\s+\d+[a-z]?|(?:[Ee]xercises?|[Tt]abl
 # Numbers that nothing computes: the level of an interval, the whole of something.
 DEFINED = {"95 %", "100 %", "0 %", "50 %"}
 ALLOWED_ON_PAGE = re.compile(r"^%\s*typed numbers?:\s*(.+)$", re.MULTILINE)
+CODE = ("assignments", "book/_ext", "book/_static", "experiments", "src", "tests", "tools")
 SKELETON = ("Concept check", "Summary", "What to read next")
 
 
@@ -75,6 +76,20 @@ def typed_chapters(book: Book) -> Iterator[Finding]:
                 words = " ".join(match[0].split())
                 message = f"the number of {words!r} is typed: {{chapter}}`page`"
                 yield Finding(chapter.page.path, _line(item, text, match.start()), message)
+
+
+def typed_in_code(book: Book) -> Iterator[Finding]:
+    """Comments and docstrings, too, name a chapter by its page. What is quoted is an example."""
+    for folder in CODE:
+        for path in sorted((book.root / folder).rglob("*")):
+            if path.suffix not in {".js", ".md", ".py"} or "vendor" in path.parts:
+                continue
+            for at, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                for match in OF_CHAPTER.finditer(line):
+                    before = line[: match.start()].replace('"' * 3, "")
+                    if not re.search("[\"'`“\\[]", before):
+                        message = f"the number of {match[0]!r} is typed: name the page"
+                        yield Finding(path, at, message)
 
 
 def skeleton(book: Book) -> Iterator[Finding]:

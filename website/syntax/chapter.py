@@ -1,8 +1,8 @@
 """The numbers of chapters, and references to them, as ``_toc.yml`` counts: pages/contents.py.
 
 The title of a chapter has its number in front, "6. Where is a token?", that of a page in depth the
-number of its chapter. The second exercise of chapter 6 is Exercise 6.2, in its title and wherever
-``{ref}`` names its label. On a page that is no numbered chapter the count is plain: 1, 2, 3.
+number of its chapter. The second exercise of that chapter is "Exercise 6.2", in its title and
+wherever ``{ref}`` names its label. On a page that is no numbered chapter the count is plain: 1, 2.
 
 ``{chapter}`looking` `` is a link "chapter 12". Other words hold ``{number}`` or ``{name}``:
 ``{chapter}`Chapter {number}, {name} <looking>` ``. In place of a page there may be a label, whose

@@ -10,7 +10,7 @@
 - A stub's "not answered yet" is for the notebook, where somebody is about to answer.
 - What failed in a cell is never folded with it (failures.py).
 - Tables are numbered by chapter, those that a cell shows and those with a caption in the text:
-  Table 17.2. On a page that is no numbered chapter the count is plain: 1, 2, 3.
+  "Table 17.2". On a page that is no numbered chapter the count is plain: 1, 2, 3.
 """
 
 from __future__ import annotations
