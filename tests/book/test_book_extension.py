@@ -589,7 +589,7 @@ def test_plain_words_of_code_have_no_element_of_their_own(folded):
 
 
 def test_a_chapter_links_to_its_notebook_in_colab_and_offers_downloads(site):
-    buttons = ".article-header-buttons a"
+    buttons = ".page-forms a"
     links = [link["href"] for link in soup(site.html, "part/one").select(buttons)]
     assert links[0] == f"{read_settings(ROOT).colab_url}one.ipynb"
     assert {"../notebooks/one.ipynb", "../notebooks/one.py"} <= set(links)

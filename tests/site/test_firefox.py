@@ -65,7 +65,7 @@ return [box.querySelector(".predict-verdict").textContent, box.querySelector("de
     document.activeElement.textContent];
 """
 VERDICT = 'return document.querySelector(".predict[data-choices] .predict-verdict").textContent'
-LINK = 'return document.querySelector(".progress-on a").href'
+LINK = 'return document.querySelector(".back-on").href'
 
 
 def test_firefox_commits_keeps_and_leads_back(firefox, address):

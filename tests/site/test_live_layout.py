@@ -54,7 +54,7 @@ SETTLED = "() => new Promise(done => requestAnimationFrame(() => requestAnimatio
 pytestmark = [pytest.mark.site, pytest.mark.browser]
 
 
-def faults(browser, address, widths, menu=False):
+def faults(browser, address, widths):
     """What is wrong with the figures of a page, by width."""
     found = {}
     with browser.new_context(reduced_motion="reduce") as context:
@@ -64,8 +64,6 @@ def faults(browser, address, widths, menu=False):
         for name in figures()[address]:
             page.locator(f"#live-{name}").scroll_into_view_if_needed()
             page.locator(f"#live-{name}.live-running").wait_for()
-        if menu:
-            page.locator(".primary-toggle").click()
         for width in widths:
             page.set_viewport_size({"width": width, "height": HEIGHT})
             page.evaluate(SETTLED)
@@ -80,8 +78,6 @@ def faults(browser, address, widths, menu=False):
 @pytest.mark.parametrize(
     "widths", [FEW, pytest.param(ALL, marks=pytest.mark.deep)], ids=["few", "all"]
 )
-@pytest.mark.parametrize(
-    ("address", "menu"), [*((page, False) for page in figures()), ("index.html", True)]
-)
-def test_a_figure_lies_well_at_every_width(browser, address, menu, widths):
-    assert faults(browser, address, [one for one in widths if one >= 992 or not menu], menu) == {}
+@pytest.mark.parametrize("address", figures())
+def test_a_figure_lies_well_at_every_width(browser, address, widths):
+    assert faults(browser, address, widths) == {}

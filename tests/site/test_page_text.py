@@ -26,7 +26,7 @@ def code_aside(element):
 
 def raw_titles(page):
     """Titles, in the head, the lists, the cards and the way on, that hold a formula's source."""
-    lists = "title, nav, .bd-docs-nav, .page-toc, .prev-next-footer, .front-cards, .progress-box"
+    lists = "title, nav, .book-header, .front-cards, .progress-box"
     said = [code_aside(one) for one in page.select(lists)]
     said += [one["data-chapters"] for one in page.select("[data-chapters]")]
     return [line.strip() for text in said for line in text.split("\n") if RAW.search(line)]

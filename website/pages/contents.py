@@ -80,6 +80,16 @@ def _numbered(toc: dict[str, Any]) -> Iterator[tuple[str, str, dict]]:
                 yield caption, f"{last}{letter if lettered else ''}", entry
 
 
+def outline(root: Path) -> list[tuple[str, list[list[str]]]]:
+    """The parts of the book, "" or a caption each, and their pages: one, and those below it."""
+    file = root / "_toc.yml"
+    parts = yaml.safe_load(file.read_text("utf8")).get("parts", []) if file.is_file() else []
+    return [
+        (part.get("caption", ""), [toc_files(entry) for entry in part["chapters"]])
+        for part in parts
+    ]
+
+
 def toc_files(node: object) -> list[str]:
     """Every page of a table of contents, depth first."""
     if isinstance(node, list):

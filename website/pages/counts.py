@@ -17,6 +17,7 @@ import argparse
 import math
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -52,11 +53,15 @@ class Counts:
     lives: int = 0  # live figures
 
     @property
-    def read(self) -> int:
-        """Minutes of reading."""
+    def minutes(self) -> float:
+        """Minutes of reading, as they are counted."""
         words, code = self.words / WORDS_A_MINUTE, self.code / LINES_A_MINUTE
-        rest = sum(getattr(self, what) * each for what, each in MINUTES.items())
-        minutes = words + code + rest
+        return words + code + sum(getattr(self, what) * each for what, each in MINUTES.items())
+
+    @property
+    def read(self) -> int:
+        """Minutes of reading, as they are shown."""
+        minutes = self.minutes
         return math.ceil(minutes) if 5 < minutes < 10 else _fives(minutes)
 
     @property
@@ -73,23 +78,35 @@ def _fives(minutes: float) -> int:
     return max(5, 5 * round(minutes / 5)) if minutes else 0
 
 
-def count(chapter: Chapter) -> Counts:
-    """Count one page. Exercises and solutions take the minutes that they name, and no others."""
-    items = [item for item in chapter.items if not item.gate]
+def count(chapter: Chapter, part: Sequence[Item] | None = None) -> Counts:
+    """Count one page, or some of its items. Exercises and solutions take the minutes that they
+    name, and no others."""
+    there = chapter.items if part is None else part
+    items = [item for item in there if not item.gate]
     cells = [item for item in items if item.kind == "cell"]
-    asked = [item.text for item in chapter.items if item.gate == "exercise"]
+    asked = [item.text for item in there if item.gate == "exercise"]
+    kinds = [item.text for item in there if item.kind == "directive"]
     return Counts(
         words=sum(_words(item) for item in items),
         code=sum(_lines(chapter, item) for item in items),
         figures=sum(len(re.findall(r"\bshow\(", cell.text)) for cell in cells)
         + len([item for item in items if item.text == "figure"]),
         tables=sum(_tables(item) for item in items),
-        claims=len(chapter.directives("claim")),
-        predictions=len(chapter.directives("predict")),
-        lives=len(chapter.directives("live")),
-        exercises=len(chapter.directives("exercise-start")),
+        claims=kinds.count("claim"),
+        predictions=kinds.count("predict"),
+        lives=kinds.count("live"),
+        exercises=kinds.count("exercise-start"),
         exercise_minutes=sum(int(found) for text in asked for found in NAMED.findall(text)),
     )
+
+
+def sections(chapter: Chapter) -> list[float]:
+    """The minutes of reading that are shown, shared out: before the first section, and for each."""
+    cuts = [at for at, item in enumerate(chapter.items) if item.kind == "heading" and item.level == 2]
+    ends = [*cuts, len(chapter.items)]
+    parts = [chapter.items[start:end] for start, end in zip([0, *cuts], ends, strict=True)]
+    minutes = [count(chapter, part).minutes for part in parts]
+    return [count(chapter).read * each / (sum(minutes) or 1) for each in minutes]
 
 
 def _words(item: Item) -> int:

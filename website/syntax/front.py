@@ -3,7 +3,9 @@
     ```{start} preview ready
     ```
 
-makes two buttons, each with the page's minutes, and says how many hours the whole course takes.
+makes two buttons, each with the page's minutes, and says how many hours the whole course takes. To
+who comes back ``front/back.js`` shows instead where they were; it is part of the page, because
+nothing may move when it comes.
 
     ```{chapter-cards}
     I | Attention | From a weighted average to many heads.
@@ -25,6 +27,7 @@ The page loads ``front/front.css``.
 from __future__ import annotations
 
 import html
+import json
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +40,12 @@ from sphinx.util.typing import ExtensionMetadata
 from website.pages.counts import Counts, count_file, hours
 from website.syntax.cards import SIZE, Card, Part, cut_pictures, picture_name, read_card, read_parts
 from website.syntax.chapter import places, plain_title
+from website.syntax.place import Course
 from website.syntax.shared import BookDirective, Notebook, Written, on_the_site, register
 
 logger = logging.getLogger(__name__)
 BUTTONS = ("Start", "Am I ready?")
+STATIC = Path(__file__).resolve().parents[2] / "_static"
 
 
 class front(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
@@ -107,8 +112,31 @@ def buttons(pages: Pages, names: list[str]) -> str:
     ]
     chapters = list(pages.names)
     total = f"{len(chapters)} chapters, {pages.hours(chapters)} hours with all exercises. "
-    return f'<p class="front-start">{"".join(links)}</p><p class="front-who">{total}' + (
+    return (
+        f'<p class="front-start">{"".join(links)}</p><p class="front-who">{total}'
         "For you if you know Python, linear algebra and a little PyTorch. No GPU. Free.</p>"
+        + come_back(pages)
+    )
+
+
+def come_back(pages: Pages) -> str:
+    """A box for who comes back, the chapters that it tells of, and the scripts that fill it."""
+    course = Course(pages.app)
+    told = [
+        {
+            "page": one.page,
+            "number": one.number,
+            "title": one.title,
+            "question": one.question,
+            "part": one.part,
+            "minutes": one.minutes,
+        }
+        for one in course.chapters
+    ]
+    data = html.escape(json.dumps(told, ensure_ascii=False))
+    scripts = "".join((STATIC / name).read_text("utf8") for name in ("place/kept.js", "front/back.js"))
+    return (
+        f'<div class="front-back" data-chapters="{data}" hidden></div>\n<script>\n{scripts}</script>'
     )
 
 

@@ -7,13 +7,12 @@ The front page has one where this stands:
     ```
 
 The boxes are empty and hidden until the scripts in ``_static/predict`` fill them. Scripts and style
-sheet are loaded on those pages only. ``data-page`` and ``data-title`` name a page for the script;
-``data-chapters``, on the front page, lists every chapter as ``[page, title]``.
+sheet are loaded on those pages only. ``data-page`` names the page for the script; the box of the
+front page has none.
 """
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from docutils import nodes
@@ -23,7 +22,6 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
-from website.syntax.chapter import places
 from website.syntax.predict import prediction
 from website.syntax.shared import Notebook, Written, register
 from website.theme.moved import SCRIPT
@@ -33,12 +31,12 @@ STYLE = "predict/predict.css"
 
 
 class progress(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
-    """A box for the script. ``chapters`` is true of the one that lists them."""
+    """A box for the script. ``whole`` is true of the one that is of all pages."""
 
 
 class Progress(SphinxDirective):
     def run(self) -> list[nodes.Node]:
-        return [progress("", chapters=True)]
+        return [progress("", whole=True)]
 
     @staticmethod
     def to_notebook(written: Written, notebook: Notebook) -> str:
@@ -55,17 +53,11 @@ class ChapterEnd(SphinxPostTransform):
         asks = next(iter(self.document.findall(prediction)), None) is not None
         if asks or "concept-check" in sections:
             last = sections.get("summary") or found[0]
-            last += progress("", chapters=False)
+            last += progress("", whole=False)
 
 
 def visit_progress(self: HTML5Translator, node: progress) -> None:
-    env, page = self.builder.env, self.builder.current_docname
-    if node["chapters"]:
-        chapters = [name for name, place in places(env).items() if not place.deeper]
-        listed = [[name, env.titles[name].astext()] for name in chapters if name in env.titles]
-        data = {"data-chapters": json.dumps(listed, ensure_ascii=False)}
-    else:
-        data = {"data-page": page, "data-title": env.titles[page].astext()}
+    data = {} if node["whole"] else {"data-page": self.builder.current_docname}
     more = {"role": "group", "aria-label": "Your answers so far", "hidden": "hidden", **data}
     self.body.append(self.starttag(node, "div", CLASS="progress-box", **more) + "</div>\n")
     raise nodes.SkipNode

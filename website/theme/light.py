@@ -5,7 +5,7 @@
 - The signatures of the package's page keep the elements that a style asks for, an eighth of them.
 - The typefaces that a page begins with are fetched first, so that nothing moves when they come.
 - A script that works on one kind of thing is left out where a page holds none, and the scripts of
-  the theme are left out everywhere: ``_static/menus.js`` and ``_static/frame.js`` do what is
+  the theme are left out everywhere: ``_static/frame.js``, ``place/`` and ``book.js`` do what is
   needed of them. The others wait until the page is read.
 - After the last page, files that no page loads go from the site: icon scripts, source maps,
   translations.
@@ -33,7 +33,7 @@ CODE_FONTS = ["source-code-pro-latin"]
 FORMULA_FONTS = ["KaTeX_Main-Regular", "KaTeX_Math-Italic"]
 WORKS_ON = {"design-tabs.js": "sd-tab-", "clipboard.min.js": "<pre", "copybutton.js": "<pre"}
 OF_THE_THEME = {"doctools.js", "sphinx-book-theme.js"}
-WAITING = {"documentation_options.js", *WORKS_ON, "menus.js", "frame.js", "book.js", "report.js"}
+WAITING = {"documentation_options.js", *WORKS_ON, "frame.js", "book.js", "report.js"}
 NEVER_LOADED = ["scripts", "doctools.js", "**/*.map", "locales", "images", "vendor/fontawesome"]
 SIGNATURE = re.compile(r'<dt class="sig .*?</dt>', re.DOTALL)
 SPAN = re.compile(r"(</?span[^>]*>)")

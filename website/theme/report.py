@@ -72,7 +72,8 @@ def add_foot(
     title = html.unescape(re.sub(r"<[^>]*>", "", context.get("title") or pagename))
     repository = app.config.html_theme_options.get("repository_url") or ""
     foot = report(f"{pagename}.html", title, app.config.release, repository)
-    rest = f"{since(app.config.release)} {context.get('theme_extra_footer', '')}"
+    source = f'<a href="{html.escape(repository)}">Source code</a>. ' if repository else ""
+    rest = f"{since(app.config.release)} {source}{context.get('theme_extra_footer', '')}"
     context["theme_extra_footer"] = f"{foot} {rest}"
 
 

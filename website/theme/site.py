@@ -61,67 +61,31 @@ def mend_body(
         context["body"] = body.replace('<div role="list" class="citation-list">', "<div>")
 
 
-def name_folds(
+def filename(item: str | tuple[str, dict[str, str]]) -> str:
+    return item if isinstance(item, str) else item[0]
+
+
+def add_forms(
     app: Sphinx,
     pagename: str,
     templatename: str,
     context: dict[str, Any],
     doctree: nodes.document | None,
 ) -> None:
-    """The contents fold the pages below a page; the theme gives that button no name."""
-    if make := context.get("generate_toctree_html"):
-        named = '<summary><span class="visually-hidden">Pages below this one</span>'
-        context["generate_toctree_html"] = lambda *args, **kwargs: str(
-            make(*args, **kwargs)
-        ).replace("<summary>", named)
-
-
-def add_buttons(
-    app: Sphinx,
-    pagename: str,
-    templatename: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
-    """Colab and downloads, on pages that are notebooks."""
+    """Colab and downloads, on pages that are notebooks: icon, words, title, address."""
     metadata = app.env.metadata.get(pagename, {})
     own = pagename.split("/")[-1] if "kernelspec" in metadata else None
     stem = metadata.get("notebook", own)
-    if doctree is None or stem is None or "header_buttons" not in context:
+    if doctree is None or stem is None or pagename == app.config.root_doc:
         return
     repository = "/".join(app.config.html_theme_options["repository_url"].split("/")[-2:])
     release = f"{COLAB}/{repository}/blob/gh-pages/v{app.config.release}"
-    colab = f"{release}/notebooks/{stem}.ipynb"
     local = context["pathto"](f"notebooks/{stem}", resource=1)
-    context["header_buttons"][:0] = [
-        {
-            "type": "link",
-            "url": colab,
-            "text": "Colab",
-            "icon": "fas fa-play",
-            "tooltip": "Open this page as a notebook in Google Colab",
-            "label": "colab-button",
-        },
-        {
-            "type": "group",
-            "icon": "fas fa-download",
-            "tooltip": "Download this page",
-            "label": "download-buttons",
-            "buttons": [
-                {
-                    "type": "link",
-                    "url": f"{local}.{ending}",
-                    "text": f".{ending}",
-                    "icon": icon,
-                    "tooltip": tip,
-                    "label": f"download-{ending}-button",
-                }
-                for ending, icon, tip in (
-                    ("ipynb", "fas fa-book", "Notebook without outputs"),
-                    ("py", "fas fa-file-code", "Plain Python script"),
-                )
-            ],
-        },
+    colab = "Open this page as a notebook in Google Colab"
+    context["page_forms"] = [
+        ("play", "Colab", colab, f"{release}/notebooks/{stem}.ipynb"),
+        ("download", "Notebook", "Download this page as a notebook, without outputs", f"{local}.ipynb"),
+        ("file-code", "Script", "Download this page as a plain Python script", f"{local}.py"),
     ]
 
 
@@ -129,6 +93,5 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_css_file("print/print.css", media="print", priority=900)
     app.connect("config-inited", prepare)
     app.connect("html-page-context", mend_body)
-    app.connect("html-page-context", add_buttons, priority=900)
-    app.connect("html-page-context", name_folds, priority=950)
+    app.connect("html-page-context", add_forms)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

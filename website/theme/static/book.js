@@ -1,10 +1,20 @@
 // What the theme's own scripts leave to do.
 
-// On a phone the contents lie over the page: they close when a place in them is chosen.
+// On a phone the list of pages lies over the text: it closes when a place in it is chosen.
 document.addEventListener("click", (event) => {
-  const panel = event.target.closest("dialog.pst-sidebar-modal, dialog[id^=pst-][id$=-sidebar-modal]");
-  if (panel && event.target.closest("a[href]")) panel.close();
+  if (event.target.closest("#book-pages a[href]")) document.getElementById("book-pages").hidePopover();
 });
+
+// The way back to the top is offered to a reader who scrolls up.
+{
+  const button = document.getElementById("pst-back-to-top");
+  button.addEventListener("click", () => scrollTo(0, 0));
+  let before = 0;
+  addEventListener("scroll", () => {
+    button.style.display = scrollY < before && scrollY > innerHeight ? "block" : "none";
+    before = scrollY;
+  }, { passive: true });
+}
 
 // A link to something folded opens the fold, also where the browser does not do so by itself. And
 // what a link has led to stays in its place while figures above it grow, until the reader moves.

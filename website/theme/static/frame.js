@@ -1,5 +1,5 @@
 // What is needed of the theme's own two scripts, without their layouts while the page comes: light
-// and dark, the field of the search, the list of pages, and code that the keyboard can move sideways.
+// and dark, the field of the search, and code that the keyboard can move sideways.
 (function () {
   "use strict";
   const root = document.documentElement;
@@ -41,39 +41,6 @@
     if (!inside) event.currentTarget.close();
   }
 
-  // --- the lists at both sides: on a wide screen the left one folds, on a narrow one both are dialogs ---
-  function move(from, to) {
-    to.append(...from.childNodes);
-    to.classList.add(...from.classList);
-    from.removeAttribute("class");
-  }
-  function serveList(which) {
-    const toggle = document.querySelector(`.${which}-toggle`);
-    const list = document.getElementById(`pst-${which}-sidebar`);
-    const dialog = document.getElementById(`pst-${which}-sidebar-modal`);
-    if (!toggle || !list || !dialog) return;
-    toggle.addEventListener("click", () => {
-      if (which === "primary" && matchMedia("(min-width: 992px)").matches) {
-        list.classList.toggle("pst-sidebar-hidden");
-        return;
-      }
-      move(list, dialog);
-      dialog.showModal();
-    });
-    dialog.addEventListener("click", closeOutside);
-    dialog.addEventListener("close", () => move(dialog, list));
-    [list, dialog].forEach((box) => lists.observe(box));
-  }
-  // Wherever the list of pages appears, beside the page or as a dialog, this page's entry is in sight.
-  const lists = new ResizeObserver((changed) => {
-    for (const { target: list } of changed) {
-      const here = [...list.querySelectorAll(".bd-docs-nav .active > a")].pop();
-      if (!here || !list.clientHeight) continue;
-      const { top, bottom } = here.getBoundingClientRect(), frame = list.getBoundingClientRect();
-      if (top < frame.top || bottom > Math.min(frame.bottom, innerHeight)) list.scrollTop += top - frame.top - list.clientHeight / 4;
-    }
-  });
-
   // Tab passes by what fits into its box; what is too wide can be moved by the arrow keys.
   const boxes = new ResizeObserver((changed) => {
     const wide = changed.map(({ target: box }) => box.scrollWidth > box.clientWidth
@@ -96,11 +63,6 @@
       event.preventDefault();
       openSearch();
     }, true);
-    ["primary", "secondary"].forEach(serveList);
-    const top = document.querySelector(".sbt-scroll-pixel-helper");
-    if (top) new IntersectionObserver(([{ boundingClientRect: box }]) => {
-      document.body.classList.toggle("scrolled", box.y < 0);
-    }).observe(top);
     all("pre, .katex-display, .cell_output > .output, div.vitbook-table, .pst-scrollable-table-container").forEach((box) => boxes.observe(box));
   });
 })();

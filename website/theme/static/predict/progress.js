@@ -1,57 +1,19 @@
-// What the reader has answered so far: kept in this browser, and shown in the boxes for it.
-// One entry of localStorage holds all:
-//   answers  id -> {said, sure, mark}; mark is 1 (right), 0.5 (partly), 0 (wrong), or not yet there
-//   done     page -> true
-//   last     {page, title, anchor, section}: where the reader was last
+// What the reader has answered so far (kept.js), shown in the boxes for it.
 
 "use strict"; // so that what is in the block stays in it
 
 {
-  const KEY = "attention-patch-by-patch.predictions.v1";
+  const { make } = kept;
   const SURE = { 50: "a guess", 70: "fairly sure", 90: "very sure", 99: "certain" };
   const ENOUGH = 10; // answers from which on something is said about the reader
 
   const count = (number) => (number === 0.5 ? "½" : String(number).replace(".5", "½"));
-
-  function make(name, attributes, ...children) {
-    const element = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-    element.append(...children);
-    return element;
-  }
 
   function button(words, kind, act, attributes = {}) {
     const element = make("button", { type: "button", class: kind, ...attributes }, words);
     element.addEventListener("click", act);
     return element;
   }
-
-  // Keeping. Where the browser lets no page keep anything, it lasts as long as the page.
-
-  const kept = {
-    memory: {},
-    works: true,
-
-    load() {
-      try {
-        if (kept.works) kept.memory = JSON.parse(localStorage.getItem(KEY)) ?? {};
-      } catch (error) {
-        kept.works = error instanceof SyntaxError; // what is not ours is written over
-      }
-      return { answers: {}, done: {}, ...kept.memory };
-    },
-
-    change(edit) {
-      kept.memory = kept.load();
-      edit(kept.memory);
-      try {
-        localStorage.setItem(KEY, JSON.stringify(kept.memory));
-      } catch {
-        kept.works = false;
-      }
-      drawAll();
-    },
-  };
 
   // Pages and questions that have other names now (book/moved.toml): what was kept under the old
   // ones is kept under the new ones. Nothing is left of the old, so this happens once.
@@ -71,6 +33,7 @@
         delete all[old];
       };
       move(state.done, page, to);
+      move(state.seen, page, to);
       for (const id of Object.keys(state.answers)) {
         const now = id.startsWith(`${page}#`) ? to + id.slice(page.length) : named(id, words);
         move(state.answers, id, now);
@@ -129,7 +92,7 @@
     const done = Boolean(state.done[page]);
     const all = document.querySelectorAll("form.predict-form");
     const answered = [...all].filter((form) => form.hidden).length;
-    const words = done ? "✓ Chapter done" : "I have done this chapter";
+    const words = done ? "✓ Read to the end" : "I have read this chapter";
     const act = () => kept.change(({ done: pages }) => {
       if (done) delete pages[page];
       else pages[page] = true;
@@ -141,32 +104,9 @@
     ];
   }
 
-  function frontPart({ dataset }, state) {
-    const chapters = JSON.parse(dataset.chapters);
-    const root = document.documentElement.dataset.content_root;
-    const parts = [];
-    if (state.last) {
-      const { page, title, anchor, section } = state.last;
-      const href = `${root}${page}.html${anchor && `#${anchor}`}`;
-      const link = make("a", { href }, section ? `${title}: ${section}` : title);
-      parts.push(make("p", { class: "progress-on" }, "Go on where you stopped: ", link));
-    }
-    const items = chapters.map(([page, title]) => {
-      const done = state.done[page];
-      const number = /^\d+[a-z]?/.exec(title)?.[0] ?? title;
-      const name = done ? `${title}, done` : title;
-      const href = `${root}${page}.html`;
-      const link = make("a", { href, "aria-label": name, title: name }, number);
-      return make("li", { class: done ? "is-done" : "" }, link);
-    });
-    const done = chapters.filter(([page]) => state.done[page]).length;
-    parts.push(make("p", {}, `${done} of ${chapters.length} chapters done.`));
-    return [...parts, make("ul", { class: "progress-chapters" }, ...items)];
-  }
-
   function forget() {
-    if (!confirm("Forget all your answers, marks and chapters done in this browser?")) return;
-    kept.change((state) => Object.keys(state).forEach((key) => { state[key] = {}; }));
+    if (!confirm("Forget all your answers, marks and chapters read in this browser?")) return;
+    kept.change((state) => Object.keys(state).forEach((key) => { delete state[key]; }));
   }
 
   function drawBox(box) {
@@ -175,13 +115,13 @@
     const levels = calibration(state.answers);
     const waiting = answers.filter(({ mark }) => mark === undefined).length;
     const focus = box.contains(document.activeElement) && document.activeElement.className;
-    const onFront = box.dataset.chapters !== undefined;
+    const onFront = box.dataset.page === undefined;
     const where = kept.works
       ? "Kept in this browser only; nothing is sent anywhere. "
       : "This browser keeps nothing: all is gone when you leave the page. ";
     const parts = [
       make("p", { class: "progress-title" }, onFront ? "You so far" : "How sure, and how right"),
-      ...(onFront ? frontPart(box, state) : chapterPart(box, state)),
+      ...(onFront ? [] : chapterPart(box, state)),
       answers.length > waiting ? table(levels) : "",
       make("p", {}, judged(levels), waiting ? ` Not yet marked by you: ${waiting}.` : ""),
       make("p", { class: "progress-note" }, where, button("Forget all", "progress-forget", forget)),
@@ -189,40 +129,18 @@
     box.replaceChildren(...parts);
     if (focus) box.querySelector(`[class="${focus}"]`)?.focus();
     // whoever comes for the first time is not asked about what is not there yet
-    const begun = state.last || answers.length || Object.keys(state.done).length;
-    if (begun || !onFront) box.hidden = false;
+    if (answers.length || !onFront) box.hidden = false;
   }
 
   function drawAll() {
-    document.dispatchEvent(new Event("kept-changed")); // predict.js draws its questions
     document.querySelectorAll(".progress-box").forEach(drawBox);
-  }
-
-  // Where the reader is: the last heading above the middle of the window.
-  function rememberPlace() {
-    const box = document.querySelector(".progress-box[data-page]");
-    if (!box) return;
-    const above = [...document.querySelectorAll("section section[id] > :is(h2, h3)")]
-      .filter((heading) => heading.getBoundingClientRect().top < innerHeight / 2)
-      .pop();
-    const words = above?.cloneNode(true);
-    const silent = words?.querySelectorAll(".headerlink, [aria-hidden=true], annotation") ?? [];
-    silent.forEach((part) => part.remove());
-    const { page, title } = box.dataset;
-    const section = words?.textContent.trim() ?? "";
-    kept.change((state) => {
-      state.last = { page, title, anchor: above?.parentElement.id ?? "", section };
-    });
   }
 
   carryOver(globalThis.bookMoved ?? []);
   drawAll();
-  addEventListener("storage", drawAll); // another window of the book
-  addEventListener("pageshow", drawAll);
-  addEventListener("pagehide", rememberPlace);
-  document.addEventListener("visibilitychange", () => {
-    if (document.visibilityState === "hidden") rememberPlace();
-  });
+  for (const [from, event] of [[document, "kept-changed"], [globalThis, "storage"], [globalThis, "pageshow"]]) {
+    from.addEventListener(event, drawAll);
+  }
 
   globalThis.progress = { SURE, button, drawAll, kept, make };
 }
