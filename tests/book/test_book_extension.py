@@ -501,28 +501,27 @@ SHOWN = {
     "details.solution#sol-one:not([open]) > summary": "Solution to Exercise 2.1 (One)",
     "details.solution .cell_output": "ok: one",
     "details.sd-dropdown .cell_output": "in the box",
-    "details.sd-dropdown .cell details > summary": "Code of this output",
-    ".claim details > summary": "How this verdict is checked: “It is one” ran in this build",
+    "details.sd-dropdown .cell details > summary": "code of this output",
+    ".claim details > summary": "✓ 1 check of this verdict: “It is one”",
     ".claim details .cell_input": "assert 1 == 1",
-    ".cell > details:only-child:-soup-contains('N = 3') > summary": "Setup",
+    ".cell > details:only-child:-soup-contains('N = 3') > summary": "setup",
     ".cell > .cell_input:has(+ details)": "def naive(x): return x + 0",
-    ".cell > .cell_input + details > summary": (
-        "Checked: equal to the package, 1e-6 ran in this build"
-    ),
+    ".cell > .cell_input + details > summary": "✓ 1 check: equal to the package, 1e-6",
+    ".cell > .cell_input + details > .fold-words": "Checked: equal to the package, 1e-6.",
     ".cell > .cell_input + details .cell_input": "assert naive(1) == 1",
     "#claim-two-is-even > .claim-top .claim-says": "“Two is odd, 4”",
     "#claim-two-is-even > .claim-top .verdict": "✗ False",
     "#claim-two-is-even > .claim-top + .claim-truth": "Two is even, 2=2⋅1.",
-    ".claim-truth + .claim-body + .claim-refuted": "Would be refuted by: a remainder.",
-    ".claim-refuted + .cell details > summary": (
-        "How this verdict is checked: “Two is odd, sqrt 4 ” ran in this build"
+    "#claim-two-is-even .claim-body + .cell > details > summary": (
+        "✓ 1 check, refutation of this verdict: “Two is odd, sqrt 4 ”"
     ),
-    ".claim-refuted + .cell details .cell_input": "half = 2 / 2 assert half == 1",
+    "summary + .claim-refuted": "Would be refuted by: a remainder.",
+    ".claim-refuted + .cell_input": "half = 2 / 2 assert half == 1",
     "table.vitbook-table caption": "Table 2.1. Of two. Small.",
     "table.vitbook-table strong": "1.0",
-    ".cell > .cell_output:has(table) + details > summary": "Code of this table: Of two",
-    ".cell > .cell_output:has(figcaption) + details > summary": "Code of this figure: One dot",
-    ".cell > .cell_output:has(figcaption) + details > summary .visually-hidden": ": One dot",
+    ".cell > .cell_output:has(table) + details > summary": "code of this table: Of two",
+    ".cell > .cell_output:has(figcaption) + details > summary": "code of this figure: One dot",
+    ".cell > .cell_output:has(figcaption) + details > summary .visually-hidden": "of this figure: One dot",
     "details:-soup-contains('all of it') > .cell_output": "all of it",
     "details:-soup-contains('all of it') > .cell_input": 'print("all of it")',
     ".package-code > p": "From the package: mix, src/vitbook/part.py",
@@ -532,6 +531,7 @@ SHOWN = {
     ".predict details": "What happened 0.5 Just 0.50, or 1/2.",
     ".predict details math": "1/2",
     ".highlight:-soup-contains('HTML') .kn": "from",
+    "section > .page-checks": "✓ 3 checks of this page ran in this build.",
 }
 
 
@@ -643,7 +643,11 @@ def test_what_fails_is_told_where_every_reader_sees_it_and_all_pages_are_built(s
     assert not any(box.find_parent("details") for box in boxes)
     assert [bool(box.find_parent(class_="claim")) for box in boxes] == [True, False, False, False]
     told = [mark.text.strip() for mark in page.select(".fold-failed, .fold-ran")]
-    assert told[:2] == ["failed in this build", "ran in this build"]
+    assert told == ["failed in this build", "✓", "✗"]
+    assert (
+        page.select_one(".page-checks").text
+        == "✗ 4 checks of this page ran in this build, 3 failed."
+    )
     (mark,) = page.select(".not-computed")
     assert (mark.text, mark["title"]) == ("?", "not computed on this machine")
     assert [one.text for one in page.select(".pasted-text")] == ["2.5"]

@@ -213,22 +213,29 @@ def test_a_reader_who_scrolls_up_is_offered_the_top(open_page):
     page.wait_for_function("scrollY === 0")
 
 
-def test_the_code_of_a_figure_is_a_line_below_it_with_a_name_of_its_own(open_page):
-    page = open_page("vit/block.html")
-    folds = page.locator(".code-fold > summary")
-    told = folds.evaluate_all(
-        "all => all.map(e => [e.getAttribute('aria-label'), e.textContent, e.innerText])"
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_code_of_a_figure_has_a_mark_beside_it_or_below_it(open_page, width):
+    page = open_page("vit/block.html", viewport={"width": width, "height": 800})
+    told = page.locator(".code-fold > summary").evaluate_all(
+        "all => all.map(e => [e.getAttribute('aria-label'), e.textContent])"
     )
     assert len(told) > 10
-    assert [label for label, _, _ in told if label] == []
-    figures = [text for _, text, _ in told if text.startswith("Code of this figure")]
+    assert [label for label, _ in told if label] == []
+    figures = [text for _, text in told if "of this figure" in text]
     assert len(set(figures)) == len(figures) > 4
-    line = page.locator(".cell:has(figure) > .code-fold").first
-    figure = page.locator(".cell:has(> .code-fold) figure").first
-    below = line.bounding_box()["y"] - figure.bounding_box()["y"] - figure.bounding_box()["height"]
-    assert 0 <= below < 60
-    line.locator("summary").click()
-    assert line.locator(".cell_input").is_visible()
+    fold = page.locator(".cell:has(> .code-fold):has(figure) > .code-fold").first
+    shown = page.locator(".cell:has(> .code-fold) .cell_output:has(figure)").first.bounding_box()
+    mark = fold.locator("summary").bounding_box()
+    below, right = shown["y"] + shown["height"], shown["x"] + shown["width"]
+    if width == 1280:
+        assert mark["x"] > right
+        assert abs(mark["y"] - shown["y"]) < 20
+    else:
+        assert 0 <= mark["y"] - below < 60
+    fold.locator("summary").click()
+    code = fold.locator(".cell_input")
+    assert code.is_visible()
+    assert code.bounding_box()["y"] >= below - 1
 
 
 def test_a_deeper_box_holds_its_cells(open_page):

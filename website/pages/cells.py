@@ -69,7 +69,7 @@ def settles(code: str) -> bool:
     """Does the cell assert something and draw nothing? Then it may stand in the claim above."""
     tree = cell_tree(code)
     drawn = any(DRAWING.fullmatch(name) for name in _calls(tree))
-    return asserts(tree) and not drawn and not _ends_in_a_call(tree)
+    return asserts(tree) > 0 and not drawn and not _ends_in_a_call(tree)
 
 
 def _ends_in_a_call(tree: ast.Module) -> bool:
@@ -86,9 +86,14 @@ def tells(found: Parts) -> bool:
     return bool(value) or "print" in _calls(tree)
 
 
-def asserts(tree: ast.AST) -> bool:
-    named = any(name.startswith("assert_") for name in _calls(tree))
-    return named or any(isinstance(node, ast.Assert) for node in ast.walk(tree))
+def asserts(tree: ast.AST) -> int:
+    """How many assertions are written here; a loop counts once."""
+    named = sum(name.startswith("assert_") for name in _calls(tree))
+    return named + sum(isinstance(node, ast.Assert) for node in ast.walk(tree))
+
+
+def count_checks(code: str) -> int:
+    return asserts(cell_tree(code))
 
 
 def is_proof(node: ast.stmt) -> bool:

@@ -1,7 +1,8 @@
 """What is folded of a cell: set-up above it, checks below it, the code of what it shows.
 
 ``fold_tagged`` folds a cell that says so itself (``hide-input``, ``hide-cell``); ``fold_by_rule``
-does what website/pages/cells.py says of all others.
+does what website/pages/cells.py says of all others. Each fold has a short mark, "✓ code, 2 checks",
+which stands in the margin where there is one; what it folds opens below.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import re
 
 from docutils import nodes
 
-from website.pages.cells import parts, settles, shows_table, tells
+from website.pages.cells import count_checks, parts, settles, shows_table, tells
 from website.syntax.cells.details import folded
 
 CAPTION = re.compile(r"<(figcaption|caption)>(.*?)</\1>", re.DOTALL)
 LONGEST = 80  # characters of a caption in the spoken name of a fold
-RAN, FAILED = "ran in this build", "failed in this build"
+FAILED = "failed in this build"
 
 
 def is_cell(node: nodes.Node) -> bool:
@@ -65,11 +66,12 @@ def fold_by_rule(cell: nodes.container) -> None:
         printed = []
     if found.setup:
         hidden = [of(source, found.setup), *([] if found.check else printed)]
-        cell.insert(0, folded([nodes.Text("Setup")], hidden, classes=["code-fold"]))
+        cell.insert(0, folded([nodes.Text("setup")], hidden, classes=["code-fold"]))
     if found.check:
         check = of(source, found.check)
-        title = title_of_check(check, found.words, outcome(cell))
-        cell += folded(title, [check, *printed], classes=["code-fold"])
+        words = [checked_words(found.words)] if found.words else []
+        title = mark(cell, check, "numbers", found.words or "")
+        cell += folded(title, [*words, check, *printed], classes=["code-fold"])
     if found.shown:
         source.replace_self(of(source, found.shown))
     else:
@@ -91,25 +93,30 @@ def of(source: nodes.container, code: str) -> nodes.container:
     return copy
 
 
-def outcome(cell: nodes.container) -> str:
-    """What became of a cell here; nothing where it was not run."""
-    if cell.get("failed"):
-        return FAILED
-    return RAN if cell.get("exec_count") else ""
+def mark(
+    cell: nodes.container, source: nodes.container, name: str, more: str, refuted: bool = False
+) -> list[nodes.Node]:
+    """What is always seen of a fold, and heard besides: ``more`` tells it from the others."""
+    checks = count_checks(source.astext())
+    what = [f"{checks} check{'s' * (checks > 1)}"] if checks else []
+    if not checks or name in {"figure", "table", "output"}:
+        what.insert(0, "code")
+    if refuted:
+        what.append("refutation")
+    title: list[nodes.Node] = [nodes.Text(", ".join(what))]
+    if checks and cell.get("failed"):
+        title[:0] = [nodes.inline("", FAILED, classes=["fold-failed"]), nodes.Text(": ")]
+    elif checks and cell.get("exec_count"):
+        title[:0] = [nodes.inline("", "✓", classes=["fold-ran"]), nodes.Text(" ")]
+    heard = {"numbers": "", "claim": " of this verdict"}.get(name, f" of this {name}")
+    if heard or more:
+        heard = f"{heard}: {more}" if more else heard
+        title.append(nodes.inline("", heard, classes=["visually-hidden"]))
+    return title
 
 
-def title_of_check(source: nodes.container, words: str | None, outcome: str) -> list[nodes.Node]:
-    if words is None:
-        return checked(names(source, None, None)[0], outcome if "assert" in source.astext() else "")
-    return checked(f"Checked: {words}" if words else "Checked", outcome)
-
-
-def checked(name: str, outcome: str) -> list[nodes.Node]:
-    """The title of a check, with the mark that it has passed here, or that it has not."""
-    if not outcome:
-        return [nodes.Text(name)]
-    kind = "fold-failed" if outcome == FAILED else "fold-ran"
-    return [nodes.Text(name), nodes.inline("", f" {outcome}", classes=[kind])]
+def checked_words(words: str) -> nodes.paragraph:
+    return nodes.paragraph("", f"Checked: {words}.", classes=["fold-words"])
 
 
 def fold_tagged(cell: nodes.container) -> None:
@@ -124,36 +131,39 @@ def fold_tagged(cell: nodes.container) -> None:
     shown = None if output in hidden or output is None or not output.children else output
     claim = claim_before(cell) if shown is None else None
     name, more = names(source, shown, claim)
-    asserted = shown is None and "assert" in source.astext()
-    title = checked(name, outcome(cell) if asserted else "")
-    if more:
-        title.insert(1, nodes.inline("", f": {more}", classes=["visually-hidden"]))
-    cell += folded(title, hidden, classes=["code-fold"])
+    refuted = [] if claim is None else list(claim.findall(is_refuted))
+    for line in refuted:
+        line.parent.remove(line)
+    title = mark(cell, source, name, more, bool(refuted))
+    cell += folded(title, [*refuted, *hidden], classes=["code-fold"])
     del cell["hide_mode"]
     if claim is not None:
         cell.parent.remove(cell)
         claim += cell
 
 
+def is_refuted(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.paragraph) and "claim-refuted" in node["classes"]
+
+
 def names(
     source: nodes.container, output: nodes.container | None, claim: nodes.container | None
 ) -> tuple[str, str]:
-    """What the fold is called, and what is said besides to tell it from the others."""
-    checks = "assert" in source.astext()
-    if claim is not None and checks:
+    """What the fold belongs to, and what is said besides to tell it from the others."""
+    if claim is not None and count_checks(source.astext()):
         (said, *_) = claim.findall(
             lambda node: isinstance(node, nodes.inline) and "claim-says" in node["classes"]
         )
         plain = re.sub(r"[\\{}\s]+", " ", said.astext())  # of formulas their letters
-        return "How this verdict is checked", shortened(plain)
+        return "claim", shortened(plain)
     if output is None:
-        return ("How this is checked" if checks else "How these numbers are computed"), ""
+        return "numbers", ""
     shown = "\n".join(raw.astext() for raw in output.findall(nodes.raw))
     caption = CAPTION.search(shown)
     for tag, word in (("<figure", "figure"), ("vitbook-table", "table")):
         if tag in shown:
-            return f"Code of this {word}", beginning(caption[2]) if caption else ""
-    return "Code of this output", ""
+            return word, beginning(caption[2]) if caption else ""
+    return "output", ""
 
 
 def beginning(caption: str) -> str:

@@ -2,13 +2,14 @@
 
 - A **solution** (``{solution-start}``) opens wherever its title is clicked. No link is in the way.
 - A cell tagged ``deeper`` moves into the ``{dropdown}`` before it.
-- The **code of a folded cell** (``hide-input``, ``hide-cell``) stands in a quiet line under what it
-  shows: "Code of this figure". A folded cell that shows nothing stands in the claim before it, as
-  "How this verdict is checked".
+- The **code of a folded cell** (``hide-input``, ``hide-cell``) has a mark in the margin, or in a
+  quiet line under what it shows where there is no margin: "✓ code, 2 checks". A folded cell that
+  shows nothing stands in the claim before it, with what would refute the claim.
 - Of **every other cell** set-up, checks and the code of tables fold by rule (cell.py),
   except in exercises and solutions, where the reader works with the whole of it.
 - A stub's "not answered yet" is for the notebook, where somebody is about to answer.
 - What failed in a cell is never folded with it (failures.py).
+- The last line of a chapter counts its checks in this build.
 - Tables are numbered by chapter, those that a cell shows and those with a caption in the text:
   "Table 17.2". On a page that is no numbered chapter the count is plain: 1, 2, 3.
 """
@@ -25,10 +26,12 @@ from sphinx.util import logging
 from sphinx.util.typing import ExtensionMetadata
 from sphinx_exercise.nodes import is_exercise_node, solution_node
 
-from website.syntax.cells.cell import fold_by_rule, fold_tagged, is_cell, part, tags
+from website.pages.cells import count_checks
+from website.syntax.cells.cell import fold_by_rule, fold_tagged, is_cell, is_failure, part, tags
 from website.syntax.cells.details import fold, folded
 from website.syntax.cells.failures import bring_out, take_out
-from website.syntax.chapter import chapter_number
+from website.syntax.chapter import chapter_number, places
+
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +47,8 @@ class Folds(SphinxPostTransform):
     formats = ("html",)
 
     def run(self, **options: object) -> None:
+        ran = [cell for cell in self.found(is_cell) if cell.get("exec_count")]
+        checks = sum(count_checks(code.astext()) for cell in ran if (code := part(cell, "source")))
         for cell in self.found(is_cell):
             take_out(cell)
         for node in self.found(lambda node: isinstance(node, solution_node)):
@@ -60,6 +65,10 @@ class Folds(SphinxPostTransform):
                 fold_by_rule(cell)
         bring_out(self.document)
         self.number_tables()
+        if checks and self.env.docname in places(self.env):
+            self.found(lambda node: isinstance(node, nodes.section))[0].append(
+                count_line(checks, len(self.found(is_lost)))
+            )
 
     def found(self, wanted: Callable[[nodes.Node], bool]) -> list[nodes.Node]:
         return list(self.document.findall(wanted))
@@ -77,6 +86,16 @@ class Folds(SphinxPostTransform):
                 table.next_node(nodes.title).insert(0, [mark, nodes.Text(" ")])
 
 
+def count_line(checks: int, lost: int) -> nodes.paragraph:
+    """The last line of a page: its checks in this build, and how many of them did not hold."""
+    mark, kind = ("✗", "fold-failed") if lost else ("✓", "fold-ran")
+    words = f" {checks} checks of this page ran in this build" + (
+        f", {lost} failed." if lost else "."
+    )
+    line = [nodes.inline("", mark, classes=[kind]), nodes.Text(words)]
+    return nodes.paragraph("", "", *line, classes=["page-checks"])
+
+
 def has_caption(node: nodes.Node) -> bool:
     if isinstance(node, nodes.raw):
         return '<table class="vitbook-table"' in node.astext()
@@ -91,6 +110,10 @@ def is_worked_with(cell: nodes.container) -> bool:
             return True
         node = node.parent
     return False
+
+
+def is_lost(node: nodes.Node) -> bool:
+    return is_failure(node) and not node["elsewhere"]
 
 
 def fold_solution(node: solution_node) -> None:
