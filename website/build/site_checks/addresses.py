@@ -156,17 +156,17 @@ def repository_links(site: Site) -> Iterator[Finding]:
     colab = settings.colab_url
     at = f"{re.escape(settings.repository)}/(?:blob|raw|tree)/{re.escape(settings.commit)}"
     source = re.compile(rf"{at}/(.+)")
-    for page in site.pages.values():
+    for name, page in site.pages.items():
         launched = False
         for element, href in page.fact(linked):
             address = unquote(href.partition("#")[0])
             launched |= address.startswith(COLAB)
-            name = address.removeprefix(colab)
-            if address.startswith(COLAB) and not re.fullmatch(r"[\w-]+\.ipynb", name):
+            file = address.removeprefix(colab)
+            if address.startswith(COLAB) and not re.fullmatch(r"[\w-]+\.ipynb", file):
                 yield page.finding(element, f"the Colab link is not {colab}...")
-            elif address.startswith(COLAB) and not (site.html / "notebooks" / name).is_file():
-                yield page.finding(element, f"notebooks/{name} does not exist")
+            elif address.startswith(COLAB) and not (site.html / "notebooks" / file).is_file():
+                yield page.finding(element, f"notebooks/{file} does not exist")
             elif (match := source.match(address)) and not (site.root / match[1]).exists():
                 yield page.finding(element, f"the repository has no {match[1]}")
-        if not launched and page.fact(has_cells):
+        if not launched and page.fact(has_cells) and name != "index.html":
             yield page.finding("page", "has cells but no Colab link")
