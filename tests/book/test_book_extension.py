@@ -521,7 +521,7 @@ SHOWN = {
     "table.vitbook-table strong": "1.0",
     ".cell > .cell_output:has(table) + details > summary": "code of this table: Of two",
     ".cell > .cell_output:has(figcaption) + details > summary": "code of this figure: One dot",
-    ".cell > .cell_output:has(figcaption) + details > summary .visually-hidden": "of this figure: One dot",
+    ".cell_output:has(figcaption) + details .visually-hidden": "of this figure: One dot",
     "details:-soup-contains('all of it') > .cell_output": "all of it",
     "details:-soup-contains('all of it') > .cell_input": 'print("all of it")',
     ".package-code > p": "From the package: mix, src/vitbook/part.py",

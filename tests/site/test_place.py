@@ -10,10 +10,10 @@ from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
 from test_site import HTML, OPTIONS, ROOT, STILL, VIEWS, served
 
-from website.pages.source import read_chapter
-from website.syntax.cards import questions
 from website.pages.contents import places_of
 from website.pages.counts import count_file
+from website.pages.source import read_chapter
+from website.syntax.cards import questions
 
 PLACES = places_of(ROOT)
 CHAPTERS = [page for page, place in PLACES.items() if not place.deeper]

@@ -102,7 +102,9 @@ def count(chapter: Chapter, part: Sequence[Item] | None = None) -> Counts:
 
 def sections(chapter: Chapter) -> list[float]:
     """The minutes of reading that are shown, shared out: before the first section, and for each."""
-    cuts = [at for at, item in enumerate(chapter.items) if item.kind == "heading" and item.level == 2]
+    cuts = [
+        at for at, item in enumerate(chapter.items) if item.kind == "heading" and item.level == 2
+    ]
     ends = [*cuts, len(chapter.items)]
     parts = [chapter.items[start:end] for start, end in zip([0, *cuts], ends, strict=True)]
     minutes = [count(chapter, part).minutes for part in parts]

@@ -134,10 +134,10 @@ def come_back(pages: Pages) -> str:
         for one in course.chapters
     ]
     data = html.escape(json.dumps(told, ensure_ascii=False))
-    scripts = "".join((STATIC / name).read_text("utf8") for name in ("place/kept.js", "front/back.js"))
-    return (
-        f'<div class="front-back" data-chapters="{data}" hidden></div>\n<script>\n{scripts}</script>'
+    scripts = "".join(
+        (STATIC / name).read_text("utf8") for name in ("place/kept.js", "front/back.js")
     )
+    return f'<div class="front-back" data-chapters="{data}" hidden></div>\n<script>\n{scripts}</script>'
 
 
 def grid(pages: Pages, parts: list[Part]) -> tuple[str, list[Card]]:

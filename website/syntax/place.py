@@ -22,12 +22,12 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.util.typing import ExtensionMetadata
-from website.syntax.chapter import places, plain_title
 
-from website.pages.source import read_chapter
-from website.syntax.cards import read_card
 from website.pages.contents import outline
 from website.pages.counts import count_file, sections
+from website.pages.source import read_chapter
+from website.syntax.cards import read_card
+from website.syntax.chapter import places, plain_title
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,9 @@ class Course:
         timed = self.entries[page].minutes is not None
         shared = sections(read_chapter(page, self.source(page))) if timed else []
         if timed and len(shared) != len(links) + 1:
-            raise ValueError(f"{page}: {len(links)} sections on the page, {len(shared) - 1} counted")
+            raise ValueError(
+                f"{page}: {len(links)} sections on the page, {len(shared) - 1} counted"
+            )
         minutes: list[float | None] = [*shared] if timed else [None] * (len(links) + 1)
         found = [Section("", "", minutes[0])]
         for link, each in zip(links, minutes[1:], strict=True):
@@ -138,7 +140,9 @@ class Course:
         if row[-1:] == [here]:  # after the last chapter come the other pages
             row = [one for one in self.entries.values() if not one.deeper]
         at = row.index(here if here in self.chapters else self.entries[page])
-        before = here if here in self.chapters and page != here.page else row[at - 1] if at else None
+        before = (
+            here if here in self.chapters and page != here.page else row[at - 1] if at else None
+        )
         return before, row[at + 1] if at + 1 < len(row) else None
 
 

@@ -84,7 +84,12 @@ def add_forms(
     colab = "Open this page as a notebook in Google Colab"
     context["page_forms"] = [
         ("play", "Colab", colab, f"{release}/notebooks/{stem}.ipynb"),
-        ("download", "Notebook", "Download this page as a notebook, without outputs", f"{local}.ipynb"),
+        (
+            "download",
+            "Notebook",
+            "Download this page as a notebook, without outputs",
+            f"{local}.ipynb",
+        ),
         ("file-code", "Script", "Download this page as a plain Python script", f"{local}.py"),
     ]
 

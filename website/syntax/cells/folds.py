@@ -32,7 +32,6 @@ from website.syntax.cells.details import fold, folded
 from website.syntax.cells.failures import bring_out, take_out
 from website.syntax.chapter import chapter_number, places
 
-
 logger = logging.getLogger(__name__)
 
 UNANSWERED = re.compile(r"\s*(not answered yet\b.*\s*)+")
