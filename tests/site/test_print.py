@@ -6,7 +6,8 @@ from test_site import HTML, VIEWS
 
 PAGES = ["index", "preview", "attention/scaled_dot_product", "classroom/a2_block"]
 SCREEN_ONLY = (
-    ".book-header, .bd-docs-nav, .page-forms, .way-on, .copybtn, .headerlink, #pst-search-dialog, #pst-back-to-top, "
+    ".book-header, .bd-docs-nav, .page-forms, .way-on, .copybtn, .headerlink, "
+    "#pst-search-dialog, #pst-back-to-top, "
     "details.code-fold:not([open]), details.predict-answer > summary, .vit-map-tall"
 )
 SEEN = "all => all.filter(one => one.checkVisibility()).map(one => one.outerHTML.slice(0, 80))"

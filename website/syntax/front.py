@@ -42,10 +42,10 @@ from website.syntax.cards import SIZE, Card, Part, cut_pictures, picture_name, r
 from website.syntax.chapter import places, plain_title
 from website.syntax.place import Course
 from website.syntax.shared import BookDirective, Notebook, Written, on_the_site, register
+from website.theme.site import STATIC
 
 logger = logging.getLogger(__name__)
 BUTTONS = ("Start", "Am I ready?")
-STATIC = Path(__file__).resolve().parents[2] / "_static"
 
 
 class front(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way

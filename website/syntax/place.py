@@ -176,7 +176,7 @@ def describe(
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    app.setup_extension("syntax.chapter")
+    app.setup_extension("website.syntax.chapter")
     app.add_css_file("place/place.css", priority=850)
     app.add_js_file("place/kept.js", priority=100, loading_method="defer")
     app.add_js_file("place/place.js", priority=850, loading_method="defer")
