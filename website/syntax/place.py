@@ -3,7 +3,7 @@
 The templates ``header.html``, ``pages.html`` and ``way-on.html`` draw what is said here; what
 depends on the reader (the section in sight, the minutes left, ticks) is ``_static/place/place.js``.
 
-- Numbers and parts come from ``_toc.yml``, minutes from website.pages.counts.py, the question of a chapter
+- Numbers and parts come from ``_toc.yml``, minutes from `counts`, the question of a chapter
   from its card, that of a page in depth from the box at its top.
 - The list shows the sections of the open page, and the pages below a chapter only where that
   chapter, or one of them, is open.
