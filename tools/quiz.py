@@ -60,12 +60,12 @@ def items(site: Site, settings: Settings) -> Iterator[Item]:
 
 
 def _prediction(page: Page, group: Tag, address: str) -> Iterator[Item]:
-    if group.find("img") is not None:
+    if group.select_one("img:not(.ask-output img)") is not None:
         return
     asked = [
         clean(part, address, outer=True)
         for part in group.find_all(True, recursive=False)
-        if part.name != "details" and not {"predict-title", "predict-choices"} & _classes(part)
+        if not {"predict-title", "ask-both", "ask-output"} & _classes(part)
     ]
     answer = group.select_one(".predict-explained")
     yield Item(

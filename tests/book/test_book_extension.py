@@ -119,6 +119,8 @@ WRONG = {
     "```{claims-table}\n:only: nobody-says-so\n```\n": "no claim has the id 'nobody-says-so'",
     "{chapter}`the next`\n": "no chapter and no label in one is called 'the next'",
     "```{predict} g\n:choices: a | b\n:answer: c\nHow?\n+++\nSo.\n```\n": "'c' is not among: a, b",
+    "```{predict} h\n:number: 2\nHow?\n+++\nSo.\n```\n": "the prediction h needs a track",
+    "```{predict} i\n:number: 2\n:track: 3 to 9\nHow?\n+++\nSo.\n```\n": "i: 2 is not between",
     "{in-depth}`sharing_depth`\n": "sharing_depth",
     "{minutes}`read gone`\n": "minutes 'read gone'",
     "{minutes}`eat index`\n": "minutes 'eat index': write `this page`",
@@ -192,12 +194,12 @@ def test_an_old_address_leads_to_the_page_and_the_anchor_of_today(book):
 PREDICTION = "```{{predict}} {}\n{}\nHow much?\n+++\nAs *much* as before.\n```\n\n"
 
 
-def test_a_prediction_is_a_named_group_with_a_native_fold_and_carries_what_a_script_needs(book):
+def test_a_prediction_is_a_named_group_and_carries_what_a_script_needs(book):
     options = {
         "open": "",
         "chosen": ':choices: no more | *twice* & "more"\n:answer: no more',
-        "counted": ":number: 0.5 +- 0.1",
-        "with-unit": ":number: 50 +- 5\n:unit: %",
+        "counted": ":number: 0.5 +- 0.1\n:track: 0 to 1",
+        "with-unit": ":number: 50 +- 5\n:track: 1 to 1000 log\n:unit: %",
     }
     text = "".join(PREDICTION.format(*one) for one in options.items())
     book.build(sharing=text.replace("\n\nHow", "\nHow"))
@@ -205,20 +207,20 @@ def test_a_prediction_is_a_named_group_with_a_native_fold_and_carries_what_a_scr
     groups = {one["data-predict"]: one for one in book.html("part/sharing").select(".predict")}
     group = groups["open"]
     assert (group["role"], group["id"]) == ("group", "predict-open")
-    assert group.find(id=group["aria-labelledby"]).text == "Predict, then run"
-    fold = group.details
-    assert not fold.has_attr("open")
-    assert fold.summary.text == "What happened"
-    assert fold.em.text == "much"
-    assert "How much?" in group.text.replace(fold.text, "")
+    assert group.find(id=group["aria-labelledby"]).text == "Predict"
+    explained = group.select_one(".ask-both > .predict-explained")
+    assert explained.em.text == "much"
+    assert "How much?" in group.text.replace(explained.text, "")
     assert "data-choices" not in group.attrs
     group = groups["chosen"]
     assert json.loads(group["data-choices"]) == ["no more", '*twice* & "more"']
     assert group["data-answer"] == "no more"
     assert next(item.text.strip() for item in group.select(".predict-choices li")) == "no more"
-    assert group.select_one("details .predict-right").text == "no more"
+    assert group.select_one(".predict-explained .predict-right").text == "no more"
     group = groups["counted"]
     assert (group["data-number"], group["data-within"]) == ("0.5", "0.1")
+    assert group["data-track"] == "0 1"
+    assert groups["with-unit"]["data-track"] == "1 1000 log"
     group = groups["with-unit"]
     assert (group["data-unit"], group.select_one(".predict-right").text) == ("%", "50 %")
 
@@ -339,6 +341,14 @@ half = 2 / 2
 assert half == 1
 ```
 
+```{predict} folds-half
+:number: 0.5
+:track: 0 to 1
+How much?
++++
+Just {glue:text}`half:.2f`, or $1/2$.
+```
+
 ```{code-cell} ipython3
 from vitbook.book.table import show_table
 rows = [["one", 1.0], ["two", None]]
@@ -352,13 +362,6 @@ show_table(rows, header=["", "value"], caption="Of two. Small.", best="max")
 ```{code-cell} ipython3
 from vitbook.book.glue import glue
 glue(half=0.5)
-```
-
-```{predict} folds-half
-:number: 0.5
-How much?
-+++
-Just {glue:text}`half:.2f`, or $1/2$.
 ```
 """
 
@@ -528,8 +531,12 @@ SHOWN = {
     ".package-code .highlight": "def mix(x): return x",
     ".package-code details > summary": "Docstring of mix",
     ".package-code details .docstring": "Mix x, as there. More.",
-    ".predict details": "What happened 0.5 Just 0.50, or 1/2.",
-    ".predict details math": "1/2",
+    ".predict-explained": "0.5 Just 0.50, or 1/2.",
+    ".predict-explained math": "1/2",
+    ".predict > .ask-output > .cell table caption": "Table 2.1. Of two. Small.",
+    ".predict + .ask-more + .ask-rest[hidden='until-found'] > .package-code > p": (
+        "From the package: mix, src/vitbook/part.py"
+    ),
     ".highlight:-soup-contains('HTML') .kn": "from",
     "section > .page-checks": "✓ 3 checks of this page ran in this build.",
 }

@@ -42,13 +42,24 @@ How many numbers do two heads need, beside one?
 They share the width.
 ```
 
+What follows tells it: 48.
+
+### Behind it
+
+Only who has guessed sees this.
+
+## How much is lost
+
 ```{predict} heads-share
 :number: 50 +- 5
+:track: 0 to 100
 :unit: %
 Which share of the pairs does one head lose?
 +++
 Half of them.
 ```
+
+## What it looks like
 
 ```{predict} heads-words
 What does the map look like?

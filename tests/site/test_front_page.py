@@ -230,7 +230,6 @@ def test_without_scripts_the_still_the_drawing_and_the_answers_are_there(built, 
     assert page.locator(".live-still").is_visible()
     assert page.get_by_role("img", name="two small shapes twice").first.is_visible()
     assert page.locator(".vit-map-wide, .vit-map-tall").locator("visible=true").count() == 1
-    page.locator("#predict-front-half-the-patch summary").click()
     assert page.get_by_text("times the multiplications").is_visible()
 
 

@@ -8,7 +8,7 @@ PAGES = ["index", "preview", "attention/scaled_dot_product", "classroom/a2_block
 SCREEN_ONLY = (
     ".book-header, .bd-docs-nav, .page-forms, .way-on, .copybtn, .headerlink, "
     "#pst-search-dialog, #pst-back-to-top, "
-    "details.code-fold:not([open]), details.predict-answer > summary, .vit-map-tall"
+    "details.code-fold:not([open]), .ask-more, .ask-row, .vit-map-tall"
 )
 SEEN = "all => all.filter(one => one.checkVisibility()).map(one => one.outerHTML.slice(0, 80))"
 

@@ -152,10 +152,10 @@ TRANSLATED = {
     "- Or\n+++\nSee {ref}`sec-a`.\n```":
         "> **Predict, then run**\n>\n> How many?\n>\n> - Or\n>\n> - $1$\n> - 0.12\n\n<details>\n"
         f"<summary>What happened</summary>\n\n**$1$**\n\nSee {ADDING}.\n\n</details>",
-    "```{predict} sums-sum\n:number: 2 +- 1\nHow many?\n+++\nSo.\n```":
+    "```{predict} sums-sum\n:number: 2 +- 1\n:track: 0 to 4\nHow many?\n+++\nSo.\n```":
         "> **Predict, then run**\n>\n> How many?\n\n<details>\n<summary>What happened</summary>\n"
         "\n**2**\n\nSo.\n\n</details>",
-    "```{predict} sums-sum\n:number: 2 +- 1\n:unit: %\nHow many?\n+++\nSo.\n```":
+    "```{predict} sums-sum\n:number: 2 +- 1\n:track: 0 to 4\n:unit: %\nHow many?\n+++\nSo.\n```":
         "> **Predict, then run**\n>\n> How many?\n\n<details>\n<summary>What happened</summary>\n"
         "\n**2 %**\n\nSo.\n\n</details>",
     "```{live} cut\n:title: Cut\nTry it. See it.\n+++\nIt stays {glue:text}`mean:.2f`.\n```":

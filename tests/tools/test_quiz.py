@@ -18,14 +18,16 @@ PAGE = """<html><body><h1>4. Heads<a class="headerlink">#</a></h1>
 <div class="predict" data-predict="c4-two" data-answer="the same"
   data-choices='["one < half", "the same"]'>
 <p class="predict-title">Predict, then run</p><p>How many <em>numbers</em> \\(h\\)?</p>
-<ul class="predict-choices"><li><p>one half</p></li><li><p>the same</p></li></ul>
-<details><summary>What happened</summary><div class="predict-explained"><p>See
-<a class="reference" href="../notation.html#h">notation</a>.</p></div></details></div>
+<div class="ask-both"><div class="ask-asked">
+<ul class="predict-choices"><li><p>one half</p></li><li><p>the same</p></li></ul></div>
+<div class="predict-explained"><p>See
+<a class="reference" href="../notation.html#h">notation</a>.</p></div></div>
+<div class="ask-output"><img src="shown.png"></div></div>
 <div class="predict" data-predict="c4-number" data-number="0.5" data-within="0.1">
 <p class="predict-title">x</p><p>How large?</p>
-<details><div class="predict-explained"><p>Half.</p></div></details></div>
+<div class="ask-both"><div class="predict-explained"><p>Half.</p></div></div></div>
 <div class="predict" data-predict="c4-picture"><p>What is shown?</p><img src="a.png">
-<details><div class="predict-explained"><p>A.</p></div></details></div>
+<div class="ask-both"><div class="predict-explained"><p>A.</p></div></div></div>
 <section id="concept-check"><h2>Concept check</h2>
 <details><summary><span class="sd-summary-text">1. Why &lt; two?</span><svg></svg></summary>
 <div class="sd-summary-content"><p>Because.</p></div></details></section></body></html>"""

@@ -9,11 +9,17 @@
     ```
 
 Instead of choices a prediction may ask for a number (``:number: 0.5 +- 0.1``, the answer and how
-far off one may be, and ``:unit: %`` where it has one), or for neither: it is answered in words.
+far off one may be; ``:track: 0 to 1``, between which ends one guesses, ``1 to 1024 log`` where each
+step multiplies; ``:unit: %`` where it has one), or for neither: it is answered in words.
 
-On the page it is a group with the question, its choices and a closed ``<details>`` that explains.
+On the page a prediction and the output it asks about are one object: the first output of the cells
+right after it stands in it, behind a frame. What follows up to the end of the section (the next
+heading of the same or a higher level) is folded (``div.ask-rest``). Both are open without a script,
+on paper, and once the reader has guessed or wants to read without (``_static/predict/predict.js``).
+The questions of the front page stand side by side: nothing is folded there.
+
 Its data attributes (``data-predict``, ``data-choices``, ``data-number``, ``data-within``,
-``data-unit``, ``data-answer``) are for the script that asks (progress.py); nothing here needs one.
+``data-track``, ``data-unit``, ``data-answer``) are for the script; nothing here needs one.
 """
 
 from __future__ import annotations
@@ -26,18 +32,26 @@ from dataclasses import dataclass
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
 from website.pages.markdown import details, paragraphs, quote, titled
+from website.syntax.cells.cell import is_cell, is_failure, part
 from website.syntax.cells.details import folded
 from website.syntax.shared import BookDirective, Notebook, Written, register
 
-OPTIONS = ("choices", "answer", "number", "unit")
+OPTIONS = ("choices", "answer", "number", "track", "unit")
 TITLE = "Predict, then run"
+PAGE_TITLE = "Predict"
 ANSWER_TITLE = "What happened"
 ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 NUMBER = re.compile(r"(?P<number>-?\d+(\.\d+)?)(\s*\+-\s*(?P<within>\d+(\.\d+)?))?")
+TRACK = re.compile(r"(?P<low>-?\d+(\.\d+)?) to (?P<high>-?\d+(\.\d+)?)(?P<log> log)?")
+REST = """<p class="ask-more"><span>The section goes on behind your guess.</span></p>
+<div class="ask-rest" hidden="until-found">
+"""
+UNSEEN = (nodes.comment, nodes.target, nodes.substitution_definition)
 
 
 @dataclass(frozen=True)
@@ -51,6 +65,7 @@ class Prediction:
     answer: str = ""
     number: str = ""
     within: str = ""
+    track: str = ""  # the two ends, "log" behind them where each step multiplies
     unit: str = ""  # of the number
 
     @property
@@ -86,11 +101,11 @@ def read_prediction(id_: str, options: Mapping[str, str], body: Sequence[str]) -
         raise ValueError(f"the prediction {id_} does not say, below a line +++, what happened")
     given = {key: (options.get(key) or "").strip() for key in OPTIONS}
     if given["number"]:
-        number, within = _number(id_, given)
+        number, within, track = _number(id_, given)
         unit = given["unit"]
-        return Prediction(id_, question, explanation, number=number, within=within, unit=unit)
-    if given["unit"]:
-        raise ValueError(f"the prediction {id_} has a unit, and no number")
+        return Prediction(id_, question, explanation, (), "", number, within, track, unit)
+    if given["unit"] or given["track"]:
+        raise ValueError(f"the prediction {id_} has a unit or a track, and no number")
     choices = tuple(c.strip() for c in given["choices"].split("|") if c.strip())
     if given["choices"] and len(set(choices)) < max(2, len(choices)):
         raise ValueError(f"the prediction {id_} needs two choices at least, all different")
@@ -100,17 +115,26 @@ def read_prediction(id_: str, options: Mapping[str, str], body: Sequence[str]) -
     return Prediction(id_, question, explanation, choices, given["answer"])
 
 
-def _number(id_: str, given: dict[str, str]) -> tuple[str, str]:
+def _number(id_: str, given: dict[str, str]) -> tuple[str, str, str]:
     if given["choices"] or given["answer"]:
         raise ValueError(f"the prediction {id_} asks for a number: no choices, no answer besides")
     match = NUMBER.fullmatch(given["number"])
     if match is None:
         raise ValueError(f"the prediction {id_}: {given['number']!r} is no number like 0.5 +- 0.1")
-    return match["number"], match["within"] or "0"
+    track = TRACK.fullmatch(given["track"])
+    if track is None:
+        words = "needs a track on which one guesses, like 0 to 100 or 1 to 1024 log"
+        raise ValueError(f"the prediction {id_} {words}")
+    low, high, number = (float(one) for one in (track["low"], track["high"], match["number"]))
+    if not low < number < high or (track["log"] and low <= 0):
+        words = "is not between the ends of its track, or a log track begins at 0 or below"
+        raise ValueError(f"the prediction {id_}: {match['number']} {words}")
+    ends = " ".join([track["low"], track["high"], *(track["log"] or "").split()])
+    return match["number"], match["within"] or "0", ends
 
 
 class prediction(nodes.General, nodes.Element):  # noqa: N801  docutils names nodes this way
-    """The group of a question, its choices and the folded answer."""
+    """The group of a question, its choices, the answer and the output that shows it."""
 
 
 class Predict(BookDirective):
@@ -125,17 +149,18 @@ class Predict(BookDirective):
         title = f"{read.anchor}-title"
         group = prediction("", ids=[read.anchor], classes=["predict"], data=data(read))
         group["labelledby"] = title
-        group += nodes.paragraph("", TITLE, ids=[title], classes=["predict-title"])
+        group += nodes.paragraph("", PAGE_TITLE, ids=[title], classes=["predict-title"])
         self.read(group, 0, len(read.question))
+        asked = nodes.container(classes=["ask-asked"])
         if read.choices:
             said = [nodes.paragraph("", "", *self.words(choice)) for choice in read.choices]
             items = [nodes.list_item("", choice) for choice in said]
-            group += nodes.bullet_list("", *items, classes=["predict-choices"])
+            asked += nodes.bullet_list("", *items, classes=["predict-choices"])
         answer = nodes.container(classes=["predict-explained"])
         if read.right:
             answer += nodes.paragraph("", "", *self.words(read.right), classes=["predict-right"])
         self.read(answer, read.explanation_at)
-        group += folded([nodes.Text(ANSWER_TITLE)], [answer], classes=["predict-answer"])
+        group += nodes.container("", asked, answer, classes=["ask-both"])
         self.set_source_info(group)
         return [group]
 
@@ -154,7 +179,7 @@ class Predict(BookDirective):
 def data(read: Prediction) -> dict[str, str]:
     """What a script needs to know."""
     found = {"predict": read.id, "answer": read.answer, "number": read.number}
-    found |= {"within": read.within, "unit": read.unit}
+    found |= {"within": read.within, "track": read.track, "unit": read.unit}
     if read.choices:
         found["choices"] = json.dumps(read.choices, ensure_ascii=False)
     return {f"data-{name}": value for name, value in found.items() if value}
@@ -169,11 +194,46 @@ def depart_prediction(self: HTML5Translator, node: prediction) -> None:
     self.body.append("</div>\n")
 
 
+class OneObject(SphinxPostTransform):
+    """Puts the output a prediction asks about into it, and folds what else its section has."""
+
+    default_priority = 155  # after vitbook_folds: a cell has its final form
+    formats = ("html",)
+
+    def run(self, **options: object) -> None:
+        if any(node.get("chapters") for node in self.document.findall(nodes.Element)):
+            return  # the front page
+        for group in reversed(list(self.document.findall(prediction))):  # the innermost fold first
+            section = group.parent
+            after = section.children[section.index(group) + 1 :]
+            if any(is_failure(node) for one in after for node in one.findall()):
+                continue  # what failed is seen at once
+            output = shown_by(after)
+            if output is not None:
+                section.remove(output)
+                after.remove(output)
+                group += nodes.container("", output, classes=["ask-output"])
+            if any(not isinstance(node, UNSEEN) for node in after):
+                section.insert(section.index(group) + 1, nodes.raw("", REST, format="html"))
+                section += nodes.raw("", "</div>\n", format="html")
+
+
+def shown_by(after: Sequence[nodes.Node]) -> nodes.Node | None:
+    """The cell whose output comes next: between it and the prediction stand at most other cells."""
+    for node in after:
+        if not is_cell(node) and not isinstance(node, UNSEEN):
+            return None
+        if is_cell(node) and part(node, "output") is not None:
+            return node
+    return None
+
+
 DIRECTIVES = {"predict": Predict}
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     app.setup_extension("website.syntax.cells.folds")
+    app.add_post_transform(OneObject)
     app.add_node(prediction, html=(visit_prediction, depart_prediction))
     register(app, globals())
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

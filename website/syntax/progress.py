@@ -58,8 +58,9 @@ class ChapterEnd(SphinxPostTransform):
 
 def visit_progress(self: HTML5Translator, node: progress) -> None:
     data = {} if node["whole"] else {"data-page": self.builder.current_docname}
+    ids = ["progress"] if node["whole"] else []  # where the other boxes lead
     more = {"role": "group", "aria-label": "Your answers so far", "hidden": "hidden", **data}
-    self.body.append(self.starttag(node, "div", CLASS="progress-box", **more) + "</div>\n")
+    self.body.append(self.starttag(node, "div", CLASS="progress-box", ids=ids, **more) + "</div>\n")
     raise nodes.SkipNode
 
 

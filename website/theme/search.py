@@ -38,7 +38,7 @@ WORD = re.compile(r"[^\W\d_]{4,}|\b[A-Z]{2,3}\b")  # a word, or a name like CNN
 KEYWORDS = re.compile(r"search: *(.+)", re.DOTALL)
 CAPTION = re.compile(r"<figcaption.*?>(.*?)</figcaption>", re.DOTALL)
 COMMAND = re.compile(r"\\(?:[A-Za-z]+|,)")
-SILENT = {"solution", "cell_input", "cell_output", "predict-title", "predict-answer"}
+SILENT = {"solution", "cell_input", "cell_output", "predict-title", "predict-explained"}
 SILENT |= {"claim-label", "claim-verdict", "in-depth-label", "change-log"}
 SILENT_NODES = (
     nodes.literal_block,

@@ -18,17 +18,20 @@ document.addEventListener("click", (event) => {
 
 // A link to something folded opens the fold, also where the browser does not do so by itself. And
 // what a link has led to stays in its place while figures above it grow, until the reader moves.
-let stay = new AbortController();
+let stay = new AbortController(), revealed = false; // by the browser, which aims before all is open
+addEventListener("beforematch", () => { revealed = true; }, true);
 function arrive(aims) {
   stay.abort();
   const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!target) return;
-  const closed = [];
+  const closed = target.closest(".ask-rest[hidden]") ? [target] : [];
+  target.dispatchEvent(new Event("arrive", { bubbles: true })); // predict.js opens what is folded
   for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) {
     if (!fold.open) closed.push(fold);
   }
   closed.forEach((fold) => { fold.open = true; });
-  if (aims || closed.length) target.scrollIntoView();
+  if (aims || revealed || closed.length) target.scrollIntoView();
+  revealed = false;
   keep(target);
 }
 function keep(target) {

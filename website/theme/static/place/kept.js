@@ -1,5 +1,8 @@
 // What this browser keeps of its reader. One entry of localStorage holds all:
-//   answers  id -> {said, sure, mark}; mark is 1 (right), 0.5 (partly), 0 (wrong), or not yet there
+//   answers  id -> {said, sure, mark}; mark is 1 (right) or 0 (wrong), none where only the reader
+//            could tell, and sure none where it was not said. Earlier versions kept more: a mark of
+//            0.5 (partly), 90 % sure, and concept checks
+//   read     true of who wants to read without guessing
 //   done     page -> true: read to its end, or marked so by the reader
 //   seen     page -> the section that the reader has come to, counted from 1
 //   last     where the reader was last: {page, title, anchor, section, at, of, left, when}

@@ -1,175 +1,216 @@
-// Predictions and concept checks that can be answered; without this script both are folds.
+// Predictions: ask, then open. Without this script, and on paper, all is open.
 // progress.js, which is loaded before, keeps the answers.
 
 "use strict"; // so that what is in the block stays in it
 
 {
   const { SURE, button, drawAll, kept, make } = globalThis.progress;
+  const LEVELS = { 50: "a guess", 70: "fairly", 99: "certain" };
 
-  const MARKS = [["1", "✓ Right"], ["0.5", "◐ Partly"], ["0", "✗ Wrong"]];
-
-  const chosen = (field) => field.querySelector("input:checked")?.value ?? "";
   const copied = (node) => [...node.cloneNode(true).childNodes];
+  const strong = (...content) => make("strong", {}, ...content);
 
-  function radios(name, kind, legend, options) {
-    const rows = options.map(([value, ...content]) => {
-      const input = make("input", { type: "radio", name, value });
-      return make("label", {}, input, make("span", {}, ...content));
-    });
-    return make("fieldset", { class: kind }, make("legend", {}, legend), ...rows);
-  }
-
-  // The three ways to answer a prediction. Each has the field, what was said (empty: nothing yet),
-  // how that is shown, and what is missing; the first two know the answer, and so the mark.
+  // The three ways to answer. Each has the field, what was said there (empty: nothing yet), how that
+  // is shown, the longest that can be said, and what to do; the first two know the answer.
 
   function byChoice(group) {
-    const choices = JSON.parse(group.dataset.choices);
+    const { answer, choices: written } = group.dataset;
+    const choices = JSON.parse(written);
     const list = group.querySelector(".predict-choices");
     const items = [...list.children].map((item) => item.querySelector("p") ?? item);
+    const lengths = items.map((item) => item.textContent.length);
     const shown = (said) => copied(items[choices.indexOf(said)]);
-    const options = choices.map((choice) => [choice, ...shown(choice)]);
-    list.remove();
-    const field = radios("said", "predict-choose", "Your prediction", options);
+    const field = make("fieldset", { class: "predict-choices", role: "radiogroup", "aria-label": "Your guess" });
+    field.append(...choices.map((value) => {
+      const input = make("input", { type: "radio", name: "said", value });
+      return make("label", {}, input, make("span", {}, ...shown(value)));
+    }));
+    list.replaceWith(field);
     return {
       field,
       shown,
-      missing: "Choose an answer first.",
-      said: () => chosen(field),
+      longest: choices[lengths.indexOf(Math.max(...lengths))],
+      said: () => field.querySelector("input:checked")?.value ?? "",
       knows: (said) => choices.includes(said),
-      answer: () => shown(group.dataset.answer),
-      mark: (said) => (said === group.dataset.answer ? 1 : 0),
+      mark: (said) => Number(said === answer),
+      told: (said) => (said === answer ? ["That is right."] : ["Right is ", strong(...shown(answer)), "."]),
     };
   }
 
+  // The numbers of a track: whole ones where there is room for them; "log" where each step multiplies.
+  function numbers([from, to, log]) {
+    const [low, high] = [Number(from), Number(to)];
+    const step = Math.max((high - low) / 100, high - low < 10 ? 0 : 1);
+    const size = log ? 100 : Math.round((high - low) / step);
+    const all = Array.from({ length: size + 1 }, (_, at) => {
+      const value = log ? low * (high / low) ** (at / size) : low + at * step;
+      return log && value >= 10 ? Math.round(value) : Number(value.toPrecision(log && low >= 1 ? 1 : 3));
+    });
+    return [...new Set(all)];
+  }
+
   function byNumber(group) {
-    const { number, within = "0", unit = "" } = group.dataset;
-    const input = make("input", { type: "number", step: "any", name: "said" });
-    const named = (value) => `${value}${unit && ` ${unit}`}`;
-    const margin = within === "0" ? "" : ` (up to ${named(within)} off is right)`;
+    const { number, within, track, unit = "" } = group.dataset;
+    const right = Number(number), log = track.endsWith("log");
+    const values = numbers(track.split(" "));
+    const named = (value) => `${Number(value).toLocaleString("en")}${unit && ` ${unit}`}`;
+    const place = (value) => {
+      const after = values.findIndex((one) => one >= value);
+      const at = after < 1 ? Math.max(after, 0) : after - (values[after] - value) / (values[after] - values[after - 1]);
+      return `--at: ${at / (values.length - 1)}`;
+    };
+    const ring = make("input", { type: "range", name: "said", min: 0, max: values.length - 1, value: 0, "aria-label": "Your guess" });
+    const ends = make("span", { class: "ask-ends" }, make("span", {}, named(values[0])), make("span", {}, named(values.at(-1))));
+    const bubble = make("output", { style: place(values[0]) });
+    const field = make("div", { class: "ask-track" }, bubble, ring, ends);
+    let moved = false; // the first place counts as none
+    const value = () => values[ring.value];
+    const show = () => {
+      bubble.textContent = moved ? named(value()) : "";
+      bubble.style = place(value());
+      ring.setAttribute("aria-valuetext", moved ? named(value()) : "no guess yet");
+    };
+    ring.addEventListener("input", () => {
+      moved = true;
+      show();
+    });
+    show();
+    const off = (said) => {
+      const high = said > right;
+      if (!log) return `${named(Number(Math.abs(said - right).toPrecision(3)))} too ${high ? "high" : "low"}`;
+      return `${Number((high ? said / right : right / said).toPrecision(2))} times too ${high ? "large" : "small"}`;
+    };
+    const near = (said) => Math.abs(said - right) <= Number(within) + 1e-9;
     return {
-      field: make("label", { class: "predict-type" }, "Your number ", input, ` ${unit}`),
-      missing: "Write a number first, such as 0.5.",
-      said: () => input.value,
-      knows: () => true,
+      field,
+      keep: true,
+      todo: "Drag the ring, or move it with the arrow keys.",
+      said: () => (moved ? String(value()) : ""),
+      reset: () => { moved = false; show(); },
+      knows: (said) => Number.isFinite(Number(said)),
       shown: (said) => [named(said)],
-      answer: () => [named(number), margin],
-      mark: (said) => (Math.abs(said - number) <= Number(within) + 1e-9 ? 1 : 0),
+      longest: String(values.at(-1)),
+      mark: (said) => Number(near(said)),
+      told: (said) => {
+        if (Number(said) === right) return ["That is right."];
+        return ["It is ", strong(named(number)), `: your guess is ${off(said)}${near(said) ? ", near enough" : ""}.`];
+      },
+      drawn: (said) => make("div", { class: "ask-scale", "aria-hidden": "true" },
+        make("i", { class: "is-answer", style: place(right) }, named(number)), make("i", { class: "is-said", style: place(Number(said)) })),
     };
   }
 
   function inWords() {
-    const input = make("textarea", { name: "said", rows: "2" });
+    const field = make("textarea", { name: "said", rows: "2", "aria-label": "Your guess, in a few words" });
     return {
-      field: make("label", { class: "predict-type" }, "Your prediction, in a few words", input),
-      missing: "Write your prediction first; a few words will do.",
-      said: () => input.value.trim(),
+      field: make("div", { class: "ask-words" }, field),
+      keep: true,
+      todo: "A few words will do.",
+      said: () => field.value.trim(),
       knows: () => true,
-      shown: (said) => [said],
+      shown: (said) => [`“${said}”`],
+      longest: "",
+      told: () => [],
     };
   }
 
-  // A concept check is answered in the head: there is nothing to choose or to write.
-  const inTheHead = { said: () => "", knows: () => true };
-
-  function part(kind, who, content) {
-    return make("div", { class: kind }, make("p", {}, `${who}: `), make("p", {}, ...content));
+  // Where there is something to tell: what was said, how sure, and how far off it is.
+  function verdict(way, { said, sure }) {
+    const parts = [make("span", { class: "ask-ring" }), "You said ", strong(...way.shown(said)), sure ? `, ${SURE[sure]}. ` : ". ", ...way.told(said)];
+    return [make("p", {}, ...parts), way.drawn?.(said) ?? ""];
   }
 
-  // What was said, and where a rule can tell, what it was and the mark.
-  function verdict(way, { said, sure, mark }) {
-    const lead = sure === 50 ? "You guessed" : `You were ${SURE[sure]}`;
-    if (!way.field) return [make("p", { class: "predict-who" }, `${lead}.`)];
-    const told = sure === 50 ? lead : `You said, ${SURE[sure]}`;
-    const parts = [part("predict-said", told, way.shown(said))];
-    if (way.mark) {
-      const kind = mark ? "predict-mark is-right" : "predict-mark is-wrong";
-      const words = MARKS.find(([value]) => Number(value) === mark)[1];
-      parts.push(part("predict-was", "It was", way.answer()));
-      parts.push(make("p", { class: kind }, `${words}.`));
-    }
-    return parts;
-  }
+  function ask(group, at, all) {
+    const { predict: id, choices, number } = group.dataset;
+    const way = choices ? byChoice(group) : number ? byNumber(group) : inWords();
+    const rest = document.querySelector(`#${group.id} + .ask-more + .ask-rest`);
+    const explained = group.querySelector(".predict-explained");
+    let looked = false; // without a guess
 
-  // One question: a form to commit with, which opens the fold. `box` is around or after the fold.
-  function ask(id, box, fold, way) {
-    const summary = fold.querySelector("summary");
-    const title = summary.textContent;
-    const levels = Object.entries(SURE).map(([level, words]) => {
-      const percent = level === "50" ? "no idea" : `${level} %`;
-      return [level, make("b", {}, words), make("small", {}, percent)];
+    const keep = make("button", { class: "predict-button ask-keep", value: "keep" }, "Keep");
+    const skip = button("skip, and look", "ask-link", () => {
+      look();
+      said.focus({ preventScroll: true });
     });
-    const sure = radios("sure", "predict-sure", "How sure are you?", levels);
-    const complaint = make("p", { role: "status", class: "predict-missing" });
-    const commit = make("button", { class: "predict-button predict-commit" }, "Commit");
-    const form = make("form", { class: "predict-form", novalidate: "", autocomplete: "off" });
-    form.append(way.field ?? "", sure, commit, complaint);
-    const said = make("div", { role: "status", class: "predict-verdict" });
-    const marks = radios(`mark-${id}`, "predict-own", "Now compare. Your answer was", MARKS);
-    const again = button("Take it back", "predict-again", () => {
+    const skipAll = button("read without guessing", "ask-link", () => kept.change((state) => { state.read = true; }));
+    const hint = make("p", { class: "ask-hint" }, make("span", {}, `${way.todo ?? "One tap is your guess."} `), way.keep ? keep : "",
+      make("span", {}, skip, at ? "" : skipAll));
+    const sure = Object.entries(LEVELS).map(([value, words]) => make("button", { value }, words));
+    const surely = make("span", { class: "ask-sure", role: "group", "aria-label": "Look, and say how sure you were" }, ...sure);
+    const opens = make("div", { class: "ask-look" }, make("small", { "aria-hidden": "true" }, "or look, and say how sure you were"),
+      make("button", { class: "predict-button", value: "look" }, "Look"), surely);
+    const form = make("form", { class: "ask-asked", autocomplete: "off" }, way.field, make("div", { class: "ask-row" }, hint, opens));
+    const said = make("div", { class: "ask-said", tabindex: "-1", role: "status" });
+    const again = button("take it back", "ask-link", () => {
+      looked = false;
       kept.change(({ answers }) => delete answers[id]);
       form.querySelector("input, textarea").focus();
     });
+    const guess = button("ask me first", "ask-link", () => kept.change((state) => delete state.read));
+    const back = make("p", { class: "ask-back" }, again, guess);
+
+    function look() {
+      looked = true;
+      draw();
+    }
+
+    function chosen() {
+      group.classList.toggle("is-chosen", Boolean(way.said()) && (!way.keep || group.classList.contains("is-chosen")));
+      keep.textContent = way.said() && number ? `Keep ${way.shown(way.said())}` : "Keep this";
+      keep.disabled = !way.said();
+    }
 
     function draw() {
-      const found = kept.load().answers[id];
-      const answer = found && way.knows(found.said) ? found : null;
-      if (!answer && form.hidden) {
-        fold.open = false;
+      const { answers, read } = kept.load();
+      const answer = answers[id] && way.knows(answers[id].said) ? answers[id] : null;
+      const open = Boolean(answer || looked || read);
+      if (!open && group.matches(".is-open")) {
         form.reset();
+        way.reset?.();
+        group.classList.remove("is-chosen");
       }
-      box.classList.toggle("is-committed", answer !== null);
-      form.hidden = answer !== null;
-      again.hidden = answer === null;
-      marks.hidden = answer === null || way.mark !== undefined;
-      said.replaceChildren(...(answer ? verdict(way, answer) : []));
-      marks.querySelectorAll("input").forEach((input) => {
-        input.checked = Number(input.value) === answer?.mark;
-      });
-      if (way.field) summary.textContent = answer ? title : "Show it without predicting";
+      // before it is open, the longest that it may say keeps its room
+      const right = group.querySelector(".predict-right");
+      said.replaceChildren(...(answer || !open ? verdict(way, answer ?? { said: way.longest, sure: 70 }) : right ? [make("p", {}, "It is ", strong(...copied(right)), ".")] : []));
+      again.hidden = open && !answer;
+      guess.hidden = !read || at > 0;
+      group.classList.toggle("is-open", open);
+      if (rest) rest.hidden = open ? false : "until-found";
+      chosen();
     }
 
-    function miss(words, field) {
-      complaint.textContent = words;
-      field.querySelector("input, textarea").focus();
-    }
-
+    form.addEventListener("input", chosen);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const answer = { said: way.said(), sure: Number(chosen(sure)) };
-      if (way.field && !answer.said) return miss(way.missing, way.field);
-      if (!answer.sure) return miss("Say how sure you are.", sure);
-      complaint.textContent = "";
+      const { value } = event.submitter;
+      if (!way.said()) return form.querySelector("input, textarea").focus();
+      if (value === "keep") {
+        group.classList.add("is-chosen");
+        chosen();
+        return opens.querySelector("button").focus();
+      }
+      const answer = { said: way.said() };
+      if (value in SURE) answer.sure = Number(value);
       if (way.mark) answer.mark = way.mark(answer.said);
       kept.change(({ answers }) => { answers[id] = answer; });
-      fold.open = true;
-      summary.focus();
-      return said.scrollIntoView({ block: "nearest" });
+      return said.focus({ preventScroll: true });
     });
-    marks.addEventListener("change", () => {
-      kept.change(({ answers }) => { answers[id].mark = Number(chosen(marks)); });
-    });
+    // a link, or the browser's own search, leads into what is folded
+    for (const name of ["arrive", "beforematch"]) rest?.addEventListener(name, look);
     document.addEventListener("kept-changed", draw);
 
+    group.querySelector(".ask-asked").replaceWith(form);
+    explained.prepend(said);
+    explained.append(back);
+    group.querySelector(".predict-title").append(" ", make("span", { class: "predict-count" }, `${at + 1} of ${all.length}`));
     draw();
-    if (form.hidden) fold.open = true;
-    if (way.field) fold.before(form, said);
-    else box.append(form, said);
-    box.append(marks, again);
   }
 
-  document.querySelectorAll(".predict[data-predict]").forEach((group, at, all) => {
-    const { predict: id, choices, number } = group.dataset;
-    const way = choices ? byChoice(group) : number ? byNumber(group) : inWords();
-    ask(id, group, group.querySelector("details.predict-answer"), way);
-    const place = make("span", { class: "predict-count" }, `${at + 1} of ${all.length}`);
-    group.querySelector(".predict-title").append(" ", place);
-  });
-  const here = document.querySelector(".progress-box[data-page]")?.dataset.page;
-  document.querySelectorAll("#concept-check > details").forEach((fold, at) => {
-    const name = `Question ${at + 1}`;
-    const box = make("div", { class: "predict-check", role: "group", "aria-label": name });
-    fold.after(box);
-    ask(`${here}#check-${at + 1}`, box, fold, inTheHead);
-  });
+  document.querySelectorAll(".predict[data-predict]").forEach(ask);
+
+  // From the search one comes for what it found: all of that section is open.
+  if (location.search === "?found") {
+    document.getElementById(decodeURIComponent(location.hash.slice(1)))?.querySelectorAll(".ask-rest").forEach((rest) => rest.dispatchEvent(new Event("arrive")));
+  }
   drawAll();
 }

@@ -90,16 +90,18 @@
 
   function chapterPart({ dataset: { page } }, state) {
     const done = Boolean(state.done[page]);
-    const all = document.querySelectorAll("form.predict-form");
-    const answered = [...all].filter((form) => form.hidden).length;
+    const all = [...document.querySelectorAll(".predict[data-predict]")];
+    const answered = all.filter((one) => one.dataset.predict in state.answers).length;
     const words = done ? "✓ Read to the end" : "I have read this chapter";
     const act = () => kept.change(({ done: pages }) => {
       if (done) delete pages[page];
       else pages[page] = true;
     });
     const attributes = { "aria-pressed": String(done) };
+    const home = `${document.documentElement.dataset.content_root}index.html#progress`;
+    const link = make("a", { href: home }, "How sure, and how right");
     return [
-      make("p", {}, `${answered} of ${all.length} questions of this page answered.`),
+      make("p", {}, all.length ? `${answered} of ${all.length} predictions of this page made. ` : "", answered ? link : ""),
       button(words, "predict-button progress-done", act, attributes),
     ];
   }
@@ -111,25 +113,25 @@
 
   function drawBox(box) {
     const state = kept.load();
-    const answers = Object.values(state.answers);
     const levels = calibration(state.answers);
-    const waiting = answers.filter(({ mark }) => mark === undefined).length;
     const focus = box.contains(document.activeElement) && document.activeElement.className;
     const onFront = box.dataset.page === undefined;
     const where = kept.works
       ? "Kept in this browser only; nothing is sent anywhere. "
       : "This browser keeps nothing: all is gone when you leave the page. ";
-    const parts = [
-      make("p", { class: "progress-title" }, onFront ? "You so far" : "How sure, and how right"),
-      ...(onFront ? [] : chapterPart(box, state)),
-      answers.length > waiting ? table(levels) : "",
-      make("p", {}, judged(levels), waiting ? ` Not yet marked by you: ${waiting}.` : ""),
-      make("p", { class: "progress-note" }, where, button("Forget all", "progress-forget", forget)),
-    ];
+    const parts = onFront
+      ? [
+        make("p", { class: "progress-title" }, "You so far"),
+        levels.some(({ of }) => of) ? table(levels) : "",
+        make("p", {}, judged(levels)),
+      ]
+      : chapterPart(box, state);
+    parts.push(make("p", { class: "progress-note" }, where, button("Forget all", "progress-forget", forget)));
     box.replaceChildren(...parts);
     if (focus) box.querySelector(`[class="${focus}"]`)?.focus();
     // whoever comes for the first time is not asked about what is not there yet
-    if (answers.length || !onFront) box.hidden = false;
+    const begun = Object.keys(state.answers).length || Object.keys(state.done).length;
+    if (begun || !onFront) box.hidden = false;
   }
 
   function drawAll() {

@@ -39,7 +39,7 @@
 
   function item(hit) {
     const link = make("a", "", ...typeset(hit.heading));
-    link.href = new URL(`../../${hit.address}`, HERE);
+    link.href = new URL(`../../${hit.address.replace("#", "?found#")}`, HERE); // what was found is open (predict.js)
     const kind = { claim: "Claim: ", notation: "Notation: ", api: "Package: " }[hit.kind];
     if (kind) link.prepend(make("span", "search-kind", kind));
     const shown = hit.shown.flatMap(([word, found]) => [...(found ? [make("mark", "", ...typeset(word))] : typeset(word)), " "]);
