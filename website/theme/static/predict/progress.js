@@ -128,7 +128,7 @@
       : chapterPart(box, state);
     parts.push(make("p", { class: "progress-note" }, where, button("Forget all", "progress-forget", forget)));
     box.replaceChildren(...parts);
-    if (focus) box.querySelector(`[class="${focus}"]`)?.focus();
+    if (focus) box.querySelector(`[class="${focus}"]`)?.focus({ preventScroll: true });
     // whoever comes for the first time is not asked about what is not there yet
     const begun = Object.keys(state.answers).length || Object.keys(state.done).length;
     if (begun || !onFront) box.hidden = false;
