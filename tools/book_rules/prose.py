@@ -24,7 +24,7 @@ OF_CHAPTER = re.compile(r"\b(?:[Cc]hapters?\s+\d+[a-z]?|(?:[Ee]xercises?|[Tt]abl
 # Numbers that nothing computes: the level of an interval, the whole of something.
 DEFINED = {"95 %", "100 %", "0 %", "50 %"}
 ALLOWED_ON_PAGE = re.compile(r"^%\s*typed numbers?:\s*(.+)$", re.MULTILINE)
-CODE = ("assignments", "book/_ext", "book/_static", "experiments", "src", "tests", "tools")
+CODE = ("assignments", "experiments", "src", "tests", "tools", "website")
 SKELETON = ("Concept check", "Summary", "What to read next")
 
 

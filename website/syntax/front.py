@@ -137,7 +137,8 @@ def come_back(pages: Pages) -> str:
     scripts = "".join(
         (STATIC / name).read_text("utf8") for name in ("place/kept.js", "front/back.js")
     )
-    return f'<div class="front-back" data-chapters="{data}" hidden></div>\n<script>\n{scripts}</script>'
+    data = f'data-chapters="{data}"'
+    return f'<div class="front-back" {data} hidden></div>\n<script>\n{scripts}</script>'
 
 
 def grid(pages: Pages, parts: list[Part]) -> tuple[str, list[Card]]:

@@ -38,7 +38,6 @@ from sphinx.writers.html5 import HTML5Translator
 
 from website.pages.markdown import details, paragraphs, quote, titled
 from website.syntax.cells.cell import is_cell, is_failure, part
-from website.syntax.cells.details import folded
 from website.syntax.shared import BookDirective, Notebook, Written, register
 
 OPTIONS = ("choices", "answer", "number", "track", "unit")
@@ -197,7 +196,7 @@ def depart_prediction(self: HTML5Translator, node: prediction) -> None:
 class OneObject(SphinxPostTransform):
     """Puts the output a prediction asks about into it, and folds what else its section has."""
 
-    default_priority = 155  # after vitbook_folds: a cell has its final form
+    default_priority = 155  # after the folds: a cell has its final form
     formats = ("html",)
 
     def run(self, **options: object) -> None:
