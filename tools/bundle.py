@@ -11,7 +11,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from website.notebooks.notebook import NEEDED
+from vitbook.book.needed import NEEDED
 from website.pages.moved import notebooks_in
 from website.pages.settings import Settings, read_settings
 

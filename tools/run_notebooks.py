@@ -8,9 +8,9 @@ release, as the published branch would be.
     python -m tools.run_notebooks --kind imports  only what they import, and the records they load
 
 In a stand-in for Colab (tools/colab_standin.py) the install cell runs once, and ``pip freeze`` must
-then show our package more and nothing else. Each notebook runs in a kernel of its own, then the
-solutions it prints, then the same notebook as a Python script. Any error fails, and any check that
-does not hold. What passed is not run again until a notebook, the package or the lock file changes
+then show our package more and nothing else. Each notebook runs in a kernel of its own, its
+solutions too, then the same notebook as a Python script. Any error fails, and any check that does
+not hold. What passed is not run again until a notebook, the package or the lock file changes
 (--force runs everything).
 """
 
@@ -42,13 +42,13 @@ from jupyter_client.kernelspec import KernelSpecManager
 
 from tools import colab_standin as standin
 from website.build.dependencies import loaded_records
-from website.notebooks.notebook import SOLUTION
+from website.notebooks.notebook import LOOK, SOLUTION
 from website.pages.meaning import cell_tree
 from website.pages.moved import notebooks_in
 from website.pages.settings import Settings, read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
-TOLD = "application/vnd.vitbook."  # outputs of vitbook.book.checks, which Colab's image lacks
+TOLD = "application/vnd.vitbook."  # outputs of what Colab's image lacks: checks that failed
 CELL_SECONDS, SCRIPT_SECONDS = 300, 900
 
 
@@ -84,43 +84,35 @@ class Client(nbclient.NotebookClient):
 def run_notebook(
     notebook: nbformat.NotebookNode, name: str, python: Path, scratch: Path, env: dict
 ) -> str | None:
-    """Run the cells in order, then the solutions. Returns a report of the failure, or None."""
-    cells = [*notebook.cells, *map(nbformat.v4.new_code_cell, solutions(notebook))]
-    whole = nbformat.from_dict({**notebook, "cells": cells})
+    """Run the cells in order. Returns a report of the failure, or None."""
+    notebook = nbformat.from_dict(notebook)  # its outputs are not for the caller
+    cells = notebook.cells
     manager = kernel_manager(python, scratch)
-    client = Client(whole, km=manager, kernel_name="standin", timeout=CELL_SECONDS)
+    client = Client(notebook, km=manager, kernel_name="standin", timeout=CELL_SECONDS)
     client.owns_km = True  # so that the kernel ends with its notebook
     try:
         client.execute(cwd=tempfile.mkdtemp(dir=scratch), env=env)
     except (nbclient.exceptions.CellControlSignal, nbclient.exceptions.DeadKernelError) as error:
-        where = f"cell {client.at + 1}" if client.at < len(notebook.cells) else "a solution"
+        where = place(cells, client.at)
         source = getattr(error, "traceback", None) or f"{cells[client.at].source}\n\n{error}"
         return f"FAILED {name}.ipynb, {where}\n{plain(source)}"
-    return failed_checks(whole, name, len(notebook.cells))
+    return failed_checks(notebook, name)
 
 
-def failed_checks(whole: nbformat.NotebookNode, name: str, count: int) -> str | None:
+def failed_checks(notebook: nbformat.NotebookNode, name: str) -> str | None:
     """A check that does not hold lets its notebook run on, and is a failure nevertheless."""
     told = []
-    for at, cell in enumerate(whole.cells):
-        where = f"cell {at + 1}" if at < count else "a solution"
+    for at, cell in enumerate(notebook.cells):
         for output in cell.get("outputs", []):
             if any(kind.startswith(TOLD) for kind in output.get("data", {})):
+                where = place(notebook.cells, at)
                 told.append(f"FAILED {name}.ipynb, {where}\n{output.data['text/plain']}")
     return "\n".join(told) or None
 
 
-def solutions(notebook: nbformat.NotebookNode) -> list[str]:
-    """The code that the notebook's folded solutions print."""
-    printed = re.compile(
-        r"^(?P<fence>`{3,})python\n(?P<code>.*?)\n(?P=fence)$", re.DOTALL | re.MULTILINE
-    )
-    return [
-        match["code"]
-        for cell in notebook.cells
-        if SOLUTION in cell.metadata.get("tags", [])
-        for match in printed.finditer(cell.source)
-    ]
+def place(cells: list[nbformat.NotebookNode], at: int) -> str:
+    solves = SOLUTION in cells[at].metadata.get("tags", [])
+    return f"cell {at + 1}" + (", a solution" if solves else "")
 
 
 def run_script(script: str, name: str, python: Path, scratch: Path, env: dict) -> str | None:
@@ -140,12 +132,14 @@ def run_script(script: str, name: str, python: Path, scratch: Path, env: dict) -
 
 
 def run_imports(notebooks: dict, python: Path, scratch: Path, env: dict) -> str | None:
-    """Let one process import what each notebook imports, in its solutions too, and load the records
-    that it loads. Returns a report of the first failure, or None."""
+    """Let one process import what each notebook imports, and load the records that it loads.
+
+    Returns a report of the first failure, or None.
+    """
     lines = []
     for name, notebook in notebooks.items():
         lines.append(f"print({name!r}, flush=True)")
-        for code in [*(c.source for c in notebook.cells[2:] if is_code(c)), *solutions(notebook)]:
+        for code in (cell.source for cell in notebook.cells[1:] if is_code(cell)):
             tree = cell_tree(code)
             lines += map(ast.unparse, filter(is_import, ast.walk(tree)))
             lines += (f"load_record({record!r})" for record in sorted(loaded_records(tree) or ()))
@@ -172,7 +166,7 @@ def install_as_a_reader_would(
 ) -> str | None:
     """Run the install cell, alone, and compare what is installed. Returns a complaint, or None."""
     cells = {notebook.cells[1].source for notebook in notebooks.values()}
-    installs = {cell.partition("\nneeded = ")[0] for cell in cells}  # what a page needs may differ
+    installs = {cell.partition(LOOK)[0] for cell in cells}  # what a page imports may differ
     if len(installs) != 1 or "find_spec" not in next(iter(installs)):
         return "the notebooks do not share one install cell: export them again"
     before = standin.freeze(python)

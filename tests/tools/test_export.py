@@ -13,11 +13,11 @@ import nbformat
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
-from tools.run_notebooks import solutions
+from vitbook.book.needed import NEEDED
 from website.build import export_notebooks
 from website.build.export_notebooks import export, main
 from website.build.site import Memory
-from website.notebooks.notebook import BOOTSTRAP, NEEDED
+from website.notebooks.notebook import BOOTSTRAP, FOLDED
 from website.pages.moved import notebooks_in
 from website.pages.myst import PageError, read_blocks
 from website.pages.settings import pages_url, read_settings
@@ -104,8 +104,9 @@ def cells(files, stem="sums"):
 
 
 def body(files):
-    """The Markdown after the title and the install cell."""
-    return "\n\n".join(cell.source for cell in cells(files)[2:])
+    """What stands between the set-up and the list of what is still open."""
+    found = [cell.source for cell in cells(files)[2:]]
+    return "\n\n".join(one for one in found if not one.startswith("#@title What is still open"))
 
 
 PAGE = f"{SITE}/ch/sums.html"
@@ -150,14 +151,21 @@ TRANSLATED = {
     "```{admonition} Try\n:class: goals\nWhat?\n```": "> **Try**\n>\n> What?",
     "```{predict} sums-sum\n:choices: $1$ | {glue:text}`mean:.2f`\n:answer: $1$\nHow many?\n\n"
     "- Or\n+++\nSee {ref}`sec-a`.\n```":
-        "> **Predict, then run**\n>\n> How many?\n>\n> - Or\n>\n> - $1$\n> - 0.12\n\n<details>\n"
+        "> **Predict, then run**\n>\n> How many?\n>\n> - Or\n>\n> 1. $1$\n> 2. 0.12\n\n"
+        '#@title What do you expect? 1 to 2 { run: "auto" }\n'
+        'my_guess = 0  #@param [0, 1, 2] {type:"raw"}\npredict("sums-sum", my_guess, "MS8y")\n\n'
+        "<details>\n"
         f"<summary>What happened</summary>\n\n**$1$**\n\nSee {ADDING}.\n\n</details>",
     "```{predict} sums-sum\n:number: 2 +- 1\n:track: 0 to 4\nHow many?\n+++\nSo.\n```":
-        "> **Predict, then run**\n>\n> How many?\n\n<details>\n<summary>What happened</summary>\n"
-        "\n**2**\n\nSo.\n\n</details>",
+        "> **Predict, then run**\n>\n> How many?\n\n"
+        '#@title What do you expect? A number { run: "auto" }\n'
+        'my_guess = None  #@param {type:"raw"}\npredict("sums-sum", my_guess, "MiAxIA==")\n\n'
+        "<details>\n<summary>What happened</summary>\n\n**2**\n\nSo.\n\n</details>",
     "```{predict} sums-sum\n:number: 2 +- 1\n:track: 0 to 4\n:unit: %\nHow many?\n+++\nSo.\n```":
-        "> **Predict, then run**\n>\n> How many?\n\n<details>\n<summary>What happened</summary>\n"
-        "\n**2 %**\n\nSo.\n\n</details>",
+        "> **Predict, then run**\n>\n> How many?\n\n"
+        '#@title What do you expect? A number, in % { run: "auto" }\n'
+        'my_guess = None  #@param {type:"raw"}\npredict("sums-sum", my_guess, "MiAxICU=")\n\n'
+        "<details>\n<summary>What happened</summary>\n\n**2 %**\n\nSo.\n\n</details>",
     "```{live} cut\n:title: Cut\nTry it. See it.\n+++\nIt stays {glue:text}`mean:.2f`.\n```":
         "> **Cut**\n>\n> It stays 0.12.\n>\n"
         f"> The live figure is on the book's page [1. Sums]({PAGE}#live-cut).",
@@ -190,7 +198,8 @@ TRANSLATED = {
     "```{dropdown} Deeper: *why* $a < b$\nBecause.\n```":
         "<details>\n<summary>Deeper: <em>why</em> $a \\lt{} b$</summary>\n\nBecause.\n\n</details>",
     "```{dropdown} Deeper\nWhy.\n```\n\n```{code-cell}\n:tags: [hide-input, deeper]\n1\n```":
-        "<details open>\n<summary>Deeper</summary>\n\nWhy.\n\n</details>\n\n1",
+        "<details open>\n<summary>Deeper</summary>\n\nWhy.\n\n</details>\n\n"
+        "#@title Done for this section: Sums\n1",
     "```{dropdown} Answer\nWhy.\n```\n\n```{code-cell}\n1\n```":
         "<details>\n<summary>Answer</summary>\n\nWhy.\n\n</details>\n\n1",
     "`````{dropdown} D\n````{dropdown} N\n```python\nx = {1: 2}  # {ref}`a`\n```\n````\n`````":
@@ -310,23 +319,21 @@ Sums.
 """
 
 
-SOLUTION = """<details>
-<summary>Solution to Exercise 4</summary>
+WORDS = """<details>
+<summary>Solution to Exercise 4, in words</summary>
 
 Like this:
-
-```python
-answer = 3
-assert answer == x + 2
-```
 
 Done.
 
 </details>"""
+SOLUTION = """#@title Solution to Exercise 4 (your own answer stays)
+solution_answer = 3
+assert solution_answer == x + 2"""
 
 
-def test_a_notebook_has_link_back_install_cell_and_one_cell_for_each_part(book):
-    """Valid, without outputs, the same every time; a solution is printed, not run."""
+def test_a_notebook_has_an_opening_a_setup_and_one_cell_for_each_part(book):
+    """Valid, without outputs, the same every time; a solution has names of its own."""
     files = book(EXERCISE)
     assert files == book(EXERCISE)
     notebook = nbformat.reads(files["sums.ipynb"], as_version=4)
@@ -336,19 +343,188 @@ def test_a_notebook_has_link_back_install_cell_and_one_cell_for_each_part(book):
         ("markdown", "# 1. Sums"),
         ("code", BOOTSTRAP.partition("\n")[0]),
         ("markdown", "Some text."),
-        ("code", "x = 1"),
+        ("code", "#@title Computed for later: x"),
         ("markdown", "## Exercises"),
         ("markdown", "### Exercise 4: Sums"),
         ("code", "answer = ..."),
         ("markdown", "<details>"),
+        ("code", "#@title Solution to Exercise 4 (your own answer stays)"),
         ("markdown", "## Summary"),
     ]  # fmt: skip
-    assert f"[the page]({PAGE})" in found[0].source
-    assert found[3].metadata == {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
-    assert (found[7].metadata["tags"], found[7].source) == (["solution"], SOLUTION)
-    assert solutions(notebook) == ["answer = 3\nassert answer == x + 2"]
+    assert f"Read 5 minutes. [The page]({PAGE})" in found[0].source
+    assert all(found[at].metadata == FOLDED for at in (1, 3))
+    assert (found[7].source, found[8].source) == (WORDS, SOLUTION)
+    assert found[8].metadata == {**FOLDED, "tags": ["hide-input", "solution"]}
     code = [cell for cell in found if cell.cell_type == "code"]
     assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
+
+
+# cells of a page: first lines of the notebook's cells of code, below the set-up
+CUT = {
+    "a check is a cell, and tells no prediction's answer": (
+        """```{code-cell}
+import math
+from vitbook.book.glue import glue
+```
+
+## Adding
+
+```{code-cell}
+import json
+x = 1
+# check: they are *equal*
+assert x == 1
+glue(x=x)
+```
+
+```{predict} sums-one
+:choices: no | yes
+:answer: yes
+Will it?
++++
+So.
+```
+
+```{code-cell}
+:tags: [hide-input]
+glue(x=x)
+show(x, alt="A", caption="How it is: one" + f" and {x}.")
+# check: it will
+assert x < 2
+```
+
+## More
+
+```{claim} sums
+:says: "One is $1$."
+:verdict: false
+So.
+```
+
+```{code-cell}
+y = 2
+assert y > x
+```
+
+```{code-cell}
+show_table([], caption=f"{x} rows of many, one each")
+```
+""",
+        [
+            ["x = 1"],
+            ["#@title Check: they are equal", "assert x == 1"],
+            [
+                '#@title What do you expect? 1 to 2 { run: "auto" }',
+                'my_guess = 0  #@param [0, 1, 2] {type:"raw"}',
+                'predict("sums-one", my_guess, "PjIvMg==")',
+            ],
+            [
+                "#@title Figure: How it is",
+                'result_of("sums-one")',
+                'show(x, alt="A", caption="How it is: one" + f" and {x}.")',
+            ],
+            ["#@title Check of this section: Adding", "assert x < 2"],
+            ["#@title Check: One is 1", "y = 2", "assert y > x"],
+            [
+                "#@title Table 1.1: More",
+                'show_table([], caption=f"{x} rows of many, one each")',
+            ],
+            [
+                "#@title What is still open",
+                "still_open(",
+                '    {"sums-one": "Adding"},',
+                "    {},",
+                ")",
+            ],
+        ],
+    ),
+    "a solution knows the names of those before it, and changes no others": (
+        """```{code-cell}
+def my_sum(x):
+    return ...
+x = 2
+```
+
+```{solution-start} ex-sum
+```
+```{code-cell}
+def my_sum(x, y=x):
+    return [x for x in (x, y)][0] + x
+x = my_sum(1)
+```
+```{solution-end}
+```
+
+```{solution-start} ex-sum
+```
+```{code-cell}
+z = f"{my_sum(3)}"
+```
+```{solution-end}
+```
+""",
+        [
+            ["def my_sum(x):", "    return ...", "x = 2"],
+            [
+                "#@title Solution to Exercise 4 (your own answer stays)",
+                "def solution_sum(x, y=solution_x):",
+                "    return [x for x in (x, y)][0] + x",
+                "solution_x = solution_sum(1)",
+            ],
+            [
+                "#@title Solution to Exercise 4 (your own answer stays)",
+                "z = f'{solution_sum(3)}'",
+            ],
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("page", "wanted"), CUT.values(), ids=CUT)
+def test_the_cells_of_a_page_are_cut_named_and_folded(book, page, wanted):
+    code = [cell for cell in cells(book(page))[2:] if cell.cell_type == "code"]
+    assert [cell.source.split("\n") for cell in code] == wanted
+    folded = [cell.source.startswith("#@title") for cell in code]
+    assert [cell.metadata.get("cellView") == "form" for cell in code] == folded
+
+
+def test_the_setup_has_each_import_once_and_none_that_another_cell_shadows(book):
+    page = """```{code-cell}
+import math
+from torch import nn
+```
+
+```{code-cell}
+from torch.nn import functional
+from torch.nn import Linear
+import json
+x = json = 2
+```
+"""
+    _, setup, *rest = cells(book(page))
+    assert (
+        "import math\nfrom torch import nn\n\nfrom torch.nn import functional, Linear"
+        in setup.source
+    )
+    assert [cell.source for cell in rest] == ["import json\nx = json = 2"]
+
+
+def test_a_page_that_binds_a_name_of_the_kit_is_refused(book):
+    with pytest.raises(PageError, match="binds predict"):
+        book("```{code-cell}\npredict = 1\n```")
+
+
+def test_the_first_link_to_another_page_offers_its_notebook(book):
+    (book.root / "_toc.yml").write_text(TOC + "  - file: more/sums2\n")
+    (book.root / "pages/more").mkdir()
+    (book.root / "pages/more/sums2.md").write_text(f"{FRONT}\n# More\n\nText\n")
+    known = {**KNOWN, "pages": {**KNOWN["pages"], "more/sums2": "2. More"}}
+    (book.root / "_build/targets.json").write_text(json.dumps(known))
+    colab = f"{read_settings(book.root).colab_url}sums2.ipynb"
+    more = f"[2. More]({SITE}/more/sums2.html)"
+    assert body(book("{doc}`../more/sums2`, {doc}`../more/sums2` and {doc}`literature`")) == (
+        f"{more} ([notebook]({colab})), {more} and [Literature]({LITERATURE})"
+    )
 
 
 def test_editing_one_cell_leaves_the_ids_of_the_others_alone_and_equal_cells_differ(book):
@@ -377,7 +553,7 @@ INSTALLS = {
 def test_the_first_cell_installs_the_package_and_names_what_else_is_missing(
     book, monkeypatch, lacking, page, wanted
 ):
-    source = cells(book(page))[1].source
+    source = cells(book(page))[1].source.partition("\nfrom vitcheck.notebook")[0]
     assert f'else "{SITE}/notebooks/{WHEEL}"' in source  # of its own release
     asked, lacking = [], {*lacking}
 
@@ -412,7 +588,7 @@ def test_the_script_is_plain_python_that_says_what_to_install(book):
     assert not any(line.startswith("%") for line in script.splitlines())
     assert f"This script needs the package: pip install {SITE}/notebooks/{WHEEL}" in script
     sources = [c.source for c in jupytext.reads(script, fmt="py:percent").cells]
-    assert sources[3] == "x = 1\nprint(x)"
+    assert sources[3] == "#@title Computed for later: x\nx = 1\nprint(x)"
 
 
 def test_a_page_without_a_title_two_of_one_name_and_an_unbuilt_book_are_errors(book, capsys):

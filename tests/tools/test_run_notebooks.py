@@ -24,20 +24,29 @@ from tools.run_notebooks import (
 from website.pages.settings import read_settings
 
 COLLECT = "from vitbook.book.checks import collect\ncollect()"
+SET_UP = (
+    "from vitcheck.notebook import set_up\nset_up()\n"
+    "from vitcheck.exercises.scaled_dot_product import check_scale"
+)
 RAN = "open('ran.txt', 'w').write('on')"
 HELD = "FAILED nb.ipynb, {}\nThis did not hold on this machine: x > {}; found 58.3 > {}."
 # its cells, the solution that stands below the first, what is reported
 PROOFS = {
-    "good": (["x = 1", "assert x == 1"], "x = 2", []),
+    "good": (["x = 1", "assert x == 2"], "x = 2", []),
     "a solution fails": (
-        ["x = 1", "y = 2"], "assert x == 2", ["FAILED nb.ipynb, a solution\n", "AssertionError"]
+        ["x = 1", "y = 2"], "assert x == 2",
+        ["FAILED nb.ipynb, cell 2, a solution\n", "AssertionError"],
+    ),
+    "a solution is wrong, and all runs on": (
+        [SET_UP, RAN], "check_scale(lambda d, var_q, var_k: 1 / d)",
+        ["FAILED nb.ipynb, cell 2, a solution\nmy_scale, "],
     ),
     "a cell fails": (
         ["x = 1", "x / 0"], "", ["FAILED nb.ipynb, cell 2\n", "x / 0", "ZeroDivisionError"]
     ),
     "checks do not hold, and all runs on": (
-        [COLLECT, "x = 58.3\nassert x > 60", RAN], "assert x > 59",
-        [HELD.format("cell 3", 60, 60) + "\n" + HELD.format("a solution", 59, 59)],
+        [COLLECT + "\nx = 58.3", "assert x > 60", RAN], "assert x > 59",
+        [HELD.format("cell 2, a solution", 59, 59) + "\n" + HELD.format("cell 3", 60, 60)],
     ),
 }  # fmt: skip
 
@@ -49,8 +58,7 @@ def test_the_proof_names_what_fails_in_a_notebook_or_its_solution(
     """In this environment's Python, as the proof does it in the stand-in."""
     made = [new_code_cell(source) for source in sources]
     if solution:
-        text = f"<details>\n\n```python\n{solution}\n```\n\n</details>"
-        made.insert(1, new_markdown_cell(text, metadata={"tags": ["solution"]}))
+        made.insert(1, new_code_cell(solution, metadata={"tags": ["solution"]}))
     notebook = new_notebook(cells=made)
     found = run_notebook(notebook, "nb", Path(sys.executable), tmp_path, dict(os.environ)) or ""
     assert found.startswith(report[0] if report else "")
@@ -95,8 +103,7 @@ def test_the_proof_of_a_script_shows_its_traceback(tmp_path):
 
 def test_what_a_notebook_or_its_solution_imports_or_loads_must_be_there(tmp_path):
     def report(*sources, solution="import os"):
-        text = f"```python\n{solution}\n```"
-        solved = new_markdown_cell(text, metadata={"tags": ["solution"]})
+        solved = new_code_cell(solution, metadata={"tags": ["solution"]})
         made = [TITLE, new_code_cell(INSTALL), *map(new_code_cell, sources), solved]
         notebooks = {"a": new_notebook(cells=[TITLE, TITLE]), "b": new_notebook(cells=made)}
         env = {**os.environ, "PYTHONPATH": str(tmp_path)}
@@ -111,7 +118,7 @@ def test_what_a_notebook_or_its_solution_imports_or_loads_must_be_there(tmp_path
     assert "KeyError: 'pairs'" in report("load_record('pairs')")
 
 
-INSTALL = "import importlib.util\nimportlib.util.find_spec('vitbook')"
+INSTALL = "import importlib.util\nimportlib.util.find_spec('os')"
 TITLE = new_markdown_cell("# 1. Sums")
 
 

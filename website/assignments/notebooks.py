@@ -13,7 +13,7 @@ from vitcheck.cases import Assignment, to_text
 from website.assignments.marks import stub_of, without_marks
 from website.assignments.master import Question
 from website.assignments.prove import Drawn
-from website.notebooks.notebook import BOOTSTRAP, bootstrap
+from website.notebooks.notebook import bootstrap, folded_cell
 from website.pages.contents import chapter_called, places_of
 from website.pages.settings import Settings
 
@@ -67,7 +67,7 @@ def _notebook(drawn: Drawn, settings: Settings, *, solved: bool) -> nbformat.Not
     cases = drawn.cases if solved else public(drawn.cases)
     cells = [
         new_markdown_cell(f"# {master.title}\n\n{_about(drawn, solved)}"),
-        new_code_cell(bootstrap(BOOTSTRAP, settings)),
+        folded_cell(bootstrap(settings).rstrip()),
         new_markdown_cell("\n\n".join(master.introduction)),
         *(new_code_cell(source) for source in master.setup),
         _data_cell(master.name, cases),

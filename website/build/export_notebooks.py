@@ -6,29 +6,36 @@ Each page becomes a notebook and a Python script, and the package's wheel of thi
 beside them: what is read, run and installed is one build. Nothing of it is committed. The public
 variants of the assignments, without solutions, lie there too.
 
-How a solution is treated: an exercise's stub is a code cell, its solution a folded Markdown cell
-(tag "solution") that holds the code as text. So "Run all" runs the learner's own answer, and
-tools/run_notebooks.py still proves that the printed solution passes its check.
+How a solution is treated: an exercise's stub is a code cell, its solution a folded one below it
+(tag "solution") with names of its own. So "Run all" leaves the learner's answer as it is, and
+tools/run_notebooks.py still proves that the solution passes its check.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
+import nbformat
 from nbformat.v4 import new_markdown_cell, new_notebook
 
+from website.build.chapters import Store
 from website.build.inputs import digest, hashes
 from website.build.site import Memory, Site
 from website.notebooks.notebook import Exporter, stem_of, write_notebook, write_script
 from website.notebooks.roles import PageLinks
 from website.notebooks.targets import Targets
+from website.pages.counts import count_file
+from website.pages.markdown import paragraphs
 from website.pages.moved import old_notebooks
-from website.pages.myst import PageError, read_page
+from website.pages.myst import PageError, front_matter, read_page
 from website.pages.settings import Settings, read_settings
+from website.syntax.cards import question
 
 ROOT = Path(__file__).resolve().parents[2]
 # What the assignments' notebooks follow from; torch is pinned in the second.
@@ -41,6 +48,7 @@ def export(settings: Settings) -> dict[str, str]:
     targets = Targets(settings.root / "_build", settings.release_url)
     pages = {name: read_page(settings.source(name)) for name in settings.documents}
     files: dict[str, str] = {}
+    notebooks = {name for name, page in pages.items() if page.is_notebook}
     for name, page in pages.items():
         if not page.is_notebook:
             continue
@@ -48,7 +56,8 @@ def export(settings: Settings) -> dict[str, str]:
         if f"{stem}.ipynb" in files:
             raise PageError(page.path, 1, f"another page is called {stem} too")
         links = PageLinks(settings, targets, name)
-        notebook = Exporter(page, links).notebook()
+        notebook = Exporter(page, links, partial(opening, settings, targets, name)).notebook()
+        offer_notebooks(notebook, settings, notebooks - {name})
         files[f"{stem}.ipynb"] = write_notebook(notebook)
         files[f"{stem}.py"] = write_script(notebook, settings)
     for old, name in old_notebooks(settings.root).items():
@@ -56,6 +65,48 @@ def export(settings: Settings) -> dict[str, str]:
             title, address = targets.document(name)
             files[f"{old}.ipynb"] = moved_notebook(stem_of(name), title, address, settings)
     return files
+
+
+def opening(settings: Settings, targets: Targets, name: str) -> str:
+    """What stands below the title: the question, the minutes, and what "Run all" costs."""
+    asked = question(name, front_matter(settings.source(name)).get("card"))
+    _, page = targets.document(name)
+    seconds = Store(targets.build / ".jupyter_cache").state.get(name, {}).get("seconds")
+    costs = ""  # a page that has not been run yet has none
+    if seconds:
+        costs = f" *Run all* takes {about(seconds)} on one processor core, and asks nothing."
+    return paragraphs(
+        f"**{asked}**" if asked else "",
+        f"{count_file(settings.source(name))}.{costs} [The page]({page}) of "
+        f"[{settings.title}]({settings.release_url}) has the same text, with the figures and the "
+        "numbers of its last build.",
+    )
+
+
+def about(seconds: float) -> str:
+    """Seconds as one says them: "20 seconds", "a minute", "3 minutes"."""
+    if seconds < 50:
+        return f"{max(5, 5 * round(seconds / 5))} seconds"
+    minutes = max(1, round(seconds / 60))
+    return "a minute" if minutes == 1 else f"{minutes} minutes"
+
+
+def offer_notebooks(notebook: nbformat.NotebookNode, settings: Settings, others: set[str]) -> None:
+    """Beside the first link to another page stands one to its notebook, in Colab."""
+    offered: set[str] = set()
+
+    def with_notebook(match: re.Match[str]) -> str:
+        page = match["page"]
+        if page not in others or page in offered:
+            return match[0]
+        offered.add(page)
+        return f"{match[0]} ([notebook]({settings.colab_url}{stem_of(page)}.ipynb))"
+
+    address = re.escape(settings.release_url)
+    link = re.compile(rf"\]\({address}(?P<page>[\w/]+)\.html(#[^)\s]*)?\)(?![\w’'\]])")
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = link.sub(with_notebook, cell.source)
 
 
 def moved_notebook(stem: str, title: str, page: str, settings: Settings) -> str:

@@ -82,6 +82,14 @@ def read_card(chapter: str, line: object) -> Card:
     )
 
 
+def question(chapter: str, line: object) -> str:
+    """What a card asks; nothing where there is no card (``website/syntax/front.py`` says so)."""
+    try:
+        return read_card(chapter, line).question
+    except ValueError:
+        return ""
+
+
 def picture_name(chapter: str, theme: str) -> str:
     return f"card-{chapter}-{theme}.webp"
 

@@ -26,7 +26,7 @@ from sphinx.util.typing import ExtensionMetadata
 from website.pages.contents import outline
 from website.pages.counts import count_file, sections
 from website.pages.source import read_chapter
-from website.syntax.cards import read_card
+from website.syntax.cards import question
 from website.syntax.chapter import places, plain_title
 
 
@@ -87,23 +87,18 @@ class Course:
     def entry(self, page: str, part: str, timed: bool, below: list[str]) -> Entry:
         place = self.places.get(page)
         deeper = bool(place and place.deeper)
+        card = self.env.metadata[page].get("card")
         title = plain_title(self.env.titles[page].astext())
         return Entry(
             page,
             number=place.number if place else "",
             title=title[:1].upper() + title[1:] if deeper else title,
             part=part,
-            question=self.deeper_question(page) if deeper else self.question(page),
+            question=self.deeper_question(page) if deeper else question(page, card),
             deeper=deeper,
             minutes=count_file(self.source(page)).read if timed else None,
             below=[self.entry(one, part, timed, []) for one in below],
         )
-
-    def question(self, page: str) -> str:
-        try:
-            return read_card(page, self.env.metadata[page].get("card")).question
-        except ValueError:  # no chapter, or website/syntax/front.py names what its card lacks
-            return ""
 
     def deeper_question(self, page: str) -> str:
         boxes = read_chapter(page, self.source(page)).directives("in-depth")

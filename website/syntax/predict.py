@@ -44,6 +44,7 @@ OPTIONS = ("choices", "answer", "number", "track", "unit")
 TITLE = "Predict, then run"
 PAGE_TITLE = "Predict"
 ANSWER_TITLE = "What happened"
+PARAMETER = "my_guess"  # as it is called in the cells of a notebook
 ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 NUMBER = re.compile(r"(?P<number>-?\d+(\.\d+)?)(\s*\+-\s*(?P<within>\d+(\.\d+)?))?")
 TRACK = re.compile(r"(?P<low>-?\d+(\.\d+)?) to (?P<high>-?\d+(\.\d+)?)(?P<log> log)?")
@@ -75,6 +76,13 @@ class Prediction:
     def right(self) -> str:
         """The answer in a word, where there is one."""
         return self.answer or f"{self.number} {self.unit}".strip()
+
+    @property
+    def key(self) -> str:
+        """What is right, for vitcheck/notebook.py: which of how many; or number, margin, unit."""
+        if self.choices:
+            return f"{self.choices.index(self.answer) + 1}/{len(self.choices)}"
+        return f"{self.number} {self.within} {self.unit}" if self.number else ""
 
     @property
     def explanation_at(self) -> int:
@@ -165,14 +173,42 @@ class Predict(BookDirective):
 
     @staticmethod
     def to_notebook(written: Written, notebook: Notebook) -> str:
-        """The question, quoted; what happened, folded below it."""
+        """The question, quoted; what happened, folded below it. Inside another directive there is
+        no cell in which it could be answered."""
         read = read_prediction(written.argument, written.options, written.body)
+        return paragraphs(*Predict.parts_for_notebook(written, notebook, read))
+
+    @staticmethod
+    def parts_for_notebook(
+        written: Written, notebook: Notebook, read: Prediction
+    ) -> tuple[str, str]:
+        """The question with its choices, quoted and numbered, and what happened, folded."""
         question = notebook.body(written, 0, len(read.question))
-        choices = [f"- {notebook.text(choice, written.line)}" for choice in read.choices]
+        said = (notebook.text(choice, written.line) for choice in read.choices)
+        choices = "\n".join(f"{at}. {choice}" for at, choice in enumerate(said, 1))
         after = notebook.body(written, read.explanation_at)
         explained = titled(notebook.text(read.right, written.line), after)
-        asked = quote(titled(TITLE, paragraphs(question, "\n".join(choices))))
-        return paragraphs(asked, details(ANSWER_TITLE, explained))
+        asked = quote(titled(TITLE, paragraphs(question, choices)))
+        return asked, details(ANSWER_TITLE, explained)
+
+
+def asked_for(read: Prediction) -> str:
+    """What kind of answer a notebook's cell waits for."""
+    if read.choices:
+        return f"1 to {len(read.choices)}"
+    if read.number:
+        return f"A number, in {read.unit}" if read.unit else "A number"
+    return "A few words"
+
+
+def parameter(read: Prediction) -> str:
+    """What stands for the answer in a notebook's cell: a menu or a field in Colab, and a digit, a
+    number or a few words to type everywhere else."""
+    if read.choices:
+        return f'0  #@param {[*range(len(read.choices) + 1)]} {{type:"raw"}}'
+    if read.number:
+        return 'None  #@param {type:"raw"}'
+    return '""  #@param {type:"string"}'
 
 
 def data(read: Prediction) -> dict[str, str]:

@@ -54,15 +54,27 @@ class Checks:
         failed: called with each failure: its line in the cell, the assertion as it is written, and
             what was found, a text for each comparison that is false.
         compared: called with each comparison, true or false.
+        ended: called at the end of a cell that is made of checks: how many there were, and how
+            many of them did not hold.
     """
 
     def __init__(
         self,
         failed: Callable[[int, str, list[str]], None],
         compared: Callable[[Compared], None] | None = None,
+        ended: Callable[[int, int], None] | None = None,
     ):
-        self._failed, self._seen = failed, compared
+        self._failed, self._seen, self._ended = failed, compared, ended
         self._false: list[Compared] = []
+        self._tried = self._fell = 0
+
+    def start(self) -> None:
+        """A cell begins."""
+        self._tried = self._fell = 0
+
+    def end(self) -> None:
+        if self._ended is not None and self._tried:
+            self._ended(self._tried, self._fell)
 
     def compare(
         self, line: int, column: int, sources: list[str], signs: list[str], *values: Any
@@ -82,9 +94,11 @@ class Checks:
         return result
 
     def begin(self) -> None:
+        self._tried += 1
         self._false.clear()
 
     def fail(self, line: int, source: str, error: AssertionError) -> None:
+        self._fell += 1
         found = [str(one) for one in self._false]
         if len(found) > _MOST:
             found[_MOST:] = [f"and {len(found) - _MOST} more"]
@@ -113,7 +127,9 @@ class Collected(ast.NodeTransformer):
     """Rewrites the assertions at the top level of a cell, in its loops and conditions too."""
 
     def visit_Module(self, node: ast.Module) -> ast.Module:
-        node.body = [line for statement in node.body for line in self._statement(statement)]
+        told = any(map(is_check, ast.walk(node))) and not _shows_a_value(node.body[-1])
+        body = [line for statement in node.body for line in self._statement(statement)]
+        node.body = [_calls("start"), *body, _calls("end")] if told else body
         return ast.fix_missing_locations(node)
 
     def _statement(self, node: ast.stmt) -> list[ast.stmt]:
@@ -127,7 +143,7 @@ class Collected(ast.NodeTransformer):
         return [node]
 
 
-def is_check(node: ast.stmt) -> bool:
+def is_check(node: ast.AST) -> bool:
     """An assertion, or a call whose name begins with ``assert_``."""
     if isinstance(node, ast.Assert):
         return True
@@ -136,6 +152,15 @@ def is_check(node: ast.stmt) -> bool:
     function = node.value.func
     name = getattr(function, "id", getattr(function, "attr", ""))
     return str(name).startswith("assert_")
+
+
+def _shows_a_value(node: ast.stmt) -> bool:
+    """Does the notebook show what a cell gives that ends with this line?"""
+    return isinstance(node, ast.Expr) and not is_check(node)
+
+
+def _calls(method: str) -> ast.stmt:
+    return ast.parse(f"{NAME}.{method}()").body[0]
 
 
 def _tried(node: ast.stmt) -> ast.Try:
@@ -172,8 +197,12 @@ class _Comparisons(ast.NodeTransformer):
         return ast.copy_location(ast.Call(function, arguments, []), node)
 
 
-def collect() -> None:
+def collect(ended: Callable[[int, int], None] | None = None) -> None:
     """Collect the assertions of every cell that runs from now on.
+
+    Args:
+        ended: called at the end of a cell that is made of checks: how many there were, and how
+            many of them did not hold.
 
     In a script, which is not run cell by cell, the first that does not hold ends it, with a
     sentence instead of a traceback.
@@ -187,7 +216,7 @@ def collect() -> None:
     if shell is None:
         sys.excepthook = _end_script
     else:
-        install(shell, Checks(_display))
+        install(shell, Checks(_display, ended=ended))
 
 
 def install(shell: Any, checks: Checks) -> None:
