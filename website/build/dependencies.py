@@ -35,14 +35,18 @@ class Packages:
 
     Args:
         folders: The packages' folders; each is imported under its folder's name.
+        figures: The folder whose modules are imported as ``vitbook.figures``.
     """
 
-    def __init__(self, folders: list[Path]):
+    def __init__(self, folders: list[Path], figures: Path | None = None):
+        self.figures = figures
         self.folders = {folder.name: folder for folder in folders}
         self._imported: dict[Path, list[Path]] = {}
 
     def label(self, path: Path) -> str:
         """A file of a package as "package/part/module.py"."""
+        if path.parent == self.figures:
+            return f"vitbook/figures/{path.name}"
         folder = next(folder for folder in self.folders.values() if folder in path.parents)
         return path.relative_to(folder.parent).as_posix()
 
@@ -56,6 +60,8 @@ class Packages:
             base = base / part
             options = (base / "__init__.py", base.with_suffix(".py"))
             found += [path for path in options if path.is_file()]
+        if self.figures and rest[:1] == ["figures"] and len(rest) == 2:
+            found += filter(Path.is_file, [self.figures / f"{rest[1]}.py"])
         return found
 
     def closure(self, tree: ast.AST) -> set[Path]:
@@ -111,7 +117,8 @@ class Sources:
     def __init__(self, root: Path):
         self.root = Path(root)
         src = self.root / "src"
-        self.packages = Packages([path.parent for path in sorted(src.glob("*/__init__.py"))])
+        folders = [path.parent for path in sorted(src.glob("*/__init__.py"))]
+        self.packages = Packages(folders, self.root / "book" / "figures")
 
     @cached_property
     def data(self) -> list[tuple[Path, Path]]:
