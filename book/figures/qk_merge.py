@@ -51,8 +51,8 @@ def costs_figure(
         by_queries: "re-ordered" and "stored" -> multiplications for each.
     """
     looks = {"re-ordered": ("s--", COLORS["green"]), "stored": ("o-", COLORS["vermillion"])}
-    size = {"figsize": (6.6, 3.2), "sharey": True, "gridspec_kw": {"wspace": 0.08}}
-    fig, (left, right) = plt.subplots(1, 2, **size)
+    grid = {"wspace": 0.08}
+    fig, (left, right) = plt.subplots(1, 2, figsize=(6.6, 3.2), sharey=True, gridspec_kw=grid)
     left.plot(heads, numbers, "^:", color=COLORS["purple"])
     left.plot(heads, by_heads, *looks["stored"][:1], color=looks["stored"][1])
     left.text(7.2, 5.6, "multiplications", color=looks["stored"][1], ha="right")
@@ -118,7 +118,7 @@ def walks(paths: Mapping[str, Sequence[Tensor]]) -> Figure:
             track = path[:, 1].where(path[:, 1] > 0, math.nan)  # zero has no logarithm
             ax.plot(steps, track, line, color=COLORS[color], lw=1.2)
         words = f"$b_K$, {name}".replace(", float", ",\nfloat")
-        ax.text(508, track[-1], words, color=COLORS[color], va="center", fontsize=11)
+        ax.text(508, track[-1].item(), words, color=COLORS[color], va="center", fontsize=11)
     for path in paths["Adam"]:
         ax.plot(steps, path[:, 0], ":", color=INK, lw=1.2)
     ax.text(508, 2, "$b_Q$, Adam", va="center", fontsize=11)

@@ -15,15 +15,18 @@ from vitbook.plotting import COLORS, FAINT, INK
 State = tuple[Tensor, float, float]
 
 
-def four_rules(weights: Mapping[str, Sequence[float]], granted: Mapping[str, Sequence[float]]) -> Figure:
+def four_rules(
+    weights: Mapping[str, Sequence[float]], granted: Mapping[str, Sequence[float]]
+) -> Figure:
     """For each rule its weights of the scores 2, 1, 0 and -1, and how often it grants each wish.
 
     Args:
         weights: Rule -> the four weights.
         granted: Rule -> for each of the four wishes the share of the rows in which it comes true.
     """
-    size = {"figsize": (5.9, 3.9), "width_ratios": (1, 1.35)}
-    fig, axes = plt.subplots(4, 2, **size, gridspec_kw={"wspace": 0.06, "hspace": 0.12})
+    grid = {"wspace": 0.06, "hspace": 0.12}
+    size = (5.9, 3.9)
+    fig, axes = plt.subplots(4, 2, figsize=size, width_ratios=(1, 1.35), gridspec_kw=grid)
     for (bars, tiles), (name, values) in zip(axes, weights.items(), strict=True):
         colors = [COLORS["blue" if w > 0 else "vermillion"] for w in values]
         bars.bar(range(4), values, width=0.7, color=colors)
@@ -92,13 +95,13 @@ def trainings(right: Mapping[tuple[bool, int], Tensor], frequent: float) -> Figu
             spread = [shift * d * 1.035 ** (i - 2) for i in range(len(values))]
             face = COLORS[color] if kind else "none"
             label = name if d == ds[0] else None
-            look = {"color": COLORS[color], "ms": 6, "mfc": face, "alpha": 0.85}
-            ax.plot(spread, values, mark, **look, label=label)
+            (points,) = ax.plot(spread, values, mark, color=COLORS[color], ms=6, label=label)
+            points.set(mfc=face, alpha=0.85)
     ax.axhline(frequent, color=INK, lw=1, ls=(0, (1, 3)))
     ax.text(330, frequent + 2, "the most frequent glyph", ha="right", fontsize=10)
     ax.set(xscale="log", xlim=(2.6, 360), ylim=(20, 106))
     ax.set(xlabel="width d of queries and keys", ylabel="right answers, %")
-    ax.set_xticks(ds, ds)
+    ax.set_xticks(ds, [str(d) for d in ds])
     ax.tick_params(axis="x", which="minor", length=0)
     ax.legend(loc="lower left", bbox_to_anchor=(0, 0.3))
     return fig

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tools.moved import notebooks_in
 from tools.rerun_notebooks import ROOT, examined
 
 pytestmark = pytest.mark.site
