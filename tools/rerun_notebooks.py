@@ -21,8 +21,8 @@ from typing import Any
 
 import nbformat
 
-from tools.moved import notebooks_in
 from tools.run_notebooks import TOLD, is_code
+from website.pages.moved import notebooks_in
 
 ROOT = Path(__file__).resolve().parents[1]
 

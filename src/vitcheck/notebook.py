@@ -2,7 +2,7 @@
 
 ``set_up`` stands in the notebook's first cell. From then on a check that does not hold says so, a
 wrong answer prints its question instead of stopping the notebook, and a cell with checks that all
-hold prints one line. The other functions are called by the cells that tools/notebook_export writes.
+hold prints one line. The other functions are called by the cells that website/notebooks writes.
 In plain Python, where the notebook is a script, the same lines are printed.
 """
 
