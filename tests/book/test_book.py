@@ -280,7 +280,7 @@ PLANTED = {
         (":answer: two\n", "", "'' is not among: one, two"),
         ("one | two", "two | two", "needs two choices at least"),
         (":choices: one | two\n:answer: two", ":number: two", "is no number"),
-        (":choices: one | two\n:answer: two", ":unit: %", "a unit, and no number"),
+        (":choices: one | two\n:answer: two", ":unit: %", "a unit or a track, and no number"),
         (":choices: one | two", ":number: 2", "no answer besides"),
         ("} first-sum", "} first_sum", "lower-case words joined by hyphens"),
         ("} first-sum", "} sum", "sum lacks first-"),

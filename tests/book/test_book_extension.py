@@ -245,6 +245,7 @@ HEADER = """---
 jupytext:
   text_representation: {extension: .md, format_name: myst}
 kernelspec: {display_name: Python 3, language: python, name: python3}
+map: a part | attention | yours | a part
 ---
 """
 FORMULA = """(sec-one)=
@@ -677,7 +678,7 @@ def test_the_check_of_the_site_and_the_notebook_know_of_what_failed(site):
     words = "\n".join("".join(c["source"]) for c in json.loads(files["fails.ipynb"])["cells"])
     assert "counts 2.5 and ?." in words
     assert words.count("Not confirmed on the machine that built the book.") == 1
-    assert "collect()" in words
+    assert "set_up()" in words
 
 
 def everything(root):

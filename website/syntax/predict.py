@@ -38,6 +38,7 @@ from sphinx.writers.html5 import HTML5Translator
 
 from website.pages.markdown import details, paragraphs, quote, titled
 from website.syntax.cells.cell import is_cell, is_failure, part
+from website.syntax.cells.folds import is_count_line
 from website.syntax.shared import BookDirective, Notebook, Written, register
 
 OPTIONS = ("choices", "answer", "number", "track", "unit")
@@ -236,11 +237,12 @@ class OneObject(SphinxPostTransform):
     formats = ("html",)
 
     def run(self, **options: object) -> None:
-        if any(node.get("chapters") for node in self.document.findall(nodes.Element)):
+        if any(node.get("whole") for node in self.document.findall(nodes.Element)):
             return  # the front page
         for group in reversed(list(self.document.findall(prediction))):  # the innermost fold first
             section = group.parent
-            after = section.children[section.index(group) + 1 :]
+            end = len(section) - is_count_line(section[-1])
+            after = section.children[section.index(group) + 1 : end]
             if any(is_failure(node) for one in after for node in one.findall()):
                 continue  # what failed is seen at once
             output = shown_by(after)
@@ -250,7 +252,8 @@ class OneObject(SphinxPostTransform):
                 group += nodes.container("", output, classes=["ask-output"])
             if any(not isinstance(node, UNSEEN) for node in after):
                 section.insert(section.index(group) + 1, nodes.raw("", REST, format="html"))
-                section += nodes.raw("", "</div>\n", format="html")
+                end = len(section) - is_count_line(section[-1])
+                section.insert(end, nodes.raw("", "</div>\n", format="html"))
 
 
 def shown_by(after: Sequence[nodes.Node]) -> nodes.Node | None:

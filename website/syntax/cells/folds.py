@@ -95,6 +95,10 @@ def count_line(checks: int, lost: int) -> nodes.paragraph:
     return nodes.paragraph("", "", *line, classes=["page-checks"])
 
 
+def is_count_line(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.paragraph) and "page-checks" in node["classes"]
+
+
 def has_caption(node: nodes.Node) -> bool:
     if isinstance(node, nodes.raw):
         return '<table class="vitbook-table"' in node.astext()
