@@ -19,7 +19,8 @@ SETTLED = """() => new Promise(done => {
         return bottom > -500 && top < innerHeight + 500;
     };
     const figures = document.querySelectorAll("[data-live]");
-    const waits = () => [...figures].some(one => near(one) && !one.matches(".live-running"));
+    const starts = one => near(one) && one.checkVisibility();  // not below a question yet to be answered
+    const waits = () => [...figures].some(one => starts(one) && !one.matches(".live-running"));
     let [seen, still] = [null, 0];
     (function look() {
         const now = `${scrollY} ${document.documentElement.scrollHeight}`;

@@ -12,12 +12,15 @@ from test_site import HTML, OPTIONS, ROOT, STILL, VIEWS, served
 
 from website.pages.contents import places_of
 from website.pages.counts import count_file
-from website.pages.source import read_chapter
-from website.syntax.cards import questions
+from website.pages.myst import front_matter
+from website.syntax.cards import read_card
 
 PLACES = places_of(ROOT)
 CHAPTERS = [page for page, place in PLACES.items() if not place.deeper]
-QUESTIONS = questions(read_chapter("index", ROOT / "book" / "index.md").items)
+QUESTIONS = {
+    page: read_card(page, front_matter(ROOT / "book" / f"{page}.md")["card"]).question
+    for page in CHAPTERS
+}
 CHAPTER, NEXT = "vit/looking", "vit/cost"
 SETTLED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 ROUNDING = 0.5
@@ -80,7 +83,7 @@ def test_next_is_the_next_chapters_question_and_what_goes_deeper_is_a_card(page)
     if after := CHAPTERS[at + 1 : at + 2]:
         link = found.select_one(".way-next")
         assert link["href"].endswith(f"{PLACES[after[0]].slug}.html")
-        assert link.select_one(".way-title").text == QUESTIONS[PLACES[after[0]].slug]
+        assert link.select_one(".way-title").text == QUESTIONS[after[0]]
         head = (HTML / f"{page}.html").read_text("utf8").partition("</head>")[0]
         assert re.search(rf'<link rel="next"[^>]*href="{re.escape(link["href"])}"', head)
     else:
@@ -222,7 +225,7 @@ def test_who_finished_a_chapter_is_led_to_the_next_question(reader):
     keep(page, done={CHAPTER: True}, last={"page": CHAPTER, "title": "12. Looking", "anchor": ""})
     page.reload()
     back = page.locator(".front-back")
-    assert QUESTIONS[PLACES[NEXT].slug] in back.inner_text()
+    assert QUESTIONS[NEXT] in back.inner_text()
     assert back.get_by_role("link", name="Go on").get_attribute("href") == f"{NEXT}.html"
 
 
