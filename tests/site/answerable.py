@@ -16,6 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
 EXTENSIONS = ["myst_parser", "sphinx_design", "website.syntax.progress"]
 KEY = "attention-patch-by-patch.predictions.v1"
+# For a context: its reader does without guessing, so what waits for a guess is seen.
+NO_GUESSES = f"""if (location.protocol !== "about:" && !localStorage.getItem("{KEY}"))
+    localStorage.setItem("{KEY}", JSON.stringify({{ read: true }}));"""
 CHAPTER, FRONT = "part/heads.html", "front.html"
 SHELL, FRONT_SHELL = "attention/many_heads.html", "index.html"
 TOC = "parts:\n- caption: I P\n  chapters:\n  - file: part/heads\n  - file: part/merge\n"

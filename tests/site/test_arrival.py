@@ -19,7 +19,7 @@ SETTLED = """() => new Promise(done => {
         return bottom > -500 && top < innerHeight + 500;
     };
     const figures = document.querySelectorAll("[data-live]");
-    const starts = one => near(one) && one.checkVisibility();  // not below a question yet to be answered
+    const starts = one => near(one) && one.checkVisibility();  // below a question: later
     const waits = () => [...figures].some(one => starts(one) && !one.matches(".live-running"));
     let [seen, still] = [null, 0];
     (function look() {

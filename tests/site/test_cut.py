@@ -4,6 +4,7 @@ import re
 
 import pytest
 import torch
+from answerable import NO_GUESSES
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from test_site import HTML, OPTIONS, VIEWS
@@ -54,6 +55,7 @@ def open_figure(browser):
         contexts.append(
             browser.new_context(**{**VIEWS[view], "reduced_motion": "reduce", **options})
         )
+        contexts[-1].add_init_script(NO_GUESSES)
         page = contexts[-1].new_page()
         page.errors = []
         page.on("pageerror", lambda error: page.errors.append(str(error)))

@@ -7,6 +7,7 @@ Each page is looked at in one view; `make test-deep` looks at all of them in all
 import re
 
 import pytest
+from answerable import NO_GUESSES
 from axe_playwright_python.sync_playwright import Axe
 from test_site import DRAWN, HTML, OPTIONS, STILL, VIEWS, view_of
 
@@ -39,6 +40,7 @@ def address():
 def drawn(browser, address):
     """drawn(name): the page, all of its figures drawn and unfolded, and axe's context of them."""
     context = browser.new_context(**VIEWS["light"], reduced_motion="reduce")
+    context.add_init_script(NO_GUESSES)
 
     def opened(name):
         page = context.new_page()

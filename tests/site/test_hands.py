@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from answerable import NO_GUESSES
 from test_site import CHAPTERS, HTML, STILL, VIEWS, served
 
 from tools.book_rules.code import WIDEST
@@ -29,6 +30,7 @@ def open_page(browser, address):
     def opened(name, **options):
         context = browser.new_context(**{**VIEWS["light"], "reduced_motion": "reduce", **options})
         contexts.append(context)
+        context.add_init_script(NO_GUESSES)
         page = context.new_page()
         page.errors = []
         page.on("pageerror", lambda error: page.errors.append(str(error)))

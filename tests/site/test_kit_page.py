@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from answerable import NO_GUESSES
 
 HTML = Path(__file__).resolve().parents[2] / "_build" / "html"
 PAGE = HTML / "vit" / "hybrids.html"
@@ -18,6 +19,7 @@ def opened(browser):
 
     def opened(**options):
         contexts.append(browser.new_context(reduced_motion="reduce", **options))
+        contexts[-1].add_init_script(NO_GUESSES)
         page = contexts[-1].new_page()
         page.goto(PAGE.as_uri())
         return page

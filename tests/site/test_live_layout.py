@@ -1,6 +1,7 @@
 """Live figures at every width: nothing lies on another part, vanishes, or leaves its frame."""
 
 import pytest
+from answerable import NO_GUESSES
 from test_live_room import figures
 from test_site import HTML
 
@@ -58,6 +59,7 @@ def faults(browser, address, widths):
     """What is wrong with the figures of a page, by width."""
     found = {}
     with browser.new_context(reduced_motion="reduce") as context:
+        context.add_init_script(NO_GUESSES)
         page = context.new_page()
         page.set_viewport_size({"width": 1280, "height": HEIGHT})
         page.goto((HTML / address).as_uri(), wait_until="domcontentloaded")

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from answerable import NO_GUESSES
 from test_site import HTML, PAGES
 
 LAPTOP = {"width": 1366, "height": 768}
@@ -33,6 +34,7 @@ def figures():
 def test_nothing_below_a_figure_moves_when_it_starts(browser):
     moved = {}
     with browser.new_context(viewport=LAPTOP, reduced_motion="reduce") as context:
+        context.add_init_script(NO_GUESSES)
         page = context.new_page()
         for address, names in figures().items():
             page.goto((HTML / address).as_uri(), wait_until="domcontentloaded")

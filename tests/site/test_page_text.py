@@ -50,7 +50,7 @@ def proof_seen(page):
         seen += [text for text in code if PROOF.search(text)]
         printed = cell.select(".output.stream, .output.text_plain")
         named = [one.get_text() for one in cell.select("summary")]
-        if not code and not any(text.startswith("Code of this output") for text in named):
+        if not code and not any(text.lower().startswith("code of this output") for text in named):
             seen += [one.get_text() for one in printed if not folded(one)]
     return seen
 

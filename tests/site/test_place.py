@@ -192,7 +192,7 @@ def test_who_comes_back_finds_place_minutes_what_was_left_out_and_how_to_forget_
     page.goto(f"{address}/{CHAPTER}.html")
     left_out = "attention/weight_sharing"
     before = CHAPTERS[: CHAPTERS.index(CHAPTER)]
-    keep(page, done={one: True for one in before if one != left_out})
+    keep(page, done={one: True for one in before if one != left_out}, read=True)
     page.reload()
     page.evaluate("document.getElementById('cut-one-arrow').scrollIntoView()")
     page.evaluate(SETTLED)

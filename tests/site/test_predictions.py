@@ -324,7 +324,7 @@ def test_forgetting_asks_first(reader):
     assert len(one.kept()["answers"]) == 15
     one.page.once("dialog", lambda dialog: dialog.accept())
     one.page.get_by_role("button", name="Forget all").click()
-    assert (one.kept()["answers"], one.kept()["done"]) == ({}, {})
+    assert not {"answers", "done"} & {*one.kept()}
     assert one.box("view").get_by_role("radio", name="twice").is_visible()
 
 

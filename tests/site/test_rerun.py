@@ -6,10 +6,12 @@ from tools.rerun_notebooks import ROOT, examined
 
 pytestmark = pytest.mark.site
 FOLDER = ROOT / "_build" / "html" / "notebooks"
-OFTEN = ("scaled_dot_product", "qk_merge", "looking")
+SLOW = ("qk_merge", "looking")
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", OFTEN)
+@pytest.mark.parametrize(
+    "name", ["scaled_dot_product", *(pytest.param(name, marks=pytest.mark.deep) for name in SLOW)]
+)
 def test_each_cell_runs_again_after_all_have_run(name):
     assert examined(FOLDER / f"{name}.ipynb")["cells"] == []

@@ -111,7 +111,7 @@ def test_arrow_keys_and_enter_lead_into_the_section(dialog):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/scaled_dot_product.html#why-the-square-root-of-d")
+    page.wait_for_url("**/scaled_dot_product.html?found#why-the-square-root-of-d")
     assert page.locator("mark, .highlighted").count() == 0
     assert page.errors == []
 
