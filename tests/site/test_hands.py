@@ -226,7 +226,9 @@ def test_the_code_of_a_figure_has_a_mark_beside_it_or_below_it(open_page, width)
     figures = [text for _, text in told if "of this figure" in text]
     assert len(set(figures)) == len(figures) > 4
     fold = page.locator(".cell:has(> .code-fold):has(figure) > .code-fold").first
-    shown = page.locator(".cell:has(> .code-fold) .cell_output:has(figure)").first.bounding_box()
+    figure = page.locator(".cell:has(> .code-fold) .cell_output:has(figure)").first
+    figure.scroll_into_view_if_needed()
+    shown = figure.bounding_box()
     mark = fold.locator("summary").bounding_box()
     below, right = shown["y"] + shown["height"], shown["x"] + shown["width"]
     if width == 1280:
@@ -237,7 +239,8 @@ def test_the_code_of_a_figure_has_a_mark_beside_it_or_below_it(open_page, width)
     fold.locator("summary").click()
     code = fold.locator(".cell_input")
     assert code.is_visible()
-    assert code.bounding_box()["y"] >= below - 1
+    shown = figure.bounding_box()  # to be clicked, the mark was brought into sight
+    assert code.bounding_box()["y"] >= shown["y"] + shown["height"] - 1
 
 
 def test_a_deeper_box_holds_its_cells(open_page):
