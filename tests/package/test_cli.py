@@ -34,6 +34,8 @@ from vitbook.data import load_digits
 from vitbook.files import defined_in
 from vitbook.layers.positions import sincos_2d
 
+pytestmark = pytest.mark.slow  # models are trained
+
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 SMALL = ["--embed-dim", "8", "--depth", "2", "--num-heads", "2", "--dropout", "0.1", "--shift", "1"]
 SMALL += ["--warmup-steps", "2", "--batch-size", "16", "--no-progress"]
@@ -282,7 +284,6 @@ def rows_written(out):
         return 0
 
 
-@pytest.mark.slow
 def test_a_command_killed_from_outside_goes_on_and_ends_in_the_same_weights(tmp_path):
     words = [*SMALL, "--steps", "60", "--checkpoint-every", "3", "--evaluate-every", "1"]
     whole, out = tmp_path / "whole", tmp_path / "killed"
@@ -311,7 +312,6 @@ def test_a_command_killed_from_outside_goes_on_and_ends_in_the_same_weights(tmp_
     assert tables[0] == tables[1]
 
 
-@pytest.mark.slow
 def test_torchrun_with_two_processes_makes_the_updates_of_one(tmp_path):
     words = [word for word in SMALL if word not in ("--dropout", "0.1")] + ["--steps", "6"]
     launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
@@ -330,7 +330,6 @@ def test_torchrun_with_two_processes_makes_the_updates_of_one(tmp_path):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.slow
 def test_bf16_and_compile_are_switches_that_reach_the_run(tmp_path, capsys, monkeypatch):
     words = [word for word in SMALL if word not in ("--dropout", "0.1")] + ["--steps", "3"]
     real, compiled = torch.compile, []

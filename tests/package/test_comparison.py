@@ -58,6 +58,8 @@ from vitbook.explorer.page import document
 from vitbook.models.cost import count_parameters
 from vitbook.training import TrainConfig
 
+pytestmark = pytest.mark.slow  # models are trained
+
 # Instruction sets on which the last bits of float32 noise are those of the records
 AS_RECORDED = ("AVX2", "AVX512")
 LAYERS = """

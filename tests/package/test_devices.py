@@ -18,6 +18,8 @@ from vitbook.models.transfer import adapt, fold_normalization
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig, evaluate, examine, train
 
+pytestmark = pytest.mark.slow  # models are trained
+
 
 def model(device, **sizes):
     given = {"image_size": 6, "patch_size": 2, "in_channels": 3, "num_classes": 3} | sizes

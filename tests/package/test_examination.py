@@ -15,6 +15,8 @@ from vitbook.training import examined_learning
 from vitbook.training.examination import examine
 from vitbook.training.examined_data import gathered
 
+pytestmark = pytest.mark.slow  # models are trained
+
 PIXELS, LABELS = load_digits("train")
 IMAGES = normalize(PIXELS, *STATISTICS["digits"])
 
@@ -179,12 +181,7 @@ FAULTS = {
 }
 
 
-SOME = list(FAULTS)[::4]
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n in SOME else pytest.mark.slow) for n in FAULTS]
-)
+@pytest.mark.parametrize("name", FAULTS)
 def test_what_was_planted_is_named_first(name):
     make, data, trial = FAULTS[name]
     torch.manual_seed(0)
@@ -254,7 +251,6 @@ def test_the_guess_is_the_commonest_class_of_those_that_are_asked():
         assert tuple(map(int, said)) == (47, others.bincount().max())
 
 
-@pytest.mark.slow
 def test_an_optimizer_of_other_weights_is_named():
     built, trial = model(), "the optimizer has all weights"
     for parameters in (model().parameters(), built.head.parameters()):
@@ -262,7 +258,6 @@ def test_an_optimizer_of_other_weights_is_named():
         assert of(tried(built, optimizer=optimizer))[trial] == "wrong"
 
 
-@pytest.mark.slow
 def test_a_loader_in_the_order_of_classes_is_named_and_a_shuffled_one_is_not():
     order = LABELS.argsort()
     data = TensorDataset(IMAGES[order], LABELS[order])
@@ -291,7 +286,6 @@ def test_the_model_its_mode_and_the_random_numbers_stay_as_they_are():
     assert all(parameter.grad is None for parameter in built.parameters())
 
 
-@pytest.mark.slow
 def test_an_examination_says_the_same_twice():
     assert str(tried(model())) == str(tried(model()))
 

@@ -18,6 +18,8 @@ from vitbook.command.cli import main
 from vitbook.models.vit import VisionTransformer
 from vitbook.models.weights import save_weights
 
+pytestmark = pytest.mark.slow  # models are trained
+
 SIZES = {"embed_dim": 16, "depth": 2, "num_heads": 2, "mlp_ratio": 2.0, "patch_size": 8}
 SMALL = ["--patch-size", "8", "--embed-dim", "16", "--depth", "2", "--num-heads", "2"]
 SMALL += ["--mlp-ratio", "2", "--image-size", "32", "--batch-size", "8", "--no-progress"]
@@ -234,7 +236,6 @@ def test_results_of_a_model_without_attention_say_why_no_map_is_drawn(tmp_path):
     assert "test image" in page
 
 
-@pytest.mark.slow
 def test_an_exported_run_gives_its_logits_without_this_package(trained, photos, tmp_path, capsys):
     assert run("export", trained, "--out", tmp_path / "photos.pt2") == 0
     printed = capsys.readouterr().out

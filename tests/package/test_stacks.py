@@ -65,6 +65,7 @@ def test_forward_is_embedding_blocks_norm_and_head(make):
     assert net(x).shape == (B, CLASSES)
 
 
+@pytest.mark.slow
 @everywhere
 def test_every_model_learns_one_batch_by_heart_by_the_same_loop(make):
     """With and without positions the images differ, so every model can."""

@@ -42,6 +42,7 @@ def test_a_traced_model_gives_the_same_and_refuses_the_same(name, training, refu
     refused(lambda: traced(x.mT), ValueError, "images must")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_an_exported_model_gives_the_same_for_any_number_of_images(name):
     model, x = MODELS[name]().eval(), torch.randn(5, 2, 8, 12)
