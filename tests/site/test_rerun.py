@@ -6,12 +6,13 @@ from tools.rerun_notebooks import ROOT, examined
 
 pytestmark = pytest.mark.site
 FOLDER = ROOT / "_build" / "html" / "notebooks"
-SLOW = ("qk_merge", "looking")
+SLOW = [
+    pytest.param(name, marks=pytest.mark.deep)
+    for name in ("scaled_dot_product", "qk_merge", "looking")
+]
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "name", ["scaled_dot_product", *(pytest.param(name, marks=pytest.mark.deep) for name in SLOW)]
-)
+@pytest.mark.parametrize("name", ["bmm_matmul_einsum", *SLOW])
 def test_each_cell_runs_again_after_all_have_run(name):
     assert examined(FOLDER / f"{name}.ipynb")["cells"] == []
