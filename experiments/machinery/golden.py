@@ -343,11 +343,8 @@ def _short_warmup(made: list[dict], updates: list[int]) -> Iterator[None]:
             short = min(config.warmup_steps, config.steps // 2)
             object.__setattr__(config, "warmup_steps", short)
 
-    TrainConfig.__post_init__ = shorten  # type: ignore[method-assign, assignment]
-    try:
+    with patch.object(TrainConfig, "__post_init__", shorten):
         yield
-    finally:
-        TrainConfig.__post_init__ = check  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager

@@ -66,7 +66,6 @@ def test_what_make_the_hooks_and_the_workflows_call_exists():
 
 UNSEEN = {
     "sphinx-book-theme": "jupyter-book's theme, held at a version",
-    "ipykernel": "what chapters run in",
     "ipywidgets": "tqdm's bar in a notebook",
     "pytest-timeout": "the setting `timeout` in pyproject.toml",
     "pytest-xdist": "the option -n 2 in the Makefile",
