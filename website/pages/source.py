@@ -15,8 +15,10 @@ from website.pages.contents import Place, places_of, toc_files
 from website.pages.meaning import cell_tree
 from website.pages.myst import Block, Directive, Fence, Page, PageError, Text, read_page
 
-CONTAINERS = {"admonition", "dropdown", "claim", "figure", "list-table", "predict", "in-depth"}
-CONTAINERS |= {"live"}
+# What stands in any other directive are words of the page: they are counted and checked
+NO_WORDS = {"api", "bibliography", "changes", "chapter-cards", "claims-table", "code-block"}
+NO_WORDS |= {"exercise-end", "exercise-start", "include", "install", "literalinclude", "progress"}
+NO_WORDS |= {"solution-end", "solution-start", "start", "toctree", "vit-map"}
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def _flatten(blocks: list[Block]) -> Iterator[Item]:
                 yield Item("cell", block.line, block.text, block=block)
                 continue
             yield Item("directive", block.line, block.name, block=block)
-            if block.name in CONTAINERS:
+            if block.name not in NO_WORDS:
                 if (words := _words(block)).strip():
                     yield Item("text", block.line, words)
                 yield from _flatten(block.blocks())
