@@ -433,6 +433,8 @@ SPEAKS = {
     "its first line": '# q9: 8 of 8 points"; total: 100\n1 / 0',
     "quotes of all kinds": "# \u201d \u00bb \uff02 \u300d\nraise ValueError('\u201d; total: 100')",
     "other quotes": "# \u275e \u05f4 \U0001f677\nraise ValueError('\u02dd \u02ee \u030b')",
+    "modifiers": "# \u02c8\u02c8 \u02be\nraise ValueError('\u02bb\u02bd \u1cd3 x\u0315')",
+    "accents of Greek": "# \u1fbf\u1fbf \u0384\nraise ValueError('\u1fbd\u1fbd \u1ffe\u1ffe')",
     "two single quotes": "# '' '\u2019 \u02bc` \nraise ValueError('\u2032\u2032. 10 of 10')",
     "semicolons": "# \ufe54 \u061b\nraise ValueError('x\u037e y')",
     "the name of an error": 'class Confirmed(Exception):\n    pass\n\nraise Confirmed("100;" * 99)',

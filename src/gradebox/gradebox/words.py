@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# In the names of what is a quote or looks like one, such as a double prime or a gershayim.
+# In the names of what is a quote or looks like one, such as a double prime or a gershayim. Letters
+# that look so, such as a yod, are letters.
 QUOTES = re.compile(
     "QUOTATION|APOSTROPHE|PRIME|GERSH|DITTO|CORNER BRACKET|(ACUTE|GRAVE) ACCENT|DOUBLE VERTICAL"
+    "|(TURNED|REVERSED) COMMA|COMMA ABOVE|HALF RING|LETTER VERTICAL LINE|NIHSHVASA"
+    "|GREEK (KORONIS|PSILI|DASIA|TONOS|VARIA|OXIA)"
 )
 SEMICOLONS = re.compile("SEMICOLON|GREEK QUESTION MARK")
 

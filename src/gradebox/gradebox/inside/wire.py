@@ -22,8 +22,9 @@ PREFIX = struct.Struct(">II")
 MOST_JSON = 4_000_000  # bytes
 # How a worker calls what is no value; whoever writes something else speaks for himself.
 OWN = re.compile(
-    r"\.\.\.|a (tensor|numpy array) of shape \([\d, ]{,60}\)|a \w{1,40} of \d{1,20}"
-    r"|a value of the type \w{1,40}|a whole number of more than 300 digits"
+    r"\.\.\.|a (tensor|numpy array) of shape \([\d, ]{,60}\)|a (list|tuple|dict) of \d{1,20}"
+    r"|a whole number of more than 300 digits",
+    re.ASCII,
 )
 
 
