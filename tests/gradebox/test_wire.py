@@ -9,7 +9,7 @@ import pytest
 import torch
 from gradebox.inside import wire
 from gradebox.inside.wire import WireError
-from gradebox.process import LostError
+from gradebox.process import LostError, SpentError
 from gradebox.runs import judge
 from gradebox.sandbox import Limits, Sandbox
 from gradebox.session import Answer, Session, in_words
@@ -129,6 +129,24 @@ def test_reading_what_a_submission_gives_counts_in_its_time(monkeypatch):
     with pytest.raises(LostError, match="no value"):  # inputs that are none: read all the same
         session.call(Case("id", "stage", "name", 1, 1))
     assert 0 < session.spent() <= time.thread_time() - began
+
+
+def test_reading_a_header_counts_in_its_time():
+    """A notebook of 250 cells took minutes of the grader that way, and of its own two seconds."""
+    text = b'{"stopped": [' + b"[]," * 1_300_000 + b"0]}"
+
+    class Writes:
+        cpu_s = 0.0
+
+        def ask(self, *_):
+            return wire.header(text), b""
+
+    session = Session(Sandbox("unsafe"), Limits(total_s=0.05), [])
+    began = time.thread_time()
+    session._told(Writes(), {}, b"", 1)
+    assert 0 < session.used.cpu_s <= time.thread_time() - began
+    with pytest.raises(SpentError):
+        session._told(Writes(), {}, b"", 1)
 
 
 def test_as_much_as_a_worker_writes_is_read():

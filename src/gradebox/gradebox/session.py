@@ -130,7 +130,7 @@ class Session:
         left = self.limits.total_s - self.used.cpu_s - worker.cpu_s
         if over(self.limits.total_s, self.limits.total_s - left, self.used.clock_s):
             raise SpentError("the submission took too long altogether")
-        began = time.monotonic()
+        began, ours = time.monotonic(), time.thread_time()
         try:
             return worker.ask(request, blob, min(seconds, left))
         except LostError:
@@ -139,6 +139,7 @@ class Session:
             raise
         finally:
             self.used.clock_s += time.monotonic() - began
+            self.used.cpu_s += time.thread_time() - ours
 
     def _ready(self) -> Worker:
         """The worker; a fresh one, brought to the same point, where the last one was lost."""
