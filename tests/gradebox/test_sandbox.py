@@ -54,6 +54,7 @@ FUTEX = {"x86_64": 202, "aarch64": 98}
 IO_SETUP = {"x86_64": 206, "aarch64": 0}
 MOVE_PAGES = {"x86_64": 279, "aarch64": 239}
 MIGRATE_PAGES = {"x86_64": 256, "aarch64": 238}
+TIMER_CREATE = {"x86_64": 222, "aarch64": 107}
 REFUSED = {
     "a file of the grader": "open({here!r})",
     "a folder of the grader": "os.listdir({folder!r})",
@@ -94,6 +95,10 @@ REFUSED = {
     "memory that is shared, to read": "mmap.mmap(-1, 4096, prot=mmap.PROT_READ)",
     "huge pages": "libc('prctl', 41, 0, 0, 0, 0)",  # PR_SET_THP_DISABLE
     "memory in a pipe": "libc('vmsplice', os.pipe()[1], (ctypes.c_long * 2)(0, 0), 1, 0)",
+    "rules of Landlock": "libc('syscall', 444, (ctypes.c_ulong * 3)(0, 3, 0), 16, 0)",
+    "a call of Linux 6.17": "libc('syscall', 468, -100, b'/usr/lib', bytes(24), 24, 0)",
+    "a timer, of which all have so many": "libc('syscall', {timer_create}, 1, 0, bytes(8))",
+    "handles beyond the limit": "libc('close_range', 900, 901, 2)",  # CLOSE_RANGE_UNSHARE
     "a great deal of memory": "[b'x' * 2**28 for _ in range(4)]",
 }
 
@@ -106,9 +111,11 @@ def test_what_is_refused(session, name):
         python=os.path.realpath(sys.executable),
         futex=FUTEX[platform.machine()],
         io_setup=IO_SETUP[platform.machine()],
+        timer_create=TIMER_CREATE[platform.machine()],
     )
     said = look(session, f"{TOOLS}\nfound = {source}")
-    refusals = ("PermissionError", "FileNotFoundError", "OSError", "MemoryError", "ValueError")
+    refusals = ("PermissionError", "FileNotFoundError", "OSError", "BlockingIOError", "MemoryError")
+    refusals += ("ValueError",)
     assert any(refusal in str(said) for refusal in refusals), said
     assert look(session, "found = 3") == 3  # and the worker is still there
 
@@ -144,6 +151,49 @@ def test_a_worker_has_no_huge_pages(session):
     """Of one that is unmapped in part all is kept, past the limit of memory. 64 pages are touched
     here: 128 MB if they are huge."""
     assert look(session, HUGE) < 16
+
+
+INSTEAD = """
+import ctypes, mmap
+libc = ctypes.CDLL(None, use_errno=True)
+begin, size = ctypes.c_ulong({begin}), ctypes.c_ulong({size})
+assert libc.munmap(begin, size) == 0
+found = []
+try:
+    for _ in range({size} // 2**20 + 512):
+        found.append(mmap.mmap(-1, 2**20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+except OSError:
+    pass
+found = len(found)
+"""
+LARGEST = """
+import ctypes
+class Segment(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_uint32), ("flags", ctypes.c_uint32)]
+    _fields_ += [(name, ctypes.c_uint64) for name in ("at", "begin", "_", "file", "size", "step")]
+class Library(ctypes.Structure):
+    _fields_ = [("begin", ctypes.c_uint64), ("name", ctypes.c_char_p)]
+    _fields_ += [("segments", ctypes.POINTER(Segment)), ("number", ctypes.c_uint16)]
+found = []
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Library), ctypes.c_size_t, ctypes.c_void_p)
+def see(library, *_):
+    library = library.contents
+    for segment in library.segments[: library.number]:
+        if segment.kind == 1 and segment.flags == 4:  # to be read only
+            found.append((segment.size, library.begin + segment.begin))
+    return 0
+ctypes.CDLL(None).dl_iterate_phdr(see, None)
+size, begin = max(found)
+begin, size = -(-begin // 4096) * 4096, size // 4096 * 4096 - 4096
+found = [begin, size]
+"""
+
+
+def test_in_the_place_of_a_library_there_is_no_memory(session):
+    """A worker that unmapped those it does not need took 4 GB of its 2."""
+    begin, size = look(session, LARGEST)
+    assert size > 32 * 2**20, "there is no large library to try it with"
+    assert look(session, INSTEAD.format(begin=begin, size=size)) <= 512 + 16
 
 
 WAITS = """

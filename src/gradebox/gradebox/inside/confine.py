@@ -28,6 +28,10 @@ FUTEX_WAKES = (1, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13)
 FUTEX_WAITS = (0, 9)
 # Memory that is shared with nobody: unmapped in part, all of it is kept, and no limit counts it.
 SHARED_MEMORY = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS
+CLONE_FILES, CLOSE_RANGE_UNSHARE = 0x00000400, 2  # threads share their handles, and so their limit
+# Calls that came after Linux 5.11; as on an older one they are not there, whatever libseccomp knows
+# of them. Landlock's hold memory that no limit counts, file_setattr changes what belongs to a file.
+NEW_CALLS = range(442, 512)
 OF_A_PROCESS = 0x80000000  # the number of a clock: processor time of any process
 CLOCKS = ("clock_gettime", "clock_getres", "clock_nanosleep", "timer_create")
 CLONE_THREAD = 0x00010000
@@ -106,13 +110,16 @@ def limit(memory_mb: int, cpu_s: int, threads: int | None) -> None:
     who runs many, a worker can make none. It needs none."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     caps = {
-        resource.RLIMIT_AS: address_space() + memory_mb * 2**20,
+        resource.RLIMIT_AS: in_use(resource.RLIMIT_AS) + memory_mb * 2**20,
+        # in the place of a library that is unmapped, there may be no memory
+        resource.RLIMIT_DATA: in_use(resource.RLIMIT_DATA) + memory_mb * 2**20,
         resource.RLIMIT_CPU: int(used.ru_utime + used.ru_stime) + 1 + cpu_s,
         resource.RLIMIT_FSIZE: 16 * 2**20,
         resource.RLIMIT_NOFILE: 64,
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_MEMLOCK: 0,
         resource.RLIMIT_MSGQUEUE: 0,
+        resource.RLIMIT_SIGPENDING: 0,  # timers, too: of all that a user has, they are counted
     }
     if threads is not None:
         caps[resource.RLIMIT_NPROC] = threads
@@ -120,19 +127,20 @@ def limit(memory_mb: int, cpu_s: int, threads: int | None) -> None:
         resource.setrlimit(what, (cap, cap))
 
 
-def address_space() -> int:
-    """Bytes of address space in use, found without /proc: the limit at which a page more fails."""
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+def in_use(what: int) -> int:
+    """Bytes of address space, or of memory that can be written, in use, found without /proc: the
+    limit at which a page more fails."""
+    _, hard = resource.getrlimit(what)
     low, high = 0, 2**47
     while high - low > 2**20:
         middle = (low + high) // 2
-        resource.setrlimit(resource.RLIMIT_AS, (middle, hard))
+        resource.setrlimit(what, (middle, hard))
         try:
-            mmap.mmap(-1, mmap.PAGESIZE).close()
+            mmap.mmap(-1, mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
             high = middle
         except (OSError, MemoryError):
             low = middle
-    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    resource.setrlimit(what, (hard, hard))
     return high
 
 
@@ -143,20 +151,26 @@ def refuse_system_calls() -> None:
     context = ctypes.c_void_p(lib.seccomp_init(ctypes.c_uint32(ALLOW)))
     me = os.getpid()
 
-    def refuse(name: str, *comparisons: Comparison, code: int = errno.EPERM) -> None:
-        number = lib.seccomp_syscall_resolve_name(name.encode())
+    def refuse(name: str | int, *comparisons: Comparison, code: int = errno.EPERM) -> None:
+        number = name
+        if isinstance(name, str):
+            number = lib.seccomp_syscall_resolve_name(name.encode())
         if number == -1:
             return  # this libseccomp does not know it
         array = (Comparison * max(1, len(comparisons)))(*comparisons)
         action = ctypes.c_uint32(REFUSE | code)
         done = lib.seccomp_rule_add_array(context, action, number, len(comparisons), array)
-        if done not in (0, -errno.EDOM):  # EDOM: not on this architecture
+        if done not in (0, -errno.EDOM, -errno.EEXIST):  # not on this architecture; refused before
             raise OSError(-done, f"seccomp refuses the rule for {name}")
 
     for name in " ".join(REFUSED.values()).split():
         refuse(name)
+    for number in NEW_CALLS:
+        refuse(number, code=errno.ENOSYS)
     refuse("clone3", code=errno.ENOSYS)  # the C library then takes clone, whose flags can be seen
     refuse("clone", Comparison(0, MASKED, CLONE_THREAD, 0))  # threads, but no processes
+    refuse("clone", Comparison(0, MASKED, CLONE_FILES, 0))
+    refuse("close_range", Comparison(2, MASKED, CLOSE_RANGE_UNSHARE, CLOSE_RANGE_UNSHARE))
     for name, flags in (("open", 1), ("openat", 2)):  # for reading only, and O_TRUNC empties a file
         for flag in (os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_TRUNC):
             refuse(name, Comparison(flags, MASKED, flag, flag))
