@@ -54,6 +54,7 @@ FUTEX = {"x86_64": 202, "aarch64": 98}
 IO_SETUP = {"x86_64": 206, "aarch64": 0}
 MOVE_PAGES = {"x86_64": 279, "aarch64": 239}
 MIGRATE_PAGES = {"x86_64": 256, "aarch64": 238}
+FIEMAP = bytes(8) + b"\xff" * 8 + bytes(16)  # for FS_IOC_FIEMAP: where the whole file lies
 TIMER_CREATE = {"x86_64": 222, "aarch64": 107}
 REFUSED = {
     "a file of the grader": "open({here!r})",
@@ -94,11 +95,14 @@ REFUSED = {
     "memory that is shared": "mmap.mmap(-1, 4096)",
     "memory that is shared, to read": "mmap.mmap(-1, 4096, prot=mmap.PROT_READ)",
     "huge pages": "libc('prctl', 41, 0, 0, 0, 0)",  # PR_SET_THP_DISABLE
-    "memory in a pipe": "libc('vmsplice', os.pipe()[1], (ctypes.c_long * 2)(0, 0), 1, 0)",
+    "memory in a pipe": "libc('vmsplice', 1, (ctypes.c_long * 2)(0, 0), 1, 0)",
+    "a pipe, whose number is after that of anybody's last": "os.pipe()",
     "rules of Landlock": "libc('syscall', 444, (ctypes.c_ulong * 3)(0, 3, 0), 16, 0)",
+    "a question to a file system": "fcntl.ioctl(library, 0xC020660B, {fiemap!r})",
     "a call of Linux 6.17": "libc('syscall', 468, -100, b'/usr/lib', bytes(24), 24, 0)",
     "a timer, of which all have so many": "libc('syscall', {timer_create}, 1, 0, bytes(8))",
     "handles beyond the limit": "libc('close_range', 900, 901, 2)",  # CLOSE_RANGE_UNSHARE
+    "how often a core was idle": "os.listdir('/sys/devices/system/cpu/cpu0/cpuidle')",
     "a great deal of memory": "[b'x' * 2**28 for _ in range(4)]",
 }
 
@@ -111,6 +115,7 @@ def test_what_is_refused(session, name):
         python=os.path.realpath(sys.executable),
         futex=FUTEX[platform.machine()],
         io_setup=IO_SETUP[platform.machine()],
+        fiemap=FIEMAP,
         timer_create=TIMER_CREATE[platform.machine()],
     )
     said = look(session, f"{TOOLS}\nfound = {source}")

@@ -5,7 +5,8 @@
 | reads no file but Python and its packages | there are no others | yes, but can guess names | no |
 | writes, makes, changes or removes no file | yes | yes | no |
 | has no network | there is none | it can make no socket | no |
-| starts, sees, signals no other process | yes | yes | no |
+| starts, signals no other process | yes | yes | no |
+| sees no other process | there are none | no: that it is there, and whose | no |
 | is a user of its own | as root | as root | no |
 | has limits: memory, processor, open files | yes | yes | yes |
 | has a limit of threads | yes | yes | no |
@@ -56,7 +57,11 @@ INSTRUCTIONS = ("ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CP
 THREADS = 16  # at once, of a worker that is a user of its own
 ALL_THREADS = 64  # of all workers together, where they are one user
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
-PROCESSOR = ("/proc/cpuinfo", "/sys/devices/system/cpu")  # which instructions torch may use
+CORES = "/sys/devices/system/cpu"  # not all of it: it counts how often each core was idle
+PROCESSOR = (  # which instructions torch may use
+    "/proc/cpuinfo",
+    *(f"{CORES}/{name}" for name in ("kernel_max", "online", "possible", "present")),
+)
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 HELP = """No sandbox works here, and students' code does not run outside of one.
   bubblewrap: {bubblewrap}

@@ -29,6 +29,7 @@ FUTEX_WAITS = (0, 9)
 # Memory that is shared with nobody: unmapped in part, all of it is kept, and no limit counts it.
 SHARED_MEMORY = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS
 CLONE_FILES, CLOSE_RANGE_UNSHARE = 0x00000400, 2  # threads share their handles, and so their limit
+IOC_WRITE = 0x40000000  # the part of an ioctl's number that says: it gives the kernel something
 # Calls that came after Linux 5.11; as on an older one they are not there, whatever libseccomp knows
 # of them. Landlock's hold memory that no limit counts, file_setattr changes what belongs to a file.
 NEW_CALLS = range(442, 512)
@@ -57,6 +58,7 @@ REFUSED = {
     "make, change or remove a file": """creat mkdir mkdirat mknod mknodat symlink symlinkat link
         linkat rename renameat renameat2 unlink unlinkat rmdir truncate""",
     "hold memory that no limit counts": "memfd_create memfd_secret vmsplice splice tee",
+    "push on the number that the next pipe of anybody gets": "pipe pipe2",
     "change what belongs to a file": """chmod fchmod fchmodat fchmodat2 chown fchown lchown
         fchownat utime utimes utimensat futimesat setxattr lsetxattr fsetxattr setxattrat
         removexattr lremovexattr fremovexattr removexattrat""",
@@ -171,6 +173,7 @@ def refuse_system_calls() -> None:
     refuse("clone", Comparison(0, MASKED, CLONE_THREAD, 0))  # threads, but no processes
     refuse("clone", Comparison(0, MASKED, CLONE_FILES, 0))
     refuse("close_range", Comparison(2, MASKED, CLOSE_RANGE_UNSHARE, CLOSE_RANGE_UNSHARE))
+    refuse("ioctl", Comparison(1, MASKED, IOC_WRITE, IOC_WRITE))
     for name, flags in (("open", 1), ("openat", 2)):  # for reading only, and O_TRUNC empties a file
         for flag in (os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_TRUNC):
             refuse(name, Comparison(flags, MASKED, flag, flag))
