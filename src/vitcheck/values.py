@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,15 +82,11 @@ class _Encoder:
         self.items += 1
         if depth > DEPTH or self.items > ITEMS:
             raise ValueError(f"{self.key} is too large to be written down")
-        if value is None or isinstance(value, bool | str):
+        value = value if isinstance(value, Tensor) else _plain_number(value)
+        if value is None or isinstance(value, bool | int | str):
             return value
-        if isinstance(value, int | np.integer):
-            return int(value)
-        if isinstance(value, float | np.floating):
-            value = float(value)
+        if isinstance(value, float):
             return value if math.isfinite(value) else {"float": str(value)}
-        if isinstance(value, np.bool_):
-            return bool(value)
         if isinstance(value, Tensor) and _plain(value):
             return self.tensor(value.detach().cpu(), key)
         if isinstance(value, list | tuple):
@@ -311,10 +308,15 @@ def family_of(dtype: torch.dtype) -> str:
 
 
 def _plain_number(got: Any) -> Any:
-    """Python's own number for a tensor or array of one; anything else as it is."""
+    """Python's own number for a tensor of one and for a number of NumPy, SymPy or ``fractions``;
+    anything else as it is."""
     if isinstance(got, Tensor) and got.numel() == 1:
         return got.item()
-    return got.item() if isinstance(got, np.generic) else got
+    if isinstance(got, bool | np.bool_):
+        return bool(got)
+    if isinstance(got, numbers.Rational) and got.denominator == 1:
+        return int(got.numerator)
+    return float(got) if isinstance(got, numbers.Real) else got
 
 
 def _number_difference(

@@ -5,10 +5,12 @@ import math
 import zipfile
 from contextlib import nullcontext
 from dataclasses import replace
+from fractions import Fraction
 from itertools import repeat
 
 import numpy as np
 import pytest
+import sympy
 import torch
 from torch import Tensor, nn
 
@@ -201,10 +203,16 @@ def test_a_right_tensor_is_accepted_and_a_wrong_one_named(got, words):
         *(({"a": X}, {"a": X}, True), ({"b": X}, {"a": X}, False), (X, {"a": X}, False)),
         *((0.5, torch.tensor(0.5), True), (X - math.inf, X - math.inf, True)),
         *((X.int(), X.long(), True), (X.int(), X, False)),
+        *((Fraction(24, 2), 12, True), (Fraction(25, 2), 12, False), (Fraction(1, 2), 0.5, True)),
+        *((sympy.Integer(12), 12, True), ([np.int64(1), sympy.Float(2)], (1, 2), True)),
+        *((np.longdouble(12), 12, True), (np.bool_(True), True, True), (np.bool_(True), 1, False)),
     ],
 )
 def test_numbers_words_and_collections_are_compared_as_a_person_would(got, want, right):
-    assert compare(got, doubled(want=want, mistakes=())).ok is right
+    tensors = {}
+    sent = decode(encode(got, tensors, "got", strict=False), tensors)  # as from another process
+    for given in (got, sent):
+        assert compare(given, doubled(want=want, mistakes=())).ok is right
 
 
 HUGE = 10**5000  # more digits than Python writes out
