@@ -1,5 +1,6 @@
 """Reading a notebook that anybody may have written: a status and a sentence, never a crash."""
 
+import gzip
 import json
 import os
 
@@ -60,6 +61,20 @@ def test_another_encoding_is_called_what_it_is(read, encoding):
     text = json.dumps(with_cells([cell("x = 'é'")]), ensure_ascii=False)
     with pytest.raises(NotebookError, match="not saved as UTF-8"):
         read(text.encode(encoding))
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "The file is empty"),
+        (b"PK\3\4\x14\0", "This is an archive"),
+        (gzip.compress(b"{}"), "This is an archive"),
+    ],
+    ids=["empty", "zip", "gzip"],
+)
+def test_what_jupyter_cannot_open_is_not_said_to_be_saved_wrongly(read, data, words):
+    with pytest.raises(NotebookError, match=words):
+        read(data)
 
 
 def test_a_file_that_is_too_large_is_not_even_parsed(read, monkeypatch):

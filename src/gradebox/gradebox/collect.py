@@ -116,8 +116,12 @@ def _attempts(handed: Iterable[Handed]) -> list[Found]:
         chosen = [one for one in chosen if not _notebooks(one.entries)[0].hidden] or chosen
         looked_at = [entry for one in chosen for entry in _notebooks(one.entries)]
         beside = _others(tries, looked_at or [*tries[-1].entries])
+        alike = Counter(entry.path.name for entry in looked_at)
         for attempt, one in enumerate(chosen or tries[-1:], 1):
-            found.append(replace(choose(one), attempt=attempt, beside=beside))
+            this = replace(choose(one), attempt=attempt, beside=beside)
+            if alike[this.file] > 1:  # only their folders tell them apart
+                this = replace(this, file=str(_notebooks(one.entries)[0].path))
+            found.append(this)
     return found
 
 

@@ -143,6 +143,13 @@ def tries(code: list[Cell], package: Package) -> bool:
 
 def as_notebook(data: bytes) -> dict:
     """JSON with a list of cells, in format 3 or 4."""
+    if not data:
+        raise unreadable("The file is empty: its upload broke off, or it was never saved.")
+    if data.startswith((b"PK\3\4", b"\x1f\x8b")):
+        raise unreadable(
+            "This is an archive (zip or gzip) with the name of a notebook; unpack it, and hand in "
+            "the notebook that is inside."
+        )
     try:
         notebook = json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
