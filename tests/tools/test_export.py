@@ -438,6 +438,17 @@ show_table([], caption=f"{x} rows of many, one each")
             ],
         ],
     ),
+    "a check is folded where nothing stands above it and a number is left out": (
+        """## Adding
+
+```{code-cell}
+# check: one is small
+assert 1 < 2
+glue(x=1)
+```
+""",
+        [["#@title Check: one is small", "assert 1 < 2"]],
+    ),
     "a solution knows the names of those before it, and changes no others": (
         """```{code-cell}
 def my_sum(x):

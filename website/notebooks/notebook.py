@@ -232,9 +232,9 @@ class Exporter:
         shown = f"{setup}\n{shown}".strip("\n")
         hidden = proves or tags & HIDDEN or shows_table(code)
         self._tables += shows_table(code)
-        for text, words in ((shown, None), (check, found.words)):
-            if text := without(text, self._drops):
-                title = self._titled(text, words, claim) if hidden or text is check else ""
+        for piece, words in ((shown, None), (check, found.words)):
+            if text := without(piece, self._drops):
+                title = self._titled(text, words, claim) if hidden or piece is check else ""
                 self._add(text, title)
                 hidden = True
 
