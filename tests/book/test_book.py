@@ -25,6 +25,11 @@ map: attention, in the block | attention | attention | a mean
 ---
 """
 )
+GOALS = """```{admonition} What you will be able to do
+:class: goals
+- Add. *{minutes}`this page`.*
+```
+"""
 EXERCISE = """
 ```{exercise-start} Sum NUMBER
 :label: ex-NAME-NUMBER
@@ -249,9 +254,11 @@ PLANTED = {
         ("def mix", '"""Chapter 2."""\ndef mix', "the number of 'Chapter 2' is typed", LAYER),
     ],
     prose.skeleton: [
-        (":class: goals", ":class: tip", "class goals"),
+        (":class: goals", ":class: tip", "one line of {goals} belongs"),
         ("{minutes}`this page`", "Short", "how many minutes"),
         ("*{minutes}", "*20 minutes. {minutes}", "minutes are typed"),
+        (GOALS, GOALS + "```{goals} add\nto count\n```\n", "one line of {goals} belongs"),
+        (GOALS, "```{goals} " + "add " * 40 + "\nnothing\n```\n", "long, at most 150"),
         ("## Summary", "## The end", "found Concept check, What to read next"),
     ],
     prose.concept_checks: [

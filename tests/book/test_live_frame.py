@@ -98,6 +98,9 @@ WRONG = {
     FIGURE.replace("{live} probe", "{live} Probe"): "is not lower-case words",
     FIGURE.replace("{live} probe", "{live} gone"): "has no script live/gone.js",
     FIGURE.replace(":data: cut", ":data: gone"): "no website.live.gone",
+    FIGURE.replace(":data: cut", ":still: beside"): "a still of its own, or :still: above",
+    FIGURE.replace(":data: cut", ":still: above"): "above the live figure probe stands no cell",
+    FIGURE.replace(":data: cut", ":asks: What?"): "'What?' is not lower-case words",
     FIGURE + "\n" + FIGURE: "stands twice",
     SETS.replace("<probe", "<absent"): "which this page does not have",
     "\n{live}`head 3 <probe>`\n": "a setting is written",
@@ -113,6 +116,8 @@ def test_what_is_written_is_read():
     read = read_live("cut", {"title": "T", "scripts": "vit"}, ["a", "+++", "b", "c"])
     assert (read.words, read.still, read.still_at) == (("a",), ("b", "c"), 2)
     assert (read.scripts, read.data, read.anchor) == (("vit",), "", "live-cut")
+    assert not read.opens
+    assert read_live("cut", {"title": "T", "still": "above"}, ["a", "+++", "b"]).opens
     setting = read_setting("cut *this* <cut head=2 cuts=1-2,3-4>")
     assert (setting.words, setting.name) == ("cut *this*", "cut")
     assert setting.values == {"head": "2", "cuts": "1-2,3-4"}

@@ -169,6 +169,11 @@ TRANSLATED = {
     "```{live} cut\n:title: Cut\nTry it. See it.\n+++\nIt stays {glue:text}`mean:.2f`.\n```":
         "> **Cut**\n>\n> It stays 0.12.\n>\n"
         f"> The live figure is on the book's page [1. Sums]({PAGE}#live-cut).",
+    "```{live} cut\n:title: Cut\n:still: above\nTry it.\n+++\nIt tells 3.\n```":
+        "> **Cut**\n>\n> Try it.\n>\n"
+        f"> The live figure is on the book's page [1. Sums]({PAGE}#live-cut).",
+    "```{goals} add\n{chapter}`sec-a`\n```":
+        f"**After it** you add. **Before it** [chapter 1]({PAGE}#sec-a).",
     "Look at {live}`head 3 <cut head=3>`.": f"Look at [head 3]({PAGE}#live-cut).",
     "Text\n\n```{progress}\n```\n\nMore": "Text\n\nMore",
     "```{in-depth} sec-a\nWhy?\n```":

@@ -10,6 +10,7 @@ from website.pages.myst import Piece, pieces, substitute
 from website.pages.number import is_numbered
 from website.pages.source import Book, Chapter, Finding, Item
 from website.syntax import DIRECTIVES, ROLES
+from website.syntax.goals import LONGEST, length
 
 ALLOWED_DIRECTIVES = (
     set(DIRECTIVES) | GATES | {"api", "changes", "include", "install"}
@@ -101,8 +102,14 @@ def skeleton(book: Book) -> Iterator[Finding]:
             for item in chapter.directives("admonition")
             if "goals" in item.directive.options.get("class", "")
         ]
-        if len(goals) != 1:
-            yield chapter.finding(None, "one admonition of class goals belongs at the beginning")
+        lines = [item.directive for item in chapter.directives("goals")]
+        if len(goals) + len(lines) != 1:
+            yield chapter.finding(None, "one line of {goals} belongs at the beginning")
+        elif lines:
+            characters = length(lines[0].argument, lines[0].body)
+            if characters > LONGEST:
+                words = f"the goals are {characters} characters long, at most {LONGEST}"
+                yield chapter.finding(None, words)
         elif "{minutes}`this page`" not in goals[0].text:
             words = "the goals do not say how many minutes the chapter takes: {minutes}`this page`"
             yield chapter.finding(None, words)

@@ -14,6 +14,10 @@ without JavaScript, on paper and in notebooks. ``scripts`` are shared ones that 
 besides its own, ``data`` is a module of website/live that writes what it reads. A sentence sets the
 figure of its page by ``{live}`the arrow in head 3 <cut layer=1 head=3>` ``.
 
+A figure that opens its page has ``:still: above``: it lies over text and margin and says itself
+what to do, and what the cell above shows belongs to the still. A notebook has that cell instead.
+With ``:asks:`` and an id it is a prediction of the page, too: the guess is kept by that id.
+
 On the page a figure is its words, then its still. The script ``_static/live/kit.js``, which only
 such pages load, waits until the figure comes near, then loads what ``data-scripts`` names, and
 replaces the still. So a page stays light, works from a file and from any folder, and says in place
@@ -40,6 +44,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 from sphinx.util.osutil import relative_uri
@@ -48,12 +53,14 @@ from sphinx.writers.html5 import HTML5Translator
 
 from website.live import pack
 from website.pages.markdown import link, paragraphs, quote, titled
+from website.syntax.cells.cell import is_cell
 from website.syntax.shared import BookDirective, Links, Notebook, Written, register
 
 logger = logging.getLogger(__name__)
 OURS = Path(pack.__file__).parent
 FOLDER = "_static/live"
-OPTIONS = ("title", "scripts", "data")
+OPTIONS = ("title", "scripts", "data", "still", "asks")
+ABOVE = "above"
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 SETTING = re.compile(r"(?P<words>.+?)\s*<(?P<name>\S+)(?P<values>(\s+\S+)+)>", re.DOTALL)
 VALUE = re.compile(r"(?P<key>[a-z]+)=(?P<value>[\w.,-]+)")
@@ -69,6 +76,8 @@ class Live:
     still: tuple[str, ...]
     scripts: tuple[str, ...] = ()
     data: str = ""
+    opens: bool = False  # its page, with the cell above as still
+    asks: str = ""  # the id of what it lets one predict
 
     @property
     def anchor(self) -> str:
@@ -97,11 +106,14 @@ def read_live(name: str, options: Mapping[str, str], body: Sequence[str]) -> Liv
     """
     name = name.strip()
     given = {key: (options.get(key) or "").strip() for key in OPTIONS}
-    for one in (name, *given["scripts"].split(), *given["data"].split()):
+    named = " ".join(given[key] for key in ("scripts", "data", "asks"))
+    for one in (name, *named.split()):
         if not NAME.fullmatch(one):
             raise ValueError(f"{one!r} is not lower-case words joined by hyphens")
     if not given["title"]:
         raise ValueError(f"the live figure {name} has no :title:")
+    if given["still"] not in {"", ABOVE}:
+        raise ValueError(f"the live figure {name} has a still of its own, or :still: above")
     marks = [at for at, line in enumerate(body) if line.strip() == "+++"]
     at = marks[0] if marks else len(body)
     words, still = tuple(body[:at]), tuple(body[at + 1 :])
@@ -109,7 +121,8 @@ def read_live(name: str, options: Mapping[str, str], body: Sequence[str]) -> Liv
         raise ValueError(f"the live figure {name} does not say what to try and what one sees")
     if not "".join(still).strip():
         raise ValueError(f"the live figure {name} has no still below a line +++")
-    return Live(name, given["title"], words, still, tuple(given["scripts"].split()), given["data"])
+    scripts, opens = tuple(given["scripts"].split()), given["still"] == ABOVE
+    return Live(name, given["title"], words, still, scripts, given["data"], opens, given["asks"])
 
 
 def read_setting(content: str) -> Setting:
@@ -144,7 +157,8 @@ class LiveFigure(BookDirective):
         except ValueError as error:
             self.warn(str(error))
             return []
-        figure = live("", ids=[read.anchor], classes=["live"], read=read)
+        classes = ["live", "live-opening"] if read.opens else ["live"]
+        figure = live("", ids=[read.anchor], classes=classes, read=read)
         figure += nodes.paragraph(
             "", read.title, ids=[f"{read.anchor}-title"], classes=["live-title"]
         )
@@ -155,15 +169,32 @@ class LiveFigure(BookDirective):
 
     @staticmethod
     def to_notebook(written: Written, notebook: Notebook) -> str:
-        """A notebook has the still, and a link to the figure."""
+        """A notebook has the still, and a link to the figure; where the cell above is the still,
+        what to try there."""
         read = read_live(written.argument, written.options, written.body)
         page, address = notebook.links.here
         where = f"The live figure is on the book's page [{page}]({address}#{read.anchor})."
-        still, title = (
-            notebook.body(written, read.still_at),
-            notebook.text(read.title, written.line),
-        )
-        return quote(titled(title, paragraphs(still, where)))
+        said = notebook.body(written, *((0, len(read.words)) if read.opens else (read.still_at,)))
+        title = notebook.text(read.title, written.line)
+        return quote(titled(title, paragraphs(said, where)))
+
+
+class StillAbove(SphinxPostTransform):
+    """Puts the cell above a figure into its still."""
+
+    default_priority = 160  # after a cell has its final form
+    formats = ("html",)
+
+    def run(self, **options: object) -> None:
+        for figure in [one for one in self.document.findall(live) if one["read"].opens]:
+            at = figure.parent.index(figure)
+            cell = figure.parent[at - 1] if at else None
+            if not is_cell(cell):
+                words = f"above the live figure {figure['read'].name} stands no cell"
+                logger.warning(words, location=figure, type="vitbook")
+                continue
+            figure.parent.remove(cell)
+            figure.children[-1].insert(0, cell)
 
 
 class LiveRole(SphinxRole):
@@ -241,6 +272,7 @@ def visit_live(self: HTML5Translator, node: live) -> None:
     read = node["read"]
     told = {"data-live": read.name, "data-scripts": json.dumps(addresses(self.builder, read))}
     told |= {"data-source": read.data} if read.data else {}
+    told |= {"data-predict": read.asks} if read.asks else {}
     named = {"role": "group", "aria-labelledby": f"{read.anchor}-title"}
     self.body.append(self.starttag(node, "div", **named, **told))
 
@@ -288,6 +320,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_node(live, html=(visit_live, depart_live))
     app.add_node(live_set, html=(visit_set, depart_set))
     register(app, globals())
+    app.add_post_transform(StillAbove)
     app.connect("builder-inited", copy)
     app.connect("html-page-context", load)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

@@ -32,6 +32,7 @@ from website.syntax.drawing.shapes import Address
 from website.syntax.drawing.strip import strip
 from website.syntax.drawing.tall import tall
 from website.syntax.drawing.wide import wide
+from website.syntax.goals import end_of_opening, opens
 from website.syntax.shared import on_the_site, register
 
 logger = logging.getLogger(__name__)
@@ -116,7 +117,8 @@ def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         uri = f"{builder.get_relative_uri(docname, home)}#{anchor}" if home else None
         parent = title.parent
         strip_ = nodes.raw("", you_are_here(here, uri), format="html")
-        parent.insert(parent.index(title) + 1, strip_)
+        below = end_of_opening(parent) if opens(doctree) else parent.index(title) + 1
+        parent.insert(below, strip_)
 
 
 DIRECTIVES = {"vit-map": VitMap}

@@ -120,6 +120,8 @@
     return [make("p", {}, ...parts), way.drawn?.(said) ?? ""];
   }
 
+  const asked = document.querySelectorAll(".live[data-predict]").length; // above the first of these
+
   function ask(group, at, all) {
     const { predict: id, choices, number } = group.dataset;
     const way = choices ? byChoice(group) : number ? byNumber(group) : inWords();
@@ -202,7 +204,7 @@
     group.querySelector(".ask-asked").replaceWith(form);
     explained.prepend(said);
     explained.append(back);
-    group.querySelector(".predict-title").append(" ", make("span", { class: "predict-count" }, `${at + 1} of ${all.length}`));
+    group.querySelector(".predict-title").append(" ", make("span", { class: "predict-count" }, `${asked + at + 1} of ${asked + all.length}`));
     draw();
   }
 

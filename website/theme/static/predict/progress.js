@@ -90,7 +90,7 @@
 
   function chapterPart({ dataset: { page } }, state) {
     const done = Boolean(state.done[page]);
-    const all = [...document.querySelectorAll(".predict[data-predict]")];
+    const all = [...document.querySelectorAll("[data-predict]")]; // an opening figure asks, too
     const answered = all.filter((one) => one.dataset.predict in state.answers).length;
     const words = done ? "✓ Read to the end" : "I have read this chapter";
     const act = () => kept.change(({ done: pages }) => {
