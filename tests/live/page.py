@@ -4,16 +4,17 @@ import html
 import json
 from pathlib import Path
 
-from website.live import query, rotary
+from website.live import query, rotary, softmax
 from website.live.pack import script
 
 ROOT = Path(__file__).resolve().parents[2]
 LIVE = ROOT / "website" / "live"
 FIGURES = ("softmax", "rotary", "alike", "query")
-DATA = {"rotary": rotary, "query": query}
+DATA = {"softmax": softmax, "rotary": rotary, "query": query}
+ASKS = {"softmax": "largest-weight"}
 LARGEST = 15_000  # bytes of a figure's script
 SETTINGS = {
-    "softmax": {"d": "1024", "factor": "0"},
+    "softmax": {"d": "256", "divided": "1"},
     "rotary": {"query": "9", "key": "12"},
     "alike": {"row": "6", "column": "9"},
     "query": {"x": "0", "y": "4"},
@@ -29,6 +30,7 @@ def figure(name: str) -> str:
     live = LIVE.as_uri()
     scripts = [f"{live}/{name}.js"] + ([f"{name}-data.js"] if name in DATA else [])
     source = f' data-source="{name}"' if name in DATA else ""
+    source += f' data-predict="{ASKS[name]}"' if name in ASKS else ""
     values = html.escape(json.dumps(SETTINGS[name]))
     return (
         f'<p><a class="live-set" id="set-{name}" href="#live-{name}" data-set="{values}">set</a>'

@@ -1,15 +1,18 @@
 """The figures of single ideas: they show what Python computes, and each key does its work."""
 
 import itertools
+import json
 import math
+import re
 
 import pytest
 import torch
 import torch.nn.functional as F
 from page import DATA, FIGURES, LARGEST, LIVE, ROOT, write_page
 
+from vitbook.figures import scaled_dot_product as drawing
 from vitbook.layers.positions import RotaryPositions, sincos_1d, sincos_2d
-from website.live import query, rotary
+from website.live import query, rotary, softmax
 from website.live.pack import script
 from website.pages.source import read_chapter
 
@@ -54,20 +57,20 @@ def test_the_data_are_smaller_than_a_picture():
 
 
 def test_the_softmax_is_that_of_python(open_figure):
-    torch.manual_seed(0)
-    cases = []
-    for width, factor, _ in itertools.product((4, 64, 1024), (True, False), range(10)):
-        scores, T = (8 * torch.rand(4) - 4).tolist(), 10 ** (2 * torch.rand(()).item() - 1)
-        cases.append({"scores": scores, "T": T, "d": width, "factor": factor})
+    places, draws = range(len(drawing.WIDTHS)), range(softmax.DRAWS)
+    cases = [
+        {"at": at, "divided": divided, "draw": draw}
+        for at, divided, draw in itertools.product(places, (True, False), draws)
+    ]
     found = open_figure("softmax").evaluate("cases => cases.map(live.softmax.find)", cases)
     for case, one in zip(cases, found, strict=True):
-        scores = torch.tensor(case["scores"], dtype=torch.float64)
-        given = scores * (1 if case["factor"] else math.sqrt(case["d"]))
-        weights = (given / case["T"]).softmax(-1)
-        jacobian = torch.autograd.functional.jacobian(lambda s: s.softmax(-1), given / case["T"])
-        wanted = torch.tensor([-torch.xlogy(weights, weights).sum(), jacobian.norm()])
-        said = torch.tensor([*one["weights"], one["entropy"], one["gradient"]]).double()
-        torch.testing.assert_close(said, torch.cat([weights, wanted]), **CLOSE)
+        d = drawing.WIDTHS[case["at"]]
+        by = math.sqrt(d) if case["divided"] else 1
+        given = drawing.meeting(case["draw"])[:, d - 1].sort().values / by
+        said = torch.tensor([one["given"], one["weights"]], dtype=torch.float64)
+        torch.testing.assert_close(said, torch.stack([given, given.softmax(0)]), **CLOSE)
+        assert one["size"] == pytest.approx(math.sqrt(d) / by, rel=0.05)  # of 6,000 pairs
+        assert given.abs().max() < drawing.SHOWN  # no dot leaves the axis
 
 
 def test_turned_and_added_scores_are_those_of_python(open_figure):
@@ -130,25 +133,120 @@ def texts(page, selector):
     return page.locator(selector).all_inner_texts()
 
 
-def test_the_softmax_is_set_by_keys_by_finger_and_by_a_sentence(open_figure):
-    page = open_figure("softmax", has_touch=True)
-    weights = "#live-softmax .softmax-row b"
-    assert texts(page, weights) == ["0.64", "0.24", "0.09", "0.03"]
-    page.get_by_label("Score of key 4").focus()
-    page.keyboard.press("End")
-    assert texts(page, weights)[3] == "0.83"
-    page.wait_for_function("document.querySelector('.live-said').textContent.includes('Key 4')")
-    page.get_by_role("button", name="with 1/√d").tap()
-    assert texts(page, weights)[0] == "0.02"
-    page.locator("#live-softmax").get_by_role("button", name="Back").tap()
+TODO, KEYS_TOLD = "#live-softmax .softmax-todo", "#live-softmax .softmax-told"
+
+
+def told(page):
+    """The lower line of the sixteen keys."""
+    return " ".join(page.locator(KEYS_TOLD).inner_text().split())
+
+
+def guess(page, steps, look="Keep"):
+    """Move the ring down from its first place and look."""
+    page.get_by_label("Your guess").focus()
+    for _ in range(steps):
+        page.keyboard.press("ArrowDown")
+    page.locator("#live-softmax").get_by_role("button", name=look).click()
+
+
+def test_the_sixteen_keys_ask_before_they_show(open_figure):
+    page = open_figure("softmax", reduced_motion="reduce")
+    figure, ring = page.locator("#live-softmax"), page.get_by_label("Your guess")
+    assert ring.get_attribute("aria-valuetext") == "no guess yet"
+    foot, top = (
+        page.evaluate(f"document.querySelector('.softmax-column').getBoundingClientRect().{side}")
+        for side in ("bottom", "top")
+    )
+    ring_box = ring.bounding_box()
+    middle = ring_box["y"] + ring_box["height"] / 2
+    assert top + 20 < middle < foot - 20  # its first place: neither nothing nor the answer
+    keep = figure.get_by_role("button", name="Keep your guess")
+    assert keep.is_disabled()
+    ring.press("Enter")
+    assert "256? Drag the ring." in page.locator(TODO).inner_text()
+    assert not page.get_by_label("Numbers in each vector").is_visible()
+    assert "1.00" not in figure.inner_text()
+    heights = [figure.bounding_box()["height"]]
+    guess(page, 10, look="certain")
+    heights.append(figure.bounding_box()["height"])
+    assert told(page).startswith(
+        "You said 0.60, it is 1.00. From 4 to 256 numbers a typical score grew from ±2.0 to ±16."
+    )
+    figure.get_by_role("button", name="take it back").click()
+    assert keep.is_disabled()
+    heights.append(figure.bounding_box()["height"])
+    assert max(heights) - min(heights) < 1
+    figure.get_by_role("button", name="skip, and play").click()
+    assert told(page).startswith(
+        "At 4 numbers a typical score is ±2.0, and the largest weight 0.41."
+    )
+    assert not ring.is_visible()
+
+
+def test_the_guess_stays_where_its_case_is_shown(open_figure):
+    page = open_figure("softmax", reduced_motion="reduce")
+    figure, ring = page.locator("#live-softmax"), page.get_by_label("Your guess")
+    guess(page, 20)
+    assert ring.get_attribute("aria-valuetext") == "0.50"
+    figure.get_by_role("switch").click()
+    assert told(page) == (
+        "Divided by √256 = 16, a typical score fell from ±16 to ±1.0, and the largest weight "
+        "fell from 1.00 to 0.25."
+    )
+    assert not ring.is_visible()
+    figure.get_by_role("switch").click()
+    assert told(page).startswith("Not divided, a typical score grew from ±1.0 to ±16")
+    assert ring.is_visible()
+    figure.get_by_role("button", name="Another draw").click()
+    assert told(page) == (
+        "Another query, sixteen other keys: the largest weight is still 1.00. "
+        "In 8 draws it lies between 0.42 and 1.00 here."
+    )
     page.locator("#set-softmax").click()
-    assert float(texts(page, weights)[0]) > 0.99
-    box = page.locator("#live-softmax .live-handle").first.bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.mouse.down()
-    page.mouse.move(box["x"] - 150, box["y"] + 20, steps=4)
-    page.mouse.up()
-    assert texts(page, weights)[0] == "<0.001"
+    assert told(page).startswith(
+        "At 256 numbers a typical score is ±1.0, and the largest weight 0.25."
+    )
+
+
+@pytest.mark.parametrize(
+    ("kept", "words"),
+    [
+        ({"answers": {"largest-weight": {"said": "0.3"}}}, "You said 0.30, it is 1.00."),
+        ({"answers": {}, "read": True}, "At 4 numbers a typical score is ±2.0"),
+        ({"answers": {}}, "A head compares"),
+    ],
+)
+def test_what_the_page_keeps_of_its_reader_opens_the_sixteen_keys(open_figure, kept, words):
+    page = open_figure("softmax", reduced_motion="reduce")
+    page.add_init_script(f"globalThis.kept = {{ load: () => ({json.dumps(kept)}) }}")
+    page.reload(wait_until="load")
+    page.locator("#live-softmax.live-running").wait_for()
+    assert told(page).startswith(words)
+
+
+CHANGE = r"(grew|fell) from ±?(\d+(?:\.\d+)?) to ±?(\d+(?:\.\d+)?)"
+LEAD = r"by ([\d.]+): the next gets e−[\d.]+(?: = |, less than )([\d.]+\d)"
+
+
+def test_each_sentence_of_the_sixteen_keys_is_true(open_figure):
+    """Each control to both ends and by one step, divided and not, in each draw."""
+    page = open_figure("softmax", reduced_motion="reduce")
+    figure = page.locator("#live-softmax")
+    figure.get_by_role("button", name="skip, and play").click()
+    handle, switch = page.get_by_label("Numbers in each vector"), figure.get_by_role("switch")
+    for _ in range(softmax.DRAWS):
+        for divided in (False, True):
+            for key in ("Home", "ArrowRight", "End", "ArrowLeft", "End"):
+                handle.press(key)
+                words = told(page)
+                assert words.startswith("From ")
+                for way, before, after in re.findall(CHANGE, words):
+                    assert (float(after) > float(before)) == (way == "grew"), words
+                ((lead, part),) = re.findall(LEAD, words)
+                assert math.exp(-float(lead)) == pytest.approx(float(part), abs=0.006), words
+                assert not divided or "a typical score is still ±1.0" in words, words
+            switch.click()
+        figure.get_by_role("button", name="Another draw").click()
 
 
 WEIGHTS = "#live-query .query-row b"
@@ -227,45 +325,45 @@ def rest_at(page, label, place):
 
 
 def test_a_click_or_a_tap_on_a_track_moves_the_handle_there_and_scrolling_does_not(open_figure):
-    page = open_figure("softmax", has_touch=True)
-    handle = page.get_by_label("Score of key 4")
-    page.mouse.click(*rest_at(page, "Score of key 4", 0.75))
-    assert handle.get_attribute("aria-valuetext") == "2.0"
-    page.touchscreen.tap(*rest_at(page, "Score of key 4", 0.25))
-    assert handle.get_attribute("aria-valuetext") == "−2.0"
+    page = open_figure("rotary", has_touch=True)
+    handle, other = page.get_by_label("Place of the key"), page.get_by_label("Place of the query")
+    page.mouse.click(*rest_at(page, "Place of the key", 0.75))
+    assert handle.get_attribute("aria-valuenow") == "23"
+    page.touchscreen.tap(*rest_at(page, "Place of the key", 0.25))
+    assert handle.get_attribute("aria-valuenow") == "8"
     page.keyboard.press("ArrowRight")  # it has the focus
-    assert handle.get_attribute("aria-valuetext") == "−1.9"
+    assert handle.get_attribute("aria-valuenow") == "9"
     handle.evaluate("one => { one.closest('.live').style.width = '300px'; }")  # a short track
-    page.touchscreen.tap(*rest_at(page, "Score of key 3", 0.25))
-    assert page.get_by_label("Score of key 3").get_attribute("aria-valuetext") == "−2.0"
-    page.mouse.click(*rest_at(page, "Score of key 3", 0.26))  # on the knob: it stays
-    assert page.get_by_label("Score of key 3").get_attribute("aria-valuetext") == "−2.0"
-    x, y = rest_at(page, "Score of key 4", 0.9)
+    page.touchscreen.tap(*rest_at(page, "Place of the query", 0.5))
+    assert other.get_attribute("aria-valuenow") == "16"
+    page.mouse.click(*rest_at(page, "Place of the query", 0.53))  # on the knob: it stays
+    assert other.get_attribute("aria-valuenow") == "16"
+    x, y = rest_at(page, "Place of the key", 0.9)
     finger = page.context.new_cdp_session(page)
     points = [{"x": x, "y": y - down} for down in (0, 60, 120)]
     for kind, at in zip(("touchStart", "touchMove", "touchMove"), points, strict=True):
         finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [at]})
     finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    assert handle.get_attribute("aria-valuetext") == "−1.9"
+    assert handle.get_attribute("aria-valuenow") == "9"
 
 
-def test_what_the_words_of_the_softmax_promise_comes(open_figure):
-    """`scaled_dot_product`: the sentences of the figure in their order, each from the start."""
-    page = open_figure("softmax")
-    weights, meters = "#live-softmax .softmax-row b", "#live-softmax .softmax-meter b"
-    assert texts(page, meters) == ["0.95 of 1.39", "0.38 of 0.50"]
-    page.mouse.click(*rest_at(page, "Temperature", 0))
-    cold = texts(page, weights)
-    assert cold == ["1.00", "<0.001", "<0.001", "<0.001"]  # one takes all
-    assert texts(page, meters) == ["0.00050 of 1.39", "0.00009 of 0.50"]  # the gradient goes
-    page.locator("#live-softmax").get_by_role("button", name="Back").click()
-    page.get_by_role("button", name="with 1/√d").click()
-    assert texts(page, weights)[0] == "0.86"
-    page.mouse.click(*rest_at(page, "Width", 0.5))  # to 64; all the way
-    assert texts(page, weights) == cold
-    page.get_by_label("Width").press("End")
-    assert texts(page, weights) == cold  # the same
-    assert texts(page, meters)[1] == "0.00000 of 0.50"
+def test_the_ring_is_dragged_and_one_drag_of_the_handle_is_one_move(open_figure):
+    page = open_figure("softmax", reduced_motion="reduce")
+    ring = page.get_by_label("Your guess")
+    ring.hover(position={"x": 22, "y": 30})  # below its middle: it does not jump
+    box = ring.bounding_box()
+    page.mouse.down()
+    page.mouse.move(box["x"] + 22, box["y"] + 30 + 16, steps=3)  # a fifth of the bar
+    page.mouse.up()
+    assert ring.get_attribute("aria-valuetext") == "0.50"
+    page.mouse.click(box["x"] + 22, page.locator(".softmax-column").bounding_box()["y"] + 20)
+    assert float(ring.get_attribute("aria-valuetext")) > 0.8  # a click on the bar brings it there
+    page.locator("#live-softmax").get_by_role("button", name="Keep").click()
+    page.mouse.move(*rest_at(page, "Numbers in each vector", 1))
+    page.mouse.down()
+    page.mouse.move(*rest_at(page, "Numbers in each vector", 0), steps=9)
+    page.mouse.up()
+    assert told(page).startswith("From 256 to 1 number a typical score fell from ±16 to ±1.0")
 
 
 def test_the_gradient_of_a_softmax_is_at_most_a_half():
@@ -367,7 +465,7 @@ def test_the_table_holds_the_numbers_and_all_fits_on_a_phone(open_figure, name):
     page.locator(f"#live-{name} summary").click()
     rows, wanted = (
         page.locator(f"#live-{name} tbody tr"),
-        {"softmax": 4, "rotary": 29, "alike": 54, "query": 4},
+        {"softmax": 16, "rotary": 29, "alike": 54, "query": 4},
     )
     rows.nth(wanted[name] - 1).wait_for()  # a table is filled after it was opened
     assert rows.count() == wanted[name]

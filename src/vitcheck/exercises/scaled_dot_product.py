@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from vitcheck.reading import NO, OPEN, YES, judge, reading
+from vitcheck.reading import NO, OPEN, judge, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -137,14 +137,6 @@ def check_scale(trial: Trial, scale):
 
 
 _STATEMENTS = {
-    "pointer: with the factor, all widths solve it": (
-        YES,
-        "look at the filled squares: does one lie below 95 %?",
-    ),
-    "pointer: at d = 64 it can be solved without the factor": (
-        YES,
-        "how many circles at d = 64 lie above 95 %?",
-    ),
     "pointer: at d = 256 the factor would again help": (
         OPEN,
         "the difference has an interval in the caption. Does it hold zero?",
@@ -159,14 +151,14 @@ _STATEMENTS = {
     ),
     "random: with 197 keys the factor never raises the median": (
         NO,
-        "a ratio below 1 says that the gradient is larger with the factor. Is there one?",
+        "below the line at 1 the gradient is larger with the factor. Is there a point?",
     ),
 }
 
 
 @staged(
     "my_reading",
-    ok="what the tables and the figure allow one to say of the factor",
+    ok="what the figures and the table allow one to say of the factor",
     **reading(_STATEMENTS),
 )
 def check_factor(trial: Trial, my_reading):

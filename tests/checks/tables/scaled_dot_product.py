@@ -30,8 +30,6 @@ def shares(raised):
 
 
 ANSWERS = {
-    "pointer: with the factor, all widths solve it": "yes",
-    "pointer: at d = 64 it can be solved without the factor": "yes",
     "pointer: at d = 256 the factor would again help": "cannot say",
     "pointer: without it, wider always means more failures": "no",
     "game: at rate 0.03 the bare layer only needs more steps": "cannot say",

@@ -1,0 +1,84 @@
+"""The first screen of a chapter that opens on a live figure."""
+
+import re
+
+import pytest
+from test_predictions import SEEN
+from test_site import HTML
+
+OPENED = [
+    page.relative_to(HTML).as_posix()
+    for page in sorted(HTML.glob("*/*.html"))
+    if "live-opening" in page.read_text("utf8")
+]
+LAPTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+LINES = "one => one.getBoundingClientRect().height / parseFloat(getComputedStyle(one).lineHeight)"
+
+pytestmark = [pytest.mark.site, pytest.mark.browser]
+
+
+@pytest.fixture
+def opened(browser):
+    """opened(address, screen, **context): the page at its top, when the figure runs."""
+    contexts = []
+
+    def opens(address, screen, **options):
+        contexts.append(browser.new_context(viewport=screen, reduced_motion="reduce", **options))
+        page = contexts[-1].new_page()
+        page.goto((HTML / address).as_uri(), wait_until="load")
+        if options.get("java_script_enabled", True):
+            page.locator(".live-opening.live-running").wait_for()
+        return page
+
+    yield opens
+    for context in contexts:
+        context.close()
+
+
+def test_a_chapter_opens_so():
+    assert "attention/scaled_dot_product.html" in OPENED
+
+
+def bottom(locator):
+    box = locator.bounding_box()
+    return box["y"] + box["height"]
+
+
+@pytest.mark.parametrize("address", OPENED)
+def test_a_laptop_shows_title_figure_and_the_first_lines(opened, address):
+    page = opened(address, LAPTOP)
+    assert page.locator("h1").inner_text().rstrip("#").strip().endswith("?")
+    assert page.locator(".goals").evaluate(LINES) < 1.5
+    text = page.locator(".live-opening ~ p").first
+    assert bottom(page.locator(".live-opening")) < text.bounding_box()["y"]
+    assert text.bounding_box()["y"] + 2 * 29 < LAPTOP["height"]  # two lines of text
+    article = page.locator("h1").bounding_box()["y"]
+    assert page.locator(".vit-strip").bounding_box()["y"] > article + 500
+
+
+@pytest.mark.parametrize("address", OPENED)
+def test_a_phone_shows_what_the_figure_is_worked_with(opened, address):
+    page = opened(address, PHONE)
+    for one in page.locator(".live-opening :is(button, [role=slider])").all():
+        assert not one.evaluate(SEEN) or bottom(one) <= PHONE["height"]
+
+
+@pytest.mark.parametrize("address", OPENED)
+def test_who_runs_no_script_sees_the_cell_above_and_reads_what_it_would_tell(opened, address):
+    page = opened(address, LAPTOP, java_script_enabled=False)
+    still = page.locator(".live-opening > .live-still")
+    assert still.locator(".cell img").first.is_visible()
+    assert still.locator(":scope > p").last.is_visible()
+    frame = page.locator(".live-opening").bounding_box()
+    for one in still.locator("summary, .cell_input").all():
+        box = one.bounding_box()
+        assert box is None or box["x"] + box["width"] <= frame["x"] + frame["width"]
+    assert page.locator(".live-opening > .live-words").is_visible()
+
+
+@pytest.mark.parametrize("address", OPENED)
+def test_the_figure_counts_among_the_predictions_of_its_page(opened, address):
+    page = opened(address, LAPTOP)
+    count = page.locator(".predict[data-predict]").count() + 1
+    assert page.locator(".predict-count").first.inner_text() == f"2 of {count}"
+    assert re.search(rf"0 of {count} predictions", page.locator(".progress-box").inner_text())
