@@ -16,6 +16,7 @@ FAULTS = """(root) => {
     for (const one of root.querySelectorAll("*")) {
         if (getComputedStyle(one).position === "sticky") one.style.position = "static";
     }
+    const isSeen = (one) => one.checkVisibility({ visibilityProperty: true });
     const isControl = (one) => one.matches("button, input, select, summary, [role=slider]");
     const holds = (one) => [...one.children].some(
         child => getComputedStyle(child).position === "absolute");
@@ -23,7 +24,7 @@ FAULTS = """(root) => {
         || [...one.childNodes].some(node => node.nodeType === 3 && node.data.trim());
     const parts = [];
     (function look(one) {
-        if (!one.checkVisibility() || one.matches(".live-said, .live-hidden, .live-scroll")) return;
+        if (!isSeen(one) || one.matches(".live-said, .live-hidden, .live-scroll")) return;
         if (one !== root && isPart(one)) parts.push(one);
         else [...one.children].forEach(look);
     })(root);
@@ -36,7 +37,7 @@ FAULTS = """(root) => {
         }
     }
     for (const one of root.querySelectorAll("*")) {
-        if (!isControl(one) || !one.checkVisibility() || one.closest(".live-hidden")) continue;
+        if (!isControl(one) || !isSeen(one) || one.closest(".live-hidden")) continue;
         const box = one.closest("label") || one;  // what can be pressed
         const { left, right, width, height } = box.getBoundingClientRect();
         if (Math.min(width, height) < SMALL) found.push(`${name(one)} is too small`);

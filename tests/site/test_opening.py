@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from test_live_layout import FAULTS, FEW
 from test_predictions import SEEN
 from test_site import HTML
 
@@ -61,6 +62,18 @@ def test_a_phone_shows_what_the_figure_is_worked_with(opened, address):
     page = opened(address, PHONE)
     for one in page.locator(".live-opening :is(button, [role=slider])").all():
         assert not one.evaluate(SEEN) or bottom(one) <= PHONE["height"]
+
+
+@pytest.mark.parametrize("address", OPENED)
+def test_while_it_asks_it_lies_well_at_every_width(opened, address):
+    page, found = opened(address, LAPTOP), {}
+    for width in [*FEW, 360, 1200]:
+        page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_timeout(100)
+        found[width] = page.locator(".live-opening").evaluate(FAULTS)
+        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            found[width].append("the page scrolls sideways")
+    assert {width: faults for width, faults in found.items() if faults} == {}
 
 
 @pytest.mark.parametrize("address", OPENED)

@@ -118,7 +118,7 @@ vitbook.live.figure("softmax", function (stage, data) {
   const takeBack = el("button", { type: "button", class: "softmax-link", onclick: forget }, "take it back");
   const before = el("span", {}, "dashed: before");
   const above = el("p", { class: "softmax-todo" }), below = el("p", { class: "softmax-told" });
-  const values = table("The numbers as a table", ["key", "given to the softmax", "weight"], () =>
+  const values = table("As a table", ["key", "given to the softmax", "weight"], () =>
     now.given.map((s, key) => [`key ${key + 1}`, number(s, 2), number(now.weights[key], 4)]));
   stage.box.append(el("div", { class: "softmax" }, above, plot,
     el("p", { class: "softmax-note" }, el("span", {}, "Sixteen weights, smallest score first"), before),
