@@ -26,8 +26,8 @@ class Patient:
         number: From 1 on.
         weights: Its state dict.
         loss: Training loss, 100 means over equally many steps.
-        accuracy: Share of the validation images answered rightly, every 50 steps.
-        test_accuracy: Share of the test images answered rightly at the end.
+        accuracy: On the validation images, every 50 steps.
+        test_accuracy: On the test images, at the end.
     """
 
     number: int

@@ -17,7 +17,7 @@ ARCHITECTURES = {
     "conv-mixer": ConvMixer,
     "hybrid": Hybrid,
 }
-# What the others have and ViT has not, unless told otherwise; the rest comes from the recipe.
+# What the others have and ViT has not, by default; the rest comes from the recipe.
 DEFAULTS = {
     "token_dim": None,  # D / 2
     "kernel_size": 5,

@@ -13,7 +13,7 @@ from vitbook.data import ImageSet, normalize
 from vitbook.data.folder import load_folder
 from vitbook.models.transfer import adapt
 
-PARTS = 4  # updates in an epoch at least, if the batch size is not said
+PARTS = 4  # updates in an epoch at least, if the batch size is not given
 WARMUP = 5  # one update in so many at most: a small folder has fewer than the recipe's warm-up
 NEEDS_ROOT = "root must say which folder holds a folder of pictures for each class (--root DIR)"
 

@@ -120,7 +120,7 @@ def _add_common(
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Train a Vision Transformer or a relative. What is not said comes from the data set's "
+        "Train a Vision Transformer or a relative. What is not given comes from the data set's "
         "recipe. The test images are looked at after each epoch but choose nothing; choose "
         "settings with --learn-from train, which keeps validation images apart."
     )
@@ -208,7 +208,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         type=float,
         metavar="P",
         default=unset,
-        help="share of images that lose a branch of the last block while training (default: 0)",
+        help="stochastic-depth rate of the last block, per sample, while training (default: 0)",
     )
 
     recipe = parser.add_argument_group("recipe")

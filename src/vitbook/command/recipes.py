@@ -1,4 +1,4 @@
-"""What ``python -m vitbook train`` does unless told otherwise: data, model and recipe by name.
+"""What ``python -m vitbook train`` does by default: data, model and recipe by name.
 
 A run is described by one flat dict of plain values, its settings: they are kept beside its
 weights, so that the run can be resumed, evaluated and looked at without repeating them.
@@ -37,7 +37,7 @@ SHAPES = {
     "cifar10": {"image_size": 32, "in_channels": 3, "num_classes": 10},
 }
 DOWNLOADED = ("mnist", "fashion-mnist", "cifar10")
-# How many images, and the seed that draws them; whoever learns from "trainval" learns from "train".
+# How many images, and the seed that draws them; "trainval" learns from "train".
 GENERATED = {"train": (20_000, 0), "validation": (2_000, 1), "test": (2_000, 2)}
 GENERATED["trainval"] = GENERATED["train"]
 

@@ -185,9 +185,9 @@ def compare(
         out: Folder for the trainings that are done; a second call goes on from there.
         task: "places" or "labels", by which a patch names another one, or "garments"; see
             ``TASKS``.
-        workers: Processes; as many as there are cores, if not said.
-        progress: Whether a bar shows the time that is left; if not said, on a terminal.
-        folder: Of the record; the package's own, if not said.
+        workers: Processes; as many as there are cores by default.
+        progress: Whether a bar shows the time that is left; by default, on a terminal.
+        folder: Of the record; the package's own by default.
         root, download: Folder of the task's data set, if it has one, and whether to fetch it.
         report: Called with a line at the beginning, and with one when the rate is chosen.
 

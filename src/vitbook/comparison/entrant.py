@@ -89,7 +89,7 @@ def mixer_model(
         seed: Of the start.
         record: Whose ViT it is.
         read_out: What is put round the ViT, so that it answers as its task asks: for every patch,
-            if not said.
+            by default.
     """
     torch.manual_seed(seed)
     sizes, whole = record.settings["images"], record.settings["models"][WHOLE]

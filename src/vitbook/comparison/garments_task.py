@@ -53,7 +53,7 @@ def garment_images(part: str, first: int, root: Path) -> ImageSet:
 def learn_garments(
     model: nn.Module, known: ImageSet, asked: ImageSet, config: TrainConfig
 ) -> dict[str, float]:
-    """Train a classifier: its mean cross-entropy in nats, and its share of right answers."""
+    """Train a classifier: its mean cross-entropy in nats, and its accuracy."""
     train(model, *known, config, progress=False)
     found = evaluate(model, *asked)
     return {"loss": found.loss, "accuracy": found.accuracy}

@@ -69,7 +69,7 @@ def fit_recall(
 
 @torch.no_grad()
 def answered(model: nn.Module, asked: ImageSet) -> tuple[float, float]:
-    """Mean cross-entropy in nats and share of right answers, over all patches of all images."""
+    """Mean cross-entropy in nats and accuracy, over all patches of all images."""
     loss, right = 0.0, 0
     for images, labels in zip(asked.images.split(500), asked.labels.split(500), strict=True):
         logits, y = model(images).flatten(0, 1), labels.flatten()
@@ -100,7 +100,7 @@ def time_to_learn(
 
     Returns:
         half, most: the updates until half, and until 95 %, of the answers were right; 0: not until
-        the last look. accuracy: the largest share of right answers at a look. loss: the mean
+        the last look. accuracy: the largest at a look. loss: the mean
         cross-entropy over all looks, in nats, with 0 for those that were no longer needed.
 
     Raises:

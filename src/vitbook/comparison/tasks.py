@@ -38,7 +38,7 @@ class Task:
     Args:
         record: Of the layers that were trained on it.
         words: What is asked, in a sentence or two.
-        guess: Share of right answers of the best guess.
+        guess: Accuracy of the best guess.
         images: The images of a part, by the record, the part, the seed of the first part and the
             folder of the data set.
         learn: Trains a model with images to learn from and images to be asked: what was found, at
@@ -65,7 +65,7 @@ def record_of(name: str, folder: Path | None = None) -> Record:
 
     Args:
         name: One of ``TASKS``.
-        folder: Of the records; the package's own, if not said.
+        folder: Of the records; the package's own by default.
     """
     task = TASKS[name]
     record = load_record(task.record, folder)

@@ -83,7 +83,7 @@ class Verdict:
 def by_accuracy(
     contest: Contest, found: Sequence[dict[str, float]], record: Record
 ) -> tuple[str, tuple[Row, ...]]:
-    """Sentence and rows of a contest whose measure is the share of right answers."""
+    """Sentence and rows of a contest whose measure is the accuracy."""
     ours, rows, words = [one["accuracy"] for one in found], [], []
     for other in BESIDE:
         theirs = record.values("test_accuracy", model=other)

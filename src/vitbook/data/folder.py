@@ -57,7 +57,7 @@ def load_folder(
         part: "train", "validation", "trainval" (both) or "test".
         size: S: the shorter side of each picture is scaled to it, and the middle cut out.
         channels: 3, or 1 for grey.
-        progress: Whether a bar shows the time that is left; if not said, on a terminal.
+        progress: Whether a bar shows the time that is left; by default, on a terminal.
 
     Returns:
         FolderImages(images, labels, classes, files, notes).

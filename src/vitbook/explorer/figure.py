@@ -147,22 +147,22 @@ def attention_explorer(
         grid: (rows, columns) of patches, or one number for a square grid; divides the image. With
             a model it is worked out.
         num_prefix: How many tokens stand before the patches; the first is the class token. With
-            images 1, if not said; with a model what the model says.
+            images 1 by default; with a model what the model says.
         mean, std, size: How a model's images were prepared. They are needed where the model has no
             ``pretrained_cfg`` (timm's have one): other ones give plausible, wrong maps.
-        layers: Which of a model's layers, as for ``attention_maps``; all, if not said.
-        labels: B short texts, one for each image; "image 1" and so on, if not said.
-        names: What each of the h heads is called after the word head; "1" and so on, if not said.
+        layers: Which of a model's layers, as for ``attention_maps``; all by default.
+        labels: B short texts, one for each image; "image 1" and so on by default.
+        names: What each of the h heads is called after the word head; "1" and so on by default.
         marks: Boolean (B, rows * columns): patches with a dashed frame, for example the partner
             that attention should find.
         marks_label: What the dashed frames mean.
-        layer: The layer shown first, an index; the last, if not said.
+        layer: The layer shown first, an index; the last by default.
         head: The head shown first, an index, "mean" or "rollout".
-        query: The token shown first, an index; the class token or the middle, if not said.
+        query: The token shown first, an index; the class token or the middle by default.
         invert: Whether dark pixels are the ink. As it is, bright strokes are (one channel only).
         even: Whether one scale, in even shares (1/N of all patches), colours all maps; else each
             has its own largest weight as its darkest colour, which flatters it. With a model yes.
-        most: How many characters images and maps may take; 2.9 million, if not said. With fewer
+        most: How many characters images and maps may take; 2.9 million by default. With fewer
             the maps are coarser and the page is there sooner.
         title: The figure's name for screen readers.
         notes: Sentences below the figure, on what a reader has to know of the model.

@@ -44,7 +44,7 @@ def pack(
         maps: Attention weights (L, B, h, N, N).
         grid: (rows, columns) of patches.
         num_prefix: How many tokens stand before the patches.
-        most: How many; ``MAX_TEXT``, if not said.
+        most: How many; ``MAX_TEXT`` by default.
 
     Returns:
         "packed" (base64), "deflated" (whether zlib compressed it), "pool" (the side of a block, in

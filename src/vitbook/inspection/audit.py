@@ -161,8 +161,8 @@ def audit(
         model: Images (B, C, H, W) -> logits (B, K), in evaluation mode.
         image: (C, H, W) or (1, C, H, W), as the model takes it.
         others: Other images (n, C, H, W), prepared alike; the first one is the second paint.
-        target: The class that is followed; what the model answers, if not said.
-        twins: Untrained models of the same kind; three copies with shuffled weights, if not said.
+        target: The class that is followed; what the model answers by default.
+        twins: Untrained models of the same kind; three copies with shuffled weights by default.
         seed: Of the shuffling and of the resampling.
 
     Returns:

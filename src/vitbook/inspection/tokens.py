@@ -101,7 +101,7 @@ def image_features(
         images: What the model takes, for a ViT (n, C, H, W).
         layer: The block after which to read, 0 ... L - 1; negative numbers count from the end.
         token: "cls", the first token; "mean", the mean of all patches; or a token's number.
-        num_prefix: How many tokens stand before the patches, for "mean"; if not said, what the
+        num_prefix: How many tokens stand before the patches, for "mean"; by default, what the
             model says.
         batch_size: Images at a time; changes nothing but memory and time.
 

@@ -93,7 +93,7 @@ class MultiHeadSelfAttention(nn.Module):
         embed_dim: D, the width of a token.
         num_heads: h; must divide embed_dim. Each head is d = D / h wide.
         qkv_bias: Whether the projections to queries, keys and values have biases.
-        dropout: Share of attention weights dropped while training.
+        dropout: Dropout rate of the attention weights, while training.
         rotary: Optional module that turns (B, h, N, d) into the same shape; applied to queries
             and keys, between projection and scores.
 
@@ -148,7 +148,7 @@ class MultiHeadCrossAttention(nn.Module):
         embed_dim: D, the width of a token in both sequences.
         num_heads: h; must divide embed_dim.
         qkv_bias: Whether the projections to queries, keys and values have biases.
-        dropout: Share of attention weights dropped while training.
+        dropout: Dropout rate of the attention weights, while training.
 
     Source: Vaswani et al. 2017, section 3.2.3 (encoder-decoder attention).
     """

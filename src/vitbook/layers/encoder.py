@@ -38,7 +38,7 @@ class MLP(nn.Module):
     Args:
         embed_dim: D, the width of a token.
         hidden_dim: Width between the two layers.
-        dropout: Share of the hidden values dropped while training.
+        dropout: Dropout rate of the hidden values, while training.
         gelu: "exact", or an approximation: "tanh" (BERT's code) or "quick" (OpenAI's CLIP).
 
     Source: Dosovitskiy et al. 2021, section 3.1; for GELU Hendrycks and Gimpel 2016.
@@ -69,7 +69,7 @@ class EncoderBlock(nn.Module):
             of x, for example a :class:`~vitbook.layers.attention.MultiHeadSelfAttention`.
         mlp_ratio: Hidden width of the MLP over D.
         norm_first: True for pre-norm (ViT), False for post-norm (the first Transformer).
-        dropout: Share of each branch's output dropped while training.
+        dropout: Dropout rate of each branch's output, while training.
         drop_path: Stochastic-depth rate: probability of dropping the residual branch, per sample.
         layer_scale: Where the learned factor of each channel of a branch starts; None: no factor.
         norm_eps: What the norms add to the variance.

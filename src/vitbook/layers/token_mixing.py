@@ -21,7 +21,7 @@ class TokenMixing(nn.Module):
     Args:
         num_tokens: N, the number of tokens.
         token_dim: Hidden width of the MLP, D_S in the paper.
-        dropout: Share of the hidden values dropped while training.
+        dropout: Dropout rate of the hidden values, while training.
 
     Source: Tolstikhin et al. 2021, equation 1, first line.
     """

@@ -97,7 +97,7 @@ TRANSFORMERS_PATCHES = re.compile(r"(.*)embeddings\.patch_embeddings?\.(projecti
 
 
 def from_torchvision(state_dict: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Rename the weights of torchvision's ``vit_b_16`` and its kin to ours.
+    """Rename the weights of torchvision's ``vit_b_16`` and its relatives to ours.
 
     Args:
         state_dict: As ``torchvision.models.vit_b_16().state_dict()`` gives it.

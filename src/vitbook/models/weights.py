@@ -134,7 +134,7 @@ def save_weights(
         model: Any module. If it has patches, their grid is saved with the weights.
         path: Where to; the name has to end in .safetensors.
         dtype: Floating type to save in, for example ``torch.float16`` for half the size; their
-            own, if not said.
+            own by default.
         metadata: More text to save with them, words to words.
 
     Raises:

@@ -37,7 +37,7 @@ def show_attention(
         shared_scale: Whether all panels share one scale. Else the darkest patch of each panel is
             that panel's maximum, which stands below it.
         invert: Whether the image is drawn as a negative, so that bright strokes become ink on
-            paper; if not said, images with one channel are.
+            paper; by default, images with one channel are.
         width: Width of the figure in inches.
     """
     pixels = require.image("image", image)
@@ -116,9 +116,9 @@ def show_attention_matrix(
 
     Args:
         weights: (N_q, N_k), finite.
-        query_labels: N_q texts for the rows; numbers from 0, if not said.
+        query_labels: N_q texts for the rows; numbers from 0 by default.
         key_labels: N_k texts for the columns; the query labels where they fit, else numbers.
-        values: Whether each cell holds its number; if not said, up to 8 columns do.
+        values: Whether each cell holds its number; by default, up to 8 columns do.
         title: A line above the matrix.
         width: Width of the figure in inches.
     """

@@ -37,7 +37,7 @@ def show_curves(
     Args:
         curves: Name -> values (seeds, points), or (points,) for a single run. Each name is
             written at the end of its curve; line style and marker differ as well as colour.
-        x: Where the points lie (points,); 1, 2, 3, ... if not said.
+        x: Where the points lie (points,); 1, 2, 3, ... by default.
         xlabel: Name of the horizontal axis, with its unit.
         ylabel: Name of the vertical axis, with its unit.
         level: Confidence level of the interval of the mean (Student's t). A single run has none.

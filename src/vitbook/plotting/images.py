@@ -25,7 +25,7 @@ def show_images(
     Args:
         images: (n, H, W), (n, C, H, W) or (n, H, W, C); 1 or 3 channels.
         titles: n short texts, one above each image.
-        columns: How many stand in one row; all of them up to 8, if not said.
+        columns: How many stand in one row; all of them up to 8 by default.
         width: Width of the figure in inches.
     """
     pixels = [require.image("images", one) for one in _one_by_one(images)]
@@ -60,7 +60,7 @@ def show_patches(
     Args:
         image: (H, W), (C, H, W) or (H, W, C); 1 or 3 channels.
         patch_size: P, or (height, width) of a patch; divides the image.
-        numbers: Whether each patch carries its index in the sequence; if not said, up to 64 do.
+        numbers: Whether each patch carries its index in the sequence; by default, up to 64 do.
         width: Width of the figure in inches.
     """
     pixels = require.image("image", image)

@@ -16,7 +16,7 @@ class TrainConfig:
         learning_rate: The peak, reached after the warm-up.
         weight_decay: AdamW's, on weight matrices only, see :func:`parameter_groups`.
         warmup_steps: Updates until the peak is reached.
-        label_smoothing: Share of the target spread over all classes, 0 ... 1.
+        label_smoothing: Fraction of the target spread over all classes, 0 ... 1.
         clip_norm: Largest norm of the gradient, or None.
         betas: AdamW's two decay rates.
         seed: Decides the order of the images, the augmentation and the dropout; the weights are

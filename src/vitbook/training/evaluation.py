@@ -12,7 +12,7 @@ from vitbook.training.batches import batch, device_of, require_data
 
 
 class Evaluation(NamedTuple):
-    """Mean cross-entropy in nats, share of right answers, and over how many images."""
+    """Mean cross-entropy in nats, accuracy, and over how many images."""
 
     loss: float
     accuracy: float

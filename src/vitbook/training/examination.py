@@ -31,7 +31,7 @@ class Examination:
 
     @property
     def sentence(self) -> str:
-        """The first thing to mend: what stands below it may be its effect."""
+        """The first thing to repair: what stands below it may be its effect."""
         for verdict in ("wrong", "look"):
             for one in self.findings:
                 if one.verdict == verdict:
@@ -84,7 +84,7 @@ def examine(
         updates: At most so many in each trial that learns. A trial counts in updates, so a large
             model takes long: about ``6 * updates`` updates in all.
         seed: Of what is random in the trials.
-        progress: Whether a bar shows the time that is left; if not said, on a terminal.
+        progress: Whether a bar shows the time that is left; by default, on a terminal.
 
     Returns:
         The :class:`Examination`.

@@ -39,7 +39,7 @@ def update(
         labels: Class numbers (B,).
         config: Label smoothing, precision and the largest norm are read from it.
         loss_function: (outputs, labels) -> scalar, a mean over images, instead of cross-entropy.
-        micro_batch: Images that go through the model at once; if not said, all of them. The
+        micro_batch: Images that go through the model at once; by default, all of them. The
             gradients are summed to that of the whole batch.
 
     Returns:
@@ -91,15 +91,15 @@ def train(
         augment: (images (B, C, H, W) in float, generator) -> images; whatever is random in it
             comes from the generator.
         loss_function: (outputs, labels) -> scalar, instead of cross-entropy.
-        schedule: (step, total_steps, warmup_steps) -> the share of the peak learning rate.
+        schedule: (step, total_steps, warmup_steps) -> the fraction of the peak learning rate.
         evaluate_on: Images and labels to evaluate on while training. They choose nothing.
-        evaluate_every: Steps between evaluations; if not said, after each epoch. The last step is
+        evaluate_every: Steps between evaluations; by default, after each epoch. The last step is
             always evaluated.
         micro_batch: Images that go through the model at once, for a large batch in little memory;
-            if not said, all. The updates are those of the whole batch, but for rounding, for
+            by default, all. The updates are those of the whole batch, but for rounding, for
             dropout, which is drawn for each part, and for norms over the batch.
         folder: Where metrics and checkpoints go, and whether the run goes on from there.
-        progress: Whether a bar shows the time that is left; if not said, on a terminal.
+        progress: Whether a bar shows the time that is left; by default, on a terminal.
         report: Called with the row of each evaluation.
 
     Returns:

@@ -30,7 +30,7 @@ class RunFolder:
         path: The folder; it is made if it is missing.
         resume: Go on from the checkpoint in it, if there is one. Else a folder that holds a run
             is refused.
-        checkpoint_every: Steps between checkpoints; once an epoch, if not said.
+        checkpoint_every: Steps between checkpoints; once an epoch by default.
     """
 
     def __init__(

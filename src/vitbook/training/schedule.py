@@ -8,7 +8,7 @@ from vitbook import require
 
 
 def warmup_cosine(step: int, total_steps: int, warmup_steps: int) -> float:
-    """The share of the peak learning rate at one step: up on a line, down on half a cosine.
+    """The fraction of the peak learning rate at one step: up on a line, down on half a cosine.
 
     Args:
         step: 0 ... total_steps - 1.
