@@ -41,9 +41,8 @@ from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
 
 from tools import colab_standin as standin
-from website.build.dependencies import loaded_records
 from website.notebooks.notebook import LOOK, SOLUTION
-from website.pages.meaning import cell_tree
+from website.pages.meaning import cell_tree, loaded_records
 from website.pages.moved import notebooks_in
 from website.pages.settings import Settings, read_settings
 

@@ -22,7 +22,6 @@ IN_COLAB = {"torch", "torchvision", "numpy", "matplotlib", "mpl_toolkits", "scip
 IN_COLAB |= {"einops", "safetensors", "tqdm", "IPython", "pandas", "PIL", "vitbook", "vitcheck"}
 LATER = {"timm": "vit/block"}  # package -> first chapter that may compare with it
 WIDEST = 84  # characters of code that a page shows without a scroll bar
-ALL_RECORDS = "appendix/records"  # the page that shows every record
 TYPED_NUMBER = re.compile(r"\d+\.\d+|\b(?!(?:0|50|95|100)\s?%)\d+\s?%")
 
 
@@ -50,10 +49,9 @@ def imports(book: Book) -> Iterator[Finding]:
 
 
 def named_records(book: Book) -> Iterator[Finding]:
-    """A record is loaded by its name as written: so it is known whose pages wait for it. The page
-    of all records loads them one after the other."""
+    """A record is loaded by its name as written: so it is known whose pages wait for it."""
     for chapter, cell, node in _nodes(book, ast.Call):
-        if called(node) == "load_record" and chapter.name != ALL_RECORDS:
+        if called(node) == "load_record":
             name = node.args[0] if node.args else None
             if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
                 yield chapter.finding(cell, 'name the record itself: load_record("digits")')

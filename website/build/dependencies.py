@@ -11,16 +11,16 @@ from __future__ import annotations
 import ast
 import hashlib
 import platform
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
 from nbformat import NotebookNode
 
 from website.pages.meaning import (
     Piece,
-    called_name,
     cell_tree,
     file_hash,
+    loaded_records,
     occurring,
     parsed,
     pieces,
@@ -96,18 +96,6 @@ def imports(tree: ast.AST, package: list[str] | None = None) -> set[str]:
             above = (package or [])[: len(package or []) - node.level + 1] if node.level else []
             base = ".".join([*above, *filter(None, [node.module])])
             names |= {base} | {f"{base}.{alias.name}" for alias in node.names}
-    return names
-
-
-@cache
-def loaded_records(tree: ast.AST) -> set[str] | None:
-    """The names of the records that a tree loads; None when one is worked out at run time."""
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and called_name(node) == "load_record" and node.args:
-            if not isinstance(node.args[0], ast.Constant):
-                return None
-            names.add(str(node.args[0].value))
     return names
 
 

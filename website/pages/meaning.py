@@ -141,6 +141,18 @@ def called_name(call: ast.Call) -> str:
     return _last(call.func)
 
 
+@cache
+def loaded_records(tree: ast.AST) -> set[str] | None:
+    """The names of the records that a tree loads; None when one is worked out at run time."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and called_name(node) == "load_record" and node.args:
+            if not isinstance(node.args[0], ast.Constant):
+                return None
+            names.add(str(node.args[0].value))
+    return names
+
+
 def _last(node: ast.AST) -> str:
     return getattr(node, "id", getattr(node, "attr", ""))
 

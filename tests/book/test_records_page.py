@@ -1,0 +1,53 @@
+"""The pages of the recorded experiments: a table of all, and one for each question."""
+
+from small_book import ROOT, Book
+
+from vitbook.book.records import list_records, load_record
+from website.syntax.records import questions
+
+FRONT = "---\njupytext: {}\nkernelspec: {name: python3}\n---\n\n"
+FILES = {
+    "_config.yml": "title: T\nrepository: {url: 'https://github.com/a/b', path_to_book: book}\n",
+    "_toc.yml": "root: index\nchapters:\n- file: records_positions\n- file: one\n",
+    "experiments/positions/__init__.py": '"""Where was it?"""\n',
+    "experiments/positions/sincos_base.py": "EXPERIMENT = 1\n",
+    "experiments/positions/recipe.py": "",
+    "experiments/machinery/__init__.py": '"""Runs."""\n',
+    "book/index.md": "# All\n\n```{records}\n```\n\n```{records} machinery\n```\n",
+    "book/records_positions.md": "# Where was it?\n\n```{records} positions\n```\n",
+    "book/one.md": FRONT + '# One\n\n```{code-cell}\nload_record("sincos_base")\n```\n',
+}
+
+
+def test_the_table_leads_to_the_numbers_and_names_the_pages_that_read_them(tmp_path):
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf8")
+    book = Book(tmp_path, ("website.syntax.records",)).build()
+    assert "no folder experiments/machinery with records; positions" in book.warnings
+    record = load_record("sincos_base")
+    question, row = book.html("index").select("tbody tr")
+    assert question.a["href"] == "records_positions.html"
+    assert [link["href"] for link in row.select("a")] == [
+        "records_positions.html#record-sincos-base",
+        "one.html",
+    ]
+    assert f" {len(record.runs)} " in " ".join(cell.text for cell in row.select("td"))
+    section = book.html("records_positions").select_one("#record-sincos-base")
+    means, trials, made = section.select("details")
+    assert len(trials.select("tbody tr")) == len(record.trials) > 0
+    assert record.chosen_on in made.text
+    condition = record.conditions[0]
+    mean, low, high = record.interval("test_accuracy", **condition)
+    wanted = [f"{mean:.4g}", f"{low:.4g} to {high:.4g}"]
+    found = [[cell.text for cell in row.select("td")] for row in means.select("tr")]
+    assert wanted in [cells[1:] for cells in found]
+
+
+def test_each_record_belongs_to_one_question_and_each_question_has_its_page():
+    found = questions(ROOT)
+    assert sorted(name for _, names in found.values() for name in names) == list_records()
+    for folder, (asks, _) in found.items():
+        page = (ROOT / "book" / "appendix" / f"records_{folder}.md").read_text("utf8")
+        assert page.startswith(f"# {asks}\n")
+        assert f"{{records}} {folder}\n" in page
