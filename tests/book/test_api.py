@@ -170,6 +170,23 @@ def test_signatures_words_and_links_are_those_of_the_source(page):
     assert not [tag for tag in page.select(".xref") if not tag.find_parent("a")]
 
 
+def test_a_list_of_names_leads_to_their_entries(tmp_path):
+    more = (
+        "```{api} vitbook\n:names:\n:without: guard\n```\n\n```{api} vitbook.steps\n:names:\n```\n"
+    )
+    page, warnings = build(tmp_path, index=[("# All\n", f"# All\n\n{more}")])
+    assert warnings == []
+    links = [
+        [link["href"] for link in names.select("a")]
+        for names in page.select("dl.simple:not(.field-list) dd")
+    ]
+    steps, mixing = (
+        [f"#vitbook.{name}" for name in names.split()]
+        for names in ("steps.step steps.Plan", "mixing.REACH mixing.mix mixing.Base mixing.Mixer")
+    )
+    assert links == [steps, mixing, steps]
+
+
 def test_what_is_wrong_is_a_warning(tmp_path):
     mixing = [
         ('    """Mixes."""\n', ""),
@@ -224,6 +241,10 @@ def test_each_name_that_a_page_imports_is_listed_and_the_teaching_parts_have_the
     assert wanted.items() <= listed
 
 
-def test_modules_are_sections_of_the_page_itself_so_that_its_contents_list_them():
-    before = (ROOT / "book" / "appendix" / "api.md").read_text("utf8").partition("```{api}")[0]
-    assert not re.search(r"^##", before, re.MULTILINE)
+def test_each_part_of_the_package_but_the_command_has_a_page():
+    pages = [path.read_text("utf8") for path in (ROOT / "book" / "appendix").glob("api_*.md")]
+    told = {
+        name for page in pages for name in re.findall(r"^```\{api\} vitbook\.(\w+)", page, re.M)
+    }
+    parts = {module.name.split(".")[1] for module in api.modules(ROOT / "src", "vitbook")}
+    assert told == parts - {"command", "files", "require"}

@@ -8,9 +8,10 @@
     :only: CheckFailed Trial staged
     ```
 
-A package gets a section for each of its modules, in the order in which the chapters meet them; a
-single module is set where the directive stands. A folder of modules offers what its ``__all__``
-lists, or without one its modules; a module offers its public functions, classes and constants.
+With ``:names:`` it is a list of names that lead to their entries. A package gets a section for each
+of its modules, in the order in which the chapters meet them; a single module is set where the
+directive stands. A folder of modules offers what its ``__all__`` lists, or without one its modules;
+a module offers its public functions, classes and constants.
 Nothing is imported: signatures come from the syntax tree and Google-style docstrings go through
 napoleon. Each entry ends with the chapter that introduces it, which the book's own rules know
 (website/pages/introductions.py).
@@ -139,8 +140,10 @@ def module_file(path: Path, package: str, module: str) -> Path | None:
 def modules(source: Path, name: str) -> list[Module]:
     """The module `name` itself, or all that a package holds."""
     base = source.joinpath(*name.split("."))
-    if base.with_suffix(".py").is_file():
-        return [Module(name, base.with_suffix(".py"))]
+    for file in (base.with_suffix(".py"), base / "__init__.py"):
+        whole = file.stem == "__init__"
+        if file.is_file() and (not whole or ("." in name and exported(file) is not None)):
+            return [Module(name, file)]
     found = []
     for path in sorted(base.glob("*")) if base.is_dir() else []:
         file = path / "__init__.py" if path.is_dir() else path
@@ -256,6 +259,7 @@ class Api(SphinxDirective):
     required_arguments = 1
     has_content = False
     option_spec = {  # noqa: RUF012
+        "names": directives.flag,
         "only": directives.unchanged_required,
         "without": directives.unchanged_required,
     }
@@ -280,6 +284,8 @@ class Api(SphinxDirective):
             self.warn(f"without: there is no module {unknown}")
         left_out = tuple(f"{module}." for module in without)
         found = [module for module in found if not f"{module.name}.".startswith(left_out)]
+        if "names" in self.options:
+            return self.parsed(list(self.names(sorted(found, key=self.place))), root, 0)
         if len(found) == 1 and found[0].name == name:
             return self.body(found[0])
         return [self.section(module) for module in sorted(found, key=self.place)]
@@ -292,6 +298,13 @@ class Api(SphinxDirective):
     def where(self, module: Module, member: Member) -> Introduction | None:
         part = part_of(module.name.split(".")[1:])
         return self.introduced.get((part, member.name))
+
+    def names(self, found: list[Module]) -> Iterator[str]:
+        """Modules, each with links to what it offers."""
+        for module in found:
+            yield f"``{module.name}``"
+            links = (f":py:obj:`~{module.name}.{member.name}`" for member in module.members())
+            yield f"{INDENT}{', '.join(links)}"
 
     def section(self, module: Module) -> nodes.section:
         section = nodes.section(ids=[nodes.make_id(module.name)], names=[module.name])
