@@ -97,10 +97,9 @@ class Case:
     ``kwargs``; with ``is_value`` it is a variable whose value is the answer. With ``make``,
     ``start_values(*names)`` is no method: it gives the values of those parameters before any
     weights are loaded. A buffer in the place of a parameter is missing there. ``before`` are the
-    arguments of earlier calls of the same method: whatever they left in the object, this call gives
-    the same. With ``claims`` many results are right, and :func:`outcome` of them is compared. With
-    ``gradients`` what is compared is ``{"result": ..., "gradients": {...}}``, see
-    :func:`call_case`.
+    arguments of earlier calls: whatever they left behind, this call gives the same. With ``claims``
+    many results are right, and :func:`outcome` of them is compared. With ``gradients`` what is
+    compared is ``{"result": ..., "gradients": {...}}``, see :func:`call_case`.
     """
 
     id: str

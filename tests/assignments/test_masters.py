@@ -1,5 +1,6 @@
 """A master with a flaw, a bad key, a wrong number: each is refused with words that help."""
 
+import re
 import signal
 from pathlib import Path
 
@@ -154,7 +155,7 @@ FLAWS = {
     "no public test": ("points: 1\n", "points: 1\nhidden: true\n", "no public case"),
     "defines nothing": ("defines: [times]\n", "", "defines nothing"),
     "test without a call": (LARGE, "x = 3", "the last line of a test is the call"),
-    "test with two calls": (LARGE, "times(1)\ntimes(2)", "not 2"),
+    "test with two calls": (LARGE, "times(x=1)\ntimes(2)", "not 2"),
     "test that stops": (LARGE, "times(1 / 0)", "ZeroDivisionError"),
     "solution that stops": ("def times(x):\n", "1 / 0\ndef times(x):\n", "stops"),
     "no solution given away": ("  # SOLUTION", "", "the blank answer gets 10 of 10"),
@@ -232,13 +233,30 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("calls", CALLS)
-def test_a_case_may_hold_earlier_calls_of_its_object(tmp_path, calls):
-    code, words = CALLS[calls]
-    text = LAYER.replace(LARGE, code).replace("# MUTANTS\n", f"# MUTANTS\n{KEPT}")
+KEPT_BY_SHAPE = """- asks: does it keep the result of its first call?
+  code: |
+    kept = {}
+    def times(x):
+        return kept.setdefault(x.shape, x * {{ factor }})
+"""
+FUNCTION_CALLS = {
+    "one call of a function": ("times(draw.randn(30))", "no case fails the mutant: does it keep"),
+    "two of a function": ("times(draw.randn(30))\ntimes(draw.randn(30))", ""),
+}
+ANSWERS = dict.fromkeys(CALLS, (LAYER, KEPT)) | dict.fromkeys(
+    FUNCTION_CALLS, (MASTER, KEPT_BY_SHAPE)
+)
+
+
+@pytest.mark.parametrize("calls", ANSWERS)
+def test_a_case_may_hold_earlier_calls_of_its_object_or_function(tmp_path, calls):
+    code, words = (CALLS | FUNCTION_CALLS)[calls]
+    text, kept = ANSWERS[calls]
+    text = text.replace(LARGE, code).replace("# MUTANTS\n", f"# MUTANTS\n{kept}")
     if not words:
         [case] = [case for case in drawn_from(tmp_path, text).cases["q1"].cases if case.before]
-        assert [len(given[0]) for given in (*case.before, case.args)] == [4, 30]
+        lengths = [len(given[0]) for given in (*case.before, case.args)]
+        assert lengths == list(map(int, re.findall(r"randn\((\d+)\)", code)))
     else:
         with pytest.raises((MasterError, ProofError), match=words):
             drawn_from(tmp_path, text)

@@ -89,7 +89,7 @@ def _call(question: Question, test: Test, names: Names, draw: Draw) -> dict:
 
 def _recorder(name: str, found: Any, calls: list[dict], draw: Draw, test: Test) -> Callable:
     if not isinstance(found, type):
-        return lambda *args, **kwargs: calls.append({"name": name, "args": args, "kwargs": kwargs})
+        return lambda *args, **kwargs: _write(calls, {"name": name, "make": None}, args, kwargs)
 
     def build(**kwargs: Any) -> _Made:
         made = found(**fresh(kwargs))
@@ -103,21 +103,22 @@ def _recorder(name: str, found: Any, calls: list[dict], draw: Draw, test: Test) 
 
 
 class _Made:
-    """Stands for an object of the answer's class, and writes down what is called: the last call,
-    and those of the same method before it."""
+    """Stands for an object of the answer's class, and writes down what is called."""
 
     def __init__(self, make: Make, calls: list[dict]):
         self._make, self._calls = make, calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        self._write("forward", args, kwargs)
+        self.__getattr__("forward")(*args, **kwargs)
 
     def __getattr__(self, method: str) -> Callable:
-        return lambda *args, **kwargs: self._write(method, args, kwargs)
+        call = {"name": method, "make": self._make}
+        return lambda *args, **kwargs: _write(self._calls, call, args, kwargs)
 
-    def _write(self, method: str, args: tuple, kwargs: dict) -> None:
-        last = self._calls[-1] if self._calls else {}
-        same = last.get("make") is self._make and last["name"] == method and not last["kwargs"]
-        before = (*self._calls.pop()["before"], last["args"]) if same else ()
-        call = {"name": method, "make": self._make, "args": args, "kwargs": kwargs}
-        self._calls.append({**call, "before": before})
+
+def _write(calls: list[dict], call: dict, args: tuple, kwargs: dict) -> None:
+    """Write down the last call, and those of the same function or object before it."""
+    last = calls[-1] if calls else {"name": None}
+    same = last["name"] == call["name"] and last["make"] is call["make"] and not last["kwargs"]
+    before = (*calls.pop()["before"], last["args"]) if same else ()
+    calls.append({**call, "args": args, "kwargs": kwargs, "before": before})
