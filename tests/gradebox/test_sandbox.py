@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
-from gradebox.process import BrokenError, LostError
+from gradebox.inside.clock import over
+from gradebox.process import BrokenError, LateError, LostError
 from gradebox.sandbox import Limits, NoSandboxError, Sandbox, find_sandbox
 from gradebox.session import Session
 
@@ -463,6 +464,46 @@ def test_what_sleeps_is_stopped_by_the_clock(sandbox):
         error, _ = session.cell("import time\ntime.sleep(60)", 1)
         assert "because a cell has 1 s" in error
         assert 2 <= time.monotonic() - began < 40
+
+
+NAPS = """
+import time
+while True:
+    end = time.process_time() + 0.001
+    while time.process_time() < end:
+        pass
+    time.sleep(0.024)
+"""
+OVER = {  # processor, clock, waited; is a limit of 1 s over?
+    "it has run so long": (1, 1, 0, True),
+    "it sleeps": (0, 2, 0, True),
+    "it naps": (0.1, 2.1, 0, True),
+    "it waits for its turn": (0.1, 9, 8, False),
+    "it waits and sleeps": (0.1, 9, 6, True),
+    "ten times as long": (0.1, 10, 9.9, True),
+    "nobody knows, and it hardly runs": (0.01, 2, None, True),
+    "nobody knows, and it may have waited": (0.2, 9, None, False),
+}
+
+
+@pytest.mark.parametrize("what", OVER)
+def test_who_sleeps_is_told_from_who_waits_for_its_turn(what):
+    *used, ended = OVER[what]
+    assert over(1, *used) is ended
+
+
+def test_who_naps_is_stopped_as_who_sleeps(sandbox):
+    """By the clock alone it would be after 10 s."""
+    with Session(sandbox, Limits(), SET_UP) as session:
+        session.fresh()
+        if session.worker.waited_s is None:
+            pytest.skip("this system does not say who waits for the processor")
+        before = session.used.clock_s, session.used.cpu_s, session.used.waited_s
+        with contextlib.suppress(LateError):  # the worker's own limit is by the clock
+            session.cell(NAPS, 1)
+        now = session.used.clock_s, session.used.cpu_s, session.used.waited_s
+        clock, processor, waited = (after - one for after, one in zip(now, before, strict=True))
+        assert clock - processor - waited < 8
 
 
 GRADER = """

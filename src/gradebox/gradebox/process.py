@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import secrets
 import selectors
 import socket
@@ -14,6 +15,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from gradebox.inside import wire
 from gradebox.inside.clock import over
@@ -152,18 +155,34 @@ class Cores:
 _cores = Cores()
 
 
+def seen_from_here(ancestor: int | str, pid: int) -> str | None:
+    """Our number of the process that is ``pid`` for itself, among those that ``ancestor`` began."""
+    try:
+        for child in Path(f"/proc/{ancestor}/task/{ancestor}/children").read_text().split():
+            names = re.search(r"^NSpid:(.*)", Path(f"/proc/{child}/status").read_text(), re.M)
+            if names and names[1].split()[-1] == str(pid):
+                return child
+            if found := seen_from_here(child, pid):
+                return found
+    except OSError:  # it has ended, or nobody may look
+        pass
+    return None
+
+
 class Worker:
     """One confined process. Any failure ends it; :meth:`ask` then raises LostError."""
 
     def __init__(self, nursery: Nursery, limits: Limits):
         self.limits, self.nursery, self.memory_mb, self.cpu_s = limits, nursery, 0.0, 0.0
         self.pid: int | None
+        self.waited_s: float | None = None  # for its turn, where the system says so
         self.core = _cores.take()
         try:
             self.pid, self.requests, self.replies = nursery.bear(limits, self.core)
         except BrokenError:
             _cores.leave(self.core)
             raise
+        self.seen = seen_from_here(nursery.process.pid, self.pid)
         for pipe in (self.requests, self.replies):
             os.set_blocking(pipe, False)
         try:
@@ -175,6 +194,10 @@ class Worker:
         """Seconds of the processor that it has used so far."""
         if self.pid is not None:
             self.cpu_s = self.nursery.speak({"do": "clock", "pid": self.pid})["cpu_s"]
+            with suppress(OSError):  # unknown, or it has ended
+                threads = Path(f"/proc/{self.seen}/task").glob("*/schedstat")
+                waited = [int(one.read_text().split()[1]) for one in threads]
+                self.waited_s = sum(waited) / 1e9 if waited else None
         return self.cpu_s
 
     def ask(self, request: dict, blob: bytes, seconds: float) -> tuple[dict, bytes]:
@@ -236,6 +259,7 @@ class Wait:
     def __init__(self, worker: Worker, seconds: float):
         self.worker, self.seconds, self.began = worker, seconds, time.monotonic()
         self.before, self.looked = worker.look(), self.began
+        self.waited = worker.waited_s
 
     def until_ready(self, pipe: int, event: int) -> None:
         with selectors.DefaultSelector() as selector:
@@ -249,5 +273,11 @@ class Wait:
     def _look(self) -> None:
         self.looked = time.monotonic()
         used = self.worker.look() - self.before
-        if over(self.seconds, used, self.looked - self.began):
+        waited = since(self.worker.waited_s, self.waited)
+        if over(self.seconds, used, self.looked - self.began, waited):
             raise LateError
+
+
+def since(now: float | None, before: float | None) -> float | None:
+    """How much longer it is now, where both are known."""
+    return None if now is None or before is None else max(0.0, now - before)

@@ -12,7 +12,7 @@ from typing import Any
 
 from gradebox.inside import wire
 from gradebox.inside.clock import over
-from gradebox.process import LateError, LostError, SpentError, Worker, nursery_for
+from gradebox.process import LateError, LostError, SpentError, Worker, nursery_for, since
 from gradebox.sandbox import Limits, Sandbox
 from vitcheck.cases import Assignment as Cases
 from vitcheck.cases import Case, Question, to_parts
@@ -31,10 +31,12 @@ class Answer:
 @dataclass
 class Used:
     """What a submission has used: seconds of the processor, those for reading what it gave, too,
-    and of the clock while it was waited for, lost workers, and the most memory of a worker."""
+    and of the clock while it was waited for, those in which it waited for its turn (None: nobody
+    knows), lost workers, and the most memory of a worker."""
 
     cpu_s: float = 0.0
     clock_s: float = 0.0
+    waited_s: float | None = 0.0
     restarts: int = 0
     memory_mb: float = 0.0
 
@@ -128,9 +130,10 @@ class Session:
         self, worker: Worker, request: dict, blob: bytes, seconds: float
     ) -> tuple[dict, bytes]:
         left = self.limits.total_s - self.used.cpu_s - worker.cpu_s
-        if over(self.limits.total_s, self.limits.total_s - left, self.used.clock_s):
+        used = self.used
+        if over(self.limits.total_s, self.limits.total_s - left, used.clock_s, used.waited_s):
             raise SpentError("the submission took too long altogether")
-        began, ours = time.monotonic(), time.thread_time()
+        began, ours, waited = time.monotonic(), time.thread_time(), worker.waited_s
         try:
             return worker.ask(request, blob, min(seconds, left))
         except LostError:
@@ -140,6 +143,8 @@ class Session:
         finally:
             self.used.clock_s += time.monotonic() - began
             self.used.cpu_s += time.thread_time() - ours
+            more = since(worker.waited_s, waited)
+            used.waited_s = None if more is None or used.waited_s is None else used.waited_s + more
 
     def _ready(self) -> Worker:
         """The worker; a fresh one, brought to the same point, where the last one was lost."""

@@ -43,7 +43,7 @@ def at_most(seconds: float, patience: float = PATIENCE) -> Iterator[None]:
 
     def look(*_: object) -> None:
         used = time.process_time() - processor, time.monotonic() - clock
-        if over(seconds, *used, patience):
+        if over(seconds, *used, patience=patience):
             signal.setitimer(signal.ITIMER_REAL, 0)
             raise LateError
 
