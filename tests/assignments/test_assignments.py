@@ -111,12 +111,26 @@ def hidden_cases(drawn):
     return [(q.id, case) for q in drawn.cases.questions for case in q.cases if not case.public]
 
 
-def test_each_object_is_called_twice_in_a_hidden_case(drawn):
-    """What a forward pass leaves behind, such as the mask of its first call, must not count."""
-    made = {question for question, case in hidden_cases(drawn) if case.make}
-    twice = {question for question, case in hidden_cases(drawn) if case.before}
-    assert made == twice
-    assert made
+def shapes(value):
+    """The shapes of all tensors in there, in their order."""
+    if isinstance(value, Tensor):
+        return [value.shape]
+    if not isinstance(value, tuple | list | dict):
+        return []
+    parts = value.values() if isinstance(value, dict) else value
+    return [one for part in parts for one in shapes(part)]
+
+
+def test_each_answer_is_called_again_in_a_hidden_case_on_other_numbers_of_the_same_shapes(drawn):
+    """What a call leaves behind, such as a mask or the results by shape, must not count."""
+    given = {question for question, case in hidden_cases(drawn) if shapes(case.args)}
+    again = {
+        question
+        for question, case in hidden_cases(drawn)
+        if any(shapes(earlier) == shapes(case.args) for earlier in case.before)
+    }
+    assert given == again
+    assert given
 
 
 SHAPED = {  # what an answer may count on, and the questions with a hidden case where it is not so
