@@ -16,6 +16,8 @@ On the page a prediction and the output it asks about are one object: the first 
 right after it stands in it, behind a frame. What follows up to the end of the section (the next
 heading of the same or a higher level) is folded (``div.ask-rest``). Both are open without a script,
 on paper, and once the reader has guessed or wants to read without (``_static/predict/predict.js``).
+Where the cell after it is the still of a live figure (``:still: above``), the prediction stands in
+that figure and nothing is folded: until it is open, the figure keeps what it asks for to itself.
 The questions of the front page stand side by side: nothing is folded there.
 
 Its data attributes (``data-predict``, ``data-choices``, ``data-number``, ``data-within``,
@@ -39,6 +41,7 @@ from sphinx.writers.html5 import HTML5Translator
 from website.pages.markdown import details, paragraphs, quote, titled
 from website.syntax.cells.cell import is_cell, is_failure, part
 from website.syntax.cells.folds import is_count_line
+from website.syntax.live import live
 from website.syntax.shared import BookDirective, Notebook, Written, register
 
 OPTIONS = ("choices", "answer", "number", "track", "unit")
@@ -245,6 +248,11 @@ class OneObject(SphinxPostTransform):
             after = section.children[section.index(group) + 1 : end]
             if any(is_failure(node) for one in after for node in one.findall()):
                 continue  # what failed is seen at once
+            figure = opened_by(after)
+            if figure is not None:
+                section.remove(group)
+                figure.insert(1, group)  # below its title
+                continue
             output = shown_by(after)
             if output is not None:
                 section.remove(output)
@@ -254,6 +262,14 @@ class OneObject(SphinxPostTransform):
                 section.insert(section.index(group) + 1, nodes.raw("", REST, format="html"))
                 end = len(section) - is_count_line(section[-1])
                 section.insert(end, nodes.raw("", "</div>\n", format="html"))
+
+
+def opened_by(after: Sequence[nodes.Node]) -> live | None:
+    """The live figure that asks: the cell before it is its still."""
+    seen = [node for node in after if not isinstance(node, UNSEEN)][:2]
+    if len(seen) == 2 and is_cell(seen[0]) and isinstance(seen[1], live) and seen[1]["read"].opens:
+        return seen[1]
+    return None
 
 
 def shown_by(after: Sequence[nodes.Node]) -> nodes.Node | None:
