@@ -4,72 +4,90 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from vitbook.book.intervals import Interval
+from vitbook.book.records import Record
+from vitbook.models.cost import count_multiplies
 from vitbook.plotting import COLORS, INK, SIGNED
 
-
-def score_tables(M: Tensor, tables: Mapping[str, Tensor]) -> Figure:
-    """M (D, D), and tables of scores (N, N) on one scale, with one entry framed.
-
-    Args:
-        M: The product of the two matrices.
-        tables: Title -> scores; the first gives the scale.
-    """
-    fig, axes = plt.subplots(1, 1 + len(tables), figsize=(6.4, 2.1))
-    first = next(iter(tables.values()))
-    for ax, (name, table) in zip(axes, {"M": M, **tables}.items(), strict=True):
-        top = (M if name == "M" else first).abs().max()
-        ax.imshow(table, cmap=SIGNED, vmin=-top, vmax=top)
-        ax.set(title=name, xticks=[], yticks=[])
-        ax.spines[:].set_visible(False)
-        if name != "M":
-            ax.add_patch(plt.Rectangle((2.5, 0.5), 1, 1, fill=False, ec=INK, lw=2))
-            ax.set(xlabel="token j", ylabel="token i" if name == "separate" else "")
-    axes[0].set(xlabel="feature b", ylabel="feature a")
-    return fig
+KINDS = {"queries": "blue", "keys": "green", "scores": "vermillion"}
+ROOM = 12  # rows of the picture that the highest block fills
 
 
-def costs_figure(
-    heads: Sequence[int],
-    numbers: Sequence[float],
-    by_heads: Sequence[float],
-    asking: Sequence[int],
-    by_queries: Mapping[str, Sequence[float]],
-) -> Figure:
-    """Numbers and multiplications of merged scores, as a multiple of separate ones.
+def bill(D: int, h: int, N: int, asking: int, d: int | None = None) -> dict[str, dict[str, int]]:
+    """Multiplications for the scores of a layer in three ways, counted product by product.
 
     Args:
-        heads: Of the left panel.
-        numbers: A stored M's, for each.
-        by_heads: Multiplications of a stored M, for each, where all tokens ask.
-        asking: How many tokens ask, in the right panel.
-        by_queries: "re-ordered" and "stored" -> multiplications for each.
+        D: Width of the tokens.
+        h: Heads.
+        N: Tokens.
+        asking: How many of them ask.
+        d: Width of a head, D / h if nothing else is said.
+
+    Returns:
+        Way -> "queries", "keys", "scores" -> multiplications.
     """
-    looks = {"re-ordered": ("s--", COLORS["green"]), "stored": ("o-", COLORS["vermillion"])}
-    grid = {"wspace": 0.08}
-    fig, (left, right) = plt.subplots(1, 2, figsize=(6.6, 3.2), sharey=True, gridspec_kw=grid)
-    left.plot(heads, numbers, "^:", color=COLORS["purple"])
-    left.plot(heads, by_heads, *looks["stored"][:1], color=looks["stored"][1])
-    left.text(7.2, 5.6, "multiplications", color=looks["stored"][1], ha="right")
-    left.text(8.2, 2.4, "numbers", color=COLORS["purple"])
-    left.set(yscale="log", ylim=(0.018, 11), xlabel="heads h")
-    left.set(title="all 197 tokens ask", ylabel="merged : separate")
-    left.set_xticks([1, 2, 4, 6, 8, 12])
-    for way, ratios in by_queries.items():
-        right.plot(asking, ratios, looks[way][0], color=looks[way][1])
-    right.text(4.6, 0.62, "stored", color=looks["stored"][1], ha="right")
-    right.text(7, 0.09, "re-ordered", color=looks["re-ordered"][1])
-    right.set(xscale="log", xlabel="tokens that ask, n", title="12 heads, n tokens ask")
-    right.set_xticks([1, 10, 100], ["1", "10", "100"])
-    left.set_yticks([0.03, 0.1, 0.3, 1, 3, 10], ["0.03", "0.1", "0.3", "1", "3", "10"])
-    for ax in (left, right):
-        ax.axhline(1, color=INK, lw=1)
-        ax.minorticks_off()
+    with torch.device("meta"):  # shapes only
+        asks, x, M = torch.empty(asking, D), torch.empty(N, D), torch.empty(h, D, D)
+        W_Q, W_K = torch.empty(2, h, D, d or D // h)
+    q, k = asks @ W_Q, x @ W_K  # (h, asking, d), (h, N, d)
+    wide = asks @ M  # (h, asking, D), as q @ W_K.mT
+    queries, over_tokens = (
+        count_multiplies(lambda: asks @ W_Q),
+        count_multiplies(lambda: wide @ x.mT),
+    )
+    return {
+        "separate": {
+            "queries": queries,
+            "keys": count_multiplies(lambda: x @ W_K),
+            "scores": count_multiplies(lambda: q @ k.mT),
+        },
+        "merged": {"queries": count_multiplies(lambda: asks @ M), "keys": 0, "scores": over_tokens},
+        "re-ordered": {
+            "queries": queries + count_multiplies(lambda: q @ W_K.mT),
+            "keys": 0,
+            "scores": over_tokens,
+        },
+    }
+
+
+def bill_figure(bills: Mapping[str, Mapping[str, int]]) -> Figure:
+    """Each product as a block whose area is its multiplications; kinds below each other.
+
+    Args:
+        bills: Way -> kind of product -> multiplications, of :func:`bill`.
+    """
+    once = bills["separate"]
+    times = {
+        way: {kind: count / once[kind] for kind, count in lines.items()}
+        for way, lines in bills.items()
+    }
+    high = ROOM / max(max(one.values()) for one in times.values())
+    fig, ax = plt.subplots(figsize=(6.6, 3.0))
+    top = 0.0
+    for way, lines in times.items():
+        left, rows = 0.0, max(max(lines.values()) * high, 4)
+        for kind, color in KINDS.items():
+            ax.barh(-top, once[kind], -high * lines[kind], left, align="edge", color=COLORS[color])
+            left += once[kind]
+        total = sum(bills[way].values())
+        said = f"{total / 1e6:,.0f} million" if total >= 1e8 else f"{total:,}"
+        ax.text(1.02 * left, -top, f"{way}\n{said}", va="top", fontsize=11)
+        top += rows + 2
+    left = 0.0
+    for kind, color in KINDS.items():
+        if once[kind] > 0.05 * sum(once.values()):
+            ax.text(left, 0.6, kind, color=COLORS[color], fontsize=11)
+        left += once[kind]
+    ax.set(xlim=(0, 1.3 * left), ylim=(-top, 2.5), xticks=[], yticks=[])
+    ax.spines[:].set_visible(False)
     return fig
 
 
@@ -102,6 +120,43 @@ def four_terms(panels: Mapping[str, Tensor]) -> Figure:
     fig.supxlabel("key j", fontsize=11)
     fig.supylabel("query i", fontsize=11)
     return fig
+
+
+SAID = {
+    "separate": "two matrices",
+    "merged": "one $M$ for each head",
+    "identity": "$W_Q = I$",
+    "narrow": "control: one component",
+    "uniform": "control: even weights",
+}
+
+
+def right(record: Record, task: str, kind: str) -> np.ndarray:
+    """Right answers of each training of ``qk_variants``, in per cent."""
+    return 100 * record.values("test_accuracy", task=task, model=kind)
+
+
+def minus_separate(record: Record, kind: str) -> Interval:
+    """Points on pointer that a kind has more than two matrices, paired by seed."""
+    other, base = ({"task": "pointer", "model": model} for model in (kind, "separate"))
+    return Interval(*(100 * one for one in record.difference("test_accuracy", other, base)))
+
+
+def kinds_table(record: Record) -> dict[str, Any]:
+    """What kinds of scores learn, for :func:`~vitbook.book.table.show_table`."""
+    rows = []
+    for kind, said in SAID.items():
+        paired = "–" if kind == "separate" else minus_separate(record, kind)
+        learned = f"{(right(record, 'recall', kind) > 99).sum()} of {len(record.seeds)}"
+        rows.append([said, right(record, "pointer", kind).mean(), paired, learned])
+    paired = "pointer, minus separate"
+    return {
+        "rows": rows,
+        "header": ["scores from", "pointer, %", paired, "recall, learned"],
+        "best": SAID["narrow"],
+        "of": paired,
+        "formats": {paired: "+.1f"},
+    }
 
 
 def walks(paths: Mapping[str, Sequence[Tensor]]) -> Figure:

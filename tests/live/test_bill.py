@@ -1,0 +1,233 @@
+"""The bill of the merge: it counts as PyTorch does, asks before it shows, its words are true."""
+
+import html
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+from page import KEEP, LARGEST, LIVE, ROOT
+from vitbook.figures.qk_merge import bill
+from vitbook.layers.attention import MultiHeadSelfAttention
+
+pytestmark = pytest.mark.browser
+STATIC = ROOT / "website" / "theme" / "static"
+SCRIPTS = (
+    STATIC / "place/kept.js",
+    LIVE / "kit.js",
+    STATIC / "predict/progress.js",
+    STATIC / "predict/predict.js",
+)
+ASKS = """<div class="predict" id="predict-bill" data-predict="bill" data-number="6.7"
+data-within="1.7" data-track="0.1 100 log" data-unit="times"><p class="predict-title">Predict</p>
+<p>By what factor?</p><div class="ask-both"><div class="ask-asked"></div>
+<div class="predict-explained"><p class="predict-right">6.7 times</p></div></div></div>"""
+WAYS = {"separate": "separate", "merged": "merged", "reordered": "re-ordered"}
+WIDTHS, HEADS, TOKENS = (
+    (48, 96, 192, 384, 768, 1536),
+    (1, 2, 3, 4, 6, 8, 12, 16),
+    (50, 197, 577, 1025, 4097),
+)
+TOLD, TODO = ".bill-told", ".bill-todo"
+
+
+def write(folder: Path, asks: str) -> str:
+    scripts = html.escape(f'["{(LIVE / "bill.js").as_uri()}"]')
+    loaded = "".join(f'<script defer src="{one.as_uri()}"></script>' for one in SCRIPTS)
+    styles = (LIVE / "live.css", LIVE / "bill.css", STATIC / "predict/predict.css")
+    links = "".join(f'<link rel="stylesheet" href="{one.as_uri()}">' for one in styles)
+    path = folder / f"bill{bool(asks)}.html"
+    path.write_text(
+        '<!doctype html><html lang="en" data-theme="light" data-mode="light"><head>'
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>b</title>'
+        f"{links}{loaded}</head><body><main><div class='live' id='live-bill' data-live='bill' "
+        f'data-scripts="{scripts}"><p class="live-title">b</p>{asks}'
+        '<div class="live-still"><p>still</p></div></div></main><script>'
+        f"addEventListener('DOMContentLoaded', () => {{ {KEEP} }});</script></body></html>",
+        "utf8",
+    )
+    return path.as_uri()
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """opened(asks): the page, when the figure runs."""
+    contexts = []
+
+    def opened(asks=ASKS, **options):
+        contexts.append(browser.new_context(reduced_motion="reduce", **options))
+        page = contexts[-1].new_page()
+        page.errors = []
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.goto(write(tmp_path, asks), wait_until="load")
+        page.locator("#live-bill.live-running").wait_for()
+        return page
+
+    yield opened
+    for context in contexts:
+        assert all(page.errors == [] for page in context.pages)
+        context.close()
+
+
+def text(page, where):
+    return " ".join(page.locator(where).inner_text().replace("\u2011", "-").split())
+
+
+def slider(page, name):
+    return page.get_by_role("slider", name=name, exact=True)
+
+
+def test_the_script_is_light():
+    assert (LIVE / "bill.js").stat().st_size <= LARGEST
+
+
+def test_the_counts_are_those_that_pytorch_makes(opened):
+    cases = [
+        {"D": D, "h": h, "N": N, "n": n}
+        for D, h, N in itertools.product((48, 768), (1, 2, 12, 16), (50, 197))
+        for n in (1, 14, N)
+    ]
+    found = opened("").evaluate("cases => cases.map(live.bill.find)", cases)
+    for case, one in zip(cases, found, strict=True):
+        wanted = bill(case["D"], case["h"], case["N"], case["n"])
+        once = one["once"].values()
+        for way, name in WAYS.items():
+            lines = [times * count for times, count in zip(one["times"][way], once, strict=True)]
+            assert lines == list(wanted[name].values())
+            assert one["total"][way] == sum(lines)
+        square = case["D"] ** 2
+        layer = MultiHeadSelfAttention(embed_dim=case["D"], num_heads=case["h"])
+        assert layer.qkv.weight[case["D"] :].numel() == one["numbers"]["separate"]
+        assert one["numbers"] == {
+            "separate": 2 * square,
+            "merged": case["h"] * square,
+            "reordered": 2 * square,
+        }
+
+
+def test_the_bill_asks_before_it_shows(opened):
+    page = opened()
+    figure, ring = page.locator("#live-bill"), page.get_by_role("slider", name="Your guess")
+    keep = figure.get_by_role("button", name="Keep")
+    assert ring.get_attribute("aria-valuetext") == "no guess yet"
+    assert keep.is_disabled()
+    seen = figure.inner_text()
+    assert "262 million" in seen
+    assert not re.search(r"6\.7|1,752|590|7\.1", seen)
+    assert not slider(page, "Heads").is_visible()
+    page.locator("summary").click()
+    assert page.locator("tbody tr").all_inner_texts()[1].split() == ["merged"]
+    page.locator("summary").click()
+    heights = [figure.bounding_box()["height"]]
+    for _ in range(50):
+        ring.press("ArrowRight")
+    keep.click()
+    figure.get_by_role("button", name="fairly").click()
+    heights.append(figure.bounding_box()["height"])
+    assert text(page, ".ask-said").startswith("You said 3.16 times, fairly sure. It is 6.7 times")
+    assert text(page, ".bill-merged .bill-total").startswith("1,752 million, 6.7 times")
+    assert abs(heights[1] - heights[0]) < 60
+    slider(page, "Tokens that ask").press("Home")
+    assert not page.locator(".ask-said").is_visible()  # it was said of other sizes
+    slider(page, "Tokens that ask").press("End")
+    assert page.locator(".ask-said").is_visible()
+    figure.get_by_role("button", name="take it back").click()
+    assert keep.is_disabled()
+    assert "1,752" not in figure.inner_text()
+
+
+def test_a_skipped_bill_shows_the_answer_and_no_guess(opened):
+    page = opened()
+    page.get_by_role("button", name="skip, and look").click()
+    assert text(page, ".ask-said") == "It is 6.7 times."
+    assert slider(page, "Heads").is_visible()
+
+
+def test_one_drag_is_one_move(opened):
+    page = opened("")
+    box = slider(page, "Tokens that ask").bounding_box()
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(*middle)
+    page.mouse.down()
+    page.mouse.move(middle[0] - 2000, middle[1], steps=30)
+    page.mouse.up()
+    assert text(page, TOLD).startswith("Tokens that ask 197 to 1: separate falls from 262 million")
+
+
+AMOUNT = r"([\d.,]+(?: million)?)"
+MOVED = rf"(separate|merged|re-ordered) (?:(grows|falls) from {AMOUNT} to|stays at) {AMOUNT}"
+
+
+def value(words):
+    number, _, unit = words.rstrip(",.").partition(" ")
+    return float(number.replace(",", "")) * (1e6 if unit else 1)
+
+
+def test_each_sentence_is_true(opened):
+    """Each control at both ends and one step from them; one head and 16, one token asks and all."""
+    page = opened("")
+    keys = ("Home", "ArrowRight", "End", "ArrowLeft")
+    names = ("Width D of the tokens", "Heads", "Tokens", "Tokens that ask")
+    at = {"D": 4, "h": 6, "N": 1, "n": 8}
+    ends = {"D": 5, "h": 7, "N": 4, "n": 8}
+    for heads, asking, (name, which) in itertools.product(
+        ("Home", "End"), ("Home", "End"), zip(names, at, strict=True)
+    ):
+        for one, key in (("Heads", heads), ("Tokens that ask", asking)):
+            slider(page, one).press(key)
+            at["h" if one == "Heads" else "n"] = {
+                "Home": 0,
+                "End": ends["h" if one == "Heads" else "n"],
+            }[key]
+        for key in keys:
+            before = dict(at)
+            step = {"Home": -99, "End": 99, "ArrowRight": 1, "ArrowLeft": -1}[key]
+            at[which] = min(ends[which], max(0, at[which] + step))
+            slider(page, name).press(key)
+            if at == before:
+                continue
+            old, new = (
+                {way: sum(lines.values()) for way, lines in bill(*sizes(one)).items()}
+                for one in (before, at)
+            )
+            words, todo = text(page, TOLD), text(page, TODO)
+            found = re.findall(MOVED, words)
+            assert [one[0] for one in found] == list(WAYS.values()), words
+            for way, how, start, end in found:
+                assert value(end) == pytest.approx(new[way], rel=0.05), words
+                assert how != "grows" or new[way] > old[way] > 0, words
+                assert how != "falls" or new[way] < old[way], words
+                assert not start or value(start) == pytest.approx(old[way], rel=0.05), words
+            least = min(new, key=new.get)
+            names = " and ".join(way for way in new if new[way] == new[least])
+            assert re.search(rf"Cheapest: {names}[.,]", words), words
+            share = re.search(r"([\d.]+) of separate", words)
+            assert (share is None) == (least == "separate")
+            if share:
+                assert float(share[1]) == pytest.approx(new[least] / new["separate"], rel=0.03)
+            assert ("With one head the merge pays" in todo) == (at["h"] == 0 and at["n"] == 8)
+            assert ("The keys were nearly the whole bill" in todo) == (at["h"] > 0 and at["n"] == 0)
+            assert ("Making keys is worth it" in todo) == (least == "separate" and at["n"] < 8)
+
+
+def sizes(at):
+    N = TOKENS[at["N"]]
+    return WIDTHS[at["D"]], HEADS[at["h"]], N, round(N ** (at["n"] / 8))
+
+
+def test_a_sentence_sets_the_bill_and_refuses_what_there_is_not(opened):
+    page = opened()
+    page.evaluate("live.bill.set({ask: '1'})")
+    assert text(page, TOLD).startswith("One of 197 tokens asks.")
+    page.evaluate("live.bill.set({heads: '1'})")
+    assert text(page, TOLD).startswith("All 197 tokens ask. The head’s M takes 116 million")
+    failed = "values => { try { live.bill.set(values); } catch (error) { return error.message; } }"
+    for values in ({"gone": "1"}, {"heads": "5"}, {"ask": "3"}, {"width": "700"}):
+        assert "there is no such setting" in page.evaluate(failed, values)
+
+
+def test_the_table_holds_whole_numbers_and_all_fits_on_a_phone(opened):
+    page = opened("", viewport={"width": 390, "height": 844})
+    page.locator("summary").click()
+    assert "1,752,007,680" in page.locator("tbody tr").nth(1).inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
