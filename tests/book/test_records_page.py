@@ -26,8 +26,9 @@ def test_the_table_leads_to_the_numbers_and_names_the_pages_that_read_them(tmp_p
     book = Book(tmp_path, ("website.syntax.records",)).build()
     assert "no folder experiments/machinery with records; positions" in book.warnings
     record = load_record("sincos_base")
-    question, row = book.html("index").select("tbody tr")
-    assert question.a["href"] == "records_positions.html"
+    index = book.html("index")
+    assert index.select_one("p > strong > a")["href"] == "records_positions.html"
+    (row,) = index.select("tbody tr")
     assert [link["href"] for link in row.select("a")] == [
         "records_positions.html#record-sincos-base",
         "one.html",

@@ -1,4 +1,4 @@
-"""The directive ``records``: a table of all recorded experiments, by question; and with the name of
+"""The directive ``records``: all recorded experiments in tables, by question; and with the name of
 a folder of ``experiments/``, each record of that question with its numbers.
 
     ```{records}
@@ -178,10 +178,11 @@ class Records(BookDirective):
         return [self.section(load_record(name)) for name in found[self.arguments[0]][1]]
 
     def lines(self, found: dict, read_in: dict[str, list[Chapter]]) -> StringList:
-        """The table of all, in MyST."""
-        rows = ["| record | what was run | runs | read in |", "| --- | --- | ---: | --- |"]
+        """All of them in MyST, a table for each question."""
+        rows = []
         for folder, (asks, names) in found.items():
-            rows.append(f"| **[{asks}](records_{folder}.md)** | | | |")
+            rows += ["", f"**[{asks}](records_{folder}.md)**", ""]
+            rows += ["| record | what was run | runs | read in |", "| --- | --- | ---: | --- |"]
             for name in names:
                 record = load_record(name)
                 pages = [f"{{doc}}`/{chapter.name}`" for chapter in read_in.get(name, [])]
