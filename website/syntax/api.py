@@ -285,7 +285,8 @@ class Api(SphinxDirective):
         left_out = tuple(f"{module}." for module in without)
         found = [module for module in found if not f"{module.name}.".startswith(left_out)]
         if "names" in self.options:
-            return self.parsed(list(self.names(sorted(found, key=self.place))), root, 0)
+            names = self.parsed(list(self.names(sorted(found, key=self.place))), root, 0)
+            return [nodes.container("", *names, classes=["of-other-pages"])]
         if len(found) == 1 and found[0].name == name:
             return self.body(found[0])
         return [self.section(module) for module in sorted(found, key=self.place)]

@@ -168,7 +168,7 @@ class Records(BookDirective):
         root = Path(self.env.srcdir).parent
         found = questions(root)
         if not self.arguments:
-            box = nodes.container()
+            box = nodes.container(classes=["of-other-pages"])  # they have the words for the search
             self.state.nested_parse(self.lines(found, readers(read_book(root))), 0, box)
             return [box]
         if self.arguments[0] not in found:
