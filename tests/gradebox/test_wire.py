@@ -136,7 +136,7 @@ def test_reading_a_header_counts_in_its_time():
     text = b'{"stopped": [' + b"[]," * 1_300_000 + b"0]}"
 
     class Writes:
-        cpu_s = 0.0
+        cpu_s = waited_s = 0.0
 
         def ask(self, *_):
             return wire.header(text), b""

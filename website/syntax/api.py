@@ -286,7 +286,7 @@ class Api(SphinxDirective):
         found = [module for module in found if not f"{module.name}.".startswith(left_out)]
         if "names" in self.options:
             names = self.parsed(list(self.names(sorted(found, key=self.place))), root, 0)
-            return [nodes.container("", *names, classes=["of-other-pages"])]
+            return [nodes.container("", *names, classes=["not-searched"])]
         if len(found) == 1 and found[0].name == name:
             return self.body(found[0])
         return [self.section(module) for module in sorted(found, key=self.place)]

@@ -168,7 +168,7 @@ class Records(BookDirective):
         root = Path(self.env.srcdir).parent
         found = questions(root)
         if not self.arguments:
-            box = nodes.container(classes=["of-other-pages"])  # they have the words for the search
+            box = nodes.container(classes=["not-searched"])  # they have the words for the search
             self.state.nested_parse(self.lines(found, readers(read_book(root))), 0, box)
             return [box]
         if self.arguments[0] not in found:
@@ -194,7 +194,7 @@ class Records(BookDirective):
         label = f"record-{record.name}"
         section = nodes.section("", names=[label])
         section += nodes.title("", record.name)
-        section += nodes.paragraph("", record.what)
+        section += nodes.paragraph("", record.what, classes=["not-searched"])
         parts = means(record), trials(record), made(record)
         section += nodes.raw("", "".join(parts), format="html")
         self.state.document.note_explicit_target(section, section)

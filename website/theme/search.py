@@ -39,7 +39,7 @@ KEYWORDS = re.compile(r"search: *(.+)", re.DOTALL)
 CAPTION = re.compile(r"<figcaption.*?>(.*?)</figcaption>", re.DOTALL)
 COMMAND = re.compile(r"\\(?:[A-Za-z]+|,)")
 SILENT = {"solution", "cell_input", "cell_output", "predict-title", "predict-explained"}
-SILENT |= {"claim-label", "claim-verdict", "in-depth-label", "change-log", "of-other-pages"}
+SILENT |= {"claim-label", "claim-verdict", "in-depth-label", "change-log", "not-searched"}
 SILENT_NODES = (
     nodes.literal_block,
     nodes.math_block,
