@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from page import KEEP, LARGEST, LIVE, ROOT
 from vitbook.figures.qk_merge import bill
+
 from vitbook.layers.attention import MultiHeadSelfAttention
 
 pytestmark = pytest.mark.browser

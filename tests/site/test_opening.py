@@ -93,6 +93,6 @@ def test_who_runs_no_script_sees_the_cell_above_and_reads_what_it_would_tell(ope
 def test_the_figure_counts_among_the_predictions_of_its_page(opened, address):
     page = opened(address, LAPTOP)
     count = page.locator("[data-predict]").count()
-    assert page.locator(".live-opening").locator("xpath=descendant-or-self::*[@data-predict]").count()
+    assert page.locator(".live-opening:is([data-predict], :has([data-predict]))").count()
     assert page.locator(".predict-count").last.inner_text() == f"{count} of {count}"
     assert re.search(rf"0 of {count} predictions", page.locator(".progress-box").inner_text())
