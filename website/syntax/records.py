@@ -182,12 +182,13 @@ class Records(BookDirective):
         rows = []
         for folder, (asks, names) in found.items():
             rows += ["", f"**[{asks}](records_{folder}.md)**", ""]
-            rows += ["| record | what was run | runs | read in |", "| --- | --- | ---: | --- |"]
+            rows += ["| record | what was run |", "| --- | --- |"]
             for name in names:
                 record = load_record(name)
                 pages = [f"{{doc}}`/{chapter.name}`" for chapter in read_in.get(name, [])]
-                cells = f"{{ref}}`{name} <record-{name}>`", record.what, str(len(record.runs))
-                rows.append(f"| {' | '.join(cells)} | {', '.join(pages)} |")
+                read = f" Read in {', '.join(pages)}." if pages else ""
+                words = f"{record.what} *{len(record.runs)} runs.*{read}"
+                rows.append(f"| {{ref}}`{name} <record-{name}>` | {words} |")
         return StringList(rows, self.env.doc2path(self.env.docname))
 
     def section(self, record: Record) -> nodes.section:
