@@ -494,7 +494,6 @@ KNOWN = {
     "hybrids-fixed": {"94"},  # the table that answers the prediction before it
     # ... and other quantities of the same value.
     "positions-two-shuffles": {"0.4", "0.6"},
-    "qk-merge-walk": {"0.5", "0.6"},
     "training-rate-cliff": {"96.7"},
     "weight-sharing-five-against-one": {"100"},
     "what-attention-buys-half-right": {"13"},

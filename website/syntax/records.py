@@ -175,7 +175,10 @@ class Records(BookDirective):
             known = ", ".join(found)
             self.warn(f"records: no folder experiments/{self.arguments[0]} with records; {known}")
             return []
-        return [self.section(load_record(name)) for name in found[self.arguments[0]][1]]
+        names = found[self.arguments[0]][1]
+        listed = ", ".join(f"{{ref}}`{name} <record-{name}>`" for name in names)
+        said = nodes.paragraph("", "", *self.words(f"{{doc}}`records` says how to read {listed}."))
+        return [said, *(self.section(load_record(name)) for name in names)]
 
     def lines(self, found: dict, read_in: dict[str, list[Chapter]]) -> StringList:
         """All of them in MyST, a table for each question."""

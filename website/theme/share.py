@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 IMAGE = "_static/preview.png"
 LOGO = Path(__file__).with_name("static") / "logo-light.svg"
 LONGEST = 200  # characters of a description
+NO_SENTENCE = {"chapter-name", "goals"}  # of a paragraph that tells where, not what
 VIEWPORT = re.compile(r'\s*<meta name="viewport"[^>]*>')
 LOST = """<!DOCTYPE html>
 <html lang="en">
@@ -71,7 +72,8 @@ def describe(doctree: nodes.document, metadata: dict) -> str:
     if said := metadata.get("description"):
         return " ".join(str(said).split())
     for paragraph in doctree.findall(nodes.paragraph):
-        if isinstance(paragraph.parent, nodes.section):
+        told = NO_SENTENCE.isdisjoint(paragraph["classes"])
+        if told and isinstance(paragraph.parent, nodes.section):
             return shortened(" ".join(plain(paragraph).split()))
     return ""
 
