@@ -173,10 +173,12 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a result is right, and if not a sentence or question about it."""
+    """Whether a result is right, and if not a sentence or question about it. A right one may come
+    in another floating type than asked for, which those who use it may not expect."""
 
     ok: bool
     message: str = ""
+    other_type: bool = False
 
 
 def write_cases(path: Path | io.BytesIO, assignment: Assignment) -> None:
@@ -346,6 +348,7 @@ def compare(got: Any, case: Case) -> Verdict:
     if is_unanswered(got):
         return Verdict(False, UNANSWERED)
     got, want, tolerance = outcome(got, case), case.want, (case.rtol, case.atol)
+    other_type = bool(_types(got) - _types(want))
     looks = case.make is not None and case.name == START_VALUES
     name, otherwise = "the list of learned parameters" if looks else "the result", case.otherwise
     mistakes = [(mistake.question, mistake.gives) for mistake in case.mistakes]
@@ -359,7 +362,7 @@ def compare(got: Any, case: Case) -> Verdict:
             name, otherwise, tolerance = "the list of learned parameters", DETACHED, LOOSER
     said = got if case.claims else otherwise
     words = objection(got, want, mistakes, said, tolerance, name)
-    return Verdict(True) if words is None else Verdict(False, words)
+    return Verdict(True, other_type=other_type) if words is None else Verdict(False, words)
 
 
 def _look_up(namespace: Mapping[str, Any], name: str) -> Any:
@@ -406,6 +409,13 @@ def _unpacked(result: Any, case: Case) -> Any:
     if isinstance(result, Tensor | np.ndarray):
         return tuple(result) if result.shape[:1] == (len(want),) else result
     return tuple(islice(result, len(want) + 1)) if isinstance(result, Iterable) else result
+
+
+def _types(value: Any) -> set[torch.dtype]:
+    """The floating types of a result's tensors."""
+    if isinstance(value, dict | tuple | list):
+        return set().union(*map(_types, value.values() if isinstance(value, dict) else value))
+    return {value.dtype} if _floats(value) else set()
 
 
 def _floats(value: Any) -> bool:

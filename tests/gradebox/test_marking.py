@@ -546,6 +546,14 @@ def test_a_right_answer_may_use_what_only_ones_own_earlier_answer_has(marked):
     assert points(marked(answers(q1=scaled, q2=uses))) == ALL
 
 
+def test_a_right_answer_in_another_type_costs_no_points_in_what_uses_it(marked):
+    double = SOLUTIONS["q1"].replace("(x, width):", "(x, width):\n    x = x.double()", 1)
+    after = SOLUTIONS["q2"].replace(CALL, "self.proj(windowed_mean(x, self.width))")
+    assert "double" in double
+    assert after != SOLUTIONS["q2"]
+    assert points(marked(answers(q1=double, q2=after))) == ALL
+
+
 def test_an_explanation_whose_cell_became_code_is_found(marked):
     for kind in ("code", "raw"):
         mine = cell("A window forgets what lies outside of it.", "q4", kind)

@@ -4,10 +4,10 @@ The whole notebook is run, from the first cell to the last, and what stands at i
 
 1. Its first run: only the public cases are called. What the student will read comes from there.
 2. The tries: it is run in a new process, and all cases are called, the hidden ones too.
-3. Its second runs. An earlier answer that is wrong may spoil those after it, so these are tried
-   again, in a new process with the right answer to it in its place: a mistake costs its points
-   once. There is a phase for each question that may be given so, and in it nobody has been given
-   the answer to a later question.
+3. Its second runs. An earlier answer that is wrong, or right in another floating type, may spoil
+   those after it, so these are tried again, in a new process with the right answer to it in its
+   place: a mistake costs its points once, another type none. There is a phase for each question
+   that may be given so, and in it nobody has been given the answer to a later question.
 
 The first run is in a hurry: a statement that does not end is stopped by the clock. Where that may
 have cost anything, because a cell was stopped and not all public cases are right, it is made again
@@ -15,9 +15,9 @@ with all seconds of the processor that cells have. The runs that points come fro
 So load costs nobody a point, and an endless training takes its ten seconds in each run.
 
 Which run counts for a question is decided by the questions before it: if those that others use are
-right, the tries, else the second run, whatever came of the tries. No run is made again because a
-hidden case was wrong. So nobody is paid for the better of two answers. The answer that is marked is
-never replaced.
+right as they are, the tries, else the second run, whatever came of the tries. No run is made again
+because a hidden case was wrong. So nobody is paid for the better of two answers. The answer that is
+marked is never replaced.
 
 No word that the student's code makes is taken from phases 2 and 3, in which hidden inputs and right
 answers are in its reach. Nobody begins a phase while another notebook is still in an earlier one
@@ -51,8 +51,8 @@ FIRST, TRIES, SECOND = 0, 1, 2  # the first three phases
 LONGEST_ANSWER = 20_000  # characters
 NOT_AGAIN = "right in one run of your notebook, but not in the next"
 NOT_WITH_RIGHT = (
-    "right with your own earlier answers, but not with right ones. One of yours is wrong, and then "
-    "right ones are put in its place"
+    "right with your own earlier answers, but not with ours. One of yours is wrong or of another "
+    "type (float64), and then ours is put in its place"
 )
 MOST_NOTED = 5  # cells that stopped
 
@@ -224,11 +224,11 @@ def second_runs(
     package: Package, answers: Answers, now: Progress, wanted: Collection[str]
 ) -> dict[int, list[tuple[list[str], list[Question]]]]:
     """Phase -> the names that are given in it, and the questions that are tried with them. A
-    question's phase is that of the last wrong answer before it."""
+    question's phase is that of the last one before it that spoils others."""
     found: dict[int, list[tuple[list[str], list[Question]]]] = {}
-    wrong: list[tuple[int, str]] = []  # the phase of an answer, a name that it defines
+    replaced: list[tuple[int, str]] = []  # the phase of an answer, a name that it defines
     for number, question in enumerate(by_us(package)):
-        given = [(phase, name) for phase, name in wrong if name not in question.defines]
+        given = [(phase, name) for phase, name in replaced if name not in question.defines]
         if given and question.id in wanted:
             groups = found.setdefault(max(given)[0], [])
             spelled = [name for _, name in given]
@@ -236,8 +236,9 @@ def second_runs(
                 groups.append((spelled, []))
             groups[-1][1].append(question)
         own = now.own.get(question.id, Tried())
-        if question.id in package.reference and not own.all_right(question):
-            wrong += [(SECOND + number, name) for name in used_elsewhere(question, answers)]
+        spoils = own.other_type or not own.all_right(question)
+        if question.id in package.reference and spoils:
+            replaced += [(SECOND + number, name) for name in used_elsewhere(question, answers)]
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gradebox.notebook import Answers
 from gradebox.process import LateError, LostError, SpentError
@@ -29,11 +29,13 @@ class Heard:
 
 @dataclass
 class Tried:
-    """What a question's cases came to: case -> right, is its name missing, the hint."""
+    """What a question's cases came to: case -> right, is its name missing, the hint; did a right
+    result come in another type?"""
 
     right: dict[str, bool] = field(default_factory=dict)
     missing: bool = False
     hint: str = ""
+    other_type: bool = False
 
     def all_right(self, question: Question) -> bool:
         return all(self.right.get(case.id) for case in question.cases)
@@ -106,16 +108,17 @@ def try_out(session: Session, question: Question, missing: list[str]) -> Tried:
     if any(name in missing for name in question.defines):
         return Tried(missing=True)
     right: dict[str, bool] = {}
-    hints = []
+    hints, other_type = [], False
     try:
         for case, verdict, compared in verdicts(session, question.cases):
             right[case.id] = verdict.ok
+            other_type = other_type or verdict.other_type
             if compared and verdict.message in {mistake.question for mistake in case.mistakes}:
                 hints.append(verdict.message)
     except LostError:
         return Tried()
     seen = all(right[case.id] for case in question.cases if case.public)
-    return Tried(right, hint=hints[0] if hints and seen else "")
+    return Tried(right, hint=hints[0] if hints and seen else "", other_type=other_type)
 
 
 def names_of(questions: list[Question]) -> list[str]:
@@ -163,4 +166,4 @@ def judge(answer: Answer, case: Case) -> Verdict:
         verdict = compare(answer.value, case)
     except Exception as error:  # a value so odd that comparing it fails
         return Verdict(False, f"the result cannot be compared ({type(error).__name__})")
-    return Verdict(verdict.ok, verdict.message[:600])
+    return replace(verdict, message=verdict.message[:600])
