@@ -9,7 +9,8 @@ the tree of a page that nobody edited is the one of last time. It is used again 
 - the page's text and its run in the cache are the same, byte by byte (not by dates).
 
 Otherwise the page, or in the first two cases every page, is read anew. A page that looks at other
-pages while it is read (`note_reread` in website/) is read anew each time.
+pages while it is read (`note_reread` in website/) is read anew each time; those of the package say
+where each name comes in, and are read anew when that has changed.
 """
 
 from __future__ import annotations
@@ -25,9 +26,12 @@ from nbformat import NotebookNode
 
 from website.build.inputs import digest, hashes
 from website.pages.changelog import NAME
+from website.pages.introductions import introductions
 from website.pages.settings import read_settings
+from website.pages.source import read_book
 
 WATCHED = ["_config.yml", "_toc.yml", "requirements.txt", "pyproject.toml", "README.md", NAME]
+API = "book/appendix/api"  # what the pages of the package are called
 WATCHED_FOLDERS = ["assignments", "book", "src", "website"]
 
 
@@ -57,6 +61,9 @@ class Trees:
             name: digest({name: content, "run": json.dumps(runs.get(page_name(name)))})
             for name, content in pages.items()
         }
+        if api := [name for name in self.pages if name.startswith(API)]:
+            where = introduced(root)
+            self.pages |= {name: self.pages[name] + where for name in api}
 
     def prepare(self) -> None:
         """Remove what must be read anew; until `keep`, the rest is not to be trusted either."""
@@ -74,6 +81,14 @@ class Trees:
     def keep(self) -> None:
         """All is well: use the trees the next time."""
         self.stamp.write_text(json.dumps({"rest": self.rest, "pages": self.pages}, indent=1))
+
+
+def introduced(root: Path) -> str:
+    """Where the pages bring in each name of the package, in few characters."""
+    found = introductions(read_book(root))
+    return digest(
+        {".".join(name): f"{one.at} {one.slug} {one.verb}" for name, one in found.items()}
+    )
 
 
 def is_page(name: str) -> bool:

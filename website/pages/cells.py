@@ -61,10 +61,12 @@ def parts(code: str) -> Parts:
     return Parts(setup, shown, check)
 
 
+@lru_cache(maxsize=4096)
 def shows_table(code: str) -> bool:
     return TABLE in code and any(name == TABLE for name in _calls(cell_tree(code)))
 
 
+@lru_cache(maxsize=4096)
 def settles(code: str) -> bool:
     """Does the cell assert something and draw nothing? Then it may stand in the claim above."""
     tree = cell_tree(code)

@@ -56,11 +56,19 @@ def chapter_called(name: str, places: dict[str, Place]) -> str | None:
     return next((page for page in places if slug(page) == name), None)
 
 
+def read_yaml(file: Path) -> Any:
+    """What a file of settings holds, to be read only; the same text is parsed once."""
+    return _parsed(file.read_text("utf8"))
+
+
+_parsed = lru_cache(yaml.safe_load)
+
+
 @lru_cache
 def _places(text: str) -> dict[str, Place]:
     return {
         page: Place(chapter, number, page != chapter, part)
-        for part, number, entry in _numbered(yaml.safe_load(text))
+        for part, number, entry in _numbered(_parsed(text))
         for chapter, *_ in [toc_files(entry)]
         for page in toc_files(entry)
     }
@@ -83,7 +91,7 @@ def _numbered(toc: dict[str, Any]) -> Iterator[tuple[str, str, dict]]:
 def outline(root: Path) -> list[tuple[str, list[list[str]]]]:
     """The parts of the book, "" or a caption each, and their pages: one, and those below it."""
     file = root / "_toc.yml"
-    parts = yaml.safe_load(file.read_text("utf8")).get("parts", []) if file.is_file() else []
+    parts = read_yaml(file).get("parts", []) if file.is_file() else []
     return [
         (part.get("caption", ""), [toc_files(entry) for entry in part["chapters"]])
         for part in parts

@@ -169,7 +169,11 @@ def read_page(path: Path) -> Page:
     Raises:
         PageError: A fence or the front matter is never closed.
     """
-    source = path.read_text(encoding="utf-8")
+    return _page(path, path.read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=256)
+def _page(path: Path, source: str) -> Page:
     tokens = parser().parse(source)
     metadata: dict = {}
     start = 0

@@ -7,9 +7,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
-from website.pages.contents import toc_files
+from website.pages.contents import read_yaml, toc_files
 
 GITHUB = "https://github.com/"
 COLAB = "https://colab.research.google.com/github"
@@ -93,8 +91,7 @@ def read_settings(root: Path) -> Settings:
     in pyproject.toml.
     """
     root = root.resolve()
-    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    config, toc = read_yaml(root / "_config.yml"), read_yaml(root / "_toc.yml")
     repository = config["repository"]["url"].rstrip("/").removesuffix(".git")
     book = root / config["repository"].get("path_to_book", ".")
     bib_files = config.get("sphinx", {}).get("config", {}).get("bibtex_bibfiles", [])

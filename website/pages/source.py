@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from yaml import safe_load
-
-from website.pages.contents import Place, places_of, toc_files
+from website.pages.contents import Place, places_of, read_yaml, toc_files
 from website.pages.meaning import cell_tree
 from website.pages.myst import Block, Directive, Fence, Page, PageError, Text, read_page
 
@@ -102,8 +100,8 @@ class Book:
 
 def read_book(root: Path) -> Book:
     """Read every page that ``_toc.yml`` lists."""
-    folder = root / safe_load((root / "_config.yml").read_text())["repository"]["path_to_book"]
-    names, places = toc_files(safe_load((root / "_toc.yml").read_text())), places_of(root)
+    folder = root / read_yaml(root / "_config.yml")["repository"]["path_to_book"]
+    names, places = toc_files(read_yaml(root / "_toc.yml")), places_of(root)
     pages = [read_chapter(name, folder / f"{name}.md", places.get(name)) for name in names]
     return Book(root, pages)
 

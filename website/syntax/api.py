@@ -267,7 +267,6 @@ class Api(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0].strip()
         root = Path(self.env.srcdir).parent
-        self.env.note_reread()  # it looks at every chapter: website/build/render.py
         self.settings = read_settings(root)
         memory = self.env.temp_data  # of this page, so that the book is read once for it
         if "vitbook_introductions" not in memory:

@@ -34,7 +34,6 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,6 +43,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
+from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
@@ -245,11 +245,16 @@ def require_files(app: Sphinx, read: Live) -> None:
         required(app, read, name)
     if read.data and find_spec(module(read.data)) is None:
         raise ValueError(f"the data of the live figure {read.name}: no {module(read.data)}")
+    if read.data:
+        data_script(app.env, read.data)
 
 
-@cache
-def data_script(name: str) -> str:
-    return pack.script(name, import_module(module(name)).data())
+def data_script(env: BuildEnvironment, name: str) -> str:
+    """What a figure reads. Made while its page is read, it waits with the trees of the pages."""
+    known = env.__dict__.setdefault("vitbook_live_data", {})
+    if name not in known:
+        known[name] = pack.script(name, import_module(module(name)).data())
+    return known[name]
 
 
 def addresses(builder: StandaloneHTMLBuilder, read: Live) -> list[str]:
@@ -259,7 +264,7 @@ def addresses(builder: StandaloneHTMLBuilder, read: Live) -> list[str]:
         for one in (*read.scripts, read.name)
     }
     if read.data:
-        texts[f"data/{read.data}.js"] = data_script(read.data)
+        texts[f"data/{read.data}.js"] = data_script(builder.env, read.data)
         file = Path(builder.outdir) / FOLDER / "data" / f"{read.data}.js"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(texts[f"data/{read.data}.js"], "utf8")

@@ -16,16 +16,19 @@ import ast
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
-from vitbook.book.records import Record, list_records, load_record
 from website.pages.meaning import loaded_records
 from website.pages.source import Book, Chapter, read_book
 from website.syntax.shared import BookDirective, on_the_site, register
+
+if TYPE_CHECKING:
+    from vitbook.book.records import Record
 
 NOT_MEASURED = {"seconds", "layer", "head"}  # waiting time; choices whose mean says nothing
 NOT_SHOWN = {"seconds", "cpu_seconds"}  # of a trial
@@ -33,14 +36,22 @@ NOT_SHOWN = {"seconds", "cpu_seconds"}  # of a trial
 
 def questions(root: Path) -> dict[str, tuple[str, list[str]]]:
     """Folder of experiments -> what it asks, and its records. ``machinery`` asks nothing."""
-    found, recorded = {}, set(list_records())
+    from vitbook.book.records import list_records
+
+    found, there = {}, set(list_records())
     for folder in sorted((root / "experiments").glob("*/__init__.py")):
-        scripts = (path for path in folder.parent.glob("*.py") if path.stem in recorded)
+        scripts = (path for path in folder.parent.glob("*.py") if path.stem in there)
         names = sorted(path.stem for path in scripts if "EXPERIMENT = " in path.read_text("utf8"))
         if names:
             asks = ast.get_docstring(ast.parse(folder.read_text("utf8"))) or ""
             found[folder.parent.name] = asks, names
     return found
+
+
+def recorded(name: str) -> Record:
+    from vitbook.book.records import load_record  # with it comes torch, which takes seconds
+
+    return load_record(name)
 
 
 def readers(book: Book) -> dict[str, list[Chapter]]:
@@ -178,7 +189,7 @@ class Records(BookDirective):
         names = found[self.arguments[0]][1]
         listed = ", ".join(f"{{ref}}`{name} <record-{name}>`" for name in names)
         said = nodes.paragraph("", "", *self.words(f"{{doc}}`records` says how to read {listed}."))
-        return [said, *(self.section(load_record(name)) for name in names)]
+        return [said, *map(self.section, names)]
 
     def lines(self, found: dict, read_in: dict[str, list[Chapter]]) -> StringList:
         """All of them in MyST, a table for each question."""
@@ -187,14 +198,15 @@ class Records(BookDirective):
             rows += ["", f"**[{asks}](records_{folder}.md)**", ""]
             rows += ["| record | what was run |", "| --- | --- |"]
             for name in names:
-                record = load_record(name)
+                record = recorded(name)
                 pages = [f"{{doc}}`/{chapter.name}`" for chapter in read_in.get(name, [])]
                 read = f" Read in {', '.join(pages)}." if pages else ""
                 words = f"{record.what} *{len(record.runs)} runs.*{read}"
                 rows.append(f"| {{ref}}`{name} <record-{name}>` | {words} |")
         return StringList(rows, self.env.doc2path(self.env.docname))
 
-    def section(self, record: Record) -> nodes.section:
+    def section(self, name: str) -> nodes.section:
+        record = recorded(name)
         label = f"record-{record.name}"
         section = nodes.section("", names=[label])
         section += nodes.title("", record.name)

@@ -3,7 +3,7 @@
 The file's name is a hash of its bytes, so a picture that several pages show is there once. The
 first picture of a page is loaded with it, the others when the reader comes near. Pictures in the
 style of an element (the layers of a film) become files where they are worth a request. A large PNG
-becomes WebP without loss, a quarter smaller.
+becomes WebP without loss, a quarter smaller: while its page is read, so that it waits in the tree.
 """
 
 from __future__ import annotations
@@ -20,9 +20,32 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
 IMAGE = re.compile(r'<img (?=[^>]*src="data:image/)([^>]*)>')
-DATA = re.compile(r"data:image/(png|jpeg);base64,([A-Za-z0-9+/=]+)")
+DATA = re.compile(r"data:image/(png|jpeg|webp);base64,([A-Za-z0-9+/=]+)")
 SMALL = 2_000  # characters; a layer with less stays in the page
 LARGE = 20_000  # bytes; below that another format is not worth the seconds
+
+
+def slim(app: Sphinx, doctree: nodes.document) -> None:
+    """The large pictures of a page that was read, in fewer bytes."""
+
+    def smaller(match: re.Match[str]) -> str:
+        content = base64.b64decode(match[2])
+        if match[1] != "png" or len(content) <= LARGE:
+            return match[0]
+        return f"data:image/webp;base64,{base64.b64encode(webp(content)).decode()}"
+
+    for raw in doctree.findall(nodes.raw):
+        if raw.get("format") == "html" and "data:image/png" in raw.astext():
+            raw.rawsource = ""
+            raw.children = [nodes.Text(DATA.sub(smaller, raw.astext()))]
+
+
+def webp(png: bytes) -> bytes:
+    opened = Image.open(io.BytesIO(png))
+    picture = opened.convert("RGBA" if opened.has_transparency_data else "RGB")
+    buffer = io.BytesIO()
+    picture.save(buffer, format="webp", lossless=True, method=4)
+    return buffer.getvalue()
 
 
 def write_figures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -53,22 +76,14 @@ def write_figures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 def write_picture(folder: Path, kind: str, content: bytes) -> str:
     """Write a picture unless it is there already; its file name."""
-    lean = kind == "png" and len(content) > LARGE
-    ending = "webp" if lean else kind.replace("jpeg", "jpg")
-    path = folder / f"{hashlib.sha256(content).hexdigest()[:16]}.{ending}"
-    if path.is_file():
-        return path.name
-    folder.mkdir(parents=True, exist_ok=True)
-    if lean:
-        opened = Image.open(io.BytesIO(content))
-        picture = opened.convert("RGBA" if opened.has_transparency_data else "RGB")
-        buffer = io.BytesIO()
-        picture.save(buffer, format="webp", lossless=True, method=4)
-        content = buffer.getvalue()
-    path.write_bytes(content)
+    path = folder / f"{hashlib.sha256(content).hexdigest()[:16]}.{kind.replace('jpeg', 'jpg')}"
+    if not path.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
     return path.name
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
+    app.connect("doctree-read", slim)
     app.connect("doctree-resolved", write_figures, priority=900)  # those of other directives too
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
