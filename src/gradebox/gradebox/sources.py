@@ -98,13 +98,13 @@ def handed_in(entries: list[Entry]) -> list[Entry]:
 
 def _named(name: str) -> PurePosixPath:
     """A name that can be printed and written, and that no other name becomes: bytes that are no
-    text and characters that nobody sees stand there as ``ESCAPED``."""
-    return PurePosixPath("".join(map(_shown, name.replace("\\", "/"))))
+    text, characters that nobody sees, and backslashes stand there as ``ESCAPED``."""
+    return PurePosixPath("".join(map(_shown, name)))
 
 
 def _shown(letter: str) -> str:
     code = ord(letter)
-    if letter.isprintable():
+    if letter.isprintable() and letter != "\\":
         return letter
     if 0xDC80 <= code <= 0xDCFF:  # how Python keeps a byte that is no text
         return f"\\x{code - 0xDC00:x}"
@@ -143,7 +143,7 @@ def in_zip(archive: Path | bytes) -> list[Entry]:
     if len(members) > MOST_ENTRIES:
         raise NotReadableError(f"{len(members)} files in one archive")
     found = []
-    paths = [_in_archive(member.filename) for member in members]
+    paths = [_in_archive(member) for member in members]
     folders = {path for path, member in zip(paths, members, strict=True) if member.is_dir()}
     filled = folders and {folder for path in paths for folder in path.parents} & folders
     for path, member in zip(paths, members, strict=True):
@@ -154,21 +154,23 @@ def in_zip(archive: Path | bytes) -> list[Entry]:
     return found
 
 
-def _in_archive(name: str) -> PurePosixPath:
-    """The path of a member; of a name that no disk holds, its outermost folder is kept."""
-    if len(name) <= MOST_LETTERS and len(_parts(name)) <= MOST_FOLDERS:
+def _in_archive(member: zipfile.ZipInfo) -> PurePosixPath:
+    """The path of a member; of a name that no disk holds, its outermost folder is kept. A backslash
+    parts folders where Windows packed them; elsewhere it is a letter, which a student may write."""
+    name = member.filename.replace("\\", "/") if member.create_system == 0 else member.filename
+    if len(name) <= MOST_LETTERS and name.count("/") < MOST_FOLDERS:
         return _named(name)
-    return _named(_parts(name[:MOST_LETTERS])[0][:100]) / TOO_LONG
-
-
-def _parts(name: str) -> list[str]:
-    return name.replace("\\", "/").split("/")
+    return _named(name[:MOST_LETTERS].partition("/")[0][:100]) / TOO_LONG
 
 
 def _member_reader(opened: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], bytes]:
     def read() -> bytes:
         drive = re.match(r"[A-Za-z]:[/\\]", member.filename)
-        if ".." in _parts(member.filename) or member.filename.startswith(("/", "\\")) or drive:
+        if (
+            ".." in re.split(r"[/\\]", member.filename)
+            or member.filename.startswith(("/", "\\"))
+            or drive
+        ):
             raise NotReadableError("its name leads out of the archive")
         if stat.S_ISLNK(member.external_attr >> 16):
             raise NotReadableError("this is a link to another file; links are not followed")
