@@ -267,10 +267,13 @@ def test_canvas_names_say_who_and_whether_late(tmp_path):
             "rayvandermeer_LATE_4712_901_my_answer_2.ipynb": NOTEBOOK,
             "oneill_4713_902_answer.pdf": b"%PDF",
             "typed_4714_text.html": b"<p>",
+            "annlee_4715_question_33_903_answer.ipynb": NOTEBOOK,  # of a quiz
+            "_4716_904_12_answer.ipynb": NOTEBOOK,  # of a name without letters
         },
     )
     found = by_student(collect(path))
-    assert set(found) == {("4711", 1), ("4711", 2), ("4712", 1), ("4713", 1), ("4714", 1)}
+    assert set(found) == {("4711", 2), *((str(number), 1) for number in range(4711, 4717))}
+    assert (found["4715", 1].name, found["4716", 1].name) == ("annlee", "")
     assert found["4711", 2].file.endswith("answer-1.ipynb")  # the greater attachment is later
     assert found["4712", 1].late
     assert not found["4711", 1].late

@@ -1,4 +1,5 @@
-"""Canvas, "Download Submissions": name_LATE_user_attachment_file, all files side by side."""
+"""Canvas, "Download Submissions": name_LATE_user_attachment_file, all files side by side. A quiz
+has question_NUMBER before the attachment, and a name without letters is empty."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from gradebox.platforms.handed import Handed
 from gradebox.sources import Entry
 
 NAME = re.compile(
-    r"^(?P<name>.+?)_(?P<late>LATE_)?(?P<user>\d+)_(?:(?P<attachment>\d+)_.+|(?:text|link)\.html)$"
+    r"^(?P<name>.*?)_(?P<late>LATE_)?(?P<user>\d+)_"
+    r"(?:(?:question_\d+_)?(?P<attachment>\d+)_.+|(?:text|link)\.html)$"
 )
 ANONYMOUS = re.compile(r"^(?P<name>anon)_(?P<late>LATE_)?(?P<user>\w{5})_(?P<attachment>\d+)_.+$")
 
