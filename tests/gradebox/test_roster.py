@@ -31,6 +31,12 @@ def test_a_roster_has_numbers_names_addresses_and_extensions(tmp_path):
     assert ("email", "asa@example.edu") in asa.person.keys
 
 
+@pytest.mark.parametrize(("column", "read"), [("id", "S 00123"), ("identifier", "00123")])
+def test_only_of_moodles_identifier_the_number_alone_counts(tmp_path, column, read):
+    (one,) = read_roster(roster(tmp_path, f"{column},name\nS 00123,Ann Lee\n"))
+    assert one.person.id == read
+
+
 def test_a_canvas_gradebook_is_a_roster_without_its_rows_of_points(tmp_path):
     path = roster(
         tmp_path,

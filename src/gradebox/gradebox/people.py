@@ -63,8 +63,9 @@ class Table:
 
     def person(self, row: list[str]) -> Person:
         """Who this row is about."""
-        moodle = {"identifier"} if self.column("grade can be changed") is not None else set()
-        ids = [_number(self.cell(row, name), name in moodle) for name in IDS]
+        worksheet = self.column("grade can be changed") is not None
+        moodle = _number(self.cell(row, "identifier"), worksheet)
+        ids = [moodle if name == "identifier" else self.cell(row, name) for name in IDS]
         ids = [one for one in ids if one]
         name, email = self.cell(row, *NAMES), self.cell(row, *EMAILS)
         first, last = self.cell(row, "first name"), self.cell(row, "surname", "last name")
@@ -107,9 +108,10 @@ def read_table(path: Path, what: str) -> Table:
     return Table(rows[0], rows[1:], delimiter, bom, newline, above[0])
 
 
-def _number(id: str, moodle: bool) -> str:
-    """4711 of Moodle's "Participant 4711" in any language."""
-    return re.sub(r"^\D+(?=\d+$)", "", id) if moodle or " " in id else id
+def _number(identifier: str, worksheet: bool) -> str:
+    """4711 of Moodle's "Participant 4711" in any language, which need not have a space there."""
+    known = worksheet or " " in identifier
+    return re.sub(r"^\D+(?=\d+$)", "", identifier) if known else identifier
 
 
 def person(id: str, name: str = "", email: str = "", also: Iterable[str] = ()) -> Person:
