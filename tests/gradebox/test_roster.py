@@ -149,6 +149,8 @@ def test_what_spreadsheets_write_above_a_header_is_no_header(tmp_path, above):
         ("colour,shape\nred,round\n", "names no student"),
         ("id,name\n7,Ann\n7,Bob\n", "lines 2 and 3 are both '7'"),
         ("id,extension\n7,soon\n", "line 2: extension is written like"),
+        ('id,name\n7,"Ann\n8,Bob\n', "is no CSV file: unexpected end of data"),  # Bob was lost
+        ('id,name\n7,"Ann\n8,Bob\n9,"Cy\n', "is no CSV file: ',' expected"),
     ],
 )
 def test_a_roster_that_cannot_be_used_is_refused_in_a_sentence(tmp_path, text, says):

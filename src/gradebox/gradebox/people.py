@@ -98,7 +98,7 @@ def read_table(path: Path, what: str) -> Table:
     first = text.splitlines()[0] if text.strip() else ""
     delimiter = above[1] or max(",;\t", key=first.count)
     try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
     except csv.Error as error:
         raise InputError(f"{path} is no CSV file: {error}") from error
     if not rows or not any(cell.strip() for cell in rows[0]):
