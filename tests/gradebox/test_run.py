@@ -586,10 +586,20 @@ def test_two_people_with_one_name_do_not_share_a_row(room):
     assert found["m-1"]["status"] == "missing"
     assert {"4711", "4712"} < set(found)
     assert "also called so" in found["4711"]["notes"]
+    assert found["m-1"]["notes"] == ('decide: is "4711 (Ada Li)", "4712 (Ada Li)" the same person?')
     (room / "class.csv").write_text("id,name\n4711,Ada Li\n")
     assert grade(room, "--roster", room / "class.csv", "--platform", "moodle") == 0
     assert rows(room)["4711"]["status"] == "ok"
     assert "its name is that of Ada Li (4711), its number is not" in rows(room)["4712"]["notes"]
+
+
+def test_of_two_in_the_roster_both_rows_ask_who_handed_in(room):
+    (room / "in/Ada Li.ipynb").write_bytes(notebook())
+    (room / "class.csv").write_text("id,name\n1,Ada Li\n2,Ada Li\n")
+    assert grade(room, "--roster", room / "class.csv") == 0
+    for id in "12":
+        asked = 'decide: is "Ada Li (Ada Li)" the same person?'
+        assert (rows(room)[id]["status"], rows(room)[id]["notes"]) == ("missing", asked)
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,9 @@ def decide(
         for perhaps in matcher.perhaps(who) if at is None else ():
             doubtful[perhaps].append(quoted(f"{who.id} ({who.name})"))
     others = told_apart(students, roster or [])
+    for key, at in others.items():
+        who = _handed_in_by(students[key][0])
+        doubtful[at].append(quoted(f"{who.id} ({who.name})"))
     grades = []
     for at, student in enumerate(roster or []):
         grade = _grade(student.person, students.pop(at, []), student, late, keep)
@@ -191,12 +194,12 @@ def _as_seen(id: str) -> str:
     return unicodedata.normalize("NFC", harmless(id))
 
 
-def told_apart(students: dict[int | str, list[Attempt]], roster: list[Student]) -> set[str]:
+def told_apart(students: dict[int | str, list[Attempt]], roster: list[Student]) -> dict[str, int]:
     """Where several people hand in under the name of one, the row is for who has its number, if
     somebody has it: a name can be chosen on most platforms. Of numbers that differ only in small
     and capital letters it is the one that is spelled as in the roster. The others, whose keys are
-    given, get rows of their own."""
-    others: set[str] = set()
+    given with the place in the roster, get rows of their own."""
+    others: dict[str, int] = {}
     for at, student in enumerate(roster):
         people = {one.found.student for one in students.get(at, [])}
         if len(people) < 2:
@@ -209,7 +212,7 @@ def told_apart(students: dict[int | str, list[Attempt]], roster: list[Student]) 
         for one in attempts:
             mine = one.found.student not in people
             students[at if mine else one.found.student].append(one)
-        others |= people
+        others |= dict.fromkeys(people, at)
     return others
 
 

@@ -191,7 +191,7 @@ class Matcher:
 
     def find(self, wanted: Person) -> int | None:
         """The place in the list; nothing if nobody matches, or ``doubt`` says why not."""
-        sure = self.perhaps(wanted)
+        sure = set(self._sure(wanted).values())
         return sure.pop() if sure and not self.doubt(wanted) else None
 
     def doubt(self, wanted: Person) -> str:
@@ -210,8 +210,8 @@ class Matcher:
         return f"its {several[0]} is that of several" if several and not sure else ""
 
     def perhaps(self, wanted: Person) -> set[int]:
-        """The places of all that have something of this person which nobody else has."""
-        return set(self._sure(wanted).values())
+        """The places of all that have a number, an address or a name of this person."""
+        return set().union(*self._places(wanted).values())
 
     def _sure(self, wanted: Person) -> dict[str, int]:
         """What of the person only one in the list has, and where that one is."""
