@@ -411,6 +411,29 @@ def test_gradescope_metadata_name_the_students_of_a_group_and_the_time(tmp_path)
     assert "readme.txt" in problem(found["submission_3", 1])
 
 
+@pytest.mark.parametrize("number", ["00123", "1_000", "0x1A", "12:30", "1.50", "1e5", "No"])
+def test_gradescope_numbers_of_students_stay_as_they_are_written(tmp_path, number):
+    metadata = METADATA.replace("'1001'", number)
+    names = {"submission_metadata.yml": metadata, "submission_1/a.ipynb": NOTEBOOK}
+    assert (number, 1) in by_student(collect(zipped(tmp_path / "export.zip", names)))
+
+
+TIMES = {
+    "2026-03-01 22:59:30.123000000 Z": "2026-03-01T22:59:30.123000+00:00",
+    "2026-03-01 22:59:30 +02:00": "2026-03-01T22:59:30+02:00",
+    "2026-03-01 22:59:30 UTC": "2026-03-01T22:59:30+00:00",
+    "'2026-03-01T22:59:30'": "2026-03-01T22:59:30+00:00",
+}
+
+
+@pytest.mark.parametrize("time", TIMES)
+def test_gradescope_times_are_read_however_they_are_written(tmp_path, time):
+    metadata = METADATA.replace("2026-03-01 22:59:30.123000000 Z", time)
+    names = {"submission_metadata.yml": metadata, "submission_1/a.ipynb": NOTEBOOK}
+    found = by_student(collect(zipped(tmp_path / "export.zip", names)))
+    assert found["1002", 1].submitted.isoformat() == TIMES[time]
+
+
 @pytest.mark.parametrize(
     "name", ["Assignment 2: patches.ipynb", "x/12:30.ipynb", "a:b/c: d.ipynb", "C:mine.ipynb"]
 )

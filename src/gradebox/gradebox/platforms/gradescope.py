@@ -1,13 +1,14 @@
 """Gradescope, "Export Submissions": submission_815/ folders and submission_metadata.yml.
 
 The metadata are YAML as Ruby writes it: keys begin with a colon, and objects may carry tags of Ruby
-classes. They are read as plain data; no tag ever makes an object.
+classes. They are read as plain text: no tag ever makes an object, and no student's number a number.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import yaml
@@ -17,22 +18,7 @@ from gradebox.reading import NotReadableError
 from gradebox.sources import Entry, InputError
 
 METADATA = "submission_metadata.yml"
-FASTEST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C, where that is there
-
-
-class _Plain(FASTEST):
-    """Safe loading, with unknown tags read as what they are written on."""
-
-
-def _untagged(loader: yaml.Loader, _: str, node: yaml.Node) -> object:
-    if isinstance(node, yaml.MappingNode):
-        return loader.construct_mapping(node)
-    if isinstance(node, yaml.SequenceNode):
-        return loader.construct_sequence(node)
-    return loader.construct_scalar(node)
-
-
-_Plain.add_multi_constructor("!", _untagged)
+PLAIN: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # in C, where that is there
 
 
 def wrote(entries: list[Entry]) -> bool:
@@ -63,16 +49,14 @@ def read(entries: list[Entry]) -> list[Handed]:
             name, email, id = (str(person.get(key) or "") for key in (":name", ":email", ":sid"))
             student = id or email or name or folder
             when = _time(about.get(":created_at"))
-            key = when or datetime.min.replace(tzinfo=UTC)
-            found.append(
-                Handed(student, tuple(files[folder]), (key, folder), name, email, submitted=when)
-            )
+            order = (when or datetime.min.replace(tzinfo=UTC), folder)
+            found.append(Handed(student, tuple(files[folder]), order, name, email, submitted=when))
     return found
 
 
 def _metadata(entry: Entry) -> dict[str, object]:
     try:
-        read = yaml.load(entry.read(), _Plain)
+        read = yaml.load(entry.read(), PLAIN)
     except (yaml.YAMLError, NotReadableError, ValueError, RecursionError) as error:
         raise InputError(f"{METADATA} of the Gradescope export cannot be read") from error
     if not isinstance(read, dict):
@@ -88,13 +72,10 @@ def _people(about: dict, folder: str) -> list[dict]:
 
 def _time(value: object) -> datetime | None:
     """Gradescope writes times in UTC; a time without a zone is one of those."""
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value.strip().replace(" UTC", "+00:00"))
-        except ValueError:
-            return None
-    if isinstance(value, date) and not isinstance(value, datetime):
+    if not isinstance(value, str) or ":" not in value:
         return None
-    if not isinstance(value, datetime):
+    try:
+        read = datetime.fromisoformat(re.sub(r"\s+(?=[-+UZ])", "", value).replace("UTC", "Z"))
+    except ValueError:
         return None
-    return value if value.tzinfo else value.replace(tzinfo=UTC)
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
