@@ -418,6 +418,15 @@ def test_gradescope_numbers_of_students_stay_as_they_are_written(tmp_path, numbe
     assert (number, 1) in by_student(collect(zipped(tmp_path / "export.zip", names)))
 
 
+@pytest.mark.parametrize("time", ["2026-03-01 22:59:30 Z", "at noon", ""])
+def test_gradescope_submissions_of_one_time_are_in_the_order_of_their_numbers(tmp_path, time):
+    one = f":submitters:\n  - :name: Ann\n  :created_at: {time}\n"
+    metadata = "".join(f"submission_{number}:\n  {one}" for number in (9, 10, 100))
+    names = {f"submission_{number}/{number}.ipynb": NOTEBOOK for number in (9, 10, 100)}
+    found = collect(zipped(tmp_path / "x.zip", names | {"submission_metadata.yml": metadata}))
+    assert [one.file for one in found] == ["9.ipynb", "10.ipynb", "100.ipynb"]
+
+
 TIMES = {
     "2026-03-01 22:59:30.123000000 Z": "2026-03-01T22:59:30.123000+00:00",
     "2026-03-01 22:59:30 +02:00": "2026-03-01T22:59:30+02:00",

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from datetime import UTC, datetime
+from pathlib import PurePosixPath
 from typing import Any
 
 import yaml
 
+from gradebox.platforms.folder import natural
 from gradebox.platforms.handed import Handed
 from gradebox.reading import NotReadableError
 from gradebox.sources import Entry, InputError
@@ -49,7 +51,7 @@ def read(entries: list[Entry]) -> list[Handed]:
             name, email, id = (str(person.get(key) or "") for key in (":name", ":email", ":sid"))
             student = id or email or name or folder
             when = _time(about.get(":created_at"))
-            order = (when or datetime.min.replace(tzinfo=UTC), folder)
+            order = (when or datetime.min.replace(tzinfo=UTC), natural(PurePosixPath(folder)))
             found.append(Handed(student, tuple(files[folder]), order, name, email, submitted=when))
     return found
 
