@@ -291,10 +291,11 @@ def test_moodle_with_folders_and_without(tmp_path, flat):
             f"Jane Doe_815_assignsubmission_file_{between}answer.ipynb": NOTEBOOK,
             f"Jane Doe_815_assignsubmission_onlinetext_{between}onlinetext.html": b"<p>",
             f"Ann_Lee_816_assignsubmission_file_{between}answer.py": b"x = 1",
+            f"Cy Wu_817_assignsubmission_noto_{between}answer.ipynb": NOTEBOOK,  # of a plugin
         },
     )
     found = by_student(collect(path))
-    assert set(found) == {("815", 1), ("816", 1)}
+    assert set(found) == {("815", 1), ("816", 1), ("817", 1)}
     assert found["815", 1].name == "Jane Doe"
     assert found["815", 1].read() == NOTEBOOK
     assert "answer.py" in problem(found["816", 1])

@@ -11,7 +11,7 @@ from gradebox.sources import Entry
 
 # The first such mark is Moodle's own: it takes the underscores out of people's names, while what
 # follows may be a file's name, which a student chose.
-NAME = re.compile(r"^(?P<name>.+?)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)_?")
+NAME = re.compile(r"^(?P<name>.+?)_(?P<id>\d+)_assignsubmission_[a-z]+_?")
 
 
 def _match(entry: Entry) -> re.Match | None:
