@@ -368,6 +368,10 @@ def test_no_student_decides_how_the_class_is_read(tmp_path):
     for name in ("ada", "bob", "x_1_assignsubmission_file_x"):
         (tmp_path / f"in/{name}.ipynb").write_bytes(NOTEBOOK)
     assert len(collect(tmp_path / "in")) == 3
+    for at, end in enumerate(("_assignsubmission_file_/a", "_9_a")):
+        mine = [f"eve/x_{n}{end}" for n in range(9)]
+        put(tmp_path / str(at), ["ada/a.ipynb", "bob/a.ipynb", *mine])
+        assert {one.student for one in collect(tmp_path / str(at))} == {"ada", "bob", "eve"}
 
 
 METADATA = """---

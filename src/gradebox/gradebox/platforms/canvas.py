@@ -4,9 +4,8 @@ has question_NUMBER before the attachment, and a name without letters is empty."
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 
-from gradebox.platforms.handed import Handed
+from gradebox.platforms.handed import Handed, by_most
 from gradebox.sources import Entry
 
 NAME = re.compile(
@@ -22,14 +21,11 @@ def match(entry: Entry) -> re.Match | None:
 
 
 def wrote(entries: list[Entry]) -> bool:
-    """Are most names like Canvas's? A folder, which is a section or one student, has one voice;
-    what could be no answer has none."""
-    voices = defaultdict(list)
-    for entry in entries:
-        if (ours := bool(match(entry))) or entry.suffix in {".ipynb", ".zip"}:
-            voices[entry.path.parts[0]].append(ours)
-    most = [2 * sum(said) > len(said) for said in voices.values()]
-    return 2 * sum(most) > len(most)
+    """Are most names like Canvas's? What could be no answer has no voice."""
+    said = ((entry, bool(match(entry))) for entry in entries)
+    return by_most(
+        (entry, ours) for entry, ours in said if ours or entry.suffix in {".ipynb", ".zip"}
+    )
 
 
 def read(entries: list[Entry]) -> list[Handed]:

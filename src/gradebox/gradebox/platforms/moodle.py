@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 
 from gradebox.platforms import canvas
-from gradebox.platforms.handed import Handed
+from gradebox.platforms.handed import Handed, by_most
 from gradebox.sources import Entry
 
 # The first such mark is Moodle's own: it takes the underscores out of people's names, while what
@@ -21,7 +21,7 @@ def _match(entry: Entry) -> re.Match | None:
 def wrote(entries: list[Entry]) -> bool:
     """Does Moodle's mark stand in most names, before anything of Canvas's? A student can write
     either into the end of a name."""
-    return 2 * sum(map(_is_ours, entries)) > len(entries)
+    return by_most((entry, _is_ours(entry)) for entry in entries)
 
 
 def _is_ours(entry: Entry) -> bool:
