@@ -226,7 +226,7 @@ def test_a_machine_that_fails_is_no_entrys_fault(rules, tmp_path, monkeypatch):
     def broken(*_):
         raise BrokenError("the sandbox ended")
 
-    monkeypatch.setattr("gradebox.session.nursery_for", broken)
+    monkeypatch.setattr("gradebox.session.fork_server_for", broken)
     told = []
     assert hold(tmp_path, tmp_path / "out", rules, say=told.append) == 1
     assert len(told) == 3

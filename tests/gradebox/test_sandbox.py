@@ -70,7 +70,7 @@ REFUSED = {
     "a program": "os.execv({python!r}, ['python'])",
     "a socket": "__import__('socket').socket()",
     "a pair of sockets": "__import__('socket').socketpair()",
-    "a signal to the nursery": "os.kill(os.getppid(), 9)",
+    "a signal to the fork server": "os.kill(os.getppid(), 9)",
     "a signal to all": "os.kill(-1, 9)",
     "a signal by way of a pipe": "__import__('fcntl').fcntl(0, 8, 1)",  # F_SETOWN
     "a lock on a file": "fcntl.flock(library, fcntl.LOCK_SH)",
@@ -317,7 +317,7 @@ def test_each_worker_has_a_session_of_its_own_between_which_the_system_shares_it
     """On one core, a neighbour with 16 threads left a twentieth of it, and cells took too long."""
     with Session(sandbox, Limits(), SET_UP) as first, Session(sandbox, Limits(), SET_UP) as second:
         assert look(first, "found = 1") == look(second, "found = 1") == 1
-        family = descendants(first.worker.nursery.process.pid)
+        family = descendants(first.worker.server.process.pid)
         stats = [Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split() for pid in family]
     leads = [pid for pid, stat in zip(family, stats, strict=True) if stat[3] == str(pid)]
     assert len(leads) >= 2
@@ -359,7 +359,7 @@ ASKING = {
     "its pages elsewhere": "libc.syscall({migrate_pages}, pid, 0, 0, 0)",
     "leave to be traced by it": "libc.prctl(0x59616D61, pid, 0, 0, 0)",
     "to share its core": "libc.prctl(62, 1, pid, 0, 0)",
-    "what the nursery knew": "sorted(main.f_locals['children'])",
+    "what the fork server knew": "sorted(main.f_locals['children'])",
 }
 ASK = """
 import ctypes, os, sys
@@ -507,12 +507,12 @@ def test_who_naps_is_stopped_as_who_sleeps(sandbox):
 
 
 GRADER = """
-from gradebox.process import nursery_for
+from gradebox.process import fork_server_for
 from gradebox.sandbox import Limits, Sandbox
 from gradebox.session import Session
 session = Session(Sandbox({name!r}), Limits(cell_s=600), ["import torch"])
 session.fresh()
-print(nursery_for(session.sandbox, session.set_up, 1).process.pid, flush=True)
+print(fork_server_for(session.sandbox, session.set_up, 1).process.pid, flush=True)
 session.cell("while True: pass", 600)
 """
 
@@ -521,8 +521,8 @@ session.cell("while True: pass", 600)
 def test_when_the_grader_is_killed_nothing_goes_on(sandbox):
     command = [sys.executable, "-c", GRADER.format(name=sandbox.name)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as grader:
-        nursery = int(grader.stdout.readline())
-        family = {nursery, *descendants(nursery)}
+        server = int(grader.stdout.readline())
+        family = {server, *descendants(server)}
         grader.send_signal(signal.SIGKILL)
     deadline = time.monotonic() + 20
     while any(alive(pid) for pid in family) and time.monotonic() < deadline:
@@ -637,7 +637,7 @@ def test_when_the_sandbox_itself_ends_every_submission_in_it_hears_so(bubblewrap
     sessions = [Session(bubblewrap, Limits(), []) for _ in range(2)]
     for session in sessions:
         session.fresh()
-    sessions[0].worker.nursery.close()  # as the first that notices does
+    sessions[0].worker.server.close()  # as the first that notices does
     for session in sessions:
         with pytest.raises(BrokenError, match="the sandbox ended"):
             session.fresh()

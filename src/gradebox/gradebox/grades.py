@@ -153,8 +153,8 @@ def decide(
         for perhaps in matcher.perhaps(who) if at is None else ():
             doubtful[perhaps].append(quoted(f"{who.id} ({who.name})"))
     others = told_apart(students, roster or [])
-    for key, at in others.items():
-        who = _handed_in_by(students[key][0])
+    for other, at in others.items():
+        who = _handed_in_by(students[other][0])
         doubtful[at].append(quoted(f"{who.id} ({who.name})"))
     grades = []
     for at, student in enumerate(roster or []):

@@ -1,4 +1,4 @@
-"""The processes in a sandbox, seen from outside: a nursery for each set-up, a worker for each
+"""The processes in a sandbox, seen from outside: a fork server for each set-up, a worker for each
 submission. Whatever a worker sends was written by anybody."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from gradebox.inside import wire
 from gradebox.inside.clock import over
-from gradebox.inside.nursery import GoneError, hear, say
+from gradebox.inside.fork_server import GoneError, hear, say
 from gradebox.sandbox import BOOT, Limits, Sandbox
 
 LOOK = 0.25  # seconds between two looks at what a worker has used
@@ -45,13 +45,13 @@ class BrokenError(RuntimeError):
     """The worker does not start, or the package's own code fails: no submission's fault."""
 
 
-class Nursery:
-    """The process that bears workers for one set-up, and the socket that leads to it."""
+class ForkServer:
+    """The process that forks workers for one set-up, and the socket that leads to it."""
 
     def __init__(self, sandbox: Sandbox, set_up: list[str], seconds: float):
         self.sandbox, self.lock = sandbox, threading.Lock()
         self.control, theirs = socket.socketpair()
-        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the nursery)
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the fork server)
         with theirs:
             streams = {"stdin": theirs, "stdout": subprocess.DEVNULL, "stderr": self.errors}
             self.process = sandbox.start(BOOT, **streams)
@@ -65,11 +65,11 @@ class Nursery:
             self.close()
             raise BrokenError(f"the given set-up does not run: {said['error']}")
 
-    def bear(self, limits: Limits, core: int | None) -> tuple[int, int, int]:
+    def fork(self, limits: Limits, core: int | None) -> tuple[int, int, int]:
         """A worker confined to one core: its number, and our ends of its two pipes."""
         theirs, requests = os.pipe()
         replies, ours = os.pipe()
-        message = {"do": "birth", "confine": self.sandbox.confinement(limits, core)}
+        message = {"do": "fork", "confine": self.sandbox.confinement(limits, core)}
         try:
             return self.speak(message, [theirs, ours])["pid"], requests, replies
         except BrokenError:
@@ -108,23 +108,23 @@ class Nursery:
         return said.splitlines()[-1][:300] if said else "without a word"
 
 
-_nurseries: dict[tuple, Nursery] = {}
+_servers: dict[tuple, ForkServer] = {}
 _lock = threading.Lock()
 
 
-def nursery_for(sandbox: Sandbox, set_up: list[str], seconds: float) -> Nursery:
-    """The nursery of this process for that set-up; begun when it is first asked for."""
+def fork_server_for(sandbox: Sandbox, set_up: list[str], seconds: float) -> ForkServer:
+    """The fork server of this process for that set-up; begun when it is first asked for."""
     key = (os.getpid(), sandbox, tuple(set_up))
     with _lock:
-        if key not in _nurseries or not _nurseries[key].works():
-            _nurseries[key] = Nursery(sandbox, set_up, seconds)
-        return _nurseries[key]
+        if key not in _servers or not _servers[key].works():
+            _servers[key] = ForkServer(sandbox, set_up, seconds)
+        return _servers[key]
 
 
 @atexit.register
-def close_nurseries() -> None:
+def close_servers() -> None:
     """End what this process has begun."""
-    for (pid, *_), found in _nurseries.items():
+    for (pid, *_), found in _servers.items():
         if pid == os.getpid():
             found.close()
 
@@ -172,17 +172,17 @@ def seen_from_here(ancestor: int | str, pid: int) -> str | None:
 class Worker:
     """One confined process. Any failure ends it; :meth:`ask` then raises LostError."""
 
-    def __init__(self, nursery: Nursery, limits: Limits):
-        self.limits, self.nursery, self.memory_mb, self.cpu_s = limits, nursery, 0.0, 0.0
+    def __init__(self, server: ForkServer, limits: Limits):
+        self.limits, self.server, self.memory_mb, self.cpu_s = limits, server, 0.0, 0.0
         self.pid: int | None
         self.waited_s: float | None = None  # for its turn, where the system says so
         self.core = _cores.take()
         try:
-            self.pid, self.requests, self.replies = nursery.bear(limits, self.core)
+            self.pid, self.requests, self.replies = server.fork(limits, self.core)
         except BrokenError:
             _cores.leave(self.core)
             raise
-        self.seen = seen_from_here(nursery.process.pid, self.pid)
+        self.seen = seen_from_here(server.process.pid, self.pid)
         for pipe in (self.requests, self.replies):
             os.set_blocking(pipe, False)
         try:
@@ -193,7 +193,7 @@ class Worker:
     def look(self) -> float:
         """Seconds of the processor that it has used so far."""
         if self.pid is not None:
-            self.cpu_s = self.nursery.speak({"do": "clock", "pid": self.pid})["cpu_s"]
+            self.cpu_s = self.server.speak({"do": "clock", "pid": self.pid})["cpu_s"]
             with suppress(OSError):  # unknown, or it has ended
                 threads = Path(f"/proc/{self.seen}/task").glob("*/schedstat")
                 waited = [int(one.read_text().split()[1]) for one in threads]
@@ -232,7 +232,7 @@ class Worker:
             os.close(self.replies)
             pid, self.pid = self.pid, None
             _cores.leave(self.core)
-            used = self.nursery.speak({"do": "bury", "pid": pid})
+            used = self.server.speak({"do": "reap", "pid": pid})
             self.memory_mb, self.cpu_s = used["memory_kb"] / 1024, used["cpu_s"]
 
     def _write(self, frame: bytes, wait: Wait) -> None:

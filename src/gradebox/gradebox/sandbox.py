@@ -36,8 +36,8 @@ BOOT = """
 import json, sys
 sys.path += json.loads(sys.argv.pop())["path"]
 sys.orig_argv.clear()  # what a worker need not see
-from gradebox.inside import nursery
-nursery.main()
+from gradebox.inside import fork_server
+fork_server.main()
 """
 TRIAL = """
 import json, sys

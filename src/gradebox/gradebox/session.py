@@ -12,7 +12,7 @@ from typing import Any
 
 from gradebox.inside import wire
 from gradebox.inside.clock import over
-from gradebox.process import LateError, LostError, SpentError, Worker, nursery_for, since
+from gradebox.process import LateError, LostError, SpentError, Worker, fork_server_for, since
 from gradebox.sandbox import Limits, Sandbox
 from vitcheck.cases import Assignment as Cases
 from vitcheck.cases import Case, Question, to_parts
@@ -151,8 +151,8 @@ class Session:
         if self.worker is None:
             if self.used.restarts > self.limits.restarts:
                 raise SpentError("the submission ended too many processes")
-            nursery = nursery_for(self.sandbox, self.set_up, self.limits.start_s)
-            worker = self.worker = Worker(nursery, self.limits)
+            server = fork_server_for(self.sandbox, self.set_up, self.limits.start_s)
+            worker = self.worker = Worker(server, self.limits)
             for step in self.steps:
                 self._told(worker, step, b"", hard(step.get("seconds", self.limits.cell_s)))
             return worker

@@ -1,11 +1,11 @@
-"""The first process in a sandbox: it imports torch, runs the given set-up, and bears workers.
+"""The first process in a sandbox: it imports torch, runs the given set-up, and forks workers.
 
-Importing torch takes seconds, a fork milliseconds. The nursery itself never runs a line of a
+Importing torch takes seconds, a fork milliseconds. The fork server itself never runs a line of a
 student's and holds nothing but Python, the packages and the set-up, so there is nothing in a worker
 that it inherits. Each worker is a process of its own: another user (where the grader is root), with
 limits of its own, and without a way to see, signal, or leave a message to another one.
 
-The grader speaks to it over a socket: 4 bytes of length and JSON each way; with a birth go the two
+The grader speaks to it over a socket: 4 bytes of length and JSON each way; with a fork go the two
 ends of the worker's pipes. When the grader is gone, the socket ends, and so does everything here.
 """
 
@@ -69,7 +69,7 @@ def exactly(control: socket.socket, size: int) -> bytes:
 
 
 def main() -> None:
-    """Set up once, then bear and bury until the grader goes."""
+    """Set up once, then fork and reap until the grader goes."""
     torch.set_num_threads(1)
     tempfile.tempdir = "/tmp"  # libraries ask for its name; where nothing can be written, in vain
     control = socket.socket(fileno=os.dup(0))
@@ -90,11 +90,11 @@ def main() -> None:
     try:
         while True:
             message, handles = hear(control)
-            if message["do"] == "birth":
+            if message["do"] == "fork":
                 pid = os.fork()
                 if pid == 0:
                     children.clear()  # the others are no worker's business
-                    be_born(control, handles, message["confine"], notebook)
+                    begin_worker(control, handles, message["confine"], notebook)
                 children.add(pid)
                 for handle in handles:
                     os.close(handle)
@@ -105,13 +105,13 @@ def main() -> None:
                 say(control, {"cpu_s": processor_time(message["pid"])})
             else:
                 children.discard(message["pid"])
-                say(control, bury(message["pid"]))
+                say(control, reap(message["pid"]))
     except GoneError:
         for pid in children:
             os.kill(pid, signal.SIGKILL)
 
 
-def be_born(
+def begin_worker(
     control: socket.socket, handles: list[int], limits: dict | None, notebook: Notebook
 ) -> None:
     """In the new process: nothing stays open but its own pipes, then it gives up its rights."""
@@ -139,7 +139,7 @@ def processor_time(pid: int) -> float:
     return time.clock_gettime(~pid << 3 | PROCESS_CLOCK)
 
 
-def bury(pid: int) -> dict:
+def reap(pid: int) -> dict:
     """End a worker; gives what it used, as the kernel counted."""
     os.kill(pid, signal.SIGKILL)
     _, _, used = os.wait4(pid, 0)
