@@ -60,13 +60,13 @@ anywhere: install ## do the pages hold on other processors? (hours; PAGE=..., AR
 	@$(PY) -m tools.anywhere.older
 	@$(PY) -m tools.anywhere $(PAGE) $(ARGS)
 
-lint: install ## ruff, types (mypy), scripts (oxlint), and the book's rules for its sources
+lint: install ## ruff, types (mypy), scripts (oxlint, oxfmt), and the book's rules for its sources
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check .
-	@$(PY) -m mypy && $(VENV)/bin/oxlint
+	@$(PY) -m mypy && $(VENV)/bin/oxlint && $(VENV)/bin/oxfmt --check .
 	@$(PY) -m tools.check_prose
 
-format: install ## let ruff put the code in order
-	@$(PY) -m ruff check --fix . && $(PY) -m ruff format .
+format: install ## let ruff and oxfmt put the code in order
+	@$(PY) -m ruff check --fix . && $(PY) -m ruff format . && $(VENV)/bin/oxfmt .
 
 notebooks: book ## run all notebooks of this build in a stand-in for Colab
 	@$(PY) -m tools.run_notebooks $(NAME)

@@ -77,7 +77,7 @@ def planted(tmp_path_factory):
     mypy complains of it in test_contributing.py, where it reads a copy in any case.
     """
     root = copied(tmp_path_factory.mktemp("planted"))
-    lines = {"*.py": "planted: int  = never_defined\n", "*.js": "never_defined.planted();\n"}
+    lines = {"*.py": "planted: int  = never_defined\n", "*.js": "never_defined.planted( );\n"}
     for pattern, line in lines.items():
         for name in known(pattern):
             with (root / name).open("a") as file:
@@ -107,6 +107,12 @@ def test_ruff_sees_an_error_in_any_file(planted, words, pattern):
 def test_oxlint_sees_an_error_in_any_script(planted):
     command = [f"{sys.prefix}/bin/oxlint", "--format", "unix"]
     seen = complained_of(planted, command, r"^(\S+\.js):\d+:\d+: .never_defined. is not defined")
+    ours = {name for name in known("*.js") if not name.startswith(tuple(FOREIGN))}
+    assert ours - seen == set()
+
+
+def test_oxfmt_sees_any_script_that_is_out_of_order(planted):
+    seen = complained_of(planted, [f"{sys.prefix}/bin/oxfmt", "--check", "."], r"^(\S+\.js) \(")
     ours = {name for name in known("*.js") if not name.startswith(tuple(FOREIGN))}
     assert ours - seen == set()
 

@@ -4,17 +4,31 @@
 (function () {
   "use strict";
 
-  const SHOWN = 5, LEAST = 0.025; // arrows drawn: how many, and the weakest
+  const SHOWN = 5,
+    LEAST = 0.025; // arrows drawn: how many, and the weakest
   const { decode, decodeAll, number, place, vit } = vitbook.live;
 
   function cutGame(data, changed) {
     const net = vit(data.model.settings, decodeAll(data.model.weights));
     const { layers: L, heads: h, N, rows, columns } = net;
-    const size = data.model.settings.image_size, P = data.model.settings.patch_size;
-    const pictures = decode(data.images), ink = decode(data.glyphs), [kinds, side] = data.glyphs.shape;
+    const size = data.model.settings.image_size,
+      P = data.model.settings.patch_size;
+    const pictures = decode(data.images),
+      ink = decode(data.glyphs),
+      [kinds, side] = data.glyphs.shape;
     // head: h means all. cuts: what was cut at one time, {arrows: [index...], name, row (whose it is, if
     // it is one), promise, rows (how many), before, after}.
-    const state = { picture: 0, own: false, layer: 0, head: h, query: 0, image: null, glyphs: [], cuts: [], guess: null };
+    const state = {
+      picture: 0,
+      own: false,
+      layer: 0,
+      head: h,
+      query: 0,
+      image: null,
+      glyphs: [],
+      cuts: [],
+      guess: null
+    };
     let base, now; // the answers without and with the cuts
 
     // --- what is so ---
@@ -30,38 +44,57 @@
     // In one head, or the mean of all.
     function weightIn(answer, layer, head, query, key) {
       const chosen = headsOf(head);
-      return chosen.reduce((sum, one) => sum + answer.maps[layer][(one * N + query) * N + key], 0) / chosen.length;
+      return (
+        chosen.reduce((sum, one) => sum + answer.maps[layer][(one * N + query) * N + key], 0) /
+        chosen.length
+      );
     }
     const weight = (answer, query, key) => weightIn(answer, state.layer, state.head, query, key);
     // Of the arrow in each chosen head.
-    const arrowsTo = (query, key) => headsOf(state.head).map((head) => arrowAt(state.layer, head, query, key));
+    const arrowsTo = (query, key) =>
+      headsOf(state.head).map((head) => arrowAt(state.layer, head, query, key));
     const goneTo = (query, key) => arrowsTo(query, key).every(isCut);
-    const cutsIn = (layer, head) => (head === h ? 0 : [...allCut()].filter((arrow) => Math.floor(arrow / (N * N)) === layer * h + head).length);
+    const cutsIn = (layer, head) =>
+      head === h
+        ? 0
+        : [...allCut()].filter((arrow) => Math.floor(arrow / (N * N)) === layer * h + head).length;
     const glyphIn = (patch) => state.glyphs.find((glyph) => glyph.patch === patch);
     const glyphHere = () => glyphIn(state.query);
     const nameOf = (glyph) => data.names[glyph.kind];
     // A place, with the name of the glyph that stands there.
-    const where = (patch) => place(patch, columns) + (glyphIn(patch) ? ` (${nameOf(glyphIn(patch))})` : "");
+    const where = (patch) =>
+      place(patch, columns) + (glyphIn(patch) ? ` (${nameOf(glyphIn(patch))})` : "");
 
     // The arrows of the query that are worth drawing, the thickest first; those that are cut stay.
     function shownKeys() {
       const keys = Array.from({ length: N }, (_, key) => key).filter((key) => key !== state.query);
       const size = (key) => Math.max(weight(base, state.query, key), weight(now, state.query, key));
       keys.sort((a, b) => size(b) - size(a));
-      return keys.filter((key, i) => goneTo(state.query, key) || (i < SHOWN && (i === 0 || size(key) >= LEAST)));
+      return keys.filter(
+        (key, i) => goneTo(state.query, key) || (i < SHOWN && (i === 0 || size(key) >= LEAST))
+      );
     }
     // The thickest of them that is left, or -1.
     function strongest() {
       let best = -1;
       for (const key of shownKeys()) {
-        if (!goneTo(state.query, key) && (best < 0 || weight(now, state.query, key) > weight(now, state.query, best))) best = key;
+        if (
+          !goneTo(state.query, key) &&
+          (best < 0 || weight(now, state.query, key) > weight(now, state.query, best))
+        )
+          best = key;
       }
       return best;
     }
 
     // The head with the thickest arrow of the query.
     function boldest() {
-      const thickest = (head) => Math.max(...Array.from({ length: N }, (_, key) => (key === state.query ? 0 : weightIn(base, state.layer, head, state.query, key))));
+      const thickest = (head) =>
+        Math.max(
+          ...Array.from({ length: N }, (_, key) =>
+            key === state.query ? 0 : weightIn(base, state.layer, head, state.query, key)
+          )
+        );
       return headsOf(h).reduce((best, head) => (thickest(head) > thickest(best) ? head : best), 0);
     }
 
@@ -80,7 +113,11 @@
     }
     function open(index) {
       const one = data.pictures[index];
-      Object.assign(state, { picture: index, own: false, image: pictures.slice(index * size * size, (index + 1) * size * size) });
+      Object.assign(state, {
+        picture: index,
+        own: false,
+        image: pictures.slice(index * size * size, (index + 1) * size * size)
+      });
       state.glyphs = one.patches.map((patch, i) => ({ patch, kind: one.kinds[i] }));
       state.query = one.patches[1];
       restart();
@@ -99,7 +136,8 @@
       if (!fresh.length) return;
       const held = new Set(fresh.map((arrow) => Math.floor(arrow / N)));
       let promise = 0;
-      for (const arrow of fresh) promise += now.maps[Math.floor(arrow / (h * N * N))][arrow % (h * N * N)];
+      for (const arrow of fresh)
+        promise += now.maps[Math.floor(arrow / (h * N * N))][arrow % (h * N * N)];
       const made = { arrows, name, row, promise, rows: held.size, before: lead(now) };
       state.cuts.push(made);
       now = answer(state.cuts);
@@ -109,7 +147,8 @@
     function restore(...made) {
       state.cuts = state.cuts.filter((one) => !made.includes(one));
       let before = lead(base);
-      state.cuts.forEach((one, i) => { // what each did, in the order in which they stand now
+      state.cuts.forEach((one, i) => {
+        // what each did, in the order in which they stand now
         one.before = before;
         before = one.after = lead(answer(state.cuts.slice(0, i + 1)));
       });
@@ -124,9 +163,16 @@
       changed("All restored. ");
     }
     function toggle(query, key) {
-      const arrows = arrowsTo(query, key), from = `layer ${state.layer + 1}, ${names(state.head)}`;
-      if (arrows.every(isCut)) restore(...state.cuts.filter((one) => arrows.some((arrow) => one.arrows.includes(arrow))));
-      else cut(arrows, `${from}, ${where(query)} to ${where(key)}`, `${place(query, columns)} takes in ${from}`);
+      const arrows = arrowsTo(query, key),
+        from = `layer ${state.layer + 1}, ${names(state.head)}`;
+      if (arrows.every(isCut))
+        restore(...state.cuts.filter((one) => arrows.some((arrow) => one.arrows.includes(arrow))));
+      else
+        cut(
+          arrows,
+          `${from}, ${where(query)} to ${where(key)}`,
+          `${place(query, columns)} takes in ${from}`
+        );
     }
     function cutStrongest() {
       const key = strongest();
@@ -134,27 +180,36 @@
     }
     function cutHead() {
       const arrows = [];
-      for (const head of headsOf(state.head)) for (let q = 0; q < N; q++) for (let k = 0; k < N; k++) if (q !== k) arrows.push(arrowAt(state.layer, head, q, k));
+      for (const head of headsOf(state.head))
+        for (let q = 0; q < N; q++)
+          for (let k = 0; k < N; k++) if (q !== k) arrows.push(arrowAt(state.layer, head, q, k));
       cut(arrows, `layer ${state.layer + 1}, ${names(state.head)}, all arrows between patches`);
     }
     function cutPatch() {
-      const key = state.query, arrows = [];
-      for (let layer = 0; layer < L; layer++) for (let head = 0; head < h; head++) for (let q = 0; q < N; q++) if (q !== key) arrows.push(arrowAt(layer, head, q, key));
+      const key = state.query,
+        arrows = [];
+      for (let layer = 0; layer < L; layer++)
+        for (let head = 0; head < h; head++)
+          for (let q = 0; q < N; q++) if (q !== key) arrows.push(arrowAt(layer, head, q, key));
       cut(arrows, `all arrows to ${where(key)}`);
     }
 
     // The index of a pixel of a patch, `inset` pixels in.
-    const pixelOf = (patch, y, x, inset = 0) => (Math.floor(patch / columns) * P + inset + y) * size + (patch % columns) * P + inset + x;
+    const pixelOf = (patch, y, x, inset = 0) =>
+      (Math.floor(patch / columns) * P + inset + y) * size + (patch % columns) * P + inset + x;
     // Two patches change places: as glyphs stand alike in their patches, the image stays one of its kind.
     function swap(from, to) {
       for (let y = 0; y < P; y++) {
         for (let x = 0; x < P; x++) {
-          const one = pixelOf(from, y, x), other = pixelOf(to, y, x), kept = state.image[one];
+          const one = pixelOf(from, y, x),
+            other = pixelOf(to, y, x),
+            kept = state.image[one];
           state.image[one] = state.image[other];
           state.image[other] = kept;
         }
       }
-      for (const glyph of state.glyphs) glyph.patch = glyph.patch === from ? to : glyph.patch === to ? from : glyph.patch;
+      for (const glyph of state.glyphs)
+        glyph.patch = glyph.patch === from ? to : glyph.patch === to ? from : glyph.patch;
       state.own = true;
       state.query = to;
       restart();
@@ -180,25 +235,85 @@
     // --- in words ---
 
     function sentence() {
-      const key = strongest(), of = state.head === h ? `Mean of layer ${state.layer + 1}` : `Layer ${state.layer + 1}, head ${state.head + 1}`;
+      const key = strongest(),
+        of =
+          state.head === h
+            ? `Mean of layer ${state.layer + 1}`
+            : `Layer ${state.layer + 1}, head ${state.head + 1}`;
       const most = key < 0 ? "" : `${number(weight(now, state.query, key))} from ${where(key)}, `;
-      const gone = Array.from({ length: N }, (_, k) => k).filter((k) => k !== state.query && goneTo(state.query, k));
-      const cannot = gone.length ? ` It may not look at ${gone.length > 2 ? `${gone.length} patches` : gone.map(where).join(" and ")}.` : "";
+      const gone = Array.from({ length: N }, (_, k) => k).filter(
+        (k) => k !== state.query && goneTo(state.query, k)
+      );
+      const cannot = gone.length
+        ? ` It may not look at ${gone.length > 2 ? `${gone.length} patches` : gone.map(where).join(" and ")}.`
+        : "";
       return `${of}: ${where(state.query)} takes ${most}${number(weight(now, state.query, state.query))} from itself; a row sums to one.${cannot}`;
     }
 
     return {
-      L, h, N, rows, columns, size, kinds, side, ink, state, way, names, headsOf, count, weightIn, weight, goneTo, cutsIn, glyphIn, glyphHere, where, shownKeys, strongest, sentence,
-      boldest, canRestore, open, next, choose, restore, restoreAll, toggle, cutStrongest, cutHead, cutPatch, swap, change,
-      get base() { return base; },
-      get now() { return now; },
-      get was() { return lead(base); },
-      get lead() { return lead(now); },
-      get rowsCut() { return state.cuts.reduce((sum, one) => sum + one.rows, 0); },
-      get promised() { return state.cuts.reduce((sum, one) => sum + one.promise, 0); },
-      get truth() { return new Set(state.glyphs.map((glyph) => glyph.kind)).size === 1; }, // both shapes are the same
-      pictures: data.pictures.length, glyphNames: data.names,
-      get best() { return state.own ? 0 : data.pictures[state.picture].cuts.length; } // arrows, the fewest known; 0: none
+      L,
+      h,
+      N,
+      rows,
+      columns,
+      size,
+      kinds,
+      side,
+      ink,
+      state,
+      way,
+      names,
+      headsOf,
+      count,
+      weightIn,
+      weight,
+      goneTo,
+      cutsIn,
+      glyphIn,
+      glyphHere,
+      where,
+      shownKeys,
+      strongest,
+      sentence,
+      boldest,
+      canRestore,
+      open,
+      next,
+      choose,
+      restore,
+      restoreAll,
+      toggle,
+      cutStrongest,
+      cutHead,
+      cutPatch,
+      swap,
+      change,
+      get base() {
+        return base;
+      },
+      get now() {
+        return now;
+      },
+      get was() {
+        return lead(base);
+      },
+      get lead() {
+        return lead(now);
+      },
+      get rowsCut() {
+        return state.cuts.reduce((sum, one) => sum + one.rows, 0);
+      },
+      get promised() {
+        return state.cuts.reduce((sum, one) => sum + one.promise, 0);
+      },
+      get truth() {
+        return new Set(state.glyphs.map((glyph) => glyph.kind)).size === 1;
+      }, // both shapes are the same
+      pictures: data.pictures.length,
+      glyphNames: data.names,
+      get best() {
+        return state.own ? 0 : data.pictures[state.picture].cuts.length;
+      } // arrows, the fewest known; 0: none
     };
   }
 

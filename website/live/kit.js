@@ -9,15 +9,21 @@
 (function () {
   "use strict";
 
-  const SLIP = 8, KNOB = 12; // pixels: how far a finger that rests may move; half a handle
-  const figures = new Map(), files = new Map(), scripts = new Map(), running = new Map();
+  const SLIP = 8,
+    KNOB = 12; // pixels: how far a finger that rests may move; half a handle
+  const figures = new Map(),
+    files = new Map(),
+    scripts = new Map(),
+    running = new Map();
 
   // --- data ---
 
   // Numbers of half precision, 65,536 at most, worked out once each.
   const HALVES = new Float32Array(65536);
   for (let i = 0; i < 65536; i++) {
-    const power = (i >> 10) & 31, rest = i & 1023, sign = i >> 15 ? -1 : 1;
+    const power = (i >> 10) & 31,
+      rest = i & 1023,
+      sign = i >> 15 ? -1 : 1;
     HALVES[i] = sign * (power ? (1 + rest / 1024) * 2 ** (power - 15) : rest * 2 ** -24);
   }
   const CRC = Uint32Array.from({ length: 256 }, (_, i) => {
@@ -33,15 +39,22 @@
   // {shape, u8, f16 or f32, sum} -> Uint8Array or Float32Array (website/live/pack.py).
   function decode(packed) {
     const kind = ["u8", "f16", "f32"].find((one) => one in packed);
-    const text = atob(packed[kind]), bytes = new Uint8Array(text.length);
+    const text = atob(packed[kind]),
+      bytes = new Uint8Array(text.length);
     for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
     const count = packed.shape.reduce((a, b) => a * b, 1);
-    if (checksum(bytes) !== packed.sum || bytes.length !== count * { u8: 1, f16: 2, f32: 4 }[kind]) {
+    if (
+      checksum(bytes) !== packed.sum ||
+      bytes.length !== count * { u8: 1, f16: 2, f32: 4 }[kind]
+    ) {
       throw new Error("its data are damaged");
     }
     if (kind === "u8") return bytes;
-    const view = new DataView(bytes.buffer), values = new Float32Array(count);
-    for (let i = 0; i < count; i++) values[i] = kind === "f32" ? view.getFloat32(4 * i, true) : HALVES[view.getUint16(2 * i, true)];
+    const view = new DataView(bytes.buffer),
+      values = new Float32Array(count);
+    for (let i = 0; i < count; i++)
+      values[i] =
+        kind === "f32" ? view.getFloat32(4 * i, true) : HALVES[view.getUint16(2 * i, true)];
     return values;
   }
   function decodeAll(all) {
@@ -71,28 +84,40 @@
   }
   // A number with a true minus; with its sign, if asked.
   function number(value, digits = 2, signed = false) {
-    const text = Math.abs(value).toFixed(digits), zero = Number(text) === 0;
+    const text = Math.abs(value).toFixed(digits),
+      zero = Number(text) === 0;
     return (value < 0 && !zero ? "\u2212" : signed && !zero ? "+" : "") + text;
   }
   const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
   // Calls back when the page's or the system's theme changes, and before and after printing.
   function onTheme(call) {
-    new MutationObserver(call).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
-    for (const query of ["(prefers-color-scheme: dark)", "print"]) matchMedia(query).addEventListener("change", call);
+    new MutationObserver(call).observe(document.documentElement, {
+      attributes: true,
+      attributeFilter: ["data-theme"]
+    });
+    for (const query of ["(prefers-color-scheme: dark)", "print"])
+      matchMedia(query).addEventListener("change", call);
   }
 
   // One of several is in the order of Tab; arrow keys walk among them, in rows of `columns`.
   // pick(index) is called when the walk arrives. Returns the function that says which is chosen.
   function rove(box, items, columns, pick) {
     function choose(index) {
-      items.forEach((item, i) => { item.tabIndex = i === index ? 0 : -1; });
+      items.forEach((item, i) => {
+        item.tabIndex = i === index ? 0 : -1;
+      });
     }
     box.addEventListener("keydown", (event) => {
       const from = items.indexOf(event.target.closest("button, [tabindex]"));
       if (from < 0) return;
       const column = from % columns;
-      const step = { ArrowLeft: column ? -1 : 0, ArrowRight: column + 1 < columns ? 1 : 0, ArrowUp: -columns, ArrowDown: columns }[event.key];
+      const step = {
+        ArrowLeft: column ? -1 : 0,
+        ArrowRight: column + 1 < columns ? 1 : 0,
+        ArrowUp: -columns,
+        ArrowDown: columns
+      }[event.key];
       let to = step === undefined ? { Home: 0, End: items.length - 1 }[event.key] : from + step;
       if (to === undefined) return;
       event.preventDefault();
@@ -111,10 +136,14 @@
   function drag(node, { start, move, end, hold = 0, held }) {
     let drawn = false;
     const keep = (event) => drawn && event.preventDefault(); // the page stays, and no menu opens
-    if (hold) for (const name of ["touchmove", "contextmenu"]) node.addEventListener(name, keep, { passive: false });
+    if (hold)
+      for (const name of ["touchmove", "contextmenu"])
+        node.addEventListener(name, keep, { passive: false });
     node.addEventListener("pointerdown", (event) => {
       if (event.button || (start && start(event) === false)) return;
-      const stop = new AbortController(), options = { signal: stop.signal }, waits = hold && event.pointerType === "touch";
+      const stop = new AbortController(),
+        options = { signal: stop.signal },
+        waits = hold && event.pointerType === "touch";
       const timer = waits ? setTimeout(begin, hold) : 0;
       function begin() {
         drawn = true;
@@ -125,16 +154,25 @@
         clearTimeout(timer);
         stop.abort();
       }
-      node.addEventListener("pointermove", (next) => {
-        if (drawn) move(next);
-        else if (Math.hypot(next.clientX - event.clientX, next.clientY - event.clientY) > SLIP) leave();
-      }, options);
+      node.addEventListener(
+        "pointermove",
+        (next) => {
+          if (drawn) move(next);
+          else if (Math.hypot(next.clientX - event.clientX, next.clientY - event.clientY) > SLIP)
+            leave();
+        },
+        options
+      );
       for (const name of ["pointerup", "pointercancel"]) {
-        node.addEventListener(name, (last) => {
-          leave();
-          if (drawn && end) end(last);
-          drawn = false;
-        }, options);
+        node.addEventListener(
+          name,
+          (last) => {
+            leave();
+            if (drawn && end) end(last);
+            drawn = false;
+          },
+          options
+        );
       }
       if (!waits) begin();
     });
@@ -150,7 +188,14 @@
       tick.style.left = share(at);
       track.append(tick);
     }
-    const node = el("div", { class: "live-handle", role: "slider", tabindex: "0", "aria-label": label, "aria-valuemin": min, "aria-valuemax": max });
+    const node = el("div", {
+      class: "live-handle",
+      role: "slider",
+      tabindex: "0",
+      "aria-label": label,
+      "aria-valuemin": min,
+      "aria-valuemax": max
+    });
     function set(to) {
       value = Math.min(max, Math.max(min, Math.round(to / step) * step));
       node.style.left = share(value);
@@ -176,7 +221,13 @@
       move
     });
     let up = null; // where the pointer went up: a browser pulls taps towards the handle
-    track.addEventListener("pointerup", (event) => { up = event.clientX; }, true);
+    track.addEventListener(
+      "pointerup",
+      (event) => {
+        up = event.clientX;
+      },
+      true
+    );
     track.addEventListener("click", () => {
       if (up === null || node.hidden) return;
       const { left, width } = node.getBoundingClientRect();
@@ -186,7 +237,16 @@
       node.focus({ preventScroll: true });
     });
     node.addEventListener("keydown", (event) => {
-      const by = { ArrowLeft: -step, ArrowDown: -step, ArrowRight: step, ArrowUp: step, PageDown: -10 * step, PageUp: 10 * step, Home: min - value, End: max - value }[event.key];
+      const by = {
+        ArrowLeft: -step,
+        ArrowDown: -step,
+        ArrowRight: step,
+        ArrowUp: step,
+        PageDown: -10 * step,
+        PageUp: 10 * step,
+        Home: min - value,
+        End: max - value
+      }[event.key];
       if (by === undefined) return;
       event.preventDefault();
       event.stopPropagation();
@@ -200,10 +260,26 @@
   // unit is a patch. `pick(patch)` is called for a click and for the arrow keys.
   function board({ rows, columns, label, pick }) {
     const canvas = el("canvas", { "aria-hidden": "true" });
-    const layer = svg("svg", { viewBox: `0 0 ${columns} ${rows}`, class: "live-layer", "aria-hidden": "true" });
+    const layer = svg("svg", {
+      viewBox: `0 0 ${columns} ${rows}`,
+      class: "live-layer",
+      "aria-hidden": "true"
+    });
     const patches = Array.from({ length: rows * columns }, (_, p) =>
-      el("button", { type: "button", class: "live-patch", role: "radio", "aria-checked": "false", "aria-label": place(p, columns), onclick: () => pick(p) }));
-    const grid = el("div", { class: "live-patches", role: "radiogroup", "aria-label": label }, ...patches);
+      el("button", {
+        type: "button",
+        class: "live-patch",
+        role: "radio",
+        "aria-checked": "false",
+        "aria-label": place(p, columns),
+        onclick: () => pick(p)
+      })
+    );
+    const grid = el(
+      "div",
+      { class: "live-patches", role: "radiogroup", "aria-label": label },
+      ...patches
+    );
     grid.style.gridTemplate = `repeat(${rows}, 1fr) / repeat(${columns}, 1fr)`;
     const node = el("div", { class: "live-patch-board" }, canvas, grid, layer);
     node.style.aspectRatio = `${columns} / ${rows}`;
@@ -211,15 +287,22 @@
     let shown = null;
     function draw(image, height, width) {
       shown = { image, height, width };
-      const side = Math.max(4, Math.ceil(960 / Math.max(height, width))), pen = canvas.getContext("2d");
+      const side = Math.max(4, Math.ceil(960 / Math.max(height, width))),
+        pen = canvas.getContext("2d");
       canvas.width = width * side;
       canvas.height = height * side;
       pen.fillStyle = getComputedStyle(canvas).color;
       for (let i = 0; i < height * width; i++) {
-        const ink = image[i], dot = side * 0.9 * (0.25 + 0.75 * ink);
+        const ink = image[i],
+          dot = side * 0.9 * (0.25 + 0.75 * ink);
         if (ink < 0.06) continue;
         pen.globalAlpha = 0.25 + 0.75 * ink;
-        pen.fillRect(((i % width) + 0.5) * side - dot / 2, (Math.floor(i / width) + 0.5) * side - dot / 2, dot, dot);
+        pen.fillRect(
+          ((i % width) + 0.5) * side - dot / 2,
+          (Math.floor(i / width) + 0.5) * side - dot / 2,
+          dot,
+          dot
+        );
       }
     }
     function choose(patch) {
@@ -229,8 +312,11 @@
     // The patch under a pointer, or -1.
     function under(event) {
       const box = node.getBoundingClientRect();
-      const column = Math.floor(((event.clientX - box.left) / box.width) * columns), row = Math.floor(((event.clientY - box.top) / box.height) * rows);
-      return row < 0 || row >= rows || column < 0 || column >= columns ? -1 : row * columns + column;
+      const column = Math.floor(((event.clientX - box.left) / box.width) * columns),
+        row = Math.floor(((event.clientY - box.top) / box.height) * rows);
+      return row < 0 || row >= rows || column < 0 || column >= columns
+        ? -1
+        : row * columns + column;
     }
     onTheme(() => shown && draw(shown.image, shown.height, shown.width));
     return { node, grid, patches, layer, draw, choose, under };
@@ -239,13 +325,27 @@
   // What the figure shows, as a table below it: rows(), and what they are of, of(), are asked while it
   // is open.
   function table(title, header, rows, of) {
-    const body = el("tbody"), caption = el("caption");
+    const body = el("tbody"),
+      caption = el("caption");
     const head = el("tr", {}, ...header.map((word) => el("th", { scope: "col" }, word)));
-    const fold = el("details", { class: "live-table" }, el("summary", {}, title), el("div", { class: "live-scroll", tabindex: "0", role: "region", "aria-label": title }, el("table", {}, of ? caption : "", el("thead", {}, head), body)));
+    const fold = el(
+      "details",
+      { class: "live-table" },
+      el("summary", {}, title),
+      el(
+        "div",
+        { class: "live-scroll", tabindex: "0", role: "region", "aria-label": title },
+        el("table", {}, of ? caption : "", el("thead", {}, head), body)
+      )
+    );
     function update() {
       if (!fold.open) return;
       if (of) caption.textContent = of();
-      body.replaceChildren(...rows().map(([first, ...rest]) => el("tr", {}, el("th", { scope: "row" }, first), ...rest.map((cell) => el("td", {}, cell)))));
+      body.replaceChildren(
+        ...rows().map(([first, ...rest]) =>
+          el("tr", {}, el("th", { scope: "row" }, first), ...rest.map((cell) => el("td", {}, cell)))
+        )
+      );
     }
     fold.addEventListener("toggle", update);
     return { node: fold, update };
@@ -255,13 +355,18 @@
 
   function load(address) {
     if (!scripts.has(address)) {
-      scripts.set(address, new Promise((done, fail) => {
-        const script = el("script", { src: address });
-        script.async = false; // in their order
-        script.addEventListener("load", done);
-        script.addEventListener("error", () => fail(new Error(`the file ${address.split("?")[0].split("/").pop()} is missing`)));
-        document.head.append(script);
-      }));
+      scripts.set(
+        address,
+        new Promise((done, fail) => {
+          const script = el("script", { src: address });
+          script.async = false; // in their order
+          script.addEventListener("load", done);
+          script.addEventListener("error", () =>
+            fail(new Error(`the file ${address.split("?")[0].split("/").pop()} is missing`))
+          );
+          document.head.append(script);
+        })
+      );
     }
     return scripts.get(address);
   }
@@ -271,13 +376,18 @@
     const { live, source } = root.dataset;
     if (!figures.has(live)) throw new Error("its script is damaged");
     if (source && !files.has(source)) throw new Error("its data are damaged");
-    const said = el("p", { class: "live-said", "aria-live": "polite" }), box = el("div", { class: "live-box" });
+    const said = el("p", { class: "live-said", "aria-live": "polite" }),
+      box = el("div", { class: "live-box" });
     let timer = 0;
     const stage = {
-      root, box,
-      say(text) { // once the reader has stopped moving
+      root,
+      box,
+      say(text) {
+        // once the reader has stopped moving
         clearTimeout(timer);
-        timer = setTimeout(() => { said.textContent = text; }, 250);
+        timer = setTimeout(() => {
+          said.textContent = text;
+        }, 250);
       }
     };
     root.append(box, said); // it draws in the colours of the page
@@ -294,41 +404,74 @@
 
   function run(root) {
     if (!running.has(root)) {
-      running.set(root, begin(root).catch((error) => {
-        root.querySelector(".live-still").before(el("p", { class: "live-failed", role: "status" },
-          `This figure cannot run here: ${error.message}. Loading the page again may help. What it shows:`));
-        return null;
-      }));
+      running.set(
+        root,
+        begin(root).catch((error) => {
+          root
+            .querySelector(".live-still")
+            .before(
+              el(
+                "p",
+                { class: "live-failed", role: "status" },
+                `This figure cannot run here: ${error.message}. Loading the page again may help. What it shows:`
+              )
+            );
+          return null;
+        })
+      );
     }
     return running.get(root);
   }
 
   function follow(event) {
-    const link = event.target.closest("a.live-set"), root = link && document.querySelector(link.hash);
+    const link = event.target.closest("a.live-set"),
+      root = link && document.querySelector(link.hash);
     if (!root) return;
     event.preventDefault();
     run(root).then((figure) => {
       const answer = root.querySelector(".live-answer"); // a tall figure's: the rest may be off the screen
-      (answer || root).scrollIntoView({ block: answer ? "center" : "nearest", behavior: isStill() ? "auto" : "smooth" });
+      (answer || root).scrollIntoView({
+        block: answer ? "center" : "nearest",
+        behavior: isStill() ? "auto" : "smooth"
+      });
       if (figure) figure.set(JSON.parse(link.dataset.set));
     });
   }
 
   globalThis.vitbook = Object.assign(globalThis.vitbook || {}, {
     live: {
-      board, decode, decodeAll, drag, el, handle, isStill, number, onTheme, place, rove, svg, table,
-      data(name, value) { files.set(name, value); },
-      figure(name, start) { figures.set(name, start); }
+      board,
+      decode,
+      decodeAll,
+      drag,
+      el,
+      handle,
+      isStill,
+      number,
+      onTheme,
+      place,
+      rove,
+      svg,
+      table,
+      data(name, value) {
+        files.set(name, value);
+      },
+      figure(name, start) {
+        figures.set(name, start);
+      }
     }
   });
 
-  const near = new IntersectionObserver((entries) => {
-    for (const entry of entries) {
-      if (!entry.isIntersecting) continue;
-      near.unobserve(entry.target);
-      run(entry.target);
-    }
-  }, { rootMargin: "500px" });
+  const near = new IntersectionObserver(
+    (entries) => {
+      for (const entry of entries) {
+        if (!entry.isIntersecting) continue;
+        near.unobserve(entry.target);
+        run(entry.target);
+      }
+    },
+    { rootMargin: "500px" }
+  );
   for (const root of document.querySelectorAll("[data-live]")) near.observe(root);
   document.addEventListener("click", follow);
 })();

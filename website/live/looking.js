@@ -33,7 +33,8 @@
   }
 
   function softmax(logits) {
-    const top = Math.max(...logits), shares = Float64Array.from(logits, (one) => Math.exp(one - top));
+    const top = Math.max(...logits),
+      shares = Float64Array.from(logits, (one) => Math.exp(one - top));
     const total = shares.reduce((a, b) => a + b, 0);
     return shares.map((one) => one / total);
   }
@@ -43,12 +44,15 @@
   function cost(net, image, asked, patch, answer, before) {
     const dropped = Uint8Array.from(asked.dropped);
     dropped[net.prefix + patch] = 1;
-    return Math.log(before) - Math.log(softmax(net.forward(image, { ...asked, dropped }).logits)[answer]);
+    return (
+      Math.log(before) - Math.log(softmax(net.forward(image, { ...asked, dropped }).logits)[answer])
+    );
   }
 
   // Places in the order of size; equal values share their mean place.
   function ranks(values) {
-    const order = [...values.keys()].toSorted((a, b) => values[a] - values[b]), places = new Float64Array(values.length);
+    const order = [...values.keys()].toSorted((a, b) => values[a] - values[b]),
+      places = new Float64Array(values.length);
     for (let start = 0; start < order.length;) {
       let end = start;
       while (end + 1 < order.length && values[order[end + 1]] === values[order[start]]) end++;
@@ -61,11 +65,14 @@
   // Spearman's; NaN where all values of one are equal.
   function rankCorrelation(one, other) {
     const centred = [one, other].map((values) => {
-      const places = ranks(values), mean = (values.length - 1) / 2;
+      const places = ranks(values),
+        mean = (values.length - 1) / 2;
       return places.map((place) => place - mean);
     });
     const times = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
-    return times(...centred) / Math.sqrt(times(centred[0], centred[0]) * times(centred[1], centred[1]));
+    return (
+      times(...centred) / Math.sqrt(times(centred[0], centred[0]) * times(centred[1], centred[1]))
+    );
   }
 
   globalThis.vitbook.live.looking = { cost, means, rankCorrelation, rollouts, softmax };

@@ -2,7 +2,8 @@
 
 // On a phone the list of pages lies over the text: it closes when a place in it is chosen.
 document.addEventListener("click", (event) => {
-  if (event.target.closest("#book-pages a[href]")) document.getElementById("book-pages").hidePopover();
+  if (event.target.closest("#book-pages a[href]"))
+    document.getElementById("book-pages").hidePopover();
 });
 
 // The way back to the top is offered to a reader who scrolls up.
@@ -10,26 +11,40 @@ document.addEventListener("click", (event) => {
   const button = document.getElementById("pst-back-to-top");
   button.addEventListener("click", () => scrollTo(0, 0));
   let before = 0;
-  addEventListener("scroll", () => {
-    button.style.display = scrollY < before && scrollY > innerHeight ? "block" : "none";
-    before = scrollY;
-  }, { passive: true });
+  addEventListener(
+    "scroll",
+    () => {
+      button.style.display = scrollY < before && scrollY > innerHeight ? "block" : "none";
+      before = scrollY;
+    },
+    { passive: true }
+  );
 }
 
 // A link to something folded opens the fold, also where the browser does not do so by itself. And
 // what a link has led to stays in its place while figures above it grow, until the reader moves.
-let stay = new AbortController(), revealed = false; // by the browser, which aims before all is open
-addEventListener("beforematch", () => { revealed = true; }, true);
+let stay = new AbortController(),
+  revealed = false; // by the browser, which aims before all is open
+addEventListener(
+  "beforematch",
+  () => {
+    revealed = true;
+  },
+  true
+);
 function arrive(aims) {
   stay.abort();
-  const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const target =
+    location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!target) return;
   const closed = target.closest(".ask-rest[hidden]") ? [target] : [];
   target.dispatchEvent(new Event("arrive", { bubbles: true })); // predict.js opens what is folded
   for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) {
     if (!fold.open) closed.push(fold);
   }
-  closed.forEach((fold) => { fold.open = true; });
+  closed.forEach((fold) => {
+    fold.open = true;
+  });
   if (aims || revealed || closed.length) target.scrollIntoView();
   revealed = false;
   keep(target);
@@ -39,17 +54,21 @@ function keep(target) {
   let [place, seen] = [top(), scrollY];
   if (place < 0 || place > innerHeight) return; // somebody came back to another place
   stay = new AbortController();
-  const { signal } = stay, grown = new ResizeObserver(() => {
-    if (scrollY !== seen && top() !== place) return stay.abort(); // moved by the scroll bar
-    target.scrollIntoView();
-    [place, seen] = [top(), scrollY];
-  });
+  const { signal } = stay,
+    grown = new ResizeObserver(() => {
+      if (scrollY !== seen && top() !== place) return stay.abort(); // moved by the scroll bar
+      target.scrollIntoView();
+      [place, seen] = [top(), scrollY];
+    });
   grown.observe(document.querySelector(".bd-article"));
   signal.addEventListener("abort", () => grown.disconnect());
-  for (const name of ["wheel", "touchstart", "pointerdown", "keydown"]) addEventListener(name, () => stay.abort(), { signal, capture: true, passive: true });
+  for (const name of ["wheel", "touchstart", "pointerdown", "keydown"])
+    addEventListener(name, () => stay.abort(), { signal, capture: true, passive: true });
 }
 addEventListener("hashchange", () => arrive(false));
-addEventListener("DOMContentLoaded", () => arrive(performance.getEntriesByType("navigation")[0].type === "navigate"));
+addEventListener("DOMContentLoaded", () =>
+  arrive(performance.getEntriesByType("navigation")[0].type === "navigate")
+);
 
 // Paper has no folds: solutions and boxes are printed open. Short code stays on one page.
 addEventListener("beforeprint", () => {

@@ -8,7 +8,8 @@
   const all = (selector) => document.querySelectorAll(selector);
 
   // --- light and dark; "auto" follows the system ---
-  const seen = () => (root.dataset.mode === "auto" ? (prefersDark.matches ? "dark" : "light") : root.dataset.mode);
+  const seen = () =>
+    root.dataset.mode === "auto" ? (prefersDark.matches ? "dark" : "light") : root.dataset.mode;
 
   function setMode(mode) {
     root.dataset.mode = mode;
@@ -16,16 +17,23 @@
     try {
       localStorage.setItem("mode", mode);
       localStorage.setItem("theme", seen());
-    } catch { /* then it lasts as long as the page */ }
+    } catch {
+      /* then it lasts as long as the page */
+    }
   }
-  function nextMode() { // the first click always changes what is seen
+  function nextMode() {
+    // the first click always changes what is seen
     const modes = prefersDark.matches ? ["auto", "light", "dark"] : ["auto", "dark", "light"];
     setMode(modes[(modes.indexOf(root.dataset.mode) + 1) % 3]);
   }
 
   // On paper every page is light, its drawn figures too.
-  addEventListener("beforeprint", () => { root.dataset.theme = "light"; });
-  addEventListener("afterprint", () => { root.dataset.theme = seen(); });
+  addEventListener("beforeprint", () => {
+    root.dataset.theme = "light";
+  });
+  addEventListener("afterprint", () => {
+    root.dataset.theme = seen();
+  });
 
   // --- the search ---
   function openSearch() {
@@ -35,16 +43,24 @@
     else if (dialog.open) dialog.close();
     else dialog.showModal();
   }
-  function closeOutside(event) { // a click on what is behind a dialog hits the dialog itself
+  function closeOutside(event) {
+    // a click on what is behind a dialog hits the dialog itself
     const { left, right, top, bottom } = event.currentTarget.getBoundingClientRect();
-    const inside = left <= event.clientX && event.clientX <= right && top <= event.clientY && event.clientY <= bottom;
+    const inside =
+      left <= event.clientX &&
+      event.clientX <= right &&
+      top <= event.clientY &&
+      event.clientY <= bottom;
     if (!inside) event.currentTarget.close();
   }
 
   // Tab passes by what fits into its box; what is too wide can be moved by the arrow keys.
   const boxes = new ResizeObserver((changed) => {
-    const wide = changed.map(({ target: box }) => box.scrollWidth > box.clientWidth
-      || (box.scrollHeight > box.clientHeight && !box.matches(".katex-display"))); // TeX's boxes are too high
+    const wide = changed.map(
+      ({ target: box }) =>
+        box.scrollWidth > box.clientWidth ||
+        (box.scrollHeight > box.clientHeight && !box.matches(".katex-display"))
+    ); // TeX's boxes are too high
     changed.forEach(({ target }, i) => {
       if (wide[i]) target.tabIndex = 0;
       else target.removeAttribute("tabindex");
@@ -53,16 +69,27 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     all(".theme-switch-button").forEach((button) => button.addEventListener("click", nextMode));
-    prefersDark.addEventListener("change", () => { root.dataset.theme = seen(); });
+    prefersDark.addEventListener("change", () => {
+      root.dataset.theme = seen();
+    });
     all(".search-button__button").forEach((button) => button.addEventListener("click", openSearch));
     document.getElementById("pst-search-dialog").addEventListener("click", closeOutside);
-    if (MAC) all(".search-button__kbd-shortcut > :first-child").forEach((key) => { key.textContent = "⌘"; });
-    addEventListener("keydown", (event) => {
-      const held = MAC ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
-      if (!held || event.shiftKey || event.altKey || event.key.toLowerCase() !== "k") return;
-      event.preventDefault();
-      openSearch();
-    }, true);
-    all("pre, .katex-display, .cell_output > .output, div.vitbook-table, .pst-scrollable-table-container").forEach((box) => boxes.observe(box));
+    if (MAC)
+      all(".search-button__kbd-shortcut > :first-child").forEach((key) => {
+        key.textContent = "⌘";
+      });
+    addEventListener(
+      "keydown",
+      (event) => {
+        const held = MAC ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
+        if (!held || event.shiftKey || event.altKey || event.key.toLowerCase() !== "k") return;
+        event.preventDefault();
+        openSearch();
+      },
+      true
+    );
+    all(
+      "pre, .katex-display, .cell_output > .output, div.vitbook-table, .pst-scrollable-table-container"
+    ).forEach((box) => boxes.observe(box));
   });
 })();

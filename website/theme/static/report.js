@@ -14,7 +14,9 @@
 
   // Words of a copy of some nodes: a formula is its TeX, once; the signs that link to headings are no words.
   function words(nodes) {
-    nodes.querySelectorAll(".headerlink, .katex-html, script, style").forEach((node) => node.remove());
+    nodes
+      .querySelectorAll(".headerlink, .katex-html, script, style")
+      .forEach((node) => node.remove());
     nodes.querySelectorAll(".katex").forEach((math) => {
       const tex = math.querySelector("annotation");
       if (tex) math.replaceWith(`$${tex.textContent}$`);
@@ -26,7 +28,8 @@
     return signs.length > most ? `${signs.slice(0, most - 1).join("")}…` : said;
   };
 
-  function found(range) { // {section, sentence} of what is marked
+  function found(range) {
+    // {section, sentence} of what is marked
     const whole = range.cloneRange();
     const formula = (node) => (node.closest ? node : node.parentElement).closest(".katex");
     const [first, last] = [formula(range.startContainer), formula(range.endContainer)];
@@ -35,7 +38,9 @@
     const start = whole.startContainer;
     const section = (start.closest ? start : start.parentElement).closest("section[id]");
     const heading = section && section.querySelector(":scope > :is(h1, h2, h3, h4, h5, h6)");
-    const named = heading ? `${shortened(words(heading.cloneNode(true)), LONGEST.section)} (#${section.id})` : "";
+    const named = heading
+      ? `${shortened(words(heading.cloneNode(true)), LONGEST.section)} (#${section.id})`
+      : "";
     return { section: named, sentence: shortened(words(whole.cloneContents()), LONGEST.sentence) };
   }
 
@@ -46,7 +51,8 @@
       if (sentence) url.searchParams.set("sentence", sentence);
       link.href = url.href;
     } else {
-      text.textContent = lines + (section && `Section: ${section}\n`) + (sentence && `Sentence: ${sentence}\n`);
+      text.textContent =
+        lines + (section && `Section: ${section}\n`) + (sentence && `Sentence: ${sentence}\n`);
       copy.textContent = "Copy";
     }
     marked.textContent = sentence && `: “${shortened(sentence, 60)}”`;
@@ -75,7 +81,8 @@
     try {
       await navigator.clipboard.writeText(text.textContent);
       copy.textContent = "Copied";
-    } catch { // a page from a disk, or one without https: the keys of the reader copy it
+    } catch {
+      // a page from a disk, or one without https: the keys of the reader copy it
       document.getSelection().selectAllChildren(text);
       copy.textContent = "Marked: copy it now";
     }

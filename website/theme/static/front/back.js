@@ -19,7 +19,9 @@
 
   // The same bar of sections as the list of the page has entries, filled up to where one was.
   function bar({ at, of }) {
-    const parts = Array.from({ length: of }, (_, i) => make("i", { class: i < at ? "is-read" : "" }));
+    const parts = Array.from({ length: of }, (_, i) =>
+      make("i", { class: i < at ? "is-read" : "" })
+    );
     return make("span", { class: "back-bar", "aria-hidden": "true" }, ...parts);
   }
 
@@ -27,40 +29,94 @@
     const next = here && state.done[here.page] ? chapters[chapters.indexOf(here) + 1] : undefined;
     const name = here ? [make("b", {}, here.number), ` ${here.title}`] : [last.title];
     const when = last.when ? ` ${day(last.when)}` : "";
-    const address = next ? `${next.page}.html` : `${last.page}.html${last.anchor && `#${last.anchor}`}`;
+    const address = next
+      ? `${next.page}.html`
+      : `${last.page}.html${last.anchor && `#${last.anchor}`}`;
     const words = next
-      ? [make("p", {}, `You finished`, " ", ...name, `${when}.`), make("p", { class: "back-title" }, next.question),
-        make("p", {}, `Next: ${next.number}, ${next.title} · ${next.minutes} min`)]
-      : [make("p", {}, `You were here${when}, in `, ...name), make("p", { class: "back-title" }, last.section || last.title)];
+      ? [
+          make("p", {}, `You finished`, " ", ...name, `${when}.`),
+          make("p", { class: "back-title" }, next.question),
+          make("p", {}, `Next: ${next.number}, ${next.title} · ${next.minutes} min`)
+        ]
+      : [
+          make("p", {}, `You were here${when}, in `, ...name),
+          make("p", { class: "back-title" }, last.section || last.title)
+        ];
     if (!next && last.of) {
       const section = last.at ? `section ${last.at} of ${last.of}, ` : "";
-      const left = here ? `${last.left} of ${here.minutes} minutes left` : `${last.left} minutes left`;
+      const left = here
+        ? `${last.left} of ${here.minutes} minutes left`
+        : `${last.left} minutes left`;
       words.push(bar(last), make("p", {}, section + left));
     }
-    return make("div", { class: "back-card" }, ...words, make("a", { class: "front-button back-on", href: address }, "Go on"));
+    return make(
+      "div",
+      { class: "back-card" },
+      ...words,
+      make("a", { class: "front-button back-on", href: address }, "Go on")
+    );
   }
 
   function leftOut(here, state) {
     const until = chapters.findLastIndex(({ page }) => state.done[page] || page === here?.page);
-    const out = chapters.slice(0, Math.max(0, until)).filter(({ page }) => !state.done[page] && page !== here?.page);
+    const out = chapters
+      .slice(0, Math.max(0, until))
+      .filter(({ page }) => !state.done[page] && page !== here?.page);
     if (!out.length) return [];
-    const links = out.slice(0, 3).map(({ page, number, title }) => make("a", { href: `${page}.html` }, `${number}, ${title}`));
+    const links = out
+      .slice(0, 3)
+      .map(({ page, number, title }) => make("a", { href: `${page}.html` }, `${number}, ${title}`));
     const more = out.length > 3 ? ` and ${out.length - 3} more` : "";
-    return [" Left out on the way: ", ...links.flatMap((link, i) => (i ? ["; ", link] : [link])), `${more}.`];
+    return [
+      " Left out on the way: ",
+      ...links.flatMap((link, i) => (i ? ["; ", link] : [link])),
+      `${more}.`
+    ];
   }
 
   function tiles(here, state) {
-    const rows = Map.groupBy ? Map.groupBy(chapters, ({ part }) => part) : new Map([["", chapters]]);
-    return make("div", { class: "back-tiles" }, ...[...rows.values()].map((row) => make("ul", {}, ...row.map(({ page, number, title }) => {
-      const done = Boolean(state.done[page]);
-      const link = make("a", { href: `${page}.html`, title, "aria-label": `${number}, ${title}${done ? ", read" : ""}` }, number);
-      return make("li", { class: `${done ? "is-done" : ""} ${page === here?.page ? "is-here" : ""}` }, link);
-    }))));
+    const rows = Map.groupBy
+      ? Map.groupBy(chapters, ({ part }) => part)
+      : new Map([["", chapters]]);
+    return make(
+      "div",
+      { class: "back-tiles" },
+      ...[...rows.values()].map((row) =>
+        make(
+          "ul",
+          {},
+          ...row.map(({ page, number, title }) => {
+            const done = Boolean(state.done[page]);
+            const link = make(
+              "a",
+              {
+                href: `${page}.html`,
+                title,
+                "aria-label": `${number}, ${title}${done ? ", read" : ""}`
+              },
+              number
+            );
+            return make(
+              "li",
+              { class: `${done ? "is-done" : ""} ${page === here?.page ? "is-here" : ""}` },
+              link
+            );
+          })
+        )
+      )
+    );
   }
 
   function forget() {
-    if (!confirm("Forget in this browser which chapters you have read, and where you were? Your answers stay.")) return;
-    kept.change((state) => { for (const key of ["last", "seen", "done"]) delete state[key]; });
+    if (
+      !confirm(
+        "Forget in this browser which chapters you have read, and where you were? Your answers stay."
+      )
+    )
+      return;
+    kept.change((state) => {
+      for (const key of ["last", "seen", "done"]) delete state[key];
+    });
   }
 
   function draw() {
@@ -76,9 +132,19 @@
     button.addEventListener("click", forget);
     box.replaceChildren(
       ...(last ? [card(last, here, state)] : []),
-      make("p", { class: "back-count" }, `${done.length} of ${chapters.length} chapters read.`, ...leftOut(here, state)),
+      make(
+        "p",
+        { class: "back-count" },
+        `${done.length} of ${chapters.length} chapters read.`,
+        ...leftOut(here, state)
+      ),
       tiles(here, state),
-      make("p", { class: "back-links" }, make("a", { href: `${chapters[0].page}.html` }, `Start again at ${chapters[0].number}`), button),
+      make(
+        "p",
+        { class: "back-links" },
+        make("a", { href: `${chapters[0].page}.html` }, `Start again at ${chapters[0].number}`),
+        button
+      )
     );
   }
 

@@ -45,5 +45,5 @@ globalThis.kept ??= {
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
     element.append(...children);
     return element;
-  },
+  }
 };

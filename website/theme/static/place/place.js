@@ -8,11 +8,18 @@
   const list = document.getElementById("book-pages");
   const article = document.querySelector(".bd-article, .bd-search-container");
   const links = [...list.querySelectorAll(".pages-sections a")];
-  const places = links.map((link) => document.getElementById(decodeURIComponent(link.hash.slice(1))));
-  const minutes = [list.querySelector(".pages-sections"), ...links].map((one) => Number(one?.dataset.minutes ?? 0));
+  const places = links.map((link) =>
+    document.getElementById(decodeURIComponent(link.hash.slice(1)))
+  );
+  const minutes = [list.querySelector(".pages-sections"), ...links].map((one) =>
+    Number(one?.dataset.minutes ?? 0)
+  );
   const { page } = header.dataset;
   const whole = Number(header.dataset.minutes ?? 0);
-  const shown = { minutes: header.querySelector(".header-minutes"), section: header.querySelector(".header-section") };
+  const shown = {
+    minutes: header.querySelector(".header-minutes"),
+    section: header.querySelector(".header-section")
+  };
   const SCREENS = 1.5; // a longer way at once is a jump, and reads nothing
 
   let at = -1; // the section in sight; 0 is what stands before the first
@@ -25,7 +32,8 @@
   }
   // The line up to which one has read moves from the top of the window to its bottom.
   function minutesLeft(edges, foot) {
-    const under = header.offsetHeight, far = document.documentElement.scrollHeight - innerHeight;
+    const under = header.offsetHeight,
+      far = document.documentElement.scrollHeight - innerHeight;
     const line = under + (innerHeight - under) * Math.min(1, far > 0 ? scrollY / far : 1);
     return minutes.reduce((sum, each, i) => {
       const [top, end] = [edges[i], edges[i + 1] ?? foot];
@@ -39,12 +47,23 @@
   }
 
   function look() {
-    const edges = tops(), foot = article.getBoundingClientRect().bottom;
-    const now = inSight(edges, foot), last = edges.length - 1;
+    const edges = tops(),
+      foot = article.getBoundingClientRect().bottom;
+    const now = inSight(edges, foot),
+      last = edges.length - 1;
     const left = minutesLeft(edges, foot);
-    if (page && at >= 0 && at <= reached && now > reached && Math.abs(scrollY - before) < SCREENS * innerHeight) {
+    if (
+      page &&
+      at >= 0 &&
+      at <= reached &&
+      now > reached &&
+      Math.abs(scrollY - before) < SCREENS * innerHeight
+    ) {
       reached = now;
-      if (now === last && last) kept.change((state) => { state.done = { ...state.done, [page]: true }; });
+      if (now === last && last)
+        kept.change((state) => {
+          state.done = { ...state.done, [page]: true };
+        });
     }
     before = scrollY;
     if (now !== at) mark(now);
@@ -77,8 +96,10 @@
     const frame = list.getBoundingClientRect();
     const bottom = Math.min(frame.bottom, innerHeight);
     const seen = ({ top, bottom: end }) => top >= frame.top && end <= bottom;
-    const entry = here.parentElement.getBoundingClientRect(), part = links[at - 1] ?? here;
-    if (!seen(entry) && (at < 1 || !seen(part.getBoundingClientRect()))) list.scrollTop += entry.top - frame.top - list.clientHeight / 8;
+    const entry = here.parentElement.getBoundingClientRect(),
+      part = links[at - 1] ?? here;
+    if (!seen(entry) && (at < 1 || !seen(part.getBoundingClientRect())))
+      list.scrollTop += entry.top - frame.top - list.clientHeight / 8;
     const box = part.getBoundingClientRect();
     if (!seen(box)) list.scrollTop += box.top - frame.top - list.clientHeight / 2;
   }
@@ -86,10 +107,13 @@
   // Where the reader was last: the last heading above the middle of the window.
   function remember() {
     if (!page) return;
-    const heading = [...article.querySelectorAll("section section[id] > :is(h2, h3)")]
-      .findLast((one) => one.getBoundingClientRect().top < innerHeight / 2);
+    const heading = [...article.querySelectorAll("section section[id] > :is(h2, h3)")].findLast(
+      (one) => one.getBoundingClientRect().top < innerHeight / 2
+    );
     const words = heading?.cloneNode(true);
-    words?.querySelectorAll(".headerlink, [aria-hidden=true], annotation").forEach((part) => part.remove());
+    words
+      ?.querySelectorAll(".headerlink, [aria-hidden=true], annotation")
+      .forEach((part) => part.remove());
     const last = {
       page,
       title: list.querySelector("[aria-current=page] .pages-title").textContent,
@@ -98,7 +122,7 @@
       at,
       of: links.length,
       left: Math.round(minutesLeft(tops(), article.getBoundingClientRect().bottom)),
-      when: Date.now(),
+      when: Date.now()
     };
     kept.keep((state) => Object.assign(state, { last, seen: { ...state.seen, [page]: reached } }));
   }
@@ -115,7 +139,10 @@
   function later() {
     if (waiting) return;
     waiting = true;
-    requestAnimationFrame(() => { waiting = false; look(); });
+    requestAnimationFrame(() => {
+      waiting = false;
+      look();
+    });
   }
   if (places.every(Boolean)) {
     drawTicks();

@@ -20,11 +20,17 @@
     const items = [...list.children].map((item) => item.querySelector("p") ?? item);
     const lengths = items.map((item) => item.textContent.length);
     const shown = (said) => copied(items[choices.indexOf(said)]);
-    const field = make("fieldset", { class: "predict-choices", role: "radiogroup", "aria-label": "Your guess" });
-    field.append(...choices.map((value) => {
-      const input = make("input", { type: "radio", name: "said", value });
-      return make("label", {}, input, make("span", {}, ...shown(value)));
-    }));
+    const field = make("fieldset", {
+      class: "predict-choices",
+      role: "radiogroup",
+      "aria-label": "Your guess"
+    });
+    field.append(
+      ...choices.map((value) => {
+        const input = make("input", { type: "radio", name: "said", value });
+        return make("label", {}, input, make("span", {}, ...shown(value)));
+      })
+    );
     list.replaceWith(field);
     return {
       field,
@@ -33,7 +39,8 @@
       said: () => field.querySelector("input:checked")?.value ?? "",
       knows: (said) => choices.includes(said),
       mark: (said) => Number(said === answer),
-      told: (said) => (said === answer ? ["That is right."] : ["Right is ", strong(...shown(answer)), "."]),
+      told: (said) =>
+        said === answer ? ["That is right."] : ["Right is ", strong(...shown(answer)), "."]
     };
   }
 
@@ -44,23 +51,41 @@
     const size = log ? 100 : Math.round((high - low) / step);
     const all = Array.from({ length: size + 1 }, (_, at) => {
       const value = log ? low * (high / low) ** (at / size) : low + at * step;
-      return log && value >= 10 ? Math.round(value) : Number(value.toPrecision(log && low >= 1 ? 1 : 3));
+      return log && value >= 10
+        ? Math.round(value)
+        : Number(value.toPrecision(log && low >= 1 ? 1 : 3));
     });
     return [...new Set(all)];
   }
 
   function byNumber(group) {
     const { number, within, track, unit = "" } = group.dataset;
-    const right = Number(number), log = track.endsWith("log");
+    const right = Number(number),
+      log = track.endsWith("log");
     const values = numbers(track.split(" "));
     const named = (value) => `${Number(value).toLocaleString("en")}${unit && ` ${unit}`}`;
     const place = (value) => {
       const after = values.findIndex((one) => one >= value);
-      const at = after < 1 ? Math.max(after, 0) : after - (values[after] - value) / (values[after] - values[after - 1]);
+      const at =
+        after < 1
+          ? Math.max(after, 0)
+          : after - (values[after] - value) / (values[after] - values[after - 1]);
       return `--at: ${at / (values.length - 1)}`;
     };
-    const ring = make("input", { type: "range", name: "said", min: 0, max: values.length - 1, value: 0, "aria-label": "Your guess" });
-    const ends = make("span", { class: "ask-ends" }, make("span", {}, named(values[0])), make("span", {}, named(values.at(-1))));
+    const ring = make("input", {
+      type: "range",
+      name: "said",
+      min: 0,
+      max: values.length - 1,
+      value: 0,
+      "aria-label": "Your guess"
+    });
+    const ends = make(
+      "span",
+      { class: "ask-ends" },
+      make("span", {}, named(values[0])),
+      make("span", {}, named(values.at(-1)))
+    );
     const bubble = make("output", { style: place(values[0]) });
     const field = make("div", { class: "ask-track" }, bubble, ring, ends);
     let moved = false; // the first place counts as none
@@ -77,7 +102,8 @@
     show();
     const off = (said) => {
       const high = said > right;
-      if (!log) return `${named(Number(Math.abs(said - right).toPrecision(3)))} too ${high ? "high" : "low"}`;
+      if (!log)
+        return `${named(Number(Math.abs(said - right).toPrecision(3)))} too ${high ? "high" : "low"}`;
       return `${Number((high ? said / right : right / said).toPrecision(2))} times too ${high ? "large" : "small"}`;
     };
     const near = (said) => Math.abs(said - right) <= Number(within) + 1e-9;
@@ -86,22 +112,38 @@
       keep: true,
       todo: "Drag the ring, or move it with the arrow keys.",
       said: () => (moved ? String(value()) : ""),
-      reset: () => { moved = false; show(); },
+      reset: () => {
+        moved = false;
+        show();
+      },
       knows: (said) => Number.isFinite(Number(said)),
       shown: (said) => [named(said)],
       longest: String(values.at(-1)),
       mark: (said) => Number(near(said)),
       told: (said) => {
         if (Number(said) === right) return ["That is right."];
-        return ["It is ", strong(named(number)), `: your guess is ${off(said)}${near(said) ? ", near enough" : ""}.`];
+        return [
+          "It is ",
+          strong(named(number)),
+          `: your guess is ${off(said)}${near(said) ? ", near enough" : ""}.`
+        ];
       },
-      drawn: (said) => make("div", { class: "ask-scale", "aria-hidden": "true" },
-        make("i", { class: "is-answer", style: place(right) }, named(number)), make("i", { class: "is-said", style: place(Number(said)) })),
+      drawn: (said) =>
+        make(
+          "div",
+          { class: "ask-scale", "aria-hidden": "true" },
+          make("i", { class: "is-answer", style: place(right) }, named(number)),
+          make("i", { class: "is-said", style: place(Number(said)) })
+        )
     };
   }
 
   function inWords() {
-    const field = make("textarea", { name: "said", rows: "2", "aria-label": "Your guess, in a few words" });
+    const field = make("textarea", {
+      name: "said",
+      rows: "2",
+      "aria-label": "Your guess, in a few words"
+    });
     return {
       field: make("div", { class: "ask-words" }, field),
       keep: true,
@@ -110,13 +152,19 @@
       knows: () => true,
       shown: (said) => [`“${said}”`],
       longest: "",
-      told: () => [],
+      told: () => []
     };
   }
 
   // Where there is something to tell: what was said, how sure, and how far off it is.
   function verdict(way, { said, sure }) {
-    const parts = [make("span", { class: "ask-ring" }), "You said ", strong(...way.shown(said)), sure ? `, ${SURE[sure]}. ` : ". ", ...way.told(said)];
+    const parts = [
+      make("span", { class: "ask-ring" }),
+      "You said ",
+      strong(...way.shown(said)),
+      sure ? `, ${SURE[sure]}. ` : ". ",
+      ...way.told(said)
+    ];
     return [make("p", {}, ...parts), way.drawn?.(said) ?? ""];
   }
 
@@ -134,21 +182,46 @@
       look();
       said.focus({ preventScroll: true });
     });
-    const skipAll = button("read without guessing", "ask-link", () => kept.change((state) => { state.read = true; }));
-    const hint = make("p", { class: "ask-hint" }, make("span", {}, `${way.todo ?? "One tap is your guess."} `), way.keep ? keep : "",
-      make("span", {}, skip, at ? "" : skipAll));
+    const skipAll = button("read without guessing", "ask-link", () =>
+      kept.change((state) => {
+        state.read = true;
+      })
+    );
+    const hint = make(
+      "p",
+      { class: "ask-hint" },
+      make("span", {}, `${way.todo ?? "One tap is your guess."} `),
+      way.keep ? keep : "",
+      make("span", {}, skip, at ? "" : skipAll)
+    );
     const sure = Object.entries(LEVELS).map(([value, words]) => make("button", { value }, words));
-    const surely = make("span", { class: "ask-sure", role: "group", "aria-label": "Look, and say how sure you were" }, ...sure);
-    const opens = make("div", { class: "ask-look" }, make("small", { "aria-hidden": "true" }, "or look, and say how sure you were"),
-      make("button", { class: "predict-button", value: "look" }, "Look"), surely);
-    const form = make("form", { class: "ask-asked", autocomplete: "off" }, way.field, make("div", { class: "ask-row" }, hint, opens));
+    const surely = make(
+      "span",
+      { class: "ask-sure", role: "group", "aria-label": "Look, and say how sure you were" },
+      ...sure
+    );
+    const opens = make(
+      "div",
+      { class: "ask-look" },
+      make("small", { "aria-hidden": "true" }, "or look, and say how sure you were"),
+      make("button", { class: "predict-button", value: "look" }, "Look"),
+      surely
+    );
+    const form = make(
+      "form",
+      { class: "ask-asked", autocomplete: "off" },
+      way.field,
+      make("div", { class: "ask-row" }, hint, opens)
+    );
     const said = make("div", { class: "ask-said", tabindex: "-1", role: "status" });
     const again = button("take it back", "ask-link", () => {
       looked = false;
       kept.change(({ answers }) => delete answers[id]);
       form.querySelector("input, textarea").focus();
     });
-    const guess = button("ask me first", "ask-link", () => kept.change((state) => delete state.read));
+    const guess = button("ask me first", "ask-link", () =>
+      kept.change((state) => delete state.read)
+    );
     const back = make("p", { class: "ask-back" }, again, guess);
 
     function look() {
@@ -157,7 +230,10 @@
     }
 
     function chosen() {
-      group.classList.toggle("is-chosen", Boolean(way.said()) && (!way.keep || group.classList.contains("is-chosen")));
+      group.classList.toggle(
+        "is-chosen",
+        Boolean(way.said()) && (!way.keep || group.classList.contains("is-chosen"))
+      );
       keep.textContent = way.said() && number ? `Keep ${way.shown(way.said())}` : "Keep this";
       keep.disabled = !way.said();
     }
@@ -173,7 +249,13 @@
       }
       // before it is open, the longest that it may say keeps its room
       const right = group.querySelector(".predict-right");
-      said.replaceChildren(...(answer || !open ? verdict(way, answer ?? { said: way.longest, sure: 70 }) : right ? [make("p", {}, "It is ", strong(...copied(right)), ".")] : []));
+      said.replaceChildren(
+        ...(answer || !open
+          ? verdict(way, answer ?? { said: way.longest, sure: 70 })
+          : right
+            ? [make("p", {}, "It is ", strong(...copied(right)), ".")]
+            : [])
+      );
       again.hidden = open && !answer;
       guess.hidden = !read || at > 0;
       group.classList.toggle("is-open", open);
@@ -194,7 +276,9 @@
       const answer = { said: way.said() };
       if (value in SURE) answer.sure = Number(value);
       if (way.mark) answer.mark = way.mark(answer.said);
-      kept.change(({ answers }) => { answers[id] = answer; });
+      kept.change(({ answers }) => {
+        answers[id] = answer;
+      });
       return said.focus({ preventScroll: true });
     });
     // a link, or the browser's own search, leads into what is folded
@@ -204,7 +288,12 @@
     group.querySelector(".ask-asked").replaceWith(form);
     explained.prepend(said);
     explained.append(back);
-    group.querySelector(".predict-title").append(" ", make("span", { class: "predict-count" }, `${asked + at + 1} of ${asked + all.length}`));
+    group
+      .querySelector(".predict-title")
+      .append(
+        " ",
+        make("span", { class: "predict-count" }, `${asked + at + 1} of ${asked + all.length}`)
+      );
     draw();
   }
 
@@ -212,7 +301,10 @@
 
   // From the search one comes for what it found: all of that section is open.
   if (location.search === "?found") {
-    document.getElementById(decodeURIComponent(location.hash.slice(1)))?.querySelectorAll(".ask-rest").forEach((rest) => rest.dispatchEvent(new Event("arrive")));
+    document
+      .getElementById(decodeURIComponent(location.hash.slice(1)))
+      ?.querySelectorAll(".ask-rest")
+      .forEach((rest) => rest.dispatchEvent(new Event("arrive")));
   }
   drawAll();
 }

@@ -22,7 +22,7 @@
     const named = (name, words) =>
       Object.entries(words).reduce(
         (said, [old, now]) => `-${said}-`.replace(`-${old}-`, `-${now}-`).slice(1, -1),
-        name,
+        name
       );
     const before = kept.load();
     const state = structuredClone(before);
@@ -52,10 +52,12 @@
   // For each level of being sure: how many answers have a mark, and how many of them were right.
   function calibration(answers) {
     const marked = Object.values(answers).filter(({ mark }) => mark !== undefined);
-    return Object.keys(SURE).map(Number).map((level) => {
-      const marks = marked.filter(({ sure }) => sure === level).map(({ mark }) => mark);
-      return { level, of: marks.length, right: marks.reduce((sum, mark) => sum + mark, 0) };
-    });
+    return Object.keys(SURE)
+      .map(Number)
+      .map((level) => {
+        const marks = marked.filter(({ sure }) => sure === level).map(({ mark }) => mark);
+        return { level, of: marks.length, right: marks.reduce((sum, mark) => sum + mark, 0) };
+      });
   }
 
   function judged(levels) {
@@ -73,15 +75,17 @@
   }
 
   function table(levels) {
-    const rows = levels.filter(({ of }) => of).map(({ level, of, right }) => {
-      const style = `--right: ${(100 * right) / of}%; --sure: ${level}%`;
-      const bar = make("span", { class: "progress-bar", "aria-hidden": "true", style });
-      if (level === 50) bar.classList.add("is-guess");
-      const name = level === 50 ? SURE[50] : `${SURE[level]}: ${level} %`;
-      const head = make("th", { scope: "row" }, name);
-      const share = make("td", {}, `${count(right)} of ${of} right`);
-      return make("tr", {}, head, share, make("td", { class: "progress-drawn" }, bar));
-    });
+    const rows = levels
+      .filter(({ of }) => of)
+      .map(({ level, of, right }) => {
+        const style = `--right: ${(100 * right) / of}%; --sure: ${level}%`;
+        const bar = make("span", { class: "progress-bar", "aria-hidden": "true", style });
+        if (level === 50) bar.classList.add("is-guess");
+        const name = level === 50 ? SURE[50] : `${SURE[level]}: ${level} %`;
+        const head = make("th", { scope: "row" }, name);
+        const share = make("td", {}, `${count(right)} of ${of} right`);
+        return make("tr", {}, head, share, make("td", { class: "progress-drawn" }, bar));
+      });
     const caption = make("caption", {}, "Your answers, by how sure you were (the mark on the bar)");
     return make("table", { class: "progress-table" }, caption, make("tbody", {}, ...rows));
   }
@@ -93,22 +97,32 @@
     const all = [...document.querySelectorAll("[data-predict]")]; // an opening figure asks, too
     const answered = all.filter((one) => one.dataset.predict in state.answers).length;
     const words = done ? "✓ Read to the end" : "I have read this chapter";
-    const act = () => kept.change(({ done: pages }) => {
-      if (done) delete pages[page];
-      else pages[page] = true;
-    });
+    const act = () =>
+      kept.change(({ done: pages }) => {
+        if (done) delete pages[page];
+        else pages[page] = true;
+      });
     const attributes = { "aria-pressed": String(done) };
     const home = `${document.documentElement.dataset.content_root}index.html#progress`;
     const link = make("a", { href: home }, "How sure, and how right");
     return [
-      make("p", {}, all.length ? `${answered} of ${all.length} predictions of this page made. ` : "", answered ? link : ""),
-      button(words, "predict-button progress-done", act, attributes),
+      make(
+        "p",
+        {},
+        all.length ? `${answered} of ${all.length} predictions of this page made. ` : "",
+        answered ? link : ""
+      ),
+      button(words, "predict-button progress-done", act, attributes)
     ];
   }
 
   function forget() {
     if (!confirm("Forget all your answers, marks and chapters read in this browser?")) return;
-    kept.change((state) => Object.keys(state).forEach((key) => { delete state[key]; }));
+    kept.change((state) =>
+      Object.keys(state).forEach((key) => {
+        delete state[key];
+      })
+    );
   }
 
   function drawBox(box) {
@@ -121,12 +135,14 @@
       : "This browser keeps nothing: all is gone when you leave the page. ";
     const parts = onFront
       ? [
-        make("p", { class: "progress-title" }, "You so far"),
-        levels.some(({ of }) => of) ? table(levels) : "",
-        make("p", {}, judged(levels)),
-      ]
+          make("p", { class: "progress-title" }, "You so far"),
+          levels.some(({ of }) => of) ? table(levels) : "",
+          make("p", {}, judged(levels))
+        ]
       : chapterPart(box, state);
-    parts.push(make("p", { class: "progress-note" }, where, button("Forget all", "progress-forget", forget)));
+    parts.push(
+      make("p", { class: "progress-note" }, where, button("Forget all", "progress-forget", forget))
+    );
     box.replaceChildren(...parts);
     if (focus) box.querySelector(`[class="${focus}"]`)?.focus({ preventScroll: true });
     // whoever comes for the first time is not asked about what is not there yet
@@ -140,7 +156,11 @@
 
   carryOver(globalThis.bookMoved ?? []);
   drawAll();
-  for (const [from, event] of [[document, "kept-changed"], [globalThis, "storage"], [globalThis, "pageshow"]]) {
+  for (const [from, event] of [
+    [document, "kept-changed"],
+    [globalThis, "storage"],
+    [globalThis, "pageshow"]
+  ]) {
     from.addEventListener(event, drawAll);
   }
 

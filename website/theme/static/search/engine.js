@@ -4,15 +4,22 @@
 // word must be there: a place with more of them comes first. Phrases that mean the same (a line of
 // search_words.json) are one word each; a word that the book does not know becomes the nearest one.
 window.bookSearch = (({ same, pages }) => {
-  const STOP = new Set((
-    "a about all an and any are as at be been but by can could did do does doing don for from get had has have " +
-    "how i if in into is isn it its just me mean my of off on or our s should so some t than that the their them " +
-    "then there these they this those to use used using want was we were what when where which who whom whose " +
-    "why will with without would you your").split(" "));
+  const STOP = new Set(
+    (
+      "a about all an and any are as at be been but by can could did do does doing don for from get had has have " +
+      "how i if in into is isn it its just me mean my of off on or our s should so some t than that the their them " +
+      "then there these they this those to use used using want was we were what when where which who whom whose " +
+      "why will with without would you your"
+    ).split(" ")
+  );
   const WEIGHTS = { heading: 3, keywords: 4, above: 1, text: 1, more: 0.6 };
   const KINDS = { section: 1, claim: 0.55, notation: 0.45, api: 0.45 };
-  const OF_PAGES = [ // what is no chapter comes after the chapters
-    [/depth_/, 0.75], [/^appendix\/(api|records|claims)/, 0.5], [/^(appendix|00_|index)/, 0.75], [/^classroom\/(a\d|attacks)/, 0.6],
+  const OF_PAGES = [
+    // what is no chapter comes after the chapters
+    [/depth_/, 0.75],
+    [/^appendix\/(api|records|claims)/, 0.5],
+    [/^(appendix|00_|index)/, 0.75],
+    [/^classroom\/(a\d|attacks)/, 0.6]
   ];
   const LATE = /^(exercises|summary)$/i;
   const OTHER_WORDS = 0.8; // what a phrase of the same meaning counts
@@ -21,9 +28,16 @@ window.bookSearch = (({ same, pages }) => {
   function stem(word) {
     if (word.length < 4) return word;
     const rules = [
-      [/ies$/, "y"], [/(ss|x|ch|sh)es$/, "$1"], [/([^siu])s$/, "$1"], [/iz(e|ed|es|ing|er|ation)$/, "is$1"],
-      [/(....)ations?$/, "$1"], [/([aeiouy].*)(ing|ed)$/, "$1"], [/([bdgmnprt])\1$/, "$1"],
-      [/(.....)al$/, "$1"], [/(....)ly$/, "$1"], [/(...)e$/, "$1"],
+      [/ies$/, "y"],
+      [/(ss|x|ch|sh)es$/, "$1"],
+      [/([^siu])s$/, "$1"],
+      [/iz(e|ed|es|ing|er|ation)$/, "is$1"],
+      [/(....)ations?$/, "$1"],
+      [/([aeiouy].*)(ing|ed)$/, "$1"],
+      [/([bdgmnprt])\1$/, "$1"],
+      [/(.....)al$/, "$1"],
+      [/(....)ly$/, "$1"],
+      [/(...)e$/, "$1"]
     ];
     return rules.reduce((said, [end, other]) => said.replace(end, other), word);
   }
@@ -44,18 +58,38 @@ window.bookSearch = (({ same, pages }) => {
   // Phrases: the first stem -> [stems, group], the longest first.
   const phrases = new Map();
   const groups = same.map((group) => group.map(read));
-  groups.forEach((group) => group.forEach((said) => {
-    phrases.set(said[0], [...(phrases.get(said[0]) || []), [said, group]].toSorted((a, b) => b[0].length - a[0].length));
-  }));
+  groups.forEach((group) =>
+    group.forEach((said) => {
+      phrases.set(
+        said[0],
+        [...(phrases.get(said[0]) || []), [said, group]].toSorted(
+          (a, b) => b[0].length - a[0].length
+        )
+      );
+    })
+  );
   function phraseAt(said, at) {
-    return (phrases.get(said[at]) || []).find(([phrase]) => phrase.every((one, i) => said[at + i] === one));
+    return (phrases.get(said[at]) || []).find(([phrase]) =>
+      phrase.every((one, i) => said[at + i] === one)
+    );
   }
 
-  const places = pages.flatMap(([page, ...found]) => found.map(([anchor, above, heading, text, more, keywords, kind]) => {
-    const factor = (OF_PAGES.find(([name]) => name.test(page)) || [0, 1])[1];
-    const worth = KINDS[kind] * factor * (LATE.test(heading) ? 0.6 : 1);
-    return { address: above ? `${page}#${anchor}` : page, above, heading, text, more, keywords, kind, worth };
-  }));
+  const places = pages.flatMap(([page, ...found]) =>
+    found.map(([anchor, above, heading, text, more, keywords, kind]) => {
+      const factor = (OF_PAGES.find(([name]) => name.test(page)) || [0, 1])[1];
+      const worth = KINDS[kind] * factor * (LATE.test(heading) ? 0.6 : 1);
+      return {
+        address: above ? `${page}#${anchor}` : page,
+        above,
+        heading,
+        text,
+        more,
+        keywords,
+        kind,
+        worth
+      };
+    })
+  );
   const postings = new Map(); // a stem or phrase -> Map(place -> how much of it is there)
   let total = 0;
   places.forEach((place, at) => {
@@ -105,7 +139,10 @@ window.bookSearch = (({ same, pages }) => {
     for (const [term, there] of postings) {
       if (term.includes(" ") || term.length < 4) continue;
       const far = distance(word, term, most);
-      if (far < Infinity && (!best || far < best.far || (far === best.far && there.size > best.size))) {
+      if (
+        far < Infinity &&
+        (!best || far < best.far || (far === best.far && there.size > best.size))
+      ) {
         best = { term, far, size: there.size };
       }
     }
@@ -116,20 +153,25 @@ window.bookSearch = (({ same, pages }) => {
   function understand(query) {
     const asked = words(query);
     const said = asked.map(stem);
-    const concepts = [], unknown = [];
+    const concepts = [],
+      unknown = [];
     const onlySmall = asked.every((word) => STOP.has(word));
     for (let at = 0; at < said.length; at++) {
       const found = phraseAt(said, at);
       if (found) {
         const [phrase, group] = found;
         concepts.push([
-          ...group.map((one) => [[one.join(" ")], one === phrase ? 1 : OTHER_WORDS]), [phrase, APART],
+          ...group.map((one) => [[one.join(" ")], one === phrase ? 1 : OTHER_WORDS]),
+          [phrase, APART]
         ]);
         at += phrase.length - 1;
       } else if (onlySmall || !STOP.has(asked[at])) {
         const ways = postings.has(said[at]) ? [[[said[at]], 1]] : [];
-        if (at === said.length - 1 && asked[at].length > 2) { // perhaps it is still being typed
-          const begun = [...postings.keys()].filter((term) => term.startsWith(asked[at]) && term !== said[at]);
+        if (at === said.length - 1 && asked[at].length > 2) {
+          // perhaps it is still being typed
+          const begun = [...postings.keys()].filter(
+            (term) => term.startsWith(asked[at]) && term !== said[at]
+          );
           ways.push(...begun.map((term) => [[term], 0.6]));
         }
         if (!ways.length) {
@@ -160,16 +202,20 @@ window.bookSearch = (({ same, pages }) => {
         scores.set(at, [sum + worth, parts + 1]);
       }
     }
-    const terms = new Set(concepts.flat().flatMap(([found]) => found.flatMap((term) => term.split(" "))));
+    const terms = new Set(
+      concepts.flat().flatMap(([found]) => found.flatMap((term) => term.split(" ")))
+    );
     const hits = [...scores].map(([at, [sum, parts]]) => {
       const place = places[at];
       return { place, worth: sum * place.worth * (0.3 + (0.7 * parts) / concepts.length) };
     });
     hits.sort((a, b) => b.worth - a.worth);
     return {
-      hits: hits.slice(0, most).map(({ place, worth }) => ({ ...place, worth, shown: excerpt(place.text, terms) })),
+      hits: hits
+        .slice(0, most)
+        .map(({ place, worth }) => ({ ...place, worth, shown: excerpt(place.text, terms) })),
       found: hits.length,
-      unknown,
+      unknown
     };
   }
 

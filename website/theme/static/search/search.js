@@ -34,7 +34,11 @@
 
   // Words with their letters' indices and powers: W_Q, D^2.
   function typeset(words) {
-    return words.split(/((?<=(?<!\w)\p{L})_\w(?!\w)|\^\w)/u).map((part, at) => (at % 2 ? make(part[0] === "_" ? "sub" : "sup", "", part.slice(1)) : part));
+    return words
+      .split(/((?<=(?<!\w)\p{L})_\w(?!\w)|\^\w)/u)
+      .map((part, at) =>
+        at % 2 ? make(part[0] === "_" ? "sub" : "sup", "", part.slice(1)) : part
+      );
   }
 
   function item(hit) {
@@ -42,16 +46,32 @@
     link.href = new URL(`../../${hit.address.replace("#", "?found#")}`, HERE); // what was found is open (predict.js)
     const kind = { claim: "Claim: ", notation: "Notation: ", api: "Package: " }[hit.kind];
     if (kind) link.prepend(make("span", "search-kind", kind));
-    const shown = hit.shown.flatMap(([word, found]) => [...(found ? [make("mark", "", ...typeset(word))] : typeset(word)), " "]);
-    return make("li", "", link, make("span", "search-above", ...typeset(hit.above)), make("p", "", ...shown));
+    const shown = hit.shown.flatMap(([word, found]) => [
+      ...(found ? [make("mark", "", ...typeset(word))] : typeset(word)),
+      " "
+    ]);
+    return make(
+      "li",
+      "",
+      link,
+      make("span", "search-above", ...typeset(hit.above)),
+      make("p", "", ...shown)
+    );
   }
 
   function told({ found, hits, unknown }, query, dialog) {
-    const instead = unknown.map(({ word, instead }) => instead
-      ? `“${word}” is not in the book; this is for “${instead}”.`
-      : `“${word}” is not in the book.`);
-    const more = found > hits.length ? `; the best ${hits.length} are shown${dialog ? ", Enter shows more" : ""}` : "";
-    const count = found ? `${found} ${found === 1 ? "place" : "places"}${more}.` : `Nothing found for “${query}”.`;
+    const instead = unknown.map(({ word, instead }) =>
+      instead
+        ? `“${word}” is not in the book; this is for “${instead}”.`
+        : `“${word}” is not in the book.`
+    );
+    const more =
+      found > hits.length
+        ? `; the best ${hits.length} are shown${dialog ? ", Enter shows more" : ""}`
+        : "";
+    const count = found
+      ? `${found} ${found === 1 ? "place" : "places"}${more}.`
+      : `Nothing found for “${query}”.`;
     return [count, ...instead].join(" ");
   }
 
@@ -80,7 +100,9 @@
       const result = query && window.bookSearch.search(query, dialog ? 8 : 30);
       list.replaceChildren(...(result ? result.hits.map(item) : []));
       box.classList.toggle("search-asked", Boolean(query));
-      timer = setTimeout(() => { status.textContent = result ? told(result, query, dialog) : ""; }, STATUS_DELAY);
+      timer = setTimeout(() => {
+        status.textContent = result ? told(result, query, dialog) : "";
+      }, STATUS_DELAY);
     }
 
     form.addEventListener("focusin", prepare, { once: true });
