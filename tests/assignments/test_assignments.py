@@ -127,7 +127,7 @@ def test_each_answer_is_called_again_in_a_hidden_case_on_other_numbers_of_the_sa
     again = {
         question
         for question, case in hidden_cases(drawn)
-        if any(shapes(earlier) == shapes(case.args) for earlier in case.before)
+        if any(shapes(earlier) == shapes(case.args) != [] for earlier in case.before)
     }
     assert given == again
     assert given
