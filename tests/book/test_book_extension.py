@@ -431,13 +431,6 @@ assert two == 4
 ```{solution-end}
 ```
 """
-PART = '''def mix(x):
-    """Mix ``x``, as :func:`there`.
-
-    More.
-    """
-    return x
-'''
 SITE = """format: jb-book
 root: index
 parts:

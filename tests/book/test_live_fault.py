@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from test_live_frame import LIVE, ROOT, LiveBook
+from test_live_frame import ROOT
 
 from vitbook.book.clinic import PATIENTS, load_patient
 from vitbook.book.faults import FAULTS as KNOWN
@@ -18,7 +18,6 @@ from vitbook.book.records import load_record
 from vitbook.data import pointer
 from website.live.fault import data
 from website.live.fault_words import FAULTS, TESTS
-from website.live.pack import script
 
 PAGE = """```{live} fault
 :title: Name the fault
@@ -55,26 +54,6 @@ def rows(made):
 def names(made):
     """The faults in the order of the rows."""
     return ["none", *(made["faults"][at][0] for at in made["patients"])]
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    book = LiveBook(tmp_path_factory.mktemp("fault"))
-    book.page("part/two", PAGE)
-    assert book.build().warnings == ""
-    return book.address()
-
-
-@pytest.fixture
-def page(browser, address):
-    opened = browser.new_page(viewport={"width": 390, "height": 844})
-    opened.errors = []
-    opened.on("pageerror", lambda error: opened.errors.append(str(error)))
-    opened.goto(address)
-    opened.locator("#live-fault.live-running").wait_for()
-    yield opened
-    assert opened.errors == []
-    opened.close()
 
 
 # --- the data ---
@@ -170,11 +149,6 @@ def test_what_the_page_says_of_the_healthy_model_and_of_curves_holds(rows, names
     assert len(like - {"none"}) == 5
     assert unseen - like == {"labels shuffled in a quarter of batches"}
     assert like < unseen
-
-
-def test_script_and_data_are_light(made):
-    assert (LIVE / "fault.js").stat().st_size < 15_000
-    assert len(script("fault", made)) < 16_000
 
 
 # --- in the browser ---

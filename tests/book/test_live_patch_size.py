@@ -5,7 +5,6 @@ import json
 
 import pytest
 import torch
-from test_live_frame import LiveBook
 
 from vitbook.models.cost import count_multiplies
 from vitbook.models.vit import VIT_VARIANTS, VisionTransformer
@@ -21,26 +20,6 @@ A still.
 
 At {live}`1,024 pixels <patch-size side=1024 kept=16 p=8>`.
 """
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    book = LiveBook(tmp_path_factory.mktemp("patch_size"))
-    book.page("part/two", PAGE)
-    assert book.build().warnings == ""
-    return book.address()
-
-
-@pytest.fixture
-def page(browser, address):
-    opened = browser.new_page(viewport={"width": 390, "height": 844})
-    opened.errors = []
-    opened.on("pageerror", lambda error: opened.errors.append(str(error)))
-    opened.goto(address)
-    opened.locator("#live-patch-size.live-running").wait_for()
-    yield opened
-    assert opened.errors == []
-    opened.close()
 
 
 def divisors(side):

@@ -34,10 +34,7 @@ ATTRIBUTES = {  # of each type of element: those that have to be there, those th
 def foot(repository, page="vit/patches"):
     options = {"repository_url": repository} if repository is not None else {}
     config = SimpleNamespace(html_theme_options=options, release="0.1.0")
-    context = {
-        "theme_extra_footer": "Text: CC BY.",
-        "title": "8. <code>P</code> &amp; N",
-    }
+    context = {"theme_extra_footer": "Text: CC BY.", "title": "8. <code>P</code> &amp; N"}
     app = SimpleNamespace(config=config)
     report.add_foot(app, page, "page.html", context, doctree=object())
     return BeautifulSoup(context["theme_extra_footer"], "html.parser")
@@ -146,11 +143,7 @@ def mark(page, what):
     page.wait_for_timeout(200)
 
 
-SAID = {
-    "#sentence": SENTENCE,
-    "#long": "𝔸" * 399 + "…",
-    "#formula": "It is $\\sqrt d$.",
-}
+SAID = {"#sentence": SENTENCE, "#long": "𝔸" * 399 + "…", "#formula": "It is $\\sqrt d$."}
 
 
 @pytest.mark.browser

@@ -169,13 +169,8 @@ def started(script: Path) -> list[str]:
 def test_a_search_that_was_stopped_goes_on_and_the_runs_use_what_it_chose(toy, tmp_path):
     toy.write_text(TOY.replace('by="loss"', 'by="loss", finalists=0'))
     toy.with_name("stop").touch()
-    runner = subprocess.Popen(
-        command(toy, "--choose"),
-        cwd=ROOT,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        text=True,
-    )
+    options = {"cwd": ROOT, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    runner = subprocess.Popen(command(toy, "--choose"), **options)
     try:
         end = time.monotonic() + 500
         while len(started(toy)) < 3:  # two run side by side, and the third does not end
@@ -221,22 +216,16 @@ def test_the_search_alone_prints_every_trial_and_writes_nothing(toy, monkeypatch
     assert not list(toy.parent.glob("*.json"))
 
 
+WHERE = {"machine": {"device": "test"}, "versions": {"torch": torch.__version__}}
+
+
 def results_of(experiment: Experiment, winners: list[dict]) -> list[dict]:
     results = []
     for condition, seed in experiment.runs:
         losses, settings = [], experiment.chosen_for(condition, winners)
         outcome = experiment.run(condition, seed, losses.append, 1.0, **settings)
-        results.append(
-            {
-                "condition": condition,
-                "seed": seed,
-                "settings": settings,
-                "metrics": {**outcome.metrics, "seconds": 0.1},
-                "losses": losses[:20],
-                "machine": {"device": "test"},
-                "versions": {"torch": torch.__version__},
-            }
-        )
+        one = {"condition": condition, "seed": seed, "settings": settings, "losses": losses[:20]}
+        results.append({**one, **WHERE, "metrics": {**outcome.metrics, "seconds": 0.1}})
     return results
 
 
@@ -247,10 +236,8 @@ def trials_of(experiment: Experiment) -> list[dict]:
             losses, settings = [], {experiment.choose.setting: one["value"]}
             given = (one["condition"], one["seed"], one["length"], settings)
             metrics = {**tried(experiment, *given, losses.append, 1.0), "seconds": 0.1}
-            kept = {"machine": {"device": "test"}, "versions": {"torch": torch.__version__}}
-            done.append(
-                {**one, **kept, "metrics": metrics, "steps": len(losses), "losses": losses[:20]}
-            )
+            kept = {"metrics": metrics, "steps": len(losses), "losses": losses[:20]}
+            done.append({**one, **WHERE, **kept})
         return done
 
     return search(experiment.plan, do)
@@ -272,14 +259,6 @@ def test_a_record_with_its_search_holds_after_an_edit_that_changes_nothing(recor
     assert replay(str(toy), toy.parent) == (True, "holds: 40 replayed losses are the same")
 
 
-def worse(record):
-    record["choice"]["winners"][0]["value"] = 2.0
-
-
-def fewer(record):
-    record["trials"].pop()
-
-
 def prettier(record):
     trial = next(t for t in record["trials"] if (t["value"], t["length"]) == (2.0, 1.0))
     trial["metrics"]["loss"] = 0.0
@@ -288,8 +267,8 @@ def prettier(record):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (worse, "not what its trials say"),
-        (fewer, "some are missing"),
+        (lambda record: record["choice"]["winners"][0].update(value=2.0), "not what its trials sa"),
+        (lambda record: record["trials"].pop(), "some are missing"),
         (prettier, "not what its trials say"),
     ],
 )

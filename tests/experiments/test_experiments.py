@@ -332,15 +332,13 @@ def nothing(condition, seed, log, scale):
 
 
 BAD_INPUT = [
-    ("reserved", {"conditions": [{"metric": 1}]}, "may not use the name 'metric'"),
-    ("replay", {"replay": ({"a": 2}, 0)}, "no run of {'a': 2} with seed 0"),
-    ("kept seed", {"keep": {"w": ({"a": 1}, 9)}}, "no run of {'a': 1} with seed 9"),
+    ({"conditions": [{"metric": 1}]}, "may not use the name 'metric'"),
+    ({"replay": ({"a": 2}, 0)}, "no run of {'a': 2} with seed 0"),
+    ({"keep": {"w": ({"a": 1}, 9)}}, "no run of {'a': 1} with seed 9"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("change", "words"), [b[1:] for b in BAD_INPUT], ids=[b[0] for b in BAD_INPUT]
-)
+@pytest.mark.parametrize(("change", "words"), BAD_INPUT)
 def test_bad_input_is_named(change, words):
     given = {"conditions": [{"a": 1}], "seeds": [0], "run": nothing} | change
     with pytest.raises(ValueError, match=words):
@@ -384,13 +382,8 @@ def test_every_number_that_an_experiment_declares_is_measured_and_finite(name):
         assert all(np.isfinite(np.asarray(one, dtype=float)).all() for one in found)
     if name not in TIMINGS:
         runs = json.loads(golden_path(name).read_text())["runs"]
-        names = {
-            metric
-            for run, kept in runs.items()
-            if "trial of" not in run
-            for metric in kept["metrics"]
-        }
-        assert names == experiment.metrics.keys()
+        kept = [kept["metrics"] for run, kept in runs.items() if "trial of" not in run]
+        assert {metric for metrics in kept for metric in metrics} == experiment.metrics.keys()
 
 
 @pytest.mark.parametrize("name", TIMINGS)

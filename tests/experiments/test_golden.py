@@ -9,7 +9,6 @@ import functools
 import importlib
 import inspect
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -359,51 +358,6 @@ def test_a_change_that_matters_is_caught_by_every_record_that_uses_it(plant, mon
 Trees = dict[Path, ast.Module]
 
 
-def functions(tree: ast.Module) -> list[ast.FunctionDef]:
-    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-
-
-def other_messages(trees: Trees) -> int:
-    raised = [n for t in trees.values() for n in ast.walk(t) if isinstance(n, ast.Raise)]
-    strings = [s for r in raised for s in ast.walk(r) if isinstance(s, ast.Constant)]
-    strings = [s for s in strings if isinstance(s.value, str)]
-    for string in strings:
-        string.value += " (in other words)"
-    return len(strings)
-
-
-def no_docstrings(trees: Trees) -> int:
-    count = 0
-    for tree in trees.values():
-        for node in [tree, *ast.walk(tree)]:
-            documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-            if documented and ast.get_docstring(node) is not None:
-                node.body, count = node.body[1:] or [ast.Pass()], count + 1
-    return count
-
-
-def more_re_exports(trees: Trees) -> int:
-    count = 0
-    for path, tree in trees.items():
-        if path.name == "__init__.py":
-            for node in [node for node in tree.body if isinstance(node, ast.ImportFrom)]:
-                again = [ast.alias(alias.name, f"{alias.name}_again") for alias in node.names]
-                if node.module != "__future__":
-                    tree.body.append(ast.ImportFrom(node.module, again, node.level))
-                    count += 1
-    return count
-
-
-def renamed_private_helpers(trees: Trees) -> int:
-    private = {f.name for t in trees.values() for f in functions(t) if re.match("_[a-z]", f.name)}
-    for tree in trees.values():
-        for node in ast.walk(tree):
-            for field in ("id", "name", "attr"):
-                if getattr(node, field, None) in private:
-                    setattr(node, field, f"{getattr(node, field)}_renamed")
-    return len(private)
-
-
 def a_moved_module(trees: Trees) -> int:
     (old,) = (p for p, t in trees.items() if any(f.name == "count_multiplies" for f in t.body
               if isinstance(f, ast.FunctionDef)))  # fmt: skip
@@ -432,73 +386,6 @@ def arguments_with_a_default(trees: Trees) -> int:
     return count
 
 
-def no_types(trees: Trees) -> int:
-    found = [f for t in trees.values() for f in functions(t)]
-    for function in found:
-        function.returns = None
-        for arg in [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]:
-            arg.annotation = None
-    return len(found)
-
-
-def new_functions(trees: Trees) -> int:
-    for tree in trees.values():
-        tree.body += ast.parse("def something_new(x):\n    return 2 * x").body
-    return len(trees)
-
-
-def no_checks(trees: Trees) -> int:
-    count = 0
-    for path, tree in trees.items():
-        for node in ast.walk(tree):
-            for field in ("body", "orelse"):
-                block = getattr(node, field, None)
-                if path.name == "require.py" and isinstance(block, list):
-                    kept = [ast.Pass() if isinstance(s, ast.Raise) else s for s in block]
-                    count += sum(isinstance(s, ast.Raise) for s in block)
-                    setattr(node, field, kept)
-    return count
-
-
-def logging_everywhere(trees: Trees) -> int:
-    line = "import logging; logging.getLogger('vitbook').debug('here')"
-    found = [f for t in trees.values() for f in functions(t)]
-    for function in found:
-        function.body = ast.parse(line).body + function.body
-    return len(found)
-
-
-def other_local_names(trees: Trees) -> int:
-    count = 0
-    for tree in trees.values():
-        for function in functions(tree):
-            inner = [n for n in ast.walk(function) if n is not function]
-            if any(isinstance(n, ast.FunctionDef | ast.Lambda | ast.ClassDef) for n in inner):
-                continue
-            names = [n for n in inner if isinstance(n, ast.Name)]
-            outside = {
-                n for i in inner if isinstance(i, ast.Global | ast.Nonlocal) for n in i.names
-            }
-            stored = {n.id for n in names if isinstance(n.ctx, ast.Store)} - outside
-            stored -= {arg.arg for arg in inner if isinstance(arg, ast.arg)}
-            for name in names:
-                if name.id in stored:
-                    name.id, count = f"{name.id}_here", count + 1
-    return count
-
-
-def sorted_definitions(trees: Trees) -> int:
-    """Functions at the end of each module in another order: those below the last other line."""
-    count = 0
-    for tree in trees.values():
-        tail = len(tree.body)
-        while tail and isinstance(tree.body[tail - 1], ast.FunctionDef):
-            tail -= 1
-        count += len(tree.body) - tail > 1
-        tree.body[tail:] = tree.body[tail:][::-1]
-    return count
-
-
 EQUAL_CODE = """
 import math
 import torch
@@ -517,11 +404,7 @@ def attend(q, k, v, attn_mask=None, dropout_p=0.0):
     return F.dropout(scores.softmax(dim=-1), dropout_p, dropout_p > 0) @ v
 F.gelu, F.layer_norm, F.scaled_dot_product_attention = gelu, layer_norm, attend
 """
-HARMLESS = [
-    other_messages, no_docstrings, more_re_exports, renamed_private_helpers, a_moved_module,
-    arguments_with_a_default, no_types, new_functions, no_checks, logging_everywhere,
-    other_local_names, sorted_definitions,
-]  # fmt: skip
+HARMLESS = [a_moved_module, arguments_with_a_default]
 REPLAY = """
 import json, sys
 from experiments.machinery.golden import golden_of, golden_path, moved, scales_of
@@ -562,14 +445,8 @@ def replayed_in(copy: Path, names) -> str:
 
 
 def test_changes_that_do_not_matter_trouble_no_record(tmp_path):
-    """All at once: other layout and comments, faster equal code, and the twelve rules."""
+    """All at once: other layout, no comments, faster equal code, and the two rules."""
     assert replayed_in(rewritten(tmp_path, HARMLESS), CHEAP) == ""
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("rule", HARMLESS, ids=lambda rule: rule.__name__)
-def test_a_change_that_does_not_matter_troubles_no_record(rule, tmp_path):
-    assert replayed_in(rewritten(tmp_path, [rule]), CHEAP) == ""
 
 
 @pytest.mark.deep

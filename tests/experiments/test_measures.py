@@ -57,8 +57,7 @@ def test_probabilities_are_the_softmax_of_every_image():
 
 def test_an_answer_counts_in_the_bin_of_its_confidence():
     given = torch.tensor(
-        [[1.0, 0.0, 0.0], [0.1, 0.5, 0.4], [0.5, 0.4, 0.1], [0.34, 0.33, 0.33]],
-        dtype=torch.float64,
+        [[1.0, 0.0, 0.0], [0.1, 0.5, 0.4], [0.5, 0.4, 0.1], [0.34, 0.33, 0.33]], dtype=torch.float64
     )
     table = reliability(given, torch.tensor([0, 1, 2, 0]))
     assert len(table) == BINS == 15

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from page import KEEP, LARGEST, LIVE, ROOT
+from page import KEEP, LIVE, ROOT
 from vitbook.figures.qk_merge import bill
 
 from vitbook.layers.attention import MultiHeadSelfAttention
@@ -76,10 +76,6 @@ def text(page, where):
 
 def slider(page, name):
     return page.get_by_role("slider", name=name, exact=True)
-
-
-def test_the_script_is_light():
-    assert (LIVE / "bill.js").stat().st_size <= LARGEST
 
 
 def test_the_counts_are_those_that_pytorch_makes(opened):

@@ -14,11 +14,11 @@ def _seed():
 def pytest_generate_tests(metafunc):
     """A test that takes `bad_input` runs once for each row of its module's table BAD_INPUT.
 
-    A row is (name, call, error, words): the call raises the error, whose message has the words.
+    A row is (call, error, words): the call raises the error, whose message has the words.
     """
     if "bad_input" in metafunc.fixturenames:
         rows = metafunc.module.BAD_INPUT
-        metafunc.parametrize("bad_input", [row[1:] for row in rows], ids=[row[0] for row in rows])
+        metafunc.parametrize("bad_input", rows, ids=[row[-1] for row in rows])
 
 
 @pytest.fixture

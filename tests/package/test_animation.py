@@ -123,12 +123,12 @@ def test_shown_in_a_notebook_it_has_words_for_readers_without_html(monkeypatch):
 
 
 BAD_INPUT = [
-    ("maps rank", lambda: figure(maps=MAPS[0]), ValueError, "maps must have the axes"),
-    ("images", lambda: figure(images=IMAGES[:1]), ValueError, "images must be as many"),
-    ("queries", lambda: figure(queries=[0, 1, 2, 10]), ValueError, "queries must name 4 patches"),
-    ("still", lambda: figure(still=4), ValueError, "still must be"),
-    ("negative", lambda: figure(maps=MAPS - 1), ValueError, "must not be negative"),
-    ("names", lambda: figure(names=["one"]), ValueError, "names must hold 3 labels"),
+    (lambda: figure(maps=MAPS[0]), ValueError, "maps must have the axes"),
+    (lambda: figure(images=IMAGES[:1]), ValueError, "images must be as many"),
+    (lambda: figure(queries=[0, 1, 2, 10]), ValueError, "queries must name 4 patches"),
+    (lambda: figure(still=4), ValueError, "still must be"),
+    (lambda: figure(maps=MAPS - 1), ValueError, "must not be negative"),
+    (lambda: figure(names=["one"]), ValueError, "names must hold 3 labels"),
 ]
 
 

@@ -142,12 +142,7 @@ VERDICTS = [
     ([], (), "may be used to rank the patches", "It also speaks for this class rather"),
     ([0], (), "Nothing can be said of this map", "two ways of replacing a patch do not agree"),
     ([1], (), "a picture of its own numbers only", "no better than copies of itself"),
-    (
-        [2],
-        (),
-        "Do not use this map to say",
-        "not found to rank the patches better than the",
-    ),
+    ([2], (), "Do not use this map to say", "not found to rank the patches better than the"),
     ([2, 3], (), "Do not use this map", "the contrast of the pixels or another image"),
     ([], ("an untrained twin",), "before the missing controls", "not tried: an untrained twin"),
     ([4], (), "may be used to rank the patches", "It does not speak for this class rather"),
@@ -194,13 +189,13 @@ def made(heatmap=None, image=None, others=None, model=None, **options):
 
 
 BAD_INPUT = [
-    ("training", lambda: made(model=Judge()), ValueError, "say model.eval()"),
-    ("rank", lambda: made(torch.rand(36)), ValueError, "heatmap must be (rows, columns)"),
-    ("nan", lambda: made(torch.full((6, 6), torch.nan)), ValueError, "finite numbers"),
-    ("grid", lambda: made(torch.rand(5, 6)), ValueError, "makes no square patches"),
-    ("others", lambda: made(others=images()[:, :, :4]), ValueError, "of the same shape"),
-    ("itself", lambda: made(image=(x := images())[0], others=x), ValueError, "the image itself"),
-    ("target", lambda: made(target=3), ValueError, "target must be below 3"),
+    (lambda: made(model=Judge()), ValueError, "say model.eval()"),
+    (lambda: made(torch.rand(36)), ValueError, "heatmap must be (rows, columns)"),
+    (lambda: made(torch.full((6, 6), torch.nan)), ValueError, "finite numbers"),
+    (lambda: made(torch.rand(5, 6)), ValueError, "makes no square patches"),
+    (lambda: made(others=images()[:, :, :4]), ValueError, "of the same shape"),
+    (lambda: made(image=(x := images())[0], others=x), ValueError, "the image itself"),
+    (lambda: made(target=3), ValueError, "target must be below 3"),
 ]
 
 

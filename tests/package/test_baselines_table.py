@@ -7,19 +7,9 @@ import pytest
 from vitbook.book.baselines import baselines
 from vitbook.book.intervals import student_interval
 
-HEAD = {
-    "format": 1,
-    "what": "",
-    "chosen_on": "",
-    "settings": {},
-    "metrics": {"test_accuracy": ""},
-    "machines": [],
-    "versions": {},
-    "data": {},
-    "wall_seconds": 1.0,
-    "date": "2026-01-01",
-    "weight_files": {},
-}
+HEAD = {"format": 1, "metrics": {"test_accuracy": ""}, "wall_seconds": 1.0, "date": "2026-01-01"}
+HEAD |= dict.fromkeys(("what", "chosen_on"), "") | {"machines": []}
+HEAD |= {key: {} for key in ("settings", "versions", "data", "weight_files")}
 
 
 @pytest.fixture

@@ -53,11 +53,11 @@ def test_the_share_of_a_patch_is_counted():
 
 X = objects()
 BAD_INPUT = [
-    ("rank", lambda: place_on_canvas(X[0], SIZE), ValueError, "(n, C, h, w)"),
-    ("small", lambda: place_on_canvas(X, 5), ValueError, "size must be at least 6"),
-    ("noise", lambda: place_on_canvas(X, SIZE, noise=2), ValueError, "noise must be between"),
-    ("seed", lambda: place_on_canvas(X, SIZE, -1), ValueError, "seed must be at least 0"),
-    ("patch", lambda: place_on_canvas(X, SIZE).object_share(5), ValueError, "must divide"),
+    (lambda: place_on_canvas(X[0], SIZE), ValueError, "(n, C, h, w)"),
+    (lambda: place_on_canvas(X, 5), ValueError, "size must be at least 6"),
+    (lambda: place_on_canvas(X, SIZE, noise=2), ValueError, "noise must be between"),
+    (lambda: place_on_canvas(X, SIZE, -1), ValueError, "seed must be at least 0"),
+    (lambda: place_on_canvas(X, SIZE).object_share(5), ValueError, "must divide"),
 ]
 
 

@@ -2,7 +2,6 @@
 
 import base64
 import io
-from itertools import pairwise
 
 import matplotlib
 import numpy as np
@@ -11,7 +10,7 @@ from bs4 import BeautifulSoup
 from matplotlib.figure import Figure
 from PIL import Image
 
-from vitbook.plotting import COLORS, INK, figure_html, figure_png, label_ends, style
+from vitbook.plotting import COLORS, INK, figure_html, figure_png, style
 from vitbook.plotting.display import BOTH_THEMES
 from vitbook.plotting.images import ink
 from vitbook.plotting.inks import GROUND, contrast, dark_inks, exchanged
@@ -138,20 +137,6 @@ def test_a_line_longer_than_its_figure_does_not_grow_without_end():
     enlarge(fig)
     sizes = {text.get_text(): text.get_fontsize() for text in written(fig)}
     assert sizes[words] < 1.13 * smallest(before)
-
-
-def test_names_at_the_ends_of_curves_do_not_meet_in_a_wide_figure():
-    fig = Figure(figsize=(8.0, 3.0))
-    ax = fig.subplots()
-    ends = []
-    for at, name in enumerate(("one", "two", "three")):
-        ax.plot([0, 1], [0, 1 + at / 100])
-        ends.append((1, 1 + at / 100, name, COLORS["blue"]))
-    label_ends(ax, ends)
-    enlarge(fig)
-    fig.draw_without_rendering()
-    boxes = sorted((text.get_window_extent() for text in ax.texts), key=lambda box: box.y0)
-    assert all(low.y1 <= high.y0 + 1 for low, high in pairwise(boxes))
 
 
 def test_a_photograph_is_lifted_under_a_map_and_a_drawing_keeps_its_strokes():

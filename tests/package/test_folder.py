@@ -39,48 +39,37 @@ def test_a_folder_gives_images_labels_names_and_files(tmp_path):
     assert notes == ()
     colours = images.float().mean(dim=(2, 3)).argmax(dim=1)  # 0 red, 1 green
     assert torch.equal(colours, 1 - labels)
-    assert all(
-        file.split("/")[0] == classes[label] for file, label in zip(files, labels, strict=True)
-    )
+    assert [file.split("/")[0] for file in files] == [classes[label] for label in labels]
 
 
 def test_the_parts_have_no_file_in_common_and_do_not_hang_on_names(tmp_path):
     root, moved = folder(tmp_path / "a"), tmp_path / "b"
     parts = {part: read(root, part) for part in ("train", "validation", "test", "trainval")}
-    assert {part: len(one.labels) for part, one in parts.items()} == {
-        "train": 12,
-        "validation": 4,
-        "test": 4,
-        "trainval": 16,
-    }
+    lengths = {part: len(one.labels) for part, one in parts.items()}
+    assert lengths == {"train": 12, "validation": 4, "test": 4, "trainval": 16}
     seen = [set(parts[part].files) for part in ("train", "validation", "test")]
     assert len(set.union(*seen)) == 20
     for path in sorted(root.rglob("*.png"), reverse=True):
         new = moved / path.parent.name / f"other name {path.stem}.png"
         new.parent.mkdir(parents=True, exist_ok=True)
         path.rename(new)
-    again = read(moved, "test")
-    assert sorted(map(str, again.images.tolist())) == sorted(
-        map(str, parts["test"].images.tolist())
-    )
+    again, before = read(moved, "test"), parts["test"]
+    assert sorted(again.images.tolist()) == sorted(before.images.tolist())
 
 
-def test_folders_for_the_parts_are_taken_as_they_are(tmp_path):
-    for first, (part, number) in enumerate({"train": 6, "val": 3, "test": 2}.items()):
+@pytest.mark.parametrize(
+    ("folders", "lengths", "val"),
+    [
+        ({"train": 6, "val": 3, "test": 2}, (12, 6, 18, 4), "validation"),
+        ({"train": 10, "val": 3}, (16, 4, 20, 6), "test"),  # the second folder is the test
+    ],
+)
+def test_folders_for_the_parts_are_taken_as_they_are(tmp_path, folders, lengths, val):
+    for first, (part, number) in enumerate(folders.items()):
         folder(tmp_path / part, number, first=100 * first)
-    lengths = {
-        p: len(read(tmp_path, p).labels) for p in ("train", "validation", "trainval", "test")
-    }
-    assert lengths == {"train": 12, "validation": 6, "trainval": 18, "test": 4}
-    assert {file.split("/")[0] for file in read(tmp_path, "validation").files} == {"val"}
-
-
-def test_a_second_folder_beside_the_training_is_the_test(tmp_path):
-    folder(tmp_path / "train", 10)
-    folder(tmp_path / "val", 3, first=100)
-    assert {file.split("/")[0] for file in read(tmp_path, "test").files} == {"val"}
-    assert len(read(tmp_path, "validation").labels) == 4
-    assert len(read(tmp_path, "train").labels) == 16
+    parts = ("train", "validation", "trainval", "test")
+    assert tuple(len(read(tmp_path, part).labels) for part in parts) == lengths
+    assert {file.split("/")[0] for file in read(tmp_path, val).files} == {"val"}
 
 
 def exif(path):
@@ -100,13 +89,12 @@ def sixteen_bits(path):
     Image.fromarray(values).save(path)
 
 
+CLEAR = Image.new("RGBA", (30, 30), (9, 9, 9, 99))
 ODD = {
     "grey: all three channels alike": lambda path: painted(RED).convert("L").save(path),
     "16 bits: scaled to 8": sixteen_bits,
     "CMYK: converted": lambda path: painted(RED).convert("CMYK").save(path.with_suffix(".jpg")),
-    "transparent parts: on white": lambda path: Image.new("RGBA", (30, 30), (9, 9, 9, 99)).save(
-        path
-    ),
+    "transparent parts: on white": lambda path: CLEAR.save(path),
     "rotated by its camera: turned upright": exif,
     "an animation: its first frame": animation,
     "smaller than the model's images: enlarged": lambda path: painted(RED, (12, 12)).save(path),

@@ -1,5 +1,7 @@
 """Images of another size: a table is stretched, rotations and convolutions take them as is."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -42,17 +44,13 @@ def test_a_table_is_stretched_and_all_other_weights_are_the_same(positions, pool
     assert model(torch.randn(5, 2, *NEW)).shape == (5, 3)
 
 
-def test_rotations_are_those_of_a_model_built_for_the_size():
-    model, built = vit(positions="rotary"), vit(NEW, positions="rotary")
-    built.load_state_dict(model.state_dict())
-    model.set_image_size(NEW)
-    x = torch.randn(5, 2, *NEW)
-    assert torch.equal(model(x), built(x))
+def conv_mixer(size=OLD):
+    return ConvMixer(image_size=size, **SIZES, depth=2, kernel_size=3).eval()
 
 
-def test_a_conv_mixer_is_the_one_built_for_the_size():
-    sizes = {**SIZES, "depth": 2, "kernel_size": 3}
-    model, built = (ConvMixer(image_size=size, **sizes).eval() for size in (OLD, NEW))
+@pytest.mark.parametrize("make", [partial(vit, positions="rotary"), conv_mixer])
+def test_rotations_and_convolutions_are_those_of_a_model_built_for_the_size(make):
+    model, built = make(), make(NEW)
     built.load_state_dict(model.state_dict())
     model.set_image_size(NEW)
     x = torch.randn(5, 2, *NEW)

@@ -32,6 +32,14 @@ def run(*words):
     return main([str(word) for word in words])
 
 
+def settings_in(out):
+    return json.loads((out / "run.json").read_text())["settings"]
+
+
+def weights(out):
+    return load_file(out / "checkpoint.safetensors")
+
+
 def painted(colour, seed):
     noise = np.random.default_rng(seed).integers(-20, 20, (48, 40, 3))
     return Image.fromarray((np.array(colour) + noise).clip(0, 255).astype(np.uint8))
@@ -49,10 +57,15 @@ def photos(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def trained(photos, tmp_path_factory):
+def learn(photos):
+    """The words of a training on the photographs."""
+    return ["train", "--data", "folder", "--root", photos]
+
+
+@pytest.fixture(scope="module")
+def trained(learn, tmp_path_factory):
     out = tmp_path_factory.mktemp("run") / "photos"
-    words = ["train", "--data", "folder", "--root", photos, *SMALL, "--epochs", 12, "--out", out]
-    assert run(*words) == 0
+    assert run(*learn, *SMALL, "--epochs", 12, "--out", out) == 0
     return out
 
 
@@ -71,7 +84,7 @@ def small_timm(monkeypatch):
 
 
 def test_a_folder_is_learned_and_its_run_knows_names_size_and_statistics(trained, photos, capsys):
-    settings = json.loads((trained / "run.json").read_text())["settings"]
+    settings = settings_in(trained)
     assert settings["classes"] == list(COLOURS)
     assert settings["image_size"] == 32
     assert settings["mean"] == pytest.approx([0.48, 0.35, 0.35], abs=0.02)
@@ -80,25 +93,24 @@ def test_a_folder_is_learned_and_its_run_knows_names_size_and_statistics(trained
 
 
 def test_a_small_folder_needs_no_word_about_batches_and_a_run_lends_its_weights(
-    trained, photos, tmp_path, capsys
+    trained, learn, tmp_path, capsys
 ):
     at = SMALL.index("--batch-size")
-    words = ["train", "--data", "folder", "--root", photos, *SMALL[:at], *SMALL[at + 2 :]]
+    words = [*learn, *SMALL[:at], *SMALL[at + 2 :]]
     words += ["--weights", trained, "--epochs", 1, "--head-epochs", 0, "--out", tmp_path / "run"]
     assert run(*words) == 0
-    settings = json.loads((tmp_path / "run" / "run.json").read_text())["settings"]
-    assert settings["batch_size"] == 9
-    assert "4 steps of 9 images" in capsys.readouterr().out
+    assert settings_in(tmp_path / "run")["batch_size"] == 9
+    printed = capsys.readouterr().out
+    assert "images of 3 x 32 x 32 to learn from" in printed
+    assert "4 steps of 9 images" in printed
+    assert "1 file, left out: cannot be read as a picture: red/broken.png." in printed
 
 
-def test_a_run_lends_its_sizes_to_a_training_and_to_maps(trained, photos, tmp_path, capsys):
-    words = ["train", "--data", "folder", "--root", photos, "--weights", trained, "--steps", 1]
+def test_a_run_lends_its_sizes_to_a_training_and_to_maps(trained, photos, learn, tmp_path, capsys):
+    words = [*learn, "--weights", trained, "--steps", 1]
     words += ["--head-epochs", 0, "--no-progress"]
     assert run(*words, "--out", tmp_path / "run") == 0
-    theirs, ours = (
-        json.loads((out / "run.json").read_text())["settings"]
-        for out in (trained, tmp_path / "run")
-    )
+    theirs, ours = settings_in(trained), settings_in(tmp_path / "run")
     for name in (*SIZES, "image_size", "architecture", "model", "positions"):
         assert ours[name] == theirs[name]
     assert run(*words, "--image-size", 16, "--out", tmp_path / "smaller") == 0
@@ -116,16 +128,9 @@ def test_a_run_lends_its_sizes_to_a_training_and_to_maps(trained, photos, tmp_pa
     assert f"32 pixels, mean {mean}, std " in page.read_text()
 
 
-def test_a_batch_that_was_said_decides_the_warm_up(photos, tmp_path):
-    words = [word for word in SMALL if word not in ("--warmup-steps", "4")]
-    words[words.index("--batch-size") + 1] = "12"
-    words = ["train", "--data", "folder", "--root", photos, *words, "--epochs", 10]
-    assert run(*words, "--out", tmp_path / "run") == 0
-    settings = json.loads((tmp_path / "run" / "run.json").read_text())["settings"]
-    assert (settings["batch_size"], settings["warmup_steps"]) == (12, 6)  # of 30 updates
-
-
-def test_where_timm_cannot_download_train_offers_a_file_only(monkeypatch, photos, tmp_path, capsys):
+def test_where_timm_cannot_download_train_offers_a_file_only(
+    monkeypatch, photos, learn, tmp_path, capsys
+):
     def create_model(name, pretrained=False, **options):
         if pretrained:
             raise OSError("no network, " + "retry " * 60)
@@ -133,7 +138,7 @@ def test_where_timm_cannot_download_train_offers_a_file_only(monkeypatch, photos
 
     real = timm.create_model
     monkeypatch.setattr(timm, "create_model", create_model)
-    words = ["train", "--data", "folder", "--root", photos, "--timm", TINY, "--out", tmp_path / "x"]
+    words = [*learn, "--timm", TINY, "--out", tmp_path / "x"]
     assert run(*words) == 2
     said = capsys.readouterr().err
     assert said.rstrip().endswith(
@@ -155,14 +160,6 @@ def test_a_hub_that_is_silent_is_asked_once(monkeypatch, tmp_path, photos, capsy
     told = capsys.readouterr().err
     assert f"timm cannot make {TINY} ({hub} does not answer: " in told
     assert told.count("\n") == 1
-
-
-def test_an_odd_file_is_told_and_the_training_goes_on(photos, tmp_path, capsys):
-    words = ["train", "--data", "folder", "--root", photos, *SMALL, "--steps", 2]
-    assert run(*words, "--out", tmp_path / "run") == 0
-    printed = capsys.readouterr().out
-    assert "1 file, left out: cannot be read as a picture: red/broken.png." in printed
-    assert "images of 3 x 32 x 32 to learn from" in printed
 
 
 def test_predict_names_the_classes_of_files_and_tells_of_those_it_cannot_read(
@@ -265,18 +262,18 @@ def test_an_export_that_gives_other_logits_is_not_written(trained, tmp_path, mon
     assert list(tmp_path.iterdir()) == []
 
 
-def test_it_starts_from_weights_of_another_run_with_the_head_first(photos, tmp_path, capsys):
+def test_it_starts_from_weights_of_another_run_with_the_head_first(learn, tmp_path, capsys):
     torch.manual_seed(5)
     before = VisionTransformer(image_size=16, in_channels=3, num_classes=7, **SIZES)
     save_weights(before, tmp_path / "start.safetensors")
-    words = ["train", "--data", "folder", "--root", photos, *SMALL, "--out", tmp_path / "run"]
+    words = [*learn, *SMALL, "--out", tmp_path / "run"]
     words += ["--weights", tmp_path / "start.safetensors", "--head-epochs", 1, "--epochs", 1]
     assert run(*words) == 0
     printed = capsys.readouterr().out
     assert "positions resampled from 2 x 2 to 4 x 4" in printed
     assert printed.index("first the head alone") < printed.index("now all weights")
-    head = load_file(tmp_path / "run" / "head" / "checkpoint.safetensors")
-    whole = load_file(tmp_path / "run" / "checkpoint.safetensors")
+    head = weights(tmp_path / "run" / "head")
+    whole = weights(tmp_path / "run")
     name = "encoder.blocks.0.mlp.fc1.weight"
     assert torch.equal(head[f"model.{name}"], before.state_dict()[name])
     assert not torch.equal(whole[f"model.{name}"], before.state_dict()[name])
@@ -285,7 +282,7 @@ def test_it_starts_from_weights_of_another_run_with_the_head_first(photos, tmp_p
 
 
 def test_a_resumed_run_ends_in_the_weights_of_one_that_was_not_stopped(
-    photos, tmp_path, monkeypatch, capsys
+    learn, tmp_path, monkeypatch, capsys
 ):
     from vitbook import training
 
@@ -294,7 +291,7 @@ def test_a_resumed_run_ends_in_the_weights_of_one_that_was_not_stopped(
         VisionTransformer(image_size=32, in_channels=3, num_classes=3, **SIZES),
         tmp_path / "start.safetensors",
     )
-    words = ["train", "--data", "folder", "--root", photos, *SMALL, "--epochs", 2]
+    words = [*learn, *SMALL, "--epochs", 2]
     words += ["--weights", tmp_path / "start.safetensors", "--head-epochs", 1]
     assert run(*words, "--out", tmp_path / "whole") == 0
     real, calls = training.train, []
@@ -312,21 +309,21 @@ def test_a_resumed_run_ends_in_the_weights_of_one_that_was_not_stopped(
     assert "already finished" not in capsys.readouterr().out
     assert run(*again) == 0
     assert "stopped is already finished: nothing was left to do" in capsys.readouterr().out
-    whole, stopped = (
-        load_file(tmp_path / name / "checkpoint.safetensors") for name in ("whole", "stopped")
-    )
+    whole, stopped = (weights(tmp_path / name) for name in ("whole", "stopped"))
     assert all(torch.equal(whole[name], stopped[name]) for name in whole)
 
 
-def test_a_model_of_timm_is_fine_tuned_evaluated_and_asked(photos, tmp_path, monkeypatch, capsys):
+def test_a_model_of_timm_is_fine_tuned_evaluated_and_asked(
+    photos, learn, tmp_path, monkeypatch, capsys
+):
     small_timm(monkeypatch)
-    words = ["train", "--data", "folder", "--root", photos, "--timm", TINY, "--batch-size", 12]
+    words = [*learn, "--timm", TINY, "--batch-size", 12]
     words += ["--head-epochs", 1, "--epochs", 1, "--no-progress", "--out", tmp_path / "run"]
     assert run(*words) == 0
     assert f"starts from timm's weights of {TINY}" in capsys.readouterr().out
-    head = load_file(tmp_path / "run" / "head" / "checkpoint.safetensors")
+    head = weights(tmp_path / "run" / "head")
     assert (head["model.cls_token"] == 7).all()
-    settings = json.loads((tmp_path / "run" / "run.json").read_text())["settings"]
+    settings = settings_in(tmp_path / "run")
     assert settings["image_size"] == 224
     assert settings["mean"] == [0.5, 0.5, 0.5]
     assert run("evaluate", tmp_path / "run") == 0
@@ -334,14 +331,14 @@ def test_a_model_of_timm_is_fine_tuned_evaluated_and_asked(photos, tmp_path, mon
     assert "1.png: " in capsys.readouterr().out
 
 
-def test_weights_of_timm_may_come_from_a_file(photos, tmp_path, monkeypatch, capsys):
+def test_weights_of_timm_may_come_from_a_file(learn, tmp_path, monkeypatch, capsys):
     theirs = small_timm(monkeypatch)(TINY, pretrained=True, num_classes=1000)
     save_file(theirs.state_dict(), tmp_path / "theirs.safetensors")
-    words = ["train", "--data", "folder", "--root", photos, "--timm", TINY, "--steps", 1]
+    words = [*learn, "--timm", TINY, "--steps", 1]
     words += ["--weights", tmp_path / "theirs.safetensors", "--batch-size", 4, "--no-progress"]
     assert run(*words, "--head-epochs", 0, "--out", tmp_path / "run") == 0
     assert "head drawn anew" in capsys.readouterr().out
-    whole = load_file(tmp_path / "run" / "checkpoint.safetensors")
+    whole = weights(tmp_path / "run")
     assert (whole["model.cls_token"] - 7).abs().max() < 0.01
     assert whole["model.head.weight"].shape[0] == 3
 
@@ -378,16 +375,17 @@ def test_what_does_not_fit_is_refused_with_a_sentence(
     assert any_model.timm_model
 
 
-def test_the_warmup_of_a_small_folder_leaves_most_updates_to_the_full_rate(photos, tmp_path):
-    words = ["train", "--data", "folder", "--root", photos, *SMALL[:-2]]  # no word of the warm-up
+def test_the_warmup_of_a_small_folder_leaves_most_updates_to_the_full_rate(learn, tmp_path):
+    words = [*learn, *SMALL[:-2]]  # no word of the warm-up
     assert run(*words, "--epochs", 10, "--out", tmp_path / "run") == 0
-    settings = json.loads((tmp_path / "run" / "run.json").read_text())["settings"]
-    assert settings["warmup_steps"] == 8  # a fifth of 10 epochs of 36 // 8 updates
+    assert settings_in(tmp_path / "run")["warmup_steps"] == 8  # a fifth of 10 epochs of 36 // 8
+    assert run(*words, "--batch-size", 12, "--epochs", 10, "--out", tmp_path / "twelve") == 0
+    assert settings_in(tmp_path / "twelve")["warmup_steps"] == 6  # and of 36 // 12
     weights = tmp_path / "run" / "checkpoint.safetensors"
-    words = ["train", "--data", "folder", "--root", photos, *SMALL, "--steps", 2]
+    words = [*learn, *SMALL, "--steps", 2]
     words += ["--weights", weights, "--head-epochs", 3]
     assert run(*words, "--warmup-steps", 100, "--out", tmp_path / "own") == 0
-    settings = json.loads((tmp_path / "own" / "run.json").read_text())["settings"]
+    settings = settings_in(tmp_path / "own")
     assert settings["warmup_steps"] == 100  # what was said is kept
     head = (tmp_path / "own" / "head" / "metrics.csv").read_text().splitlines()[1:]
     rates = [float(line.split(",")[3]) for line in head]

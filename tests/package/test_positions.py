@@ -98,10 +98,8 @@ def test_fixed_positions_leave_the_class_token_alone_and_are_not_trained():
 
 
 def test_tables_are_buffers_that_follow_the_model():
-    for layer in (
-        FixedPositions(sincos_1d(N, DIM)),
-        RotaryPositions(grid=(ROWS, COLS), head_dim=DIM),
-    ):
+    rotary = RotaryPositions(grid=(ROWS, COLS), head_dim=DIM)
+    for layer in (FixedPositions(sincos_1d(N, DIM)), rotary):
         assert all(b.dtype == torch.float64 for b in layer.double().buffers())
         assert len(list(layer.buffers())) > 0
 
@@ -126,18 +124,14 @@ def test_rotary_angles_are_those_of_roformer():
 
 
 def test_rotary_on_a_grid_turns_half_of_the_pairs_by_column_and_half_by_row():
-    layer, x = RotaryPositions(grid=(ROWS, COLS), head_dim=DIM), torch.randn(N, DIM)
     row, col = torch.meshgrid(torch.arange(ROWS), torch.arange(COLS), indexing="ij")
     angles = torch.stack([col, col / 10, row, row / 10], dim=-1).flatten(0, 1)  # 100^(-2 i / 4)
-    assert_close(layer(x), rotate_pairs(x, angles.cos(), angles.sin()))
-
-
-def test_rotary_leaves_the_class_token_alone():
-    x = torch.randn(B, H, N + 1, DIM)
-    layer = RotaryPositions(grid=(ROWS, COLS), head_dim=DIM, num_prefix=1)
-    plain = RotaryPositions(grid=(ROWS, COLS), head_dim=DIM)
-    assert torch.equal(layer(x)[..., 0, :], x[..., 0, :])
-    assert_close(layer(x)[..., 1:, :], plain(x[..., 1:, :]))
+    for num_prefix in (0, 1):  # tokens before the patches are left alone
+        layer = RotaryPositions(grid=(ROWS, COLS), head_dim=DIM, num_prefix=num_prefix)
+        x = torch.randn(B, H, num_prefix + N, DIM)
+        turned = rotate_pairs(x[..., num_prefix:, :], angles.cos(), angles.sin())
+        assert_close(layer(x)[..., num_prefix:, :], turned)
+        assert torch.equal(layer(x)[..., :num_prefix, :], x[..., :num_prefix, :])
 
 
 def test_rotary_keeps_the_number_type_and_takes_empty_and_non_contiguous_input():
@@ -162,16 +156,9 @@ def test_resampling_equals_timms_and_keeps_the_prefix(num_prefix, new_grid):
     )
     assert_close(resampled, theirs[0])
     assert torch.equal(resampled[:num_prefix], table[:num_prefix])
-
-
-def test_resampling_to_the_same_grid_changes_nothing():
-    table = torch.randn(N + 1, DIM)
-    assert torch.equal(resample_positions(table, (ROWS, COLS), (ROWS, COLS), 1), table)
-
-
-def test_resampling_keeps_the_number_type():
-    table = torch.randn(N, DIM).bfloat16()
-    assert resample_positions(table, (ROWS, COLS), (4, 4)).dtype == torch.bfloat16
+    assert torch.equal(resample_positions(table, (ROWS, COLS), (ROWS, COLS), num_prefix), table)
+    half = resample_positions(table.bfloat16(), (ROWS, COLS), new_grid, num_prefix)
+    assert half.dtype == torch.bfloat16
 
 
 table = torch.randn(N, DIM)
@@ -179,29 +166,29 @@ learned = LearnedPositions(num_tokens=N, embed_dim=DIM)
 rotary = RotaryPositions(grid=(ROWS, COLS), head_dim=DIM)
 
 BAD_INPUT = [
-    ("sincos-1d-odd", lambda: sincos_1d(5, 7), ValueError, "dim must be even, got 7"),
-    ("sincos-1d-none", lambda: sincos_1d(0, 8), ValueError, "n must be at least 1, got 0"),
-    ("sincos-1d-float", lambda: sincos_1d(5, 8.0), TypeError, "dim must be a whole number"),
-    ("sincos-1d-base", lambda: sincos_1d(5, 8, base=0), ValueError, "base must be finite and gre"),
-    ("sincos-1d-nan", lambda: sincos_1d(5, 8, base=math.nan), ValueError, "got nan"),
-    ("sincos-2d-width", lambda: sincos_2d((3, 5), 6), ValueError, "dim must be divisible by 4"),
-    ("sincos-2d-grid", lambda: sincos_2d((3, 0), 8), ValueError, "grid[1] must be at least 1"),
-    ("sincos-2d-three", lambda: sincos_2d((3, 5, 1), 8), ValueError, "one number or (rows, col"),
-    ("learned-zero", lambda: LearnedPositions(num_tokens=0, embed_dim=8), ValueError, "num_tok"),
-    ("std", lambda: LearnedPositions(num_tokens=2, embed_dim=8, std=0), ValueError, "std must be"),
-    ("learned-length", lambda: learned(torch.randn(B, N + 1, DIM)), ValueError, "(B, 15, 8), one"),
-    ("fixed-list", lambda: FixedPositions([[1.0]]), TypeError, "table must be a torch.Tensor"),
-    ("fixed-prefix", lambda: FixedPositions(table, num_prefix=-1), ValueError, "num_prefix must"),
-    ("fixed-width", lambda: FixedPositions(table)(torch.randn(B, N, 9)), ValueError, "(2, 15, 9)"),
-    ("rotary-odd", lambda: RotaryPositions(grid=5, head_dim=3), ValueError, "head_dim must be e"),
-    ("rotary-grid", lambda: RotaryPositions(grid=(3, 5), head_dim=6), ValueError, "by 4, got 6"),
-    ("rotary-tokens", lambda: rotary(torch.randn(B, H, 16, DIM)), ValueError, "(15, 8), got (2"),
-    ("rotary-base", lambda: RotaryPositions(grid=5, head_dim=4, base="e"), TypeError, "got 'e'"),
-    ("resample-length", lambda: resample_positions(table, (3, 4), (6, 8)), ValueError, "0 + 3 * 4"),
-    ("resample-prefix", lambda: resample_positions(table, (3, 5), (6, 8), 1), ValueError, "1 + 3"),
-    ("axes", lambda: resample_positions(table[None], (3, 5), (6, 8)), ValueError, "(N, D)"),
-    ("resample-ints", lambda: resample_positions(table.int(), (3, 5), (6, 8)), TypeError, "int32"),
-    ("resample-grid", lambda: resample_positions(table, (3, 5), (6, 0)), ValueError, "new_grid[1]"),
+    (lambda: sincos_1d(5, 7), ValueError, "dim must be even, got 7"),
+    (lambda: sincos_1d(0, 8), ValueError, "n must be at least 1, got 0"),
+    (lambda: sincos_1d(5, 8.0), TypeError, "dim must be a whole number"),
+    (lambda: sincos_1d(5, 8, base=0), ValueError, "base must be finite and gre"),
+    (lambda: sincos_1d(5, 8, base=math.nan), ValueError, "got nan"),
+    (lambda: sincos_2d((3, 5), 6), ValueError, "dim must be divisible by 4"),
+    (lambda: sincos_2d((3, 0), 8), ValueError, "grid[1] must be at least 1"),
+    (lambda: sincos_2d((3, 5, 1), 8), ValueError, "one number or (rows, col"),
+    (lambda: LearnedPositions(num_tokens=0, embed_dim=8), ValueError, "num_tok"),
+    (lambda: LearnedPositions(num_tokens=2, embed_dim=8, std=0), ValueError, "std must be"),
+    (lambda: learned(torch.randn(B, N + 1, DIM)), ValueError, "(B, 15, 8), one"),
+    (lambda: FixedPositions([[1.0]]), TypeError, "table must be a torch.Tensor"),
+    (lambda: FixedPositions(table, num_prefix=-1), ValueError, "num_prefix must"),
+    (lambda: FixedPositions(table)(torch.randn(B, N, 9)), ValueError, "(2, 15, 9)"),
+    (lambda: RotaryPositions(grid=5, head_dim=3), ValueError, "head_dim must be e"),
+    (lambda: RotaryPositions(grid=(3, 5), head_dim=6), ValueError, "by 4, got 6"),
+    (lambda: rotary(torch.randn(B, H, 16, DIM)), ValueError, "(15, 8), got (2"),
+    (lambda: RotaryPositions(grid=5, head_dim=4, base="e"), TypeError, "got 'e'"),
+    (lambda: resample_positions(table, (3, 4), (6, 8)), ValueError, "0 + 3 * 4"),
+    (lambda: resample_positions(table, (3, 5), (6, 8), 1), ValueError, "1 + 3"),
+    (lambda: resample_positions(table[None], (3, 5), (6, 8)), ValueError, "(N, D)"),
+    (lambda: resample_positions(table.int(), (3, 5), (6, 8)), TypeError, "int32"),
+    (lambda: resample_positions(table, (3, 5), (6, 0)), ValueError, "new_grid[1]"),
 ]
 
 

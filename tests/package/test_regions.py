@@ -64,11 +64,11 @@ def test_even_attention_gives_the_share_of_the_keys_and_no_query_gives_nan():
 MAPS = torch.full((L, B, H, N, N), 1 / N)
 SOME = patches(0).expand(B, 6)
 BAD_INPUT = [
-    ("distance grid", lambda: query_distance(MAPS, 3, 4), ValueError, "N = 7"),
-    ("distance patch", lambda: query_distance(MAPS, GRID, 0), ValueError, "patch_size"),
-    ("rank", lambda: region_attention(MAPS[0], SOME, SOME), ValueError, "(L, B, h, N, N)"),
-    ("indices", lambda: region_attention(MAPS, SOME.long(), SOME), TypeError, "queries must be"),
-    ("shape", lambda: region_attention(MAPS, SOME, SOME[:1]), ValueError, "keys must have"),
+    (lambda: query_distance(MAPS, 3, 4), ValueError, "N = 7"),
+    (lambda: query_distance(MAPS, GRID, 0), ValueError, "patch_size"),
+    (lambda: region_attention(MAPS[0], SOME, SOME), ValueError, "(L, B, h, N, N)"),
+    (lambda: region_attention(MAPS, SOME.long(), SOME), TypeError, "queries must be"),
+    (lambda: region_attention(MAPS, SOME, SOME[:1]), ValueError, "keys must have"),
 ]
 
 

@@ -6,7 +6,6 @@ import pytest
 import torch
 from random_models import all_random
 from safetensors.torch import save_file
-from torch import nn
 from torch.testing import assert_close
 
 from vitbook.layers.residual import DropPath, LayerScale
@@ -43,9 +42,8 @@ def sizes(**other):
 
 def test_the_rate_grows_from_nothing_to_that_of_the_last_block():
     model = VisionTransformer(**sizes(drop_path=0.2))
-    rates = [
-        [m.rate for m in block.modules() if isinstance(m, DropPath)] for block in blocks(model)
-    ]
+    blocks = model.encoder.blocks
+    rates = [[m.rate for m in block.modules() if isinstance(m, DropPath)] for block in blocks]
     assert rates == [[], [0.1, 0.1], [0.2, 0.2]]
 
 
@@ -97,10 +95,6 @@ def test_weights_load_that_call_ls1_as_it_was_called(load, tmp_path):
     assert sum("end" in name for name in old) == 2 * 3
     load(fresh, old, tmp_path)
     assert torch.equal(fresh.eval()(x), model.eval()(x))
-
-
-def blocks(model: nn.Module) -> nn.ModuleList:
-    return model.encoder.blocks
 
 
 def test_bad_input_is_named(refused):

@@ -31,29 +31,16 @@ def test_its_parameters_from_the_shapes():
     assert count_parameters(cnn()) == 9 * 2 * 3 + 2 * 3 + 9 * 3 * 4 + 2 * 4 + 4 * 5 + 5
 
 
-def test_it_learns_a_batch_by_heart():
-    model = SmallCNN(in_channels=1, num_classes=3)
-    images, labels = torch.randn(6, 1, 8, 8), torch.arange(6) % 3
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(40):
-        loss = F.cross_entropy(model(images), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert loss < 0.05
-
-
 BAD_INPUT = [
-    ("no width", lambda: cnn(widths=()), ValueError, "widths must name at least one convolution"),
-    ("zero", lambda: cnn(widths=(3, 0)), ValueError, "widths[1] must be at least 1"),
-    ("channels", lambda: cnn(in_channels=0), ValueError, "in_channels must be at least 1"),
-    ("classes", lambda: cnn(num_classes=2.5), TypeError, "num_classes must be a whole number"),
-    ("rank", lambda: cnn()(torch.zeros(2, 8, 8)), ValueError, "images must have the axes"),
-    ("whole", lambda: cnn()(torch.zeros(1, 2, 8, 8).long()), TypeError, "images must hold"),
-    ("small", lambda: cnn()(torch.zeros(1, 2, 1, 8)), ValueError, "at least 2 pixels high"),
+    (lambda: cnn(widths=()), ValueError, "widths must name at least one convolution"),
+    (lambda: cnn(widths=(3, 0)), ValueError, "widths[1] must be at least 1"),
+    (lambda: cnn(in_channels=0), ValueError, "in_channels must be at least 1"),
+    (lambda: cnn(num_classes=2.5), TypeError, "num_classes must be a whole number"),
+    (lambda: cnn()(torch.zeros(2, 8, 8)), ValueError, "images must have the axes"),
+    (lambda: cnn()(torch.zeros(1, 2, 8, 8).long()), TypeError, "images must hold"),
+    (lambda: cnn()(torch.zeros(1, 2, 1, 8)), ValueError, "at least 2 pixels high"),
 ]
 
 
 def test_bad_input_is_named(bad_input, refused):
-    call, error, words = bad_input
-    refused(call, error, words)
+    refused(*bad_input)

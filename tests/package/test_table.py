@@ -7,10 +7,7 @@ from bs4 import BeautifulSoup
 from vitbook.book.intervals import Interval
 from vitbook.book.table import Table, show_table
 
-ROWS = [
-    ["one head", 2400, Interval(19.04, 18.0, 20.0), None],
-    ["two <heads>", 2400, 100.0, -0.5],
-]
+ROWS = [["one head", 2400, Interval(19.04, 18.0, 20.0), None], ["two <heads>", 2400, 100.0, -0.5]]
 HEADER = ["layer", "weights", "right, %", "gain, $x_i$"]
 
 

@@ -169,40 +169,15 @@ class Turned(nn.Module):
         return self.attention(x, x, x)[0].mT.contiguous()
 
 
+X = torch.randn(B, 3, *SIZE)
 BAD_INPUT = [
+    (lambda: image_features(ours(pool="mean"), X), ValueError, "this model has no class token"),
+    (lambda: image_features(ours(), X, 2), ValueError, "layer must be below 2, the number of bl"),
+    (lambda: image_features(ours(), X, token=25), ValueError, "token must be below 25, got 25"),
+    (lambda: find_num_prefix(torch.relu), TypeError, "model must be"),
+    (lambda: find_num_prefix(silent()), ValueError, "before its patches; give num_prefix"),
+    (lambda: token_norms(silent(), torch.ones(1, 3)), ValueError, "none of its layers showed"),
     (
-        "no class token",
-        lambda: image_features(ours(pool="mean"), torch.randn(B, 3, *SIZE)),
-        ValueError,
-        'token must be "mean" or a number: this model has no class token',
-    ),
-    (
-        "no such layer",
-        lambda: image_features(ours(), torch.randn(B, 3, *SIZE), 2),
-        ValueError,
-        "layer must be below 2, the number of blocks, got 2",
-    ),
-    (
-        "no such token",
-        lambda: image_features(ours(), torch.randn(B, 3, *SIZE), token=25),
-        ValueError,
-        "token must be below 25, got 25",
-    ),
-    ("not a module", lambda: find_num_prefix(torch.relu), TypeError, "model must be"),
-    (
-        "says nothing",
-        lambda: find_num_prefix(silent()),
-        ValueError,
-        "model (Sequential) does not say how many tokens stand before its patches; give num_prefix",
-    ),
-    (
-        "no attention",
-        lambda: token_norms(silent(), torch.ones(1, 3)),
-        ValueError,
-        "none of its layers showed attention",
-    ),
-    (
-        "no tokens",
         lambda: token_norms(nn.Sequential(Turned()), torch.randn(B, 7, 32)),
         ValueError,
         "block '0' must take and give tokens (B, N, D) with B, N = 2, 7, got (2, 32, 7)",

@@ -95,11 +95,7 @@ def test_maps_are_those_that_the_model_gives_itself(name):
 
 
 REFUSED = {
-    "SiglipVision": (
-        SIZES,
-        32,
-        "'head.attention': 1 queries ask 16 keys",
-    ),
+    "SiglipVision": (SIZES, 32, "'head.attention': 1 queries ask 16 keys"),
     "Pvt": (STAGES | {"image_size": 64}, 64, "256 queries ask 4 keys"),
     "Segformer": (STAGES, 64, "256 queries ask 4 keys"),
     "Swin": (

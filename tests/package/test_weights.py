@@ -7,7 +7,7 @@ import pytest
 import timm
 import torch
 import torchvision
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import nn
 from torch.testing import assert_close
 
@@ -37,26 +37,23 @@ def all_random(model: nn.Module) -> nn.Module:
     return model.eval()
 
 
+PUBLISHED = {
+    "B/16": (torchvision.models.vit_b_16, from_torchvision),
+    "S/16": (lambda: timm.create_model("vit_small_patch16_224"), from_timm),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", PUBLISHED)
 @torch.no_grad()
-def assert_same_logits(ours, theirs, image_size):
-    images = torch.randn(2, 3, image_size, image_size)
+def test_logits_agree_with_those_of_torchvision_and_timm(variant):
+    make, names = PUBLISHED[variant]
+    theirs, ours = all_random(make()), vit(variant).eval()
+    assert load_weights(ours, names(theirs.state_dict())) == []
+    images = torch.randn(2, 3, 224, 224)
     expected = theirs(images)
     assert expected.std() > 0.01
     assert_close(ours(images), expected, atol=1e-4, rtol=0)
-
-
-@pytest.mark.slow
-def test_logits_agree_with_torchvisions_vit_b_16():
-    theirs, ours = all_random(torchvision.models.vit_b_16()), vit("B/16").eval()
-    assert load_weights(ours, from_torchvision(theirs.state_dict())) == []
-    assert_same_logits(ours, theirs, 224)
-
-
-@pytest.mark.slow
-def test_logits_agree_with_timms_vit_small_patch16_224():
-    theirs, ours = all_random(timm.create_model("vit_small_patch16_224")), vit("S/16").eval()
-    assert load_weights(ours, from_timm(theirs.state_dict())) == []
-    assert_same_logits(ours, theirs, 224)
 
 
 def test_the_old_names_of_torchvisions_mlp_are_known():
@@ -114,21 +111,9 @@ def test_the_saved_grid_tells_apart_two_grids_of_the_same_length(tmp_path):
     assert notes == ["positions resampled from 3 x 4 to 4 x 3 patches"]
     expected = resample_positions(trained.positions.table, (3, 4), (4, 3), 1)
     assert_close(turned.positions.table, expected)
-
-
-def test_an_old_grid_that_is_no_square_can_be_given():
-    trained, larger = all_random(small()), small(image_size=(12, 12))
+    larger = small(image_size=(12, 12))  # or the grid can be given
     notes = load_weights(larger, trained.state_dict(), old_grid=(3, 4))
     assert notes == ["positions resampled from 3 x 4 to 6 x 6 patches"]
-
-
-def test_half_precision_files_fill_a_float_model(tmp_path):
-    trained, fresh = all_random(small()), small()
-    half = {name: tensor.half() for name, tensor in trained.state_dict().items()}
-    save_file(half, tmp_path / "half.safetensors")
-    load_weights(fresh, tmp_path / "half.safetensors")
-    assert all(p.dtype == torch.float32 for p in fresh.parameters())
-    assert_close(fresh.head.weight, trained.head.weight, atol=1e-3, rtol=0)
 
 
 def test_weights_can_be_saved_in_another_floating_type(tmp_path):
@@ -137,10 +122,10 @@ def test_weights_can_be_saved_in_another_floating_type(tmp_path):
     fresh.register_buffer("steps", torch.tensor(0))
     save_weights(trained, tmp_path / "half.safetensors", dtype=torch.float16)
     tensors, _ = read_weights(tmp_path / "half.safetensors")
-    assert {name: tensor.dtype for name, tensor in tensors.items()} == {
-        name: torch.int64 if name == "steps" else torch.float16 for name in tensors
-    }
+    kinds = {name: torch.int64 if name == "steps" else torch.float16 for name in tensors}
+    assert {name: tensor.dtype for name, tensor in tensors.items()} == kinds
     load_weights(fresh, tmp_path / "half.safetensors")
+    assert all(p.dtype == torch.float32 for p in fresh.parameters())
     assert_close(fresh.head.weight, trained.head.weight, atol=1e-3, rtol=0)
     assert trained.head.weight.dtype == torch.float32  # the model itself stays as it is
 
@@ -215,75 +200,35 @@ def not_what_its_name_says(tmp_path):
     return tmp_path / "fake.safetensors"
 
 
+def save(tmp_path, **options):
+    save_weights(small(), tmp_path / "a.safetensors", **options)
+
+
+TOO_BIG = {"big": torch.tensor([1e6]), "n": torch.tensor(1)}
 BAD_INPUT = [
-    ("pth", lambda _: load("vit.pth"), ValueError, "a pickle can run code"),
-    ("pt", lambda _: read_weights("vit.pt"), ValueError, "torch.load(path, weights_only=True)"),
-    ("bin", lambda _: save_weights(small(), "vit.bin"), ValueError, "save_file("),
-    ("npz", lambda _: read_weights("vit.npz"), ValueError, "must end in .safetensors, got vit.npz"),
-    ("no-file", lambda tmp: read_weights(tmp / "a.safetensors"), FileNotFoundError, "existing"),
-    ("fake", lambda tmp: load(not_what_its_name_says(tmp)), ValueError, "is none"),
-    (
-        "metadata",
-        lambda tmp: save_weights(small(), tmp / "a.safetensors", metadata={"seed": 3}),
-        TypeError,
-        "metadata must map text to text",
-    ),
-    (
-        "dtype",
-        lambda tmp: save_weights(small(), tmp / "a.safetensors", dtype=torch.int8),
-        TypeError,
-        "dtype must be a floating type such as torch.float16, got torch.int8",
-    ),
-    (
-        "large",
-        lambda _: cast_weights({"big": torch.tensor([1e6]), "n": torch.tensor(1)}, torch.float16),
-        ValueError,
-        "weights big do not fit into torch.float16",
-    ),
-    ("list", lambda _: load([1]), TypeError, "a mapping or a path, got list"),
-    (
-        "missing",
-        lambda _: load(without("encoder.norm.bias")),
-        ValueError,
-        "encoder.norm.bias is missing",
-    ),
-    ("no-head", lambda _: load(without("head.weight")), ValueError, "head.weight is missing"),
-    (
-        "unknown",
-        lambda _: load(state() | {"dist_token": torch.zeros(1)}),
-        ValueError,
-        "dist_token is unknown to the model",
-    ),
-    ("class-token", lambda _: load(state(), pool="mean"), ValueError, "cls_token is unknown"),
-    ("nan", lambda _: load(with_nan("head.weight")), ValueError, "head.weight holds nan"),
-    (
-        "width",
-        lambda _: load(state(embed_dim=24)),
-        ValueError,
-        "cls_token has the shape (1, 1, 24), the model needs (1, 1, 12)",
-    ),
-    ("depth", lambda _: load(state(depth=3)), ValueError, "they have 3 blocks, the model has 2"),
-    ("channels", lambda _: load(state(in_channels=1)), ValueError, "the shape (12, 1, 2, 2), the"),
-    ("grid", lambda _: load(state(), image_size=12), ValueError, "old_grid must be given"),
-    (
-        "grid-wrong",
-        lambda _: load(state(), (3, 3), image_size=12),
-        ValueError,
-        "1 + 3 * 3 rows, got 13",
-    ),
-    (
-        "timm-as-torchvision",
-        lambda _: from_torchvision(state()),
-        ValueError,
-        "hold 'encoder.pos_embedding', got the names cls_token",
-    ),
-    (
-        "torchvision-as-timm",
-        lambda _: from_timm({"class_token": torch.zeros(1)}),
-        ValueError,
-        "timm's VisionTransformer",
-    ),
-    ("model", lambda _: from_timm(small()), TypeError, "a mapping, got VisionTransformer"),
+    (lambda _: load("vit.pth"), ValueError, "a pickle can run code"),
+    (lambda _: read_weights("vit.pt"), ValueError, "torch.load(path, weights_only=True)"),
+    (lambda _: save_weights(small(), "vit.bin"), ValueError, "save_file("),
+    (lambda _: read_weights("vit.npz"), ValueError, "must end in .safetensors, got vit.npz"),
+    (lambda tmp: read_weights(tmp / "a.safetensors"), FileNotFoundError, "existing"),
+    (lambda tmp: load(not_what_its_name_says(tmp)), ValueError, "is none"),
+    (lambda tmp: save(tmp, metadata={"seed": 3}), TypeError, "metadata must map text to text"),
+    (lambda tmp: save(tmp, dtype=torch.int8), TypeError, "dtype must be a floating type such as"),
+    (lambda _: cast_weights(TOO_BIG, torch.float16), ValueError, "weights big do not fit into"),
+    (lambda _: load([1]), TypeError, "a mapping or a path, got list"),
+    (lambda _: load(without("encoder.norm.bias")), ValueError, "encoder.norm.bias is missing"),
+    (lambda _: load(without("head.weight")), ValueError, "head.weight is missing"),
+    (lambda _: load(state() | {"dist": torch.ones(1)}), ValueError, "dist is unknown to the model"),
+    (lambda _: load(state(), pool="mean"), ValueError, "cls_token is unknown"),
+    (lambda _: load(with_nan("head.weight")), ValueError, "head.weight holds nan"),
+    (lambda _: load(state(embed_dim=24)), ValueError, "24), the model needs (1, 1, 12)"),
+    (lambda _: load(state(depth=3)), ValueError, "they have 3 blocks, the model has 2"),
+    (lambda _: load(state(in_channels=1)), ValueError, "the shape (12, 1, 2, 2), the"),
+    (lambda _: load(state(), image_size=12), ValueError, "old_grid must be given"),
+    (lambda _: load(state(), (3, 3), image_size=12), ValueError, "1 + 3 * 3 rows, got 13"),
+    (lambda _: from_torchvision(state()), ValueError, "'encoder.pos_embedding', got the names"),
+    (lambda _: from_timm({"class_token": torch.zeros(1)}), ValueError, "timm's VisionTransformer"),
+    (lambda _: from_timm(small()), TypeError, "a mapping, got VisionTransformer"),
 ]
 
 

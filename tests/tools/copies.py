@@ -12,9 +12,7 @@ from filelock import FileLock
 ROOT = Path(__file__).resolve().parents[2]
 
 # folder: why mypy does not read it, but for what other folders import from there
-WITHOUT_TYPES = {
-    "tests": "each is run at every change, which shows more than its types would",
-}
+WITHOUT_TYPES = {"tests": "each is run at every change, which shows more than its types would"}
 
 
 def known(*patterns):

@@ -430,10 +430,7 @@ show_table([], caption=f"{x} rows of many, one each")
             ],
             ["#@title Check of this section: Adding", "assert x < 2"],
             ["#@title Check: One is 1", "y = 2", "assert y > x"],
-            [
-                "#@title Table 1.1: More",
-                'show_table([], caption=f"{x} rows of many, one each")',
-            ],
+            ["#@title Table 1.1: More", 'show_table([], caption=f"{x} rows of many, one each")'],
             [
                 "#@title What is still open",
                 "still_open(",
@@ -487,10 +484,7 @@ z = f"{my_sum(3)}"
                 "    return [x for x in (x, y)][0] + x",
                 "solution_x = solution_sum(1)",
             ],
-            [
-                "#@title Solution to Exercise 4 (your own answer stays)",
-                "z = f'{solution_sum(3)}'",
-            ],
+            ["#@title Solution to Exercise 4 (your own answer stays)", "z = f'{solution_sum(3)}'"],
         ],
     ),
 }

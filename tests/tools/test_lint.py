@@ -35,25 +35,13 @@ RULES_ON = {"E", "F", "I", "B", "UP", "SIM", "RUF", "PT", "C4", "N"}
 STRICT = {"disallow_untyped_defs", "check_untyped_defs", "warn_redundant_casts"}
 STRICT |= {"warn_unused_ignores"}
 # (module, setting of mypy that is weaker for it): why
+UNTYPED = "docutils jupyter_book jupyter_cache jupytext myst_nb pybtex pygments quickjs scipy"
+UNTYPED += " sklearn sphinx_exercise torchvision tqdm yaml"
 WEAKER = {
-    ("docutils.*", "ignore_missing_imports"): SILENT,
-    ("jupyter_book.*", "ignore_missing_imports"): SILENT,
-    ("jupyter_cache.*", "ignore_missing_imports"): SILENT,
-    ("jupytext.*", "ignore_missing_imports"): SILENT,
-    ("myst_nb.*", "ignore_missing_imports"): SILENT,
-    ("pybtex.*", "ignore_missing_imports"): SILENT,
-    ("pygments.*", "ignore_missing_imports"): SILENT,
-    ("quickjs.*", "ignore_missing_imports"): SILENT,
-    ("scipy.*", "ignore_missing_imports"): SILENT,
-    ("sklearn.*", "ignore_missing_imports"): SILENT,
-    ("sphinx_exercise.*", "ignore_missing_imports"): SILENT,
-    ("torchvision.*", "ignore_missing_imports"): SILENT,
-    ("tqdm.*", "ignore_missing_imports"): SILENT,
-    ("yaml.*", "ignore_missing_imports"): SILENT,
     ("bs4.*", "follow_imports"): "an attribute may be a list of words to it; ours are strings",
     ("vitcheck.*", "disallow_untyped_defs"): "an answer may be anything",
     ("experiments.*", "disable_error_code"): "they get parts of models by name",
-}
+} | {(f"{name}.*", "ignore_missing_imports"): SILENT for name in UNTYPED.split()}
 FOREIGN = {"website/theme/static/vendor", "website/theme/vendor"}  # scripts of others
 OXLINT_SKIPS = {*FOREIGN, "_build", ".venv*"}
 OXLINT_OFF = {"block-scoped-var", "no-shadow", "unicorn/consistent-function-scoping"}

@@ -49,15 +49,13 @@ def test_a_release_is_a_commit_with_version_and_date_a_tag_and_a_fresh_start(rep
 
 
 REFUSED = [
-    ("no version", "next", lambda root: None, "three numbers"),
-    ("unfinished work", "0.1.0", lambda root: (root / "new.txt").touch(), "commit or drop"),
-    ("an old number", "0.1.0", lambda root: git(root, "tag", "v0.2.0"), r"0\.2\.0 is released"),
+    ("next", lambda root: None, "three numbers"),
+    ("0.1.0", lambda root: (root / "new.txt").touch(), "commit or drop"),
+    ("0.1.0", lambda root: git(root, "tag", "v0.2.0"), r"0\.2\.0 is released"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("version", "spoil", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
-)
+@pytest.mark.parametrize(("version", "spoil", "words"), REFUSED)
 def test_what_cannot_be_released_is_refused_and_nothing_changes(repository, version, spoil, words):
     spoil(repository)
     before = git(repository, "rev-parse", "HEAD"), git(repository, "tag")
@@ -165,11 +163,8 @@ def test_the_bundle_holds_the_notebooks_the_package_and_how_to_begin(tmp_path):
 def test_the_version_stands_in_one_place():
     version = read_settings(ROOT).version
     listed = git(ROOT, "ls-files", "*.py", "*.toml", "*.yml", "*.cff", "Makefile", ".ci/run")
-    stated = [
-        name
-        for name in listed.split()
-        if not name.startswith("tests/") and version in (ROOT / name).read_text("utf8")
-    ]
+    names = [name for name in listed.split() if not name.startswith("tests/")]
+    stated = [name for name in names if version in (ROOT / name).read_text("utf8")]
     assert stated == ["pyproject.toml"]
     citation = (ROOT / "CITATION.cff").read_text("utf8")
     assert "\nversion:" not in citation
