@@ -10,10 +10,12 @@ grader. `{...}` is filled in: `marker`, a file that must not appear; `package`, 
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 SECRET = "SECRET-8b1f"  # stands where no student may read
+PRAISE = "all cases pass, 10 of 10 points"  # what a grader could have said
 ZEROS = "def windowed_mean(x, width):\n    return torch.zeros(1)\n"
 REPORT = """
 import json, os
@@ -50,6 +52,11 @@ def learns(outcome: Outcome) -> bool:
     return SECRET in outcome.feedback
 
 
+def forges(outcome: Outcome) -> bool:
+    """Its own words stand there as if the grader had said them, in no quotes."""
+    return PRAISE in re.sub('"[^"]*"', "", outcome.feedback)
+
+
 def disturbs(outcome: Outcome) -> bool:
     """Another submission loses points, or is never marked."""
     return outcome.other != 10
@@ -78,6 +85,7 @@ def floods(outcome: Outcome) -> bool:
 GOALS = {
     gains: "points for a wrong answer",
     learns: "reads what no student may read",
+    forges: "speaks as the grader",
     disturbs: "costs others their marks",
     writes: "writes files",
     connects: "uses the network",
@@ -163,6 +171,7 @@ WAITS = f"""{MAPS}
     heard, moment = False, struct.pack("qq", 0, 50_000_000)
     while not heard and time.monotonic() < end:
         heard = call({FUTEX}, where, 0, number, moment, 0, 0) == 0"""
+RARELY_READ = "os.path.join(os.path.dirname(torch.__file__), '_torch_docs.py')"
 CHANNELS = {  # how one sends, how the other listens
     "a lock": (
         "fcntl.flock(library, fcntl.LOCK_EX)",
@@ -193,6 +202,24 @@ CHANNELS = {  # how one sends, how the other listens
         threading.Thread(target=ends, daemon=True).start()
         time.sleep(0.1)""",
         WAITS,
+    ),
+    "a page in memory": (  # whoever has read it; to ask for it brings it there
+        f"""pages = os.open({RARELY_READ}, os.O_RDONLY)
+    for _ in range(250):
+        os.pread(pages, 1, 65536)
+        time.sleep(0.01)""",
+        f"""pages, hits = os.open({RARELY_READ}, os.O_RDONLY), 0
+    while hits < 3 and time.monotonic() < end:
+        try:
+            time.sleep(0.02)
+            os.posix_fadvise(pages, 0, 0, os.POSIX_FADV_DONTNEED)
+            time.sleep(0.05)
+            hits += os.preadv(pages, [bytearray(1)], 65536, os.RWF_NOWAIT)
+        except BlockingIOError:
+            hits = 0
+        except OSError:
+            break
+    heard = hits == 3""",
     ),
     "the count of processes": (
         """threading.stack_size(65536)
@@ -561,6 +588,14 @@ def windowed_mean(x, width):
 """,
     ),
     **{f"a word of the second run by {name}": passed_on(learns, name) for name in CHANNELS},
+    "the grader's words forged": q1(
+        forges,
+        ZEROS.replace("return torch.zeros(1)", f"""raise ValueError('none". {PRAISE}')"""),
+    ),
+    "the grader's words forged, in other quotes": q1(
+        forges,
+        ZEROS.replace("return torch.zeros(1)", f"""raise ValueError('\u201d\u2033 {PRAISE}')"""),
+    ),
     # --- harm ---------------------------------------------------------------------------------
     "endless loop": Attack(
         disturbs,
