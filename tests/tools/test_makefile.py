@@ -59,8 +59,9 @@ def test_what_make_the_hooks_and_the_workflows_call_exists():
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf8"))["repos"]
     lint = re.search(r"^lint:.*\n((?:\t.+\n)+)", MAKEFILE, re.MULTILINE)[1]
     for hook in hooks[0]["hooks"]:
-        command = re.match(r"\.venv/bin/python (-m [\w.]+(?: (?:check|format))?)", hook["entry"])[1]
-        assert f"$(PY) {command}" in lint, hook["id"]
+        command = re.match(r"\.venv/bin/(python -m )?([\w.]+(?: (?:check|format))?)", hook["entry"])
+        begins = "$(PY) -m " if command[1] else "$(VENV)/bin/"
+        assert f"{begins}{command[2]}" in lint, hook["id"]
     assert [one["repo"] for one in hooks] == ["local"]  # nothing is downloaded
 
 
