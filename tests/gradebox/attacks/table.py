@@ -171,7 +171,6 @@ WAITS = f"""{MAPS}
     heard, moment = False, struct.pack("qq", 0, 50_000_000)
     while not heard and time.monotonic() < end:
         heard = call({FUTEX}, where, 0, number, moment, 0, 0) == 0"""
-RARELY_READ = "os.path.join(os.path.dirname(torch.__file__), '_torch_docs.py')"
 CHANNELS = {  # how one sends, how the other listens
     "a lock": (
         "fcntl.flock(library, fcntl.LOCK_EX)",
@@ -202,24 +201,6 @@ CHANNELS = {  # how one sends, how the other listens
         threading.Thread(target=ends, daemon=True).start()
         time.sleep(0.1)""",
         WAITS,
-    ),
-    "a page in memory": (  # whoever has read it; to ask for it brings it there
-        f"""pages = os.open({RARELY_READ}, os.O_RDONLY)
-    for _ in range(250):
-        os.pread(pages, 1, 65536)
-        time.sleep(0.01)""",
-        f"""pages, hits = os.open({RARELY_READ}, os.O_RDONLY), 0
-    while hits < 3 and time.monotonic() < end:
-        try:
-            time.sleep(0.02)
-            os.posix_fadvise(pages, 0, 0, os.POSIX_FADV_DONTNEED)
-            time.sleep(0.05)
-            hits += os.preadv(pages, [bytearray(1)], 65536, os.RWF_NOWAIT)
-        except BlockingIOError:
-            hits = 0
-        except OSError:
-            break
-    heard = hits == 3""",
     ),
     "the count of processes": (
         """threading.stack_size(65536)
