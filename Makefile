@@ -62,11 +62,11 @@ anywhere: install ## do the pages hold on other processors? (hours; PAGE=..., AR
 
 lint: install ## ruff, types (mypy), scripts (oxlint, oxfmt), and the book's rules for its sources
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check .
-	@$(PY) -m mypy && $(VENV)/bin/oxlint && $(VENV)/bin/oxfmt --check .
+	@$(PY) -m mypy && $(VENV)/bin/oxlint && $(VENV)/bin/oxfmt --check "**/*.js"
 	@$(PY) -m tools.check_prose
 
 format: install ## let ruff and oxfmt put the code in order
-	@$(PY) -m ruff check --fix . && $(PY) -m ruff format . && $(VENV)/bin/oxfmt .
+	@$(PY) -m ruff check --fix . && $(PY) -m ruff format . && $(VENV)/bin/oxfmt "**/*.js"
 
 notebooks: book ## run all notebooks of this build in a stand-in for Colab
 	@$(PY) -m tools.run_notebooks $(NAME)

@@ -629,6 +629,31 @@ def test_what_is_no_page_lets_no_tree_stand(tmp_path, what, left):
     assert [path.exists() for path in kept] == [False, False]
 
 
+def test_pages_of_the_package_are_read_again_when_a_name_comes_in_elsewhere(tmp_path):
+    part = {"caption": "I All", "chapters": [{"file": "one"}, {"file": "appendix/api"}]}
+    cell = "```{code-cell} ipython3\nfrom vitbook.layers.attention import %s\n```\n"
+    files = {
+        "_config.yml": json.dumps({"repository": {"path_to_book": "book"}}),
+        "_toc.yml": json.dumps({"format": "jb-book", "root": "index", "parts": [part]}),
+        "book/index.md": "# All\n",
+        "book/one.md": "# One\n",
+        "book/appendix/api.md": "# The package\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    def read_again(text):
+        """The pages that differ from before, once this stands in the other one."""
+        before = Trees(tmp_path, tmp_path / "_build").pages
+        (tmp_path / "book/one.md").write_text(f"# One\n{text}")
+        after = Trees(tmp_path, tmp_path / "_build").pages
+        return {name for name in after if after[name] != before[name]}
+
+    assert read_again("Words.\n") == {"book/one.md"}
+    assert read_again(cell % "attend") == {"book/one.md", "book/appendix/api.md"}
+
+
 def test_what_fails_is_told_where_every_reader_sees_it_and_all_pages_are_built(site):
     assert site.told == [
         "did not hold: two == 2; found 1.5 == 2",

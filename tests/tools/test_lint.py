@@ -100,7 +100,9 @@ def test_oxlint_sees_an_error_in_any_script(planted):
 
 
 def test_oxfmt_sees_any_script_that_is_out_of_order(planted):
-    seen = complained_of(planted, [f"{sys.prefix}/bin/oxfmt", "--check", "."], r"^(\S+\.js) \(")
+    seen = complained_of(
+        planted, [f"{sys.prefix}/bin/oxfmt", "--check", "**/*.js"], r"^(\S+\.js) \("
+    )
     ours = {name for name in known("*.js") if not name.startswith(tuple(FOREIGN))}
     assert ours - seen == set()
 

@@ -188,7 +188,9 @@ class Records(BookDirective):
             return []
         names = found[self.arguments[0]][1]
         listed = ", ".join(f"{{ref}}`{name} <record-{name}>`" for name in names)
-        said = nodes.paragraph("", "", *self.words(f"{{doc}}`records` says how to read {listed}."))
+        said = nodes.paragraph(
+            "", "", *self.words(f"{listed}. How to read them: {{doc}}`records`.")
+        )
         return [said, *map(self.section, names)]
 
     def lines(self, found: dict, read_in: dict[str, list[Chapter]]) -> StringList:
@@ -210,7 +212,7 @@ class Records(BookDirective):
         label = f"record-{record.name}"
         section = nodes.section("", names=[label])
         section += nodes.title("", record.name)
-        section += nodes.paragraph("", record.what, classes=["not-searched"])
+        section += nodes.paragraph("", "", *self.words(record.what), classes=["not-searched"])
         parts = means(record), trials(record), made(record)
         section += nodes.raw("", "".join(parts), format="html")
         self.state.document.note_explicit_target(section, section)

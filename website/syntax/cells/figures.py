@@ -12,6 +12,7 @@ import base64
 import hashlib
 import io
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from docutils import nodes
@@ -34,10 +35,14 @@ def slim(app: Sphinx, doctree: nodes.document) -> None:
             return match[0]
         return f"data:image/webp;base64,{base64.b64encode(webp(content)).decode()}"
 
+    for raw in with_figures(doctree):
+        raw.children = [nodes.Text(DATA.sub(smaller, raw.astext()))]
+
+
+def with_figures(doctree: nodes.document) -> Iterator[nodes.raw]:
     for raw in doctree.findall(nodes.raw):
-        if raw.get("format") == "html" and "data:image/png" in raw.astext():
-            raw.rawsource = ""
-            raw.children = [nodes.Text(DATA.sub(smaller, raw.astext()))]
+        if raw.get("format") == "html" and "<figure" in raw.rawsource + raw.astext():
+            yield raw
 
 
 def webp(png: bytes) -> bytes:
@@ -66,9 +71,7 @@ def write_figures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         first = first and hidden
         return f'<img {loading}decoding="async" {DATA.sub(file, match[1])}>'
 
-    for raw in doctree.findall(nodes.raw):
-        if raw.get("format") != "html" or "<figure" not in raw.rawsource + raw.astext():
-            continue
+    for raw in with_figures(doctree):
         html = IMAGE.sub(image, raw.astext())
         html = DATA.sub(lambda m: file(m) if len(m[0]) > SMALL else m[0], html)
         raw.children = [nodes.Text(html)]
