@@ -56,4 +56,5 @@ def mypy(root):
 def clean():
     """The environment of a shell in which somebody types `make lint`."""
     inherited = {"PYTHONPATH", "MYPYPATH", "MAKEFLAGS", "MAKELEVEL", "MFLAGS"}
+    inherited |= {"CI", "FORCE_COLOR"}  # oxfmt colours names where it sees one of them
     return {name: value for name, value in os.environ.items() if name not in inherited}
