@@ -141,9 +141,11 @@ def go_on(
     except BrokenError as error:
         return blank(package, "crashed", str(error))
     now.seconds += time.monotonic() - began
-    ahead = [one for one in second_runs(package, answers, now, wanted) if one > now.phase]
-    if now.phase == FIRST or ahead:
-        now.phase = TRIES if now.phase == FIRST else min(ahead)
+    if now.phase == FIRST:
+        now.phase = TRIES
+        return now.as_json()
+    if ahead := [one for one in second_runs(package, answers, now, wanted) if one > now.phase]:
+        now.phase = min(ahead)
         return now.as_json()
     found = [
         by_hand(question, answers)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from gradebox.inside import wire
 from gradebox.inside.clock import over
-from gradebox.inside.fork_server import GoneError, hear, say
+from gradebox.inside.fork_server import GoneError, hear, processor_time, say
 from gradebox.sandbox import BOOT, Limits, Sandbox
 
 LOOK = 0.25  # seconds between two looks at what a worker has used
@@ -192,12 +192,14 @@ class Worker:
 
     def look(self) -> float:
         """Seconds of the processor that it has used so far."""
-        if self.pid is not None:
+        if self.pid is not None and self.seen is None:
             self.cpu_s = self.server.speak({"do": "clock", "pid": self.pid})["cpu_s"]
-            with suppress(OSError):  # unknown, or it has ended
-                threads = Path(f"/proc/{self.seen}/task").glob("*/schedstat")
-                waited = [int(one.read_text().split()[1]) for one in threads]
-                self.waited_s = sum(waited) / 1e9 if waited else None
+        elif self.pid is not None:
+            with suppress(OSError):  # it has ended
+                self.cpu_s = processor_time(int(self.seen))
+                threads = f"/proc/{self.seen}/task"
+                stats = [Path(threads, one, "schedstat") for one in os.listdir(threads)]
+                self.waited_s = sum(int(one.read_text().split()[1]) for one in stats) / 1e9
         return self.cpu_s
 
     def ask(self, request: dict, blob: bytes, seconds: float) -> tuple[dict, bytes]:

@@ -100,8 +100,7 @@ class Session:
 
     def call(self, case: Case) -> Answer:
         """Call the answer as ``case`` says. Only the call itself crosses."""
-        question = Question("question", "", 0, 0, 0, "", cases=(case.only_call(),))
-        words, tensors = to_parts(Cases("", "", "", (question,)))
+        words, tensors = as_call(case)
         request = {"do": "call", "case": words.decode(), "seconds": self.limits.call_s}
         reply, blob = self._ask(request, tensors, hard(self.limits.call_s))
         if reply.get("late") is True:
@@ -164,6 +163,17 @@ class Session:
             worker.end()
             self.used.cpu_s += worker.cpu_s
             self.used.memory_mb = max(self.used.memory_mb, worker.memory_mb)
+
+
+_calls: dict[int, tuple[Case, tuple[bytes, bytes]]] = {}  # by the case's id; it is kept with it
+
+
+def as_call(case: Case) -> tuple[bytes, bytes]:
+    """Only the call itself, as it crosses; written once for all notebooks."""
+    if id(case) not in _calls:
+        question = Question("question", "", 0, 0, 0, "", cases=(case.only_call(),))
+        _calls[id(case)] = case, to_parts(Cases("", "", "", (question,)))
+    return _calls[id(case)][1]
 
 
 def hard(seconds: float) -> float:
