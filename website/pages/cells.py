@@ -90,10 +90,14 @@ def tells(found: Parts) -> bool:
 
 def asserts(tree: ast.AST) -> int:
     """How many assertions are written here; a loop counts once."""
-    named = sum(name.startswith("assert_") for name in _calls(tree))
-    return named + sum(isinstance(node, ast.Assert) for node in ast.walk(tree))
+    return sum(
+        isinstance(node, ast.Assert)
+        or (isinstance(node, ast.Call) and called_name(node).startswith("assert_"))
+        for node in ast.walk(tree)
+    )
 
 
+@lru_cache(maxsize=4096)
 def count_checks(code: str) -> int:
     return asserts(cell_tree(code))
 

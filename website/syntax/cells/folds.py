@@ -46,18 +46,20 @@ class Folds(SphinxPostTransform):
     formats = ("html",)
 
     def run(self, **options: object) -> None:
-        ran = [cell for cell in self.found(is_cell) if cell.get("exec_count")]
+        cells = self.found(is_cell)
+        ran = [cell for cell in cells if cell.get("exec_count")]
         checks = sum(count_checks(code.astext()) for cell in ran if (code := part(cell, "source")))
-        for cell in self.found(is_cell):
+        for cell in cells:
             take_out(cell)
         for node in self.found(lambda node: isinstance(node, solution_node)):
             fold_solution(node)
         for node in self.found(is_exercise_node):
             for cell in node.findall(is_cell):
                 drop_unanswered(cell)
-        for cell in self.found(lambda node: is_cell(node) and "deeper" in tags(node)):
-            move_into_box(cell)
-        for cell in self.found(is_cell):
+        for cell in cells:
+            if "deeper" in tags(cell):
+                move_into_box(cell)
+        for cell in cells:
             if cell.get("hide_mode"):
                 fold_tagged(cell)
             elif not is_worked_with(cell):
