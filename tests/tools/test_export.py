@@ -682,3 +682,36 @@ def test_assignments_are_drawn_anew_only_when_what_draws_them_has_changed(tmp_pa
         before = len(drawn)
         assert build() == "second"
         assert len(drawn) == before + 1, name
+
+
+def test_a_notebook_is_written_anew_when_its_page_or_what_it_takes_has_changed(book, monkeypatch):
+    written, exporter = [], export_notebooks.Exporter
+    monkeypatch.setattr(
+        export_notebooks, "Exporter", lambda *args: written.append(1) or exporter(*args)
+    )
+    file, glued = book.root / "facts.json", "_build/jupyter_execute/ch/sums.glue.json"
+
+    def made():
+        before, memory = len(written), Memory(file)
+        files = export(read_settings(book.root), memory)
+        memory.save()
+        assert files == export(read_settings(book.root))  # as it is without a memory
+        return len(written) - before - 1
+
+    book.write("Mean {glue:text}`mean:.2f`.\n\n```{code-cell}\n1 + 1\n```")
+    assert (made(), made()) == (1, 0)
+    for name, old, new in (
+        ("pages/ch/sums.md", "Mean", "The mean"),
+        (glued, "0.12345", "0.5"),
+        ("_build/targets.json", "Literature", "What to read"),
+        ("_config.yml", "The Book", "A Book"),
+        ("src/vitbook/__init__.py", "", "x = 1\n"),
+    ):
+        path = book.root / name
+        path.write_text(path.read_text().replace(old, new, 1))
+        assert (name, made(), made()) == (name, 1, 0)
+    for stays in ("pages/ch/literature.md", "_build/jupyter_execute/ch/sums.ipynb"):
+        (book.root / stays).write_text("# Literature\n\nOther words.\n")
+        assert (stays, made()) == (stays, 0)
+    book.write("{minutes}`read literature`\n\n```{code-cell}\n1 + 1\n```")
+    assert (made(), made()) == (1, 1)  # it counts another page

@@ -26,6 +26,7 @@ from nbformat.v4 import new_markdown_cell, new_notebook
 
 from website.build.chapters import Store
 from website.build.inputs import digest, hashes
+from website.build.render import watched
 from website.build.site import Memory, Site
 from website.notebooks.notebook import Exporter, stem_of, write_notebook, write_script
 from website.notebooks.roles import PageLinks
@@ -40,12 +41,15 @@ from website.syntax.cards import question
 ROOT = Path(__file__).resolve().parents[2]
 # What the assignments' notebooks follow from; torch is pinned in the second.
 DRAWS = ["_config.yml", "requirements.txt", "pyproject.toml"]
+COUNTS_OTHERS = re.compile(r"\{minutes\}`(?!this page)")
 DRAW_FOLDERS = ["assignments", "src", "website"]
 
 
-def export(settings: Settings) -> dict[str, str]:
-    """File name -> content, for the notebook and the script of each page with code cells."""
-    targets = Targets(settings.root / "_build", settings.release_url)
+def export(settings: Settings, memory: Memory | None = None) -> dict[str, str]:
+    """File name -> content, for the notebook and the script of each page with code cells; written
+    anew when the page has changed, or what it takes from outside."""
+    memory, targets = memory or Memory(), Targets(settings.root / "_build", settings.release_url)
+    outside = around(settings.root)
     pages = {name: read_page(settings.source(name)) for name in settings.documents}
     files: dict[str, str] = {}
     notebooks = {name for name, page in pages.items() if page.is_notebook}
@@ -55,11 +59,15 @@ def export(settings: Settings) -> dict[str, str]:
         stem = stem_of(name)
         if f"{stem}.ipynb" in files:
             raise PageError(page.path, 1, f"another page is called {stem} too")
-        links = PageLinks(settings, targets, name)
-        notebook = Exporter(page, links, partial(opening, settings, targets, name)).notebook()
-        offer_notebooks(notebook, settings, notebooks - {name})
-        files[f"{stem}.ipynb"] = write_notebook(notebook)
-        files[f"{stem}.py"] = write_script(notebook, settings)
+        source, costs = page.path.read_text("utf8"), seconds(targets, name)
+        facts = memory.of(f"notebook of {name}", f"{outside} {costs} {source}".encode())
+        if "files" not in facts or COUNTS_OTHERS.search(source):
+            links = PageLinks(settings, targets, name)
+            notebook = Exporter(page, links, partial(opening, settings, targets, name)).notebook()
+            offer_notebooks(notebook, settings, notebooks - {name})
+            script = write_script(notebook, settings)
+            facts["files"] = {f"{stem}.ipynb": write_notebook(notebook), f"{stem}.py": script}
+        files |= facts["files"]
     for old, name in old_notebooks(settings.root).items():
         if f"{stem_of(name)}.ipynb" in files:
             title, address = targets.document(name)
@@ -67,14 +75,32 @@ def export(settings: Settings) -> dict[str, str]:
     return files
 
 
+def around(root: Path) -> str:
+    """A digest of what a notebook may take from outside its page: settings, code, what the site
+    knows, glued numbers."""
+    files = watched(root) | hashes(root, ["_build/targets.json"], ["_build/jupyter_execute"])
+    mine = ("book/", "_build/jupyter_execute/")  # pages, and what Sphinx makes of them
+    return digest(
+        {
+            name: content
+            for name, content in files.items()
+            if not (name.startswith(mine) and name.endswith((".md", ".ipynb")))
+        }
+    )
+
+
+def seconds(targets: Targets, name: str) -> float | None:
+    """What the last run of a page took."""
+    return Store(targets.build / ".jupyter_cache").state.get(name, {}).get("seconds")
+
+
 def opening(settings: Settings, targets: Targets, name: str) -> str:
     """What stands below the title: the question, the minutes, and what "Run all" costs."""
     asked = question(name, front_matter(settings.source(name)).get("card"))
     _, page = targets.document(name)
-    seconds = Store(targets.build / ".jupyter_cache").state.get(name, {}).get("seconds")
     costs = ""  # a page that has not been run yet has none
-    if seconds:
-        costs = f" *Run all* takes {about(seconds)} on one processor core, and asks nothing."
+    if spent := seconds(targets, name):
+        costs = f" *Run all* takes {about(spent)} on one processor core, and asks nothing."
     return paragraphs(
         f"**{asked}**" if asked else "",
         f"{count_file(settings.source(name))}.{costs} [The page]({page}) of "
@@ -149,7 +175,7 @@ def write(settings: Settings, site: Site) -> None:
         ValueError: A page holds what a notebook cannot show, or a target is missing.
     """
     try:
-        files = export(settings) | assignments(settings, site.memory)
+        files = export(settings, site.memory) | assignments(settings, site.memory)
     except (PageError, KeyError) as error:
         message = str(error.args[0]).replace(f"{settings.root}/", "")
         raise ValueError(message) from error
