@@ -192,9 +192,11 @@ class Worker:
 
     def look(self) -> float:
         """Seconds of the processor that it has used so far."""
-        if self.pid is not None and self.seen is None:
+        if self.pid is None:
+            return self.cpu_s
+        if self.seen is None:
             self.cpu_s = self.server.speak({"do": "clock", "pid": self.pid})["cpu_s"]
-        elif self.pid is not None:
+        else:
             with suppress(OSError):  # it has ended
                 self.cpu_s = processor_time(int(self.seen))
                 threads = f"/proc/{self.seen}/task"
