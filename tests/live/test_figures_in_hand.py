@@ -45,7 +45,7 @@ def open_figure(browser, address):
         context.close()
 
 
-@pytest.mark.parametrize("name", [*FIGURES, "bill"])
+@pytest.mark.parametrize("name", [*FIGURES, "bill", "occlusion"])
 def test_a_figure_is_light(name):
     lines = (LIVE / f"{name}.js").read_text("utf8").splitlines()
     assert sum(len(line.strip()) + 1 for line in lines) <= LARGEST

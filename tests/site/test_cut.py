@@ -154,18 +154,14 @@ def test_every_image_and_its_known_cuts_show_the_packages_numbers(open_figure, n
     assert page.errors == []
 
 
-SENTENCES = {
-    PAGE: [[(0, 2, 13, 11)], [(0, 3, 13, 11)], PICTURES[96]],
-    "vit/looking.html": [[(0, 2, 13, 11)], PICTURES[96]],
-}
+SENTENCES = [[(0, 2, 13, 11)], [(0, 3, 13, 11)], PICTURES[96]]
 
 
-@pytest.mark.parametrize("name", SENTENCES)
-def test_the_sentences_of_a_page_set_its_figure(open_figure, net, pairs, name):
-    page, image = open_figure(name=name), pairs.images[96]
+def test_the_sentences_of_the_page_set_its_figure(open_figure, net, pairs):
+    page, image = open_figure(), pairs.images[96]
     links = page.locator("a.live-set")
-    assert links.count() == len(SENTENCES[name])
-    for at, cuts in enumerate(SENTENCES[name]):
+    assert links.count() == len(SENTENCES)
+    for at, cuts in enumerate(SENTENCES):
         links.nth(at).click()
         page.wait_for_timeout(50)
         assert shown(page) == pytest.approx(lead(net, image, cuts), abs=1e-4)

@@ -1,0 +1,257 @@
+"""Map and answer: it ranks as PyTorch does, asks before it shows, and its words are true."""
+
+import html
+import math
+import re
+
+import pytest
+import torch
+from page import KEEP, LIVE
+from test_bill import SCRIPTS, STATIC, slider
+from vitbook.figures.looking import CLASSES, LEFT, cifar_model, in_shares, photographs
+
+from vitbook.data import STATISTICS, normalize
+from vitbook.inspection import attention_maps
+from vitbook.inspection.occlusion import occlusion as replaced
+from website.live import occlusion
+from website.live.pack import script
+
+pytestmark = pytest.mark.browser
+ASKS = """<div class="predict" id="predict-five" data-predict="five" data-answer="none"
+data-choices='["none", "one", "two", "three", "four", "five"]'><p class="predict-title">Predict</p>
+<p>How many?</p><div class="ask-both"><div class="ask-asked"><ul class="predict-choices">
+<li><p>none</p></li><li><p>one</p></li><li><p>two</p></li><li><p>three</p></li><li><p>four</p></li>
+<li><p>five</p></li></ul></div><div class="predict-explained"><p class="predict-right">none</p>
+<p>Chance has none.</p></div></div></div>"""
+TOLD, TODO, SIDE = ".occ-told", ".occ-todo", ".occ-side"
+MAP, ANSWER, STRIP = (
+    "Patch in the map",
+    "Patch in the picture of the answer",
+    "Patches in the map’s order",
+)
+
+
+@pytest.fixture(scope="module")
+def known():
+    """For each photograph: even shares, drops, the answer and how sure it is."""
+    _, seen = photographs()
+    model, x = cifar_model("deep"), normalize(seen, *STATISTICS["cifar10"])
+    shares = 145 * attention_maps(model, x)[-1].mean(1)[:, 0, 1:]
+    sure, answers = model(x).detach().softmax(-1).max(-1)
+    drops = replaced(model, x, 3).flatten(1)
+    return [
+        (shares[at], drops[at], CLASSES[answers[at]], sure[at].item()) for at in range(len(LEFT))
+    ]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("occlusion")
+    (made / "data.js").write_text(script("occlusion", occlusion.data()), "utf8")
+    loaded = "".join(f'<script defer src="{one.as_uri()}"></script>' for one in SCRIPTS)
+    styles = (LIVE / "live.css", LIVE / "occlusion.css", STATIC / "predict/predict.css")
+    links = "".join(f'<link rel="stylesheet" href="{one.as_uri()}">' for one in styles)
+    scripts = html.escape(f'["{(LIVE / "occlusion.js").as_uri()}", "data.js"]')
+    for name, asks in (("asks", ASKS), ("open", "")):
+        (made / f"{name}.html").write_text(
+            '<!doctype html><html lang="en" data-theme="light" data-mode="light"><head>'
+            '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+            f"<title>o</title>{links}{loaded}</head><body><main><div class='live' "
+            "id='live-occlusion' data-live='occlusion' data-source='occlusion' "
+            f'data-scripts="{scripts}"><p class="live-title">o</p>{asks}'
+            '<div class="live-still"><p>still</p></div></div></main><script>'
+            f"addEventListener('DOMContentLoaded', () => {{ {KEEP} }});</script></body></html>",
+            "utf8",
+        )
+    return made
+
+
+@pytest.fixture
+def opened(browser, folder):
+    """opened(name): the page, when the figure runs."""
+    contexts = []
+
+    def opened(name="asks", **options):
+        contexts.append(browser.new_context(reduced_motion="reduce", **options))
+        page = contexts[-1].new_page()
+        page.errors = []
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.goto((folder / f"{name}.html").as_uri(), wait_until="load")
+        page.locator("#live-occlusion.live-running").wait_for()
+        return page
+
+    yield opened
+    for context in contexts:
+        assert all(page.errors == [] for page in context.pages)
+        context.close()
+
+
+def text(page, where):
+    return " ".join(page.locator(where).inner_text().split())
+
+
+def test_its_data_are_light():
+    assert len(script("occlusion", occlusion.data())) < 45_000
+
+
+def test_the_patches_stand_in_pytorchs_order(opened, known):
+    page = opened("open")
+    for at, (shares, drops, answer, _) in enumerate(known):
+        found = page.evaluate("at => ({...live.occlusion.read(at)})", at)
+        moves = in_shares(drops[None])[0]
+        for order, values in ((found["byMap"], shares), (found["byMove"], moves)):
+            assert sorted(order) == list(range(144))
+            assert (values[order].diff() <= 1e-6).all()
+        assert found["moves"] == pytest.approx(moves.tolist(), rel=1e-4)
+        five = [set(values.topk(5).indices.tolist()) for values in (shares, moves)]
+        assert found["common"] == len(five[0] & five[1])
+        assert found["answer"] == answer
+
+
+def test_it_asks_before_it_shows(opened, known):
+    page = opened()
+    figure = page.locator("#live-occlusion")
+    seen = figure.inner_text()
+    assert "1st of 144 in the map" in seen
+    assert not re.search(r"for the answer|falls|rises|stays|In common|of the five", seen)
+    assert page.locator(".occ-frame.occ-of-answer").count() == 0
+    shown = ".occ-answer .occ-heat rect:not([fill-opacity='0'])"
+    assert page.locator(shown).count() == 0
+    slider(page, MAP).press("Home")  # the map alone can be walked over
+    assert text(page, TOLD).startswith("Row 1, column 1: ")
+    assert "answer" not in slider(page, MAP).get_attribute("aria-valuetext")
+    page.locator("summary").click()
+    assert page.locator("tbody tr").first.inner_text().split("\t")[3] == "your guess first"
+    page.locator("summary").click()
+    heights = [figure.bounding_box()["height"]]
+    figure.get_by_role("radio", name="three").check()
+    heights.append(figure.bounding_box()["height"])
+    figure.get_by_role("button", name="fairly").click()
+    heights.append(figure.bounding_box()["height"])
+    assert text(page, ".ask-said") == "You said three, fairly sure. Right is none."
+    assert "you said three, it is none of five" in text(page, SIDE)
+    assert page.locator(".occ-five .occ-said").count() == 3
+    assert page.locator(shown).count() > 20
+    assert page.locator(".occ-frame.occ-of-answer").count() == 10  # in both pictures
+    assert max(heights) - min(heights) < 60
+    slider(page, STRIP).press("ArrowRight")
+    assert not page.locator(".ask-said").is_visible()  # it was said before the first move
+    figure.get_by_role("button", name="Another photograph").click()
+    assert "you said" not in text(page, SIDE)  # of another photograph nothing was guessed
+    assert known[1][2] in text(page, ".occ-says")
+    page.evaluate("kept.change(({ answers }) => delete answers.five)")
+    assert page.locator(shown).count() == 0
+    assert "frog" in text(page, ".occ-says")
+
+
+def test_a_skipped_question_shows_the_answer_and_no_guess(opened):
+    page = opened()
+    page.get_by_role("button", name="skip, and look").click()
+    assert text(page, ".ask-said") == "It is none."
+    assert "you said" not in text(page, SIDE)
+
+
+def middle(page, patch):
+    """Where a patch lies in the picture of the answer."""
+    box, side = page.locator(".occ-answer").bounding_box(), 12
+    row, column = divmod(patch, side)
+    return [
+        box[at] + (place + 0.5) * box[size] / side
+        for at, size, place in (("x", "width", column), ("y", "height", row))
+    ]
+
+
+WORDS = re.compile(
+    r"Row (\d+), column (\d+) in the mean colour: “(\w+)” (rises from|falls from|stays at) "
+    r"([\d.]+)(?: to ([\d.]+))? %\. It is (\d+)\w\w of 144 in the map, (\d+)\w\w for the answer\."
+)
+
+
+def test_each_sentence_is_true(opened, known):
+    """In each photograph all three controls at both ends and one step from them, and the peaks."""
+    page = opened("open")
+    for shares, drops, answer, sure in known:
+        by_map = shares.argsort(descending=True).tolist()
+        by_move = drops.abs().argsort(descending=True).tolist()
+        said = text(page, TOLD)
+        common = len(set(by_map[:5]) & set(by_move[:5]))
+        assert ("none is among" in said) == (common == 0), said
+        found = set()
+        walk = [(name, key) for name in (MAP, ANSWER, STRIP) for key in ("End", "ArrowLeft")]
+        walk += [(name, key) for name in (MAP, ANSWER, STRIP) for key in ("Home", "ArrowRight")]
+        walk += [(STRIP, "Home"), ("mouse", by_move[0])]
+        for name, key in walk:
+            before = text(page, TOLD)
+            if name == "mouse":
+                page.mouse.move(*middle(page, key))
+            else:
+                slider(page, name).press(key)
+            words, todo = text(page, TOLD), text(page, TODO)
+            if words == before:
+                continue
+            row, column, named, how, start, end, in_map, in_answer = WORDS.fullmatch(words).groups()
+            patch = 12 * (int(row) - 1) + int(column) - 1
+            after = sure * math.exp(-drops[patch].item())
+            assert named == answer
+            assert float(start) == pytest.approx(100 * sure, abs=0.051), words
+            assert float(end or start) == pytest.approx(100 * after, abs=0.051), words
+            assert how != "rises from" or after > sure, words
+            assert how != "falls from" or after < sure, words
+            assert [by_map[int(in_map) - 1], by_move[int(in_answer) - 1]] == [patch, patch], words
+            found |= {patch} & {by_map[0], by_move[0]}
+            assert ("moves the answer most. Now" in todo) == (
+                patch == by_move[0] and by_map[0] not in found
+            )
+            assert todo.startswith("The map’s strongest patch") == (
+                patch == by_map[0] and by_move[0] not in found
+            )
+        assert found == {by_map[0], by_move[0]}
+        assert text(page, TODO).startswith(
+            "Three photographs" if answer == known[2][2] else "One photograph is one sample"
+        )
+        page.get_by_role("button", name="Another photograph").click()
+
+
+def test_a_mouse_moves_the_frame_by_passing_and_a_finger_by_a_tap(opened):
+    page = opened("open", has_touch=True)
+    page.mouse.move(*middle(page, 6 * 12 + 4))
+    assert text(page, ".occ-ranks").startswith("Row 7, column 5")
+    for kind in ("map", "answer"):  # one frame on both
+        chosen = page.locator(f".occ-{kind} .occ-chosen")
+        assert [chosen.get_attribute(name) for name in "xy"] == ["4", "6"]
+    page.mouse.move(5, 5)
+    assert text(page, ".occ-ranks").startswith("Row 7, column 5")  # it stays
+    page.touchscreen.tap(*middle(page, 2 * 12 + 1))
+    assert text(page, ".occ-ranks").startswith("Row 3, column 2")
+    strip = page.locator(".occ-strip").bounding_box()
+    page.mouse.move(strip["x"] + 2, strip["y"] + 9)
+    assert "1st in the map" in text(page, ".occ-ranks")
+    assert slider(page, STRIP).get_attribute("aria-valuenow") == "1"
+
+
+def test_a_sentence_sets_it_and_is_refused_what_there_is_not(opened):
+    page = opened()
+    page.evaluate("live.occlusion.set({photo: 'temple', patch: '2-1'})")
+    assert text(page, TOLD).startswith("Row 2, column 1 in the mean colour")
+    page.evaluate("live.occlusion.set({photo: 'flower'})")
+    assert "It is a flower" in text(page, TOLD)
+    failed = "values => { try { live.occlusion.set(values); } catch (e) { return e.message; } }"
+    for values in ({"gone": "1"}, {"photo": "dog"}, {"patch": "13-1"}, {"patch": "x"}):
+        assert "there is no such setting" in page.evaluate(failed, values)
+
+
+def test_the_table_has_every_patch_and_all_fits_on_a_phone(opened, known):
+    page = opened("open", viewport={"width": 390, "height": 844})
+    page.locator("summary").click()
+    assert page.locator("tbody tr").count() == 144
+    first = page.locator("tbody tr").first.inner_text().split("\t")
+    assert float(first[2]) == pytest.approx(known[0][0].max().item(), abs=0.006)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_map_names_none_of_the_five_with_room_to_spare(known):
+    """The prediction's answer, on processors that round otherwise, too."""
+    shares, drops, answer, _ = known[0]
+    strong = torch.topk(shares, 7).indices
+    assert drops[strong].abs().max() < 0.7 * drops.abs().topk(5).values[-1]
+    assert answer == "frog"
