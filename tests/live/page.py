@@ -2,6 +2,8 @@
 
 import html
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from website.live import query, rotary, softmax
@@ -9,6 +11,13 @@ from website.live.pack import script
 
 ROOT = Path(__file__).resolve().parents[2]
 LIVE = ROOT / "website" / "live"
+STATIC = ROOT / "website" / "theme" / "static"
+ASKING = (  # what a page with a prediction loads
+    STATIC / "place/kept.js",
+    LIVE / "kit.js",
+    STATIC / "predict/progress.js",
+    STATIC / "predict/predict.js",
+)
 FIGURES = ("softmax", "rotary", "alike", "query")
 DATA = {"softmax": softmax, "rotary": rotary, "query": query}
 ASKS = {"softmax": "largest-weight"}
@@ -57,3 +66,46 @@ def write_page(folder: Path, theme: str = "light") -> Path:
         "utf8",
     )
     return path
+
+
+def write_asking(folder: Path, name: str, asks: str, source: str = "") -> str:
+    """Write a page of one figure with its prediction, or without one; its address. ``source`` is
+    the script with the data, in the same folder."""
+    scripts = [(LIVE / f"{name}.js").as_uri(), *filter(None, [source])]
+    loaded = "".join(f'<script defer src="{one.as_uri()}"></script>' for one in ASKING)
+    styles = (LIVE / "live.css", LIVE / f"{name}.css", STATIC / "predict/predict.css")
+    links = "".join(f'<link rel="stylesheet" href="{one.as_uri()}">' for one in styles)
+    data = f' data-source="{name}"' if source else ""
+    path = folder / f"{name}{bool(asks)}.html"
+    path.write_text(
+        '<!doctype html><html lang="en" data-theme="light" data-mode="light"><head>'
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>{name}</title>{links}{loaded}</head><body><main>"
+        f'<div class="live" id="live-{name}" data-live="{name}"{data} '
+        f'data-scripts="{html.escape(json.dumps(scripts))}"><p class="live-title">{name}</p>{asks}'
+        '<div class="live-still"><p>still</p></div></div></main><script>'
+        f"addEventListener('DOMContentLoaded', () => {{ {KEEP} }});</script></body></html>",
+        "utf8",
+    )
+    return path.as_uri()
+
+
+@contextmanager
+def running(browser) -> Iterator:
+    """``opened(address, name, **context)``: the page, when the figure of that name runs. In the end
+    no page has had an error."""
+    contexts = []
+
+    def opened(address, name, **options):
+        contexts.append(browser.new_context(**options))
+        page = contexts[-1].new_page()
+        page.errors = []
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.goto(address, wait_until="load")
+        page.locator(f"#live-{name}.live-running").wait_for()
+        return page
+
+    yield opened
+    for context in contexts:
+        assert all(page.errors == [] for page in context.pages)
+        context.close()

@@ -1,24 +1,15 @@
 """The bill of the merge: it counts as PyTorch does, asks before it shows, its words are true."""
 
-import html
 import itertools
 import re
-from pathlib import Path
 
 import pytest
-from page import KEEP, LIVE, ROOT
+from page import running, write_asking
 from vitbook.figures.qk_merge import bill
 
 from vitbook.layers.attention import MultiHeadSelfAttention
 
 pytestmark = pytest.mark.browser
-STATIC = ROOT / "website" / "theme" / "static"
-SCRIPTS = (
-    STATIC / "place/kept.js",
-    LIVE / "kit.js",
-    STATIC / "predict/progress.js",
-    STATIC / "predict/predict.js",
-)
 ASKS = """<div class="predict" id="predict-bill" data-predict="bill" data-number="6.7"
 data-within="1.7" data-track="0.1 100 log" data-unit="times"><p class="predict-title">Predict</p>
 <p>By what factor?</p><div class="ask-both"><div class="ask-asked"></div>
@@ -32,42 +23,13 @@ WIDTHS, HEADS, TOKENS = (
 TOLD, TODO = ".bill-told", ".bill-todo"
 
 
-def write(folder: Path, asks: str) -> str:
-    scripts = html.escape(f'["{(LIVE / "bill.js").as_uri()}"]')
-    loaded = "".join(f'<script defer src="{one.as_uri()}"></script>' for one in SCRIPTS)
-    styles = (LIVE / "live.css", LIVE / "bill.css", STATIC / "predict/predict.css")
-    links = "".join(f'<link rel="stylesheet" href="{one.as_uri()}">' for one in styles)
-    path = folder / f"bill{bool(asks)}.html"
-    path.write_text(
-        '<!doctype html><html lang="en" data-theme="light" data-mode="light"><head>'
-        '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>b</title>'
-        f"{links}{loaded}</head><body><main><div class='live' id='live-bill' data-live='bill' "
-        f'data-scripts="{scripts}"><p class="live-title">b</p>{asks}'
-        '<div class="live-still"><p>still</p></div></div></main><script>'
-        f"addEventListener('DOMContentLoaded', () => {{ {KEEP} }});</script></body></html>",
-        "utf8",
-    )
-    return path.as_uri()
-
-
 @pytest.fixture
 def opened(browser, tmp_path):
     """opened(asks): the page, when the figure runs."""
-    contexts = []
-
-    def opened(asks=ASKS, **options):
-        contexts.append(browser.new_context(reduced_motion="reduce", **options))
-        page = contexts[-1].new_page()
-        page.errors = []
-        page.on("pageerror", lambda error: page.errors.append(str(error)))
-        page.goto(write(tmp_path, asks), wait_until="load")
-        page.locator("#live-bill.live-running").wait_for()
-        return page
-
-    yield opened
-    for context in contexts:
-        assert all(page.errors == [] for page in context.pages)
-        context.close()
+    with running(browser) as opened:
+        yield lambda asks=ASKS, **options: opened(
+            write_asking(tmp_path, "bill", asks), "bill", reduced_motion="reduce", **options
+        )
 
 
 def text(page, where):

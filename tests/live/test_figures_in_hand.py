@@ -8,7 +8,7 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
-from page import DATA, FIGURES, LARGEST, LIVE, ROOT, write_page
+from page import DATA, FIGURES, LARGEST, LIVE, ROOT, running, write_page
 
 from vitbook.figures import scaled_dot_product as drawing
 from vitbook.layers.positions import RotaryPositions, sincos_1d, sincos_2d
@@ -28,21 +28,8 @@ def address(tmp_path_factory):
 @pytest.fixture
 def open_figure(browser, address):
     """open_figure(name, **context): the page, when the figure runs."""
-    contexts = []
-
-    def opened(name, **options):
-        contexts.append(browser.new_context(**options))
-        page = contexts[-1].new_page()
-        page.errors = []
-        page.on("pageerror", lambda error: page.errors.append(str(error)))
-        page.goto(f"{address}#live-{name}", wait_until="load")
-        page.locator(f"#live-{name}.live-running").wait_for()
-        return page
-
-    yield opened
-    for context in contexts:
-        assert all(page.errors == [] for page in context.pages)
-        context.close()
+    with running(browser) as opened:
+        yield lambda name, **options: opened(f"{address}#live-{name}", name, **options)
 
 
 @pytest.mark.parametrize("name", [*FIGURES, "bill", "occlusion"])

@@ -1,13 +1,12 @@
 """Map and answer: it ranks as PyTorch does, asks before it shows, and its words are true."""
 
-import html
 import math
 import re
 
 import pytest
 import torch
-from page import KEEP, LIVE
-from test_bill import SCRIPTS, STATIC, slider
+from page import running, write_asking
+from test_bill import slider
 from vitbook.figures.looking import CLASSES, LEFT, cifar_model, in_shares, photographs
 
 from vitbook.data import STATISTICS, normalize
@@ -45,45 +44,20 @@ def known():
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("occlusion")
-    (made / "data.js").write_text(script("occlusion", occlusion.data()), "utf8")
-    loaded = "".join(f'<script defer src="{one.as_uri()}"></script>' for one in SCRIPTS)
-    styles = (LIVE / "live.css", LIVE / "occlusion.css", STATIC / "predict/predict.css")
-    links = "".join(f'<link rel="stylesheet" href="{one.as_uri()}">' for one in styles)
-    scripts = html.escape(f'["{(LIVE / "occlusion.js").as_uri()}", "data.js"]')
-    for name, asks in (("asks", ASKS), ("open", "")):
-        (made / f"{name}.html").write_text(
-            '<!doctype html><html lang="en" data-theme="light" data-mode="light"><head>'
-            '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-            f"<title>o</title>{links}{loaded}</head><body><main><div class='live' "
-            "id='live-occlusion' data-live='occlusion' data-source='occlusion' "
-            f'data-scripts="{scripts}"><p class="live-title">o</p>{asks}'
-            '<div class="live-still"><p>still</p></div></div></main><script>'
-            f"addEventListener('DOMContentLoaded', () => {{ {KEEP} }});</script></body></html>",
-            "utf8",
-        )
-    return made
+def addresses(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("occlusion")
+    (folder / "data.js").write_text(script("occlusion", occlusion.data()), "utf8")
+    pages = (("asks", ASKS), ("open", ""))
+    return {name: write_asking(folder, "occlusion", asks, "data.js") for name, asks in pages}
 
 
 @pytest.fixture
-def opened(browser, folder):
+def opened(browser, addresses):
     """opened(name): the page, when the figure runs."""
-    contexts = []
-
-    def opened(name="asks", **options):
-        contexts.append(browser.new_context(reduced_motion="reduce", **options))
-        page = contexts[-1].new_page()
-        page.errors = []
-        page.on("pageerror", lambda error: page.errors.append(str(error)))
-        page.goto((folder / f"{name}.html").as_uri(), wait_until="load")
-        page.locator("#live-occlusion.live-running").wait_for()
-        return page
-
-    yield opened
-    for context in contexts:
-        assert all(page.errors == [] for page in context.pages)
-        context.close()
+    with running(browser) as opened:
+        yield lambda name="asks", **options: opened(
+            addresses[name], "occlusion", reduced_motion="reduce", **options
+        )
 
 
 def text(page, where):

@@ -41,8 +41,8 @@ from website.syntax.cards import question
 ROOT = Path(__file__).resolve().parents[2]
 # What the assignments' notebooks follow from; torch is pinned in the second.
 DRAWS = ["_config.yml", "requirements.txt", "pyproject.toml"]
-COUNTS_OTHERS = re.compile(r"\{minutes\}`(?!this page)")
 DRAW_FOLDERS = ["assignments", "src", "website"]
+COUNTS_OTHERS = re.compile(r"\{minutes\}`(?!this page)")  # it takes minutes of other pages
 
 
 def export(settings: Settings, memory: Memory | None = None) -> dict[str, str]:
