@@ -18,7 +18,6 @@ LOST = {
     "get_ipython().system('pip install pandas')": "a command of the machine",
     "get_ipython().run_cell_magic('bash', '', 'ls')": "a command of the machine",
     "import pandas as pd": "not there: pandas",
-    "from google.colab import drive": "not there: google",
     "try:\n    import wandb\nexcept ImportError:\n    wandb = None": "not there: wandb",
     "text = open('notes.txt').read()": "reads a file",
     "x = np.load('x.npy')": "reads a file",
@@ -31,15 +30,12 @@ LOST = {
     "all_of_it = [x async for x in stream]": "await outside of a function",
 }
 KEPT = [
-    "import torch, math, os.path",
     "from torch import nn",
-    "from . import mine",
     "get_ipython().run_cell_magic('time', '', 'x = 1')",
     "get_ipython().run_line_magic('matplotlib', 'inline')",
     "layer.load_state_dict(weights)",
     "data = MNIST('data', download=False)",
     "async def f():\n    await g()\n    return [x async for x in stream]",
-    "async def g():\n    await asyncio.sleep(0)",
     "def f(:",
     "",
 ]
@@ -88,22 +84,13 @@ check = Checker("a0", to_text(Assignment("a0", "v", "0", (question,))))
 
 
 @pytest.mark.slow
-def test_a_running_notebook_says_it_after_the_questions():
-    sources = [NOTEBOOK, "answer = 3\n!true", "check.all()"]
-    notebook = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, sources)))
-    NotebookClient(notebook, timeout=120).execute()
-    said = notebook.cells[2].outputs[0].text
-    assert said.startswith("q1: 1 of 1 public checks pass")
-    assert "a command of the machine" in said
-    assert said.splitlines()[-1] == "  !true  (a command of the machine)"
-
-
-@pytest.mark.slow
-def test_in_a_running_notebook_the_cell_that_took_long_is_the_one_that_is_named():
+def test_a_running_notebook_says_after_the_questions_which_cells_will_not_run_there():
     hasty = "import vitcheck.before_handing_in as b\nb.CELL_SECONDS = 0.5"
     slow = "import time\ntime.sleep(0.8)  # train\nanswer = 3"
-    sources = [NOTEBOOK, hasty, "first = 1", slow, "last = 1", "check.all()"]
+    sources = [NOTEBOOK, hasty, "!true", slow, "last = 1", "check.all()"]
     notebook = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, sources)))
     NotebookClient(notebook, timeout=120).execute()
     said = notebook.cells[-1].outputs[0].text.splitlines()
+    assert said[0].startswith("q1: 1 of 1 public checks pass")
+    assert "  !true  (a command of the machine)" in said
     assert said[-1] == "  import time ...  (the cell took 1 s)"

@@ -6,6 +6,7 @@ stand in tables/, one module for each module of `vitcheck.exercises`.
 
 import importlib
 import pkgutil
+from inspect import signature
 
 import pytest
 import tables
@@ -48,8 +49,10 @@ def wrong_answers(case):
 
 
 def test_every_check_is_tried_with_a_right_answer_that_is_not_its_own():
+    """But for those with one right answer, which the solution in their chapter holds, too."""
     assert set(IN_TABLES) <= {case.check for case in CASES.values()}
-    assert [name for name, case in CASES.items() if not case.also and case.right is None] == []
+    own = {name: case for name, case in CASES.items() if not case.also and case.right is None}
+    assert [name for name, case in own.items() if signature(case.check.right).parameters] == []
 
 
 def test_every_check_is_tried_with_three_wrong_answers():

@@ -197,16 +197,6 @@ def test_another_way_and_a_wider_type_are_right(answer, capsys):
     assert capsys.readouterr().out == "ok: halved\n"
 
 
-def test_a_check_carries_its_right_answer_and_each_of_its_mistakes():
-    assert check_halve.right is halve
-    questions = [question for question, _ in check_halve.mistakes]
-    assert questions[1:4] == [
-        "the first row only?",
-        "doubled, or not at all?",
-        "doubled, or not at all?",
-    ]
-
-
 def test_a_mistake_that_an_earlier_result_speaks_against_comes_last():
     @staged(
         "steps",
@@ -235,14 +225,6 @@ def check_pair(trial, answer):
     trial.compare(pair, 3, part=0, otherwise="how many?", name="the count")
     trial.compare(pair, 3, part=lambda pair: pair[1].sum(), otherwise="which numbers?")
     trial.compare(pair, 3, part=1, otherwise="in which order?")
-
-
-def test_a_mistake_in_one_part_leaves_the_others_right():
-    (_, more), (_, ten), (_, backwards) = check_pair.mistakes
-    assert more(3)[0] == 4
-    assert ten(3)[0] == 10
-    assert torch.equal(more(3)[1], torch.arange(3))
-    assert backwards(3) == (3, range(3))
 
 
 def test_answers_are_all_there_or_not_answered_yet(capsys):
@@ -280,7 +262,6 @@ REFUSED = {
         r"should be a tensor of shape \(1, 3\), got a list of 1": lambda x: (x / 2).tolist(),
         r"has the shape \(1, 1\), expected \(1, 3\)": lambda x: x[:, :1] / 2,
         "the first row only": lambda x: x[0] / 2,
-        "one row: doubled, or not": lambda x: x + x,
         "one row: doubled, or not at": lambda x: x.clone(),
         "two rows: nothing is left": lambda x: x / 2 if len(x) == 1 else x - x,
         "what is it": lambda x: x / 3,
@@ -294,24 +275,17 @@ REFUSED = {
         r"the result should be a pair \(two values\), got int 3": lambda n: n,
     },
     ask: {
-        "thing, first: .*should be a tensor of shape": lambda t: t.tensor(3.0, (2,)),
-        "torch.int64": lambda t: t.tensor(two.long(), (2,)),
         "holds NaN": lambda t: t.tensor(float("nan") * two, (2,)),
-        "infinite": lambda t: t.tensor(float("inf") * one, (1,)),
         "should be one number": lambda t: t.number(two),
-        "should be one number, got str": lambda t: t.number("three"),
         "is NaN": lambda t: t.number(float("nan")),
         "should be one number, got bool True": lambda t: t.number(True),
         "got a numpy array of shape": lambda t: t.number(np.ones(2)),
         "is infinite": lambda t: t.number(float("inf")),
         "should be a pair": lambda t: t.pair(two),
-        "should be a pair .* tuple of 3": lambda t: t.pair((1, 2, 3)),
         "off": lambda t: t.close(two + 1e-3, two, "off?"),
-        "off number": lambda t: t.close(1.1, 1.0, "off number?"),
         "shape": lambda t: t.close(torch.ones(2, 1), two, "why?"),
         "one false": lambda t: t.ask(torch.tensor([True, False]), "one false?"),
         "dictionary": of([1, 2]),
-        "lost its answer": of({}),
         "'b' has lost its answer": of({"a": 1}),
         "'c' is not one of the questions": of({"a": 1, "b": 2, "c": 3}),
     },

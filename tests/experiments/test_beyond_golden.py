@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from experiments.drawn_digits.hand_drawn import NOT_SURE, Drawing, drawings, said, score, share
-from experiments.drawn_digits.pen import KINDS, NO_DIGIT, pen_others
 from experiments.drawn_digits.strokes import drawn
 from experiments.full_sets import recipe
 from experiments.full_sets.parts import CoarseStem
@@ -33,10 +32,6 @@ REFUSED = {
         "width must lie between 0 and 1, got 0",
     ),
     "an empty stroke": (lambda: drawn([[]], 0.08), "a stroke must be a list of points"),
-    "a point in space": (
-        lambda: drawn([[(0.1, 0.2, 0.3)]], 0.08),
-        "a stroke must be a list of points",
-    ),
 }
 
 
@@ -52,13 +47,6 @@ def test_a_model_that_no_width_makes_equal_is_refused(monkeypatch):
         width_of(TASK, "Mixer")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_digit_has_the_label_of_none(kind):
-    images, labels = pen_others("train", kind, 12)
-    assert labels.tolist() == [NO_DIGIT] * 12
-    assert images.amax((1, 2, 3)).min() > 0.9
-
-
 def test_a_digit_counts_when_right_and_sure_and_all_else_when_not_sure():
     some = [Drawing(label, "plain", "middle", []) for label in ("3", "3", "4", "A", "empty")]
     rows = torch.full((5, 10), 0.01, dtype=torch.float64)
@@ -70,17 +58,6 @@ def test_a_digit_counts_when_right_and_sure_and_all_else_when_not_sure():
     assert counts == {"3": (1, 2), "4": (0, 1), "A": (1, 1), "empty": (0, 1)}
     assert share(counts, digits=True) == pytest.approx(1 / 3)
     assert share(counts, digits=False) == pytest.approx(1 / 2)
-
-
-def test_the_drawings_by_hand_are_enough_to_tell():
-    some = drawings()
-    digits = [one for one in some if one.label.isdecimal()]
-    assert len(digits) >= 200
-    shapes = {label: {d.shape for d in digits if d.label == label} for label in map(str, range(10))}
-    places = {label: {d.placement for d in digits if d.label == label} for label in shapes}
-    assert min(map(len, shapes.values())) >= 4
-    assert min(map(len, places.values())) >= 5
-    assert {"scribble", "empty"} <= {one.label for one in some}
 
 
 def test_a_file_that_holds_no_drawings_is_refused(tmp_path):

@@ -288,9 +288,8 @@ def test_a_record_whose_choice_is_not_that_of_its_trials_is_refused(recorded, to
         ("scaled(40 * length, scale), rate,", "scaled(40, scale), rate + 1,", "trial of target"),
         ("steps, rate, log)})", "steps, rate + 1, log)})", "target 5.0, rate 4.0: loss is"),
         ("(1.0, 2.0, 4.0)", "(1.0, 2.0)", "the search is another one now"),
-        ('by="loss"', 'by="loss", seed=101', "the search is another one now"),
     ],
-    ids=["the trials", "the runs", "the grid", "the seed"],
+    ids=["the trials", "the runs", "the grid"],
 )
 def test_a_changed_script_makes_the_record_stale(recorded, toy, old, new, words):
     assert old in TOY
@@ -348,10 +347,8 @@ GRID = {"rate": (1.0, 2.0)}
     [
         ({"grid": {}}, "one setting"),
         ({"grid": {"a": (1, 2), "b": (1, 2)}}, "one setting"),
-        ({"grid": {"a": (1.0,)}}, "two values or more, ascending"),
         ({"grid": {"a": (2.0, 1.0)}}, "two values or more, ascending"),
         ({"grid": {"a": (0.0, 1.0)}}, "two values or more, ascending"),
-        ({"grid": GRID, "length": 0}, "length must be above 0"),
         ({"grid": GRID, "length": 1.5}, "length must be above 0"),
         ({"grid": GRID, "limit": 1}, "limit must be at least"),
     ],
@@ -407,10 +404,8 @@ def test_a_whole_model_above_the_linear_one_passes(linear):
     ("accuracies", "data", "words"),
     [
         ([0.79, 0.79], {"clothes": "s"}, "does not beat logistic regression on clothes"),
-        ([0.8], {"clothes": "s"}, "does not beat"),
         ([0.78, 0.90], {"clothes": "s"}, "does not beat"),  # the seeds do not tell
         ([0.9, 0.9], {"clothes": "other"}, "not made with the same images"),
-        ([0.9, 0.9], {}, "not made with the same images"),
     ],
 )
 def test_one_that_does_not_beat_it_is_refused(linear, accuracies, data, words):
@@ -448,11 +443,9 @@ def test_a_record_with_an_arm_above_its_linear_classifier_passes(summary, linear
     [
         rows((VIT, 0.5, 0.5), (LINEAR, 0.6, 0.6)),
         rows((VIT, 0.7, 0.55), (LINEAR, 0.6, 0.6)),  # the seeds do not tell
-        rows((VIT, 0.7, 0.6), (LINEAR, 0.6, 0.6)),
         [*rows((VIT, 0.7, 0.55), (LINEAR, 0.6, 0.6)), SINGLE],  # one run beside several
         rows((VIT, 0.5, 0.5), (LINEAR, 0.6, 0.6), ELSEWHERE),
         rows((VIT, 0.5, 0.5), ({"task": "t", "rule": "logistic regression"}, 0.6, 0.6)),
-        rows((VIT, 0.5, 0.5), (LINEAR, 0.6, 0.6), ({**LINEAR, "model": "MLP"}, 0.9, 0.9)),
     ],
 )
 def test_one_that_stays_below_it_is_refused(summary, linear):

@@ -23,7 +23,6 @@ from experiments.machinery.recording import write_record
 from experiments.machinery.verify import replay, stamp, verify
 from experiments.machinery.worker import versions
 from vitbook.book.records import FOLDER, load_record
-from vitbook.layers.patches import patchify
 
 ROOT = Path(__file__).resolve().parents[2]
 TOY = '''
@@ -390,15 +389,3 @@ def test_every_number_that_an_experiment_declares_is_measured_and_finite(name):
 def test_an_experiment_that_measures_time_runs(name, capsys):
     assert load_experiment(name).timing
     assert program.main([name, "--scale", "0.02"]) == 0
-
-
-def test_painting_over_a_patch_changes_that_patch_only_and_leaves_no_glyph():
-    load_experiment("matching_pairs")
-    module = sys.modules["experiment_matching_pairs"]
-    pairs = module.matching_pairs(6, seed=3, noise=0.0)
-    partner = pairs.glyph_patches(8)[:, 1]  # (n, 16)
-    hidden = module.hide(pairs, partner, seed=0)
-    assert hidden.shape == pairs.images.shape
-    patches = patchify(hidden, 8)  # (n, 16, 64)
-    assert (patches[partner] == 0).all()
-    torch.testing.assert_close(patches[~partner], patchify(pairs.images, 8)[~partner])

@@ -12,7 +12,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,6 @@ from vitbook import data
 from vitbook.book.records import load_record
 from vitbook.layers import init
 from vitbook.layers.encoder import EncoderBlock
-from vitbook.layers.positions import FixedPositions, RotaryPositions
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import train
 
@@ -47,22 +45,8 @@ def around(patch, owner, name, change):
     return calls
 
 
-def attention_scale(patch):
-    def by_d(attend, q, k, v, **options):
-        return attend(q, k, v, **{**options, "scale": 1 / q.shape[-1]})
-
-    return around(patch, F, "scaled_dot_product_attention", by_d)
-
-
 def start_of_weights(patch):
     return around(patch, init, "truncated_normal_", lambda f, w, std: f(w, std=1.01 * std))
-
-
-def start_of_the_table(patch):
-    def wider(normal, tensor, mean=0.0, std=1.0, generator=None):
-        return normal(tensor, mean, 1.01 * std, generator)
-
-    return around(patch, nn.init, "normal_", wider)
 
 
 def eps_of_the_norms(patch):
@@ -79,13 +63,6 @@ def everything_decays(patch):
     return around(patch, LOOP, "parameter_groups", one_group)
 
 
-def betas(patch):
-    def init(original, *args, **options):
-        original(*args, **{**options, "betas": (0.9, 0.95)})
-
-    return around(patch, torch.optim.AdamW, "__init__", init)
-
-
 def a_straight_way_down(patch):
     calls = []
 
@@ -95,10 +72,6 @@ def a_straight_way_down(patch):
 
     patch.setitem(train.__kwdefaults__, "schedule", schedule)
     return calls
-
-
-def order_of_the_images(patch):
-    return around(patch, LOOP, "epoch_order", lambda order, n, *rest: order(n, *rest).roll(1))
 
 
 def a_second_epoch_like_the_first(patch):
@@ -118,10 +91,6 @@ def clip(patch):
         return clip_(parameters, 2 * largest)
 
     return around(patch, nn.utils, "clip_grad_norm_", twice)
-
-
-def the_other_gelu(patch):
-    return around(patch, F, "gelu", lambda gelu, x, **_: gelu(x, approximate="tanh"))
 
 
 def no_smoothing(patch):
@@ -151,46 +120,20 @@ def pooling(patch):
     return around(patch, VisionTransformer, "forward_head", all_but_the_last)
 
 
-def table_of_positions(patch):
-    def scaled(init, self, table, **options):
-        init(self, 1.01 * table, **options)
-
-    return around(patch, FixedPositions, "__init__", scaled)
-
-
-def rotary_angles(patch):
-    def other_base(init, self, **options):
-        init(self, **{**options, "base": 99.0})
-
-    return around(patch, RotaryPositions, "__init__", other_base)
-
-
-def the_branch_is_halved(patch):
-    return around(patch, EncoderBlock, "forward", lambda block, *args: block(*args) / 2)
-
-
 # Each with runs that are quick and use what is changed.
 DIGITS, FIVE = ("digits", "model vit"), ("five_classes", "classes even")
 PLANTED = {
-    attention_scale: [DIGITS, FIVE],
     start_of_weights: [DIGITS, ("reach", "arm Mixer")],
-    start_of_the_table: [DIGITS],
     eps_of_the_norms: [DIGITS, FIVE],
     everything_decays: [DIGITS, ("digits", "model cnn")],
-    betas: [DIGITS, ("reach", "arm Mixer")],
     a_straight_way_down: [DIGITS, ("digits", "model cnn")],
-    order_of_the_images: [DIGITS, FIVE],
     a_second_epoch_like_the_first: [DIGITS, FIVE, ("position_encodings", "positions rotary")],
     a_short_batch_at_the_end: [DIGITS, FIVE, ("reach", "arm Mixer")],
     clip: [DIGITS],
-    the_other_gelu: [DIGITS, ("reach", "arm Mixer")],
     no_smoothing: [("recipe", "recipe smoothing")],
     a_wider_shift: [("recipe", "recipe shift")],
     normalisation: [FIVE, ("recipe", "recipe flip")],
     pooling: [("pooling", "pool mean"), ("pooling", "pool cls")],
-    table_of_positions: [("position_encodings", "positions sincos_2d")],
-    rotary_angles: [("position_encodings", "positions rotary")],
-    the_branch_is_halved: [DIGITS, FIVE],
 }
 
 
@@ -211,11 +154,6 @@ def test_a_change_that_matters_is_caught(plant, monkeypatch):
         for name, first in PLANTED[plant]:
             assert replayed(name, first), f"{name}, {first} is the same"
     assert calls
-
-
-def test_without_a_change_these_runs_are_the_same():
-    for name, first in sorted({run for runs in PLANTED.values() for run in runs}):
-        assert replayed(name, first) == []
 
 
 def test_a_conversion_that_changes_nothing_is_no_change(monkeypatch):
@@ -292,27 +230,15 @@ def test_the_logged_losses_are_compared_beside_a_rounded_metric_of_that_name():
     assert moved(then, now) == ["a: loss is 0.6931472, 0.5, was 0.6931471, 0.5"]
 
 
-# Called there, and yet nothing that the record computes depends on it.
-LOADED = {
+# Planted at the start of the weights, and yet nothing that the record computes depends on it.
+UNTOUCHED = {
     "cheaper_attention": "trained weights of cifar_maps are loaded over the start, 0 of it is left",
     "cifar_contrast": "the same",
     "draw_digit_letters": "so are those of draw_digit",
     "draw_digit_maps": "the same",
     "misplaced": "so are those of five_classes",
+    "first_step": "it draws all its weights anew",
 }
-CHANGES_NOTHING: dict[Callable, dict[str, str]] = {
-    start_of_weights: LOADED | {"first_step": "it draws all its weights anew"},
-    start_of_the_table: LOADED,
-    the_other_gelu: {"attention_sinks": "its MLPs are 0 and frozen: 0 times gelu(0) = 0"},
-}
-
-# The record would change, and its golden replay does not: a known gap. Of the plants there is none.
-# Not planted, because nothing in miniature can tell:
-# - a flip with probability 0.45: eight images are flipped as with 0.5, two times of three;
-# - autocast where "fp32" is asked for: it leaves double precision alone (the setting is compared);
-# - when an accuracy is first reached: none is, in four updates (`test_attention_scores` counts it);
-# - numbers without a name: a default of an argument, or one in the midst of a line.
-BLIND: dict[Callable, dict[str, str]] = {}
 
 
 def kept_names() -> list[str]:
@@ -343,8 +269,7 @@ def test_a_change_that_matters_is_caught_by_every_record_that_uses_it(plant, mon
         with monkeypatch.context() as patch:
             calls = plant(patch)
             seen = is_seen(name, calls)
-        excused = CHANGES_NOTHING.get(plant, {}) | BLIND.get(plant, {})
-        used = bool(calls) and name not in excused
+        used = bool(calls) and not (plant is start_of_weights and name in UNTOUCHED)
         if used and not seen and plant.__name__ not in silent:
             blind.append(name)
         if seen and not used:

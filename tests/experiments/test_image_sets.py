@@ -10,7 +10,7 @@ import torch
 
 from experiments.machinery import image_sets
 from experiments.machinery.image_sets import checksums, image_set
-from vitbook.data import STATISTICS, DataError, load_torchvision
+from vitbook.data import STATISTICS, load_torchvision
 from vitbook.data.splits import some_of_each
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,18 +85,6 @@ def test_a_worker_without_images_says_what_to_do_and_writes_no_record(tmp_path, 
     assert "needs the images of fashion-mnist: fetch them with `python -m exper" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert not (tmp_path / "out").exists()
-
-
-def test_a_damaged_file_is_named(small_image_files):
-    path = small_image_files / "MNIST" / "raw" / "t10k-images-idx3-ubyte"
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(DataError, match=r"t10k-images-idx3-ubyte is truncated .*bytes"):
-        image_set("mnist", "train")
-
-
-def test_without_the_variable_the_folder_is_that_of_the_repository(monkeypatch):
-    monkeypatch.delenv("VITBOOK_DATA", raising=False)
-    assert image_sets.root() == ROOT / "data"
 
 
 BAD_INPUT = [

@@ -7,10 +7,9 @@ import re
 import numpy as np
 import pytest
 import torch
-from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 
-from vitbook.plotting.animation import TOP, animation_html, show_animation
+from vitbook.plotting.animation import TOP, animation_html
 from vitbook.plotting.colormaps import ATTENTION
 
 B, PANELS, F, ROWS, COLUMNS = 2, 3, 4, 2, 5
@@ -105,21 +104,6 @@ def test_readers_who_want_less_motion_see_one_frame_and_are_told_so(page):
     assert place(page) == "33.3333%"
     assert page.locator(".still").is_visible()
     assert not page.locator("label").is_visible()
-
-
-@pytest.mark.browser
-def test_it_fits_a_phone_and_axe_has_no_complaint(page):
-    page.set_viewport_size({"width": 390, "height": 800})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert Axe().run(page).response["violations"] == []
-
-
-def test_shown_in_a_notebook_it_has_words_for_readers_without_html(monkeypatch):
-    shown = []
-    monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data))
-    show_animation(IMAGES, MAPS, QUERIES, **WORDS)
-    assert shown[0]["text/plain"] == 'Figure: A "query".'
-    assert shown[0]["text/html"] == figure()
 
 
 BAD_INPUT = [

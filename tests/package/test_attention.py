@@ -55,16 +55,6 @@ def cross_attention(**kwargs):
 # the pure function
 
 
-def test_two_tokens_by_hand():
-    q = torch.tensor([[2.0, 0.0]])
-    k = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
-    v = torch.tensor([[10.0, 0.0, 1.0], [0.0, 10.0, 1.0]])
-    output, weights = scaled_dot_product_attention(q, k, v)
-    first = math.exp(2 / math.sqrt(2)) / (math.exp(2 / math.sqrt(2)) + 1)
-    assert_close(weights, torch.tensor([[first, 1 - first]]))
-    assert_close(output, torch.tensor([[10 * first, 10 * (1 - first), 1.0]]))
-
-
 @pytest.mark.parametrize("masked", [False, True])
 def test_pure_function_equals_the_fused_kernel_in_output_and_gradient(masked):
     q, k, v = (t.double().requires_grad_() for t in qkv())
@@ -185,27 +175,6 @@ def test_without_qkv_bias_only_the_projection_has_one():
     assert set(cross.state_dict()) == {"q.weight", "kv.weight", "proj.weight", "proj.bias"}
 
 
-@pytest.mark.parametrize("batch", [0, 1])
-@pytest.mark.parametrize("tokens", [1, N])
-def test_empty_batches_and_single_tokens_work(batch, tokens):
-    x = torch.randn(batch, tokens, D, requires_grad=True)
-    context = torch.randn(batch, NK, D)
-    assert self_attention()(x).shape == (batch, tokens, D)
-    assert self_attention().attention_weights(x).shape == (batch, H, tokens, tokens)
-    assert cross_attention()(x, context).shape == (batch, tokens, D)
-    self_attention()(x).sum().backward()
-    assert x.grad.shape == x.shape
-
-
-def test_non_contiguous_tokens_give_the_same_answer():
-    x = torch.randn(D, N, B).permute(2, 1, 0)
-    assert not x.is_contiguous()
-    layer, cross = self_attention(), cross_attention()
-    assert_close(layer(x), layer(x.contiguous()))
-    assert_close(layer.attention_weights(x), layer.attention_weights(x.contiguous()))
-    assert_close(cross(x, x), cross(x.contiguous(), x.contiguous()))
-
-
 def test_forward_calls_the_fused_function_and_never_builds_the_weights(monkeypatch):
     calls = []
     fused = F.scaled_dot_product_attention
@@ -238,24 +207,16 @@ BAD_INPUT = [
     (lambda: sdpa(q, k, v[:, :, :6]), ValueError, "one row per key, 7"),
     (lambda: sdpa(q, k[:, :2], v), ValueError, "(2, 4, 6, 5), (2, 2, 7, 5), (2, 4"),
     (lambda: sdpa(q, k, v, torch.zeros(N, NK)), TypeError, "got torch.float32"),
-    (lambda: sdpa(q, k, v, [True]), TypeError, "got list"),
     (lambda: sdpa(q, k, v, ones(NK, N)), ValueError, "got the shape (7, 6)"),
     (lambda: sdpa(q[0], k[0], v[0], ones(B, H, N, NK)), ValueError, "N_k) = (4, 6, 7)"),
     (lambda: causal_mask(-1), ValueError, "n must be at least 1, got -1"),
-    (lambda: causal_mask(2.0), TypeError, "n must be a whole number, got 2.0"),
-    (lambda: causal_mask(True), TypeError, "n must be a whole number, got True"),
     (lambda: padding_mask([6], 5), ValueError, "between 0 and n = 5, got [6]"),
-    (lambda: padding_mask([-1], 5), ValueError, "got [-1]"),
     (lambda: padding_mask([math.nan], 5), TypeError, "lengths must hold whole"),
-    (lambda: padding_mask([True], 5), TypeError, "got torch.bool"),
     (lambda: padding_mask([[1]], 5), ValueError, "axis (B,), got the shape"),
     (lambda: Self(embed_dim=12, num_heads=5), ValueError, "divide embed_dim = 12, got 5"),
     (lambda: Cross(embed_dim=12, num_heads=0), ValueError, "num_heads must be at least"),
-    (lambda: Self(embed_dim="12", num_heads=3), TypeError, "embed_dim must be a whole num"),
-    (lambda: self_attention(dropout=1.0), ValueError, "below 1, got 1.0"),
     (lambda: cross_attention(dropout=math.nan), ValueError, "got nan"),
     (lambda: layer(x, ones(B, N, N)), ValueError, "write mask[:, None]"),
-    (lambda: layer(x, causal_mask(4)), ValueError, "N_q, N_k) = (2, 4, 6, 6)"),
     (lambda: layer.attention_weights(x, causal_mask(4)), ValueError, "= (2, 4, 6, 6)"),
     (lambda: cross(x, context, ones(NK, N)), ValueError, "(2, 4, 6, 7), got the shape"),
 ]

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import re
 import shutil
 import signal
@@ -33,15 +32,13 @@ from vitbook.comparison.contest import compare
 from vitbook.comparison.entrant import mixer_model, prepare
 from vitbook.comparison.layer import read_layer, source_of
 from vitbook.comparison.recall_task import RECALL_GUESS, looks_until, time_to_learn
-from vitbook.comparison.tasks import BLOCK, BUDGET, FEW, SEEDS, TASKS, TRIALS, record_of
+from vitbook.comparison.tasks import BLOCK, BUDGET, SEEDS, TASKS, record_of
 from vitbook.comparison.times import (
     Times,
     by_time,
-    in_one_word,
     ratio,
     ratio_in_words,
     recorded,
-    times_of,
 )
 from vitbook.comparison.verdict import (
     BESIDE,
@@ -73,18 +70,6 @@ class Ours(nn.Module):
         self.attention = MultiHeadSelfAttention(embed_dim=embed_dim, num_heads=num_heads)
     def forward(self, x):
         return self.attention(x)
-
-class Other(nn.Module):  # the same function and law, its output matrix drawn first
-    def __init__(self, embed_dim, num_heads):
-        super().__init__()
-        self.heads = num_heads
-        self.proj = nn.Linear(embed_dim, embed_dim)
-        self.v, self.k, self.q = (nn.Linear(embed_dim, embed_dim) for _ in range(3))
-    def forward(self, x):
-        parts = (f(x).unflatten(-1, (self.heads, -1)) for f in (self.q, self.k, self.v))
-        q, k, v = (part.transpose(1, 2) for part in parts)
-        scores = q @ k.mT / q.shape[-1] ** 0.5
-        return self.proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 class Neighbours(nn.Module):
     def __init__(self, grid):
@@ -256,13 +241,10 @@ EDITED += "class Mine(nn.Module):\n    def forward(self, x):\n        return hel
         ('"""Mine."""\n', "", True),
         ("\nclass", "\nclass Other(nn.Module):\n    pass\nclass", True),
         ("        return", "        # a remark\n        return", True),
-        ("import torch", "import math, torch", True),
         ("help(x)\n", "help(2 * x)\n", False),
         ("x + N", "x - N", False),
         ("N = 3", "N = 4", False),
-        ("N = 3", "N = 3\nN += 1", False),
         ("N = 3", "N = 3\ntorch.set_default_dtype(torch.float64)", False),
-        ("import nn", "import nn as nn", False),
     ],
 )
 def test_a_training_is_kept_while_the_layer_and_what_it_uses_stay_the_same(
@@ -433,12 +415,7 @@ def test_a_page_of_a_contest_fits_a_phone(browser, tmp_path):
             assert page.eval_on_selector(part, "e => e.scrollWidth - e.clientWidth") == 0
 
 
-keeps_ctrl_c_from_workers = pytest.mark.skipif(
-    not hasattr(signal, "pthread_sigmask"), reason="Windows has no signal mask"
-)
-
-
-@keeps_ctrl_c_from_workers
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows has no signal mask")
 def test_ctrl_c_is_not_heard_by_workers_and_ends_them_at_once():
     code = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
     told = []
@@ -458,22 +435,6 @@ def test_ctrl_c_is_not_heard_by_workers_and_ends_them_at_once():
     with pytest.raises(KeyboardInterrupt):
         stopped()
     assert time.monotonic() - began < 30
-
-
-@pytest.mark.deep
-@keeps_ctrl_c_from_workers
-def test_a_contest_that_is_stopped_says_so_in_one_line(file, tmp_path):
-    """While its processes start, and so are about to hear Ctrl-C like itself."""
-    words = [sys.executable, "-u", "-m", "vitbook", "compare", f"{file}:Ours"]
-    words += ["--out", str(tmp_path / "out"), "--workers", "2", "--no-progress"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(words, start_new_session=True, **pipes) as running:
-        assert "D = 48" in running.stdout.readline()
-        time.sleep(0.5)
-        os.killpg(running.pid, signal.SIGINT)
-        told = running.communicate(timeout=60)[1]
-    assert running.returncode == 130
-    assert told == ("vitbook: stopped; the same command goes on, no finished training is lost\n")
 
 
 def test_recall_draws_the_images_of_its_experiment_and_a_guess_is_what_it_says():
@@ -553,28 +514,3 @@ def test_the_number_of_seeds_that_a_verdict_asks_for_does_not_depend_on_how_many
         assert "about 32 seeds" in difference_in_words(Interval(0.01, 0.01 - half, 0.01 + half), n)
     shown = [student_interval(0.01 + 0.02 * rng.normal(size=32)).low > 0 for _ in range(2000)]
     assert 0.74 < np.mean(shown) < 0.86
-
-
-@pytest.mark.deep
-@pytest.mark.timeout(3000)
-def test_attention_written_in_another_way_is_attention(file, tmp_path):
-    """The whole contest, its search with it; then ten pairs of five seeds each, at those rates."""
-    record = record_of("places")
-    found = [compare(f"{file}:{name}", tmp_path, progress=False) for name in ("Ours", "Other")]
-    each = record.settings["training"]["batch_size"] * found[0].contest.multiplies
-    for one in found:
-        assert one.rows[0].name == "ViT"
-        assert one.rows[0].cells[1].endswith(": tie")
-    jobs = [(one.contest, one.rate, seed) for one in found for seed in range(700, 750)]
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        runs = [pool.submit(contest.train_one, *job, "test", None) for job in jobs]
-        half = np.array([run.result()["half"] for run in runs]).reshape(2, 10, 5)
-    ratios = [
-        ratio(*(times_of(one, each, found[0].contest.steps) for one in pair))
-        for pair in zip(*half, strict=True)
-    ]
-    assert sum(in_one_word(one) != "tie" for one in ratios) <= 1
-
-
-def test_the_contest_is_as_its_chapter_tells_it():
-    assert (TRIALS, FEW, len(SEEDS), BUDGET) == (3, 5, 5 + 15, 6)

@@ -49,29 +49,6 @@ def test_digits_are_divided_in_the_same_way_forever(part, count, expected):
     assert crc32(images, labels) == expected
 
 
-def test_digits_lie_between_0_and_1_and_use_the_whole_range():
-    images, labels = load_digits("trainval")
-    assert images.dtype == torch.float32
-    assert labels.dtype == torch.int64
-    assert images.min() == 0
-    assert images.max() == 1
-    assert labels.unique().tolist() == list(range(10))
-
-
-def test_no_digit_is_on_two_sides():
-    rows = {
-        part: {image.numpy().tobytes() for image in load_digits(part).images} for part, *_ in DIGITS
-    }
-    assert not rows["trainval"] & rows["test"]
-    assert not rows["train"] & rows["validation"]
-    assert rows["train"] | rows["validation"] == rows["trainval"]
-
-
-def test_each_class_gives_the_same_share_to_the_test_part():
-    learned, test = (load_digits(part).labels.bincount() for part in ("trainval", "test"))
-    assert (test / (learned + test) - 0.2).abs().max() < 0.003
-
-
 # --- splits
 
 
@@ -112,46 +89,12 @@ def test_boxes_show_where_the_glyphs_are():
         assert image.max() == 0  # and nowhere else
 
 
-def test_the_two_glyphs_are_far_apart_and_each_lies_in_one_cell():
-    data = matching_pairs(400, seed=1, jitter=3)
-    cells = data.boxes[..., :2] // 8
-    assert ((data.boxes[..., 2:] - 1) // 8 == cells).all()
-    assert ((cells[:, 0] - cells[:, 1]).abs().amax(dim=-1) >= 2).all()
-    assert data.glyph_patches(8).sum(dim=-1).eq(1).all()
-
-
 @pytest.mark.parametrize(
     ("jitter", "starts"), [(0, [1]), (1, [1, 2]), (2, [0, 1, 2]), (3, [0, 1, 2, 3])]
 )
 def test_jitter_says_where_in_its_cell_a_glyph_may_stand(jitter, starts):
     corners = matching_pairs(300, seed=1, jitter=jitter).boxes[..., :2] % 8
     assert corners.unique().tolist() == starts
-
-
-def test_a_glyph_touches_one_to_four_small_patches():
-    touched = matching_pairs(200, seed=1).glyph_patches(4)
-    assert touched.shape == (200, 2, 64)
-    assert set(touched.sum(dim=-1).flatten().tolist()) == {4}
-
-
-def test_every_kind_and_every_cell_is_as_frequent_in_both_classes():
-    data = matching_pairs(20_000, seed=0)
-    for column in (data.kinds, (data.boxes[..., 0] // 8) * 4 + data.boxes[..., 1] // 8):
-        shares = [column[data.labels == c].flatten().bincount() / 20_000 for c in (0, 1)]
-        assert (shares[0] - shares[1]).abs().max() < 0.01
-
-
-def test_all_glyphs_differ_and_have_the_same_ink():
-    ink = glyphs().flatten(1)
-    assert (ink.sum(dim=1) == 9).all()
-    assert (torch.cdist(ink, ink, p=1) + 99 * torch.eye(16)).min() >= 6
-
-
-def test_the_same_seed_gives_the_same_images_and_another_seed_others():
-    first, again, other = (matching_pairs(20, seed=s) for s in (7, 7, 8))
-    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
-    assert not torch.equal(first.images, other.images)
-    assert all(torch.equal(a, b) for a, b in zip(pointer(9, 3), pointer(9, 3), strict=True))
 
 
 def test_generated_sets_leave_the_global_generator_alone():
@@ -161,12 +104,6 @@ def test_generated_sets_leave_the_global_generator_alone():
     matching_pairs(5)
     pointer(5)
     assert torch.equal(torch.rand(3), expected)
-
-
-def test_a_generated_set_may_be_empty():
-    assert matching_pairs(0).images.shape == (0, 1, 32, 32)
-    assert matching_pairs(0).glyph_patches(8).shape == (0, 2, 16)
-    assert pointer(0).images.shape == (0, 1, 24, 24)
 
 
 def test_covered_patches_of_a_box_that_crosses_a_border():
@@ -188,20 +125,6 @@ def test_the_glyph_in_the_named_cell_is_the_class(side):
     assert data.targets.unique().tolist() == list(range(1, side**2))
     assert data.labels.unique().tolist() == list(range(5))
     assert torch.equal(data.target_patches(8).float().argmax(dim=-1), data.targets)
-
-
-def test_the_pointer_image_shows_the_kinds_it_says():
-    data = pointer(20, seed=4, noise=0.0, jitter=2)
-    cell = data.images[:, 0].view(20, 3, 8, 3, 8).transpose(2, 3).reshape(20, 9, 8, 8)
-    for image, kinds in zip(cell, data.kinds, strict=True):
-        for drawn, kind in zip(image, kinds, strict=True):
-            top, left = (int(drawn.sum(dim=1 - axis).nonzero()[0]) for axis in (0, 1))
-            box = drawn.new_zeros(8, 8)
-            glyph = glyphs()[kind]
-            rows, columns = (glyph.sum(dim=1 - axis).nonzero().flatten() for axis in (0, 1))
-            glyph = glyph[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-            box[top : top + glyph.shape[0], left : left + glyph.shape[1]] = glyph
-            torch.testing.assert_close(drawn, box)
 
 
 # --- augmentation
@@ -229,15 +152,10 @@ def test_what_a_shift_brings_in_has_the_value_of_fill():
     assert moved.unique().tolist() == [-0.5, 1.0]
 
 
-@pytest.mark.parametrize("name", ["digits", "cifar10"])
-def test_normalised_channels_have_mean_0_and_deviation_1(name):
-    mean, std = STATISTICS[name]
-    images = load_digits().images if name == "digits" else torch.rand(50, 3, 9, 7)
-    if name == "cifar10":
-        mean, std = images.mean((0, 2, 3)), images.transpose(0, 1).flatten(1).std(dim=1)
-    out = normalize(images, mean, std)
-    assert out.mean((0, 2, 3)).abs().max() < 1e-3
-    assert (out.transpose(0, 1).flatten(1).std(dim=1) - 1).abs().max() < 1e-3
+def test_normalised_digits_have_mean_0_and_deviation_1():
+    out = normalize(load_digits().images, *STATISTICS["digits"])
+    assert abs(out.mean()) < 1e-3
+    assert abs(out.std() - 1) < 1e-3
 
 
 def test_uint8_images_are_normalised_as_shares_of_255():
@@ -255,16 +173,6 @@ def test_a_flip_mirrors_about_half_of_the_images_and_no_rows():
     assert torch.equal(flipped[~same], images[~same].flip(-1))
 
 
-def test_augmentation_is_a_function_of_the_generator():
-    images = torch.rand(30, 1, 6, 5)
-    augment = augmentation(shift=1, flip=True)
-    torch.manual_seed(0)
-    first = augment(images, generator(1))
-    torch.manual_seed(99)
-    assert torch.equal(first, augment(images, generator(1)))
-    assert not torch.equal(first, augment(images, generator(2)))
-
-
 def test_no_augmentation_is_none_and_a_non_contiguous_batch_may_be_empty():
     assert augmentation() is None
     images = torch.rand(3, 5, 6, 1).permute(0, 3, 1, 2)
@@ -277,18 +185,12 @@ def test_no_augmentation_is_none_and_a_non_contiguous_batch_may_be_empty():
 BAD_INPUT = [
     (lambda: load_digits("tset"), ValueError, "part must be one of"),
     (lambda: stratified_split(torch.zeros(4), 1.0, 0), ValueError, "share must be"),
-    (lambda: stratified_split(torch.zeros(4), 0, 0), ValueError, "share must be"),
     (lambda: stratified_split([1, 2], 0.5, 0), ValueError, "labels must be a tensor"),
     (lambda: matching_pairs(-1), ValueError, "n must be at least 0, got -1"),
-    (lambda: matching_pairs(2.5), TypeError, "n must be a whole number"),
-    (lambda: matching_pairs(2, -1), ValueError, "seed must be at least 0"),
     (lambda: matching_pairs(2, num_kinds=17), ValueError, "between 2 and 16, got 17"),
     (lambda: matching_pairs(2, noise=-0.1), ValueError, "noise must be between 0 and 1"),
-    (lambda: matching_pairs(2, noise=float("nan")), ValueError, "noise"),
     (lambda: matching_pairs(2).glyph_patches(5), ValueError, "must divide image_size = 32"),
     (lambda: pointer(2, cells_per_side=5), ValueError, "cells_per_side must be one of"),
-    (lambda: pointer(2, num_classes=1), ValueError, "between 2 and 16, got 1"),
-    (lambda: pointer(2, noise=2), ValueError, "noise must be between 0 and 1"),
     (lambda: random_shift(torch.rand(3, 4, 5), None, pixels=1), ValueError, "(B, C, H, W)"),
     (
         lambda: random_shift(torch.rand(1, 1, 4, 4), None, pixels=-1),

@@ -8,7 +8,6 @@ import pickle
 import tarfile
 import threading
 
-import numpy as np
 import pytest
 import torch
 from torchvision import datasets
@@ -16,57 +15,29 @@ from torchvision import datasets
 from vitbook.data import DataError, load_torchvision
 from vitbook.data import torchvision_sets as module
 
-TRAIN, TEST = 40, 10
-SMALL = np.random.default_rng(0)
-LABELS = {"train": np.arange(TRAIN) % 4, "t10k": np.arange(TEST) % 5}
-GREY = {part: SMALL.integers(0, 256, (len(y), 6, 5), dtype=np.uint8) for part, y in LABELS.items()}
-COLOUR = {p: SMALL.integers(0, 256, (len(y), 3072), dtype=np.uint8) for p, y in LABELS.items()}
+TRAIN, TEST = 300, 100  # images of the small sets
 
 
 def md5(path):
     return hashlib.md5(path.read_bytes()).hexdigest()
 
 
-def write_idx(path, array):
-    sizes = b"".join(size.to_bytes(4, "big") for size in array.shape)
-    data = bytes([0, 0, 8, array.ndim]) + sizes + array.astype(np.uint8).tobytes()
-    path.write_bytes(gzip.compress(data, mtime=0))
-
-
 @pytest.fixture
-def mirror(tmp_path, monkeypatch):
-    """A folder with small archives in the real formats; torchvision's checksums are those."""
+def mirror(small_image_files, tmp_path, monkeypatch):
+    """A folder with the archives of the small sets; torchvision's checksums are those."""
     folder = tmp_path / "mirror"
     folder.mkdir()
-    resources = []
-    for part, labels in LABELS.items():
-        for kind, array in (("images-idx3", GREY[part]), ("labels-idx1", labels)):
-            path = folder / f"{part}-{kind}-ubyte.gz"
-            write_idx(path, array)
-            resources.append((path.name, md5(path)))
+    for file in sorted((small_image_files / "MNIST" / "raw").iterdir()):
+        (folder / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes(), mtime=0))
+    resources = [(path.name, md5(path)) for path in folder.iterdir()]
     for cls in (datasets.MNIST, datasets.FashionMNIST):
         monkeypatch.setattr(cls, "resources", resources)
         monkeypatch.setattr(cls, "mirrors", ["http://127.0.0.1:9/"])
-    batches = folder / "cifar-10-batches-py"
-    batches.mkdir()
-    lists = {}
-    for name, part in (("data_batch_1", "train"), ("test_batch", "t10k")):
-        entry = {"data": COLOUR[part], "labels": LABELS[part].tolist()}
-        (batches / name).write_bytes(pickle.dumps(entry))
-        lists[name] = [[name, md5(batches / name)]]
-    (batches / "batches.meta").write_bytes(pickle.dumps({"label_names": list("abcde")}))
-    meta = {"filename": "batches.meta", "key": "label_names", "md5": md5(batches / "batches.meta")}
     archive = folder / "cifar-10-python.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
-        tar.add(batches, "cifar-10-batches-py")
-    for attribute, value in (
-        ("train_list", lists["data_batch_1"]),
-        ("test_list", lists["test_batch"]),
-        ("meta", meta),
-        ("tgz_md5", md5(archive)),
-        ("url", "http://127.0.0.1:9/cifar-10-python.tar.gz"),
-    ):
-        monkeypatch.setattr(datasets.CIFAR10, attribute, value)
+        tar.add(small_image_files / "cifar-10-batches-py", "cifar-10-batches-py")
+    monkeypatch.setattr(datasets.CIFAR10, "tgz_md5", md5(archive))
+    monkeypatch.setattr(datasets.CIFAR10, "url", "http://127.0.0.1:9/cifar-10-python.tar.gz")
     return folder
 
 
@@ -92,18 +63,21 @@ def fetched(name, root, server):
 
 
 @pytest.mark.parametrize("name", ["mnist", "fashion-mnist"])
-def test_grey_images_are_downloaded_checked_and_read(name, tmp_path, server):
+def test_grey_images_are_downloaded_checked_and_read(name, tmp_path, server, small_image_files):
     images, labels = fetched(name, tmp_path / "new" / "data", server)
+    raw = small_image_files / "MNIST" / "raw"  # heads of 16 and of 8 bytes
     assert images.dtype == torch.uint8
-    assert torch.equal(images, torch.tensor(GREY["train"])[:, None])
-    assert labels.tolist() == LABELS["train"].tolist()
+    assert images.shape == (TRAIN, 1, 28, 28)
+    assert images.numpy().tobytes() == (raw / "train-images-idx3-ubyte").read_bytes()[16:]
+    assert bytes(labels.tolist()) == (raw / "train-labels-idx1-ubyte").read_bytes()[8:]
 
 
-def test_colour_images_are_downloaded_checked_and_read(tmp_path, server):
+def test_colour_images_are_downloaded_checked_and_read(tmp_path, server, small_image_files):
     images, labels = fetched("cifar10", tmp_path / "data", server)
+    batch = pickle.loads((small_image_files / "cifar-10-batches-py/data_batch_1").read_bytes())
     assert images.is_contiguous()
-    assert torch.equal(images, torch.tensor(COLOUR["train"]).view(-1, 3, 32, 32))
-    assert labels.tolist() == LABELS["train"].tolist()
+    assert torch.equal(images, torch.tensor(batch["data"]).view(-1, 3, 32, 32))
+    assert labels.tolist() == batch["labels"]
 
 
 @pytest.mark.parametrize("name", ["mnist", "cifar10"])
@@ -118,8 +92,8 @@ def test_a_server_serves_as_a_mirror_and_the_next_load_needs_none(name, tmp_path
 def test_a_tenth_of_each_training_class_validates(name, tmp_path, server):
     whole = fetched(name, tmp_path, server)
     train, validation = (load_torchvision(name, tmp_path, p) for p in ("train", "validation"))
-    assert validation.labels.bincount().tolist() == [1] * 4
-    assert len(train.labels) == TRAIN - 4
+    assert validation.labels.bincount().tolist() == [3] * 10
+    assert len(train.labels) == TRAIN - 30
     rows = {image.numpy().tobytes() for image in whole.images}
     both = torch.cat([train.images, validation.images])
     assert {image.numpy().tobytes() for image in both} == rows
@@ -157,9 +131,7 @@ DAMAGE = [
     ("mnist", "MNIST/raw/train-images-idx3-ubyte.gz", cut, "is truncated"),
     ("mnist", "MNIST/raw/t10k-labels-idx1-ubyte.gz", change, "has the wrong checksum (MD5"),
     ("mnist", "MNIST/raw/t10k-images-idx3-ubyte", cut, "is truncated"),
-    ("mnist", "MNIST/raw/train-labels-idx1-ubyte", change, "is damaged (its checksum"),
     ("cifar10", "cifar-10-batches-py/data_batch_1", cut, "is truncated"),
-    ("cifar10", "cifar-10-batches-py/test_batch", change, "is damaged (MD5"),
     ("cifar10", "cifar-10-batches-py/test_batch", remove, "is missing"),
 ]
 
@@ -211,12 +183,6 @@ def test_without_a_network_the_message_says_what_to_do(name, tmp_path):
     assert "\n" not in message
 
 
-def test_a_download_into_a_file_says_so(tmp_path, server):
-    (tmp_path / "data").write_text("not a folder")
-    with pytest.raises(DataError, match="cannot be written to"):
-        fetched("mnist", tmp_path / "data", server)
-
-
 def test_the_wait_for_an_answer_is_limited_only_while_downloading(tmp_path, server, monkeypatch):
     import socket
 
@@ -233,7 +199,6 @@ def test_the_wait_for_an_answer_is_limited_only_while_downloading(tmp_path, serv
 BAD_INPUT = [
     (("imagenet", "."), {}, ValueError, "name must be one of 'mnist'"),
     (("mnist", ".", "dev"), {}, ValueError, "part must be one of 'train'"),
-    (("mnist", "."), {"download": 1}, TypeError, "download"),
     (("mnist", "."), {"mirror": "file:///a"}, ValueError, "mirror must be an address"),
     (("mnist", "/nowhere/x"), {}, DataError, "/nowhere/x does not exist"),
     (("mnist", "/"), {}, DataError, "is missing: fetch mnist with download=True"),

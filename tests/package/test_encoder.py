@@ -1,7 +1,5 @@
 """B = 2, N = 5, D = 12, h = 4, hidden 30: no two sizes alike, so that a swapped axis shows."""
 
-import math
-
 import pytest
 import torch
 from random_models import all_random
@@ -62,13 +60,6 @@ def test_block_equals_torchs(norm_first):
     assert_close(ours(x, causal_mask(N)), theirs(x, src_mask=~causal_mask(N)), atol=1e-5, rtol=1e-5)
 
 
-def test_mlp_is_linear_gelu_linear():
-    mlp, x = all_random(MLP(embed_dim=D, hidden_dim=30)), torch.randn(B, N, D)
-    hidden = x @ mlp.fc1.weight.T + mlp.fc1.bias
-    hidden = hidden * 0.5 * (1 + torch.erf(hidden / math.sqrt(2)))
-    assert_close(mlp(x), hidden @ mlp.fc2.weight.T + mlp.fc2.bias)
-
-
 @pytest.mark.parametrize("norm_first", [True, False])
 def test_both_branches_end_alike_and_drop_while_training_only(norm_first):
     plain, x, calls = block(norm_first=norm_first), torch.randn(B, N, D), []
@@ -108,23 +99,13 @@ def test_the_mask_reaches_every_block():
     assert_close(padded[0, :3], model(x[:1, :3])[0], atol=1e-5, rtol=1e-5)
 
 
-def test_single_tokens_and_non_contiguous_tokens_work():
-    model, x = encoder(), torch.randn(D, N, B).permute(2, 1, 0)
-    assert_close(model(x), model(x.contiguous()), atol=1e-5, rtol=1e-5)
-    assert model(x[:, :1]).shape == (B, 1, D)
-
-
 x = torch.randn(B, N, D)
 
 BAD_INPUT = [
     (lambda: MLP(embed_dim=12, hidden_dim=0), ValueError, "hidden_dim must be at"),
-    (lambda: MLP(embed_dim=12, hidden_dim=4, dropout=-0.1), ValueError, "got -0.1"),
     (lambda: block(attn=NoMixing), TypeError, "attn must be a torch.nn.Modu"),
     (lambda: block(mlp_ratio=0), ValueError, "mlp_ratio must be finite and greater"),
-    (lambda: block(mlp_ratio=math.inf), ValueError, "got inf"),
-    (lambda: block(mlp_ratio=0.01), ValueError, "hidden_dim must be at least"),
     (lambda: block(norm_first="pre"), TypeError, "norm_first must be True or False"),
-    (lambda: block(dropout="much"), TypeError, "dropout must be a number"),
     (lambda: Encoder([], nn.Identity()), ValueError, "at least one block, got n"),
     (lambda: Encoder([block(), 2], nn.Identity()), TypeError, "blocks[1] must"),
     (lambda: Encoder([block()], None), TypeError, "norm must be a torch.nn.Module"),

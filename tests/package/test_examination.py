@@ -66,6 +66,62 @@ class LoudInTraining(nn.Module):
         return self.head(features if self.training else features / 20)
 
 
+class SmallCNN(nn.Module):
+    """A convolution with its norm, and the mean over the image."""
+
+    def __init__(self, **norm):
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(1, 32, 3, padding=1), nn.BatchNorm2d(32, **norm)
+        self.second, self.head = nn.Conv2d(32, 32, 3, padding=1), nn.Linear(32, 10)
+
+    def forward(self, images):
+        x = F.max_pool2d(self.norm(self.first(images)).relu(), 2)
+        return self.head(self.second(x).relu().mean(dim=(2, 3)))
+
+
+class NoGrad(SmallCNN):
+    """``forward`` was copied from the code for predictions."""
+
+    @torch.no_grad()
+    def forward(self, images):
+        return super().forward(images)
+
+
+class LogPixels(SmallCNN):
+    """Takes the logarithm of normalised pixels, of which half are below zero."""
+
+    def forward(self, images):
+        return super().forward(images.log())
+
+
+class WithFeatures(SmallCNN):
+    """Returns logits and features, as many published models do."""
+
+    def forward(self, images):
+        return super().forward(images), images
+
+
+class Unregistered(nn.Module):
+    """Its layers are in a list, so the optimizer never hears of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = [nn.Linear(64, 64) for _ in range(2)]
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, images):
+        x = images.flatten(1)
+        for layer in self.layers:
+            x = layer(x).relu()
+        return self.head(x)
+
+
+def deep_sigmoids():
+    """Twelve layers of sigmoids: the gradient vanishes."""
+    layers = [layer for _ in range(12) for layer in (nn.Linear(64, 64), nn.Sigmoid())]
+    return nn.Sequential(nn.Flatten(), *layers, nn.Linear(64, 10))
+
+
 def model(seed=0, **faults):
     torch.manual_seed(seed)
     return Transformer(**faults)
@@ -100,9 +156,7 @@ HEALTHY = {
     "PyTorch's layers": model,
     "attention by hand": lambda: model(axis=-1),
     "ours": lambda: VisionTransformer(**SIZES),
-    "no attention": lambda: nn.Sequential(
-        nn.Flatten(), nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 10)
-    ),
+    "a CNN with BatchNorm": SmallCNN,
 }
 
 
@@ -146,6 +200,18 @@ FAULTS = {
     "labels as one-hot": (model, {"labels": F.one_hot(LABELS)}, NUMBERS),
     "labels in float": (model, {"labels": LABELS.float()}, NUMBERS),
     "labels of other images": (model, {"labels": LABELS.roll(1)}, PAIRED),
+    "one label for all images": (model, {"labels": torch.zeros_like(LABELS)}, NUMBERS),
+    "logits and features": (WithFeatures, {}, LOGITS),
+    "logarithms of pixels": (LogPixels, {}, LOGITS),
+    "twelve sigmoids": (deep_sigmoids, {}, LOGITS),
+    "no running statistics": (lambda: SmallCNN(track_running_stats=False), {}, REST),
+    "BatchNorm that remembers nothing": (
+        lambda: SmallCNN(momentum=0.0),
+        {},
+        "evaluation mode agrees",
+    ),
+    "no_grad over forward": (NoGrad, {}, MOVE),
+    "layers in a list": (Unregistered, {}, MOVE),
 }
 
 

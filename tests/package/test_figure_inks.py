@@ -12,7 +12,6 @@ from PIL import Image
 
 from vitbook.plotting import COLORS, INK, figure_html, figure_png, style
 from vitbook.plotting.display import BOTH_THEMES
-from vitbook.plotting.images import ink
 from vitbook.plotting.inks import GROUND, contrast, dark_inks, exchanged
 from vitbook.plotting.letters import drawn_width, enlarge, laid_out, smallest, written
 
@@ -68,15 +67,6 @@ def test_what_lies_over_a_picture_keeps_its_inks():
     assert lines == ["black", "white"]
 
 
-def test_after_the_dark_picture_the_figure_is_what_it_was():
-    fig = bars()
-    with laid_out(fig):
-        before = figure_png(fig)
-        dark = figure_png(fig, dark=True)
-        assert figure_png(fig) == before
-    assert dark != before
-
-
 def test_the_dark_picture_has_no_ground_and_leaves_the_photograph_alone():
     fig = bars()
     with laid_out(fig):
@@ -120,14 +110,6 @@ def test_letters_have_ten_pixels_on_a_phone_and_larger_ones_stay(width):
     assert title.get_fontsize() == 40
 
 
-def test_a_figure_whose_letters_are_large_enough_is_left_alone():
-    fig = bars(4.0)
-    fig.draw_without_rendering()
-    sizes = [text.get_fontsize() for text in written(fig)]
-    enlarge(fig)
-    assert [text.get_fontsize() for text in written(fig)] == sizes
-
-
 @pytest.mark.filterwarnings("error")
 def test_a_line_longer_than_its_figure_does_not_grow_without_end():
     fig = Figure(figsize=(6.0, 3.0))
@@ -137,10 +119,3 @@ def test_a_line_longer_than_its_figure_does_not_grow_without_end():
     enlarge(fig)
     sizes = {text.get_text(): text.get_fontsize() for text in written(fig)}
     assert sizes[words] < 1.13 * smallest(before)
-
-
-def test_a_photograph_is_lifted_under_a_map_and_a_drawing_keeps_its_strokes():
-    black = np.zeros((2, 2, 3))
-    assert ink(black).min() == pytest.approx(2 / 3)
-    assert ink(black + 1).max() == pytest.approx(1)
-    assert ink(black[..., 0]).max() < 0.2

@@ -51,11 +51,6 @@ def test_the_builder_formats_what_glue_kept_and_the_page_shows_nothing(published
         assert set(message["data"]) == {"application/papermill.record/text/plain"}
 
 
-def test_a_tensor_with_one_number_is_that_number(published):
-    glue("c1_x", torch.tensor([[2.5]], requires_grad=True))
-    assert published[0]["data"] == {"application/papermill.record/text/plain": "2.5"}
-
-
 def test_outside_a_notebook_glue_does_nothing(monkeypatch, capsys):
     monkeypatch.setattr("IPython.get_ipython", lambda: None)
     glue(c1_x=1.0)
@@ -70,17 +65,12 @@ def test_nothing_is_published_when_one_of_several_values_is_refused(published):
 
 BAD_INPUT = [
     (lambda: glue(), TypeError, "a name and a value|at least one"),
-    (lambda: glue("c1_x"), TypeError, "a name and a value"),
     (lambda: glue(3, 1.0), TypeError, "name must be a string, got int"),
     (lambda: glue("C1_x", 1), ValueError, "name .*'C1_x'"),
-    (lambda: glue("c1:x", 1), ValueError, "lower-case letters"),
     (lambda: glue("c1_x", 1, c1_x=2), ValueError, "'c1_x' is given twice"),
     (lambda: glue(c1_x=[1, 2]), TypeError, "c1_x must be one number or string, got list"),
     (lambda: glue(c1_x=torch.ones(2, 3)), TypeError, r"c1_x .* shape \(2, 3\)"),
-    (lambda: glue(c1_x=torch.ones(0)), TypeError, r"c1_x .* shape \(0,\)"),
     (lambda: glue(c1_x=None), TypeError, "c1_x .* NoneType"),
-    (lambda: glue(c1_x=1j), TypeError, "c1_x .* complex"),
-    (lambda: glue(c1_x=torch.tensor(float("nan"))), ValueError, "c1_x must be finite"),
     (lambda: glue(c1_x=float("inf")), ValueError, "c1_x must be finite, got inf"),
 ]
 

@@ -63,13 +63,6 @@ def test_a_conv_stem_goes_with_the_stack_behind_it():
     assert model(torch.randn(5, 2, *NEW)).shape == (5, 3)
 
 
-def test_the_old_size_changes_nothing():
-    model, x = vit(), torch.randn(5, 2, *OLD)
-    before = model(x)
-    model.set_image_size(OLD)
-    assert torch.equal(model(x), before)
-
-
 def test_a_mixer_refuses_and_stays_as_it_was(refused):
     model = MlpMixer(image_size=OLD, **SIZES, depth=1).eval()
     x = torch.randn(5, 2, *OLD)

@@ -62,13 +62,6 @@ def test_a_patch_that_is_not_read_loses_nothing_and_the_default_paint_is_the_mea
     assert_close(got, occlusion(model, x, P, mean))
 
 
-def test_painting_a_patch_with_itself_changes_nothing_and_the_images_stay():
-    x = images()
-    before = x.clone()
-    assert (occlusion(Reads(), x, P, x) == 0).all()
-    assert torch.equal(x, before)
-
-
 @pytest.mark.parametrize("target", [None, torch.tensor([3, 0])])
 def test_the_forecast_of_a_small_change_is_what_occlusion_finds(target):
     model, x = Reads().double(), images().double()
@@ -130,24 +123,13 @@ def test_rank_correlation_is_scipys_with_and_without_ties():
             assert_close(float(got[i, j]), float(spearmanr(x[i, j], y[i, j]).statistic))
 
 
-def test_rank_correlation_sees_order_only():
-    x = torch.tensor([0.1, 5.0, 2.0, 9.0])
-    assert_close(float(rank_correlation(x, x.exp())), 1.0)
-    assert_close(float(rank_correlation(x, -x)), -1.0)
-    assert rank_correlation(x, torch.ones(4)).isnan()
-
-
 X = images()
 BAD_INPUT = [
     (lambda: occlusion(Reads(), X[0], P), ValueError, "(B, C, H, W)"),
     (lambda: occlusion(Reads(), [1.0], P), TypeError, "images must be"),
     (lambda: occlusion(Reads(), X, 4), ValueError, "patch_size must divide"),
-    (lambda: occlusion(Reads(), X, 0), ValueError, "patch_size must be at least 1"),
     (lambda: occlusion(Reads(), X, P, X[:1]), ValueError, "paint must have the shape"),
-    (lambda: gradient_drop(Reads(), X, 5), ValueError, "patch_size must divide"),
-    (lambda: gradient_drop(Reads(), X, P, X[0]), ValueError, "paint must have"),
     (lambda: occlusion(Reads(), X, P, target=K), ValueError, "between 0 and 4, got 5"),
-    (lambda: gradient_drop(Reads(), X, P, target=-1), ValueError, "between 0 and 4"),
     (
         lambda: occlusion(Reads(), X, P, target=torch.tensor([0, 1, 2])),
         ValueError,

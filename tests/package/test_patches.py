@@ -1,7 +1,5 @@
 """Images of 3 channels, 6 high and 8 wide, patch size 2: 3 rows and 4 columns of patches."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -32,20 +30,6 @@ def test_patchify_then_unpatchify_returns_the_image(patch_size, dtype):
     assert torch.equal(unpatchify(patches, patch_size, (H, W), C), images)
 
 
-def test_one_number_as_image_size_means_a_square():
-    images = torch.randn(B, C, 6, 6)
-    assert torch.equal(unpatchify(patchify(images, 3), 3, 6, C), images)
-    assert embedding(image_size=6).grid == (3, 3)
-
-
-def test_a_patch_as_large_as_the_image_is_one_token():
-    images = torch.randn(B, C, 4, 4)
-    assert torch.equal(patchify(images, 4), images.flatten(1)[:, None])
-    layer = embedding(image_size=4, patch_size=4)
-    assert layer(images).shape == (B, 1, D)
-    assert layer.num_patches == 1
-
-
 def test_the_strided_convolution_is_patchify_and_a_linear_layer():
     layer, images = embedding(), torch.randn(B, C, H, W)
     assert layer.grid == (3, 4)
@@ -57,17 +41,6 @@ def test_the_strided_convolution_is_patchify_and_a_linear_layer():
     assert_close(layer(images), linear(patchify(images, P)))
 
 
-def test_empty_batches_and_non_contiguous_images_work():
-    layer = embedding()
-    assert layer(torch.randn(0, C, H, W)).shape == (0, N, D)
-    assert patchify(torch.randn(0, C, H, W), P).shape == (0, N, C * P * P)
-    assert unpatchify(torch.randn(0, N, C * P * P), P, (H, W), C).shape == (0, C, H, W)
-    images = torch.randn(B, W, H, C).permute(0, 3, 2, 1)
-    assert not images.is_contiguous()
-    assert_close(layer(images), layer(images.contiguous()))
-    assert torch.equal(patchify(images, P), patchify(images.contiguous(), P))
-
-
 images, patches = torch.randn(B, C, H, W), torch.randn(B, N, C * P * P)
 
 BAD_INPUT = [
@@ -75,21 +48,12 @@ BAD_INPUT = [
     (lambda: patchify(images[0], 2), ValueError, "(B, C, H, W), got (3, 6,"),
     (lambda: patchify(images, 4), ValueError, "height 6 and width 8, got"),
     (lambda: patchify(images, 0), ValueError, "patch_size must be at least 1"),
-    (lambda: patchify(images, (2, 2)), TypeError, "patch_size must be a whole"),
-    (lambda: patchify(images, 2.0), TypeError, "got 2.0 (float)"),
-    (lambda: patchify(images, math.nan), TypeError, "got nan (float)"),
     (lambda: unpatchify(patches, 2, (6, 6), 3), ValueError, "(B, 9, 12)"),
-    (lambda: unpatchify(patches, 2, (6, 8), 1), ValueError, "(B, 12, 4)"),
     (lambda: unpatchify([1.0], 2, (6, 8), 3), TypeError, "got list"),
-    (lambda: unpatchify(patches, 2, (6, 8, 3), 3), ValueError, "(6, 8, 3)"),
     (lambda: embedding(patch_size=3), ValueError, "width 8, got 3"),
     (lambda: embedding(image_size=(6, -8)), ValueError, "image_size[1] must"),
-    (lambda: embedding(embed_dim=0), ValueError, "embed_dim must be at least 1"),
-    (lambda: embedding(in_channels=None), TypeError, "in_channels must be a wh"),
     (lambda: embedding()(images.mT), ValueError, "(B, 3, 6, 8), got ("),
-    (lambda: embedding()(images[:, :1]), ValueError, "got (2, 1, 6, 8)"),
     (lambda: embedding()(images.byte()), TypeError, "floating-point numbers, got"),
-    (lambda: embedding()(images[0]), ValueError, "axes (B, C, H, W)"),
 ]
 
 

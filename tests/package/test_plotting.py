@@ -1,6 +1,5 @@
 """Figures are looked at by people; what can be checked is what they hold and what they refuse."""
 
-import base64
 import io
 import re
 import subprocess
@@ -17,7 +16,6 @@ from PIL import Image
 
 from vitbook.plotting import (
     ATTENTION,
-    COLORS,
     SIGNED,
     figure_html,
     figure_png,
@@ -30,12 +28,9 @@ from vitbook.plotting import (
     show_patches,
     show_position_similarity,
     show_rollout,
-    style,
-    use_style,
 )
 from vitbook.plotting.caption import caption_html
 from vitbook.plotting.colormaps import oklab
-from vitbook.plotting.curves import mean_interval, spread
 
 
 @pytest.fixture(autouse=True)
@@ -58,10 +53,6 @@ def parsed(fig, **kwargs):
     return BeautifulSoup(html, "html.parser")
 
 
-def picture(soup):
-    return Image.open(io.BytesIO(base64.b64decode(soup.img["src"].split(",")[1])))
-
-
 # --- show --------------------------------------------------------------------------------------
 
 
@@ -77,15 +68,6 @@ def test_show_displays_one_html_figure_and_closes_it(monkeypatch):
     assert soup.img["alt"] == "A rising line"
     assert soup.figcaption.text == "It rises."
     assert bundle["text/plain"] == "Figure: A rising line"
-
-
-def test_the_picture_has_twice_the_pixels_that_it_is_shown_with():
-    soup = parsed(line_figure(), alt="A line")
-    image = picture(soup)
-    assert abs(image.width - 2 * int(soup.img["width"])) <= 1
-    assert abs(image.height - 2 * int(soup.img["height"])) <= 1
-    assert 300 < int(soup.img["width"]) < 400  # 4 inches are 384 CSS pixels, less white margin
-    assert "max-width:100%" in soup.img["style"]
 
 
 def test_the_same_figure_gives_the_same_bytes_and_names_no_software():
@@ -121,13 +103,10 @@ def test_a_refused_figure_stays_open_so_that_nothing_is_lost():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("plain", "plain"),
         ("$W_Q$", "<i>W</i><sub>Q</sub>"),
-        ("$√d$", "√<i>d</i>"),
         ("$x_{ij}^2$", "<i>x</i><sub>ij</sub><sup>2</sup>"),
         ("$e^{-α}$, $10^{-7}$", "<i>e</i><sup>−α</sup>, 10<sup>−7</sup>"),
         ("$a < b - 1$", "<i>a</i> &lt; <i>b</i> − 1"),
-        ("$2 × N$", "2 × <i>N</i>"),
         ("$N^{2 d}$", "<i>N</i><sup>2 d</sup>"),
     ],
 )
@@ -140,15 +119,6 @@ def test_simple_maths_in_captions_becomes_html(text, expected):
 # --- style and colours -------------------------------------------------------------------------
 
 
-def test_the_style_context_gives_the_old_style_back():
-    before = matplotlib.rcParams["font.size"]
-    with style():
-        assert matplotlib.rcParams["font.size"] == 12
-    assert matplotlib.rcParams["font.size"] == before
-    use_style()
-    assert matplotlib.rcParams["font.size"] == 12
-
-
 @pytest.mark.parametrize("colormap", [ATTENTION, SIGNED])
 def test_lightness_changes_evenly_along_the_scale(colormap):
     lightness = oklab(np.array([to_rgb(c) for c in colormap.colors]))[:, 0]
@@ -159,27 +129,6 @@ def test_lightness_changes_evenly_along_the_scale(colormap):
     assert (steps < 0).all(), "a darker colour must mean more"
     assert np.ptp(steps) < 0.2 * abs(steps.mean())
     assert half[0] - half[-1] > 0.5
-
-
-def test_oklab_knows_black_white_and_a_published_pair():
-    assert np.allclose(oklab(np.array([[0, 0, 0], [1, 1, 1]])), [[0, 0, 0], [1, 0, 0]], atol=1e-4)
-    red = oklab(np.array([1.0, 0.0, 0.0]))  # Ottosson's reference value for sRGB red
-    assert np.allclose(red, [0.628, 0.2249, 0.1258], atol=1e-3)
-
-
-def test_the_line_colours_are_those_of_okabe_and_ito():
-    published = {  # their table, as red, green, blue
-        "black": (0, 0, 0),
-        "orange": (230, 159, 0),
-        "sky": (86, 180, 233),
-        "green": (0, 158, 115),
-        "yellow": (240, 228, 66),
-        "blue": (0, 114, 178),
-        "vermillion": (213, 94, 0),
-        "purple": (204, 121, 167),
-    }
-    ours = {name: tuple(round(255 * part) for part in to_rgb(c)) for name, c in COLORS.items()}
-    assert ours == published
 
 
 # --- what the figures hold -----------------------------------------------------------------------
@@ -224,13 +173,6 @@ def test_every_layout_of_an_image_is_drawn_alike(pixels):
 def test_a_constant_image_outside_the_unit_range_is_grey_not_an_error():
     (ax,) = panels(show_images(np.full((1, 4, 5), 7.0)))
     assert (np.asarray(ax.images[0].get_array()) == 0.5).all()
-
-
-def test_images_stand_in_rows_with_their_titles():
-    fig = show_images(rng.random((5, 4, 6)), titles=list("abcde"), columns=3)
-    assert len(panels(fig)) == 5
-    assert [ax.get_title() for ax in panels(fig)] == list("abcde")
-    assert sum(not ax.get_visible() for ax in fig.axes) == 1
 
 
 def test_patches_are_pulled_apart_in_reading_order():
@@ -289,12 +231,6 @@ def test_bright_strokes_of_a_one_channel_image_become_ink():
         assert (rgb[1, 2] < rgb[0, 0]) == darker
 
 
-def test_rollout_shows_the_image_and_one_panel_for_each_layer():
-    fig = show_rollout(IMAGE, MAPS[:, 0])
-    titles = ["image", "after layer 1", "after layer 2", "after layer 3"]
-    assert [ax.get_title() for ax in panels(fig)] == titles
-
-
 def test_a_small_matrix_prints_its_values_and_labels_and_a_large_one_has_a_colour_bar():
     weights = np.array([[0.25, 0.75, 0.0], [0.004, 0.0, 0.996]])
     fig = show_attention_matrix(weights, query_labels=["cat", "eats"], key_labels=["a", "b", "c"])
@@ -305,13 +241,6 @@ def test_a_small_matrix_prints_its_values_and_labels_and_a_large_one_has_a_colou
     fig = show_attention_matrix(rng.random((20, 30)))
     assert len(fig.axes) == 2
     assert "weight" in texts(fig)
-
-
-def test_printed_values_contrast_with_their_cell():
-    fig = show_attention_matrix(np.array([[0.0, 0.3, 1.0]]))
-    colors = [text.get_color() for text in fig.axes[0].texts]
-    assert colors[0] == "black"
-    assert colors[2] == "white"
 
 
 def test_scores_may_be_negative_and_zero_is_the_middle_of_the_scale():
@@ -347,48 +276,6 @@ def test_curves_are_labelled_at_their_ends_and_banded_over_seeds():
     assert ax.get_xlabel() == "step"
 
 
-def test_the_interval_is_students():
-    values = np.array([[1.0], [2.0], [4.0]])
-    low, mean, high = mean_interval(values, 0.95)
-    half = 4.302652729911275 * values.std(ddof=1) / np.sqrt(3)  # t quantile 0.975, 2 degrees
-    assert np.allclose([low[0], mean[0], high[0]], [7 / 3 - half, 7 / 3, 7 / 3 + half])
-
-
-def test_labels_that_collide_are_moved_apart_and_others_stay():
-    placed = spread([10.0, 11.0, 50.0], gap=4)
-    assert np.allclose(placed, [8.5, 12.5, 50])
-    assert np.allclose(spread([3.0, 3.0, 3.0], gap=2), [1, 3, 5])
-    chain = spread([0.0, 5.0, 5.5, 9.0], gap=4)
-    assert np.diff(np.sort(chain)).min() > 4 - 1e-9
-    assert (np.argsort(chain) == [0, 1, 2, 3]).all()
-
-
-def test_distances_show_one_dot_for_each_head():
-    fig = show_attention_distance(rng.random((3, 4)) * 9, image_size=28)
-    dots = [line for line in fig.axes[0].lines if line.get_marker() == "o"]
-    assert len(dots) == 4
-    assert "side of the image" in texts(fig)
-
-
-def test_figures_are_not_registered_with_pyplot_and_fit_the_page():
-    figures = [
-        show_attention(IMAGE, MAPS[:1]),
-        show_rollout(IMAGE, MAPS[:, 0]),
-        show_patches(IMAGE, 4),
-        show_attention_matrix(rng.random((9, 13))),
-        show_attention_distance(rng.random((3, 4))),
-        show_curves({"a": rng.random(9)}, xlabel="step", ylabel="loss"),
-        show_position_similarity(rng.random((6, 5)), (2, 3)),
-        show_images([IMAGE]),
-    ]
-    assert not plt.get_fignums()
-    for fig in figures:
-        image = Image.open(io.BytesIO(figure_png(fig)))
-        assert image.width <= 7 * 96 * 2 * 1.05
-        sizes = {t.get_fontsize() for t in fig.findobj(matplotlib.text.Text) if t.get_text()}
-        assert not sizes or min(sizes) >= 9
-
-
 def test_plotting_imports_no_model_and_not_even_torch():
     code = "import sys, vitbook.plotting; print(*sys.modules, sep='\\n')"
     loaded = set(subprocess.check_output([sys.executable, "-c", code], text=True).splitlines())
@@ -414,33 +301,24 @@ def curves(values, **options):
 NAN = np.full((2, 2), np.nan)
 BAD_INPUT = [
     (lambda: show([1], alt="x"), TypeError, "fig must be a matplotlib Figure"),
-    (lambda: shown(), TypeError, "alt"),
     (lambda: shown(alt="  \n"), ValueError, "alt is empty"),
-    (lambda: shown(alt=None), TypeError, "alt must be a string"),
     (lambda: shown(alt="x", caption=3), TypeError, "caption must be"),
     (lambda: shown(alt="x", caption=""), ValueError, "caption is empty"),
     (lambda: shown(alt="x", caption="5 $"), ValueError, "without a partner"),
     (lambda: caption_html("$\\frac{1}{2}$"), ValueError, "\\frac"),
-    (lambda: caption_html("$x_{i$"), ValueError, "HTML cannot set"),
     (lambda: caption_html("$x_$"), ValueError, "HTML cannot set"),
     (lambda: show_images([]), ValueError, "images is empty"),
-    (lambda: show_images(np.zeros((2, 2))), ValueError, "images must have the axes"),
     (lambda: show_images([IMAGE], titles=["a", "b"]), ValueError, "titles must"),
-    (lambda: show_images([IMAGE], columns=0), ValueError, "columns must be"),
     (lambda: show_patches("cat", 2), TypeError, "image must be an array"),
     (lambda: show_patches(IMAGE, 5), ValueError, "patch_size 5 x 5 must divide"),
-    (lambda: show_patches(IMAGE, 4.0), TypeError, "patch_size must be a whole"),
     (lambda: show_patches(NAN, 1), ValueError, "image must be finite"),
     (lambda: show_patches(np.zeros((2, 4, 4)), 2), ValueError, "1 or 3"),
     (lambda: show_attention(IMAGE, MAPS[0]), ValueError, "(L, h, rows, columns)"),
-    (lambda: show_attention(IMAGE, -MAPS), ValueError, "maps must not be"),
     (lambda: show_attention(IMAGE, MAPS.reshape(3, 4, 1, 6)[..., :5]), ValueError, "do not tile"),
     (lambda: show_attention(IMAGE, MAPS, row_labels=["one"]), ValueError, "row_labels must hold 3"),
     (lambda: show_rollout(IMAGE, MAPS[:0, 0]), ValueError, "rollouts is empty"),
     (lambda: show_attention_matrix(MAPS), ValueError, "(N_q, N_k)"),
-    (lambda: show_attention_matrix(NAN), ValueError, "weights must be finite"),
     (lambda: show_position_similarity(np.ones((7, 4)), (2, 3)), ValueError, "table has 7"),
-    (lambda: show_position_similarity(np.zeros((6, 4)), (2, 3)), ValueError, "length zero"),
     (lambda: curves([1, 2]), TypeError, "curves must be a dict"),
     (lambda: curves({"a": [1.0, 2]}, x=[1.0]), ValueError, "x has 1 points"),
     (lambda: curves({"a": [1.0, 2]}, level=95), ValueError, "level must lie between 0 and 1"),

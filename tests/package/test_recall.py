@@ -52,43 +52,6 @@ def test_a_labelled_partner_carries_the_black_dot_that_the_white_dot_names(side)
     assert (data.targets != torch.arange(N)).all()
 
 
-def test_a_label_moves_and_says_nothing_of_the_place():
-    data = recall(8000, seed=5, partner="labelled")
-    table = torch.zeros(16, 16)
-    places = torch.arange(16).expand_as(data.names)
-    table.index_put_((places.flatten(), data.names.flatten()), torch.tensor(1.0), accumulate=True)
-    assert (table / 500 - 1).abs().max() < 0.2
-    asked = data.names.gather(1, data.targets)  # what the white dot of a patch shows
-    by_dot = torch.zeros(16, 16)
-    by_dot.index_put_((asked.flatten(), data.targets.flatten()), torch.tensor(1.0), accumulate=True)
-    assert (by_dot / 500 - 1).abs().max() < 0.2
-
-
-def test_named_and_labelled_share_colours_and_targets():
-    named, labelled = (recall(10, seed=4, partner=partner) for partner in ("named", "labelled"))
-    assert torch.equal(named.colors, labelled.colors)
-    assert torch.equal(named.targets, labelled.targets)
-    assert torch.equal(named.names, torch.arange(16).expand(10, 16))
-    assert not torch.equal(named.images, labelled.images)
-
-
-def test_a_dot_names_every_other_patch_equally_often():
-    targets = recall(4000, seed=5).targets
-    for cell in (0, 9):
-        counts = torch.bincount(targets[:, cell], minlength=16)
-        assert counts[cell] == 0
-        assert counts[counts > 0].min() > 200  # 267 expected
-        assert (counts > 0).sum() == 15
-
-
-def test_the_same_seed_gives_the_same_images_and_another_one_others():
-    first, again, other = (recall(5, seed=s).images for s in (1, 1, 2))
-    assert torch.equal(first, again)
-    assert not torch.equal(first, other)
-    assert first.min() >= 0
-    assert first.max() <= 1
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

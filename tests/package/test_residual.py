@@ -59,12 +59,6 @@ def test_scales_that_start_at_nothing_leave_the_stream_as_it_is():
     assert_close(ones(x), plain(x))
 
 
-def test_the_biases_of_queries_keys_and_values_can_be_left_out():
-    model = VisionTransformer(**sizes(qkv_bias=False))
-    names = {name for name in model.state_dict() if "attn" in name and "bias" in name}
-    assert names == {f"encoder.blocks.{i}.attn.proj.bias" for i in range(3)}
-
-
 def of_0_1_1(weights):
     """Weights as releases up to 0.1.1 named them."""
     return {re.sub(r"ls([12])\.", r"end\1.scale.", name): t for name, t in weights.items()}

@@ -39,14 +39,6 @@ def test_blocks_have_their_colours_and_names(ax, rows):
     assert [text.get_text() for text in ax.texts] == ["head 0", "head 1"]
 
 
-def test_the_letters_of_a_shape_stand_beside_and_above(ax):
-    draw_tensor(ax, np.ones((2, 3)), shape=("N", "d"))
-    beside, above = ax.texts[-2:]
-    assert (beside.get_text(), above.get_text()) == ("N", "d")
-    assert beside.get_position()[0] < 0
-    assert above.get_position()[1] < 0
-
-
 @pytest.mark.parametrize(
     ("changed", "words"),
     [

@@ -95,13 +95,6 @@ def once(shrink):
     return lambda x, size, q, k: shrink(x, size, q, k) if size is None else (x, size)
 
 
-def test_gradients_flow_through_merged_tokens():
-    shrunk = model()
-    shrunk.encoder = ShrinkingEncoder(shrunk.encoder, partial(merge_tokens, r=3))
-    shrunk(torch.randn(2, 2, 12, 15)).sum().backward()
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in shrunk.parameters())
-
-
 def merge(**options):
     x, q, k = tokens()
     return merge_tokens(x, None, q, k, **options)
@@ -114,8 +107,6 @@ def masked():
 X, *QK = tokens()
 BAD_INPUT = [
     (lambda: merge(r=5), ValueError, "r must be at most 4 of 9"),
-    (lambda: merge(r=-1), ValueError, "r must be at least 0"),
-    (lambda: merge(r=1.5), TypeError, "r must be a whole number"),
     (lambda: merge(r=1, num_prefix=2), ValueError, "num_prefix must be 0 or 1"),
     (lambda: prune_tokens(X, None, *QK, r=5), ValueError, "r must be at most 4 of 9"),
     (masked, ValueError, "mask must be None"),

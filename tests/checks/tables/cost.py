@@ -5,7 +5,6 @@ import math
 import torch
 from case import Case
 
-from vitbook.layers.efficient import window_mask as packaged_mask
 from vitcheck.exercises.cost import (
     QUESTIONS,
     check_bill,
@@ -53,7 +52,7 @@ CASES = [
     ),
     Case(
         check_window_mask,
-        also={"loops": mask_by_loops, "package": lambda r, c, w: packaged_mask((r, c), w)},
+        also={"loops": mask_by_loops},
         wrong={
             "floats": (lambda *a: mask_by_loops(*a).float(), "expected torch.bool"),
             "all": (

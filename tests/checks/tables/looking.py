@@ -3,13 +3,7 @@
 import torch
 from case import Case
 
-from vitcheck.exercises.looking import check_reach, check_readings, check_together
-
-
-def reach_by_distances(weights, columns, P):
-    N = len(weights)
-    place = torch.stack([torch.arange(N) // columns, torch.arange(N) % columns], dim=1).double()
-    return (weights * torch.cdist(place, place) * P).sum(dim=1)
+from vitcheck.exercises.looking import check_reach, check_together
 
 
 def reach_by_loops(weights, columns, P):
@@ -40,31 +34,13 @@ def together(model, images, first, second, P):
     return rest.gather(1, answer)[:, 0]
 
 
-FOLLOWS = {
-    "the map does better than chance": "yes",
-    "the map agrees with it as well as a second occlusion": "cannot say",
-    "the map ranks the patches better than the ink does": "no",
-    "the answer would change if its darkest patch were hidden": "cannot say",
-}
-
 CASES = [
     Case(
         check_reach,
-        also={"distances": reach_by_distances, "loops": reach_by_loops},
+        also={"loops": reach_by_loops},
         wrong={
             "one number": (lambda w, c, P: reach_by_loops(w, c, P).mean(), "expected (6,)"),
         },
     ),
     Case(check_together, also={"loops": together}),
-    Case(
-        check_readings,
-        also={"in words": lambda: dict(FOLLOWS)},
-        wrong={
-            "truth values": (
-                lambda: FOLLOWS | {"the map does better than chance": True},
-                '"yes", "no" or "cannot say"',
-            ),
-            "no answers": (dict, "lost its answer"),
-        },
-    ),
 ]

@@ -3,7 +3,7 @@
 import torch
 from case import Case
 
-from vitcheck.exercises.pretraining import check_probe, check_reading, check_start
+from vitcheck.exercises.pretraining import check_probe, check_start
 
 KERNEL = "patch_embed.proj.weight"
 
@@ -24,16 +24,6 @@ def start_by_loops(theirs, ours):
         else:
             new[name] = tensor
     return new
-
-
-def start_by_einsum(theirs, ours):
-    return start(theirs, ours, torch.einsum("dcpq->dpq", theirs[KERNEL])[:, None])
-
-
-def spoils(theirs, ours):
-    right = start(theirs, ours)
-    theirs["head.weight"] += 1
-    return right
 
 
 def probe(model, count=None):
@@ -67,27 +57,15 @@ def moves(model):
     return probe(model)
 
 
-ANSWERS = {
-    "shifting helps after 600 steps": "yes",
-    "shifting helps, however long one trains": "no",
-    "dropout changes nothing": "cannot say",
-    "stem and CNN are equally good": "cannot say",
-    "with more images dropout would help": "cannot say",
-}
-
-
 CASES = [
     Case(
         check_start,
-        also={"at once": start, "loops": start_by_loops, "einsum": start_by_einsum},
+        also={"loops": start_by_loops},
         wrong={
-            "three channels": (lambda t, o: start(t, o, t[KERNEL]), "has the shape"),
             "no head": (
                 lambda t, o: {k: v for k, v in start(t, o).items() if "head" not in k},
                 "each name of `ours`",
             ),
-            "a list": (lambda t, o: list(t), "a dictionary from name"),
-            "in place": (spoils, "make a new dict"),
         },
     ),
     Case(
@@ -95,20 +73,16 @@ CASES = [
         right=probe,
         also={"names": probe_by_names},
         wrong={
-            "all": (lambda m: sum(p.numel() for p in m.parameters()), "a norm learns"),
             "frozen": (lambda m: [m.requires_grad_(False), 36][1], "nothing is trained"),
             "norm": (but("norm.bias", True), "a norm learns"),
             "table": (but("table", True), "table of positions"),
             "backbone": (but("proj.weight", True), "backbone would still move"),
-            "bias of it": (but("proj.bias", True), "a bias of the backbone"),
             "no bias": (but("head.bias", False), "one parameter or two"),
             "no weight": (but("head.weight", False), "the head is frozen"),
             "moved": (moves, "has another value now"),
             "weights only": (lambda m: probe(m, 32), "what else has it"),
-            "whole": (lambda m: probe(m, 124), "the whole model"),
             "the others": (lambda m: probe(m, 88), "the frozen ones"),
             "tensors": (lambda m: probe(m, 2), "tensors, not numbers"),
         },
     ),
-    Case(check_reading, also={"in words": lambda: ANSWERS}),
 ]

@@ -3,7 +3,6 @@
 from case import Case
 
 from vitcheck.exercises.preview import (
-    check_conclusions,
     check_hide_patch,
     check_strongest_patch,
 )
@@ -38,16 +37,6 @@ def hide_in_place(images, patch, P):
     return images
 
 
-CONCLUSIONS = {
-    "the answers depend on the dots": "yes",
-    "painting over just anything ruins the answers": "no",
-    "without that head's look at the dots the models guess": "no",
-    "looking at the dots is needed somewhere": "yes",
-    "a hit of 98 % takes learning": "no",
-    "a model without attention would fail at this task": "cannot say",
-}
-
-
 CASES = [
     Case(
         check_strongest_patch,
@@ -64,5 +53,4 @@ CASES = [
             "zero": (lambda x, p, P: hide(x, p, P, value=0.0), "filled with"),
         },
     ),
-    Case(check_conclusions, also={"in words": lambda: CONCLUSIONS}),
 ]

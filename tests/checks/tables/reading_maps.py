@@ -5,7 +5,7 @@ import math
 import torch
 from case import Case
 
-from vitcheck.exercises.reading_maps import check_removal, check_row, check_symmetric_map
+from vitcheck.exercises.reading_maps import check_removal, check_symmetric_map
 
 
 def circle(n, radius=2.0, part=1.0):
@@ -35,42 +35,22 @@ def removal_by_hiding(weights, values):
     return torch.stack(moved)
 
 
-def removal_by_einsum(weights, values):
-    difference = values - torch.einsum("n,nd->d", weights, values)
-    return weights / (1 - weights) * torch.einsum("nd,nd->n", difference, difference).sqrt()
-
-
-ANSWERS = {
-    "no token got more weight from the class token": "yes",
-    "the corner gives the weight 0.6 to the class token": "cannot say",
-    "the corner added more to this output than any other": "cannot say",
-    "without the corner the answer would be another one": "cannot say",
-    "the corner had the highest score of the row": "yes",
-    "its score is higher than one with weight 0.3 elsewhere": "cannot say",
-}
-
-
 CASES = [
     Case(
         check_symmetric_map,
         right=circle,
-        also={"a large circle": lambda n: circle(n, 5.0), "a ring, by loops": ring},
+        also={"a ring, by loops": ring},
         wrong={
             "random tokens": (random_tokens, "what differs between rows"),
             "equal tokens": (lambda n: torch.ones(n, 3), "uniform"),
             "one-hot": (torch.eye, "treats all others alike"),
-            "half a circle": (lambda n: circle(n, part=0.5), "what differs between rows"),
-            "transposed": (lambda n: circle(n).T, "shape"),
         },
     ),
     Case(
         check_removal,
-        also={"hiding": removal_by_hiding, "einsum": removal_by_einsum},
+        also={"hiding": removal_by_hiding},
         wrong={
-            "one number": (lambda w, v: removal_by_hiding(w, v).sum(), "shape"),
-            "vectors": (lambda w, v: w[:, None] * v, "shape"),
             "a signed length": (lambda w, v: -removal_by_hiding(w, v), "a length is negative"),
         },
     ),
-    Case(check_row, also={"in words": lambda: ANSWERS}),
 ]

@@ -39,7 +39,6 @@ CASES = [
             "random answers": (2, lambda p: [*found("never in evaluation mode")(p)]),
             "the least unlike": (12, found("scores not divided by sqrt(d)")),
             "the labels": (3, said(LABELS)),
-            "the schedule": (9, said(SCHEDULE)),
         },
         stubs=((4, stub), (4, said(..., ...))),
         wrong={
@@ -47,7 +46,6 @@ CASES = [
                 (4, found("softmax over the queries")),
                 "your own image speaks against it",
             ),
-            "a fault of the training": ((4, found(LABELS)), "your own image speaks against it"),
             "no image": ((4, said("heads split by view alone")), "there is one"),
             "an image where none can be": ((3, said(LABELS, NOISE[:1])), "Where"),
             "a layer without image": ((3, said("positions missing")), "would change the logits"),

@@ -2,7 +2,7 @@
 
 from case import Case
 
-from vitcheck.exercises.what_attention_buys import check_budget, check_comparison, check_factor
+from vitcheck.exercises.what_attention_buys import check_budget, check_factor
 
 
 def budget(sizes, whole):
@@ -41,15 +41,6 @@ def finite(model, reference):
     return least, most if most < float("inf") else least
 
 
-ANSWERS = {
-    "on task 1, A is better than B at this budget": "yes",
-    "on task 1, B cannot learn what A learns": "cannot say",
-    "on task 1, A compares what it sees": "cannot say",
-    "on task 2, 70 % need attention": "no",
-    "on task 2, A and B are equally good": "cannot say",
-    "A is better than B on task 1 because it attends": "cannot say",
-}
-
 CASES = [
     Case(
         check_budget,
@@ -70,5 +61,4 @@ CASES = [
         },
         stubs=(lambda model, reference: (..., ...),),
     ),
-    Case(check_comparison, also={"in words": lambda: ANSWERS}),
 ]
