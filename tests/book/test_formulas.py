@@ -1,12 +1,11 @@
 """Formulas are set while the book is built: what comes of one, its number, and what is wrong."""
 
 import re
-from types import SimpleNamespace
 
 import pytest
 from small_book import Book
 
-from website.theme import math as formulas
+from website.theme import math
 from website.theme.math import aligned, typeset
 
 
@@ -87,30 +86,8 @@ def test_a_formula_is_set_once_for_all_builds(book, monkeypatch):
     first = str(book.build().html("index").select("math"))
     assert "17" in first
     (book.folder / "out" / "index.html").unlink()
-    typeset.cache_clear()
-    monkeypatch.setattr(formulas, "engine", None)  # nobody asks KaTeX
+    monkeypatch.setattr(math, "engine", None)  # nobody asks KaTeX
     assert str(book.build().html("index").select("math")) == first
     book.page("index", "$x_{19}$\n")
     with pytest.raises(TypeError):
         book.build()
-
-
-def test_formulas_of_another_katex_or_half_written_are_set_anew(book, monkeypatch):
-    book.page("index", "$x_{27}$\n")
-    book.build()
-    formulas.recall(book_app(book))
-    assert formulas.known
-    monkeypatch.setattr(formulas, "setting", lambda: "another")
-    typeset.cache_clear()
-    asked = []
-    real = formulas.engine()
-    monkeypatch.setattr(formulas, "engine", lambda: lambda *of: asked.append(of) or real(*of))
-    typeset("x_{27}", display=False)
-    assert len(asked) == 1
-    formulas.file(book_app(book)).write_text('{"a": ')
-    formulas.recall(book_app(book))
-    assert formulas.known == {}
-
-
-def book_app(book):
-    return SimpleNamespace(outdir=book.folder / "out")

@@ -1,11 +1,14 @@
 """The pages of the recorded experiments: a table of all, and one for each question."""
 
+import pytest
 from small_book import ROOT, Book
 
 from vitbook.book.records import list_records, load_record
+from website.build.render import Trees
 from website.syntax.records import questions
 
 FRONT = "---\njupytext: {}\nkernelspec: {name: python3}\n---\n\n"
+LOADS = '```{code-cell}\nload_record("sincos_base")\n```\n'
 FILES = {
     "_config.yml": "title: T\nrepository: {url: 'https://github.com/a/b', path_to_book: book}\n",
     "_toc.yml": "root: index\nchapters:\n- file: records_positions\n- file: one\n",
@@ -15,14 +18,19 @@ FILES = {
     "experiments/machinery/__init__.py": '"""Runs."""\n',
     "book/index.md": "# All\n\n```{records}\n```\n\n```{records} machinery\n```\n",
     "book/records_positions.md": "# Where was it?\n\n```{records} positions\n```\n",
-    "book/one.md": FRONT + '# One\n\n```{code-cell}\nload_record("sincos_base")\n```\n',
+    "book/one.md": FRONT + "# One\n\n" + LOADS,
+    "src/vitbook/recorded/sincos_base.json": "",
 }
 
 
+def write(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf8")
+
+
 def test_the_table_leads_to_the_numbers_and_names_the_pages_that_read_them(tmp_path):
-    for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, "utf8")
+    write(tmp_path, FILES)
     book = Book(tmp_path, ("website.syntax.records",)).build()
     assert "no folder experiments/machinery with records; positions" in book.warnings
     record = load_record("sincos_base")
@@ -43,6 +51,28 @@ def test_the_table_leads_to_the_numbers_and_names_the_pages_that_read_them(tmp_p
     wanted = [f"{mean:.4g}", f"{low:.4g} to {high:.4g}"]
     found = [[cell.text for cell in row.select("td")] for row in means.select("tr")]
     assert wanted in [cells[1:] for cells in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "anew"),
+    [
+        ("book/one.md", FRONT + "# One\n\nMore words.\n\n" + LOADS, False),
+        ("book/one.md", FRONT + "# One\n", True),  # it reads the record no more
+        ("experiments/positions/__init__.py", '"""Where is it?"""\n', True),
+        ("experiments/positions/recipe.py", "# of sincos_base\n", False),
+        ("experiments/machinery/sincos_base.py", "EXPERIMENT = 1\n", True),  # another folder
+    ],
+)
+def test_the_pages_of_records_are_read_anew_when_what_they_say_has_changed(
+    tmp_path, name, text, anew
+):
+    of_records = "book/appendix/records_positions.md"
+    write(tmp_path, FILES | {of_records: "# Where?\n"})
+    before = Trees(tmp_path, tmp_path / "_build")
+    write(tmp_path, {name: text})
+    after = Trees(tmp_path, tmp_path / "_build")
+    assert (after.pages[of_records] != before.pages[of_records]) == anew
+    assert after.rest == before.rest  # of no other page
 
 
 def test_each_record_belongs_to_one_question_and_each_question_has_its_page():

@@ -9,8 +9,9 @@ the tree of a page that nobody edited is the one of last time. It is used again 
 - the page's text and its run in the cache are the same, byte by byte (not by dates).
 
 Otherwise the page, or in the first two cases every page, is read anew. A page that looks at other
-pages while it is read (`note_reread` in website/) is read anew each time; those of the package say
-where each name comes in, and are read anew when that has changed.
+pages while it is read (`note_reread` in website/) is read anew each time. Those of the package say
+where each name comes in, those of the records what was asked and who reads a record: they are read
+anew when that has changed.
 """
 
 from __future__ import annotations
@@ -28,16 +29,19 @@ from website.build.inputs import digest, hashes
 from website.pages.changelog import NAME
 from website.pages.introductions import introductions
 from website.pages.settings import read_settings
-from website.pages.source import read_book
+from website.pages.source import Book, read_book
+from website.syntax.records import questions, readers
 
 WATCHED = ["_config.yml", "_toc.yml", "requirements.txt", "pyproject.toml", "README.md", NAME]
-API = "book/appendix/api"  # what the pages of the package are called
+API, RECORDS = "book/appendix/api", "book/appendix/records"  # how pages are called that they make
+QUESTIONS = "experiments"
 WATCHED_FOLDERS = ["assignments", "book", "src", "website"]
 
 
 def watched(root: Path) -> dict[str, str]:
-    """Each file that the site is made from, with a hash of its bytes."""
-    return hashes(root, WATCHED, WATCHED_FOLDERS)
+    """Each file that the site is made from, with a hash of its bytes; what the experiments ask."""
+    asked = digest({folder: f"{asks} {names}" for folder, (asks, names) in questions(root).items()})
+    return hashes(root, WATCHED, WATCHED_FOLDERS) | {QUESTIONS: asked}
 
 
 class Trees:
@@ -54,6 +58,7 @@ class Trees:
         files = watched(root)
         pages = {name: files.pop(name) for name in [*files] if is_page(name)}
         files.pop(NAME, None)  # the page that shows it is read anew each time
+        asked, book = files.pop(QUESTIONS), read_book(root)
         digests = build / ".jupyter_cache" / "digests.json"
         runs = json.loads(digests.read_text()) if digests.is_file() else {}
         self.rest = digest({"": str(root.resolve()), **files})
@@ -61,9 +66,9 @@ class Trees:
             name: digest({name: content, "run": json.dumps(runs.get(page_name(name)))})
             for name, content in pages.items()
         }
-        if api := [name for name in self.pages if name.startswith(API)]:
-            where = introduced(root)
-            self.pages |= {name: self.pages[name] + where for name in api}
+        for start, seen in {API: introduced(book), RECORDS: asked + read(book)}.items():
+            made = [name for name in self.pages if name.startswith(start)]
+            self.pages |= {name: self.pages[name] + seen for name in made}
 
     def prepare(self) -> None:
         """Remove what must be read anew; until `keep`, the rest is not to be trusted either."""
@@ -83,12 +88,18 @@ class Trees:
         self.stamp.write_text(json.dumps({"rest": self.rest, "pages": self.pages}, indent=1))
 
 
-def introduced(root: Path) -> str:
+def introduced(book: Book) -> str:
     """Where the pages bring in each name of the package, in few characters."""
-    found = introductions(read_book(root))
+    found = introductions(book)
     return digest(
         {".".join(name): f"{one.at} {one.slug} {one.verb}" for name, one in found.items()}
     )
+
+
+def read(book: Book) -> str:
+    """Which pages read which record, in few characters."""
+    found = sorted(readers(book).items())
+    return digest({name: str([page.name for page in by]) for name, by in found})
 
 
 def is_page(name: str) -> bool:

@@ -19,11 +19,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from docutils import nodes
+from pygments import __version__, highlight
+from pygments.filters import ErrorToken
 from pygments.formatters import HtmlFormatter
 from pygments.token import Name, Punctuation, Token, Whitespace
 from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.highlighting import PygmentsBridge
 from sphinx.util.typing import ExtensionMetadata
+
+from website.theme.kept import Kept
 
 if TYPE_CHECKING:
     from sphinx.builders.html._assets import _JavaScript
@@ -38,12 +43,44 @@ NEVER_LOADED = ["scripts", "doctools.js", "**/*.map", "locales", "images", "vend
 SIGNATURE = re.compile(r'<dt class="sig .*?</dt>', re.DOTALL)
 SPAN = re.compile(r"(</?span[^>]*>)")
 
+coloured = Kept("code.json", [Path(__file__)], __version__)
+
 
 class PlainFormatter(HtmlFormatter):
     """Pygments' HTML, in which plain words are plain text."""
 
     def _get_css_classes(self, ttype: Token) -> str:
         return "" if ttype in {Name, Punctuation, Whitespace} else super()._get_css_classes(ttype)
+
+
+class PlainBridge(PygmentsBridge):
+    """What Sphinx colours code with; a block that was coloured once is kept between builds."""
+
+    html_formatter = PlainFormatter
+
+    def highlight_block(
+        self,
+        source: str,
+        lang: str,
+        opts: dict | None = None,
+        force: bool = False,
+        location: Any = None,
+        **kwargs: Any,
+    ) -> str:
+        lexer = self.get_lexer(source, lang, opts, force, location)
+        formatter = self.get_formatter(**kwargs)
+        about = (source, lang, opts, force, kwargs)
+        try:
+            return coloured.of(about, lambda: highlight(source, lexer, formatter))
+        except ErrorToken:  # Sphinx warns, and does what it can
+            return super().highlight_block(source, lang, opts, force, location, **kwargs)
+
+
+def colour(app: Sphinx) -> None:
+    if isinstance(app.builder, StandaloneHTMLBuilder):
+        bridge = PlainBridge("html")
+        bridge.formatter_args = app.builder.highlighter.formatter_args
+        app.builder.highlighter = bridge
 
 
 def plain_signatures(
@@ -128,7 +165,8 @@ def lighten(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    PygmentsBridge.html_formatter = PlainFormatter
+    coloured.connect(app)
+    app.connect("builder-inited", colour)
     app.connect("html-page-context", add_fonts)
     app.connect("html-page-context", drop_scripts, priority=900)
     app.connect("html-page-context", plain_signatures)

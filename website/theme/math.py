@@ -3,14 +3,12 @@
 A reader's browser gets what KaTeX makes of a formula: boxes for the eye, MathML for a screen
 reader. It needs no script for it, only KaTeX's style sheet and fonts (``_static/vendor/katex``), on
 pages that hold a formula. KaTeX is strict: what it cannot set, or what LaTeX would set otherwise,
-is a warning with page and line, so the build fails. What was set once is kept between builds in
-``formulas.json`` beside the site, under a hash of the formula and of all that sets it.
+is a warning with page and line, so the build fails. What was set once is kept between builds
+(`kept`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from functools import cache
 from pathlib import Path
@@ -24,6 +22,8 @@ from sphinx.util.math import get_node_equation_number
 from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
+from website.theme.kept import Kept
+
 logger = logging.getLogger(__name__)
 
 KATEX = Path(__file__).resolve().parent / "vendor" / "katex" / "katex.min.js"
@@ -34,8 +34,7 @@ SET = """(tex, display) =>
 # The TeX again, for nobody here, and an attribute without a value, of which Firefox complains.
 LEFT_OUT = re.compile(r'<annotation .*?</annotation>| columnspacing=""', re.DOTALL)
 
-known: dict[str, str] = {}  # what earlier builds have set
-used: dict[str, str] = {}  # what this one needs
+formulas = Kept("formulas.json", [KATEX, Path(__file__)])
 
 
 @cache
@@ -47,7 +46,6 @@ def engine() -> quickjs.Object:
     return context.eval(SET)
 
 
-@cache
 def typeset(tex: str, display: bool) -> str:
     """A formula as HTML with MathML.
 
@@ -58,34 +56,10 @@ def typeset(tex: str, display: bool) -> str:
     Raises:
         ValueError: KaTeX cannot set it.
     """
-    key = hashlib.sha256(repr((setting(), tex, display)).encode()).hexdigest()
     try:
-        used[key] = known.get(key) or LEFT_OUT.sub("", engine()(tex, display))
+        return formulas.of((tex, display), lambda: LEFT_OUT.sub("", engine()(tex, display)))
     except quickjs.JSException as error:
         raise ValueError(str(error).splitlines()[0]) from None
-    return used[key]
-
-
-@cache
-def setting() -> str:
-    """A hash of KaTeX and of this file."""
-    return hashlib.sha256(KATEX.read_bytes() + Path(__file__).read_bytes()).hexdigest()
-
-
-def file(app: Sphinx) -> Path:
-    return Path(app.outdir).parent / "formulas.json"
-
-
-def recall(app: Sphinx) -> None:
-    try:
-        known.update(json.loads(file(app).read_text("utf8")))
-    except (OSError, ValueError):  # none, or half written
-        known.clear()
-
-
-def keep(app: Sphinx, exception: Exception | None) -> None:
-    if exception is None:
-        file(app).write_text(json.dumps(used), encoding="utf-8")
 
 
 def aligned(tex: str) -> str:
@@ -140,7 +114,6 @@ def add_style(
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_html_math_renderer("katex", (visit_inline, None), (visit_display, None))
-    app.connect("builder-inited", recall)
+    formulas.connect(app)
     app.connect("html-page-context", add_style)
-    app.connect("build-finished", keep)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

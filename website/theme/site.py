@@ -2,6 +2,7 @@
 
 - Style sheets and scripts directly in ``static`` serve every page; those in folders below it
   (KaTeX's, the search's) load only where something asks for them.
+- For each citation pybtex looks for its backend in all installed packages; it is told which.
 - The thebe script, which Jupyter Book always adds and which only throws errors here, is left out,
   and so is the script that folds boxes: ours are native (folds.py).
 - Pages that are notebooks get a link to Colab and downloads of the clean notebook and script; so do
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from pybtex.backends.plaintext import Backend
+from pybtex.plugin import register_plugin
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util.typing import ExtensionMetadata
@@ -95,6 +98,7 @@ def add_forms(
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
+    register_plugin("pybtex.backends", "plaintext", Backend, force=True)
     app.add_css_file("print/print.css", media="print", priority=900)
     app.connect("config-inited", prepare)
     app.connect("html-page-context", mend_body)

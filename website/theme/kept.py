@@ -1,0 +1,60 @@
+"""What takes its time and follows from little is made once, and kept in a file beside the site."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+
+class Kept:
+    """Pieces of pages from the last build, under a hash of what each was made from.
+
+    Args:
+        name: of the file.
+        makers: the files that a piece follows from, whatever else it follows from; when a byte of
+            them changes, nothing is known any more.
+        versions: the same, of libraries.
+    """
+
+    def __init__(self, name: str, makers: list[Path], *versions: str) -> None:
+        self.name, self.makers, self.versions = name, makers, versions
+        self.known: dict[str, str] = {}  # what earlier builds have made
+        self.used: dict[str, str] = {}  # what this one needs
+
+    @cached_property
+    def by(self) -> str:
+        whole = hashlib.sha256(" ".join(self.versions).encode())
+        for path in self.makers:
+            whole.update(path.read_bytes())
+        return whole.hexdigest()
+
+    def of(self, about: tuple, make: Callable[[], str]) -> str:
+        """The piece that follows from ``about``, told by its `repr`. Where ``make`` raises,
+        nothing is kept."""
+        key = hashlib.sha256(repr((self.by, about)).encode()).hexdigest()
+        if key not in self.used:
+            self.used[key] = self.known.get(key) or make()
+        return self.used[key]
+
+    def file(self, app: Sphinx) -> Path:
+        return Path(app.outdir).parent / self.name
+
+    def recall(self, app: Sphinx) -> None:
+        self.used.clear()
+        try:
+            self.known = json.loads(self.file(app).read_text("utf8"))
+        except (OSError, ValueError):  # none, or half written
+            self.known = {}
+
+    def keep(self, app: Sphinx, exception: Exception | None) -> None:
+        if exception is None:
+            self.file(app).write_text(json.dumps(self.used), encoding="utf-8")
+
+    def connect(self, app: Sphinx) -> None:
+        app.connect("builder-inited", self.recall)
+        app.connect("build-finished", self.keep)
