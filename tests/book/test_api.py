@@ -208,13 +208,6 @@ def test_what_is_wrong_is_a_warning(tmp_path):
 # --- the package itself ----------------------------------------------------------------------
 
 
-def test_no_docstring_types_the_number_of_a_chapter():
-    """The page works it out; a typed one sends the reader to a chapter that has moved."""
-    typed = re.compile(r"\bchapters?\s+\d", re.IGNORECASE)
-    for path in (ROOT / "src" / "vitbook").rglob("*.py"):
-        assert not typed.search(path.read_text("utf8")), path.name
-
-
 def test_each_name_that_a_page_imports_is_listed_and_the_teaching_parts_have_their_chapter():
     listed = {
         (part_of(module.name.split(".")[1:]), member.name)

@@ -569,26 +569,6 @@ def test_a_page_loads_what_it_needs_from_here_and_is_not_stopped_by_it(site):
     assert pages["part/one"].select_one(".math math msup").text == "x2"
 
 
-def test_what_a_page_fetches_first_is_there_and_is_what_its_style_sheets_ask_for(site):
-    page, folder = soup(site.html, "part/one"), site.html / "part"
-    fonts = [(folder / link["href"]).resolve() for link in page.select("link[rel=preload]")]
-    assert len(fonts) == 5
-    static = site.html / "_static"
-    sheets = "".join(path.read_text("utf8") for path in static.rglob("*.css"))
-    for font in fonts:
-        assert font.is_file()
-        assert f"fonts/{font.name}" in sheets
-    assert not (static / "scripts").exists()  # no page loads it
-    assert [*static.rglob("*.map")] == []
-
-
-def test_plain_words_of_code_have_no_element_of_their_own(folded):
-    code = folded.select_one(".highlight pre:-soup-contains('from IPython.display import')")
-    assert "HTML(" in code.text
-    assert code.select_one(".n, .p, .w") is None
-    assert code.select_one(".kn").text == "from"
-
-
 def test_a_chapter_links_to_its_notebook_in_colab_and_offers_downloads(site):
     buttons = ".page-forms a"
     links = [link["href"] for link in soup(site.html, "part/one").select(buttons)]

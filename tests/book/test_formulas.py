@@ -72,15 +72,6 @@ def test_a_formula_in_a_title_and_in_a_claim_is_set_too(book):
     assert "\\(" not in page.select_one(".body").text
 
 
-def test_nothing_is_loaded_for_formulas_but_a_style_sheet(book):
-    book.page("index", "```{toctree}\none\n```\n\n$x$\n")
-    book.page("one", "No formula.\n")
-    page = book.build().html("index")
-    assert any("katex.min.css" in link["href"] for link in page.select("link[rel=stylesheet]"))
-    assert not any("jax" in tag.get("src", "") for tag in page.find_all("script"))
-    assert not any("katex" in link["href"] for link in book.html("one").select("link"))
-
-
 def test_a_formula_is_set_once_for_all_builds(book, monkeypatch):
     book.page("index", "$x_{17}$ and $x_{18}$\n")
     first = str(book.build().html("index").select("math"))

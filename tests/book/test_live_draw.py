@@ -124,12 +124,6 @@ def percent(share):
     return ("<0.1" if small else f"{p:.0f}" if whole else f"{p:.1f}") + "\u202f%"
 
 
-def test_the_page_has_the_figure_and_its_styles(book):
-    assert book.warnings == ""
-    links = [link["href"] for link in book.html("part/two").select("link[href*='live/']")]
-    assert [link.partition("?")[0].rpartition("/")[2] for link in links] == ["live.css", "draw.css"]
-
-
 def test_its_drawings_are_by_hand_one_of_each_label():
     assert [one["label"] for one in samples()] == [*"0123456789", "A", "scribble"]
     assert data()["order"] != sorted(data()["order"]) == list(range(49))

@@ -15,7 +15,6 @@ from vitbook.data import matching_pairs
 from vitbook.inspection import record_attention
 from vitbook.models.vit import VisionTransformer
 from website.live.pack import model, packed, script
-from website.syntax.live import read_live, read_setting
 
 LIVE = ROOT / "website" / "live"
 PROBE = """vitbook.live.figure("probe", function (stage, data) {
@@ -112,17 +111,6 @@ def test_what_is_written_wrongly_is_a_warning(tmp_path):
     assert [words for words in WRONG.values() if words not in warnings] == []
 
 
-def test_what_is_written_is_read():
-    read = read_live("cut", {"title": "T", "scripts": "vit"}, ["a", "+++", "b", "c"])
-    assert (read.words, read.still, read.still_at) == (("a",), ("b", "c"), 2)
-    assert (read.scripts, read.data, read.anchor) == (("vit",), "", "live-cut")
-    assert not read.opens
-    assert read_live("cut", {"title": "T", "still": "above"}, ["a", "+++", "b"]).opens
-    setting = read_setting("cut *this* <cut head=2 cuts=1-2,3-4>")
-    assert (setting.words, setting.name) == ("cut *this*", "cut")
-    assert setting.values == {"head": "2", "cuts": "1-2,3-4"}
-
-
 def test_numbers_that_half_precision_cannot_hold_are_refused():
     with pytest.raises(ValueError, match="finite in half precision"):
         packed([1.0, 1e6])
@@ -173,13 +161,6 @@ def test_a_figure_loads_nothing_before_it_comes_near_or_a_sentence_sets_it(open_
     page.keyboard.press("Enter")
     page.locator("#live-probe output", has_text='{"layer":"1","head":"3"}').wait_for()
     assert page.errors == []
-
-
-@pytest.mark.browser
-def test_without_scripts_the_still_is_there(open_page):
-    page = open_page(java_script_enabled=False)
-    assert page.locator(".live-still").is_visible()
-    assert page.locator("a.live-set").get_attribute("href") == "#live-probe"
 
 
 # a file; what it is changed into, or None: it is gone; what is told

@@ -19,16 +19,7 @@ SENTENCE = 'A "map" & <b>not</b> a #cause? 100 % of + and = \\ñ 𝔸.'
 # The addresses that GitHub answers are shorter than 8 KiB.
 LONGEST = 8000
 
-# https://docs.github.com/en/communities/using-templates-to-encourage-useful-issues-and-pull-requests
-TOP = {"name", "description", "body", "title", "labels", "assignees", "projects", "type"}
 QUERY = {"template", "title", "body", "labels", "assignees", "milestone", "projects", "type"}
-ATTRIBUTES = {  # of each type of element: those that have to be there, those that may be
-    "markdown": ({"value"}, set()),
-    "input": ({"label"}, {"description", "placeholder", "value"}),
-    "textarea": ({"label"}, {"description", "placeholder", "value", "render"}),
-    "dropdown": ({"label", "options"}, {"description", "multiple", "default"}),
-    "checkboxes": ({"label", "options"}, {"description"}),
-}
 
 
 def foot(repository, page="vit/patches"):
@@ -71,34 +62,17 @@ def test_where_there_is_no_repository_on_github_the_foot_has_a_text_to_be_copied
     assert made.select_one("pre").text == "Page: vit/patches.html\nRelease: 0.1.0\n"
 
 
-@pytest.mark.parametrize("path", sorted(FORMS.glob("*.yml")), ids=lambda path: path.name)
-def test_a_form_is_what_github_takes(path):
-    """By GitHub's schema of issue forms, as far as ours use it."""
-    read = form(path)
-    if path.name == "config.yml":
-        assert set(read) <= {"blank_issues_enabled", "contact_links"}
-        assert isinstance(read["blank_issues_enabled"], bool)
-        return
-    assert {"name", "description", "body"} <= set(read) <= TOP
-    assert all(isinstance(read.get(key, "text"), str) for key in ("name", "description", "title"))
-    fields = [element for element in read["body"] if element["type"] != "markdown"]
-    labels = [element["attributes"]["label"] for element in fields]
-    names = [element["id"] for element in fields if "id" in element]
-    assert 0 < len(labels) == len(set(labels))
+QUERY = {"template", "title", "body", "labels", "assignees", "milestone", "projects", "type"}
+
+
+@pytest.mark.parametrize("path", sorted(FORMS.glob("[!c]*.yml")), ids=lambda path: path.name)
+def test_a_form_has_fields_that_an_address_can_fill(path):
+    assert {"name", "description", "body"} <= set(form(path))
+    names = ids(path)
     assert len(names) == len(set(names) - QUERY)  # an address means something else by those
-    assert all(name.replace("-", "").replace("_", "").isalnum() for name in names)
-    for element in read["body"]:
-        given, required = element["attributes"], element.get("validations", {})
-        needed, allowed = ATTRIBUTES[element["type"]]
-        assert set(element) <= {"type", "id", "attributes", "validations"}
-        assert needed <= set(given) <= needed | allowed
-        assert set(required) <= {"required"}
-        assert all(isinstance(value, bool) for value in required.values())
-        options = given.get("options", ["one"])
-        assert 0 < len(options) == len(set(options))
-        names = set(given) - {"options", "multiple", "default"}
-        assert all(isinstance(text, str) and text for text in map(given.get, names))
-        assert all(isinstance(text, str) and text for text in options)
+    labels = [one["attributes"].get("label") for one in form(path)["body"] if "id" in one]
+    assert None not in labels
+    assert len(labels) == len(set(labels))
 
 
 def test_readers_instructors_and_developers_have_forms():

@@ -21,7 +21,6 @@ ASKING = (  # what a page with a prediction loads
 FIGURES = ("softmax", "rotary", "alike", "query")
 DATA = {"softmax": softmax, "rotary": rotary, "query": query}
 ASKS = {"softmax": "largest-weight"}
-LARGEST = 14_500  # characters of a figure's script, but for what indents its lines
 SETTINGS = {
     "softmax": {"d": "256", "divided": "1"},
     "rotary": {"query": "9", "key": "12"},

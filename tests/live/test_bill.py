@@ -95,13 +95,6 @@ def test_the_bill_asks_before_it_shows(opened):
     assert "1,752" not in figure.inner_text()
 
 
-def test_a_skipped_bill_shows_the_answer_and_no_guess(opened):
-    page = opened()
-    page.get_by_role("button", name="skip, and look").click()
-    assert text(page, ".ask-said") == "It is 6.7 times."
-    assert slider(page, "Heads").is_visible()
-
-
 def test_one_drag_is_one_move(opened):
     page = opened("")
     box = slider(page, "Tokens that ask").bounding_box()

@@ -64,10 +64,6 @@ def text(page, where):
     return " ".join(page.locator(where).inner_text().split())
 
 
-def test_its_data_are_light():
-    assert len(script("occlusion", occlusion.data())) < 45_000
-
-
 def test_the_patches_stand_in_pytorchs_order(opened, known):
     page = opened("open")
     for at, (shares, drops, answer, _) in enumerate(known):

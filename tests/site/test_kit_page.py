@@ -1,4 +1,4 @@
-"""`hybrids`, carried through the whole kit: what a reader scrolls through, and on a phone."""
+"""`hybrids`, as a page of the kit: its figures, its code and its tables on a phone."""
 
 from pathlib import Path
 
@@ -27,44 +27,6 @@ def opened(browser):
     yield opened
     for context in contexts:
         context.close()
-
-
-MEASURE = """() => {
-  const article = document.querySelector("article.bd-article"), {top} = box(article);
-  function box(node) { return node.getBoundingClientRect(); }
-  const all = (what) => [...article.querySelectorAll(what)].filter((one) => one.checkVisibility());
-  const code = all("div.highlight"), lines = code.flatMap((node) => node.innerText.split("\\n"));
-  const ends = all("figure, table.vitbook-table, .vitbook-explorer, .live, .predict, .exercise")
-    .map(box).sort((one, other) => one.top - other.top);
-  let at = top, longest = 0;
-  for (const event of [...ends, {top: box(article).bottom, bottom: 0}]) {
-    longest = Math.max(longest, event.top - at);
-    at = Math.max(at, event.bottom);
-  }
-  return {
-    height: box(article).height,
-    code: code.reduce((sum, node) => sum + box(node).height, 0),
-    proofs: lines.filter((line) => /^\\s*(assert\\b|assert_\\w+\\(|glue\\()/.test(line)),
-    longest,
-  };
-}"""
-
-
-def test_a_fifth_at_most_is_code_no_line_of_it_only_proves_and_something_is_done_soon(opened):
-    found = opened(viewport={"width": 1280, "height": 900}).evaluate(MEASURE)
-    assert found["proofs"] == []
-    assert 0 < found["code"] / found["height"] < 0.2
-    assert found["height"] / 900 < 14.5
-    assert 0 < found["longest"] / 900 < 3
-
-
-def test_question_formula_and_figure_are_on_the_first_screen(opened):
-    page = opened(viewport={"width": 1280, "height": 900})
-    bottoms = page.evaluate(
-        """() => ["section > p strong", "#equation-eq-hybrids-block", "figure img"].map(what =>
-            document.querySelector(`.bd-article ${what}`).getBoundingClientRect().bottom)"""
-    )
-    assert max(bottoms) < 900
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -1,10 +1,28 @@
-"""Live figures at every width: nothing lies on another part, vanishes, or leaves its frame."""
+"""Live figures: a page does not jump when one of them starts, and at every width nothing lies on
+another part, vanishes, or leaves its frame."""
+
+import re
 
 import pytest
 from answerable import NO_GUESSES
-from test_live_room import figures
-from test_site import HTML
+from test_site import HTML, PAGES
 
+LAPTOP = {"width": 1366, "height": 768}
+WIDTHS = ["auto", "377px"]  # the laptop's, and one that leaves as much room inside as a phone's
+NEAR = 40  # pixels
+# By how much a figure grew when it started: before it ran it was without what running changed.
+GROWN = """(root, width) => {
+    const still = root.querySelector(".live-still"), box = root.querySelector(".live-box");
+    function heightOf(runs) {
+        root.classList.toggle("live-running", runs);
+        [still.hidden, box.hidden] = [runs, !runs];
+        return root.offsetHeight;
+    }
+    root.style.width = width;
+    const [before, after] = [heightOf(false), heightOf(true)];
+    root.style.width = "";
+    return after - before;
+}"""
 HEIGHT = 800
 FEW = [320, 600, 1000, 1100, 1280]
 ALL = range(320, 1921, 40)
@@ -56,6 +74,13 @@ SETTLED = "() => new Promise(done => requestAnimationFrame(() => requestAnimatio
 pytestmark = [pytest.mark.site, pytest.mark.browser]
 
 
+def figures():
+    """Pages with live figures, and the names of these."""
+    built = [page for page in PAGES if (HTML / page).is_file()]
+    found = {page: re.findall(r'data-live="([\w-]+)"', (HTML / page).read_text()) for page in built}
+    return {page: names for page, names in found.items() if names}
+
+
 def faults(browser, address, widths):
     """What is wrong with the figures of a page, by width."""
     found = {}
@@ -67,6 +92,11 @@ def faults(browser, address, widths):
         for name in figures()[address]:
             page.locator(f"#live-{name}").scroll_into_view_if_needed()
             page.locator(f"#live-{name}.live-running").wait_for()
+        page.set_viewport_size(LAPTOP)
+        for name in figures()[address]:
+            by = {width: page.locator(f"#live-{name}").evaluate(GROWN, width) for width in WIDTHS}
+            if max(map(abs, by.values())) > NEAR:
+                found["start", name] = by
         for width in widths:
             page.set_viewport_size({"width": width, "height": HEIGHT})
             page.evaluate(SETTLED)
@@ -78,9 +108,13 @@ def faults(browser, address, widths):
     return found
 
 
+def test_there_are_live_figures():
+    assert sum(map(len, figures().values())) >= 9
+
+
 @pytest.mark.parametrize(
     "widths", [FEW, pytest.param(ALL, marks=pytest.mark.deep)], ids=["few", "all"]
 )
 @pytest.mark.parametrize("address", figures())
-def test_a_figure_lies_well_at_every_width(browser, address, widths):
+def test_a_figure_keeps_its_room_and_lies_well_at_every_width(browser, address, widths):
     assert faults(browser, address, widths) == {}

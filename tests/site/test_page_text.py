@@ -1,11 +1,12 @@
-"""What a page says before it is drawn: its titles, the numbers of its tables, its visible code."""
+"""What a page says before it is drawn: titles, numbers of tables, visible code, its own name."""
 
 import json
 import re
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
-from test_site import HTML, PAGES, ROOT
+from test_site import HTML, PAGES, ROOT, SETTINGS
 
 from website.pages.contents import places_of
 
@@ -60,12 +61,18 @@ def folded(element):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_titles_are_words_tables_have_one_numbering_and_what_proves_is_folded(name):
+def test_titles_are_words_tables_have_one_numbering_proofs_are_folded_and_the_foot_names_the_page(
+    name,
+):
     text = SCRIPT.sub("", (HTML / name).read_text("utf8"))
     page = BeautifulSoup(text, "html.parser")
     assert raw_titles(page) == []
     assert numbers_apart(page, name) == []
     assert proof_seen(page) == []
+    (link,) = page.select("footer .report-link")
+    filled = parse_qs(urlsplit(link["href"]).query)
+    assert link["href"].startswith(f"{SETTINGS.repository}/issues/new?")
+    assert (filled["page"], filled["release"]) == ([name], [SETTINGS.version])
 
 
 def test_headings_in_the_search_are_words():

@@ -3,8 +3,7 @@
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from bs4 import BeautifulSoup
-from test_site import HTML, PAGES, SETTINGS, served
+from test_site import HTML, served
 
 CHAPTER = "vit/training.html"
 READERS = {
@@ -23,15 +22,6 @@ MARK = """() => {
 }"""
 
 pytestmark = pytest.mark.site
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_every_page_has_the_link_and_names_itself(name):
-    page = BeautifulSoup((HTML / name).read_text("utf8"), "html.parser")
-    (link,) = page.select("footer .report-link")
-    filled = parse_qs(urlsplit(link["href"]).query)
-    assert link["href"].startswith(f"{SETTINGS.repository}/issues/new?")
-    assert (filled["page"], filled["release"]) == ([name], [SETTINGS.version])
 
 
 @pytest.mark.browser

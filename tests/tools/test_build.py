@@ -10,27 +10,17 @@ TOLD = "  book/one.md, line 12: did not hold: x > 60; found 58.3 > 60"
 DEFECTS = "the site has defects (above)"
 
 
+UNFINISHED = f"make book: {DEFECTS}; the site is not finished."
+BUILT = "All pages are built, and say what did not hold. 1 failure on this machine:"
+
+
 @pytest.mark.parametrize(
     ("failures", "complaint", "status", "ends"),
     [
         ([], None, 0, []),
-        (
-            [FAILURE],
-            None,
-            1,
-            ["All pages are built, and say what did not hold. 1 failure on this machine:", TOLD],
-        ),
-        ([], DEFECTS, 1, [f"make book: {DEFECTS}; the site is not finished."]),
-        (
-            [FAILURE],
-            DEFECTS,
-            1,
-            [
-                f"make book: {DEFECTS}; the site is not finished.",
-                "1 failure on this machine:",
-                TOLD,
-            ],
-        ),
+        ([FAILURE], None, 1, [BUILT, TOLD]),
+        ([], DEFECTS, 1, [UNFINISHED]),
+        ([FAILURE], DEFECTS, 1, [UNFINISHED, "1 failure on this machine:", TOLD]),
     ],
     ids=["all is well", "a failure", "a defect", "both"],
 )

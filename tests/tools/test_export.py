@@ -19,7 +19,7 @@ from website.build.export_notebooks import export, main
 from website.build.site import Memory
 from website.notebooks.notebook import BOOTSTRAP, FOLDED
 from website.pages.moved import notebooks_in
-from website.pages.myst import PageError, read_blocks
+from website.pages.myst import PageError
 from website.pages.settings import pages_url, read_settings
 
 SITE = "https://somebody.github.io/book/v1.0.0"
@@ -640,15 +640,6 @@ def test_the_pages_address_follows_from_the_repository():
     assert pages_url("https://github.com/Somebody/Book") == "https://somebody.github.io/Book/"
     with pytest.raises(ValueError, match="needs html: baseurl:"):
         pages_url("https://example.org/book")
-
-
-def test_blocks_know_their_lines():
-    source = "a\n\n````{note}\n:class: x\n\nb\n```{tip}\nc\n```\n````\nd"
-    text, note, end = read_blocks(source, Path("p.md"), 10)
-    assert (text.line, note.line, end.line) == (10, 12, 20)
-    assert note.options == {"class": "x"}
-    before, tip = note.blocks()
-    assert (before.line, tip.line, tip.body_line) == (15, 16, 17)
 
 
 def test_assignments_are_drawn_anew_only_when_what_draws_them_has_changed(tmp_path, monkeypatch):

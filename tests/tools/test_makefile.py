@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from functools import partial
-from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -65,27 +64,6 @@ def test_what_make_the_hooks_and_the_workflows_call_exists():
     assert [one["repo"] for one in hooks] == ["local"]  # nothing is downloaded
 
 
-UNSEEN = {
-    "sphinx-book-theme": "jupyter-book's theme, held at a version",
-    "ipywidgets": "tqdm's bar in a notebook",
-    "pytest-timeout": "the setting `timeout` in pyproject.toml",
-    "pytest-xdist": "the option -n 2 in the Makefile",
-    "editables": "hatchling's, for an install that follows the sources",
-}
-
-
-def test_what_is_installed_is_imported_or_called_somewhere():
-    wanted = set(re.findall(r"^([a-z0-9-]+)", (ROOT / "requirements.in").read_text("utf8"), re.M))
-    shown = run("git", "ls-files", "*.py", "*.toml", "*.yml", "Makefile", "book/*.md", check=True)
-    text = "\n".join((ROOT / name).read_text("utf8") for name in shown.stdout.splitlines())
-    imported = set(re.findall(r"^ *(?:import|from|-) ([\w-]+)", text, re.MULTILINE))
-    called = set(re.findall(r"""(?:-m |/bin/|"-m", ")([\w-]+)""", text))
-    there = packages_distributions()
-    names = {name for module in imported for name in there.get(module, [module])}
-    used = called | {re.sub(r"[._]", "-", name.lower()) for name in names}
-    assert wanted - used == set(UNSEEN)
-
-
 def test_without_a_new_python_make_says_what_is_missing():
     done = make("install", "PYTHON=")
     assert done.returncode != 0
@@ -98,7 +76,7 @@ def test_one_thread_wherever_numbers_are_made():
     assert shown.stdout.strip() == "1"
 
 
-def test_every_python_that_make_looks_for_is_tested_and_so_are_the_oldest_packages():
+def test_the_workflows_test_every_python_the_oldest_packages_and_what_make_unit_does():
     said = re.findall(r"'python-version': '(.*?)'", str(CHECK["test"]))
     tested = {*said, *CHECK["unit"]["strategy"]["matrix"]["python"]}
     assert set(re.findall(r"python(3\.\d+)", MAKEFILE)) == tested
@@ -106,6 +84,8 @@ def test_every_python_that_make_looks_for_is_tested_and_so_are_the_oldest_packag
     assert "--resolution lowest-direct pyproject.toml" in oldest
     file, name = re.search(r"--deselect (\S+)::(\w+)", oldest).groups()
     assert f"def {name}(" in (ROOT / file).read_text("utf8")
+    unit = re.search(r"^unit:.*\n\t@\$\(PY\) (.*) \$\(ARGS\)$", MAKEFILE, re.MULTILINE)[1]
+    assert f"python {unit}" in [step.get("run") for step in WEEKLY["elsewhere"]["steps"]]
 
 
 def test_each_weekly_job_that_fails_is_reported():
@@ -114,21 +94,6 @@ def test_each_weekly_job_that_fails_is_reported():
     told = report["steps"][0]["env"]["RESULTS"]
     assert set(re.findall(r"needs\.([a-z-]+)\.result", told)) == jobs
     assert all(WEEKLY[job]["timeout-minutes"] <= 350 for job in jobs)  # GitHub stops at 360
-
-
-def test_windows_and_macos_run_the_tests_of_make_unit_and_three_pages_without_make():
-    job = WEEKLY["elsewhere"]
-    systems = [system.partition("-")[0] for system in job["strategy"]["matrix"]["system"]]
-    assert systems == ["windows", "macos"]
-    commands = [step["run"] for step in job["steps"] if "run" in step]
-    assert not any("make" in command or ".venv" in command for command in commands)
-    unit = re.search(r"^unit:.*\n\t@\$\(PY\) (.*) \$\(ARGS\)$", MAKEFILE, re.MULTILINE)[1]
-    assert f"python {unit}" in commands
-    (pages,) = (
-        command.split()[3:] for command in commands if "-m website.build.execute" in command
-    )
-    assert len(pages) == 3
-    assert all("{code-cell}" in (ROOT / page).read_text("utf8") for page in pages)
 
 
 @pytest.mark.parametrize("job", [CHECK["test"], WEEKLY["fresh-install"], WEEKLY["elsewhere"]])
