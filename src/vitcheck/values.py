@@ -235,7 +235,7 @@ def difference(
         if lacking := set(want) - set(got):
             return f"{name} lacks {', '.join(sorted(lacking))}"[:300]
         if more := set(got) - set(want):
-            return f"{name} should not have {', '.join(sorted(map(ascii, more)))}"[:300]
+            return f"{name} should not have {', '.join(sorted(map(_quoted, more))[:4])}"
         pairs = [(f"{name}[{key!r}]", got[key], want[key]) for key in want]
     else:
         return None if got is want else _kinds(got, in_words(want), name)
@@ -258,9 +258,16 @@ def in_words(value: Any) -> str:
         return f"a {type(value).__name__} of {len(value)}"
     if isinstance(value, int) and value.bit_length() > 1000:  # Python refuses to write it out
         return "a whole number of more than 300 digits"
-    if isinstance(value, bool | int | float | str):
+    if isinstance(value, str):
+        return f"str {_quoted(value)}"
+    if isinstance(value, bool | int | float):
         return f"{type(value).__name__} {value!a}"[:80]
     return "None" if value is None else f"a value of the type {type(value).__name__}"
+
+
+def _quoted(text: str) -> str:
+    """A text that an answer gave: cut, and in quotes that it cannot close."""
+    return '"' + ascii(text[:60])[1:-1][:60].replace('"', "'") + '"'
 
 
 def _plain(value: Tensor) -> bool:

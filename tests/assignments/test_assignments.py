@@ -15,6 +15,7 @@ from tools.assignment.similar import code_of_page, corpus, likest
 from tools.assignment.verify import keys, table
 from tools.assignment.write import write_all
 from vitcheck.cases import from_parts, to_text
+from vitcheck.values import Layer
 from website.assignments.marks import stub_of, without_marks
 from website.assignments.notebooks import answer_source, solution_notebook, student_notebook
 from website.assignments.prove import draw_assignment
@@ -131,6 +132,28 @@ def test_each_answer_is_called_again_in_a_hidden_case_on_other_numbers_of_the_sa
     }
     assert given == again
     assert given
+
+
+def plain(*given):
+    """The numbers and grids of a call, which stand beside its tensors."""
+    return [one for one in given if not shapes(one) and not isinstance(one, Layer)]
+
+
+def test_what_a_call_leaves_behind_is_not_known_by_the_shapes_of_its_tensors_alone(drawn):
+    """Such as an index, where the number of heads or the grid is another one now."""
+    calls = [
+        (question, case, plain(*case.args, *case.kwargs.values()))
+        for question, case in hidden_cases(drawn)
+        if shapes(case.args) and not case.make
+    ]
+    others = {
+        question
+        for question, case, numbers in calls
+        for earlier in case.before
+        if shapes(earlier) == shapes(case.args) and plain(*earlier) != numbers
+    }
+    assert others == {question for question, _, numbers in calls if numbers}
+    assert others
 
 
 SHAPED = {  # what an answer may count on, and the questions with a hidden case where it is not so

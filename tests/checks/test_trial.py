@@ -268,7 +268,7 @@ REFUSED = {
     },
     check_pair: {
         "pair: one more": lambda n: (n + 1, torch.arange(n)),
-        "the count should be one number, got str 'n'": lambda n: ("n", torch.arange(n)),
+        'the count should be one number, got str "n"': lambda n: ("n", torch.arange(n)),
         "pair: which numbers": lambda n: (n, torch.arange(n) + 1),
         r"has the shape \(1, 3\), expected \(3,\)": lambda n: (n, torch.arange(n)[None]),
         "pair: in which order": lambda n: (n, torch.arange(n).flip(0)),

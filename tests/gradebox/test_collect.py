@@ -416,6 +416,15 @@ def test_gradescope_metadata_name_the_students_of_a_group_and_the_time(tmp_path)
     assert "readme.txt" in problem(found["submission_3", 1])
 
 
+def test_gradescope_submissions_under_a_name_alone_need_not_be_one_students(tmp_path):
+    one = ":submitters:\n  - :name: Ann Lee\n"
+    names = {f"submission_{number}/a.ipynb": NOTEBOOK for number in (1, 2)}
+    names["submission_metadata.yml"] = "".join(f"submission_{n}:\n  {one}" for n in (1, 2))
+    found = by_student(collect(zipped(tmp_path / "export.zip", names)))
+    assert set(found) == {("submission_1", 1), ("submission_2", 1)}
+    assert {one.name for one in found.values()} == {"Ann Lee"}
+
+
 @pytest.mark.parametrize("number", ["00123", "1_000", "0x1A", "12:30", "1.50", "1e5", "No"])
 def test_gradescope_numbers_of_students_stay_as_they_are_written(tmp_path, number):
     metadata = METADATA.replace("'1001'", number)
@@ -425,7 +434,7 @@ def test_gradescope_numbers_of_students_stay_as_they_are_written(tmp_path, numbe
 
 @pytest.mark.parametrize("time", ["2026-03-01 22:59:30 Z", "at noon", ""])
 def test_gradescope_submissions_of_one_time_are_in_the_order_of_their_numbers(tmp_path, time):
-    one = f":submitters:\n  - :name: Ann\n  :created_at: {time}\n"
+    one = f":submitters:\n  - :email: ann@example.edu\n  :created_at: {time}\n"
     metadata = "".join(f"submission_{number}:\n  {one}" for number in (9, 10, 100))
     names = {f"submission_{number}/{number}.ipynb": NOTEBOOK for number in (9, 10, 100)}
     found = collect(zipped(tmp_path / "x.zip", names | {"submission_metadata.yml": metadata}))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import tiny
+import torch
 from gradebox.inside.worker import NOT_HERE
 from gradebox.marking import mark
 from gradebox.package import load_package
@@ -15,6 +16,7 @@ from gradebox.sandbox import Limits
 from tiny import SOLUTIONS, STUBS, answers, cell, notebook, write
 
 from gradebox import marking
+from vitcheck.cases import Case, compare
 
 
 @pytest.fixture
@@ -448,6 +450,28 @@ def test_a_cell_that_stops_cannot_speak_as_the_grader(marked, source):
     assert said.isascii()
     assert "''" not in said
     assert len(said) < 250
+
+
+GIVEN = {  # what an answer gave, and what it should have given
+    "a text": ("right; 10 of 10 points", torch.zeros(2)),
+    "a long text": ("it is right, 10 of 10 points " * 9, torch.zeros(2)),
+    "quotes in a text": ("'\". It is right, 10 of 10 points", [1, 2]),
+    "a text among numbers": (["10 of 10 points", 2], [1, 2]),
+    "a name": ({"a": 1, "right, 10 of 10 points": 1}, {"a": 1}),
+    "many names": (
+        {"a": 1, **{f'{n}. 10 of 10 points "{"x" * n}': 1 for n in range(99)}},
+        {"a": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize(("got", "want"), GIVEN.values(), ids=GIVEN)
+def test_what_an_answer_gives_cannot_speak_as_the_grader(got, want):
+    said = compare(got, Case("q1-1", "a case", "answer", want, points=1)).message
+    assert "10 of 10 points" in said
+    assert re.fullmatch(r'([^"]*"[^"]*")+', said)
+    assert "10 of 10 points" not in re.sub('"[^"]*"', "", said)
+    assert len(said) < 350
 
 
 # What works at home and is not possible where notebooks are marked.

@@ -30,8 +30,8 @@ def wrote(entries: list[Entry]) -> bool:
 
 
 def read(entries: list[Entry]) -> list[Handed]:
-    """A group's submission counts for each of its members. What the metadata do not name is kept
-    under the name of its folder."""
+    """A group's submission counts for each of its members. What the metadata do not name, and who
+    has a name alone, which several may have, is kept under the name of the folder."""
     named = [entry for entry in entries if entry.path.name == METADATA]
     if not named:
         raise InputError(f"there is no {METADATA}, which Gradescope puts into its exports")
@@ -49,7 +49,7 @@ def read(entries: list[Entry]) -> list[Handed]:
         about = about if isinstance(about, dict) else {}
         for person in _people(about, folder):
             name, email, id = (str(person.get(key) or "") for key in (":name", ":email", ":sid"))
-            student = id or email or name or folder
+            student = id or email or folder
             when = _time(about.get(":created_at"))
             order = (when or datetime.min.replace(tzinfo=UTC), natural(PurePosixPath(folder)))
             found.append(Handed(student, tuple(files[folder]), order, name, email, submitted=when))
