@@ -105,6 +105,41 @@ def test_the_digits_of_the_page_are_those_of_scikit_learn(opened):
     assert found["first"] == (patches.flatten() / 8 - 1).tolist()
 
 
+def test_the_state_is_the_address(opened):
+    page = opened()
+    assert "#" not in page.url  # nobody has changed anything
+    page.get_by_label("Task").select_option("recall")
+    page.get_by_role("button", name="Compare with a copy").click()
+    page.get_by_label("Layer norm").select_option("after")  # of B
+    page.get_by_label("Seed").fill("7")
+    page.get_by_label("Seed").press("Enter")
+    assert page.url.endswith("#train:task=recall&seed=7&B.mixing=mean&B.norm=after")
+    runs = page.evaluate("() => { live.train.learn(10); return live.train.told(); }")
+    page.reload()
+    page.locator(".train-B .train-part").first.wait_for()
+    assert page.evaluate("() => { live.train.learn(10); return live.train.told(); }") == runs
+    assert page.get_by_label("Seed").input_value() == "7"
+
+
+def test_what_an_address_says_that_means_nothing_is_named(opened):
+    page = opened()
+    page.evaluate("location.hash = '#train:depth=4&depth=99&B.task=pairs&wings=2'")
+    page.reload()
+    said = page.locator(".train-note[role=status]:not([hidden])")
+    said.wait_for()
+    words = "The link also says depth=99, B.task=pairs, wings=2, which means nothing here."
+    assert said.inner_text() == words
+    assert page.locator(".train-block").count() == 4
+
+
+def test_the_curves_are_a_table_too(opened):
+    page = opened()
+    page.evaluate(STEPS, [{}, 10])
+    page.get_by_text("The curves as a table").click()
+    rows = page.locator(".live-table tbody tr").all_inner_texts()
+    assert [row.split("\t")[0] for row in rows] == ["A, 0", "A, 5", "A, 10"]
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_wider_than_the_screen(opened, width):
     page = opened(viewport={"width": width, "height": 844})

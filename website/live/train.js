@@ -2,7 +2,7 @@
 // is cut or put back while it trains; a second model beside it has the same seed, data and order.
 vitbook.live.figure("train", function (stage, data) {
   "use strict";
-  const { el, decode, isStill, number, onTheme } = vitbook.live;
+  const { el, decode, isStill, number, onTheme, table } = vitbook.live;
   const { chart, percent } = vitbook.trainChart;
   const PAGES = 400, // of 64 kB, for each model
     FRAME = 24, // milliseconds of work in a frame at full speed
@@ -66,7 +66,9 @@ vitbook.live.figure("train", function (stage, data) {
     image = 0,
     asks = 5,
     setting = "A",
-    due = 0;
+    due = 0,
+    touched = false, // then the address follows
+    told = 0;
 
   const settingsOf = (one) => ({
     ...FIXED,
@@ -80,6 +82,32 @@ vitbook.live.figure("train", function (stage, data) {
     norm: one.norm,
     mlp: Boolean(Number(one.mlp))
   });
+
+  // --- The state is the address: what A has that is not the start's, what B has that is not A's
+  const MARK = "#train:";
+  function written() {
+    const values = new URLSearchParams();
+    for (const [key, value] of Object.entries(chosen.A))
+      if (String(value) !== String(START[key])) values.set(key, value);
+    for (const [key, value] of Object.entries(chosen.B ?? {}))
+      if (String(value) !== String(chosen.A[key])) values.set(`B.${key}`, value);
+    return `${MARK}${values}`;
+  }
+  const knows = (key, value) =>
+    key === "seed"
+      ? /^\d{1,4}$/.test(value)
+      : CHOICES.some(([known, , list]) => known === key && value in list);
+  // Takes what the address says; the parts of it that mean nothing here.
+  function read(hash) {
+    const strange = [];
+    for (const [written, value] of new URLSearchParams(hash.slice(MARK.length))) {
+      const [, of, key] = written.match(/^(B\.)?(.*)$/);
+      if (!knows(key, value) || (of && key === "task")) strange.push(`${written}=${value}`);
+      else if (of) chosen.B = { ...(chosen.B ?? chosen.A), [key]: value };
+      else chosen.A[key] = value;
+    }
+    return strange;
+  }
 
   function begin() {
     runs = Object.entries(chosen)
@@ -100,6 +128,12 @@ vitbook.live.figure("train", function (stage, data) {
         };
       });
     runs.forEach(measure);
+    shown();
+  }
+
+  function shown() {
+    const { pathname, search } = location;
+    if (touched) history.replaceState(null, "", `${pathname}${search}${written()}`);
     build();
     draw();
   }
@@ -129,6 +163,10 @@ vitbook.live.figure("train", function (stage, data) {
     while (performance.now() < until);
     due = speed === "slow" ? now + 250 : isStill() ? now + 1000 : 0;
     draw();
+    if (now - told > 10000) {
+      told = now; // for who listens: not every step
+      speak();
+    }
     requestAnimationFrame(frame);
   }
 
@@ -154,17 +192,15 @@ vitbook.live.figure("train", function (stage, data) {
     const one = chosen[name] ?? chosen.A,
       live = CHOICES.find(([known]) => known === key)?.[3];
     one[key] = value;
-    if (!live || runs[0].run.steps === 0) {
-      if (key === "task" && chosen.B) chosen.B.task = value;
-      return begin();
-    }
+    touched = true;
+    if (key === "task") for (const each of Object.values(chosen)) if (each) each.task = value;
+    if (!live || runs[0].run.steps === 0) return begin();
     const here = runs.find((run) => run.name === name);
     here.run.net.set(settingsOf(one));
     here.run.setRate(Number(one.rate));
     here.marks.push(here.run.steps);
     measure(here);
-    build();
-    draw();
+    shown();
   }
 
   // --- The elements
@@ -215,6 +251,24 @@ vitbook.live.figure("train", function (stage, data) {
     },
     "Compare with a copy"
   );
+  const copy = el(
+    "button",
+    {
+      type: "button",
+      class: "live-button",
+      async onclick() {
+        touched = true;
+        shown();
+        try {
+          await navigator.clipboard.writeText(location.href);
+          stage.say("The link to this setting is copied.");
+        } catch {
+          prompt("The link to this setting", location.href); // no clipboard here
+        }
+      }
+    },
+    "Copy link"
+  );
   const counted = el("b", {}, "0");
   const pace = el(
     "select",
@@ -231,6 +285,7 @@ vitbook.live.figure("train", function (stage, data) {
     value: 0,
     "aria-label": "Seed",
     onchange() {
+      touched = true;
       for (const one of Object.values(chosen)) if (one) one.seed = Number(seed.value) || 0;
       begin();
     }
@@ -241,6 +296,7 @@ vitbook.live.figure("train", function (stage, data) {
       { class: "train-note", hidden: true },
       "This browser runs the plain path, which takes several times as long for the same numbers."
     );
+  const unknown = el("p", { class: "train-note", role: "status", hidden: true });
   const panel = el("div", { class: "train-panel" });
   const models = el("div", { class: "train-models" });
   const accuracy = chart("Accuracy", "in percent, against updates", 1, percent);
@@ -254,17 +310,31 @@ vitbook.live.figure("train", function (stage, data) {
     el("span", { class: "train-count" }, counted, " updates"),
     pace,
     el("label", {}, "Seed ", seed),
-    compare
+    compare,
+    copy
+  );
+  const curves = table(
+    "The curves as a table",
+    ["Run and updates", "held out", "in training", "loss, nats"],
+    () =>
+      runs.flatMap(({ name, points }) =>
+        points.held.map(([at, held], i) => [
+          `${name}, ${at}`,
+          `${percent(held)} %`,
+          `${percent(points.known[i][1])} %`,
+          i ? number(points.loss[i - 1][1], 3) : "none yet"
+        ])
+      )
   );
   stage.box.append(
     el(
       "div",
       { class: "train" },
-      el("div", {}, words, slowly),
+      el("div", {}, words, slowly, unknown),
       bar,
       panel,
       models,
-      el("div", { class: "train-charts" }, accuracy.node, loss.node)
+      el("div", { class: "train-charts" }, accuracy.node, loss.node, curves.node)
     )
   );
 
@@ -345,6 +415,8 @@ vitbook.live.figure("train", function (stage, data) {
   }
 
   function build() {
+    compare.textContent = chosen.B ? "Only A" : "Compare with a copy";
+    seed.value = chosen.A.seed;
     words.replaceChildren(WORDS[chosen.A.task]);
     const who = el(
       "div",
@@ -516,6 +588,7 @@ vitbook.live.figure("train", function (stage, data) {
     }
     const drawn = runs.map(({ name, points, marks }) => ({ name, points, marks }));
     accuracy.draw(drawn, ["held", "known"], runs[0].task.guess);
+    curves.update();
     loss.draw(drawn, ["loss"], runs[0].task.guessLoss);
   }
 
@@ -570,6 +643,11 @@ vitbook.live.figure("train", function (stage, data) {
       loaded = both;
       for (const one of parts) one.disabled = false;
       if (!both[0].fast) slowly.hidden = false;
+      const strange = location.hash.startsWith(MARK) ? read(location.hash) : [];
+      if (strange.length) {
+        unknown.textContent = `The link also says ${strange.join(", ")}, which means nothing here.`;
+        unknown.hidden = false;
+      }
       begin();
       onTheme(draw);
     }
@@ -578,7 +656,7 @@ vitbook.live.figure("train", function (stage, data) {
     ready,
     set(values) {
       for (const [key, value] of Object.entries(values)) {
-        if (!(key in START)) throw new Error(`train knows no ${key}`);
+        if (!knows(key, String(value))) throw new Error(`train knows no ${key} ${value}`);
         chosen.A[key] = value;
       }
       begin();
