@@ -1,9 +1,13 @@
 """The model that trains in the page: it learns, is cut and compared while it runs."""
 
 import pytest
+import torch
 from page import running, write_asking
+from safetensors import safe_open
+from safetensors.torch import load_file
 from sklearn.datasets import load_digits
 
+from vitbook.models.vit import VisionTransformer
 from website.live import train
 from website.live.pack import script
 
@@ -15,6 +19,23 @@ STEPS = """async ([values, updates]) => {
     figure.set(values);
     figure.learn(updates);
     return figure.told();
+}"""
+
+# Weights as a file; logits of six held-out images, the inputs and the embedding of the first patch.
+TAKEN = """async ([values, updates]) => {
+    const figure = live.train;
+    await figure.ready;
+    figure.set(values);
+    figure.learn(updates);
+    const {held, shape} = figure.task(), net = figure.net(), size = shape.grid ** 2 * shape.inputs;
+    const logits = [...net.forward(held.inputs.subarray(0, 6 * size), 6)];
+    const first = [...held.inputs.subarray(0, shape.inputs)], all = net.tensors();
+    const [weight, bias] = ["weight", "bias"].map((part) =>
+        all.find((one) => one.name === `patch_embed.proj.${part}`).values);
+    const token = [...bias].map((b, o) => first.reduce(
+        (sum, x, i) => sum + x * weight[i * bias.length + o], b));
+    const file = [...new Uint8Array(await figure.file().arrayBuffer())];
+    return {file, logits, first, token, images: held.images?.slice(0, 6)};
 }"""
 
 
@@ -138,6 +159,44 @@ def test_the_curves_are_a_table_too(opened):
     page.get_by_text("The curves as a table").click()
     rows = page.locator(".live-table tbody tr").all_inner_texts()
     assert [row.split("\t")[0] for row in rows] == ["A, 0", "A, 5", "A, 10"]
+
+
+def test_the_model_that_is_taken_out_answers_in_the_package_as_in_the_page(opened, tmp_path):
+    page = opened()
+    found = page.evaluate(TAKEN, [{"seed": 2}, 30])
+    path = tmp_path / "taken.safetensors"
+    path.write_bytes(bytes(found["file"]))
+    with safe_open(path, "pt") as taken:
+        said = taken.metadata()
+    assert {said["task"], said["seed"], said["updates"]} == {"digits", "2", "30"}
+    model = VisionTransformer(
+        image_size=8,
+        patch_size=2,
+        in_channels=1,
+        num_classes=10,
+        embed_dim=32,
+        depth=int(said["depth"]),
+        num_heads=int(said["heads"]),
+        mlp_ratio=2,
+        pool="mean",
+    )
+    model.load_state_dict(load_file(path))
+    images = torch.from_numpy(load_digits().images[found["images"]]).float() / 8 - 1
+    logits = model(images[:, None]).flatten().tolist()
+    assert logits == pytest.approx(found["logits"], abs=1e-4)
+    page.get_by_label("Layer norm").select_option("after")  # not the package's model by default
+    assert page.get_by_role("button", name="Take it out").count() == 0
+
+
+def test_a_model_of_colours_has_its_weights_in_the_order_of_pytorch(opened, tmp_path):
+    found = opened().evaluate(TAKEN, [{"task": "recall", "depth": 1}, 3])
+    path = tmp_path / "taken.safetensors"
+    path.write_bytes(bytes(found["file"]))
+    weights = load_file(path)
+    patch = torch.tensor(found["first"]).view(4, 4, 3).permute(2, 0, 1)  # (C, P, P)
+    token = (weights["patch_embed.proj.weight"] * patch).sum((1, 2, 3))
+    token += weights["patch_embed.proj.bias"]
+    assert token.tolist() == pytest.approx(found["token"], abs=1e-5)
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -42,6 +42,7 @@
     let left = [];
     return {
       shape: { grid: 8 / patch, inputs: patch * patch, classes: 10, read: "mean" },
+      channels: 1,
       guess: 0.1,
       guessLoss: Math.log(10),
       held: take(held),
@@ -86,7 +87,7 @@
       for (let i = 0; i < inputs.length; i++) inputs[i] = Math.min(1, Math.max(0, inputs[i]));
       return { inputs, labels, cells };
     }
-    return drawn(draw, { grid: 4, inputs: 64, classes: 2, read: "mean" }, [0.5, Math.LN2]);
+    return drawn(draw, { grid: 4, inputs: 64, classes: 2, read: "mean" }, [0.5, Math.LN2], 1);
   }
 
   // Three colours in 4 of 15 patches each, the own one in 3.
@@ -115,19 +116,58 @@
       }
       return { inputs, labels, targets };
     }
-    return drawn(draw, { grid: 4, inputs: 48, classes: 4, read: "each" }, GUESS);
+    return drawn(draw, { grid: 4, inputs: 48, classes: 4, read: "each" }, GUESS, 3);
   }
 
   // A task whose images are drawn: every batch is new, so what is known is seen as a fresh batch.
-  function drawn(draw, shape, [guess, guessLoss]) {
+  function drawn(draw, shape, [guess, guessLoss], channels) {
     return {
       shape,
+      channels,
       guess,
       guessLoss,
       held: draw(HELD / 3, dice(1, "held out")),
       known: draw(HELD / 3, dice(2, "known")),
       batch: draw
     };
+  }
+
+  // The weights of a run in PyTorch's shapes and order, as a file of the format safetensors. `more`
+  // is said in its header. The inputs of a patch become (channels, height, width).
+  function safetensors(net, { inputs }, channels, more) {
+    const side = Math.sqrt(inputs / channels),
+      header = { __metadata__: more },
+      parts = [];
+    let size = 0;
+    for (const { name, shape, values } of net.tensors()) {
+      const out = new Float32Array(values.length),
+        is = { "patch_embed.proj.weight": "patch", "positions.table": "table" }[name];
+      if (shape.length < 2) out.set(values);
+      else {
+        const rows = shape[0],
+          columns = values.length / rows;
+        for (let o = 0; o < rows; o++)
+          for (let i = 0; i < columns; i++) {
+            const to = is === "patch" ? (i % channels) * side * side + Math.floor(i / channels) : i;
+            out[o * columns + to] = values[i * rows + o];
+          }
+      }
+      const width = net.settings.dim,
+        shapes = {
+          patch: [width, channels, side, side],
+          table: [values.length / width, width]
+        };
+      header[name] = {
+        dtype: "F32",
+        shape: is ? shapes[is] : name === "cls_token" ? [1, 1, width] : shape,
+        data_offsets: [size, (size += 4 * values.length)]
+      };
+      parts.push(out);
+    }
+    const text = new TextEncoder().encode(JSON.stringify(header)),
+      length = new DataView(new ArrayBuffer(8));
+    length.setBigUint64(0, BigInt(text.length), true);
+    return new Blob([length.buffer, text, ...parts.map((part) => part.buffer)]);
   }
 
   // The recipe of each, chosen on validation images by experiments/playground.
@@ -174,5 +214,5 @@
     };
   }
 
-  vitbook.training = { ...TASKS, run };
+  vitbook.training = { ...TASKS, run, safetensors };
 })();

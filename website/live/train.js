@@ -269,6 +269,31 @@ vitbook.live.figure("train", function (stage, data) {
     },
     "Copy link"
   );
+  const WHOLE = { mixing: "attention", scaled: 1, residual: 1, norm: "before", mlp: 1 };
+  function file() {
+    const { run, task, one } = runs[0];
+    return vitbook.training.safetensors(run.net, task.shape, task.channels, {
+      ...Object.fromEntries(Object.entries(one).map(([key, value]) => [key, String(value)])),
+      updates: String(run.steps)
+    });
+  }
+  const take = el(
+    "button",
+    {
+      type: "button",
+      class: "live-button",
+      title: "The weights of A, for PyTorch",
+      onclick() {
+        const address = URL.createObjectURL(file());
+        el("a", {
+          href: address,
+          download: `${chosen.A.task}-${runs[0].run.steps}.safetensors`
+        }).click();
+        setTimeout(() => URL.revokeObjectURL(address), 1000);
+      }
+    },
+    "Take it out"
+  );
   const counted = el("b", {}, "0");
   const pace = el(
     "select",
@@ -311,7 +336,8 @@ vitbook.live.figure("train", function (stage, data) {
     pace,
     el("label", {}, "Seed ", seed),
     compare,
-    copy
+    copy,
+    take
   );
   const curves = table(
     "The curves as a table",
@@ -588,6 +614,7 @@ vitbook.live.figure("train", function (stage, data) {
     }
     const drawn = runs.map(({ name, points, marks }) => ({ name, points, marks }));
     accuracy.draw(drawn, ["held", "known"], runs[0].task.guess);
+    take.hidden = Object.entries(WHOLE).some(([key, is]) => String(chosen.A[key]) !== String(is));
     curves.update();
     loss.draw(drawn, ["loss"], runs[0].task.guessLoss);
   }
@@ -667,6 +694,8 @@ vitbook.live.figure("train", function (stage, data) {
       draw();
     },
     told: () => runs.map(({ name, run, points }) => ({ name, steps: run.steps, ...points })),
-    task: () => runs[0].task
+    task: () => runs[0].task,
+    net: () => runs[0].run.net,
+    file
   };
 });
