@@ -67,10 +67,11 @@ def write_page(folder: Path, theme: str = "light") -> Path:
     return path
 
 
-def write_asking(folder: Path, name: str, asks: str, source: str = "") -> str:
+def write_asking(folder: Path, name: str, asks: str, source: str = "", needs: tuple = ()) -> str:
     """Write a page of one figure with its prediction, or without one; its address. ``source`` is
-    the script with the data, in the same folder."""
-    scripts = [(LIVE / f"{name}.js").as_uri(), *filter(None, [source])]
+    the script with the data, in the same folder; ``needs`` are the figure's other scripts."""
+    scripts = [(LIVE / f"{one}.js").as_uri() for one in (*needs, name)]
+    scripts += filter(None, [source])
     loaded = "".join(f'<script defer src="{one.as_uri()}"></script>' for one in ASKING)
     styles = (LIVE / "live.css", LIVE / f"{name}.css", STATIC / "predict/predict.css")
     links = "".join(f'<link rel="stylesheet" href="{one.as_uri()}">' for one in styles)

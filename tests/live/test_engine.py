@@ -14,7 +14,6 @@ from vitbook.models.vit import VisionTransformer
 from vitbook.training.schedule import parameter_groups
 
 pytestmark = pytest.mark.browser
-TRAIN = LIVE / "train"
 SIZES = {"grid": 3, "inputs": 3, "classes": 4, "dim": 8, "hidden": 12, "tokenHidden": 5, "heads": 2}
 SIZES |= {"depth": 2, "batch": 3, "decay": 0.1}
 PARTS = {
@@ -138,8 +137,8 @@ def as_torch(one: dict, values: list[float]) -> Tensor:
 @pytest.fixture(scope="module")
 def page(browser, tmp_path_factory):
     path = tmp_path_factory.mktemp("engine") / "page.html"
-    names = ("engine.js", "kernel.js")
-    scripts = "".join(f'<script src="{(TRAIN / name).as_uri()}"></script>' for name in names)
+    names = ("train-engine.js", "train-kernel.js")
+    scripts = "".join(f'<script src="{(LIVE / name).as_uri()}"></script>' for name in names)
     path.write_text(f"<!doctype html><title>Engine</title>{scripts}", "utf8")
     page = browser.new_page()
     page.goto(path.as_uri())
@@ -220,6 +219,20 @@ def test_a_part_is_changed_in_mid_run_and_the_rest_is_kept(page):
     assert found == {
         "maps": 1, "none": 0, "gone": False, "kept": True, "same": True, "learned": True
     }  # fmt: skip
+
+
+def test_a_model_in_a_used_memory_learns_as_in_a_new_one(page):
+    losses = page.evaluate("""async () => {
+        const { load, model, dice } = vitbook.engine, settings = {grid: 2, dim: 8, batch: 2};
+        const { memory, ops } = await load(8, vitbook.kernel);
+        return [0, 1].map(() => {
+            const net = model(settings, memory, ops), random = dice(2);
+            const X = Float32Array.from({length: 32}, random.normal);
+            return [0, 1, 2].map(() => net.update(X, [1, 2], 1e-2));
+        });
+    }""")
+    assert losses[0] == losses[1]
+    assert losses[0][2] < losses[0][0]
 
 
 def test_its_own_functions_are_those_of_mathematics(page):

@@ -1,4 +1,4 @@
-;; What the engine computes many times, four numbers at a time. engine.js holds a twin of each
+;; What the engine computes many times, four numbers at a time. train-engine.js holds a twin of each
 ;; function that does the same in the same order, so both give the same bits: a lane is a number of
 ;; its own, and a sum over a row adds lane by lane, then ((0 + 1) + (2 + 3)), then what is left over.
 ;; Pointers and strides are bytes. Rows of a norm and what gelu and adam get come in fours.

@@ -1,5 +1,5 @@
 // A small Vision Transformer that learns, in float32: forward, backward, AdamW. What takes time is
-// done by kernel.wat, or by its twin below where there is no WebAssembly; both give the same bits on
+// done by train-kernel.wat, or by its twin below where there is no WebAssembly; both give the same bits on
 // every machine, so a seed is a run. Pointers are bytes in one memory, sizes are numbers.
 (function () {
   "use strict";
@@ -67,7 +67,7 @@
     return { uniform, normal, order, whole: (n) => Math.floor(uniform() * n) };
   }
 
-  // --- The twin of kernel.wat, function by function
+  // --- The twin of train-kernel.wat, function by function
 
   function plain(memory) {
     const F = new Float32Array(memory.buffer);
@@ -284,11 +284,14 @@
       batch = 0,
       layers = [],
       out = null,
-      attended = [];
+      attended = [],
+      stream = [];
     const tensors = new Map(), // weights by name
       rooms = new Map(), // everything else by name
       used = new Set();
     const one = (F[2] = 1) * 8;
+
+    const clear = (at, n) => F.fill(0, at >> 2, (at >> 2) + n);
 
     function room(name, n) {
       const known = rooms.get(name);
@@ -297,6 +300,7 @@
       top += ((n + 3) * 4) & -16;
       if (top > memory.buffer.byteLength)
         throw new RangeError(`the model needs more than ${memory.buffer.byteLength} bytes`);
+      clear(at, (top - at) >> 2); // another model may have been here
       rooms.set(name, { at, n });
       return at;
     }
@@ -321,7 +325,6 @@
     function values(name, rows, width) {
       return { at: room(`${name}`, rows * width), g: room(`${name} d`, rows * width), rows, width };
     }
-    const clear = (at, n) => F.fill(0, at >> 2, (at >> 2) + n);
     const size = (x) => x.rows * x.width;
 
     function addTo(to, from, n) {
@@ -665,6 +668,7 @@
         N = grid * grid + (read === "class" ? 1 : 0);
       layers = [];
       attended = [];
+      stream = [];
       used.clear();
       batch = images;
       let x = embed(images);
@@ -680,6 +684,7 @@
               dim
             )
           );
+        stream.push(x.at);
       }
       if (settings.norm === "before") x = norm(x, "encoder.norm");
       out = linear(pooled(x, N), "head", classes, 0.02);
@@ -765,6 +770,26 @@
       get maps() {
         const n = batch * settings.heads * (settings.grid ** 2 + (settings.read === "class")) ** 2;
         return attended.map((at) => F.subarray(at >> 2, (at >> 2) + n));
+      },
+      // How much of the tokens' size each block leaves to what they do not share, 0 ... 1, in an image
+      // of the last forward pass: 0 where all tokens are alike.
+      differences(image) {
+        const N = settings.grid ** 2 + (settings.read === "class"),
+          D = settings.dim;
+        return stream.map((at) => {
+          let all = 0,
+            shared = 0;
+          for (let c = 0; c < D; c++) {
+            let mean = 0;
+            for (let t = 0; t < N; t++) {
+              const value = F[(at >> 2) + (image * N + t) * D + c];
+              mean += value / N;
+              all += (value * value) / N;
+            }
+            shared += mean * mean;
+          }
+          return all ? Math.max(0, 1 - shared / all) : 0;
+        });
       },
       // Weights in use as PyTorch has them: name -> {shape, values}; `part` "g" for gradients.
       tensors(part = "at") {
