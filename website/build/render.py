@@ -58,7 +58,7 @@ class Trees:
         files = watched(root)
         pages = {name: files.pop(name) for name in [*files] if is_page(name)}
         files.pop(NAME, None)  # the page that shows it is read anew each time
-        asked, book = files.pop(QUESTIONS), read_book(root)
+        asked = files.pop(QUESTIONS)
         digests = build / ".jupyter_cache" / "digests.json"
         runs = json.loads(digests.read_text()) if digests.is_file() else {}
         self.rest = digest({"": str(root.resolve()), **files})
@@ -66,9 +66,11 @@ class Trees:
             name: digest({name: content, "run": json.dumps(runs.get(page_name(name)))})
             for name, content in pages.items()
         }
-        for start, seen in {API: introduced(book), RECORDS: asked + read(book)}.items():
-            made = [name for name in self.pages if name.startswith(start)]
-            self.pages |= {name: self.pages[name] + seen for name in made}
+        if made := [name for name in self.pages if name.startswith((API, RECORDS))]:
+            book = read_book(root)
+            seen = {API: introduced(book), RECORDS: asked + read(book)}
+            for start, what in seen.items():
+                self.pages |= {n: self.pages[n] + what for n in made if n.startswith(start)}
 
     def prepare(self) -> None:
         """Remove what must be read anew; until `keep`, the rest is not to be trusted either."""
