@@ -357,7 +357,7 @@ def test_what_is_learned_and_what_it_starts_with_are_compared_before_weights_are
     assert compare(look("start_values", "scale", start=0.1)[1], right).message == "twice?"
     assert compare(buffer, right).message == lacks
     verdict = compare(want, replace(case, want=buffer))
-    assert verdict.message == lacks.replace("lacks scale", "should not have 'scale'")
+    assert verdict.message == lacks.replace("lacks scale", 'should not have "scale"')
 
 
 class Counting(Scaled):
