@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 from small_book import Book
 
+from website.theme import kept
 from website.theme.kept import Kept
 
 UNKNOWN = "```{code-block} klingon\nqapla\n```\n"
@@ -22,42 +23,45 @@ def maker(tmp_path):
     return maker
 
 
-def built(app, maker, about=(1, {"a": None}), version="1"):
-    """What a build takes from the file, or makes."""
-    kept = Kept("pieces.json", [maker], version)
-    kept.recall(app)
-    piece = kept.of(about, lambda: f"made of {about}")
-    made = not kept.known
-    kept.keep(app, None)
-    return piece, made
+def recalled(app, maker):
+    found = Kept("pieces.json", [maker])
+    found.recall(app)
+    return found
 
 
-def test_a_piece_is_made_once_for_all_builds(app, maker):
-    assert built(app, maker) == ("made of (1, {'a': None})", True)
-    kept = Kept("pieces.json", [maker], "1")
-    kept.recall(app)
-    assert kept.of((1, {"a": None}), None) == "made of (1, {'a': None})"  # nobody is asked
+@pytest.fixture
+def built(app, maker):
+    """A piece was made of 1 and a dict."""
+    first = recalled(app, maker)
+    assert first.of((1, {"a": None}), lambda: "made") == "made"
+    first.keep(app, None)
+
+
+def test_a_piece_is_made_once_for_all_builds(built, app, maker):
+    assert recalled(app, maker).of((1, {"a": None}), None) == "made"  # nobody is asked
 
 
 @pytest.mark.parametrize("changed", ["what it is made of", "who makes it", "a library", "half"])
-def test_a_piece_is_made_anew_when_what_it_follows_from_has_changed(app, maker, changed):
-    built(app, maker)
+def test_a_piece_is_made_anew_when_what_it_follows_from_has_changed(
+    built, app, maker, changed, monkeypatch, tmp_path
+):
     if changed == "who makes it":
         maker.write_text("two")
+    if changed == "a library":
+        (tmp_path / "lock").write_text("pygments==9")
+        monkeypatch.setattr(kept, "LOCK", tmp_path / "lock")
     if changed == "half":
         (app.outdir.parent / "pieces.json").write_text('{"a": ')
-    kept = Kept("pieces.json", [maker], "2" if changed == "a library" else "1")
-    kept.recall(app)
     about = (1, {"a": changed == "what it is made of" or None})
-    assert kept.of(about, lambda: "anew") == "anew"
+    assert recalled(app, maker).of(about, lambda: "anew") == "anew"
 
 
 def test_nothing_is_kept_of_what_could_not_be_made_or_of_a_build_that_broke(app, maker):
-    kept = Kept("pieces.json", [maker])
+    pieces = Kept("pieces.json", [maker])
     with pytest.raises(ZeroDivisionError):
-        kept.of((1,), lambda: 1 / 0)
-    assert kept.of((1,), lambda: "made") == "made"
-    kept.keep(app, RuntimeError())
+        pieces.of((1,), lambda: 1 / 0)
+    assert pieces.of((1,), lambda: "made") == "made"
+    pieces.keep(app, RuntimeError())
     assert not (app.outdir.parent / "pieces.json").exists()
 
 

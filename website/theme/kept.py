@@ -10,28 +10,26 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
+LOCK = Path(__file__).resolve().parents[2] / "requirements.txt"
+
 
 class Kept:
     """Pieces of pages from the last build, under a hash of what each was made from.
 
     Args:
         name: of the file.
-        makers: the files that a piece follows from, whatever else it follows from; when a byte of
-            them changes, nothing is known any more.
-        versions: the same, of libraries.
+        makers: the files that each piece follows from, besides the lock file with the versions of
+            all libraries; when a byte of them changes, nothing is known any more.
     """
 
-    def __init__(self, name: str, makers: list[Path], *versions: str) -> None:
-        self.name, self.makers, self.versions = name, makers, versions
+    def __init__(self, name: str, makers: list[Path]) -> None:
+        self.name, self.makers = name, [LOCK, *makers]
         self.known: dict[str, str] = {}  # what earlier builds have made
         self.used: dict[str, str] = {}  # what this one needs
 
     @cached_property
     def by(self) -> str:
-        whole = hashlib.sha256(" ".join(self.versions).encode())
-        for path in self.makers:
-            whole.update(path.read_bytes())
-        return whole.hexdigest()
+        return hashlib.sha256(b"".join(path.read_bytes() for path in self.makers)).hexdigest()
 
     def of(self, about: tuple, make: Callable[[], str]) -> str:
         """The piece that follows from ``about``, told by its `repr`. Where ``make`` raises,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from docutils import nodes
-from pygments import __version__, highlight
+from pygments import highlight
 from pygments.filters import ErrorToken
 from pygments.formatters import HtmlFormatter
 from pygments.token import Name, Punctuation, Token, Whitespace
@@ -43,7 +43,7 @@ NEVER_LOADED = ["scripts", "doctools.js", "**/*.map", "locales", "images", "vend
 SIGNATURE = re.compile(r'<dt class="sig .*?</dt>', re.DOTALL)
 SPAN = re.compile(r"(</?span[^>]*>)")
 
-coloured = Kept("code.json", [Path(__file__)], __version__)
+coloured = Kept("code.json", [Path(__file__)])
 
 
 class PlainFormatter(HtmlFormatter):
