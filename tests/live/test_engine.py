@@ -40,10 +40,10 @@ RUN = """async ([settings, updates, rate]) => {
         const before = net.tensors();
         net.gradients(X, labels);
         const gradients = net.tensors("g").map((one) => one.values);
-        for (const one of net.tensors()) net.forget(one.name);
-        const losses = Array.from({length: updates}, () => net.update(X, labels, rate));
-        const logits = net.forward(X, batch).slice();
-        ways.push({fast, before, gradients, losses, logits, after: net.tensors()});
+        const again = model(settings, memory, ops);  // its gradients are zero
+        const losses = Array.from({length: updates}, () => again.update(X, labels, rate));
+        const logits = again.forward(X, batch).slice();
+        ways.push({fast, before, gradients, losses, logits, after: again.tensors()});
     }
     const bits = ways.map((way) => JSON.stringify({...way, fast: 0}));
     const plainly = (list) => list.map((one) => ({...one, values: [...one.values]}));

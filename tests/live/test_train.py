@@ -56,13 +56,13 @@ def opened(browser, tmp_path):
 def test_digits_are_learned_and_the_figure_shows_them(opened):
     page = opened()
     (told,) = page.evaluate(STEPS, [{"rate": 0.004}, 200])
-    begun, ended = told["held"][0], told["held"][-1]
-    assert begun[0] == 0
-    assert begun[1] < 0.3
-    assert ended[0] == 200
-    assert ended[1] > 0.85  # 0.95 in most seeds: experiments tell
-    assert told["loss"][-1][1] < 0.6 < told["loss"][0][1]
-    assert page.locator(".train-score b").inner_text() == f"{100 * ended[1]:.0f} %"
+    begun, ended = told["rows"][0], told["rows"][-1]
+    assert begun["at"] == 0
+    assert begun["held"] < 0.3
+    assert ended["at"] == 200
+    assert ended["held"] > 0.85
+    assert ended["loss"] < 0.6 < told["rows"][1]["loss"]
+    assert page.locator(".train-score b").inner_text() == f"{100 * ended['held']:.0f} %"
     assert page.locator(".train-count").inner_text() == "200 updates"
     assert page.locator(".train-maps canvas").count() == 8
 
@@ -72,9 +72,9 @@ def test_attention_finds_recall_and_an_even_mean_does_not(opened):
     page.evaluate(STEPS, [{"task": "recall", "depth": 1}, 0])
     page.get_by_role("button", name="Compare with a copy").click()
     whole, mean = page.evaluate("() => { live.train.learn(400); return live.train.told(); }")
-    assert whole["held"][-1][1] > 0.9
-    assert mean["held"][-1][1] < 0.4
-    assert whole["held"][0][1] < 0.4
+    assert whole["rows"][-1]["held"] > 0.9
+    assert mean["rows"][-1]["held"] < 0.4
+    assert whole["rows"][0]["held"] < 0.4
     assert page.locator(".train-B .train-part", has_text="even mean").count() == 1
 
 
@@ -88,12 +88,12 @@ def test_a_part_is_cut_in_mid_run_with_a_mark_and_put_back(opened):
     assert page.locator(".train-cut", has_text="attention").count() == 2
     page.evaluate("live.train.learn(5)")
     (told,) = page.evaluate("live.train.told()")
-    assert told["held"][-1][0] == 25  # the run goes on
+    assert told["rows"][-1]["at"] == 25  # the run goes on
     page.get_by_role("button", name="attention").first.click()
     assert page.locator(".train-maps canvas").count() == 8
     page.get_by_label("Blocks").select_option("1")  # that begins anew
     (told,) = page.evaluate("live.train.told()")
-    assert told["held"][-1][0] == 0
+    assert told["rows"][-1]["at"] == 0
 
 
 def test_a_seed_is_a_run(opened):
@@ -159,6 +159,32 @@ def test_the_curves_are_a_table_too(opened):
     page.get_by_text("The curves as a table").click()
     rows = page.locator(".live-table tbody tr").all_inner_texts()
     assert [row.split("\t")[0] for row in rows] == ["A, 0", "A, 5", "A, 10"]
+    page.get_by_role("button", name="MLP").first.click()  # measured again, without an update
+    last = page.locator(".live-table tbody tr").last.inner_text()
+    assert last.split("\t")[::3] == ["A, 10", "no update since"]
+
+
+def test_who_works_with_keys_stays_where_they_were(opened):
+    page = opened()
+    page.evaluate(STEPS, [{}, 5])
+    focus = "document.activeElement.dataset.place"
+    page.get_by_label("Layer norm").focus()
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(focus) == "norm"
+    page.locator(".train-part", has_text="MLP").nth(1).focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate(focus) == "A 1 mlp"
+
+
+def test_the_patch_that_asks_is_framed_and_the_one_it_names(opened):
+    page = opened()
+    page.evaluate(STEPS, [{"task": "recall"}, 1])
+    page.get_by_role("radio", name="row 2, column 2").press("ArrowRight")
+    asked, named = page.locator(".train-picture rect").all()
+    assert [asked.get_attribute(axis) for axis in "xy"] == ["2", "1"]
+    target = page.evaluate("live.train.task().held.targets[6]")
+    assert [named.get_attribute(axis) for axis in "xy"] == [str(target % 4), str(target // 4)]
+    assert page.locator(".train-map rect.train-named").count() == 8
 
 
 def test_the_model_that_is_taken_out_answers_in_the_package_as_in_the_page(opened, tmp_path):

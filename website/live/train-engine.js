@@ -323,7 +323,7 @@
 
     // Values of (rows, width), and their gradients.
     function values(name, rows, width) {
-      return { at: room(`${name}`, rows * width), g: room(`${name} d`, rows * width), rows, width };
+      return { at: room(name, rows * width), g: room(`${name} d`, rows * width), rows, width };
     }
     const size = (x) => x.rows * x.width;
 
@@ -565,7 +565,7 @@
         P = grid * grid,
         extra = read === "class" ? 1 : 0,
         N = P + extra;
-      const patches = { ...values("patches", images * P, inputs) };
+      const patches = values("patches", images * P, inputs);
       const e = linear(patches, "patch_embed.proj", D);
       const x = values("tokens", images * N, D);
       const token = extra && weight("cls_token", [D], normal(0.02));
@@ -798,12 +798,10 @@
           return { name, shape: t.shape, values: F.slice(t[part] >> 2, (t[part] >> 2) + t.n) };
         });
       },
-      // Take a weight's gradient as not computed.
-      forget(name) {
-        const t = tensors.get(name);
-        clear(t.g, t.n);
-      },
-      bytes: () => top
+      // How many weights are in use.
+      get weights() {
+        return [...used].reduce((sum, name) => sum + tensors.get(name).n, 0);
+      }
     };
   }
 

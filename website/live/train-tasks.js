@@ -43,6 +43,7 @@
     return {
       shape: { grid: 8 / patch, inputs: patch * patch, classes: 10, read: "mean" },
       channels: 1,
+      darkest: -1, // the number that paper has
       guess: 0.1,
       guessLoss: Math.log(10),
       held: take(held),
@@ -87,7 +88,7 @@
       for (let i = 0; i < inputs.length; i++) inputs[i] = Math.min(1, Math.max(0, inputs[i]));
       return { inputs, labels, cells };
     }
-    return drawn(draw, { grid: 4, inputs: 64, classes: 2, read: "mean" }, [0.5, Math.LN2], 1);
+    return drawn(draw, { grid: 4, inputs: 64, classes: 2, read: "mean" }, [0.5, Math.LN2], 1, 0);
   }
 
   // Three colours in 4 of 15 patches each, the own one in 3.
@@ -116,14 +117,15 @@
       }
       return { inputs, labels, targets };
     }
-    return drawn(draw, { grid: 4, inputs: 48, classes: 4, read: "each" }, GUESS, 3);
+    return drawn(draw, { grid: 4, inputs: 48, classes: 4, read: "each" }, GUESS, 3, -1);
   }
 
   // A task whose images are drawn: every batch is new, so what is known is seen as a fresh batch.
-  function drawn(draw, shape, [guess, guessLoss], channels) {
+  function drawn(draw, shape, [guess, guessLoss], channels, darkest) {
     return {
       shape,
       channels,
+      darkest,
       guess,
       guessLoss,
       held: draw(HELD / 3, dice(1, "held out")),
@@ -214,5 +216,5 @@
     };
   }
 
-  vitbook.training = { ...TASKS, run, safetensors };
+  vitbook.training = { ...TASKS, COLORS, run, safetensors };
 })();

@@ -2,7 +2,7 @@
 // is cut or put back while it trains; a second model beside it has the same seed, data and order.
 vitbook.live.figure("train", function (stage, data) {
   "use strict";
-  const { el, decode, isStill, number, onTheme, table } = vitbook.live;
+  const { board, decode, el, isStill, number, onTheme, svg, table } = vitbook.live;
   const { chart, percent } = vitbook.trainChart;
   const PAGES = 400, // of 64 kB, for each model
     FRAME = 24, // milliseconds of work in a frame at full speed
@@ -122,7 +122,7 @@ vitbook.live.figure("train", function (stage, data) {
           task,
           run,
           marks: [],
-          points: { held: [], known: [], loss: [] },
+          rows: [],
           sum: 0,
           count: 0
         };
@@ -138,13 +138,14 @@ vitbook.live.figure("train", function (stage, data) {
     draw();
   }
 
+  // A row of the curves: after how many updates; the loss is the mean since the row before.
   function measure(one) {
-    const { held, known } = one.run.accuracy();
-    one.points.held.push([one.run.steps, held]);
-    one.points.known.push([one.run.steps, known]);
-    if (one.count) one.points.loss.push([one.run.steps, one.sum / one.count]);
+    const loss = one.count ? one.sum / one.count : null;
+    one.rows.push({ at: one.run.steps, ...one.run.accuracy(), loss });
     one.sum = one.count = 0;
   }
+  const line = (one, key) =>
+    one.rows.filter((row) => row[key] !== null).map((row) => [row.at, row[key]]);
 
   function update() {
     for (const one of runs) {
@@ -180,9 +181,9 @@ vitbook.live.figure("train", function (stage, data) {
   const speak = () =>
     stage.say(
       runs
-        .map(({ name, run, points }) => {
-          const [, held] = points.held.at(-1);
-          return `${runs.length > 1 ? `${name}, ` : ""}${run.steps} updates, ${percent(held)} % of the held-out answers right.`;
+        .map(({ name, run, rows }) => {
+          const held = percent(rows.at(-1).held);
+          return `${runs.length > 1 ? `${name}, ` : ""}${run.steps} updates, ${held} % of the held-out answers right.`;
         })
         .join(" ")
     );
@@ -204,71 +205,36 @@ vitbook.live.figure("train", function (stage, data) {
   }
 
   // --- The elements
-  const button = el(
-    "button",
-    { type: "button", class: "live-button live-first", onclick: () => play(!playing) },
-    "Play"
-  );
-  const step = el(
-    "button",
-    {
-      type: "button",
-      class: "live-button",
-      onclick() {
-        play(false);
-        update();
-        draw();
-        speak();
-      }
-    },
-    "One step"
-  );
-  const again = el(
-    "button",
-    {
-      type: "button",
-      class: "live-button",
-      onclick: () => {
-        play(false);
-        begin();
-      }
-    },
-    "Start again"
-  );
-  const compare = el(
-    "button",
-    {
-      type: "button",
-      class: "live-button",
-      onclick() {
-        chosen.B = chosen.B
-          ? null
-          : { ...chosen.A, mixing: chosen.A.mixing === "mean" ? "attention" : "mean" };
-        setting = chosen.B ? "B" : "A";
-        compare.textContent = chosen.B ? "Only A" : "Compare with a copy";
-        begin();
-      }
-    },
-    "Compare with a copy"
-  );
-  const copy = el(
-    "button",
-    {
-      type: "button",
-      class: "live-button",
-      async onclick() {
-        touched = true;
-        shown();
-        try {
-          await navigator.clipboard.writeText(location.href);
-          stage.say("The link to this setting is copied.");
-        } catch {
-          prompt("The link to this setting", location.href); // no clipboard here
-        }
-      }
-    },
-    "Copy link"
-  );
+  const press = (words, onclick, more = {}) =>
+    el("button", { type: "button", class: "live-button", onclick, ...more }, words);
+  const button = press("Play", () => play(!playing), { class: "live-button live-first" });
+  const step = press("One step", () => {
+    play(false);
+    update();
+    draw();
+    speak();
+  });
+  const again = press("Start again", () => {
+    play(false);
+    begin();
+  });
+  const compare = press("Compare with a copy", () => {
+    const other = chosen.A.mixing === "mean" ? "attention" : "mean";
+    chosen.B = chosen.B ? null : { ...chosen.A, mixing: other };
+    setting = chosen.B ? "B" : "A";
+    touched = true;
+    begin();
+  });
+  const copy = press("Copy link", async () => {
+    touched = true;
+    shown();
+    try {
+      await navigator.clipboard.writeText(location.href);
+      stage.say("The link to this setting is copied.");
+    } catch {
+      prompt("The link to this setting", location.href); // no clipboard here
+    }
+  });
   const WHOLE = { mixing: "attention", scaled: 1, residual: 1, norm: "before", mlp: 1 };
   function file() {
     const { run, task, one } = runs[0];
@@ -277,22 +243,15 @@ vitbook.live.figure("train", function (stage, data) {
       updates: String(run.steps)
     });
   }
-  const take = el(
-    "button",
-    {
-      type: "button",
-      class: "live-button",
-      title: "The weights of A, for PyTorch",
-      onclick() {
-        const address = URL.createObjectURL(file());
-        el("a", {
-          href: address,
-          download: `${chosen.A.task}-${runs[0].run.steps}.safetensors`
-        }).click();
-        setTimeout(() => URL.revokeObjectURL(address), 1000);
-      }
+  const take = press(
+    "Take it out",
+    () => {
+      const address = URL.createObjectURL(file());
+      const name = `${chosen.A.task}-${runs[0].run.steps}.safetensors`;
+      el("a", { href: address, download: name }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 1000);
     },
-    "Take it out"
+    { title: "The weights of A, for PyTorch" }
   );
   const counted = el("b", {}, "0");
   const pace = el(
@@ -328,11 +287,15 @@ vitbook.live.figure("train", function (stage, data) {
   const loss = chart("Loss", "in training, nats", null, (value) => number(value, 1));
   const bar = el(
     "div",
-    { class: "train-bar" },
+    { class: "train-bar train-first-bar" },
     button,
     step,
     again,
-    el("span", { class: "train-count" }, counted, " updates"),
+    el("span", { class: "train-count" }, counted, " updates")
+  );
+  const more = el(
+    "div",
+    { class: "train-bar" },
     pace,
     el("label", {}, "Seed ", seed),
     compare,
@@ -343,12 +306,12 @@ vitbook.live.figure("train", function (stage, data) {
     "The curves as a table",
     ["Run and updates", "held out", "in training", "loss, nats"],
     () =>
-      runs.flatMap(({ name, points }) =>
-        points.held.map(([at, held], i) => [
+      runs.flatMap(({ name, rows }) =>
+        rows.map(({ at, held, known, loss }) => [
           `${name}, ${at}`,
           `${percent(held)} %`,
-          `${percent(points.known[i][1])} %`,
-          i ? number(points.loss[i - 1][1], 3) : "none yet"
+          `${percent(known)} %`,
+          loss === null ? "no update since" : number(loss, 3)
         ])
       )
   );
@@ -357,7 +320,7 @@ vitbook.live.figure("train", function (stage, data) {
       "div",
       { class: "train" },
       el("div", {}, words, slowly, unknown),
-      bar,
+      el("div", { class: "train-top" }, bar, more),
       panel,
       models,
       el("div", { class: "train-charts" }, accuracy.node, loss.node, curves.node)
@@ -370,6 +333,7 @@ vitbook.live.figure("train", function (stage, data) {
       "select",
       {
         class: "train-select",
+        "data-place": key,
         onchange: () => change(chosen[setting] ? setting : "A", key, select.value)
       },
       ...Object.entries(list).map(([value, text]) =>
@@ -380,12 +344,13 @@ vitbook.live.figure("train", function (stage, data) {
   }
 
   // The drawing of a model: each part a button.
-  function part(name, key, label, off, on, is, short = label) {
+  function part(name, at, key, label, off, on, is, short = label) {
     return el(
       "button",
       {
         type: "button",
         class: `train-part${is ? "" : " train-cut"}`,
+        "data-place": `${name} ${at} ${key}`,
         "aria-pressed": String(is),
         "aria-label": label,
         title: is ? `Cut: ${label}` : `Put back: ${label}`,
@@ -406,7 +371,14 @@ vitbook.live.figure("train", function (stage, data) {
     const maps = el("div", { class: "train-maps" });
     if (s.mixing === "attention")
       for (let h = 0; h < Number(s.heads); h++)
-        maps.append(el("canvas", { width: 4, height: 4, "aria-hidden": "true" }));
+        maps.append(
+          el(
+            "span",
+            { class: "train-map", "aria-hidden": "true" },
+            el("canvas", {}),
+            svg("svg", {})
+          )
+        );
     const differ = el("i"),
       many = Number(s.depth) > 2,
       mixing = mixes ? s.mixing : (kept[name] ?? "attention");
@@ -422,6 +394,7 @@ vitbook.live.figure("train", function (stage, data) {
           { class: "train-parts" },
           part(
             name,
+            l,
             "mixing",
             LABELS[mixing],
             "none",
@@ -429,7 +402,7 @@ vitbook.live.figure("train", function (stage, data) {
             mixes,
             many ? SHORT[mixing] : undefined
           ),
-          part(name, "mlp", "MLP", 0, 1, Boolean(Number(s.mlp)), many ? "M" : undefined)
+          part(name, l, "mlp", "MLP", 0, 1, Boolean(Number(s.mlp)), many ? "M" : undefined)
         ),
         el(
           "div",
@@ -440,7 +413,15 @@ vitbook.live.figure("train", function (stage, data) {
     };
   }
 
+  // Whoever works with keys finds the place again when the elements are made anew.
   function build() {
+    const place =
+      stage.box.contains(document.activeElement) && document.activeElement.dataset.place;
+    make();
+    if (place) stage.box.querySelector(`[data-place="${place}"]`)?.focus();
+  }
+
+  function make() {
     compare.textContent = chosen.B ? "Only A" : "Compare with a copy";
     seed.value = chosen.A.seed;
     words.replaceChildren(WORDS[chosen.A.task]);
@@ -454,6 +435,7 @@ vitbook.live.figure("train", function (stage, data) {
           {
             type: "button",
             class: `live-button train-${name}`,
+            "data-place": `set ${name}`,
             "aria-pressed": String(setting === name),
             onclick() {
               setting = name;
@@ -473,7 +455,16 @@ vitbook.live.figure("train", function (stage, data) {
     models.replaceChildren(
       ...runs.map((one) => {
         const s = one.one;
-        one.picture = el("canvas", { class: "train-picture", "aria-hidden": "true" });
+        one.board = board({
+          rows: one.task.shape.grid,
+          columns: one.task.shape.grid,
+          label: "The patch that asks",
+          pick(patch) {
+            asks = patch;
+            draw();
+          }
+        });
+        one.board.node.classList.add("train-picture");
         one.blocks = Array.from({ length: Number(s.depth) }, (_, l) => block(one, l));
         one.score = el("b");
         one.answer = el("div", { class: "train-answer" });
@@ -487,6 +478,7 @@ vitbook.live.figure("train", function (stage, data) {
               {
                 type: "button",
                 role: "radio",
+                "data-place": `${one.name} image ${i}`,
                 "aria-checked": String(i === image),
                 "aria-label": `Image ${i + 1}`,
                 onclick() {
@@ -500,14 +492,6 @@ vitbook.live.figure("train", function (stage, data) {
           )
         );
         one.images = [...images.querySelectorAll("canvas")];
-        one.picture.addEventListener("click", (event) => {
-          const box = one.picture.getBoundingClientRect(),
-            { grid } = one.task.shape;
-          asks =
-            Math.floor(((event.clientY - box.top) / box.height) * grid) * grid +
-            Math.floor(((event.clientX - box.left) / box.width) * grid);
-          draw();
-        });
         return el(
           "div",
           { class: `train-model train-${one.name}` },
@@ -521,18 +505,20 @@ vitbook.live.figure("train", function (stage, data) {
           el(
             "div",
             { class: `train-stream${Number(s.residual) ? "" : " train-broken"}` },
-            el("div", { class: "train-in" }, images, one.picture),
+            el("div", { class: "train-in" }, images, one.board.node),
             el(
               "div",
               { class: "train-parts train-first" },
-              part(one.name, "positions", "place", "none", "learned", s.positions !== "none"),
+              part(one.name, "", "positions", "place", "none", "learned", s.positions !== "none"),
               part(
                 one.name,
+                "",
                 "residual",
-                Number(s.residual) ? "+" : "×",
+                "residual stream",
                 0,
                 1,
-                Boolean(Number(s.residual))
+                Boolean(Number(s.residual)),
+                Number(s.residual) ? "+" : "×"
               )
             ),
             ...one.blocks.map((b) => b.node),
@@ -552,14 +538,29 @@ vitbook.live.figure("train", function (stage, data) {
       pen.fillRect(i % grid, Math.floor(i / grid), 1, 1);
     }
   }
+  // A frame around the patch that asks; a dashed one around the patch that it names.
+  function frames(layer, grid, names) {
+    const frame = (patch, kind) =>
+      svg("rect", {
+        x: patch % grid,
+        y: Math.floor(patch / grid),
+        width: 1,
+        height: 1,
+        class: kind
+      });
+    layer.setAttribute("viewBox", `0 0 ${grid} ${grid}`);
+    layer.replaceChildren(
+      frame(asks, "train-asks"),
+      ...(names === undefined ? [] : [frame(names, "train-named")])
+    );
+  }
+
   // The pixels of an image of the task, from its patches in a row.
   function pixels(one, i, canvas) {
-    const { grid, inputs } = one.task.shape,
-      { task } = chosen.A,
-      channels = task === "recall" ? 3 : 1,
+    const { channels, darkest: low } = one.task,
+      { grid, inputs } = one.task.shape,
       side = Math.sqrt(inputs / channels),
-      all = one.task.held.inputs,
-      low = task === "pairs" ? 0 : -1;
+      all = one.task.held.inputs;
     paint(canvas, grid * side, (p) => {
       const [row, column] = [Math.floor(p / (grid * side)), p % (grid * side)];
       const patch = Math.floor(row / side) * grid + Math.floor(column / side),
@@ -587,14 +588,17 @@ vitbook.live.figure("train", function (stage, data) {
       const each = N * inputs,
         logits = run.net.forward(task.held.inputs.subarray(0, SHOWN * each), SHOWN).slice();
       one.images.forEach((canvas, i) => pixels(one, i, canvas));
-      pixels(one, image, one.picture);
-      one.picture.style.setProperty("--asks-row", Math.floor(asks / grid));
+      pixels(one, image, one.board.node.querySelector("canvas"));
+      one.board.choose(asks);
+      const names = task.held.targets?.[image * N + asks]; // the patch it ought to look at
+      frames(one.board.layer, grid, names);
       run.net.maps.forEach((map, l) =>
-        one.blocks[l].maps.forEach((canvas, h) => {
+        one.blocks[l].maps.forEach((cell, h) => {
+          frames(cell.querySelector("svg"), grid, names);
           const at = ((image * Number(s.heads) + h) * N + asks) * N;
           const most = Math.max(...map.subarray(at, at + N));
           paint(
-            canvas,
+            cell.querySelector("canvas"),
             grid,
             (p) =>
               `color-mix(in srgb, ${hot} ${(100 * map[at + p]) / Math.max(most, 0.25)}%, ${paper})`
@@ -604,22 +608,24 @@ vitbook.live.figure("train", function (stage, data) {
       run.net.differences(image).forEach((share, l) => {
         one.blocks[l].differ.style.width = `${100 * share}%`;
       });
-      const [, held] = one.points.held.at(-1);
-      one.score.textContent = `${percent(held)} %`;
-      one.size.textContent = ` ${run.net
-        .tensors()
-        .reduce((sum, t) => sum + t.values.length, 0)
-        .toLocaleString("en")} weights`;
+      one.score.textContent = `${percent(one.rows.at(-1).held)} %`;
+      one.size.textContent = ` ${run.net.weights.toLocaleString("en")} weights`;
       answer(one, logits, classes, read, N);
     }
-    const drawn = runs.map(({ name, points, marks }) => ({ name, points, marks }));
+    const drawn = runs.map((one) => ({
+      name: one.name,
+      marks: one.marks,
+      points: Object.fromEntries(["held", "known", "loss"].map((key) => [key, line(one, key)]))
+    }));
     accuracy.draw(drawn, ["held", "known"], runs[0].task.guess);
     take.hidden = Object.entries(WHOLE).some(([key, is]) => String(chosen.A[key]) !== String(is));
     curves.update();
     loss.draw(drawn, ["loss"], runs[0].task.guessLoss);
   }
 
-  const COLOURS = ["#cc1a1a", "#1a991a", "#1a33cc", "#ccb31a"];
+  const COLOURS = vitbook.training.COLORS.map(
+    (rgb) => `rgb(${rgb.map((share) => Math.round(255 * share))})`
+  );
   function answer(one, logits, classes, read, N) {
     const best = (at) => {
       let most = 0;
@@ -693,7 +699,7 @@ vitbook.live.figure("train", function (stage, data) {
       for (let i = 0; i < updates; i++) update();
       draw();
     },
-    told: () => runs.map(({ name, run, points }) => ({ name, steps: run.steps, ...points })),
+    told: () => runs.map(({ name, run, rows }) => ({ name, steps: run.steps, rows })),
     task: () => runs[0].task,
     net: () => runs[0].run.net,
     file
