@@ -39,6 +39,7 @@ LOADED = {
     "image": ["href", "xlink:href"],
 }
 CSS_ADDRESS = re.compile(r"url\(\s*['\"]?([^'\")]+)['\"]?\s*\)|@import\s+['\"]([^'\"]+)['\"]")
+STATE = re.compile(r"[a-z-]+:[a-zA-Z.]+=")
 COLAB = "https://colab.research.google.com/"
 
 
@@ -138,6 +139,8 @@ def links(site: Site) -> Iterator[Finding]:
             here = address.startswith("#")
             path = page.path if here else local_path(site, page.name, address)
             anchor = unquote(urlsplit(address).fragment)
+            if STATE.match(anchor):  # of a figure that reads it there
+                anchor = f"live-{anchor.partition(':')[0]}"
             if path is None:
                 continue
             if path.is_dir():
