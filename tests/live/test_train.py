@@ -248,6 +248,20 @@ def test_an_experiment_asks_runs_to_its_end_and_says_what_happened(opened):
     page.get_by_role("button", name="they fall and come back").wait_for()
 
 
+def test_a_run_that_is_unlike_the_recorded_ones_says_so(opened):
+    page = opened()
+    seeds = zip(train.SEEDS, train.read_record()["rate"], strict=True)
+    (rate,) = (one for one in train.EXPERIMENTS if one.id == "rate")
+    unlike = next(seed for seed, percent in seeds if not rate.held(percent))
+    for seed, said in ((unlike, 1), (0, 0)):
+        page.get_by_role("button", name="a hundred times the rate").click()
+        page.get_by_label("Seed").fill(str(seed))
+        page.get_by_label("Seed").press("Enter")
+        page.evaluate("live.train.learn(240)")
+        page.get_by_text("What happened").wait_for()
+        assert page.get_by_text("This run is an exception.").count() == said
+
+
 def test_who_changes_something_leaves_the_experiment(opened):
     page = opened()
     page.get_by_role("button", name="large patches").click()

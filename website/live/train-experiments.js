@@ -39,16 +39,25 @@
 
     // What is said of a run that has ended: its own percentages, one for each read.
     function ended(values) {
-      const { told, ranges, held, runs, answer, choices } = current,
+      const { told, ranges, held, holds, runs, answer, choices } = current,
         fill = (by) => told.replace(/\{(\d)\}/g, (_, i) => by[i]),
         yours = `You said: ${choices[guess]}. `,
-        was = guess === answer ? "So it was." : `It was: ${choices[answer]}.`;
+        was = guess === answer ? "So it was." : `It was: ${choices[answer]}.`,
+        fits = holds.every(([i, sign, bound]) =>
+          sign === "<" ? values[i] < bound : values[i] > bound
+        );
       found = [
-        el("p", {}, el("b", {}, "What happened. "), `Here: ${fill(values)}`),
         el(
           "p",
           {},
-          `With ${runs} other seeds, recorded, and so in ${held} of them: ${fill(ranges.map(range))} `,
+          el("b", {}, "What happened. "),
+          `Here: ${fill(values)}`,
+          fits ? "" : " This run is an exception."
+        ),
+        el(
+          "p",
+          {},
+          `In ${runs} recorded runs, and so in ${held} of them: ${fill(ranges.map(range))} `,
           guess === null ? "" : yours + was
         )
       ];

@@ -17,7 +17,10 @@ vitbook.live.figure("train-one", function (stage, data) {
   const button = el("button", { type: "button", class: "live-button live-first", onclick: press });
   const whole = el("a", {}, "All parts, and other experiments");
   const accuracy = chart("Right answers", "in percent, against updates", 1, percent);
-  const trials = vitbook.trainExperiments(data.experiments, { open, play: () => play(true) });
+  const trials = vitbook.trainExperiments(data.experiments, {
+    open,
+    play: () => playing || play(true)
+  });
   stage.box.append(
     el(
       "div",

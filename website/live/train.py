@@ -1,7 +1,7 @@
 """What "train one here" reads: scikit-learn's digits, the glyphs of the matching pairs, and the
 experiments with what was found in twenty seeds. The record is made in Chromium, by the figure:
 
-python -m website.live.train              seeds 20 to 39, into train-record.json; hours go on
+python -m website.live.train              seeds 20 to 39, what train-record.json lacks
 python -m website.live.train --choose     seeds 0 to 19, on other held-out images; nothing is kept
 """
 
