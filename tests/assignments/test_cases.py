@@ -49,23 +49,27 @@ def doubled(**options):
     return Case(**(case | {"args": (X,), "mistakes": mistakes, "otherwise": "twice?"} | options))
 
 
+def sent(value):
+    """The value, as it comes from another process."""
+    tensors = {}
+    return decode(encode(value, tensors, "sent", strict=False), tensors)
+
+
+def kept(case):
+    """The case, as it comes back from a notebook."""
+    return from_text(to_text(assignment(case)))["q1"].cases[0]
+
+
+def linear_layer():
+    source = nn.Linear(3, 2)
+    sizes = {"in_features": 3, "out_features": 2}
+    return source, Layer("torch.nn.Linear", sizes, source.state_dict())
+
+
 VALUES = [
-    *(
-        None,
-        True,
-        3,
-        0.5,
-        "word",
-        math.inf,
-        -math.inf,
-        X,
-        X.T,
-        X[:1].T[:, None, None].mT,
-        X.bool(),
-        X.long(),
-        X.bfloat16(),
-    ),
-    *([1, [2.0, X]], (1, (X, "a")), {"a": X, "b": {"c": [None]}}, Other("a generator")),
+    *(None, True, 3, 0.5, "word", math.inf, -math.inf, X, X.T, X[:1].T[:, None, None].mT),
+    *(X.bool(), X.long(), X.bfloat16(), X[0, 0], X[:0], 1, [2.0, X], (1, (X, "a"))),
+    *({"a": X, "b": {"c": [None]}}, Other("a generator")),
 ]
 
 
@@ -85,10 +89,8 @@ def test_a_value_comes_back_as_it_went_out(value):
 
 
 def test_nan_is_a_value_and_a_tensor_with_a_gradient_is_its_numbers():
-    tensors = {}
-    assert math.isnan(decode(encode(math.nan, tensors, "n"), tensors))
-    written = encode(X.clone().requires_grad_(), tensors, "x")
-    assert not decode(written, tensors).requires_grad
+    assert math.isnan(sent(math.nan))
+    assert not sent(X.clone().requires_grad_()).requires_grad
 
 
 @pytest.mark.parametrize("value", [..., object(), np.ones(3), {1: 2}, X.to_sparse(), 1j])
@@ -106,28 +108,26 @@ def test_what_is_endless_is_refused():
             encode(value, {}, "here", strict=False)
 
 
-DAMAGED = [
-    {"turned": "x", "axes": [0]},
-    {"tensor": "x"},
-    {"tensor": []},
-    {"code": "1"},
-    {"tuple": 3},
-    {},
-]
-
-
-@pytest.mark.parametrize("value", DAMAGED, ids=str)
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"turned": "x", "axes": [0]},
+        {"tensor": "x"},
+        {"tensor": []},
+        {"code": "1"},
+        {"tuple": 3},
+        {},
+    ],
+    ids=str,
+)
 def test_damaged_values_are_refused(value):
     with pytest.raises(ValueError, match=r"missing|no value"):
         decode(value, {})
 
 
 def test_a_layer_is_built_from_the_course_or_from_torch_and_from_nowhere_else():
-    source = nn.Linear(3, 2)
-    layer = Layer("torch.nn.Linear", {"in_features": 3, "out_features": 2}, source.state_dict())
-    tensors = {}
-    found = decode(encode(layer, tensors, "l"), tensors)
-    torch.testing.assert_close(found.build()(X), source(X))
+    source, layer = linear_layer()
+    torch.testing.assert_close(sent(layer).build()(X), source(X))
     for path in ("os.system", "torch.load", "torch.nn.functional.relu", "vitbookish.MLP"):
         with pytest.raises(ValueError, match=r"no layer|must come from"):
             Layer(path).build()
@@ -209,23 +209,8 @@ def test_a_right_tensor_is_accepted_and_a_wrong_one_named(got, words):
     ],
 )
 def test_numbers_words_and_collections_are_compared_as_a_person_would(got, want, right):
-    tensors = {}
-    sent = decode(encode(got, tensors, "got", strict=False), tensors)  # as from another process
-    for given in (got, sent):
+    for given in (got, sent(got)):
         assert compare(given, doubled(want=want, mistakes=())).ok is right
-
-
-HUGE = 10**5000  # more digits than Python writes out
-
-
-@pytest.mark.parametrize("got", [HUGE, -HUGE], ids=["above", "below"])
-@pytest.mark.parametrize(
-    "want", [0.5, math.inf, -math.inf, 1, True, "a", [1, 2], {"a": 1}, X, X.sum(), torch.tensor(3)]
-)
-def test_a_whole_number_beyond_every_float_is_a_wrong_answer(got, want):
-    verdict = compare(got, doubled(want=want, mistakes=()))
-    assert not verdict.ok
-    assert verdict.message
 
 
 def test_a_huge_tensor_for_a_list_is_judged_by_its_shape(monkeypatch):
@@ -244,17 +229,15 @@ def test_a_call_gets_copies_and_may_not_change_them():
 
 
 def test_what_a_call_left_of_its_inputs_can_be_compared_elsewhere():
-    linear = nn.Linear(3, 2)
-    layer = Layer("torch.nn.Linear", {"in_features": 3, "out_features": 2}, linear.state_dict())
-    case = doubled(args=(X, [1, 2.5], layer), kwargs={"names": ["a"], "deep": {"t": (X, None)}})
+    given = {"args": (X, [1, 2.5], linear_layer()[1])}
+    case = doubled(**given, kwargs={"names": ["a"], "deep": {"t": (X, None)}})
 
     def left(answer):
-        result, inputs = call_case({"double": answer}, case)
+        result, inputs = call_case({"double": lambda *a, **k: (answer(*a, **k), "said")[1]}, case)
         assert result == "said"
-        tensors = {}
-        return decode(encode(inputs, tensors, "left", strict=False), tensors)
+        return sent(inputs)
 
-    assert not changed(case, left(lambda *args, **kwargs: "said"))
+    assert not changed(case, left(lambda *args, **kwargs: None))
     spoil = [
         lambda x, numbers, layer, **kwargs: x.mul_(2),
         lambda x, numbers, layer, **kwargs: numbers.append(3),
@@ -264,7 +247,7 @@ def test_what_a_call_left_of_its_inputs_can_be_compared_elsewhere():
         lambda x, numbers, layer, **kwargs: kwargs["deep"]["t"][0].zero_(),
     ]
     for change in spoil:
-        assert changed(case, left(lambda *a, change=change, **k: (change(*a, **k), "said")[1]))
+        assert changed(case, left(change))
 
 
 LEFT = {  # what is done to a model that was given, and whether it may be
@@ -279,13 +262,12 @@ LEFT = {  # what is done to a model that was given, and whether it may be
 @pytest.mark.parametrize("how", LEFT)
 def test_a_model_is_left_as_it_was_given(how):
     change, ok = LEFT[how]
-    linear = nn.Linear(3, 2)
-    layer = Layer("torch.nn.Linear", {"in_features": 3, "out_features": 2}, linear.state_dict())
-    case = doubled(args=(layer,), want=3)
+    case = doubled(args=(linear_layer()[1],), want=3)
     with nullcontext() if ok else pytest.raises(CaseError, match="a model that you were given"):
         assert run_case({"double": lambda model: (change(model), 3)[1]}, case) == 3
 
 
+HUGE = 10**5000  # more digits than Python writes out
 ODD = [None, 3, "inputs", X, Other("a generator"), [], ((), {}), [[X], {}, {}], ((X.T,), {})]
 
 
@@ -339,12 +321,9 @@ class Scaled(Twice):
 
 def look(name, *args, **kwargs):
     """What a look gives, after the way that results of a grader's worker take."""
-    weights = {"w": X[0], "scale": X[1]}
-    case = doubled(
-        make=Make("Scaled", {"width": 3, **kwargs}, weights), name=name, args=args, mistakes=()
-    )
-    tensors = {}
-    return case, decode(encode(run_case({"Scaled": Scaled}, case), tensors, "look"), tensors)
+    make = Make("Scaled", {"width": 3, **kwargs}, {"w": X[0], "scale": X[1]})
+    case = doubled(make=make, name=name, args=args, mistakes=())
+    return case, sent(run_case({"Scaled": Scaled}, case))
 
 
 def test_what_is_learned_and_what_it_starts_with_are_compared_before_weights_are_loaded():
@@ -373,12 +352,16 @@ class Counting(Scaled):
         return (x * self.w + self.scale)[: self.rows]
 
 
+def counting(**options):
+    make = Make("Counting", {"width": 3, **options}, {"w": X[0], "scale": X[1]})
+    return doubled(make=make, name="forward", mistakes=(), want=X * X[0] + X[1])
+
+
 def test_buffers_of_its_own_cost_nothing_and_are_no_parameters():
-    weights = {"w": X[0], "scale": X[1]}
-    case = doubled(make=Make("Counting", {"width": 3}, weights), name="forward", mistakes=())
-    case = replace(case, want=X * X[0] + X[1])
+    case = counting()
     assert compare(run_case({"Counting": Counting}, case), case).ok
-    lacking = replace(case, make=replace(case.make, weights=weights | {"masks2": X[0]}))
+    weights = case.make.weights | {"masks2": X[0]}
+    lacking = replace(case, make=replace(case.make, weights=weights))
     with pytest.raises(CaseError, match="should have the parameters"):
         run_case({"Counting": Counting}, lacking)
     only_a_buffer = nn.Module()
@@ -388,10 +371,9 @@ def test_buffers_of_its_own_cost_nothing_and_are_no_parameters():
 
 @pytest.mark.parametrize("keeps", [False, True])
 def test_what_an_earlier_call_left_behind_changes_no_later_one(keeps):
-    make = Make("Counting", {"width": 3, "keeps": keeps}, {"w": X[0], "scale": X[1]})
-    case = doubled(make=make, name="forward", mistakes=(), want=X * X[0] + X[1])
+    case = counting(keeps=keeps)
     assert compare(run_case({"Counting": Counting}, case), case).ok
-    [case] = from_text(to_text(assignment(replace(case, before=((X[:1],), (X,))))))["q1"].cases
+    case = kept(replace(case, before=((X[:1],), (X,))))
     assert compare(run_case({"Counting": Counting}, case), case).ok is not keeps
 
 
@@ -420,7 +402,7 @@ def test_where_several_are_asked_for_whatever_unpacks_to_them_is_right(how, pair
     x = torch.ones(2, 3) if pair == "tensors" else torch.tensor(1.0)
     case = doubled(args=(x,), gradients=gradients, mistakes=(), want=None)
     case = replace(case, want=run_case({"double": right}, case))
-    [bare] = from_text(to_text(assignment(case.only_call())))["q1"].cases
+    bare = kept(case.only_call())
     assert bare.want in ((None, None), {"result": (None, None)})
     for asked in (case, bare):  # in the notebook, and where the answer runs
         got = run_case({"double": lambda x: pack(*right(x))}, asked)
@@ -430,15 +412,13 @@ def test_where_several_are_asked_for_whatever_unpacks_to_them_is_right(how, pair
 def test_an_array_of_two_numbers_is_a_pair():
     case = doubled(want=(3, 4), mistakes=())
     for got in (np.array([3, 4]), np.array([4, 3]), np.array([[3, 4]])):
-        given = run_case({"double": lambda x, got=got: got}, case.only_call())
-        tensors = {}
-        given = decode(encode(given, tensors, "got", strict=False), tensors)
+        given = sent(run_case({"double": lambda x, got=got: got}, case.only_call()))
         assert compare(given, case).ok is (got.tolist() == [3, 4])
 
 
 def test_a_dropout_shows_in_training_and_comes_back_from_a_file():
     make = Make("Twice", {"width": 3}, {"w": torch.ones(3)}, training=True)
-    [case] = from_text(to_text(assignment(doubled(make=make, name="forward"))))["q1"].cases
+    case = kept(doubled(make=make, name="forward"))
     torch.manual_seed(0)
     assert run_case({"Twice": Twice}, case).count_nonzero() < 6
     case = replace(case, make=replace(make, training=False))
@@ -455,18 +435,10 @@ def product(x, w):
     return x * w
 
 
-def detached(x, w):
-    return x * w.detach()
-
-
-def changing(x, w):
-    return x.mul_(w)
-
-
 GRADIENTS = {
     "right": (product, ""),
     "another formula, in double precision": (lambda x, w: (x.double() - 1) * w + w, ""),
-    "detached": (detached, "does the factor learn?"),
+    "detached": (lambda x, w: x * w.detach(), "does the factor learn?"),
     "data": (lambda x, w: x.data * w, "do gradients reach every input"),
     "no grad": (torch.no_grad()(product), "do gradients reach every input"),
     "wrong": (lambda x, w: x + w, "twice?"),
@@ -483,15 +455,16 @@ GRADIENTS = {
 def test_an_answer_that_stops_gradients_is_told_from_one_that_can_be_trained(name):
     answer, words = GRADIENTS[name]
     case = doubled(args=(X,), kwargs={"w": X[1]}, gradients=True)
+    detached = GRADIENTS["detached"][0]
     want, mistake = (run_case({"double": one}, case) for one in (product, detached))
-    case = replace(case, want=want, mistakes=(Mistake("does the factor learn?", mistake),))
-    [case] = from_text(to_text(assignment(case)))["q1"].cases
+    mistakes = (Mistake("does the factor learn?", mistake),)
+    case = kept(replace(case, want=want, mistakes=mistakes))
     with torch.no_grad():  # whatever else a notebook has set
         verdict = compare(run_case({"double": answer}, case), case)
     assert verdict.ok is (not words)
     assert words in verdict.message
     with pytest.raises(CaseError, match="changed in place"):
-        run_case({"double": changing}, case)
+        run_case({"double": lambda x, w: x.mul_(w)}, case)
 
 
 def test_a_parameter_that_is_not_learned_lacks_a_gradient():
@@ -532,12 +505,13 @@ def test_the_checker_says_it_in_the_notebook(name, capsys):
 
 
 def test_the_checker_refuses_what_is_not_its_own():
+    text = to_text(assignment(doubled()))
     with pytest.raises(ValueError, match="checks of a9-test, not a1-attention"):
-        Checker("a1-attention", to_text(assignment(doubled())))
+        Checker("a1-attention", text)
     with pytest.raises(ValueError, match="were changed"):
-        Checker("a9-test", to_text(assignment(doubled()))[:-40])
+        Checker("a9-test", text[:-40])
     with pytest.raises(KeyError, match="no question 'q7'; there are q1"):
-        Checker("a9-test", to_text(assignment(doubled())))("q7")
+        Checker("a9-test", text)("q7")
 
 
 def test_a_question_for_a_person_is_not_checked(capsys):

@@ -14,14 +14,10 @@ from vitcheck.values import difference
 from website.assignments.marks import without_marks
 from website.assignments.record import names_after
 
-FEW, MANY = 3, 12  # draws
+# draws, of which the deep tests try more
+FEW = [pytest.param(2), pytest.param(12, marks=pytest.mark.deep)]
 MOST_COPIED = 0.1  # of the automatic points, for the results that the public checks hold
 MOST_PASTED = 0.25  # of the automatic points, for another variant's solutions
-
-
-def same(case, args, kwargs):
-    """Are these the case's inputs? Layers are not compared."""
-    return not changed(case, (args, kwargs))
 
 
 def like(want, fill):
@@ -36,27 +32,20 @@ def like(want, fill):
 
 
 def diagonal(x):
-    return torch.eye(x.shape[-1]).expand(*x.shape[:-2], -1, -1) if is_square(x) else x * 0
+    is_square = x.ndim > 1 and x.shape[-1] == x.shape[-2]
+    return torch.eye(x.shape[-1]).expand(*x.shape[:-2], -1, -1) if is_square else x * 0
 
 
-def is_square(x):
-    return x.ndim > 1 and x.shape[-1] == x.shape[-2]
-
-
-def lower(x):
-    return torch.ones_like(x).tril() if x.ndim > 1 else x * 0 + 1
-
-
-FILLS = {
-    "zeros": lambda x: torch.zeros_like(x),
-    "ones": lambda x: torch.ones_like(x),
-    "the diagonal": lambda x: diagonal(x).to(x.dtype),
-    "what is not after it": lower,
-    "equal shares": lambda x: (
+FILLS = [
+    torch.zeros_like,
+    torch.ones_like,
+    lambda x: diagonal(x).to(x.dtype),
+    lambda x: torch.ones_like(x).tril() if x.ndim > 1 else x * 0 + 1,  # what is not after it
+    lambda x: (  # equal shares
         torch.full_like(x, 1 / x.shape[-1]) if x.ndim and x.is_floating_point() else x * 0 + 2
     ),
-    "in order": lambda x: torch.arange(x.numel()).view(x.shape).to(x.dtype),
-}
+    lambda x: torch.arange(x.numel()).view(x.shape).to(x.dtype),
+]
 
 
 def copied_names(question, fill):
@@ -68,10 +57,10 @@ def copied_names(question, fill):
 
     def answer(*args, **kwargs):
         for case in public:
-            if same(case, args, kwargs):
+            if not changed(case, (args, kwargs)):  # layers are not compared
                 return case.want
         hidden = answer.asked
-        alike = [c.want for c in public if not shapes_differ(c.want, hidden.want)]
+        alike = [c.want for c in public if difference(c.want, hidden.want, 1e9, 1e9) in (None, "")]
         return alike[0] if fill is None and alike else like(hidden.want, fill or torch.zeros_like)
 
     class Copied(nn.Module):
@@ -81,15 +70,11 @@ def copied_names(question, fill):
 
         def __init__(self, **kwargs):
             super().__init__()
-            made = [case.make for case in public]
-            self.copied = [
-                make.weights
-                for make, case in zip(made, public, strict=True)
-                if same(replace(case, args=(), kwargs=make.kwargs), (), kwargs)
-            ] or [made[0].weights]
+            mine = [case for case in public if case.make.kwargs == kwargs]
+            self.copied = (mine or public)[0].make.weights
 
         def state_dict(self):
-            return self.copied[0]
+            return self.copied
 
         def load_state_dict(self, weights):
             pass
@@ -99,14 +84,10 @@ def copied_names(question, fill):
     return dict.fromkeys(names, Copied if is_class else answer), answer
 
 
-def shapes_differ(one, other):
-    return difference(one, other, 1e9, 1e9) not in (None, "")
-
-
 def copied_points(question):
     """What the copied results gain together with the best of the guesses."""
     found = []
-    for fill in [None, *FILLS.values()]:
+    for fill in [None, *FILLS]:
         names, answer = copied_names(question, fill)
         worth = 0
         for case in question.cases:
@@ -122,23 +103,14 @@ def automatic(drawn):
     return [question for question in drawn.cases.questions if not question.manual]
 
 
-def check_copies(drawn):
-    questions = automatic(drawn)
-    gained = {question.id: copied_points(question) for question in questions}
-    tried = {q.id for q in questions if any(case.claims for case in q.cases)}
-    assert all((gained[q.id] > 0) == (q.id not in tried) for q in questions)  # the copies do work
-    assert sum(gained.values()) <= MOST_COPIED * sum(q.points for q in questions), gained
-
-
-def test_results_copied_out_of_the_public_checks_are_worth_a_tenth_at_most(draws):
-    check_copies(draws(0))
-    check_copies(draws(1))
-
-
-@pytest.mark.deep
-def test_copied_results_are_worth_a_tenth_at_most_in_many_draws(draws):
-    for number in range(2, MANY):
-        check_copies(draws(number))
+@pytest.mark.parametrize("how_many", FEW)
+def test_results_copied_out_of_the_public_checks_are_worth_a_tenth_at_most(draws, how_many):
+    for number in range(how_many):
+        questions = automatic(draws(number))
+        gained = {question.id: copied_points(question) for question in questions}
+        tried = {q.id for q in questions if any(case.claims for case in q.cases)}
+        assert all((gained[q.id] > 0) == (q.id not in tried) for q in questions)  # the copies work
+        assert sum(gained.values()) <= MOST_COPIED * sum(q.points for q in questions), gained
 
 
 def pasted_points(drawn, other):
@@ -163,22 +135,14 @@ def passes(names, case):
         return False
 
 
-def check_pasted(draws, how_many):
+@pytest.mark.parametrize("how_many", FEW)
+def test_the_public_solution_gets_few_points_in_another_variant(draws, how_many):
     """The mean share that is left is small, and no question is the same in all draws."""
     shares, whole = [], Counter()
-    for number in range(1, 1 + how_many):
+    for number in range(1, 2 + how_many):
         ours = draws(number)
         points = pasted_points(ours, draws(0))
         shares.append(sum(points.values()) / sum(q.points for q in automatic(ours)))
         whole.update(name for name, worth in points.items() if worth == ours.cases[name].points)
     assert statistics.mean(shares) <= MOST_PASTED, shares
-    assert max(whole.values(), default=0) < how_many, whole
-
-
-def test_the_public_solution_gets_few_points_in_another_variant(draws):
-    check_pasted(draws, FEW)
-
-
-@pytest.mark.deep
-def test_the_public_solution_gets_few_points_in_many_variants(draws):
-    check_pasted(draws, MANY)
+    assert max(whole.values(), default=0) < len(shares), whole

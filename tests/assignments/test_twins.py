@@ -31,11 +31,9 @@ def changed(weights, part, factor):
 def test_an_experiment_that_shows_its_claim_is_right_in_either_order_and_precision(given):
     weights, images = given
     before, after = (weights, images), (changed(weights, "positions", 0), images)
-    assert judged({FAULT: (before, after)}, *given, CLAIM) == SHOWN
-    assert judged({FAULT: [list(after), before]}, *given, CLAIM) == SHOWN
-    double = {name: value.double() for name, value in weights.items()}
-    pair = (double, images.double()), (changed(weights, "positions", 0), images)
-    assert judged({FAULT: pair}, *given, CLAIM) == SHOWN
+    double = {name: value.double() for name, value in weights.items()}, images.double()
+    for pair in ((before, after), [list(after), before], (double, after)):
+        assert judged({FAULT: pair}, *given, CLAIM) == SHOWN
 
 
 def test_a_fault_of_one_block_is_found_in_this_block_alone(given):
@@ -147,9 +145,9 @@ def test_a_search_by_trial_finds_most_experiments_as_the_guide_for_instructors_s
     assert sum(found) > len(KINDS) / 2, found
 
 
-def answers(drawn):
-    """Each case with the result of the solution, then with what every known mistake gives."""
-    sources = list(drawn.master.setup)
+def test_many_threads_judge_as_one_does(drawn):
+    """All questions of an assignment, right and wrong answers, each a few times at once."""
+    sources, pairs = list(drawn.master.setup), []
     for question, asked in zip(drawn.master.questions, drawn.cases.questions, strict=True):
         if question.manual:
             continue
@@ -157,17 +155,10 @@ def answers(drawn):
         names = names_after(*sources)
         for case in asked.cases:
             torch.manual_seed(0)
-            yield case, run_case(names, case)
-            for mistake in case.mistakes:
-                yield case, mistake.gives
-
-
-def test_many_threads_judge_as_one_does(drawn):
-    """All questions of an assignment, right and wrong answers, each a few times at once."""
-    pairs = list(answers(drawn))
-    alone = [compare(got, case) for case, got in pairs]
+            pairs.append((run_case(names, case), case))
+            pairs += [(mistake.gives, case) for mistake in case.mistakes]
+    alone = [compare(*pair) for pair in pairs]
     assert any(verdict.ok for verdict in alone)
     with ThreadPoolExecutor(8) as pool:
         for _ in range(3):
-            together = list(pool.map(lambda pair: compare(pair[1], pair[0]), pairs * 4))
-            assert together == alone * 4
+            assert list(pool.map(lambda pair: compare(*pair), pairs * 4)) == alone * 4

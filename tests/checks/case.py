@@ -49,17 +49,11 @@ def in_float64(answer):
     if isinstance(answer, torch.Tensor):
         return answer.double() if answer.is_floating_point() else answer
     if isinstance(answer, list | tuple):
-        return type(answer)(in_float64(item) for item in answer)
+        return type(answer)(map(in_float64, answer))
     if isinstance(answer, dict):
         return {key: in_float64(value) for key, value in answer.items()}
     if isinstance(answer, type) and issubclass(answer, nn.Module):
-        forward = in_float64(answer.forward)
-        return type(answer.__name__, (answer,), {"forward": forward})
-    if callable(answer) and not isinstance(answer, type | nn.Module):
-
-        @functools.wraps(answer)
-        def wide(*args, **kwargs):
-            return in_float64(answer(*args, **kwargs))
-
-        return wide
-    return answer
+        return type(answer.__name__, (answer,), {"forward": in_float64(answer.forward)})
+    if not callable(answer) or isinstance(answer, type | nn.Module):
+        return answer
+    return functools.wraps(answer)(lambda *args, **kwargs: in_float64(answer(*args, **kwargs)))

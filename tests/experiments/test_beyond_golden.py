@@ -32,19 +32,18 @@ REFUSED = {
         "width must lie between 0 and 1, got 0",
     ),
     "an empty stroke": (lambda: drawn([[]], 0.08), "a stroke must be a list of points"),
+    "a model that no width makes equal": (
+        lambda: width_of(TASK, "Mixer"),
+        "Mixer has no width with about",
+    ),
 }
 
 
-@pytest.mark.parametrize(("call", "words"), REFUSED.values(), ids=REFUSED.keys())
-def test_bad_input_is_named(call, words):
+@pytest.mark.parametrize(("call", "words"), REFUSED.values(), ids=REFUSED)
+def test_bad_input_is_named(call, words, monkeypatch):
+    monkeypatch.setattr(mixing, "TOLERANCE", 1e-6)
     with pytest.raises(ValueError, match=words):
         call()
-
-
-def test_a_model_that_no_width_makes_equal_is_refused(monkeypatch):
-    monkeypatch.setattr(mixing, "TOLERANCE", 1e-6)
-    with pytest.raises(ValueError, match="Mixer has no width with about"):
-        width_of(TASK, "Mixer")
 
 
 def test_a_digit_counts_when_right_and_sure_and_all_else_when_not_sure():
@@ -85,12 +84,11 @@ def test_the_best_arm_of_each_set_counts_averaged_weights_too():
             if (name, arm) == ("mnist", recipe.COARSE):
                 metrics["averaged_accuracy"] = 0.9
             runs.append({"condition": {"data": name, "arm": arm}, "seed": 100, "metrics": metrics})
-    nothing = {key: {} for key in ("settings", "versions", "data", "weight_files")}
-    nothing["metrics"] = dict.fromkeys(("validation_accuracy", "averaged_accuracy"), "share")
-    words = dict.fromkeys(("what", "chosen_on", "date"), "")
-    record = Record(
-        name="toy", runs=runs, machines=[], wall_seconds=0.0, folder=None, **nothing, **words
-    )
+    nothing = dict.fromkeys(("what", "chosen_on", "date"), "")
+    nothing |= {key: {} for key in ("settings", "versions", "data", "weight_files")}
+    nothing |= {"machines": [], "wall_seconds": 0.0, "folder": None}
+    metrics = dict.fromkeys(("validation_accuracy", "averaged_accuracy"), "share")
+    record = Record(name="toy", runs=runs, metrics=metrics, **nothing)
     expected = {name: recipe.ARMS[name][-1] for name in SETS} | {"mnist": recipe.COARSE}
     assert recipe.best(record) == expected
 
@@ -114,10 +112,8 @@ def test_multiplications_are_those_of_the_formulas():
     }
     crossing = {**timing.SQUARE, "head_dim": 384}
     assert crossing in TIMING.conditions
-    merged, separate = (
-        timing.multiplies(timing.ORDERS[o], **crossing) for o in ("merged", "separate")
-    )
-    assert merged == separate
+    merged, separate = (timing.ORDERS[name] for name in ("merged", "separate"))
+    assert timing.multiplies(merged, **crossing) == timing.multiplies(separate, **crossing)
 
 
 def test_rounds_go_to_and_fro_and_the_first_is_not_counted():
@@ -130,19 +126,13 @@ def test_rounds_go_to_and_fro_and_the_first_is_not_counted():
 def test_the_mean_is_over_this_seed_and_the_next_ones():
     asked = []
 
-    def trial(condition, seed, log, scale, *, length, learning_rate):
-        asked.append((condition, seed, scale, length, learning_rate))
-        return {"validation_loss": float(seed), "validation_accuracy": 1 / seed}
+    def trial(condition, seed, log, scale, **given):
+        asked.append((condition, seed, scale, given))
+        return {"loss": math.inf if seed == 8 else float(seed), "accuracy": 1 / seed}
 
-    found = several(trial, 3)({"a": 1}, 100, print, 0.5, length=1.0, learning_rate=2e-3)
-    assert asked == [({"a": 1}, seed, 0.5, 1.0, 2e-3) for seed in (100, 101, 102)]
-    assert found["validation_loss"] == 101
-    assert math.isclose(found["validation_accuracy"], (1 / 100 + 1 / 101 + 1 / 102) / 3)
-
-
-def test_one_training_that_diverges_spoils_the_mean():
-    def trial(condition, seed, log, scale):
-        return {"validation_loss": math.inf if seed == 8 else 0.1}
-
-    assert several(trial, 2)({}, 7, print, 1.0)["validation_loss"] == math.inf
-    assert several(trial, 1)({}, 7, print, 1.0)["validation_loss"] == 0.1
+    given = {"length": 1.0, "learning_rate": 2e-3}
+    found = several(trial, 3)({"a": 1}, 100, print, 0.5, **given)
+    assert asked == [({"a": 1}, seed, 0.5, given) for seed in (100, 101, 102)]
+    assert found == {"loss": 101, "accuracy": pytest.approx((1 / 100 + 1 / 101 + 1 / 102) / 3)}
+    assert several(trial, 2)({}, 7, print, 1.0)["loss"] == math.inf  # one diverged
+    assert several(trial, 1)({}, 7, print, 1.0)["loss"] == 7

@@ -4,13 +4,12 @@ import json
 import math
 import signal
 import subprocess
-import sys
 import textwrap
 import time
-from pathlib import Path
+from contextlib import nullcontext
 
 import pytest
-import torch
+from toys import ROOT, command, results_of, started, trials_of
 
 from experiments.__main__ import main
 from experiments.machinery import beats
@@ -18,13 +17,11 @@ from experiments.machinery.beats import require_above_linear, require_beaten
 from experiments.machinery.choose import Choice, decide, search
 from experiments.machinery.experiment import Experiment, MustBeat, Outcome, load_experiment
 from experiments.machinery.files import write_json
-from experiments.machinery.golden import golden_of
 from experiments.machinery.recording import write_record
 from experiments.machinery.verify import replay, verify
 from experiments.machinery.worker import tried
 from vitbook.book.records import load_record
 
-ROOT = Path(__file__).resolve().parents[2]
 PLAN = Choice(grid={"rate": (1.0, 2.0, 4.0)}, trial=dict, by="loss", limit=6).plan([{"arm": "a"}])
 
 
@@ -43,44 +40,40 @@ def searched(best: float, plan: dict = PLAN, full: float | None = None, diverges
     return [(trial["length"], trial["value"]) for trial in trials], decide(plan, trials)[0], trials
 
 
-def test_an_interior_optimum_ends_with_the_two_best_at_full_length():
-    asked, winner, _ = searched(best=2.1)
-    assert asked == [(0.5, 1.0), (0.5, 2.0), (0.5, 4.0), (1.0, 2.0), (1.0, 4.0)]
-    assert winner == {"condition": {"arm": "a"}, "value": 2.0, "at_edge": False}
+SEARCHES = {  # values in trials of half the length and of full length, the winner, is it an edge?
+    "the two best at full length": ({"best": 2.1}, [1, 2, 4], [2, 4], (2, False)),
+    "not the end: above": ({"best": 9.0}, [1, 2, 4, 8, 16], [8, 16], (8, False)),
+    "not the end: below": ({"best": 0.45}, [1, 2, 4, 0.5, 0.25], [0.5, 0.25], (0.5, False)),
+    "an edge at full length only": (
+        {"best": 2.1, "full": 17},
+        [1, 2, 4],
+        [2, 4, 8, 16, 32],
+        (16, False),
+    ),
+    "the limit": ({"best": 1e9}, [1, 2, 4, 8, 16, 32], [32, 16], (32, True)),
+    "the last word": ({"best": 2.1, "full": 4}, [1, 2, 4], [2, 4, 8], (4, False)),
+    "no finalists": (
+        {"best": 2.1, "full": 4, "plan": {**PLAN, "finalists": 0}},
+        [1, 2, 4],
+        [],
+        (2, False),
+    ),
+    "what diverged": ({"best": 100, "diverges": 3}, [1, 2, 4], [2, 1], (2, False)),
+    "down, until one does not diverge": (
+        {"best": 1, "diverges": 0.3},
+        [1, 2, 4, 0.5, 0.25, 0.12],
+        [0.25, 0.12],
+        (0.25, False),
+    ),
+}
 
 
-@pytest.mark.parametrize(("best", "beyond"), [(9.0, [8, 16]), (0.45, [0.5, 0.25])])
-def test_an_edge_that_wins_is_not_the_end(best, beyond):
-    asked, winner, _ = searched(best)
-    assert [value for length, value in asked if length == 0.5] == [1, 2, 4, *beyond]
-    assert winner["value"] == beyond[0]
-    assert not winner["at_edge"]
-
-
-def test_an_edge_that_wins_at_full_length_only_is_not_the_end_either():
-    asked, winner, _ = searched(best=2.1, full=17)
-    assert asked[3:] == [(1, 2), (1, 4), (1, 8), (1, 16), (1, 32)]
-    assert winner["value"] == 16
-
-
-def test_the_limit_ends_the_search_and_says_so():
-    asked, winner, _ = searched(best=1e9)
-    assert [value for length, value in asked if length == 0.5] == [1, 2, 4, 8, 16, 32]
-    assert (winner["value"], winner["at_edge"]) == (32, True)
-
-
-def test_full_length_has_the_last_word_and_without_finalists_the_short_trials_have():
-    assert searched(best=2.1, full=4)[1]["value"] == 4
-    asked, winner, _ = searched(best=2.1, full=4, plan={**PLAN, "finalists": 0})
-    assert len(asked) == 3
-    assert winner["value"] == 2
-
-
-def test_what_diverged_never_wins():
-    asked, winner, _ = searched(best=100, diverges=3)
-    assert asked[:3] == [(0.5, 1), (0.5, 2), (0.5, 4)]
-    assert (winner["value"], winner["at_edge"]) == (2, False)
-    assert searched(best=1, diverges=0.3)[1]["value"] == 0.25  # down, until one does not diverge
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_search_ends_where_neither_an_edge_nor_a_short_trial_decides(name):
+    given, short, full, winner = SEARCHES[name]
+    asked, found, _ = searched(**given)
+    assert asked == [*((0.5, value) for value in short), *((1, value) for value in full)]
+    assert found == {"condition": {"arm": "a"}, "value": winner[0], "at_edge": winner[1]}
 
 
 def test_each_arm_has_a_search_of_its_own_and_conditions_may_share_one():
@@ -147,24 +140,6 @@ EXPERIMENT = Experiment(
 '''
 
 
-@pytest.fixture
-def toy(tmp_path, monkeypatch):
-    monkeypatch.setenv("VITBOOK_RUNS", str(tmp_path / "runs"))
-    path = tmp_path / "toy.py"
-    path.write_text(TOY)
-    return path
-
-
-def command(script: Path, *options: str) -> list[str]:
-    out = str(script.parent / "out")
-    return [sys.executable, "-m", "experiments", str(script), "--folder", out, *options]
-
-
-def started(script: Path) -> list[str]:
-    path = script.with_name("started")
-    return path.read_text().splitlines() if path.is_file() else []
-
-
 @pytest.mark.deep  # seven processes; tests/experiments/test_experiments.py stops a run in make test
 def test_a_search_that_was_stopped_goes_on_and_the_runs_use_what_it_chose(toy, tmp_path):
     toy.write_text(TOY.replace('by="loss"', 'by="loss", finalists=0'))
@@ -216,52 +191,10 @@ def test_the_search_alone_prints_every_trial_and_writes_nothing(toy, monkeypatch
     assert not list(toy.parent.glob("*.json"))
 
 
-WHERE = {"machine": {"device": "test"}, "versions": {"torch": torch.__version__}}
-
-
-def results_of(experiment: Experiment, winners: list[dict]) -> list[dict]:
-    results = []
-    for condition, seed in experiment.runs:
-        losses, settings = [], experiment.chosen_for(condition, winners)
-        outcome = experiment.run(condition, seed, losses.append, 1.0, **settings)
-        one = {"condition": condition, "seed": seed, "settings": settings, "losses": losses[:20]}
-        results.append({**one, **WHERE, "metrics": {**outcome.metrics, "seconds": 0.1}})
-    return results
-
-
-def trials_of(experiment: Experiment) -> list[dict]:
-    def do(wanted):
-        done = []
-        for one in wanted:
-            losses, settings = [], {experiment.choose.setting: one["value"]}
-            given = (one["condition"], one["seed"], one["length"], settings)
-            metrics = {**tried(experiment, *given, losses.append, 1.0), "seconds": 0.1}
-            kept = {"metrics": metrics, "steps": len(losses), "losses": losses[:20]}
-            done.append({**one, **WHERE, **kept})
-        return done
-
-    return search(experiment.plan, do)
-
-
-@pytest.fixture
-def recorded(toy):
-    """The toy's record, written without processes of its own."""
-    experiment = load_experiment(str(toy))
-    trials = trials_of(experiment)
-    winners = decide(experiment.plan, trials)
-    results, golden = results_of(experiment, winners), golden_of(experiment, winners)
-    return write_record("toy", experiment, results, {}, toy.parent, trials, golden)
-
-
 def test_a_record_with_its_search_holds_after_an_edit_that_changes_nothing(recorded, toy):
     toy.write_text(TOY.replace("1 / (step + 1) + (rate", "1.0 / (step + 1) + (rate"))
     assert verify(str(toy), toy.parent) == (True, "holds: 3 runs of its golden replay are the same")
     assert replay(str(toy), toy.parent) == (True, "holds: 40 replayed losses are the same")
-
-
-def prettier(record):
-    trial = next(t for t in record["trials"] if (t["value"], t["length"]) == (2.0, 1.0))
-    trial["metrics"]["loss"] = 0.0
 
 
 @pytest.mark.parametrize(
@@ -269,7 +202,10 @@ def prettier(record):
     [
         (lambda record: record["choice"]["winners"][0].update(value=2.0), "not what its trials sa"),
         (lambda record: record["trials"].pop(), "some are missing"),
-        (prettier, "not what its trials say"),
+        (
+            lambda record: record["trials"][-1]["metrics"].update(loss=0.0),
+            "not what its trials say",
+        ),
     ],
 )
 def test_a_record_whose_choice_is_not_that_of_its_trials_is_refused(recorded, toy, change, words):
@@ -303,7 +239,7 @@ def test_a_changed_script_makes_the_record_stale(recorded, toy, old, new, words)
 def test_runs_with_another_value_than_the_winner_write_no_record(toy):
     experiment = load_experiment(str(toy))
     trials = trials_of(experiment)
-    results = results_of(experiment, decide(experiment.plan, trials))
+    results, _ = results_of(experiment, decide(experiment.plan, trials))
     results[-1]["settings"] = {"rate": 2.0}
     with pytest.raises(ValueError, match=r"ran with \{'rate': 2.0\}, not with \{'rate': 4.0\}"):
         write_record("toy", experiment, results, {}, toy.parent, trials)
@@ -314,20 +250,19 @@ def test_two_recordings_are_compared_trial_by_trial(recorded, toy, capsys):
     again = toy.parent / "again"
     again.mkdir()
     content = json.loads(recorded.read_text())
-    write_json(again / "toy.json", content)
-    assert main(["toy", "--folder", str(toy.parent), "--compare", str(again)]) == 0
-    assert "  trials  equal, 5 numbers" in capsys.readouterr().out
-    content["trials"][0]["metrics"]["loss"] += 0.5
-    write_json(again / "toy.json", content)
-    assert main(["toy", "--folder", str(toy.parent), "--compare", str(again)]) == 1
-    assert "  trials  differ by 0.5 at most, 5 numbers" in capsys.readouterr().out
+    for more, said in ((0, "equal, 5 numbers"), (0.5, "differ by 0.5 at most, 5 numbers")):
+        content["trials"][0]["metrics"]["loss"] += more
+        write_json(again / "toy.json", content)
+        code = main(["toy", "--folder", str(toy.parent), "--compare", str(again)])
+        assert code == bool(more)
+        assert f"  trials  {said}" in capsys.readouterr().out
 
 
 def test_the_script_of_the_readme_searches_and_runs(tmp_path):
     text = (ROOT / "experiments" / "README.md").read_text()
     block = text.split("   ```python\n", 1)[1].split("   ```\n")[0]
     script = tmp_path / "depth.py"
-    script.write_text(textwrap.dedent("   " + block.removeprefix("   ")))
+    script.write_text(textwrap.dedent(block))
     experiment = load_experiment(str(script))
     assert {"depth": 1} in experiment.plan["arms"]
     losses = []
@@ -370,47 +305,48 @@ def an_experiment(**given) -> Experiment:
         ({"choose": Choice(grid=GRID, trial=dict, seed=1)}, "a seed of its own"),
         ({"choose": Choice(grid=GRID, trial=dict), "replay": None}, "to replay"),
         ({"must_beat": MustBeat({"a": 2}, "digits")}, "no condition {'a': 2}"),
+        ({"conditions": [{"metric": 1}]}, "may not use the name 'metric'"),
+        ({"replay": ({"a": 2}, 0)}, "no run of {'a': 2} with seed 0"),
+        ({"keep": {"w": ({"a": 1}, 9)}}, "no run of {'a': 1} with seed 9"),
     ],
 )
-def test_an_experiment_that_does_not_fit_its_search_is_named(given, words):
+def test_an_experiment_whose_parts_do_not_fit_is_named(given, words):
     with pytest.raises(ValueError, match=words):
         an_experiment(**given)
+
+
+def results(condition, accuracy):
+    plain = {"condition": condition, "machine": {"device": "x"}, "versions": {}, "losses": []}
+    metrics = {"test_accuracy": accuracy, "seconds": 1.0}
+    return [{**plain, "seed": seed, "metrics": metrics} for seed in range(2)]
 
 
 @pytest.fixture
 def linear(tmp_path):
     """A record of baselines: 80 % on images with the checksum "s"."""
     condition = {"data": "clothes", "model": "logistic regression"}
-    experiment = Experiment(
-        what="x", chosen_on="x", metrics={"test_accuracy": "x"}, conditions=[condition],
-        seeds=range(2), run=lambda *_: Outcome({}),
-        data=lambda: {"clothes, train": "s", "clothes, test": "t"},
-    )  # fmt: skip
-    plain = {"condition": condition, "machine": {"device": "x"}, "versions": {}, "losses": []}
-    metrics = {"test_accuracy": 0.8, "seconds": 1.0}
-    results = [{**plain, "seed": seed, "metrics": metrics} for seed in range(2)]
-    write_record("baselines", experiment, results, {}, tmp_path)
+    checksums = {"clothes, train": "s", "clothes, test": "t"}
+    experiment = an_experiment(
+        metrics={"test_accuracy": "x"}, conditions=[condition], replay=None, data=lambda: checksums
+    )
+    write_record("baselines", experiment, results(condition, 0.8), {}, tmp_path)
     return tmp_path
-
-
-MUST = MustBeat({"model": "vit"}, data="clothes")
-
-
-def test_a_whole_model_above_the_linear_one_passes(linear):
-    require_beaten(MUST, [0.86, 0.861, 0.859], {"clothes": "s"}, linear)
 
 
 @pytest.mark.parametrize(
     ("accuracies", "data", "words"),
     [
+        ([0.86, 0.861, 0.859], {"clothes": "s"}, ""),
         ([0.79, 0.79], {"clothes": "s"}, "does not beat logistic regression on clothes"),
         ([0.78, 0.90], {"clothes": "s"}, "does not beat"),  # the seeds do not tell
         ([0.9, 0.9], {"clothes": "other"}, "not made with the same images"),
     ],
 )
-def test_one_that_does_not_beat_it_is_refused(linear, accuracies, data, words):
-    with pytest.raises(ValueError, match=words):
-        require_beaten(MUST, accuracies, data, linear)
+def test_a_whole_model_that_does_not_beat_the_linear_one_is_refused(
+    linear, accuracies, data, words
+):
+    with pytest.raises(ValueError, match=words) if words else nullcontext():
+        require_beaten(MustBeat({"model": "vit"}, data="clothes"), accuracies, data, linear)
 
 
 def rows(*arms) -> list[dict]:
@@ -425,33 +361,25 @@ SINGLE = {"metric": "test_accuracy", "condition": {**VIT, "depth": 9}, "mean": 0
 
 
 @pytest.mark.parametrize(
-    "summary",
+    ("passes", "summary"),
     [
-        rows((VIT, 0.7, 0.65), (LINEAR, 0.6, 0.6)),
-        rows((VIT, 0.3, 0.3), ({**VIT, "steps": 9}, 0.7, 0.65), (LINEAR, 0.6, 0.6)),
-        rows((VIT, 0.3, 0.3)),  # nobody knows what a linear classifier gets there
-        rows((VIT, 0.8, 0.5), ({**VIT, "depth": 9}, 0.7, 0.65), (LINEAR, 0.6, 0.6)),  # the second
-        rows((VIT, 1.0, 1.0), (LINEAR, 1.0, 1.0)),  # both solve it
+        (True, rows((VIT, 0.7, 0.65), (LINEAR, 0.6, 0.6))),
+        (True, rows((VIT, 0.3, 0.3), ({**VIT, "steps": 9}, 0.7, 0.65), (LINEAR, 0.6, 0.6))),
+        (True, rows((VIT, 0.3, 0.3))),  # nobody knows what a linear classifier gets there
+        # the second
+        (True, rows((VIT, 0.8, 0.5), ({**VIT, "depth": 9}, 0.7, 0.65), (LINEAR, 0.6, 0.6))),
+        (True, rows((VIT, 1.0, 1.0), (LINEAR, 1.0, 1.0))),  # both solve it
+        (False, rows((VIT, 0.5, 0.5), (LINEAR, 0.6, 0.6))),
+        (False, rows((VIT, 0.7, 0.55), (LINEAR, 0.6, 0.6))),  # the seeds do not tell
+        # one run beside several
+        (False, [*rows((VIT, 0.7, 0.55), (LINEAR, 0.6, 0.6)), SINGLE]),
+        (False, rows((VIT, 0.5, 0.5), (LINEAR, 0.6, 0.6), ELSEWHERE)),
+        (False, rows((VIT, 0.5, 0.5), ({"task": "t", "rule": "logistic regression"}, 0.6, 0.6))),
     ],
 )
-def test_a_record_with_an_arm_above_its_linear_classifier_passes(summary, linear):
-    require_above_linear({"name": "r", "summary": summary, "data": {}}, linear)
-
-
-@pytest.mark.parametrize(
-    "summary",
-    [
-        rows((VIT, 0.5, 0.5), (LINEAR, 0.6, 0.6)),
-        rows((VIT, 0.7, 0.55), (LINEAR, 0.6, 0.6)),  # the seeds do not tell
-        [*rows((VIT, 0.7, 0.55), (LINEAR, 0.6, 0.6)), SINGLE],  # one run beside several
-        rows((VIT, 0.5, 0.5), (LINEAR, 0.6, 0.6), ELSEWHERE),
-        rows((VIT, 0.5, 0.5), ({"task": "t", "rule": "logistic regression"}, 0.6, 0.6)),
-    ],
-)
-def test_one_that_stays_below_it_is_refused(summary, linear):
-    with pytest.raises(
-        ValueError, match=r"no arm of r, t beats logistic regression: the best, .*t"
-    ):
+def test_a_record_needs_an_arm_above_its_linear_classifier(passes, summary, linear):
+    words = r"no arm of r, t beats logistic regression: the best, .*t"
+    with nullcontext() if passes else pytest.raises(ValueError, match=words):
         require_above_linear({"name": "r", "summary": summary, "data": {}}, linear)
 
 
@@ -472,11 +400,6 @@ def test_a_refused_record_is_not_written(linear, tmp_path, monkeypatch):
         metrics={"test_accuracy": "x"}, must_beat=MustBeat({"a": 1}, "clothes"),
         data=lambda: {"clothes": "s"}, replay=None,
     )  # fmt: skip
-    plain = {"condition": {"a": 1}, "machine": {}, "versions": {}, "losses": []}
-    results = [
-        {**plain, "seed": seed, "metrics": {"test_accuracy": 0.7, "seconds": 1.0}}
-        for seed in (0, 1)
-    ]
     with pytest.raises(ValueError, match="refused"):
-        write_record("toy", experiment, results, {}, tmp_path)
+        write_record("toy", experiment, results({"a": 1}, 0.7), {}, tmp_path)
     assert not (tmp_path / "toy.json").exists()

@@ -5,26 +5,25 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from toys import ROOT, command, started
 
 from experiments import __main__ as program
 from experiments.machinery import runner
 from experiments.machinery.beats import require_above_linear
-from experiments.machinery.experiment import Experiment, Outcome, all_names, load_experiment
+from experiments.machinery.experiment import all_names, load_experiment
 from experiments.machinery.files import half_precision, write_json
-from experiments.machinery.golden import golden_of, golden_path
+from experiments.machinery.golden import golden_path
 from experiments.machinery.recording import write_record
 from experiments.machinery.verify import replay, stamp, verify
 from experiments.machinery.worker import versions
 from vitbook.book.records import FOLDER, load_record
 
-ROOT = Path(__file__).resolve().parents[2]
 TOY = '''
 """A toy."""
 import os, time
@@ -63,43 +62,20 @@ EXPERIMENT = Experiment(
 
 
 @pytest.fixture
-def toy(tmp_path):
-    path = tmp_path / "toy.py"
-    path.write_text(TOY)
-    return path
-
-
-def command(script: Path, *options: str) -> list[str]:
-    out = str(script.parent / "out")
-    return [sys.executable, "-m", "experiments", str(script), "--folder", out, *options]
-
-
-def started(script: Path) -> list[str]:
-    path = script.with_name("started")
-    return path.read_text().splitlines() if path.is_file() else []
-
-
-def wait_for(condition, seconds: float = 500) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.1)
-
-
-@pytest.fixture
-def runs(tmp_path, monkeypatch):
-    monkeypatch.setenv("VITBOOK_RUNS", str(tmp_path / "runs"))
-    return tmp_path / "runs"
+def runs(toy):
+    return toy.parent / "runs"
 
 
 def start_and_stop(script: Path, stop: signal.Signals) -> str:
     """Stop the runner while it does its last two runs; return what it said."""
     script.with_name("stop").touch()
-    runner = subprocess.Popen(
-        command(script), cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True, text=True
-    )
+    options = {"cwd": ROOT, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    runner = subprocess.Popen(command(script), **options)
     try:
-        wait_for(lambda: len(started(script)) == 4)  # two run side by side, so two have ended
+        end = time.monotonic() + 500
+        while len(started(script)) < 4:  # two run side by side, so two have ended
+            assert time.monotonic() < end, "it did not happen"
+            time.sleep(0.1)
         runner.send_signal(stop)
         return runner.communicate()[1]
     finally:
@@ -148,35 +124,10 @@ def test_a_failing_run_prints_its_traceback_and_writes_no_record(toy, runs, tmp_
     assert not (tmp_path / "out").exists()
 
 
-def make_record(script: Path) -> Path:
-    """Write the toy's record without processes of its own."""
-    experiment = load_experiment(str(script))
-    results, weights = [], {}
-    for condition, seed in experiment.runs:
-        losses = []
-        outcome = experiment.run(condition, seed, losses.append, 1.0)
-        results.append(
-            {
-                "condition": condition,
-                "seed": seed,
-                "metrics": {**outcome.metrics, "seconds": 0.1},
-                "losses": [float(loss) for loss in losses][:20],
-                "machine": {"device": "test"},
-                "versions": {"torch": torch.__version__},
-            }
-        )
-        if (condition, seed) in experiment.keep.values():
-            weights["w"] = half_precision(outcome.weights)
-    golden = golden_of(experiment)
-    return write_record("toy", experiment, results, weights, script.parent, golden=golden)
-
-
-@pytest.fixture
-def recorded(toy):
-    return make_record(toy)
-
-
-def verified(toy) -> tuple[bool, str]:
+def verified(toy, was="", now="") -> tuple[bool, str]:
+    """What is said of the record, after an edit of the script."""
+    assert was in TOY
+    toy.write_text(TOY.replace(was, now) if was else TOY)
     return verify(str(toy), toy.parent)
 
 
@@ -194,20 +145,8 @@ def replayed(toy) -> tuple[bool, str]:
     ],
 )
 def test_a_record_holds_while_its_golden_replay_is_the_same(recorded, toy, was, now):
-    assert was in TOY
-    toy.write_text(TOY.replace(was, now))
-    assert verified(toy) == (True, "holds: 2 runs of its golden replay are the same")
+    assert verified(toy, was, now) == (True, "holds: 2 runs of its golden replay are the same")
     assert replayed(toy) == (True, "holds: 20 replayed losses are the same")
-
-
-def test_what_the_code_computes_otherwise_is_stale_and_the_numbers_are_named(recorded, toy):
-    toy.write_text(TOY.replace("FACTOR = 0.9", "FACTOR = 0.90001"))
-    before = recorded.read_bytes()
-    holds, why = verified(toy)
-    assert not holds
-    assert why.startswith("STALE: 5 numbers of its golden replay moved: bias 0.5: loss is ")
-    assert replayed(toy) == (False, "STALE: the losses of a run differ from step 1 on")
-    assert recorded.read_bytes() == before
 
 
 def test_a_script_edited_within_a_second_at_the_same_length_is_read_anew(toy):
@@ -217,33 +156,40 @@ def test_a_script_edited_within_a_second_at_the_same_length_is_read_anew(toy):
         assert list(load_experiment(str(toy)).seeds) == list(range(count))
 
 
+MOVED = "5 numbers of its golden replay moved: bias 0.5: loss is "
+
+
 @pytest.mark.parametrize(
     ("was", "now", "words"),
     [
+        ("FACTOR = 0.9", "FACTOR = 0.90001", MOVED),
         ('{"steps": 25}', '{"steps": 25, "now": "said"}', "other settings: now (--stamp"),
         ("range(2)", "range(3)", "the conditions or the seeds are others now"),
         ("[FIRST, SECOND]", "[FIRST]", "the conditions or the seeds are others now"),
         ("lambda condition: 25", "lambda condition: 30", "30 updates instead of 25"),
     ],
 )
-def test_a_record_of_another_declaration_is_stale(recorded, toy, was, now, words):
-    assert was in TOY
-    toy.write_text(TOY.replace(was, now))
-    holds, why = verified(toy)
+def test_a_record_of_another_declaration_or_of_other_numbers_is_stale(
+    recorded, toy, was, now, words
+):
+    before = recorded.read_bytes()
+    holds, why = verified(toy, was, now)
     assert not holds
     assert why.startswith("STALE: ")
     assert words in why
+    if words == MOVED:
+        assert replayed(toy) == (False, "STALE: the losses of a run differ from step 1 on")
+    assert recorded.read_bytes() == before
 
 
 def test_a_stamp_says_what_moved_and_brings_words_and_settings_over(recorded, toy):
     assert stamp(str(toy), toy.parent) == []
-    toy.write_text(
-        TOY.replace("FACTOR = 0.9", "FACTOR = 0.8").replace('{"steps": 25}', '{"steps": "25"}')
-    )
+    other = TOY.replace("FACTOR = 0.9", "FACTOR = 0.8").replace('{"steps": 25}', '{"steps": "25"}')
+    toy.write_text(other)
     found = stamp(str(toy), toy.parent)
     assert found[0] == "settings in other words"
     assert found[1].startswith("bias 0.5: loss is ")
-    assert verified(toy)[0]
+    assert verify(str(toy), toy.parent)[0]
     assert load_record("toy", toy.parent).settings == {"steps": "25"}
     assert load_record("toy", toy.parent).runs  # its numbers are those that were measured
 
@@ -262,12 +208,9 @@ def test_a_stamp_needs_a_name_and_a_record_of_the_same_runs(recorded, toy, capsy
 
 def test_timings_are_dated_and_never_stale_by_an_edit(recorded, toy):
     toy.write_text(TOY.replace("replay=", "timing=True, replay=").replace("0.9", "0.8"))
-    holds, why = verified(toy)
-    assert holds
-    assert why == (
-        f"measures time: it was so on {load_record('toy', toy.parent).date}, "
-        f"with torch {torch.__version__}"
-    )
+    date = load_record("toy", toy.parent).date
+    said = f"measures time: it was so on {date}, with torch {torch.__version__}"
+    assert verify(str(toy), toy.parent) == (True, said)
 
 
 def test_a_replay_without_its_data_says_so(recorded, toy, tmp_path, monkeypatch):
@@ -324,24 +267,6 @@ def test_weights_that_do_not_fit_are_refused(toy):
     experiment = load_experiment(str(toy))
     with pytest.raises(ValueError, match="1000001 bytes, more than 1000000"):
         write_record("toy", experiment, [], {"w": bytes(1_000_001)}, toy.parent)
-
-
-def nothing(condition, seed, log, scale):
-    return Outcome({})
-
-
-BAD_INPUT = [
-    ({"conditions": [{"metric": 1}]}, "may not use the name 'metric'"),
-    ({"replay": ({"a": 2}, 0)}, "no run of {'a': 2} with seed 0"),
-    ({"keep": {"w": ({"a": 1}, 9)}}, "no run of {'a': 1} with seed 9"),
-]
-
-
-@pytest.mark.parametrize(("change", "words"), BAD_INPUT)
-def test_bad_input_is_named(change, words):
-    given = {"conditions": [{"a": 1}], "seeds": [0], "run": nothing} | change
-    with pytest.raises(ValueError, match=words):
-        Experiment(what="x", chosen_on="x", metrics={}, **given)
 
 
 def test_an_unknown_experiment_is_named_with_those_that_exist():

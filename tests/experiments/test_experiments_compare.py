@@ -38,12 +38,6 @@ def recorded(folder: Path, seconds: float, shift: float = 0.0) -> Path:
     return write_record("toy", EXPERIMENT, results, weights, folder)
 
 
-def changed(path: Path, change) -> None:
-    record = json.loads(path.read_text("utf-8"))
-    change(record)
-    write_json(path, record)
-
-
 @pytest.fixture
 def folders(tmp_path):
     kept, fresh = tmp_path / "kept", tmp_path / "fresh"
@@ -88,7 +82,10 @@ def move(metric, to):
 )
 @pytest.mark.parametrize("which", [0, 1], ids=["kept", "fresh"])
 def test_what_differs_is_named_on_whichever_side(folders, capsys, change, line, which):
-    changed(folders[which] / "toy.json", change)
+    path = folders[which] / "toy.json"
+    record = json.loads(path.read_text("utf-8"))
+    change(record)
+    write_json(path, record)
     same, lines = compare("toy", *folders)
     assert not same
     assert sum(found.startswith(line) for found in lines) == 1

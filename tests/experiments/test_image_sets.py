@@ -2,18 +2,16 @@
 
 import hashlib
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
+from toys import ROOT, command
 
 from experiments.machinery import image_sets
 from experiments.machinery.image_sets import checksums, image_set
 from vitbook.data import STATISTICS, load_torchvision
 from vitbook.data.splits import some_of_each
 
-ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
 from experiments.machinery.experiment import Experiment, Outcome
 from experiments.machinery.image_sets import image_set
@@ -70,17 +68,11 @@ def test_which_images_are_chosen_never_changes():
     assert digest[:16] == "a5865763e5657d0d"
 
 
-def run(folder, *options):
-    script = folder / "count.py"
-    script.write_text(SCRIPT)
-    command = [sys.executable, "-m", "experiments", str(script), *options]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-
-
 def test_a_worker_without_images_says_what_to_do_and_writes_no_record(tmp_path, monkeypatch):
     monkeypatch.setenv("VITBOOK_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("VITBOOK_DATA", str(tmp_path / "nowhere"))
-    ended = run(tmp_path, "--folder", str(tmp_path / "out"))
+    (tmp_path / "count.py").write_text(SCRIPT)
+    ended = subprocess.run(command(tmp_path / "count.py"), cwd=ROOT, capture_output=True, text=True)
     assert ended.returncode == 1
     assert "needs the images of fashion-mnist: fetch them with `python -m exper" in ended.stderr
     assert "Traceback" not in ended.stderr

@@ -27,21 +27,17 @@ from gradebox.package import Package, load_package
 from vitcheck.cases import Case, Question
 
 TESTS = {
-    "function": """
-import torch
+    "function": """import torch
 result = {name}(*args, **kwargs)
 assert torch.allclose(result, want, rtol=rtol, atol=atol), f"{id} got {{args}}: expected {{want}}"
 """,
-    "layer": """
-import vitcheck.cases
+    "layer": """import vitcheck.cases
 made = {make}(**case.make.kwargs)
 made.load_state_dict(case.make.weights)
 verdict = vitcheck.cases.compare(made(*args), case)
 assert verdict.ok, verdict.message
 """,
-    "value": """
-assert {name} == want, f"{id} is not {{want}}"
-""",
+    "value": 'assert {name} == want, f"{id} is not {{want}}"',
 }
 
 

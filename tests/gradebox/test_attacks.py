@@ -1,20 +1,20 @@
 """Every attack reaches its goal with a plain grader, and nothing here.
 
-What stops it is measured too: each attack is also tried without a sandbox, where an answer runs in
-a process of its own and is compared outside of it, with all notebooks at once ("process") and in
-phases ("order"), as the sandboxes have them. Marked with two jobs, somebody innocent beside it. In
-`make test` one attack for each goal shows that the plain grader falls, and all are tried in
-bubblewrap; `make test-deep` tries all with all. `make attacks` does so, too, prints what stopped
-each, and writes `book/classroom/attacks.json`.
+What stops it is measured too: each is also tried without a sandbox, where an answer runs in a
+process of its own and is compared outside of it, with all notebooks at once ("process") and in
+phases ("order"). Marked with two jobs, somebody innocent beside it. In `make test` one attack for
+each goal shows that the plain grader falls, and all are tried in bubblewrap; `make test-deep` tries
+all with all. `make attacks` does so, too, and prints and records what stopped each.
 """
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from attacks.arena import Arena
-from attacks.table import ATTACKS, GOALS, SECRET, Attack, disturbs
+from attacks.table import ATTACKS, REACHED, SECRET
 from gradebox.sandbox import Sandbox
 from tiny import SOLUTIONS
 
@@ -46,11 +46,11 @@ def arena(tmp_path_factory):
 def record():
     """What was tried, as it is written down: by attack, and counted by goal."""
     attacks = {
-        name: {"goal": GOALS[ATTACKS[name].succeeds], "source": ATTACKS[name].source, **row}
+        name: {"goal": ATTACKS[name].goal, "source": ATTACKS[name].source, **row}
         for name, row in TABLE.items()
     }
     goals = []
-    for goal in GOALS.values():
+    for goal in REACHED:
         rows = [row for row in attacks.values() if row["goal"] == goal]
         stopped = {grader: sum(row.get(grader) is False for row in rows) for grader in GRADERS}
         goals.append({"goal": goal, "attacks": len(rows), "stopped": stopped})
@@ -58,27 +58,23 @@ def record():
 
 
 def each():
-    """The attacks as a table in Markdown."""
+    """The attacks as a table."""
     words = {True: "succeeds", False: "stopped", None: "not tried"}
-    lines = [["attack", "goal", *GRADERS, "stopped by"], ["---"] * (3 + len(GRADERS))]
+    lines = [["attack", "goal", *GRADERS, "stopped by"]]
     for name, row in TABLE.items():
-        goal = GOALS[ATTACKS[name].succeeds]
         stop = next((words for grader, words in STOPS.items() if row.get(grader) is False), "")
-        lines.append([name, goal, *(words[row.get(grader)] for grader in GRADERS), stop])
-    return in_markdown(lines)
+        found = [words[row.get(grader)] for grader in GRADERS]
+        lines.append([name, ATTACKS[name].goal, *found, stop])
+    return "\n".join(map(" | ".join, lines))
 
 
 def counted(found):
     """How many attacks there are for each goal, and how many each grader stopped."""
-    lines = [["goal", "attacks", *GRADERS], ["---"] * (2 + len(GRADERS))]
+    lines = [["goal", "attacks", *GRADERS]]
     for one in found["goals"]:
         numbers = [one["attacks"], *(one["stopped"][grader] for grader in GRADERS)]
         lines.append([one["goal"], *map(str, numbers)])
-    return in_markdown(lines)
-
-
-def in_markdown(lines):
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join(map(" | ".join, lines))
 
 
 def needs_root(name):
@@ -86,7 +82,7 @@ def needs_root(name):
         pytest.skip("only root can change the kernel's settings")
 
 
-ONE_EACH = {next(name for name in ATTACKS if ATTACKS[name].succeeds is goal) for goal in GOALS}
+ONE_EACH = {next(name for name in ATTACKS if ATTACKS[name].goal == goal) for goal in REACHED}
 
 
 @pytest.mark.parametrize(
@@ -112,7 +108,6 @@ def test_what_stops_it_without_a_sandbox_is_as_recorded(arena, monkeypatch, name
         assert TABLE[name][grader] == recorded, (outcome, result)
 
 
-TRIES = 4
 FIRST, *OTHERS = (name for name, attack in ATTACKS.items() if attack.accomplice)
 PASSED_ON = [FIRST, *(pytest.param(name, marks=pytest.mark.deep) for name in OTHERS)]
 
@@ -123,7 +118,7 @@ def test_what_is_passed_on_arrives_when_all_are_marked_at_once_and_in_order_too_
     def succeeds(in_order):
         return ATTACKS[name].succeeds(arena.ours(ATTACKS[name], Sandbox("unsafe"), in_order)[0])
 
-    assert any(succeeds(in_order=False) for _ in range(TRIES))  # it depends on who comes first
+    assert any(succeeds(in_order=False) for _ in range(4))  # it depends on who comes first
     assert not succeeds(in_order=True)
 
 
@@ -151,8 +146,8 @@ def gains_nothing(arena, sandbox, monkeypatch, name):
 
 
 def test_the_questions_that_an_attack_leaves_alone_keep_their_points(arena, bubblewrap):
-    crash = ATTACKS["os._exit"].cells["q1"]
-    attack = Attack(disturbs, {**SOLUTIONS, "q1": crash})
+    attack = ATTACKS["os._exit"]
+    attack = replace(attack, cells={**SOLUTIONS, **attack.cells})
     outcome, result = arena.ours(attack, bubblewrap)
     assert [question.points for question in result.questions] == [0, 6, 1, 0]
     assert outcome.other == 10

@@ -14,11 +14,17 @@ TEMPLATES = Path(gradebox.__file__).parent / "templates"
 
 
 @pytest.fixture
-def path(tmp_path):
-    """A PATH on which `gradebox` prints its arguments."""
+def asked(tmp_path):
+    """Runs a command where `gradebox` prints its arguments, and gives these."""
     (tmp_path / "gradebox").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     (tmp_path / "gradebox").chmod(0o755)
-    return f"{tmp_path}:{os.environ['PATH']}"
+    path = f"{tmp_path}:{os.environ['PATH']}"
+
+    def asked(command, **variables):
+        env = {"PATH": path, **{key: str(value) for key, value in variables.items()}}
+        return subprocess.run(command, env=env, capture_output=True, text=True)
+
+    return asked
 
 
 def shards(said):
@@ -27,17 +33,11 @@ def shards(said):
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_the_tasks_of_a_slurm_array_are_all_shards(path, first):
-    script = TEMPLATES / "slurm.sh"
-    subprocess.run(["bash", "-n", script], check=True)
-    said = []
-    for task in range(first, first + 3):
-        about = {"SLURM_ARRAY_TASK_ID": task, "SLURM_ARRAY_TASK_COUNT": 3}
-        about |= {"SLURM_ARRAY_TASK_MIN": first, "SLURM_CPUS_PER_TASK": 4}
-        environment = {"PATH": path, **{key: str(value) for key, value in about.items()}}
-        command = ["bash", script, "a b.zip", "package.zip", "out"]
-        run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-        said.append(run.stdout.splitlines())
+def test_the_tasks_of_a_slurm_array_are_all_shards(asked, first):
+    about = {"SLURM_ARRAY_TASK_COUNT": 3, "SLURM_ARRAY_TASK_MIN": first, "SLURM_CPUS_PER_TASK": 4}
+    command = ["bash", TEMPLATES / "slurm.sh", "a b.zip", "package.zip", "out"]
+    tasks = [asked(command, **about, SLURM_ARRAY_TASK_ID=first + n) for n in range(3)]
+    said = [task.stdout.splitlines() for task in tasks]
     assert shards(said) == [(1, 3), (2, 3), (3, 3)]
     assert said[0][:3] == ["a b.zip", "--assignment", "package.zip"]
     assert said[0][said[0].index("--jobs") + 1] == "4"
@@ -53,26 +53,21 @@ def test_no_two_shards_share_a_machine():
     assert rule["labelSelector"]["matchLabels"] == {"job-name": job["metadata"]["name"]}
 
 
-def test_without_its_arguments_the_script_asks_for_them(path):
-    run = subprocess.run(
-        ["bash", TEMPLATES / "slurm.sh"], env={"PATH": path}, capture_output=True, text=True
-    )
+def test_without_its_arguments_the_script_asks_for_them(asked):
+    run = asked(["bash", TEMPLATES / "slurm.sh"])
     assert run.returncode != 0
     assert "which folder or export?" in run.stderr
 
 
-def test_the_pods_of_a_kubernetes_job_are_all_shards(path):
+def test_the_pods_of_a_kubernetes_job_are_all_shards(asked):
     job = yaml.safe_load((TEMPLATES / "kubernetes.yaml").read_text())
     assert (job["kind"], job["spec"]["completionMode"]) == ("Job", "Indexed")
     (container,) = job["spec"]["template"]["spec"]["containers"]
     given = {one["name"]: one["value"] for one in container["env"]}
     assert given["SHARDS"] == str(job["spec"]["completions"])
-    said = []
-    for index in range(8):
-        environment = {"PATH": path, "JOB_COMPLETION_INDEX": str(index), **given}
-        command = [*container["command"], *container["args"]]
-        run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-        said.append(run.stdout.splitlines())
+    command = [*container["command"], *container["args"]]
+    pods = [asked(command, **given, JOB_COMPLETION_INDEX=index) for index in range(8)]
+    said = [pod.stdout.splitlines() for pod in pods]
     assert shards(said) == [(number, 8) for number in range(1, 9)]
     mounted = container["volumeMounts"][0]["mountPath"]
     assert all(word.startswith(mounted) for word in said[0] if word.startswith("/"))

@@ -35,21 +35,28 @@ class MyMixing(nn.Module):
         {body}
 """
 RIGHT = MIXER.format(body="return self.mix(x.mT).mT")
+
+
+def gives(words):
+    """Calls a layer whose forward gives this, after what comes before it."""
+    return MIXER.format(body=words)
+
+
 OUT = {
-    "loops for ever": (MIXER.format(body="while True: pass"), "did not end in time"),
-    "ends its process": (MIXER.format(body="import os; os._exit(0)"), "ended the process"),
-    "writes a file": (MIXER.format(body="open('/tmp/mine', 'w')"), "Error"),
+    "loops for ever": (gives("while True: pass"), "did not end in time"),
+    "ends its process": (gives("import os; os._exit(0)"), "ended the process"),
+    "writes a file": (gives("open('/tmp/mine', 'w')"), "Error"),
     "opens the network": (
-        MIXER.format(body="import socket; return x * socket.socket().fileno()"),
+        gives("import socket; return x * socket.socket().fileno()"),
         "PermissionError",
     ),
     "reads the grader": (f"text = open({__file__!r}).read()", 'its file stops and says "line 1: '),
-    "takes much memory": (MIXER.format(body="return x + torch.zeros(2**31).sum()"), "allocate"),
-    "gives another shape": (MIXER.format(body="return x[:, 1:]"), "must be of (4, 16, 64)"),
-    "gives one token": (MIXER.format(body="return x.mean(1, keepdim=True)"), "must be of (4, 16"),
-    "gives no tensor": (MIXER.format(body="return 3"), "it is something else"),
+    "takes much memory": (gives("return x + torch.zeros(2**31).sum()"), "allocate"),
+    "gives another shape": (gives("return x[:, 1:]"), "must be of (4, 16, 64)"),
+    "gives one token": (gives("return x.mean(1, keepdim=True)"), "must be of (4, 16"),
+    "gives no tensor": (gives("return 3"), "it is something else"),
     "looks at its neighbours": (
-        MIXER.format(body="return x.mean(0, keepdim=True) + 0 * x"),
+        gives("return x.mean(0, keepdim=True) + 0 * x"),
         "looks at the other images",
     ),
     "has no such class": ("class Mine:\n    pass", "the file has no class MyMixing"),
@@ -80,14 +87,10 @@ def rules(tmp_path_factory, bubblewrap):
 class Here:
     """The processes of a contest, in this one."""
 
-    def __init__(self, *options, **named):
-        pass
+    __init__ = __exit__ = lambda self, *options, **named: None
 
     def __enter__(self):
         return self
-
-    def __exit__(self, *error):
-        return False
 
     def submit(self, call, *given):
         done = Future()
@@ -105,17 +108,23 @@ def quick(monkeypatch):
     monkeypatch.setattr("gradebox.contest.ProcessPoolExecutor", Here)
 
 
-@pytest.mark.parametrize("name", OUT)
-def test_an_entry_that_cannot_be_compared_is_out_with_a_sentence(name, rules, tmp_path):
-    source, words = OUT[name]
+@pytest.fixture
+def folder(tmp_path):
+    """Where a contest keeps what it has."""
     (tmp_path / "entries").mkdir()
-    entry = enter("ada", source, tmp_path, rules)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", OUT)
+def test_an_entry_that_cannot_be_compared_is_out_with_a_sentence(name, rules, folder):
+    source, words = OUT[name]
+    entry = enter("ada", source, folder, rules)
     assert entry.times == []
     assert words in entry.said
     assert len(entry.said.splitlines()) == 1
-    assert kept(tmp_path, "ada", source, rules) == entry
-    assert kept(tmp_path, "ada", source + "#", rules) is None
-    assert kept(tmp_path, "ada", source, replace(rules, first=8)) is None
+    assert kept(folder, "ada", source, rules) == entry
+    assert kept(folder, "ada", source + "#", rules) is None
+    assert kept(folder, "ada", source, replace(rules, first=8)) is None
 
 
 @pytest.fixture
@@ -143,11 +152,10 @@ def test_a_layer_in_the_sandbox_learns_as_one_that_is_not(remote, rules, tmp_pat
 
 def test_attention_in_the_sandbox_gets_the_width_and_the_updates_of_the_record(remote):
     record = record_of("places")
-    whole = record.settings["models"]["ViT"]
+    whole, steps = record.settings["models"]["ViT"], record.settings["training"]["steps"]
     found = prepare("x.py:MyMixing", record, layer=remote, count=count_with_sandbox)
-    assert found.width == whole["embed_dim"]
-    assert found.multiplies == whole["multiplies"]
-    assert found.steps == found.whole == record.settings["training"]["steps"]
+    assert (found.width, found.multiplies) == (whole["embed_dim"], whole["multiplies"])
+    assert found.steps == found.whole == steps
 
 
 LIES = {
@@ -168,9 +176,8 @@ LIES = {
 @pytest.mark.parametrize("name", LIES)
 def test_what_a_file_makes_of_the_calls_themselves_is_not_believed(name, rules, tmp_path):
     lie, words = LIES[name]
-    base = tmp_path / "ada"
     with pytest.raises(EntryError, match=words):
-        contested("ada", f"{RIGHT}\n{lie}", base, rules)
+        contested("ada", f"{RIGHT}\n{lie}", tmp_path / "ada", rules)
 
 
 SPY = """
@@ -188,32 +195,32 @@ class MyMixing(nn.Module):
 """
 
 
-def test_no_image_no_label_and_no_seed_of_them_is_in_the_sandbox(rules, tmp_path):
-    (tmp_path / "entries").mkdir()
-    assert len(enter("spy", SPY, tmp_path, rules).times) == 3
+def test_no_image_no_label_and_no_seed_of_them_is_in_the_sandbox(rules, folder):
+    assert len(enter("spy", SPY, folder, rules).times) == 3
 
 
 def test_a_contest_goes_on_where_it_stopped_and_equal_layers_tie(rules, tmp_path):
     files, out = tmp_path / "in", tmp_path / "out"
     files.mkdir()
-    for name in ("ada", "bob"):
-        (files / f"{name}.py").write_text(RIGHT)
-    (files / "carl.py").write_text(OUT["gives another shape"][0])
+    for name, layer in {"ada": RIGHT, "bob": RIGHT, "carl": gives("return x[:, 1:]")}.items():
+        (files / f"{name}.py").write_text(layer)
     told = []
     assert hold(files, out, rules, say=told.append) == 0
     with open(out / "contest.csv", newline="") as file:
         rows = {row["entrant"]: row for row in csv.DictReader(file)}
-    assert set(rows) == {"(attention)", "(no mixing)", "ada", "bob", "carl"}
-    assert rows["ada"]["rank"] == rows["bob"]["rank"] == "1="
+    ranks = {"(attention)": "", "(no mixing)": "", "ada": "1=", "bob": "1=", "carl": ""}
+    assert {name: row["rank"] for name, row in rows.items()} == ranks
     assert rows["ada"]["learned"] == rows["bob"]["learned"] == "0 of 3"
-    assert rows["carl"]["rank"] == rows["(attention)"]["rank"] == ""
     assert "must be of (4, 16" in rows["carl"]["said"]
     assert len(told) == 5
-    before = {path: path.stat().st_mtime_ns for path in (out / "entries").iterdir()}
-    table = (out / "contest.csv").read_bytes()
+
+    def now():
+        times = {path: path.stat().st_mtime_ns for path in (out / "entries").iterdir()}
+        return times, (out / "contest.csv").read_bytes()
+
+    before = now()
     assert hold(files, out, replace(rules, first=0), say=told.append) == 0
-    assert {path: path.stat().st_mtime_ns for path in (out / "entries").iterdir()} == before
-    assert (out / "contest.csv").read_bytes() == table
+    assert now() == before
     with pytest.raises(InputError, match="holds a contest of MyMixing by places"):
         hold(files, out, replace(rules, name="Other"))
     assert cli.main(["--forget", "ada", "--out", str(out)]) == 0
@@ -235,32 +242,21 @@ def test_a_machine_that_fails_is_no_entrys_fault(rules, tmp_path, monkeypatch):
     assert kept(tmp_path / "out", "ada", RIGHT, rules) is None
 
 
-def test_a_training_that_is_done_is_not_repeated(rules, tmp_path, monkeypatch):
-    (tmp_path / "entries").mkdir()
-    first = enter("ada", RIGHT, tmp_path, rules)
-    (tmp_path / "entries/ada.json").unlink()
-    added = []
-    monkeypatch.setattr(Ledger, "add", lambda *given: added.append(given))
-    assert enter("ada", RIGHT, tmp_path, rules) == first
-    assert added == []
+def test_a_training_that_is_done_is_not_repeated(rules, folder, monkeypatch):
+    first = enter("ada", RIGHT, folder, rules)
+    (folder / "entries/ada.json").unlink()
+    monkeypatch.setattr(Ledger, "add", lambda *given: pytest.fail("trained again"))
+    assert enter("ada", RIGHT, folder, rules) == first
 
 
 def test_a_rank_counts_who_is_shown_to_be_better_and_all_else_is_a_tie():
-    entries = [
-        Entry("ada", [0.1, 0.13, 0.12]),
-        Entry("bob", [0.11, 0.11, 0.1]),
-        Entry("carl", [0.7, 0.71, 0.82]),
-        Entry("dora", said="a call of it: it did not end in time"),
-        Entry("(floor)", [1.0, 1.0, 1.0]),
-    ]
+    times = {"ada": [0.1, 0.13, 0.12], "bob": [0.11, 0.11, 0.1], "carl": [0.7, 0.71, 0.82]}
+    entries = [Entry(*one) for one in times.items()]
+    entries.append(Entry("dora", said="a call of it: it did not end in time"))
+    entries.append(Entry("(floor)", [1.0, 1.0, 1.0]))
     rows = ranked(entries, ("floor",))
-    assert [(row["entrant"], row["rank"]) for row in rows] == [
-        ("bob", "1="),
-        ("ada", "1="),
-        ("carl", "3"),
-        ("(floor)", ""),
-        ("dora", ""),
-    ]
+    ranks = {"bob": "1=", "ada": "1=", "carl": "3", "(floor)": "", "dora": ""}
+    assert [(row["entrant"], row["rank"]) for row in rows] == list(ranks.items())
     assert rows[0]["against floor"] == "better"
     assert rows[3]["against floor"] == ""
     assert in_lines(rows)[-1].endswith("it did not end in time")

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 import tiny
-import torch
 from gradebox.inside.worker import NOT_HERE
 from gradebox.marking import mark
 from gradebox.package import load_package
@@ -16,7 +15,6 @@ from gradebox.sandbox import Limits
 from tiny import SOLUTIONS, STUBS, answers, cell, notebook, write
 
 from gradebox import marking
-from vitcheck.cases import Case, compare
 
 
 @pytest.fixture
@@ -58,185 +56,139 @@ def test_a_mistake_costs_its_points_once(marked):
 PART = "x[i : i + width]"
 CALL = "windowed_mean(self.proj(x), self.width)"
 MEAN = f"{PART}.mean(0)"
-LEAVES_AT_8 = "    if len(x) == 8:\n        exit()\n    return"
-CELLS = {
-    "a helper in a cell of its own": (
-        [
-            cell("def mean(x):\n    return x.mean(0)"),
-            cell(
-                SOLUTIONS["q1"].replace("x[i : i + width].mean(0)", "mean(x[i : i + width])"), "q1"
-            ),
-            *answers()[1:],
-        ],
-        ALL,
-    ),
+ONE = SOLUTIONS["q1"].split("\n", 1)[1]  # without the line that says what it answers
+BY_MEAN = SOLUTIONS["q1"].replace(MEAN, f"mean({PART})")
+A_MEAN = cell("def mean(x):\n    return x.mean(0)")
+FOREVER = "while True:\n    pass"
+STUB, REST = cell(STUBS["q1"], "q1"), answers()[1:]
+OTHER_TYPE = SOLUTIONS["q1"].replace("(x, width):", "(x, width):\n    x = x.double()", 1)
+LATER = "windowed_mean = lambda x, width: x\nfor windowed_mean in range(3):\n    pass"
+CELLS = {  # and the questions that have no points, or these
+    "a helper in a cell of its own": [A_MEAN, *answers(q1=BY_MEAN)],
     "a helper of an earlier answer": (
         [
             cell(SOLUTIONS["q1"] + "\ndef twice(x):\n    return 2 * x", "q1"),
             cell(SOLUTIONS["q2"].replace(f"SCALE * {CALL}", f"twice({CALL})"), "q2"),
         ],
-        {**ALL, "q3": 0},
+        {"q3": 0},
     ),
-    "a cell that was split": (
-        [
-            cell("# Question 1: a mean\nimport torch", "q1"),
-            cell(SOLUTIONS["q1"].split("\n", 1)[1]),
-            *answers()[1:],
-        ],
-        ALL,
-    ),
-    "cells without metadata": ([cell(item["source"]) for item in answers()], ALL),
-    "a deleted cell": (answers()[:2], {**ALL, "q3": 0}),
-    "training of the student's own": (
-        [*answers()[:1], cell("while True:\n    pass"), *answers()[1:]],
-        ALL,
-    ),
+    "a cell that was split": [cell("# Question 1: a mean\nimport torch", "q1"), cell(ONE), *REST],
+    "cells without metadata": [cell(item["source"]) for item in answers()],
+    "a deleted cell": (answers()[:2], {"q3": 0}),
+    "training of the student's own": [*answers()[:1], cell(FOREVER), *REST],
     "another attempt below: the last one counts": (
         [*answers(), cell("def windowed_mean(x, width):\n    return None")],
-        {**ALL, "q1": 0},
+        {"q1": 0},
     ),
-    "training in the answer's cell": (
-        answers(q1=SOLUTIONS["q1"] + "\nwhile True:\n    pass"),
-        ALL,
+    "training in the answer's cell": answers(q1=f"{SOLUTIONS['q1']}\n{FOREVER}"),
+    "lines that fail": answers(
+        q1="show(torch.zeros(3))\n" + SOLUTIONS["q1"] + "\nprint(not_there)"
     ),
-    "lines that fail": (
-        answers(q1="show(torch.zeros(3))\n" + SOLUTIONS["q1"] + "\nprint(not_there)"),
-        ALL,
+    "magics": answers(
+        q1="%matplotlib inline\n!pip install einops\nfiles = !ls\n" + SOLUTIONS["q1"],
+        q2="%%time\n" + SOLUTIONS["q2"] + "\nnn.Linear?",
+        q3="from google.colab import drive\ndrive.mount('/content/drive')\n" + SOLUTIONS["q3"],
     ),
-    "magics": (
-        answers(
-            q1="%matplotlib inline\n!pip install einops\nfiles = !ls\n" + SOLUTIONS["q1"],
-            q2="%%time\n" + SOLUTIONS["q2"] + "\nnn.Linear?",
-            q3="from google.colab import drive\ndrive.mount('/content/drive')\n" + SOLUTIONS["q3"],
-        ),
-        ALL,
-    ),
-    "the answer below the stub that was left": (
-        [
-            cell("# Question 1: a mean over windows\ndef windowed_mean(x, width):\n    ...", "q1"),
-            cell(SOLUTIONS["q1"].split("\n", 1)[1]),
-            *answers()[1:],
-        ],
-        ALL,
-    ),
-    "answers in cells of one's own, the given ones deleted": (
-        [cell(item["source"].split("\n", 1)[1]) for item in answers()],
-        ALL,
-    ),
-    "a name for a part of torch": (
-        [
-            cell("stack = torch.stack"),
-            *answers(q1=SOLUTIONS["q1"].replace("torch.stack", "stack")),
-        ],
-        ALL,
-    ),
-    "a helper that is called check": (
-        [
-            cell("def check(x):\n    return x"),
-            *answers(q1=SOLUTIONS["q1"].replace(MEAN, f"check({PART}.mean(0))")),
-        ],
-        ALL,
-    ),
-    "an answer that is timed": (answers(q3="%time count = 6"), ALL),
-    "a number that is worked out": (
-        [
-            cell("import math\nTWO = math.sqrt(16) / 2.0"),
-            *answers(q2=SOLUTIONS["q2"].replace("SCALE", "TWO")),
-        ],
-        ALL,
-    ),
-    "a helper without def": (
-        [
-            cell("mean = lambda x: x.mean(0)"),
-            *answers(q1=SOLUTIONS["q1"].replace(MEAN, f"mean({PART})")),
-        ],
-        ALL,
-    ),
-    "an import that is tried": (
-        [
-            cell("try:\n    from torch import stack as put\nexcept ImportError:\n    put = None"),
-            *answers(q1=SOLUTIONS["q1"].replace("torch.stack", "put")),
-        ],
-        ALL,
-    ),
-    "a method that is added later": (
-        [
-            *answers(q2=SOLUTIONS["q2"].split("    def forward")[0]),
-            cell(f"def forward(self, x):\n    return SCALE * {CALL}\nSmooth.forward = forward"),
-        ],
-        ALL,
-    ),
-    "a helper at the end of the notebook": (
-        [
-            *answers(q1=SOLUTIONS["q1"].replace(MEAN, f"mean({PART})"), q3="count = 6"),
-            cell("def mean(x):\n    return x.mean(0)"),
-        ],
-        ALL,
-    ),
-    "a cell between that fails": (
-        [*answers()[:1], cell("open('numbers.csv')\n1 / 0"), *answers()[1:]],
-        ALL,
-    ),
+    "the answer below the stub that was left": [
+        cell("# Question 1: a mean over windows\ndef windowed_mean(x, width):\n    ...", "q1"),
+        cell(ONE),
+        *REST,
+    ],
+    "answers in cells of one's own, the given ones deleted": [
+        cell(item["source"].split("\n", 1)[1]) for item in answers()
+    ],
+    "a name for a part of torch": [
+        cell("stack = torch.stack"),
+        *answers(q1=SOLUTIONS["q1"].replace("torch.stack", "stack")),
+    ],
+    "a helper that is called check": [
+        cell("def check(x):\n    return x"),
+        *answers(q1=SOLUTIONS["q1"].replace(MEAN, f"check({MEAN})")),
+    ],
+    "an answer that is timed": answers(q3="%time count = 6"),
+    "a number that is worked out": [
+        cell("import math\nTWO = math.sqrt(16) / 2.0"),
+        *answers(q2=SOLUTIONS["q2"].replace("SCALE", "TWO")),
+    ],
+    "a helper without def": [cell("mean = lambda x: x.mean(0)"), *answers(q1=BY_MEAN)],
+    "an import that is tried": [
+        cell("try:\n    from torch import stack as put\nexcept ImportError:\n    put = None"),
+        *answers(q1=SOLUTIONS["q1"].replace("torch.stack", "put")),
+    ],
+    "a method that is added later": [
+        *answers(q2=SOLUTIONS["q2"].split("    def forward")[0]),
+        cell(f"def forward(self, x):\n    return SCALE * {CALL}\nSmooth.forward = forward"),
+    ],
+    "a helper at the end of the notebook": [*answers(q1=BY_MEAN, q3="count = 6"), A_MEAN],
+    "a cell between that fails": [*answers()[:1], cell("open('numbers.csv')\n1 / 0"), *REST],
     "a wrong answer that is changed at the end": (
         [
             *answers(q1="def windowed_mean(x, width):\n    return x"),
             cell("def windowed_mean(x, width):\n    return 2 * x"),
         ],
-        {**ALL, "q1": 0},
+        {"q1": 0},
     ),
-    "no Python": (answers(q2="class Smooth(nn.Module)\n    pass"), {**ALL, "q2": 0}),
+    "no Python": (answers(q2="class Smooth(nn.Module)\n    pass"), {"q2": 0}),
     "an endless answer": (
         answers(q1="def windowed_mean(x, width):\n    while True:\n        pass"),
-        {**ALL, "q1": 0},
+        {"q1": 0},
     ),
     "an answer for some inputs only": (
-        answers(
-            q1=SOLUTIONS["q1"].replace(
-                "    return", "    if len(x) == 8:\n        exit()\n    return"
-            )
-        ),
-        {**ALL, "q1": 2},
+        answers(q1=ONE.replace("    return", "    if len(x) == 8:\n        exit()\n    return")),
+        {"q1": 2},
     ),
-}
-
-
-ONE = SOLUTIONS["q1"].split("\n", 1)[1]  # without the line that says what it answers
-STUBBED = {
-    "an answer above the stub": [cell(ONE), cell(STUBS["q1"], "q1")],
-    "the stub pasted once more": [cell(SOLUTIONS["q1"], "q1"), cell(STUBS["q1"])],
-    "without its comments": [
-        cell(SOLUTIONS["q1"], "q1"),
+    "an answer above the stub": [cell(ONE), STUB, *REST],
+    "the stub pasted once more": [*answers()[:1], cell(STUBS["q1"]), *REST],
+    "the stub without its comments": [
+        *answers()[:1],
         cell("def windowed_mean(x, width):\n    return ..."),
+        *REST,
     ],
     "an answer that is tried": [
         cell("try:\n    pass\nfinally:\n    " + ONE.replace("\n", "\n    ")),
-        cell(STUBS["q1"], "q1"),
+        STUB,
+        *REST,
     ],
-    "twice, around the answer": [cell(STUBS["q1"], "q1"), cell(ONE), cell(STUBS["q1"], "q1")],
+    "the stub twice, around the answer": [STUB, cell(ONE), STUB, *REST],
     "an answer with two names": [
         cell("mine = windowed_mean = lambda x, width: x.unfold(0, width, 1).mean(-1)"),
-        cell(STUBS["q1"], "q1"),
+        STUB,
+        *REST,
     ],
     "names given out together": [
         cell(ONE.replace("windowed_mean", "mine") + "\nwindowed_mean, others = mine, None"),
-        cell(STUBS["q1"], "q1"),
+        STUB,
+        *REST,
     ],
     "a loop's name": [
         cell(ONE.replace("windowed_mean", "mine") + "\nfor windowed_mean in [mine]:\n    pass"),
-        cell(STUBS["q1"], "q1"),
+        STUB,
+        *REST,
     ],
-    "an answer that is run as a text": [cell(f"exec({ONE!r})"), cell(STUBS["q1"], "q1")],
+    "an answer that is run as a text": [cell(f"exec({ONE!r})"), STUB, *REST],
+    # a student's class is replaced by the right one; a method set on it later would spoil that
+    "a right answer that a cell changes": (
+        [
+            *answers(q1="def windowed_mean(x, width):\n    return x\nwindowed_mean.note = 1"),
+            cell(LATER),
+        ],
+        {"q1": 0},
+    ),
+    "what only one's own earlier answer has": answers(
+        q1="def windowed_mean(x, width, scale=1.0):\n"
+        "    return scale * x.unfold(0, width, 1).mean(-1)",
+        q2=SOLUTIONS["q2"].replace(f"SCALE * {CALL}", f"{CALL[:-1]}, scale=SCALE)"),
+    ),
+    "another type, in what uses it": answers(
+        q1=OTHER_TYPE,
+        q2=SOLUTIONS["q2"].replace(CALL, "self.proj(windowed_mean(x, self.width))"),
+    ),
 }
-
-
-@pytest.mark.parametrize("cells", STUBBED.values(), ids=STUBBED)
-def test_an_unchanged_stub_never_undoes_an_answer(marked, cells):
-    assert points(marked([*cells, *answers()[1:]])) == ALL
 
 
 def test_a_wrong_answer_beside_the_stub_is_not_called_as_handed_out(marked):
     wrong = cell("mine = windowed_mean = lambda x, width: x")
-    found = marked([wrong, cell(STUBS["q1"], "q1"), *answers()[1:]]).questions[0]
+    found = marked([wrong, STUB, *REST]).questions[0]
     assert (found.points, found.status) == (0, "ok")
 
 
@@ -250,10 +202,10 @@ def test_questions_that_were_left_as_handed_out_are_called_so(marked):
 
 @pytest.mark.parametrize("name", CELLS)
 def test_notebooks_as_students_hand_them_in(marked, name):
-    cells, expected = CELLS[name]
+    cells, less = CELLS[name] if isinstance(CELLS[name], tuple) else (CELLS[name], {})
     result = marked(cells, limits=Limits(call_s=1, cell_s=1.5, lost_calls=1))
     assert result.status == "ok"
-    assert points(result) == expected
+    assert points(result) == {**ALL, **less}
 
 
 def test_the_question_in_words_is_not_taken_for_its_answer(marked):
@@ -268,12 +220,8 @@ def test_the_question_in_words_is_not_taken_for_its_answer(marked):
 def test_one_question_can_be_marked_again(marked):
     result = marked(questions=["q2"])
     assert points(result) == {**ALL, "q1": 0, "q3": 0, "q4": None}
-    assert [question.status for question in result.questions] == [
-        "not-marked",
-        "ok",
-        "not-marked",
-        "manual",
-    ]
+    statuses = ["not-marked", "ok", "not-marked", "manual"]
+    assert [question.status for question in result.questions] == statuses
 
 
 def test_no_word_that_a_student_reads_comes_from_the_run_with_hidden_inputs(marked):
@@ -349,8 +297,7 @@ def test_a_verdict_that_differs_from_the_first_runs_is_repeated(marked, monkeypa
 
 
 def test_a_training_without_an_end_takes_its_seconds_once_in_each_run(marked):
-    training = [*answers(), cell("while True:\n    pass")]
-    result = marked(training, limits=Limits(cell_s=4, total_s=9))
+    result = marked([*answers(), cell(FOREVER)], limits=Limits(cell_s=4, total_s=9))
     assert points(result) == ALL
     assert len(result.stopped) == 1
 
@@ -397,32 +344,31 @@ def test_a_set_up_that_fails_is_nobodys_mistake(tmp_path, package, bubblewrap):
     assert "nothing_of_this_name" in result.detail
 
 
-def test_the_tiny_assignment_is_what_it_says():
-    assert {question.id for question in tiny.assignment().questions} == {"q1", "q2", "q3", "q4"}
-
-
 def test_an_explanation_in_a_cell_of_ones_own_is_found(marked):
     given = cell(tiny.ASKED, kind="markdown")
     untouched = cell(tiny.PLACEHOLDER, "q4", "markdown")
+
+    def explained(*cells):
+        return marked([*answers(), *cells]).questions[3]
+
     mine = cell("Everything that lies outside.", kind="markdown")
-    found = marked([*answers(), given, untouched, mine]).questions[3]
+    found = explained(given, untouched, mine)
     assert (found.status, found.points, found.answer) == ("manual", None, mine["source"])
     end = cell("## Before you hand in", kind="markdown")
-    found = marked([*answers(), given, untouched, end, cell("My source: Ada.", kind="markdown")])
-    assert found.questions[3].status == "missing"
+    source = cell("My source: Ada.", kind="markdown")
+    assert explained(given, untouched, end, source).status == "missing"
     edited = cell(tiny.ASKED + "\n\nWhat lies outside.", kind="markdown")
-    assert "What lies outside." in marked([*answers(), edited, untouched]).questions[3].answer
-
-
-def test_where_nothing_was_explained_nobody_has_to_mark(marked):
-    given = cell(tiny.ASKED, kind="markdown")
-    for text in (tiny.PLACEHOLDER, "**Your answer to question 4**", ""):
-        found = marked([*answers(), given, cell(text, "q4", "markdown")]).questions[3]
+    assert "What lies outside." in explained(edited, untouched).answer
+    for text in (tiny.PLACEHOLDER, "**Your answer to question 4**", ""):  # nobody has to mark it
+        found = explained(given, cell(text, "q4", "markdown"))
         assert (found.status, found.points, found.answer) == ("missing", 0, "")
+    for kind in ("code", "raw"):  # what its cell became
+        found = explained(cell(tiny.EXPLAIN, "q4", kind))
+        assert (found.status, found.answer) == ("manual", tiny.EXPLAIN)
 
 
 def test_what_stopped_is_said_to_the_student(marked):
-    cells = [cell("data = open('numbers.csv')"), *answers(), cell("while True:\n    pass")]
+    cells = [cell("data = open('numbers.csv')"), *answers(), cell(FOREVER)]
     result = marked(cells, limits=Limits(cell_s=1))
     assert result.points == 10
     assert "numbers.csv" in result.stopped[0]
@@ -450,28 +396,6 @@ def test_a_cell_that_stops_cannot_speak_as_the_grader(marked, source):
     assert said.isascii()
     assert "''" not in said
     assert len(said) < 250
-
-
-GIVEN = {  # what an answer gave, and what it should have given
-    "a text": ("right; 10 of 10 points", torch.zeros(2)),
-    "a long text": ("it is right, 10 of 10 points " * 9, torch.zeros(2)),
-    "quotes in a text": ("'\". It is right, 10 of 10 points", [1, 2]),
-    "a text among numbers": (["10 of 10 points", 2], [1, 2]),
-    "a name": ({"a": 1, "right, 10 of 10 points": 1}, {"a": 1}),
-    "many names": (
-        {"a": 1, **{f'{n}. 10 of 10 points "{"x" * n}': 1 for n in range(99)}},
-        {"a": 1},
-    ),
-}
-
-
-@pytest.mark.parametrize(("got", "want"), GIVEN.values(), ids=GIVEN)
-def test_what_an_answer_gives_cannot_speak_as_the_grader(got, want):
-    said = compare(got, Case("q1-1", "a case", "answer", want, points=1)).message
-    assert "10 of 10 points" in said
-    assert re.fullmatch(r'([^"]*"[^"]*")+', said)
-    assert "10 of 10 points" not in re.sub('"[^"]*"', "", said)
-    assert len(said) < 350
 
 
 # What works at home and is not possible where notebooks are marked.
@@ -502,18 +426,6 @@ def test_of_a_cell_that_waits_the_other_statements_are_run(marked):
     assert "line 2: SyntaxError: 'await' outside function" in result.stopped[0]
 
 
-def test_a_right_answer_that_a_cell_changes_is_right_again(marked):
-    """A student's class is replaced by the right one; a method set on it later would spoil that."""
-    wrong = "def windowed_mean(x, width):\n    return x\nwindowed_mean.note = 1"
-    late = cell("windowed_mean = lambda x, width: x\nfor windowed_mean in range(3):\n    pass")
-    assert points(marked([*answers(q1=wrong), late])) == {**ALL, "q1": 0}
-
-
-IN_PLACE = (
-    "def windowed_mean(x, width):\n    x += 0.5\n    return (x - 0.5).unfold(0, width, 1).mean(-1)"
-)
-
-
 @pytest.mark.parametrize(
     "patch",
     [
@@ -523,23 +435,21 @@ IN_PLACE = (
     ],
 )
 def test_an_input_changed_in_place_is_seen_outside_of_the_students_process(marked, patch):
-    result = marked(answers(q1=f"{IN_PLACE}\n{patch}", q3="count = 6"))
+    in_place = ONE.replace("    return", "    x += 0.5\n    x = x - 0.5\n    return")
+    result = marked(answers(q1=f"{in_place}\n{patch}", q3="count = 6"))
     assert points(result)["q1"] == 0
     assert "changed in place" in result.questions[0].cases[0].message
 
 
 def test_a_mistake_that_only_hidden_cases_show_is_named_by_the_assignments_own_sentence(marked):
-    only_short = SOLUTIONS["q1"].replace(
-        "    return",
-        "    if len(x) > 7:\n        return 3 * x.unfold(0, width, 1).mean(-1)\n    return",
-    )
-    found = marked(answers(q1=only_short, q3="count = 6")).questions[0]
+    thrice = "    if len(x) > 7:\n        return 3 * x.unfold(0, width, 1).mean(-1)\n    return"
+    found = marked(answers(q1=ONE.replace("    return", thrice), q3="count = 6")).questions[0]
     assert found.cases[0].passed
     assert found.hint == "is it a mean?"
     assert [case.name for case in found.cases] == ["mean"] * 3
-    spy = SOLUTIONS["q1"].replace("    return", "    raise ValueError(str(x))\n    return")
-    assert marked(answers(q1=spy)).questions[0].hint == ""
-    assert marked().questions[0].hint == ""
+    spy = ONE.replace("    return", "    raise ValueError(str(x))\n    return")
+    for cells in (answers(q1=spy), None):
+        assert marked(cells).questions[0].hint == ""
 
 
 FORGED = {  # an error's name, which is its whole text; for which length of the input it is raised
@@ -562,37 +472,20 @@ def test_an_error_is_never_taken_for_the_graders_own_words(marked, name):
     assert found.hint == ""
 
 
-def test_a_right_answer_may_use_what_only_ones_own_earlier_answer_has(marked):
-    scaled = (
-        "def windowed_mean(x, width, scale=1.0):\n    return scale * x.unfold(0, width, 1).mean(-1)"
-    )
-    uses = SOLUTIONS["q2"].replace(f"SCALE * {CALL}", f"{CALL[:-1]}, scale=SCALE)")
-    assert points(marked(answers(q1=scaled, q2=uses))) == ALL
+SILENT = {
+    "the first step of an optimizer, which takes seconds": [
+        cell("import sys\nfor name in ('torch._dynamo', 'torch.optim'):\n    sys.modules[name]")
+    ],
+    "the notebook's own checks, not run again": [
+        cell('from vitcheck import Checker\n\ncheck = Checker("tiny", "no data")'),
+        cell("check.all()"),
+    ],
+}
 
 
-def test_a_right_answer_in_another_type_costs_no_points_in_what_uses_it(marked):
-    double = SOLUTIONS["q1"].replace("(x, width):", "(x, width):\n    x = x.double()", 1)
-    after = SOLUTIONS["q2"].replace(CALL, "self.proj(windowed_mean(x, self.width))")
-    assert "double" in double
-    assert after != SOLUTIONS["q2"]
-    assert points(marked(answers(q1=double, q2=after))) == ALL
-
-
-def test_an_explanation_whose_cell_became_code_is_found(marked):
-    for kind in ("code", "raw"):
-        mine = cell("A window forgets what lies outside of it.", "q4", kind)
-        found = marked([*answers(), mine]).questions[3]
-        assert (found.status, found.answer) == ("manual", mine["source"])
-
-
-def test_the_first_step_of_an_optimizer_costs_a_cell_no_seconds(marked):
-    late = "import sys\nfor name in ('torch._dynamo', 'torch.optim'):\n    sys.modules[name]"
-    assert marked([*answers(), cell(late)]).stopped == []
-
-
-def test_the_notebooks_own_checks_are_not_run_again(marked):
-    made = cell('from vitcheck import Checker\n\ncheck = Checker("tiny", "no data")')
-    assert marked([made, *answers(), cell("check.all()")]).stopped == []
+@pytest.mark.parametrize("cells", SILENT.values(), ids=SILENT)
+def test_what_stops_no_cell(marked, cells):
+    assert marked([*answers(), *cells]).stopped == []
 
 
 @pytest.mark.parametrize("about", [{"assignment": None}, {"cells": ["q1"]}, {"setup": None}])

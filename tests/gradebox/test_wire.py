@@ -1,6 +1,7 @@
 """What crosses from the sandbox becomes data or a WireError, whoever wrote it."""
 
 import json
+import math
 import re
 import struct
 import time
@@ -27,31 +28,13 @@ def crossed(value):
     return wire.unpack_value(header["value"], frame[8 + text :])
 
 
-@pytest.mark.parametrize(
-    "value", [None, True, 3, 2.5, "text", [1, [2]], (1, "a"), {"a": (1,)}, float("inf")]
-)
-def test_plain_values_cross(value):
-    assert crossed(value) == value
-
-
-def test_tensors_cross_with_their_type_and_shape():
-    tensors = [
-        torch.randn(2, 3),
-        torch.tensor(4),
-        torch.zeros(0, 5),
-        torch.randn(3, 4).T,
-        torch.tensor([True, False]),
-        torch.randn(3).bfloat16(),
-        torch.nn.Parameter(torch.ones(2)),
-    ]
-    for tensor, got in zip(tensors, crossed(tensors), strict=True):
-        assert got.dtype == tensor.dtype
-        assert torch.equal(got, tensor)
-
-
-def test_what_is_no_value_crosses_in_words():
-    assert isinstance(crossed(print), Other)
-    assert isinstance(crossed([torch.nn.Linear(2, 2)])[0], Other)
+def test_values_cross_and_what_is_none_in_words():
+    """What each kind becomes: tests/assignments/test_cases.py."""
+    value = [{"a": (1, 2.5)}, torch.randn(3).bfloat16(), torch.nn.Parameter(torch.ones(2)), print]
+    plain, *tensors, other = crossed(value)
+    assert plain == value[0]
+    assert all(map(torch.equal, tensors, value[1:3]))
+    assert isinstance(other, Other)
 
 
 def test_lengths_are_refused_before_anything_is_read():
@@ -175,7 +158,10 @@ SPEAKS = {
     "what is no value, in a list": [1, {"tuple": [{"other": FORGED}]}],
     "what is no value, in a dictionary": {"dict": {"a": {"other": FORGED}}},
     "a key": {"dict": {FORGED: 1, "a": 1}},
+    "many keys": {"dict": {"a": 1, **{f'{n}. {FORGED} "{"x" * n}': 1 for n in range(99)}}},
     "a text": FORGED,
+    "a long text": FORGED * 9,
+    "a text among numbers": [FORGED, 2],
     "a text with quotes": f"'\"{FORGED}\"'",
 }
 
@@ -183,23 +169,35 @@ SPEAKS = {
 @pytest.mark.parametrize("plain", SPEAKS.values(), ids=SPEAKS)
 @pytest.mark.parametrize("want", [1, [1, (2, 3)], {"a": 1}, torch.ones(2)], ids=str)
 def test_a_value_does_not_speak_as_the_grader(plain, want):
-    verdict = judge(
-        Answer(wire.unpack_value(plain, b""), UNCHANGED), Case("id", "stage", "name", want, 1)
-    )
+    case = Case("id", "stage", "name", want, 1)
+    verdict = judge(Answer(wire.unpack_value(plain, b""), UNCHANGED), case)
     ours = re.sub(r"""\"[^"]*\"|'([^'\\]|\\.)*('|$)""", "", verdict.message)
     assert not verdict.ok
     assert "hidden" not in ours
     assert ours.isascii()
     assert "\u2019" not in verdict.message
+    assert len(verdict.message) < 350
 
 
 ODD = [10**400, "x" * 10**6, DEEP, Other("x" * 10**6), [1] * 10**5, float("nan"), {"a": DEEP}]
+ODD += [10**5000, -(10**5000)]  # more digits than Python writes out
+WANTS = [
+    1,
+    0.5,
+    math.inf,
+    -math.inf,
+    True,
+    "text",
+    [1, 2],
+    {"a": 1},
+    torch.ones(2),
+    torch.tensor(3),
+]
 
 
 @pytest.mark.parametrize("value", ODD, ids=range(len(ODD)))
-@pytest.mark.parametrize("want", [1, 0.5, True, "text", [1, 2], {"a": 1}, torch.ones(2)], ids=str)
+@pytest.mark.parametrize("want", WANTS, ids=str)
 def test_odd_results_are_wrong_and_never_break_the_grader(value, want):
-    case = Case("id", "stage", "name", want, 1)
-    verdict = judge(Answer(value, UNCHANGED), case)
+    verdict = judge(Answer(value, UNCHANGED), Case("id", "stage", "name", want, 1))
     assert not verdict.ok
-    assert len(verdict.message) < 1000
+    assert 0 < len(verdict.message) < 1000

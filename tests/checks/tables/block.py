@@ -4,11 +4,7 @@ import torch
 import torch.nn.functional as F
 from case import Case
 
-from vitcheck.exercises.block import (
-    check_block,
-    check_layer_norm,
-    check_mlp,
-)
+from vitcheck.exercises.block import check_block, check_layer_norm, check_mlp
 
 
 def mlp_by_einsum(x, W1, b1, W2, b2):
@@ -39,9 +35,7 @@ CASES = [
     ),
     Case(
         check_layer_norm,
-        also={
-            "F.layer_norm": lambda x, g, b, e: F.layer_norm(x, g.shape, g, b, e),
-        },
+        also={"F.layer_norm": lambda x, g, b, e: F.layer_norm(x, g.shape, g, b, e)},
     ),
     Case(
         check_block,

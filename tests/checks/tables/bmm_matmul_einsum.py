@@ -4,10 +4,7 @@ import torch
 import torch.nn.functional as F
 from case import Case
 
-from vitcheck.exercises.bmm_matmul_einsum import (
-    check_einsum_attention,
-    check_strict_matmul,
-)
+from vitcheck.exercises.bmm_matmul_einsum import check_einsum_attention, check_strict_matmul
 
 
 def heads_are_more_queries(q, k, v):

@@ -3,11 +3,7 @@
 import torch
 from case import Case
 
-from vitcheck.exercises.classifier import (
-    check_in_line,
-    check_readout,
-    check_vit_parameters,
-)
+from vitcheck.exercises.classifier import check_in_line, check_readout, check_vit_parameters
 
 
 def readout_by_loops(features, pool):

@@ -4,10 +4,7 @@ import torch
 import torch.nn.functional as F
 from case import Case
 
-from vitcheck.exercises.conv_mixer import (
-    check_depth,
-    check_depthwise,
-)
+from vitcheck.exercises.conv_mixer import check_depth, check_depthwise
 
 
 def by_shifts(x, weight):
@@ -32,11 +29,8 @@ CASES = [
             "always 3": (
                 lambda x, w: by_shifts(x, w) if w.shape[-1] == 3 else 0 * x,
                 "is a size typed",
-            ),
+            )
         },
     ),
-    Case(
-        check_depth,
-        also={"steps": depth_by_steps},
-    ),
+    Case(check_depth, also={"steps": depth_by_steps}),
 ]

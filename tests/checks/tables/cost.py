@@ -5,12 +5,7 @@ import math
 import torch
 from case import Case
 
-from vitcheck.exercises.cost import (
-    QUESTIONS,
-    check_bill,
-    check_reading,
-    check_window_mask,
-)
+from vitcheck.exercises.cost import QUESTIONS, check_bill, check_reading, check_window_mask
 
 
 def bill_by_sums(image_size, patch_size, D, L, classes):

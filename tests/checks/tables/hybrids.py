@@ -35,7 +35,7 @@ CASES = [
             "right only for few patches": (
                 lambda N, D: (equal(N, D)[0], min(equal(N, D)[1], 1.1)),
                 "more patches than channels",
-            ),
+            )
         },
         stubs=(lambda N, D: (..., ...),),
     ),

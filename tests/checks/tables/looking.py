@@ -38,9 +38,7 @@ CASES = [
     Case(
         check_reach,
         also={"loops": reach_by_loops},
-        wrong={
-            "one number": (lambda w, c, P: reach_by_loops(w, c, P).mean(), "expected (6,)"),
-        },
+        wrong={"one number": (lambda w, c, P: reach_by_loops(w, c, P).mean(), "expected (6,)")},
     ),
     Case(check_together, also={"loops": together}),
 ]

@@ -5,10 +5,7 @@ import copy
 import torch
 from case import Case
 
-from vitcheck.exercises.many_heads import (
-    check_split_heads,
-    check_without_head,
-)
+from vitcheck.exercises.many_heads import check_split_heads, check_without_head
 
 
 def split(x, h):
@@ -46,9 +43,7 @@ def silenced_in_float64(layer, x, head):
 CASES = [
     Case(
         check_split_heads,
-        also={
-            "loops": split_by_loops,
-        },
+        also={"loops": split_by_loops},
         wrong={
             "heads turned round": (
                 lambda x, h: split(x, h).flip(1),
@@ -67,7 +62,7 @@ CASES = [
             "another scale": (
                 lambda layer, x, head: 2 * less_its_contribution(layer, x, head),
                 "in a copy: is it the same",
-            ),
+            )
         },
     ),
 ]

@@ -4,10 +4,7 @@ import torch
 import torch.nn.functional as F
 from case import Case
 
-from vitcheck.exercises.mlp_mixer import (
-    check_enlarged,
-    check_token_mixing,
-)
+from vitcheck.exercises.mlp_mixer import check_enlarged, check_token_mixing
 
 
 def by_einsum(x, W1, b1, W2, b2):
@@ -43,9 +40,7 @@ CASES = [
     Case(
         check_enlarged,
         also={"loops": enlarged_by_loops},
-        wrong={
-            "one copy": (one_of_four, "weigh the same"),
-        },
+        wrong={"one copy": (one_of_four, "weigh the same")},
         stubs=(lambda W1, W2, grid: (..., ...),),
     ),
 ]

@@ -51,9 +51,7 @@ CASES = [
     ),
     Case(
         check_patchify,
-        also={
-            "unfold": by_unfold,
-        },
+        also={"unfold": by_unfold},
         wrong={
             "columns": (lambda x, P: F.unfold(x, P, stride=P), "one patch in each column"),
             "not flat": (cut_as("b (rows cols) c p q"), "still an image"),

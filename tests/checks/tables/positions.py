@@ -3,10 +3,7 @@
 import torch
 from case import Case, stub
 
-from vitcheck.exercises.positions import (
-    check_turn,
-    check_who_sees_order,
-)
+from vitcheck.exercises.positions import check_turn, check_who_sees_order
 
 ORDER = {
     "attention": "equivariant",
@@ -49,9 +46,7 @@ CASES = [
     ),
     Case(
         check_turn,
-        also={
-            "einsum": turn_by_einsum,
-        },
+        also={"einsum": turn_by_einsum},
         wrong={
             "added": (lambda x, p: x + p[:, None], "keep its length"),
             "a constant turn": (lambda x, p: turn_by_einsum(x, p + 1), "angle zero"),

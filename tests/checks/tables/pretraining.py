@@ -65,7 +65,7 @@ CASES = [
             "no head": (
                 lambda t, o: {k: v for k, v in start(t, o).items() if "head" not in k},
                 "each name of `ours`",
-            ),
+            )
         },
     ),
     Case(

@@ -2,10 +2,7 @@
 
 from case import Case
 
-from vitcheck.exercises.preview import (
-    check_hide_patch,
-    check_strongest_patch,
-)
+from vitcheck.exercises.preview import check_hide_patch, check_strongest_patch
 
 
 def strongest_by_loops(weights, columns):

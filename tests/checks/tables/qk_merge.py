@@ -3,10 +3,7 @@
 import torch
 from case import Case, stub
 
-from vitcheck.exercises.qk_merge import (
-    check_merge_biases,
-    check_multiplies,
-)
+from vitcheck.exercises.qk_merge import check_merge_biases, check_multiplies
 
 
 def multiplies_by_shapes(n, N, D, d):
@@ -49,10 +46,7 @@ CASES = [
                 "changes no weight",
             ),
             "halved": (lambda q, b, k, c: (q @ k.T, k @ b / 2), "token that is asked"),
-            "bias in M": (
-                lambda q, b, k, c: ((q + b) @ k.T, k @ b),
-                "M changes with a bias",
-            ),
+            "bias in M": (lambda q, b, k, c: ((q + b) @ k.T, k @ b), "M changes with a bias"),
             "only one bias at a time": (
                 lambda q, b, k, c: (q @ k.T, k @ (b if c.abs().max() == 0 else 0 * b)),
                 "wrong for both",

@@ -49,8 +49,6 @@ CASES = [
     Case(
         check_removal,
         also={"hiding": removal_by_hiding},
-        wrong={
-            "a signed length": (lambda w, v: -removal_by_hiding(w, v), "a length is negative"),
-        },
+        wrong={"a signed length": (lambda w, v: -removal_by_hiding(w, v), "a length is negative")},
     ),
 ]

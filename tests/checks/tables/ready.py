@@ -78,10 +78,7 @@ CASES = [
     ),
     Case(
         check_softmax,
-        also={
-            "by hand": softmax,
-            "torch": lambda s: s.softmax(-1),
-        },
+        also={"by hand": softmax, "torch": lambda s: s.softmax(-1)},
         wrong={
             "no exponential": (lambda s: s / s.sum(-1, keepdim=True), "positive"),
             "not divided": (lambda s: s.exp(), "each row sum to one"),

@@ -20,10 +20,7 @@ def shares(raised):
 CASES = [
     Case(
         check_stable_softmax,
-        also={
-            "by hand": softmax,
-            "log-sum-exp": lambda s: s.log_softmax(-1).exp(),
-        },
+        also={"by hand": softmax, "log-sum-exp": lambda s: s.log_softmax(-1).exp()},
         wrong={
             "no shift": (lambda s: shares(s.exp()), "e^1000"),
             "one maximum for all rows": (lambda s: shares((s - s.max()).exp()), "Whose maximum"),
@@ -39,9 +36,7 @@ CASES = [
     ),
     Case(
         check_scale,
-        also={
-            "a tensor": lambda d, a, b: torch.tensor(d * a * b).rsqrt(),
-        },
+        also={"a tensor": lambda d, a, b: torch.tensor(d * a * b).rsqrt()},
         wrong={
             "sum of variances": (lambda d, a, b: (d * (a + b) / 2) ** -0.5, "as their sum"),
             "fixed width": (lambda d, a, b: 1 / 8, "variance"),

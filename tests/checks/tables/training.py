@@ -1,5 +1,7 @@
 """Training."""
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from case import Case, stub
@@ -80,10 +82,6 @@ def fit(
     return accuracy.item()
 
 
-def changed(f, **options):
-    return lambda *args: f(*args, **options)
-
-
 def fit_by_loader(model, optimizer, images, labels, test, epochs):
     loader = DataLoader(TensorDataset(images, labels), batch_size=8, shuffle=True)
     for _ in range(epochs):
@@ -108,24 +106,17 @@ def chosen_by_the_test(model, optimizer, images, labels, test, epochs):
     return max(best, last)
 
 
-def nothing(*args):
-    return None
-
-
 CASES = [
     Case(
         check_decayed,
         right=decayed,
         also={"the package": by_groups},
-        stubs=(stub, nothing),
+        stubs=(stub, lambda *args: None),
         wrong={
             "all": (picked(lambda n, p: True), "why should a bias"),
             "no biases": (picked(lambda n, p: "bias" not in n), "gain of a norm"),
             "two axes": (picked(lambda n, p: p.ndim >= 2), "position table"),
-            "three axes": (
-                picked(lambda n, p: p.ndim >= 2 and n != "pos_table"),
-                "class token",
-            ),
+            "three axes": (picked(lambda n, p: p.ndim >= 2 and n != "pos_table"), "class token"),
             "frozen": (picked(lambda n, p: p.ndim >= 2 and n.endswith("weight")), "frozen"),
             "no kernel": (
                 picked(lambda n, p: p.requires_grad and p.ndim == 2 and n.endswith("weight")),
@@ -141,22 +132,22 @@ CASES = [
         check_training_loop,
         right=fit,
         also={"a loader": fit_by_loader},
-        stubs=(stub, nothing),
+        stubs=(stub, lambda *args: None),
         wrong={
-            "no zero_grad": (changed(fit, zero="never"), "adds to .grad"),
-            "cleared too late": (changed(fit, zero="after"), "cleared after"),
-            "softmax": (changed(fit, soft=True), "softmax before the loss"),
-            "no log": (changed(fit, soft="no log"), "Where is the log"),
-            "labels": (changed(fit, shuffle="images"), "*their* labels"),
-            "a sum of losses": (changed(fit, reduction="sum"), "not averaged"),
-            "no order": (changed(fit, shuffle="none"), "same order"),
-            "with replacement": (changed(fit, draw="with replacement"), "come twice"),
-            "half an epoch": (changed(fit, draw="half"), "went through the model in"),
-            "stays in eval": (changed(fit, back="never"), "Who sets it back"),
-            "tested in training": (changed(fit, quiet=False), "in training mode"),
-            "no step": (changed(fit, step=False), "optimizer.step()"),
-            "a count": (changed(fit, share=False), "A share"),
-            "no test": (changed(fit, tests=False), "never went through"),
+            "no zero_grad": (partial(fit, zero="never"), "adds to .grad"),
+            "cleared too late": (partial(fit, zero="after"), "cleared after"),
+            "softmax": (partial(fit, soft=True), "softmax before the loss"),
+            "no log": (partial(fit, soft="no log"), "Where is the log"),
+            "labels": (partial(fit, shuffle="images"), "*their* labels"),
+            "a sum of losses": (partial(fit, reduction="sum"), "not averaged"),
+            "no order": (partial(fit, shuffle="none"), "same order"),
+            "with replacement": (partial(fit, draw="with replacement"), "come twice"),
+            "half an epoch": (partial(fit, draw="half"), "went through the model in"),
+            "stays in eval": (partial(fit, back="never"), "Who sets it back"),
+            "tested in training": (partial(fit, quiet=False), "in training mode"),
+            "no step": (partial(fit, step=False), "optimizer.step()"),
+            "a count": (partial(fit, share=False), "A share"),
+            "no test": (partial(fit, tests=False), "never went through"),
             "chosen by the test": (chosen_by_the_test, "best epoch's"),
         },
     ),

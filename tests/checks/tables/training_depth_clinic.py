@@ -60,5 +60,5 @@ CASES = [
                 "only; find an image",
             ),
         },
-    ),
+    )
 ]

@@ -6,10 +6,7 @@ import torch
 import torch.nn.functional as F
 from case import Case
 
-from vitcheck.exercises.weight_sharing import (
-    check_accumulate,
-    check_ffn_share,
-)
+from vitcheck.exercises.weight_sharing import check_accumulate, check_ffn_share
 
 
 def accumulate(model, batches, *, clear="first", step=0.0):
@@ -46,9 +43,7 @@ def share(N, D, ratio):
 CASES = [
     Case(
         check_accumulate,
-        also={
-            "on a copy": accumulate_on_a_copy,
-        },
+        also={"on a copy": accumulate_on_a_copy},
         wrong={
             "never cleared": (
                 lambda m, b: accumulate(m, b, clear="never"),

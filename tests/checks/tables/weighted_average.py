@@ -11,12 +11,8 @@ from vitcheck.exercises.weighted_average import (
     check_weights_by_hand,
 )
 
-# --- weights by hand --------------------------------------------------------------------------
-
 LN2, LN5 = math.log(2), math.log(5)
 RIGHT = [1 / 8, 2 / 8, 5 / 8]
-
-# --- masked weights ---------------------------------------------------------------------------
 
 
 def masked(scores, mask):
@@ -38,20 +34,29 @@ def full_masks_only(scores, mask):
     return masked(scores, mask if mask.ndim == scores.ndim else torch.ones_like(scores).bool())
 
 
-# --- leak detector ----------------------------------------------------------------------------
-
-
 def change(tokens, j):
     changed = tokens.clone()
     changed[j] = torch.randn(tokens.shape[1], generator=torch.Generator().manual_seed(j))
     return changed
 
 
-def detector(layer, tokens):
-    before = layer(tokens)
-    return any(
-        not torch.equal(layer(change(tokens, j))[:j], before[:j]) for j in range(1, len(tokens))
-    )
+def detects(seen=slice, tries=lambda n: range(1, n), changed=change, atol=0.0):
+    """A detector that changes some tokens, and looks for each at what is seen of the output."""
+
+    def leaks(layer, tokens):
+        before = layer(tokens)
+        return any(
+            not torch.allclose(layer(changed(tokens, j))[seen(j)], before[seen(j)], 0, atol)
+            for j in tries(len(tokens))
+        )
+
+    return leaks
+
+
+def shift(tokens, j):
+    changed = tokens.clone()
+    changed[j] += 1.0
+    return changed
 
 
 def by_gradient(layer, tokens):
@@ -63,42 +68,6 @@ def by_cutting(layer, tokens):
     whole = layer(tokens)
     return not all(
         torch.allclose(layer(tokens[:n]), whole[:n], atol=1e-9) for n in range(1, len(tokens))
-    )
-
-
-def last_token_only(layer, tokens):
-    return not torch.equal(layer(change(tokens, -1 % len(tokens)))[:-1], layer(tokens)[:-1])
-
-
-def neighbours_only(layer, tokens):
-    return any(
-        not torch.equal(layer(change(tokens, j))[j - 1], layer(tokens)[j - 1])
-        for j in range(1, len(tokens))
-    )
-
-
-def past_instead_of_future(layer, tokens):
-    return any(
-        not torch.equal(layer(change(tokens, j))[j + 1 :], layer(tokens)[j + 1 :])
-        for j in range(len(tokens) - 1)
-    )
-
-
-def coarse(layer, tokens):
-    return any(
-        not torch.allclose(layer(change(tokens, j))[:j], layer(tokens)[:j], atol=1e-2)
-        for j in range(1, len(tokens))
-    )
-
-
-def shifted(layer, tokens):
-    def moved(j):
-        changed = tokens.clone()
-        changed[j] += 1.0
-        return layer(changed)[:j]
-
-    return any(
-        not torch.allclose(moved(j), layer(tokens)[:j], atol=1e-9) for j in range(1, len(tokens))
     )
 
 
@@ -135,9 +104,7 @@ CASES = [
     ),
     Case(
         check_masked_weights,
-        also={
-            "by hand": masked_by_hand,
-        },
+        also={"by hand": masked_by_hand},
         wrong={
             "scores of 0": (lambda s, m: (s * m).softmax(-1), "e to the power 0 is 1"),
             "-12": (lambda s, m: s.masked_fill(~m, -12.0).softmax(-1), "weight of exactly zero"),
@@ -151,7 +118,7 @@ CASES = [
     ),
     Case(
         check_leak_detector,
-        right=detector,
+        right=detects(),
         also={
             "gradient": by_gradient,
             "cutting": by_cutting,
@@ -160,11 +127,14 @@ CASES = [
         wrong={
             "always": (lambda layer, tokens: True, "does not leak"),
             "never": (lambda layer, tokens: False, "mean over all tokens"),
-            "past": (past_instead_of_future, "causal attention"),
-            "last token only": (last_token_only, "change every token"),
-            "neighbours only": (neighbours_only, "compare neighbours only"),
-            "coarse": (coarse, "tolerance"),
-            "shifted": (shifted, "same to all its features"),
+            "past": (
+                detects(lambda j: slice(j + 1, None), tries=lambda n: range(n - 1)),
+                "causal attention",
+            ),
+            "last token only": (detects(tries=lambda n: [n - 1]), "change every token"),
+            "neighbours only": (detects(lambda j: j - 1), "compare neighbours only"),
+            "coarse": (detects(atol=1e-2), "tolerance"),
+            "shifted": (detects(changed=shift, atol=1e-9), "same to all its features"),
         },
         stubs=STUBS,
     ),

@@ -33,12 +33,8 @@ def relative(yours, theirs, t):
 CASES = [
     Case(
         check_exchange,
-        also={
-            "by an order of the tokens": by_order,
-        },
-        wrong={
-            "one row only": (one_row, "farthest from the first output"),
-        },
+        also={"by an order of the tokens": by_order},
+        wrong={"one row only": (one_row, "farthest from the first output")},
     ),
     Case(
         check_interval,

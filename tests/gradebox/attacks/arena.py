@@ -27,12 +27,13 @@ from gradebox.run import mark_all
 from gradebox.sandbox import Limits, Sandbox
 from gradebox.store import Store
 
-from attacks.table import SECRET, Attack, Outcome, multiplies, swells
+from attacks.table import REPORT, SECRET, ZEROS, Attack, Outcome
 
 NAME = "attacker"  # what its processes call themselves, for who watches
 # tight, so that what is endless ends soon and what is huge need not be very huge
 LIMITS = Limits(call_s=2, cell_s=3, lost_calls=1, memory_mb=512)
 HARNESS = f"#!/bin/sh\n# {SECRET}\n"  # what starts a grader elsewhere; nothing here runs it
+WATCHED = ("starts processes", "takes the memory")
 PLAIN = Path(__file__).parents[1] / "plain_grader.py"
 
 
@@ -79,17 +80,10 @@ class Arena:
         return [tiny.cell(self.filled(text), name) for name, text in sources.items()]
 
     def filled(self, source: str) -> str:
-        port = self.server.getsockname()[1]
-        for name, value in {
-            "me": self.me,
-            "other": self.other,
-            "marker": self.marker,
-            "package": self.package_path,
-            "harness": self.harness,
-            "metadata": self.metadata,
-            "port": port,
-            "name": NAME,
-        }.items():
+        given = {"zeros": ZEROS, "report": REPORT, "me": self.me, "other": self.other}
+        given |= {"marker": self.marker, "package": self.package_path, "harness": self.harness}
+        given |= {"metadata": self.metadata, "port": self.server.getsockname()[1], "name": NAME}
+        for name, value in given.items():
             source = source.replace("{" + name + "}", str(value))
         return source
 
@@ -111,7 +105,7 @@ class Arena:
             "log": str(log),
             "seconds": 5 if attack.endless else 60,
         }
-        with watching(attack.succeeds in (multiplies, swells)) as seen:
+        with watching(attack.goal in WATCHED) as seen:
             self.plain_grader.stdin.write(json.dumps(request) + "\n")
             self.plain_grader.stdin.flush()
             lines = json.loads(self.plain_grader.stdout.readline())
@@ -135,7 +129,7 @@ class Arena:
         # who listens for an accomplice has time to hear it on a busy machine, too
         self.limits = replace(LIMITS, call_s=4, cell_s=8) if attack.accomplice else LIMITS
         class_ = [*self.accomplices, self.me, self.other]
-        with watching(attack.succeeds in (multiplies, swells)) as seen:
+        with watching(attack.goal in WATCHED) as seen:
             if in_order:
                 results = self.as_a_class(class_, sandbox)
             else:

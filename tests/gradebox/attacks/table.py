@@ -1,18 +1,18 @@
 """Attacks of a student who wants points, wants to know, or wants to do harm.
 
-Each is the answer's cell of question 1 (or what `cells` says) and reaches its goal with a plain
-grader. `{...}` is filled in: `marker`, a file that must not appear; `package`, the grader's data;
-`other`, somebody else's notebook; `me`, the attacker's own; `port`, of a server on this machine;
-`name`, what its processes call themselves; `harness`, the script that starts a hosted grader, and
-`metadata`, what the platform says of a submission.
+Each is the answer to question 1 (or what it has for others) and reaches its goal with a plain
+grader. `{...}` is filled in: `zeros`, a wrong answer; `report`, code that writes a grader's report;
+`marker`, a file that must not appear; `package`, the grader's data; `other`, somebody else's
+notebook; `me`, the attacker's own; `port`, of a server on this machine; `name`, what its processes
+call themselves; `harness`, the script that starts a hosted grader; `metadata`, what the platform
+says of a submission.
 """
 
 from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 SECRET = "SECRET-8b1f"  # stands where no student may read
 PRAISE = "all cases pass, 10 of 10 points"  # what a grader could have said
@@ -42,65 +42,24 @@ class Outcome:
     output_mb: float  # what the grader had to keep
 
 
-def gains(outcome: Outcome) -> bool:
-    """Points for zeros."""
-    return outcome.points > 0
-
-
-def learns(outcome: Outcome) -> bool:
-    """It reads what no student may read."""
-    return SECRET in outcome.feedback
-
-
-def forges(outcome: Outcome) -> bool:
-    """Its own words stand there as if the grader had said them, in no quotes."""
-    return PRAISE in re.sub('"[^"]*"', "", outcome.feedback)
-
-
-def disturbs(outcome: Outcome) -> bool:
-    """Another submission loses points, or is never marked."""
-    return outcome.other != 10
-
-
-def writes(outcome: Outcome) -> bool:
-    return outcome.written
-
-
-def connects(outcome: Outcome) -> bool:
-    return outcome.connected
-
-
-def multiplies(outcome: Outcome) -> bool:
-    return outcome.processes > 5
-
-
-def swells(outcome: Outcome) -> bool:
-    return outcome.memory_mb > 1500
-
-
-def floods(outcome: Outcome) -> bool:
-    return outcome.output_mb > 20
-
-
-GOALS = {
-    gains: "points for a wrong answer",
-    learns: "reads what no student may read",
-    forges: "speaks as the grader",
-    disturbs: "costs others their marks",
-    writes: "writes files",
-    connects: "uses the network",
-    multiplies: "starts processes",
-    swells: "takes the memory",
-    floods: "floods the disk",
+REACHED = {  # goal -> was it reached?
+    "points for a wrong answer": lambda outcome: outcome.points > 0,
+    "reads what no student may read": lambda outcome: SECRET in outcome.feedback,
+    # its own words stand there as if the grader had said them, in no quotes
+    "speaks as the grader": lambda outcome: PRAISE in re.sub('"[^"]*"', "", outcome.feedback),
+    "costs others their marks": lambda outcome: outcome.other != 10,
+    "writes files": lambda outcome: outcome.written,
+    "uses the network": lambda outcome: outcome.connected,
+    "starts processes": lambda outcome: outcome.processes > 5,
+    "takes the memory": lambda outcome: outcome.memory_mb > 1500,
+    "floods the disk": lambda outcome: outcome.output_mb > 20,
 }
 
 
 @dataclass(frozen=True)
 class Attack:
-    """``cells`` are the answers by question; ``succeeds`` says whether it reached its goal."""
-
-    succeeds: Callable[[Outcome], bool]
-    cells: dict[str, str]
+    goal: str
+    cells: dict[str, str]  # the answers by question
     accomplice: dict[str, str] = field(default_factory=dict)  # of a notebook marked before it
     innocent: dict[str, str] = field(default_factory=dict)  # what somebody else answered
     source: str = ""  # where it was published: a key of book/references.bib
@@ -108,23 +67,24 @@ class Attack:
     link_to: str | None = None  # the submission is a link to this instead of a notebook
     endless: bool = False  # a plain grader need not be waited for
 
-
-def q1(succeeds: Callable[[Outcome], bool], source: str) -> Attack:
-    return Attack(succeeds, {"q1": source})
-
-
-def published(source: str, attack: Attack) -> Attack:
-    return replace(attack, source=source)
+    def succeeds(self, outcome: Outcome) -> bool:
+        return REACHED[self.goal](outcome)
 
 
-def leave_behind(source: str) -> Attack:
-    """Something that stays after the attacker's own notebook is done."""
-    return Attack(disturbs, {"q3": source})
+def attack(name: str, goal: str, given: str | dict) -> Attack:
+    """``given``: the answer to question 1, or answers by question and what else an attack has."""
+    more = {"q1": given} if isinstance(given, str) else dict(given)
+    cells = {question: more.pop(question) for question in ("q1", "q2", "q3") if question in more}
+    return Attack(goal, cells, source=PUBLISHED.get(name, ""), **more)
+
+
+def raising(words: str) -> str:
+    """An answer that gives these words as its error."""
+    return f"def windowed_mean(x, width):\n    raise ValueError({words})\n"
 
 
 def reading(path: str) -> str:
-    """An answer that gives a file's text as its error."""
-    return f"def windowed_mean(x, width):\n    raise ValueError(open('{path}').read()[:200])\n"
+    return raising(f"open('{path}').read()[:200]")
 
 
 # One process tells another, over something that both may look at, that it was given a right answer.
@@ -217,20 +177,17 @@ CHANNELS = {  # how one sends, how the other listens
 }
 
 
-def passed_on(succeeds: Callable[[Outcome], bool], channel: str) -> Attack:
+def passed_on(answer: str, channel: str) -> dict:
     """An accomplice's second run tells this notebook's first one, or that for its points."""
     send, listen = CHANNELS[channel]
-    answer = TELLS if succeeds is learns else GUESSES
-    sender = {"q1": ZEROS, "q2": SENDS.format(given=GIVEN, send=send)}
-    return Attack(succeeds, {"q1": LISTENS.format(listen=listen) + answer}, sender)
+    sender = {"q1": "{zeros}", "q2": SENDS.format(given=GIVEN, send=send)}
+    return {"q1": LISTENS.format(listen=listen) + answer, "accomplice": sender}
 
 
-ATTACKS = {
-    # --- points -------------------------------------------------------------------------------
-    "torch.allclose patched": q1(gains, ZEROS + "torch.allclose = lambda *a, **k: True"),
-    "vitcheck patched": Attack(
-        gains,
-        {
+BY_GOAL = {
+    "points for a wrong answer": {
+        "torch.allclose patched": "{zeros}torch.allclose = lambda *a, **k: True",
+        "vitcheck patched": {
             "q2": """
 import vitcheck.cases, vitcheck.values
 class Smooth(nn.Linear):
@@ -242,21 +199,14 @@ vitcheck.cases.compare = lambda got, case: vitcheck.cases.Verdict(True)
 vitcheck.values.difference = vitcheck.cases.difference = lambda *a, **k: None
 """
         },
-    ),
-    "asserts stripped": q1(
-        gains,
-        ZEROS
-        + """
+        "asserts stripped": """{zeros}
 import builtins
 real = builtins.compile
 def without(source, filename, mode, *a, **k):
     return real(source, filename, mode, optimize=1)
 builtins.compile = without
 """,
-    ),
-    "tensor subclass": q1(
-        gains,
-        """
+        "tensor subclass": """
 class Yes(torch.Tensor):
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
@@ -266,10 +216,7 @@ class Yes(torch.Tensor):
 def windowed_mean(x, width):
     return torch.zeros(x.shape[0] - width + 1, 3).as_subclass(Yes)
 """,
-    ),
-    "equal to everything": Attack(
-        gains,
-        {
+        "equal to everything": {
             "q3": """
 class Any(int):
     def __eq__(self, other):
@@ -280,10 +227,7 @@ class Any(int):
 count = Any(5)
 """
         },
-    ),
-    "the caller's names": q1(
-        gains,
-        """
+        "the caller's names": """
 import gc, sys
 def windowed_mean(x, width):
     frame = sys._getframe(1)
@@ -299,11 +243,7 @@ def windowed_mean(x, width):
             return found.want
     return torch.zeros(1)
 """,
-    ),
-    "the grader's scores": q1(
-        gains,
-        ZEROS
-        + """
+        "the grader's scores": """{zeros}
 import sys
 frame = sys._getframe()
 while frame:
@@ -312,11 +252,7 @@ while frame:
         scores["bonus"] = 10
     frame = frame.f_back
 """,
-    ),
-    "settrace": q1(
-        gains,
-        ZEROS
-        + """
+        "settrace": """{zeros}
 import sys
 def tracer(frame, event, value):
     names = frame.f_globals
@@ -328,27 +264,13 @@ def tracer(frame, event, value):
     return tracer
 sys.settrace(tracer)
 """,
-    ),
-    "forged report": q1(gains, ZEROS + REPORT),
-    "results written, then the end of the process": published(
-        "saligrama2023gradescope", q1(gains, ZEROS + REPORT + "os._exit(0)")
-    ),
-    "the grader's line printed": published(
-        "kratzke2019smart",
-        q1(
-            gains,
-            ZEROS
-            + """
+        "forged report": "{zeros}{report}",
+        "results written, then the end of the process": "{zeros}{report}os._exit(0)",
+        "the grader's line printed": """{zeros}
 import json
 print(json.dumps({"submission": "{me}", "points": 10, "feedback": []}), flush=True)
 """,
-        ),
-    ),
-    "redirected to the right answer": published(
-        "kratzke2019smart",
-        q1(
-            gains,
-            """
+        "redirected to the right answer": """
 import sys
 def windowed_mean(x, width):
     frame = sys._getframe(1)
@@ -361,13 +283,7 @@ def windowed_mean(x, width):
         frame = frame.f_back
     return torch.zeros(1)
 """,
-        ),
-    ),
-    "redirected to another's work": published(
-        "kratzke2019smart",
-        q1(
-            gains,
-            """
+        "redirected to another's work": """
 import json
 def windowed_mean(x, width):
     names = {"torch": torch}
@@ -376,47 +292,34 @@ def windowed_mean(x, width):
             exec(cell["source"], names)
     return names["windowed_mean"](x, width)
 """,
-        ),
-    ),
-    "fitted to the tests, which it looks up": published(
-        "kratzke2019smart",
-        q1(
-            gains,
-            """
+        "fitted to the tests, which it looks up": """
 from vitcheck.cases import read_cases
 def windowed_mean(x, width):
     for case in read_cases("{package}")["q1"].cases:
         if torch.equal(case.args[0], x):
             return case.want
 """,
-        ),
-    ),
-    "files that stand in for modules": Attack(
-        gains,
-        {
+        "files that stand in for modules": {
+            "beside": {
+                "vitcheck/__init__.py": "",
+                "vitcheck/cases.py": """
+class Verdict:
+    ok, message = True, ""
+def compare(*_):
+    return Verdict()
+""",
+                "torch.py": "raise ImportError('a file of a student')",
+                "sitecustomize.py": "raise ImportError('a file of a student')",
+            },
             "q2": """
 class Smooth(nn.Linear):
     def __init__(self, dim, width):
         super().__init__(dim, dim)
     def load_state_dict(self, weights):
         pass
-"""
-        },
-        beside={
-            "vitcheck/__init__.py": "",
-            "vitcheck/cases.py": """
-class Verdict:
-    ok, message = True, ""
-def compare(*_):
-    return Verdict()
 """,
-            "torch.py": "raise ImportError('a file of a student')",
-            "sitecustomize.py": "raise ImportError('a file of a student')",
         },
-    ),
-    "forged frame, with the right number": q1(
-        gains,
-        """
+        "forged frame, with the right number": """
 import json, os, struct, sys
 def send(number):
     body = dict(number=number, ok=True, passed=True, points=10, result=[1], value=None)
@@ -439,19 +342,11 @@ def windowed_mean(x, width):
     send("")
     return torch.zeros(1)
 """,
-    ),
-    "logged results": q1(
-        gains,
-        ZEROS
-        + """
+        "logged results": """{zeros}
 import pathlib, pickle
 pathlib.Path("{me}").with_suffix(".log").write_bytes(pickle.dumps({"q1-1": 10}))
 """,
-    ),
-    "atexit": q1(
-        gains,
-        ZEROS
-        + """
+        "atexit": """{zeros}
 import atexit, json, os
 def last():
     for number in range(64):
@@ -462,12 +357,9 @@ def last():
             pass
 atexit.register(last)
 """,
-    ),
-    "handed in as a link to another's work": Attack(gains, {}, link_to="other"),
-    **{f"a right answer passed on by {name}": passed_on(gains, name) for name in ("a lock",)},
-    "one answer for each run": Attack(
-        gains,
-        {
+        "handed in as a link to another's work": {"link_to": "other"},
+        "a right answer passed on by a lock": passed_on(GUESSES, "a lock"),
+        "one answer for each run": {
             "q1": "def windowed_mean(x, width):\n    return 0.5",
             "q2": """
 class Smooth(nn.Module):
@@ -479,42 +371,26 @@ class Smooth(nn.Module):
         return factor * self.proj(x).unfold(0, self.width, 1).mean(-1)
 """,
         },
-    ),
-    # --- knowledge ----------------------------------------------------------------------------
-    "hidden tests read": published(
-        "saligrama2023gradescope",
-        q1(
-            learns,
-            """
+    },
+    "reads what no student may read": {
+        "hidden tests read": """
 import zipfile
 def windowed_mean(x, width):
     raise ValueError(zipfile.ZipFile("{package}").read("cases.json").decode()[-300:])
 """,
-        ),
-    ),
-    "the harness read": published("saligrama2023gradescope", q1(learns, reading("{harness}"))),
-    "the submission's metadata read": published(
-        "saligrama2023gradescope", q1(learns, reading("{metadata}"))
-    ),
-    "another's work read": q1(
-        learns,
-        """
+        "the harness read": reading("{harness}"),
+        "the submission's metadata read": reading("{metadata}"),
+        "another's work read": """
 def windowed_mean(x, width):
     text = open("{other}").read()
     raise ValueError(text[text.find("SECRET"):][:100])
 """,
-    ),
-    "environment variables": q1(
-        learns,
-        """
+        "environment variables": """
 import os
 def windowed_mean(x, width):
     raise ValueError(str(os.environ.get("GRADER_TOKEN")))
 """,
-    ),
-    "other processes' command lines": q1(
-        learns,
-        """
+        "other processes' command lines": """
 import glob
 def windowed_mean(x, width):
     lines = []
@@ -525,41 +401,29 @@ def windowed_mean(x, width):
             pass
     raise ValueError(str([line for line in lines if "SEC" + "RET" in line])[-250:])
 """,
-    ),
-    "hidden inputs through messages": q1(
-        learns,
-        """
+        "hidden inputs through messages": """
 import builtins
 builtins.seen = getattr(builtins, "seen", [])
 def windowed_mean(x, width):
     seen.append(len(x))
     raise ValueError("SEC" + "RET-8b1f" if 9 in seen else str(seen))
 """,
-    ),
-    "the right answer through messages": Attack(
-        learns,
-        {
-            "q1": ZEROS,
+        "the right answer through messages": {
+            "q1": "{zeros}",
             "q2": """
 def Smooth(dim, width):
     given = windowed_mean.__code__.co_filename == "<given>"
     raise ValueError("SEC" + "RET-8b1f" if given else "own")
 """,
         },
-    ),
-    "the right answer through a cell that stops": Attack(
-        learns,
-        {
-            "q1": ZEROS,
+        "the right answer through a cell that stops": {
+            "q1": "{zeros}",
             "q2": """
 given = windowed_mean.__code__.co_filename == "<given>"
 raise ValueError("SEC" + "RET-8b1f" if given else "own")
 """,
         },
-    ),
-    "expected results through messages": q1(
-        learns,
-        """
+        "expected results through messages": """
 import gc, sys
 def windowed_mean(x, width):
     wants = [f.f_globals.get("want") for f in (sys._getframe(), sys._getframe(1))]
@@ -567,37 +431,28 @@ def windowed_mean(x, width):
     found = any(torch.is_tensor(want) for want in wants)
     raise ValueError("SEC" + "RET-8b1f" if found else "nothing")
 """,
-    ),
-    **{f"a word of the second run by {name}": passed_on(learns, name) for name in CHANNELS},
-    "the grader's words forged": q1(
-        forges,
-        ZEROS.replace("return torch.zeros(1)", f"""raise ValueError('none". {PRAISE}')"""),
-    ),
-    "the grader's words forged, in other quotes": q1(
-        forges,
-        ZEROS.replace("return torch.zeros(1)", f"""raise ValueError('\u201d\u2033 {PRAISE}')"""),
-    ),
-    # --- harm ---------------------------------------------------------------------------------
-    "endless loop": Attack(
-        disturbs,
-        {"q1": "def windowed_mean(x, width):\n    while True:\n        pass"},
-        endless=True,
-    ),
-    "endless loop, the alarm blocked": Attack(
-        disturbs,
-        {
+        **{f"a word of the second run by {name}": passed_on(TELLS, name) for name in CHANNELS},
+    },
+    "speaks as the grader": {
+        "the grader's words forged": raising(f"""'none". {PRAISE}'"""),
+        "the grader's words forged, in other quotes": raising(f"'\u201d\u2033 {PRAISE}'"),
+    },
+    "costs others their marks": {
+        "endless loop": {
+            "endless": True,
+            "q1": "def windowed_mean(x, width):\n    while True:\n        pass",
+        },
+        "endless loop, the alarm blocked": {
+            "endless": True,
             "q1": """
 import signal
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
 while True:
     pass
-"""
+""",
         },
-        endless=True,
-    ),
-    "a reply that drips": Attack(
-        disturbs,
-        {
+        "a reply that drips": {
+            "endless": True,
             "q1": """
 import os, signal, struct, time
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
@@ -609,45 +464,45 @@ for number in range(3, 64):
     while True:
         os.write(number, b" ")
         time.sleep(0.02)
-"""
+""",
         },
-        endless=True,
-    ),
-    "an error that never ends": Attack(
-        disturbs,
-        {
+        "an error that never ends": {
+            "endless": True,
             "q1": """
 class Endless(Exception):
     def __str__(self):
         while True:
             pass
 raise Endless
-"""
+""",
         },
-        endless=True,
-    ),
-    "exit": q1(disturbs, "def windowed_mean(x, width):\n    raise SystemExit(0)"),
-    "os._exit": q1(disturbs, "import os\ndef windowed_mean(x, width):\n    os._exit(0)"),
-    "signal to its group": q1(
-        disturbs, "import os\ndef windowed_mean(x, width):\n    os.kill(0, 9)"
-    ),
-    "alarm": leave_behind("import signal\nsignal.setitimer(signal.ITIMER_REAL, 0.001)"),
-    "null pointer": q1(
-        disturbs, "import ctypes\ndef windowed_mean(x, width):\n    ctypes.string_at(0)"
-    ),
-    "a patch that stays": leave_behind("torch.stack = lambda *a, **k: torch.zeros(1)"),
-    "a thread that stays": leave_behind(
-        """
+        "exit": "def windowed_mean(x, width):\n    raise SystemExit(0)",
+        "os._exit": "import os\ndef windowed_mean(x, width):\n    os._exit(0)",
+        "signal to its group": "import os\ndef windowed_mean(x, width):\n    os.kill(0, 9)",
+        "alarm": {"q3": "import signal\nsignal.setitimer(signal.ITIMER_REAL, 0.001)"},
+        "null pointer": "import ctypes\ndef windowed_mean(x, width):\n    ctypes.string_at(0)",
+        "a patch that stays": {"q3": "torch.stack = lambda *a, **k: torch.zeros(1)"},
+        "a thread that stays": {
+            "q3": """
 import threading
 def spoil():
     while True:
         torch.allclose = lambda *a, **k: False
 threading.Thread(target=spoil, daemon=True).start()
 """
-    ),
-    "sixty threads": Attack(
-        disturbs,
-        {
+        },
+        "sixty threads": {
+            "endless": True,
+            "innocent": {
+                "q1": """
+import time
+def windowed_mean(x, width):
+    end = time.process_time() + 0.3
+    while time.process_time() < end:
+        pass
+    return torch.stack([x[i : i + width].mean(0) for i in range(len(x) - width + 1)])
+"""
+            },
             "q3": """
 import threading, time
 end = time.monotonic() + 20
@@ -660,41 +515,21 @@ for _ in range(60):
 time.sleep(2.5)
 """,
         },
-        innocent={
-            "q1": """
-import time
-def windowed_mean(x, width):
-    end = time.process_time() + 0.3
-    while time.process_time() < end:
-        pass
-    return torch.stack([x[i : i + width].mean(0) for i in range(len(x) - width + 1)])
-"""
-        },
-        endless=True,
-    ),
-    "another's work overwritten": q1(
-        disturbs,
-        ZEROS + "open('{other}', 'w').write('{\"cells\": []}')",
-    ),
-    "another's log forged": q1(
-        disturbs,
-        ZEROS
-        + """
+        "another's work overwritten": "{zeros}open('{other}', 'w').write('{\"cells\": []}')",
+        "another's log forged": """{zeros}
 import pathlib, pickle
 pathlib.Path("{other}").with_suffix(".log").write_bytes(pickle.dumps({"q1-1": -10}))
 """,
-    ),
-    "another's work replaced by a link": q1(
-        disturbs,
-        ZEROS + "import os\nos.remove('{other}')\nos.symlink('/dev/null', '{other}')",
-    ),
-    "writing outside": q1(writes, ZEROS + "open('{marker}', 'w').write('x')"),
-    "the harness replaced": published(
-        "saligrama2023gradescope", q1(writes, ZEROS + "open('{harness}', 'w').write('x')")
-    ),
-    "pickle": q1(
-        writes,
-        """
+        "another's work replaced by a link": """{zeros}
+import os
+os.remove('{other}')
+os.symlink('/dev/null', '{other}')
+""",
+    },
+    "writes files": {
+        "writing outside": "{zeros}open('{marker}', 'w').write('x')",
+        "the harness replaced": "{zeros}open('{harness}', 'w').write('x')",
+        "pickle": """
 import pathlib, pickle
 class Bomb:
     def __reduce__(self):
@@ -706,40 +541,34 @@ except OSError:
 def windowed_mean(x, width):
     return Bomb()
 """,
-    ),
-    "settings of the kernel": q1(
-        writes,
-        ZEROS
-        + """
+        "settings of the kernel": """{zeros}
 path = "/proc/sys/kernel/core_pattern"
 before = open(path).read()
 open(path, "w").write(before)
 open("{marker}", "w").write("x")
 """,
-    ),
-    "network": q1(
-        connects,
-        """
+        "another program": """
+import subprocess, sys
+def windowed_mean(x, width):
+    subprocess.run(["/bin/sh", "-c", "echo x > '{marker}'"])
+    return torch.zeros(1)
+""",
+    },
+    "uses the network": {
+        "network": """
 import socket
 def windowed_mean(x, width):
     socket.create_connection(("127.0.0.1", {port}), timeout=1).sendall(b"hello")
 """,
-    ),
-    "hidden tests sent away": published(
-        "saligrama2023gradescope",
-        q1(
-            connects,
-            """
+        "hidden tests sent away": """
 import socket
 def windowed_mean(x, width):
     data = open("{package}", "rb").read()
     socket.create_connection(("127.0.0.1", {port}), timeout=1).sendall(data)
 """,
-        ),
-    ),
-    "fork bomb": q1(
-        multiplies,
-        """
+    },
+    "starts processes": {
+        "fork bomb": """
 import ctypes, os, time
 def windowed_mean(x, width):
     ctypes.CDLL(None).prctl(15, b"{name}", 0, 0, 0)
@@ -749,31 +578,39 @@ def windowed_mean(x, width):
             os._exit(0)
     time.sleep(0.5)
 """,
-    ),
-    "another program": q1(
-        writes,
-        """
-import subprocess, sys
-def windowed_mean(x, width):
-    subprocess.run(["/bin/sh", "-c", "echo x > '{marker}'"])
-    return torch.zeros(1)
-""",
-    ),
-    "memory bomb": q1(
-        swells,
-        """
+    },
+    "takes the memory": {
+        "memory bomb": """
 import ctypes, time
 def windowed_mean(x, width):
     ctypes.CDLL(None).prctl(15, b"{name}", 0, 0, 0)
     kept = [b"x" * (100 * 2**20) for _ in range(15)]
     time.sleep(0.3)
 """,
-    ),
-    "huge output": q1(
-        floods,
-        "def windowed_mean(x, width):\n    for _ in range(30):\n        print('x' * 2**20)",
-    ),
-    "huge message": q1(
-        floods, "def windowed_mean(x, width):\n    raise ValueError('x' * 8 * 2**20)"
-    ),
+    },
+    "floods the disk": {
+        "huge output": """
+def windowed_mean(x, width):
+    for _ in range(30):
+        print('x' * 2**20)
+""",
+        "huge message": raising("'x' * 8 * 2**20"),
+    },
+}
+PUBLISHED = {
+    "results written, then the end of the process": "saligrama2023gradescope",
+    "the grader's line printed": "kratzke2019smart",
+    "redirected to the right answer": "kratzke2019smart",
+    "redirected to another's work": "kratzke2019smart",
+    "fitted to the tests, which it looks up": "kratzke2019smart",
+    "hidden tests read": "saligrama2023gradescope",
+    "the harness read": "saligrama2023gradescope",
+    "the submission's metadata read": "saligrama2023gradescope",
+    "the harness replaced": "saligrama2023gradescope",
+    "hidden tests sent away": "saligrama2023gradescope",
+}
+ATTACKS = {
+    name: attack(name, goal, given)
+    for goal, all_ in BY_GOAL.items()
+    for name, given in all_.items()
 }
