@@ -14,6 +14,11 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
+VIEWS = {
+    "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
+    "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
+    "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
+}
 EXTENSIONS = ["myst_parser", "sphinx_design", "website.syntax.progress"]
 KEY = "attention-patch-by-patch.predictions.v1"
 # For a context: its reader does without guessing, so what waits for a guess is seen.

@@ -1,8 +1,8 @@
 """A page on paper: the article alone, in a size to be read, without what needs a screen."""
 
 import pytest
+from answerable import HTML, VIEWS
 from test_arrival import SETTLED
-from test_site import HTML, VIEWS
 
 PAGES = ["index", "preview", "attention/scaled_dot_product", "classroom/a2_block"]
 SCREEN_ONLY = (
@@ -31,16 +31,6 @@ def paper(browser, request):
 def test_the_title_leads_and_what_only_a_screen_can_do_is_gone(paper):
     assert paper.locator(".bd-article h1").first.is_visible()
     assert paper.locator(SCREEN_ONLY).evaluate_all(SEEN) == []
-
-
-def test_a_long_cell_may_go_on_over_the_page_and_a_short_one_stays_whole(paper):
-    frames = paper.locator(".bd-article pre").evaluate_all(
-        """all => all.filter(one => one.checkVisibility()).map(one => [
-            one.textContent.trim().split("\\n").length <= 20, getComputedStyle(one).breakInside,
-            getComputedStyle(one.parentElement).breakInside])"""
-    )
-    assert [one for one in frames if one[1] != ("avoid" if one[0] else "auto")] == []
-    assert [one for one in frames if one[2] != "auto"] == []
 
 
 INKS = """all => all.filter(one => one.checkVisibility() && !one.closest("details:not([open])"))
