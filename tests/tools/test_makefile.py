@@ -134,14 +134,6 @@ def test_the_cpu_install_keeps_all_hashes_but_torchs_and_drops_cuda():
     assert "via" not in rest
 
 
-def test_the_real_lock_pins_every_requirement_with_a_hash():
-    lock = (ROOT / "requirements.txt").read_text("utf8")
-    found = environment.blocks(lock)
-    assert len(found) == len(re.findall(r"^[a-z0-9][^\n]*==", lock, re.MULTILINE | re.IGNORECASE))
-    assert all("--hash=sha256:" in block for block in found)
-    assert any(block.startswith("uv==") for block in found)
-
-
 NEEDED = ["requirements.txt", "pyproject.toml", "src/gradebox/pyproject.toml"]
 
 
@@ -199,10 +191,8 @@ def test_an_environment_is_made_when_something_has_changed_and_only_then(checkou
 
 OTHERS = {
     "a link": ("other", "/other", "is a link to"),
-    "a link to one without a stamp": ("other", "", "is a link to"),
     "made for another folder": ("clone/.venv", "/other", "was made for /other"),
     "a file": ("file", "", "was not made by 'make install'"),
-    "made by hand": ("clone/.venv", "", "was not made by 'make install'"),
 }
 
 
@@ -259,15 +249,6 @@ def test_an_incomplete_python_is_helped_or_explained(
 def test_the_environment_tool_needs_nothing_but_python():
     code = "import sys; sys.path.insert(0, '.'); from tools import environment, browser, links"
     assert run(sys.executable, "-I", "-S", "-c", code).returncode == 0
-
-
-def test_an_install_is_told_briefly_and_a_failure_in_full(capfd):
-    code = "print('Prepared 2 packages'); print(' + torch==1'); raise SystemExit({})"
-    environment.run_briefly(sys.executable, "-c", code.format(0))
-    assert capfd.readouterr().out.splitlines()[1:] == ["Prepared 2 packages"]
-    with pytest.raises(subprocess.CalledProcessError):
-        environment.run_briefly(sys.executable, "-c", code.format(1))
-    assert " + torch==1" in capfd.readouterr().out
 
 
 # --- the browser, the link check ---------------------------------------------------------------
@@ -349,13 +330,12 @@ def test_what_a_bare_machine_lacks_is_installed_before_a_browser_is_asked_for(
 
 
 def test_the_link_check_gathers_outside_addresses_once(tmp_path):
-    (tmp_path / "sub").mkdir()
     text = '<a class="x" href="https://example.org/a?b=1&amp;c=2#part">a</a><a href="b.html">b</a>'
     text += '<a href="https://us.example.org/newer.html">of this book</a>'
-    for name in ("a.html", "sub/b.html"):
+    for name in ("a.html", "b.html"):
         (tmp_path / name).write_text(text)
     found = links.addresses(tmp_path, own="https://us.example.org/")
-    assert found == {"https://example.org/a?b=1&c=2": ["a.html", "sub/b.html"]}
+    assert found == {"https://example.org/a?b=1&c=2": ["a.html", "b.html"]}
 
 
 @pytest.mark.parametrize(("code", "gone"), [(404, True), (429, False)])
