@@ -1,7 +1,7 @@
 """The pages of the recorded experiments: a table of all, and one for each question."""
 
 import pytest
-from small_book import ROOT, Book
+from small_book import ROOT, Book, write_files
 
 from vitbook.book.records import list_records, load_record
 from website.build.render import Trees
@@ -23,14 +23,8 @@ FILES = {
 }
 
 
-def write(folder, files):
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, "utf8")
-
-
 def test_the_table_leads_to_the_numbers_and_names_the_pages_that_read_them(tmp_path):
-    write(tmp_path, FILES)
+    write_files(tmp_path, FILES)
     book = Book(tmp_path, ("website.syntax.records",)).build()
     assert "no folder experiments/machinery with records; positions" in book.warnings
     record = load_record("sincos_base")
@@ -67,9 +61,9 @@ def test_the_pages_of_records_are_read_anew_when_what_they_say_has_changed(
     tmp_path, name, text, anew
 ):
     of_records = "book/appendix/records_positions.md"
-    write(tmp_path, FILES | {of_records: "# Where?\n"})
+    write_files(tmp_path, FILES | {of_records: "# Where?\n"})
     before = Trees(tmp_path, tmp_path / "_build")
-    write(tmp_path, {name: text})
+    write_files(tmp_path, {name: text})
     after = Trees(tmp_path, tmp_path / "_build")
     assert (after.pages[of_records] != before.pages[of_records]) == anew
     assert after.rest == before.rest  # of no other page
