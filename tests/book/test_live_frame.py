@@ -14,7 +14,7 @@ from small_book import ROOT, Book
 from vitbook.data import matching_pairs
 from vitbook.inspection import record_attention
 from vitbook.models.vit import VisionTransformer
-from website.live.pack import model, packed, script
+from website.live.pack import packed
 
 LIVE = ROOT / "website" / "live"
 PROBE = """vitbook.live.figure("probe", function (stage, data) {
@@ -284,45 +284,6 @@ def test_the_pages_script_computes_what_the_package_computes(open_page):
     found, *_ = in_page(page, images, dropped=gone.int().tolist())
     kept = [x[None, ~one] for x, one in zip(net.embed(images), gone, strict=True)]
     agree([found], [torch.cat([net.forward_head(net.encoder(x)) for x in kept])])
-
-
-SHAPES = {
-    "image_size": (12, 20),
-    "patch_size": 4,
-    "in_channels": 3,
-    "num_classes": 7,
-    "embed_dim": 24,
-    "depth": 3,
-    "num_heads": 3,
-    "mlp_ratio": 1.5,
-    "position_std": 0.5,
-}
-
-
-@pytest.mark.browser
-def test_class_token_learned_positions_and_colours_are_known_too(open_page):
-    page = started(open_page())
-    torch.manual_seed(0)
-    net = VisionTransformer(**SHAPES).eval()
-    with torch.no_grad():
-        for parameter in net.parameters():
-            parameter.copy_((parameter + 0.1 * torch.randn_like(parameter)).half())
-    page.evaluate(
-        script("other", {"model": model(SHAPES, net.state_dict())}).replace(
-            "vitbook.live.data", "globalThis.keep = (name, value) => value; globalThis.other = keep"
-        )
-    )
-    page.evaluate(
-        "net = vitbook.live.vit(other.model.settings, vitbook.live.decodeAll(other.model.weights))"
-    )
-    images = torch.rand(50, 3, 12, 20, generator=torch.Generator().manual_seed(1))
-    found = in_page(page, images)
-    agree(found, in_python(net, images))
-    without = torch.zeros(50, 1).tolist()
-    logits, _, _ = in_page(page, images, positions=[False] * len(without))
-    with torch.no_grad():
-        net.positions.table.zero_()
-        agree([logits], [net(images)])
 
 
 @pytest.mark.browser
