@@ -24,7 +24,7 @@ def open_page(new_page, built):
 
     def opened(page, script="", **options):
         opened = new_page(script, **{**VIEWS["light"], "reduced_motion": "reduce", **options})
-        opened.goto(page if ":" in page else (HTML / page).as_uri(), wait_until="load")
+        opened.goto(page if "://" in page else f"{HTML.as_uri()}/{page}", wait_until="load")
         return opened
 
     return opened

@@ -152,9 +152,6 @@ def test_the_advice_is_of_what_is_drawn_and_a_way_can_be_shown(front):
     assert told.inner_text().startswith("Your turn. The thick arrow is a patch that looks")
     page.locator(".live-patch").nth(0).press("Enter")  # nothing stands there
     assert told.inner_text().startswith("Layer 1, head 3: row 1, column 1 takes")
-    page.get_by_role("button", name="Cut the thickest arrow").click()
-    assert "the answer hardly moved. Try the other shape" in told.inner_text()
-    assert "wrong" not in page.locator(".cut-verdict").inner_text()
     page.get_by_role("button", name="Next picture").click()
     assert "Picture 2 of 5" in page.locator(".cut-score").inner_text()
     page.get_by_role("button", name="Show a way").click()

@@ -1,7 +1,7 @@
 """What people do with a page: click, tap, press Tab, arrive before the scripts have run."""
 
 import pytest
-from answerable import NO_GUESSES, VIEWS
+from answerable import NO_GUESSES, SHIFTS, VIEWS
 from test_site import CHAPTERS, STILL
 
 from tools.book_rules.code import WIDEST
@@ -79,11 +79,6 @@ def test_tab_reaches_the_formulas_that_are_too_wide_also_after_a_turn_of_the_pho
     page.wait_for_timeout(300)
     assert [True, True] not in page.evaluate(WIDE)
     assert all(wide == reached for wide, reached in page.evaluate(WIDE))
-
-
-SHIFTS = """new PerformanceObserver(list => list.getEntries().forEach(entry => {
-    window.shifted = (window.shifted || 0) + (entry.hadRecentInput ? 0 : entry.value); }))
-    .observe({type: 'layout-shift', buffered: true})"""
 
 
 def test_no_fold_makes_the_page_jump_while_it_loads(open_page):

@@ -5,7 +5,7 @@ import re
 from functools import cache
 
 import pytest
-from answerable import HTML, KEY, ROOT, VIEWS
+from answerable import HTML, KEY, ROOT, SHIFTS, VIEWS
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
 from test_site import OPTIONS, STILL
@@ -215,11 +215,6 @@ def test_who_finished_a_chapter_is_led_to_the_next_question(reader):
     back = page.locator(".front-back")
     assert QUESTIONS[NEXT] in back.inner_text()
     assert back.get_by_role("link", name="Go on").get_attribute("href") == f"{NEXT}.html"
-
-
-SHIFTS = """new PerformanceObserver(list => list.getEntries().forEach(entry => {
-    window.shifted = (window.shifted || 0) + entry.value; }))
-    .observe({type: 'layout-shift', buffered: true})"""
 
 
 @pytest.mark.parametrize("view", ["dark", "phone"])  # the widths differ, and the colours

@@ -413,21 +413,6 @@ def test_a_finger_hits_everything_and_nothing_is_sent_anywhere(reader):
     assert [url for _, url in one.requests if not url.startswith((one.address, "data:"))] == []
 
 
-def test_paper_shows_question_choices_and_answer_and_nothing_to_press(reader):
-    one = reader().open()
-    one.page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    one.page.emulate_media(media="print")
-    said = one.box("view").inner_text()
-    assert all(
-        word in said for word in ("How many numbers", "one half", "twice", "share the width")
-    )
-    for words in ("What follows tells it", "Only who has guessed", "Half of them."):
-        assert one.page.get_by_text(words).is_visible()
-        assert one.page.get_by_text(words).bounding_box()["height"] > 10
-    shown = one.page.locator(".ask-row, .ask-track input, .ask-more, .ask-back, .progress-box")
-    assert [one for one in shown.all() if one.is_visible()] == []
-
-
 def test_what_was_kept_under_old_names_goes_by_the_new_ones_once(reader):
     said = {"said": "", "sure": 70, "mark": 1}
     old = {"c5-one-query": said, "attention/05_qk_merge#check-2": said, "front-map": said}
