@@ -536,22 +536,16 @@ def test_a_fold_holds_no_link_no_marker_and_no_complaint_of_a_stub(folded):
     assert exercise.select_one(".cell_output") is None
 
 
-def loaded(page):
-    """What the page fetches: scripts, styles, pictures."""
-    tags = page.find_all(["script", "link", "img"])
-    return [tag.get("src") or tag.get("href") for tag in tags if tag.get("src") or tag.get("href")]
-
-
 def test_a_page_loads_what_it_needs_from_here_and_is_not_stopped_by_it(site):
-    pages = {name: soup(site.html, name) for name in ("index", "part/one", "part/folds")}
-    addresses = {name: " ".join(loaded(page)) for name, page in pages.items()}
-    for name, found in addresses.items():
-        assert found
+    for name in ("index", "part/one", "part/folds"):
+        page = soup(site.html, name)
+        tags = page.find_all(["script", "link", "img"])
+        found = " ".join(tag.get("src") or tag.get("href") or "" for tag in tags)
         assert not re.search("//|thebe|fontawesome|mathjax|design-tabs|theme.js|doctools", found)
         assert ("katex.min.css" in found) == (name != "index")
         assert ("copybutton.js" in found) == (name == "part/folds")  # it has code to copy
-        assert pages[name].select("script[src]:not([defer])") == []
-    assert pages["part/one"].select_one(".math math msup").text == "x2"
+        assert page.select("script[src]:not([defer])") == []
+    assert soup(site.html, "part/one").select_one(".math math msup").text == "x2"
 
 
 DIGESTS = '{"one": {"seconds": 1}, "two": {"seconds": 1}}'
@@ -576,29 +570,6 @@ def test_what_is_no_page_lets_no_tree_stand(tmp_path, what, left):
     assert [path.stem for path in kept if path.exists()] == left
     Trees(tmp_path, tmp_path / "_build").prepare()  # the last rendering was not kept
     assert [path.exists() for path in kept] == [False, False]
-
-
-def test_pages_of_the_package_are_read_again_when_a_name_comes_in_elsewhere(tmp_path):
-    part = {"caption": "I All", "chapters": [{"file": "one"}, {"file": "appendix/api"}]}
-    cell = "```{code-cell} ipython3\nfrom vitbook.layers.attention import %s\n```\n"
-    files = {
-        "_config.yml": json.dumps({"repository": {"path_to_book": "book"}}),
-        "_toc.yml": json.dumps({"format": "jb-book", "root": "index", "parts": [part]}),
-        "book/index.md": "# All\n",
-        "book/one.md": "# One\n",
-        "book/appendix/api.md": "# The package\n",
-    }
-    write_files(tmp_path, files)
-
-    def read_again(text):
-        """The pages that differ from before, once this stands in the other one."""
-        before = Trees(tmp_path, tmp_path / "_build").pages
-        (tmp_path / "book/one.md").write_text(f"# One\n{text}")
-        after = Trees(tmp_path, tmp_path / "_build").pages
-        return {name for name in after if after[name] != before[name]}
-
-    assert read_again("Words.\n") == {"book/one.md"}
-    assert read_again(cell % "attend") == {"book/one.md", "book/appendix/api.md"}
 
 
 def test_what_fails_is_told_where_every_reader_sees_it_and_all_pages_are_built(site):
