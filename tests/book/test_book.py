@@ -233,22 +233,28 @@ PLANTED = {
     ],
     prose.known_syntax: [
         ("```{admonition} What", "```{sidebar} What", "{sidebar} is not"),
+        ("- Add.", "- Add.\n~~~{margin}\nx\n~~~\n", "{margin} is not in use"),
         ("Text with", "Text {abbr}`x` with", "{abbr} is not in use"),
     ],
     prose.typed_numbers: [
         ("Text with", "Text 3.14 with", "the number 3.14 is typed"),
+        ("Text with", "Text 31 % with", "the number 31 % is typed"),
         ("Text with", "Text 31 percent with", "31 percent is typed"),
+        ("One?\nYes.", "One?\n0.25.", "the number 0.25 is typed"),
         ("## Adding", "## Adding 0.25", "the number 0.25 is typed"),
         ("They are.", "They are 2.5.", "2.5 is typed"),
     ],
     prose.typed_chapters: [
         ("Text with", "Chapter 2 has text with", "'Chapter 2' is typed"),
+        ("Text with", "In chapter 2b, with", "'chapter 2b' is typed"),
         ("- Sums.", "- Sums, of chapters 1 to 2.", "'chapters 1' is typed"),
+        ("Text with", "{doc}`chapter 2 <x>` with", "'chapter 2' is typed"),
         ("All of it:", "As in chapter 2:", "'chapter 2' is typed"),
         ("Text with", "Table 2.1 has text with", "'Table 2.1' is typed"),
         ("# First", "# 1. First", "the title's number is typed"),
     ],
     prose.typed_in_code: [
+        ("def mix", "# of chapter 2\ndef mix", "the number of 'chapter 2' is typed", LAYER),
         ("def mix", '"""Chapter 2."""\ndef mix', "the number of 'Chapter 2' is typed", LAYER),
     ],
     prose.skeleton: [
@@ -300,6 +306,7 @@ PLANTED = {
     ],
     limits.limits: [
         ("Text with", "Text with" + " more" * 2500, "words, at most 2,500"),
+        ("One?\nYes.", "One?\n" + "Yes. " * 2500, "at most 2,500"),
         ("mean = 0.5", "mean = 0.5\n" * 250, "visible code, at most 250", SECOND),
         ("## Adding",
          "```{claim} a\n```\n" * 6 + "## Adding", "7 claims, at most 6"),
@@ -327,6 +334,7 @@ PLANTED = {
     code.imports: [
         (IMPORT, f"import timm\n{IMPORT}", "timm is not in"),
         (IMPORT, f"import vitbook.layers.attention as a\n{IMPORT}", "import names"),
+        (IMPORT, f"from vitbook import attention\n{IMPORT}", "import names"),
     ],
     code.first_cell: [
         ("torch.manual_seed(0);", "", "lacks torch.manual_seed("),
@@ -355,6 +363,7 @@ PLANTED = {
     ],
     code.redefined: [
         ("mean = 0.5", "def mix(): ...", "defines mix again", SECOND),
+        ("mean = 0.5", "mix = 0.5", "defines mix again", SECOND),
     ],
 }  # fmt: skip
 ROWS = [(rule, *row) for rule, rows in PLANTED.items() for row in rows]

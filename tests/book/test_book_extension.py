@@ -494,6 +494,7 @@ SHOWN = {
     ".cell > details:only-child:-soup-contains('N = 3') > summary": "setup",
     ".cell > .cell_input:has(+ details)": "def naive(x): return x + 0",
     ".cell > .cell_input + details > summary": "✓ 1 check: equal to the package, 1e-6",
+    ".cell > .cell_input + details > .fold-words": "Checked: equal to the package, 1e-6.",
     ".cell > .cell_input + details .cell_input": "assert naive(1) == 1",
     "#claim-two-is-even > .claim-top .claim-says": "“Two is odd, 4”",
     "#claim-two-is-even > .claim-top + .claim-truth": "Two is even, 2=2⋅1.",
@@ -506,6 +507,7 @@ SHOWN = {
     "table.vitbook-table strong": "1.0",
     ".cell > .cell_output:has(table) + details > summary": "code of this table: Of two",
     ".cell > .cell_output:has(figcaption) + details > summary": "code of this figure: One dot",
+    ".cell_output:has(figcaption) + details .visually-hidden": "of this figure: One dot",
     "details:-soup-contains('all of it') > .cell_output": "all of it",
     "details:-soup-contains('all of it') > .cell_input": 'print("all of it")',
     ".package-code > p": "From the package: mix, src/vitbook/part.py",
@@ -546,6 +548,14 @@ def test_a_page_loads_what_it_needs_from_here_and_is_not_stopped_by_it(site):
         assert ("copybutton.js" in found) == (name == "part/folds")  # it has code to copy
         assert page.select("script[src]:not([defer])") == []
     assert soup(site.html, "part/one").select_one(".math math msup").text == "x2"
+
+
+def test_a_chapter_links_to_its_notebook_in_colab_and_offers_downloads(site):
+    buttons = ".page-forms a"
+    links = [link["href"] for link in soup(site.html, "part/one").select(buttons)]
+    assert links[0] == f"{read_settings(ROOT).colab_url}one.ipynb"
+    assert {"../notebooks/one.ipynb", "../notebooks/one.py"} <= set(links)
+    assert "notebooks" not in str(soup(site.html, "index").select(buttons))
 
 
 DIGESTS = '{"one": {"seconds": 1}, "two": {"seconds": 1}}'

@@ -335,12 +335,22 @@ def test_the_first_stroke_clears_the_example_and_undo_brings_it_back(page, hand)
 
 
 @pytest.mark.browser
-def test_an_empty_board_is_not_sure(page):
+def test_an_empty_board_is_not_sure_and_undo_takes_one_stroke(page):
     page.get_by_role("button", name="Clear").click()
     settle(page)
     assert shown(page)[0] == "Not sure \u2013 the board is empty"
     assert page.get_by_role("button", name="Take out each patch in turn").is_disabled()
     assert spoken(page).startswith("Not sure \u2013 the board is empty. The class token")
+    page.locator(".draw-pad").focus()
+    for key in ["Space", *["ArrowDown"] * 14, "Space"]:
+        page.keyboard.press(key)
+    settle(page)
+    assert page.locator(".draw-ink path").count() == 1
+    assert shown(page)[0].startswith("It reads a 1")
+    page.get_by_role("button", name="Undo").click()
+    settle(page)
+    assert page.locator(".draw-ink path").count() == 0
+    assert shown(page)[0].startswith("Not sure")
 
 
 @pytest.mark.browser

@@ -1,13 +1,14 @@
 """The slider of patch sizes: its counts are the package's, and hands of every kind can move it."""
 
 import itertools
+import json
 
 import pytest
 import torch
 
 from vitbook.models.cost import count_multiplies
 from vitbook.models.vit import VIT_VARIANTS, VisionTransformer
-from website.live.patch_size import SIDES
+from website.live.patch_size import SIDES, data
 
 PAGE = """```{live} patch-size
 :title: The patch size
@@ -101,3 +102,19 @@ def test_what_the_words_of_the_figure_promise_comes(page):
     assert factors(page)[0] == 4
     assert "too small" in page.locator(".ps-note").inner_text()
     assert page.get_by_role("checkbox").is_disabled()
+
+
+@pytest.mark.browser
+def test_the_table_holds_every_size(page):
+    page.locator(".live-table summary").click()
+    rows = page.locator(".live-table tbody tr")
+    rows.first.wait_for()
+    assert rows.count() == len(divisors(224))
+    assert rows.nth(0).inner_text().split("\t")[1] == "50,176"
+
+
+def test_the_photograph_is_small_and_every_published_size_is_there():
+    made = data()
+    assert len(json.dumps(made)) < 60_000
+    assert made["models"]["ViT-B"] == [768, 12]
+    assert len(made["models"]) == len(VIT_VARIANTS)

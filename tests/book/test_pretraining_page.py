@@ -25,10 +25,12 @@ def page():
     cells = re.findall(CELL, PAGE.read_text("utf-8"), re.DOTALL)
     (published,) = (cell for cell in cells if "def published" in cell)
     (photos,) = (cell for cell in cells if "MY_FOLDER = None" in cell)
+    (timing,) = (cell for cell in cells if "def images_per_second" in cell)
     names: dict = {}
     exec(cells[0], names)
     exec(published, names)
     exec(photos, names)
+    exec(timing.partition("if torch.cuda.is_available")[0], names)
     assert "pretrained=True" in photos  # what a reader runs
     return names
 
@@ -92,3 +94,28 @@ def test_the_cell_for_photographs_runs_with_random_weights(page, tmp_path, capsy
     answers = [line for line in lines if line.startswith(("right", "WRONG"))]
     assert len(answers) == 4  # each fifth of twenty
     assert all(re.match(r"(right|WRONG)  (red|blue)\d\.png: (red|blue)$", line) for line in answers)
+
+
+@pytest.mark.filterwarnings("ignore:User provided device_type of 'cuda'")
+def test_the_gpus_clock_counts_milliseconds(page, monkeypatch):
+    """20 batches of 64 in half a second; a GPU that is none, so only the arithmetic is tested."""
+
+    class Event:
+        def __init__(self, enable_timing):
+            assert enable_timing
+
+        def record(self):
+            pass
+
+        def elapsed_time(self, end):
+            return 500.0
+
+    shapes = []
+    randn = torch.randn
+    monkeypatch.setattr(torch, "randn", lambda *shape, device: randn(*shape))
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    for dtype in (None, torch.bfloat16):
+        speed = page["images_per_second"](lambda x: shapes.append(x.shape), dtype)
+        assert speed == 64 * 20 / 0.5
+    assert set(shapes) == {(64, 3, 224, 224)}

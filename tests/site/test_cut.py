@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from answerable import NO_GUESSES, VIEWS
+from playwright.sync_api import expect
 
 from vitbook.book.records import load_record
 from vitbook.data import matching_pairs
@@ -240,6 +241,23 @@ def test_everything_works_by_keyboard_and_is_said(open_figure, net, pairs):
     guess.focus()
     page.keyboard.press("Home")
     assert guess.get_attribute("aria-valuetext") == "−12.0, different"
+
+
+def test_the_table_holds_the_weights(open_figure, net, pairs):
+    page = open_figure()
+    choose(page, 0, 2)
+    page.locator(".live-table summary").click()
+    table, rows = page.locator(".live-table"), page.locator(".live-table tbody tr")
+    caption = "Layer 1, head 3; query: row 4, column 2 (T lying left)"
+    expect(table.locator("caption")).to_have_text(caption)  # it is written in the next frame
+    with torch.no_grad():
+        x = net.embed(pairs.images[96:97])
+        block = net.encoder.blocks[0]
+        weights = block.attn.attention_weights(block.norm1(x))[0, 2, 13]
+    for key, row in enumerate(rows.all()):
+        assert float(row.locator("td").first.inner_text()) == pytest.approx(
+            weights[key].item(), abs=1e-4
+        )
 
 
 SMALL = """() => [...document.querySelectorAll('#live-cut button')]

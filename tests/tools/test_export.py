@@ -155,6 +155,11 @@ TRANSLATED = {
         'my_guess = 0  #@param [0, 1, 2] {type:"raw"}\npredict("sums-sum", my_guess, "MS8y")\n\n'
         "<details>\n"
         f"<summary>What happened</summary>\n\n**$1$**\n\nSee {ADDING}.\n\n</details>",
+    "```{predict} sums-sum\n:number: 2 +- 1\n:track: 0 to 4\nHow many?\n+++\nSo.\n```":
+        "> **Predict, then run**\n>\n> How many?\n\n"
+        '#@title What do you expect? A number { run: "auto" }\n'
+        'my_guess = None  #@param {type:"raw"}\npredict("sums-sum", my_guess, "MiAxIA==")\n\n'
+        "<details>\n<summary>What happened</summary>\n\n**2**\n\nSo.\n\n</details>",
     "```{predict} sums-sum\n:number: 2 +- 1\n:track: 0 to 4\n:unit: %\nHow many?\n+++\nSo.\n```":
         "> **Predict, then run**\n>\n> How many?\n\n"
         '#@title What do you expect? A number, in % { run: "auto" }\n'

@@ -134,6 +134,14 @@ def test_the_cpu_install_keeps_all_hashes_but_torchs_and_drops_cuda():
     assert "via" not in rest
 
 
+def test_the_real_lock_pins_every_requirement_with_a_hash():
+    lock = (ROOT / "requirements.txt").read_text("utf8")
+    found = environment.blocks(lock)
+    assert len(found) == len(re.findall(r"^[a-z0-9][^\n]*==", lock, re.MULTILINE | re.IGNORECASE))
+    assert all("--hash=sha256:" in block for block in found)
+    assert any(block.startswith("uv==") for block in found)
+
+
 NEEDED = ["requirements.txt", "pyproject.toml", "src/gradebox/pyproject.toml"]
 
 
@@ -249,6 +257,15 @@ def test_an_incomplete_python_is_helped_or_explained(
 def test_the_environment_tool_needs_nothing_but_python():
     code = "import sys; sys.path.insert(0, '.'); from tools import environment, browser, links"
     assert run(sys.executable, "-I", "-S", "-c", code).returncode == 0
+
+
+def test_an_install_is_told_briefly_and_a_failure_in_full(capfd):
+    code = "print('Prepared 2 packages'); print(' + torch==1'); raise SystemExit({})"
+    environment.run_briefly(sys.executable, "-c", code.format(0))
+    assert capfd.readouterr().out.splitlines()[1:] == ["Prepared 2 packages"]
+    with pytest.raises(subprocess.CalledProcessError):
+        environment.run_briefly(sys.executable, "-c", code.format(1))
+    assert " + torch==1" in capfd.readouterr().out
 
 
 # --- the browser, the link check ---------------------------------------------------------------
