@@ -24,6 +24,10 @@ CASES = {
         "y = 1\nassert y\n# as there\nassert_close(y, 1)\nglue(c1_y=y)",
         Parts(shown="y = 1", check="assert y\n# as there\nassert_close(y, 1)\nglue(c1_y=y)"),
     ),
+    "a loop of assertions": (
+        "y = 1\nfor one in [y]:\n    assert one",
+        Parts(shown="y = 1", check="for one in [y]:\n    assert one"),
+    ),
     "a loop that works and asserts": (
         "y = 1\nfor one in [y]:\n    z = one\n    assert z",
         Parts(shown="y = 1", check="for one in [y]:\n    z = one\n    assert z"),
@@ -36,6 +40,7 @@ CASES = {
         "def f(x):\n    assert x\n    return x",
         Parts(shown="def f(x):\n    assert x\n    return x"),
     ),
+    "a comment at the end stays": ("y = 1\n# done", Parts(shown="y = 1\n# done")),
     "a marker with words": (
         "y = 1\n# check: equal to the package, 1e-6\nz = 1\nassert y == z",
         Parts(shown="y = 1", check="z = 1\nassert y == z", words="equal to the package, 1e-6"),
@@ -47,6 +52,10 @@ CASES = {
     "another comment is no marker": (
         "y = 1\n# checks follow\nz = 2",
         Parts(shown="y = 1\n# checks follow\nz = 2"),
+    ),
+    "all three": (
+        "from a import b\ny = b()\nassert y",
+        Parts(setup="from a import b", shown="y = b()", check="assert y"),
     ),
     "a magic that takes several lines": ("%%time\ny = 1\nassert y", None),
 }
