@@ -86,6 +86,26 @@ def browser():
         chromium.close()
 
 
+@pytest.fixture
+def new_page(browser):
+    """new_page(script, **context): a page in a context of its own, whose scripts must not fail."""
+    contexts, errors = [], []
+
+    def opened(script="", **options):
+        contexts.append(browser.new_context(**options))
+        if script:
+            contexts[-1].add_init_script(script)
+        page = contexts[-1].new_page()
+        page.errors = errors
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert errors == []
+
+
 def _no_browser(reason: str):
     if os.environ.get("VITBOOK_REQUIRE_BROWSER") == "1":
         pytest.fail(f"a browser is required: {reason}", pytrace=False)

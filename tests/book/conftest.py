@@ -15,13 +15,9 @@ def address(request, tmp_path_factory):
 
 
 @pytest.fixture
-def page(browser, address):
+def page(new_page, address):
     """The page on a phone, with its figure running."""
-    opened = browser.new_page(viewport={"width": 390, "height": 844})
-    opened.errors = []
-    opened.on("pageerror", lambda error: opened.errors.append(str(error)))
-    opened.goto(address)
-    opened.locator(".live-running").wait_for()
-    yield opened
-    assert opened.errors == []
-    opened.close()
+    page = new_page(viewport={"width": 390, "height": 844})
+    page.goto(address)
+    page.locator(".live-running").wait_for()
+    return page

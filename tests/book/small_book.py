@@ -31,6 +31,12 @@ parts:
 """
 
 
+def write_files(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf8")
+
+
 class Book:
     """Building again is incremental."""
 
@@ -42,9 +48,7 @@ class Book:
             (folder / "_toc.yml").write_text(toc)
 
     def page(self, name, text):
-        path = self.folder / "book" / f"{name}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"# {TITLES[name]}\n\n{text}", "utf8")
+        write_files(self.folder, {f"book/{name}.md": f"# {TITLES[name]}\n\n{text}"})
 
     def build(self):
         warnings = io.StringIO()

@@ -1,9 +1,10 @@
 """The page of the package: written from the sources, with the chapter that introduces each name."""
 
 import re
+from pathlib import Path
 
 import pytest
-from small_book import ROOT, Book
+from small_book import ROOT, Book, write_files
 
 from website.pages.introductions import imported, introductions, part_of
 from website.pages.source import read_book
@@ -100,13 +101,12 @@ class Package(Book):
 
 def build(folder, **changed):
     """(the page, the warnings); `changed`: (old, new), ... by the stem of a file."""
+    files = dict(FILES)
     for name, text in FILES.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for old, new in changed.get(path.stem, ()):
+        for old, new in changed.get(Path(name).stem, ()):
             assert old in text
-            text = text.replace(old, new)
-        path.write_text(text, "utf8")
+            files[name] = files[name].replace(old, new)
+    write_files(folder, files)
     api.tree.cache_clear()
     book = Package(folder, ("website.syntax.chapter", "website.syntax.api")).build()
     told = [line for line in book.warnings.splitlines() if "index.md" in line or "src" in line]

@@ -1,16 +1,14 @@
 """The rules for the book's sources: the book keeps them, and each of them can fail."""
 
-from pathlib import Path
-
 import pytest
+from small_book import ROOT, write_files
 
 from tools.book_rules import code, contents, draws, exercises, forms, kit, limits, prose
 from tools.check_prose import RULES, check
 from website.pages.contents import places_of
+from website.pages.counts import count_file
 from website.pages.myst import PageError
 from website.pages.source import read_book
-
-ROOT = Path(__file__).resolve().parents[2]
 
 FRONT = """---
 jupytext:
@@ -20,7 +18,8 @@ kernelspec: {display_name: Python 3, language: python, name: python3}
 """
 OF_CHAPTER = (
     FRONT.removesuffix("---\n")
-    + """card: What is it? | 1
+    + """kit: true
+card: What is it? | 1
 map: attention, in the block | attention | attention | a mean
 ---
 """
@@ -83,18 +82,27 @@ What is 1 + 1?
 Adding goes on; {in-depth}`why <NAME_depth_why>`.
 ```
 
+```{predict} NAME-half
+How much?
++++
+A half.
+```
+
 ```{literalinclude} ../src/vitbook/layers/attention.py
 :pyobject: PYOBJECT
 ```
 
 ```{claim} NAME-sum
 :says: "Sums are whole"
+:truth: Sums of whole numbers are.
 :verdict: true
+:refuted-by: half a sum.
 They are.
 ```
 
 ```{code-cell} ipython3
 mean = 0.5
+# check: a half
 assert mean == 0.5
 glue(mean=mean)
 show(fig, alt=f"Bars; the mean is {mean:.2f}.", caption="All of it: 100 %.")
@@ -173,9 +181,7 @@ def book(tmp_path):
         SECOND_DEPTH: DEPTH.replace("NAME", "second"),
         LAYER: "def mix(x): ...\nclass Heads:\n    def forward(self): ...\n",
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+    write_files(tmp_path, files)
     return tmp_path
 
 
@@ -213,7 +219,6 @@ IMPORT = "from vitbook.book.glue import glue"
 PLANTED = {
     contents.front_page: [
         ("card: What is it? | 1\n", "", "front matter of second, card: question?", SECOND),
-        ("is it?", "it is.", "front matter of first, card: question?"),
         ("is it? | 1", "is it? | one", "front matter of first, card: question?"),
         ("map: attention, in the block | attention | attention | a mean\n", "",
          "the drawings of second need a line in its front matter, map: words", SECOND),
@@ -221,7 +226,6 @@ PLANTED = {
         ("attention | a mean", "elsewhere | a mean", "one of attention, model, relatives, yours"),
         ("block | attention |", "block | arms |", "all, or some of image, linear, token"),
         ("I | Part | Both", "II | Part | Both", "need a line for 'I Part'", INDEX),
-        ("Part | Both of them.", "Both of them.", "no part of the book", INDEX),
     ],
     contents.moved: [
         ('= "first', '= "gone', "01_first leads to gone, which is no page", MOVED),
@@ -273,7 +277,6 @@ PLANTED = {
         ("check_sum(lambda: 1)", "sum(1)", "does not call the check"),
         (":class: dropdown\n", "", "not folded"),
         ("{solution-start} ex-first-1", "{solution-start} ex-9", "has no solution"),
-        ("{solution-start} ex-first-1", "{solution-start} ex-9", "to no ex"),
     ],
     exercises.claims: [
         ("They are.\n```", "They are.\n```\n\n### Next", "settles the"),
@@ -311,7 +314,17 @@ PLANTED = {
         ("Because.", "Because. " * 2500, "words, at most 2,500", FIRST_DEPTH),
     ],
     kit.kit: [
-        ("---\njupytext", "---\nkit: true\njupytext", "this claim lacks :truth:"),
+        ("Text with", "Text with" + " more" * 1800, "words, at most 1,800"),
+        ("mean = 0.5", "y = 1\n" * 120 + "mean = 0.5", "code, at most 120"),
+        ("3, 5 minutes", "3, 60 minutes", "minutes, at most 60"),
+        ("```{predict} first-half\nHow much?\n+++\nA half.\n```", "", "1 predictions, 2 at least"),
+        (":truth: Sums of whole numbers are.\n", "", "lacks :truth:"),
+        (":refuted-by: half a sum.\n", "", "lacks :refuted-by:"),
+        ("mean = 0.5", "mean = 0.5  # " + "x" * 60, "at most 72: 'mean = 0.5"),
+        ("mean = 0.5", "assert torch\nmean = 0.5", "only proves: 'assert torch'"),
+        ("mean = 0.5", "glue(c1_a=1)\nmean = 0.5", "only proves: 'glue(c1_a=1)'"),
+        ("mean = 0.5", "y = f(1)\nimport re\nmean = 0.5", "shows an import"),
+        ("mean = 0.5", "print(1)", "this cell prints"),
     ],
     code.named_records: [
         (IMPORT,
@@ -397,12 +410,6 @@ def test_what_keeps_the_rules_has_no_findings(book, old, new, file):
     assert [str(finding) for finding in check(read_book(book))] == []
 
 
-def test_a_page_names_in_front_what_it_uses_before_its_chapter(book):
-    edit(book, IMPORT, f"{IMPORT}\nfrom vitbook.layers.attention import Heads")
-    edit(book, "card: ", "ahead: Heads\ncard: ")
-    assert [str(finding) for finding in check(read_book(book))] == []
-
-
 def test_every_rule_has_a_planted_defect():
     assert set(PLANTED) == set(RULES)
 
@@ -454,6 +461,33 @@ def test_a_page_in_depth_is_linked_from_its_chapter(book):
     assert "first does not link here: {in-depth}`first_depth_why`" in str(finding)
 
 
+@pytest.mark.parametrize(
+    ("words", "beside", "told"),
+    [
+        (1890, 800, []),
+        (1890, 1700, ["kit: 1,890 words, at most 1,800"]),  # the mean of the part has grown
+        (2010, 400, ["kit: 2,010 words, at most 1,800"]),  # more than a tenth
+    ],
+)
+def test_a_page_may_borrow_a_tenth_while_the_mean_of_its_part_does_not_grow(
+    book, words, beside, told
+):
+    edit(book, "I Part", "I Attention", "_toc.yml")
+    for file, total in ((FIRST, words), (SECOND, beside)):
+        more = total - count_file(book / file).words
+        edit(book, "Text with", "Text with" + " word" * more, file)
+    found = [finding.message for finding in kit.kit(read_book(book))]
+    assert [one for one in found if " words" in one] == told
+    (near, *_) = kit.near(read_book(book))
+    assert f"{words:,} words of 1,800" in near.message
+
+
+def test_a_page_outside_the_kit_is_left_alone(book):
+    edit(book, "kit: true\n", "")
+    edit(book, ":refuted-by: half a sum.\n", "")
+    assert list(kit.kit(read_book(book))) == []
+
+
 def test_every_chapter_keeps_the_stricter_rules():
     core = read_book(ROOT).numbered
     assert len(core) >= 19
@@ -465,8 +499,17 @@ def test_every_module_that_the_chapters_teach_is_there():
     assert [part for part in code.TEACHING if not code.module_files(package, part)] == []
 
 
-def test_the_preview_may_import_what_comes_later(book):
-    edit(book, "root: index", "root: index\nmeta: {zero: first}", "_toc.yml")
-    for file in (FIRST, SECOND):
-        edit(book, IMPORT, f"{IMPORT}\nfrom vitbook.layers.attention import Heads", file)
+AHEAD = {
+    "the preview": [("root: index", "root: index\nmeta: {zero: first}", "_toc.yml")],
+    "what a page names in front": [("card: ", "ahead: Heads\ncard: ")],
+}
+
+
+@pytest.mark.parametrize("edits", AHEAD.values(), ids=AHEAD)
+def test_what_is_introduced_later_may_be_used_by(book, edits):
+    for old, new, *file in [
+        *edits,
+        (IMPORT, f"{IMPORT}\nfrom vitbook.layers.attention import Heads"),
+    ]:
+        edit(book, old, new, *file)
     assert check(read_book(book)) == []

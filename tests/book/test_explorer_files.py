@@ -32,10 +32,11 @@ def files(book):
     return list((book.folder / "out" / "_static" / "explorer").iterdir())
 
 
-def test_only_a_large_one_is_a_file(book):
+def test_only_a_large_one_is_a_file_with_its_hash_in_its_name(book):
     assert book.warnings == ""
     (file,) = files(book)
     assert explorer(14).data["packed"] in file.read_text("utf8")
+    assert f'data-key="{file.stem}"' in explorer(14)._repr_html_()
     page = book.html("part/two").select_one(".vitbook-explorer")
     assert len(str(page)) < 40_000
     assert f"../_static/explorer/{file.name}" in page.select_one("script").text
@@ -43,17 +44,10 @@ def test_only_a_large_one_is_a_file(book):
     assert explorer(4).data["packed"] in str(book.html("index"))
 
 
-def test_its_file_holds_its_hash_in_its_name(book):
-    (file,) = files(book)
-    assert f'data-key="{file.stem}"' in explorer(14)._repr_html_()
-
-
 @pytest.mark.browser
-def test_it_comes_near_the_screen_or_says_that_it_does_not(browser, book, tmp_path):
+def test_it_comes_near_the_screen_or_says_that_it_does_not(new_page, book, tmp_path):
     shutil.copytree(book.folder / "out", tmp_path / "site")
-    page = browser.new_page(viewport={"width": 1000, "height": 800})
-    errors = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
+    page = new_page(viewport={"width": 1000, "height": 800})
     page.goto((tmp_path / "site" / "part" / "two.html").as_uri(), wait_until="load")
     figure = page.locator(".vitbook-explorer")
     page.wait_for_timeout(300)
@@ -65,5 +59,3 @@ def test_it_comes_near_the_screen_or_says_that_it_does_not(browser, book, tmp_pa
     page.reload()
     figure.scroll_into_view_if_needed()
     page.get_by_text("The maps of this figure did not come.").wait_for()
-    assert errors == []
-    page.close()

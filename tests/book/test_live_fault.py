@@ -298,12 +298,6 @@ def test_a_fault_is_found_with_the_keyboard_alone(page):
     )
     page.keyboard.press("Enter")  # the focus waits on the next patient
     assert page.locator(".fault-head b").inner_text() == "Patient B, 2 of 12"
-    page.keyboard.press("Tab")  # and goes on to what the tests do
-    page.keyboard.press("Enter")
-    page.locator(".fault-means dd", has_text="No patch reaches the class token").wait_for()
-    page.keyboard.press("Tab")  # and to the tests
-    page.keyboard.press("Enter")
-    assert page.locator(".fault-known").count() == 1
 
 
 @pytest.mark.browser
@@ -340,9 +334,6 @@ def test_a_sentence_runs_tests_and_a_strange_one_is_refused(page):
     table.locator("summary").click()
     table.locator("tbody tr").nth(3).wait_for()
     assert table.locator("th").last.inner_text() == "800"
-    scroll = table.locator(".live-scroll")
-    assert scroll.evaluate("(box) => box.scrollWidth <= box.clientWidth")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
     for strange in ({"patient": "m"}, {"patient": "a", "tests": "none"}, {"test": "first"}):
         page.evaluate(
             "(to) => { document.querySelector('a.live-set').dataset.set = to; }",

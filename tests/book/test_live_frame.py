@@ -14,7 +14,7 @@ from small_book import ROOT, Book
 from vitbook.data import matching_pairs
 from vitbook.inspection import record_attention
 from vitbook.models.vit import VisionTransformer
-from website.live.pack import model, packed, script
+from website.live.pack import packed
 
 LIVE = ROOT / "website" / "live"
 PROBE = """vitbook.live.figure("probe", function (stage, data) {
@@ -63,7 +63,7 @@ def book(tmp_path_factory):
     return write_page(tmp_path_factory.mktemp("live"))
 
 
-def test_a_figure_has_its_words_and_its_still_and_names_its_scripts(book):
+def test_a_figure_has_its_words_and_its_still_names_its_scripts_and_is_set_by_a_sentence(book):
     assert book.warnings == ""
     figure = book.html("part/two").select_one("#live-probe")
     assert (figure["role"], figure["aria-labelledby"]) == ("group", "live-probe-title")
@@ -75,9 +75,6 @@ def test_a_figure_has_its_words_and_its_still_and_names_its_scripts(book):
     live = "../_static/live"
     assert plain == [f"{live}/vit.js", f"{live}/probe.js", f"{live}/data/cut.js"]
     assert all((book.folder / "out" / "part" / one).is_file() for one in plain)
-
-
-def test_a_sentence_links_to_its_figure_and_says_how_to_set_it(book):
     link = book.html("part/two").select_one("a.live-set")
     assert (link["href"], link.text) == ("#live-probe", "head 3")
     assert json.loads(link["data-set"]) == {"layer": "1", "head": "3"}
@@ -128,21 +125,15 @@ def test_numbers_that_half_precision_cannot_hold_are_refused():
 
 
 @pytest.fixture
-def open_page(browser, book):
-    """open_page(**context): the page at its figure, from a file."""
-    contexts = []
+def open_page(new_page, book):
+    """open_page(address, **context): a page from a file; without an address that at its figure."""
 
     def opened(address=None, **options):
-        contexts.append(browser.new_context(**options))
-        page = contexts[-1].new_page()
-        page.errors = []
-        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page = new_page(**options)
         page.goto(address or book.address(), wait_until="load")
         return page
 
-    yield opened
-    for context in contexts:
-        context.close()
+    return opened
 
 
 def started(page):
@@ -168,7 +159,6 @@ def test_a_figure_loads_nothing_before_it_comes_near_or_a_sentence_sets_it(open_
     page.locator("a.live-set").focus()
     page.keyboard.press("Enter")
     page.locator("#live-probe output", has_text='{"layer":"1","head":"3"}').wait_for()
-    assert page.errors == []
 
 
 # a file; what it is changed into, or None: it is gone; what is told
@@ -195,6 +185,7 @@ def test_a_missing_or_damaged_file_is_told_in_place_and_the_still_stays(open_pag
         file.write_text(text, "utf8")
         assert words in page.locator(".live-failed").inner_text()
         assert page.locator(".live-still").is_visible()
+    page.errors.clear()
 
 
 # arrays as the bytes of 32-bit numbers: as JSON the maps take twenty times as long
@@ -293,45 +284,6 @@ def test_the_pages_script_computes_what_the_package_computes(open_page):
     found, *_ = in_page(page, images, dropped=gone.int().tolist())
     kept = [x[None, ~one] for x, one in zip(net.embed(images), gone, strict=True)]
     agree([found], [torch.cat([net.forward_head(net.encoder(x)) for x in kept])])
-
-
-SHAPES = {
-    "image_size": (12, 20),
-    "patch_size": 4,
-    "in_channels": 3,
-    "num_classes": 7,
-    "embed_dim": 24,
-    "depth": 3,
-    "num_heads": 3,
-    "mlp_ratio": 1.5,
-    "position_std": 0.5,
-}
-
-
-@pytest.mark.browser
-def test_class_token_learned_positions_and_colours_are_known_too(open_page):
-    page = started(open_page())
-    torch.manual_seed(0)
-    net = VisionTransformer(**SHAPES).eval()
-    with torch.no_grad():
-        for parameter in net.parameters():
-            parameter.copy_((parameter + 0.1 * torch.randn_like(parameter)).half())
-    page.evaluate(
-        script("other", {"model": model(SHAPES, net.state_dict())}).replace(
-            "vitbook.live.data", "globalThis.keep = (name, value) => value; globalThis.other = keep"
-        )
-    )
-    page.evaluate(
-        "net = vitbook.live.vit(other.model.settings, vitbook.live.decodeAll(other.model.weights))"
-    )
-    images = torch.rand(50, 3, 12, 20, generator=torch.Generator().manual_seed(1))
-    found = in_page(page, images)
-    agree(found, in_python(net, images))
-    without = torch.zeros(50, 1).tolist()
-    logits, _, _ = in_page(page, images, positions=[False] * len(without))
-    with torch.no_grad():
-        net.positions.table.zero_()
-        agree([logits], [net(images)])
 
 
 @pytest.mark.browser

@@ -48,7 +48,6 @@ def randomized(name):
     [
         ("vit_tiny_patch16_224", (224, 224)),
         ("vit_tiny_patch16_224", (96, 160)),
-        ("vit_small_patch32_224", (128, 128)),
         ("vit_small_patch16_384", (192, 192)),
     ],
 )

@@ -1,7 +1,7 @@
 """The pages of the recorded experiments: a table of all, and one for each question."""
 
 import pytest
-from small_book import ROOT, Book
+from small_book import ROOT, Book, write_files
 
 from vitbook.book.records import list_records, load_record
 from website.build.render import Trees
@@ -9,9 +9,11 @@ from website.syntax.records import questions
 
 FRONT = "---\njupytext: {}\nkernelspec: {name: python3}\n---\n\n"
 LOADS = '```{code-cell}\nload_record("sincos_base")\n```\n'
+IMPORTS = "```{code-cell}\nfrom vitbook.layers.attention import attend\n```\n"
 FILES = {
     "_config.yml": "title: T\nrepository: {url: 'https://github.com/a/b', path_to_book: book}\n",
-    "_toc.yml": "root: index\nchapters:\n- file: records_positions\n- file: one\n",
+    "_toc.yml": "root: index\nparts:\n- caption: I All\n  chapters:\n"
+    "  - file: records_positions\n  - file: one\n",
     "experiments/positions/__init__.py": '"""Where was it?"""\n',
     "experiments/positions/sincos_base.py": "EXPERIMENT = 1\n",
     "experiments/positions/recipe.py": "",
@@ -23,14 +25,8 @@ FILES = {
 }
 
 
-def write(folder, files):
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, "utf8")
-
-
 def test_the_table_leads_to_the_numbers_and_names_the_pages_that_read_them(tmp_path):
-    write(tmp_path, FILES)
+    write_files(tmp_path, FILES)
     book = Book(tmp_path, ("website.syntax.records",)).build()
     assert "no folder experiments/machinery with records; positions" in book.warnings
     record = load_record("sincos_base")
@@ -54,24 +50,26 @@ def test_the_table_leads_to_the_numbers_and_names_the_pages_that_read_them(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "anew"),
+    ("page", "name", "text", "anew"),
     [
-        ("book/one.md", FRONT + "# One\n\nMore words.\n\n" + LOADS, False),
-        ("book/one.md", FRONT + "# One\n", True),  # it reads the record no more
-        ("experiments/positions/__init__.py", '"""Where is it?"""\n', True),
-        ("experiments/positions/recipe.py", "# of sincos_base\n", False),
-        ("experiments/machinery/sincos_base.py", "EXPERIMENT = 1\n", True),  # another folder
+        ("records_positions", "book/one.md", FRONT + "# One\n\nMore words.\n\n" + LOADS, False),
+        ("records_positions", "book/one.md", FRONT + "# One\n", True),  # it reads no record
+        ("records_positions", "experiments/positions/__init__.py", '"""Where is it?"""\n', True),
+        ("records_positions", "experiments/positions/recipe.py", "# of sincos_base\n", False),
+        ("records_positions", "experiments/machinery/sincos_base.py", "EXPERIMENT = 1\n", True),
+        ("api", "book/one.md", FRONT + "# One\n\nMore words.\n\n" + LOADS, False),
+        ("api", "book/one.md", FRONT + "# One\n\n" + LOADS + IMPORTS, True),
     ],
 )
-def test_the_pages_of_records_are_read_anew_when_what_they_say_has_changed(
-    tmp_path, name, text, anew
+def test_pages_that_look_at_others_are_read_anew_when_what_they_say_has_changed(
+    tmp_path, page, name, text, anew
 ):
-    of_records = "book/appendix/records_positions.md"
-    write(tmp_path, FILES | {of_records: "# Where?\n"})
+    page = f"book/appendix/{page}.md"
+    write_files(tmp_path, FILES | {page: "# Where?\n"})
     before = Trees(tmp_path, tmp_path / "_build")
-    write(tmp_path, {name: text})
+    write_files(tmp_path, {name: text})
     after = Trees(tmp_path, tmp_path / "_build")
-    assert (after.pages[of_records] != before.pages[of_records]) == anew
+    assert (after.pages[page] != before.pages[page]) == anew
     assert after.rest == before.rest  # of no other page
 
 

@@ -92,18 +92,15 @@ def test_it_asks_before_it_shows(opened, known):
     assert "answer" not in slider(page, MAP).get_attribute("aria-valuetext")
     page.locator("summary").click()
     assert page.locator("tbody tr").first.inner_text().split("\t")[3] == "your guess first"
+    assert page.locator("tbody tr").count() == 144
     page.locator("summary").click()
-    heights = [figure.bounding_box()["height"]]
     figure.get_by_role("radio", name="three").check()
-    heights.append(figure.bounding_box()["height"])
     figure.get_by_role("button", name="fairly").click()
-    heights.append(figure.bounding_box()["height"])
     assert text(page, ".ask-said") == "You said three, fairly sure. Right is none."
     assert "you said three, it is none of five" in text(page, SIDE)
     assert page.locator(".occ-five .occ-said").count() == 3
     assert page.locator(shown).count() > 20
     assert page.locator(".occ-frame.occ-of-answer").count() == 10  # in both pictures
-    assert max(heights) - min(heights) < 60
     slider(page, STRIP).press("ArrowRight")
     assert not page.locator(".ask-said").is_visible()  # it was said before the first move
     figure.get_by_role("button", name="Another photograph").click()
@@ -112,13 +109,6 @@ def test_it_asks_before_it_shows(opened, known):
     page.evaluate("kept.change(({ answers }) => delete answers.five)")
     assert page.locator(shown).count() == 0
     assert "frog" in text(page, ".occ-says")
-
-
-def test_a_skipped_question_shows_the_answer_and_no_guess(opened):
-    page = opened()
-    page.get_by_role("button", name="skip, and look").click()
-    assert text(page, ".ask-said") == "It is none."
-    assert "you said" not in text(page, SIDE)
 
 
 def middle(page, patch):
@@ -208,15 +198,6 @@ def test_a_sentence_sets_it_and_is_refused_what_there_is_not(opened):
     failed = "values => { try { live.occlusion.set(values); } catch (e) { return e.message; } }"
     for values in ({"gone": "1"}, {"photo": "dog"}, {"patch": "13-1"}, {"patch": "x"}):
         assert "there is no such setting" in page.evaluate(failed, values)
-
-
-def test_the_table_has_every_patch_and_all_fits_on_a_phone(opened, known):
-    page = opened("open", viewport={"width": 390, "height": 844})
-    page.locator("summary").click()
-    assert page.locator("tbody tr").count() == 144
-    first = page.locator("tbody tr").first.inner_text().split("\t")
-    assert float(first[2]) == pytest.approx(known[0][0].max().item(), abs=0.006)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_the_map_names_none_of_the_five_with_room_to_spare(known):

@@ -114,7 +114,3 @@ BAD_INPUT = [
     (lambda: figure(maps=MAPS - 1), ValueError, "must not be negative"),
     (lambda: figure(names=["one"]), ValueError, "names must hold 3 labels"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

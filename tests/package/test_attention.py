@@ -220,7 +220,3 @@ BAD_INPUT = [
     (lambda: layer.attention_weights(x, causal_mask(4)), ValueError, "= (2, 4, 6, 6)"),
     (lambda: cross(x, context, ones(NK, N)), ValueError, "(2, 4, 6, 7), got the shape"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

@@ -177,7 +177,3 @@ BAD_INPUT = [
     (lambda: made(image=(x := images())[0], others=x), ValueError, "the image itself"),
     (lambda: made(target=3), ValueError, "target must be below 3"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

@@ -49,7 +49,3 @@ BAD_INPUT = [
     (lambda: place_on_canvas(X, SIZE, -1), ValueError, "seed must be at least 0"),
     (lambda: place_on_canvas(X, SIZE).object_share(5), ValueError, "must divide"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

@@ -201,7 +201,3 @@ BAD_INPUT = [
     (lambda: augmentation(shift=-2), ValueError, "shift must be at least 0"),
     (lambda: augmentation(flip="yes"), TypeError, "flip"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

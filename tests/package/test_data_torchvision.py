@@ -7,6 +7,7 @@ import http.server
 import pickle
 import tarfile
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -123,16 +124,12 @@ def change(path):
     path.write_bytes(bytes(data))
 
 
-def remove(path):
-    path.unlink()
-
-
 DAMAGE = [
     ("mnist", "MNIST/raw/train-images-idx3-ubyte.gz", cut, "is truncated"),
     ("mnist", "MNIST/raw/t10k-labels-idx1-ubyte.gz", change, "has the wrong checksum (MD5"),
     ("mnist", "MNIST/raw/t10k-images-idx3-ubyte", cut, "is truncated"),
     ("cifar10", "cifar-10-batches-py/data_batch_1", cut, "is truncated"),
-    ("cifar10", "cifar-10-batches-py/test_batch", remove, "is missing"),
+    ("cifar10", "cifar-10-batches-py/test_batch", Path.unlink, "is missing"),
 ]
 
 

@@ -66,7 +66,3 @@ BAD_INPUT = [
         "mask must be None",
     ),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

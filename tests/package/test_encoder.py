@@ -111,7 +111,3 @@ BAD_INPUT = [
     (lambda: Encoder([block()], None), TypeError, "norm must be a torch.nn.Module"),
     (lambda: encoder()(x, torch.ones(N, N)), TypeError, "mask must be a boolean"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

@@ -75,7 +75,3 @@ BAD_INPUT = [
     (lambda: glue(c1_x=None), TypeError, "c1_x .* NoneType"),
     (lambda: glue(c1_x=float("inf")), ValueError, "c1_x must be finite, got inf"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

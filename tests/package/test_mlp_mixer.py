@@ -65,7 +65,3 @@ BAD_INPUT = [
     (on_another_grid, ValueError, "mixes N = 12 tokens, the model has 20: token mixing"),
     (recorded, ValueError, "(MlpMixer) ran, and none of its layers showed attention"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

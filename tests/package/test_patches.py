@@ -55,7 +55,3 @@ BAD_INPUT = [
     (lambda: embedding()(images.mT), ValueError, "(B, 3, 6, 8), got ("),
     (lambda: embedding()(images.byte()), TypeError, "floating-point numbers, got"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

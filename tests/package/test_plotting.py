@@ -324,7 +324,3 @@ BAD_INPUT = [
     (lambda: curves({"a": [1.0, 2]}, level=95), ValueError, "level must lie between 0 and 1"),
     (lambda: show_attention_distance([[-1.0]]), ValueError, "distances must not"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

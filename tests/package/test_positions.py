@@ -158,7 +158,3 @@ BAD_INPUT = [
     (lambda: resample_positions(table, (3, 5), (6, 8), 1), ValueError, "1 + 3"),
     (lambda: resample_positions(table.int(), (3, 5), (6, 8)), TypeError, "int32"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

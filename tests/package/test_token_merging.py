@@ -111,7 +111,3 @@ BAD_INPUT = [
     (lambda: prune_tokens(X, None, *QK, r=5), ValueError, "r must be at most 4 of 9"),
     (masked, ValueError, "mask must be None"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

@@ -136,7 +136,3 @@ BAD_INPUT = [
     (lambda: model(positions="rotary", num_heads=8), ValueError, "head_dim must b"),
     (lambda: model().forward_features(images(), torch.ones(N, N)), TypeError, "mask must b"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

@@ -14,11 +14,20 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
+VIEWS = {
+    "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
+    "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
+    "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
+}
 EXTENSIONS = ["myst_parser", "sphinx_design", "website.syntax.progress"]
 KEY = "attention-patch-by-patch.predictions.v1"
 # For a context: its reader does without guessing, so what waits for a guess is seen.
 NO_GUESSES = f"""if (location.protocol !== "about:" && !localStorage.getItem("{KEY}"))
     localStorage.setItem("{KEY}", JSON.stringify({{ read: true }}));"""
+# Adds up, in the page, what moves without being asked.
+SHIFTS = """new PerformanceObserver(list => list.getEntries().forEach(entry => {
+    window.shifted = (window.shifted || 0) + (entry.hadRecentInput ? 0 : entry.value); }))
+    .observe({type: 'layout-shift', buffered: true})"""
 CHAPTER, FRONT = "part/heads.html", "front.html"
 SHELL, FRONT_SHELL = "attention/many_heads.html", "index.html"
 TOC = "parts:\n- caption: I P\n  chapters:\n  - file: part/heads\n  - file: part/merge\n"

@@ -1,9 +1,7 @@
 """Where a reader arrives: the place a link names, and the page's entry in the list of pages."""
 
 import pytest
-from test_site import HTML, PAGES
-
-from tools.run_notebooks import served
+from test_site import PAGES
 
 SIZES = [{"width": 390, "height": 844}, {"width": 1280, "height": 800}]
 SOME = ["vit/looking.html", "vit/looking_depth_draw.html", "attention/positions.html"]
@@ -41,12 +39,6 @@ OFF = """(id) => {
 }"""
 
 pytestmark = [pytest.mark.site, pytest.mark.browser]
-
-
-@pytest.fixture(scope="module")
-def address():
-    with served(HTML) as address:
-        yield address
 
 
 def missed(browser, address, name, size, most=None):

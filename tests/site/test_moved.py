@@ -5,7 +5,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from test_site import HTML, ROOT, served
+from answerable import HTML, ROOT
 
 from website.build.site import Site
 from website.pages.moved import old_notebooks, old_pages, renamed
@@ -40,12 +40,9 @@ def test_each_old_notebook_names_the_one_of_today():
 
 @pytest.mark.browser
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
-def test_an_old_link_arrives(browser, scripts):
-    context = browser.new_context(java_script_enabled=scripts)
-    page = context.new_page()
-    with served(HTML) as address:
-        page.goto(f"{address}/attention/05_qk_merge.html?a=b#sec-c5-cost")
-        rest = "?a=b#sec-qk-merge-cost" if scripts else ""
-        page.wait_for_url(f"{address}/attention/qk_merge.html{rest}*")
-        assert page.locator("#sec-qk-merge-cost").count() == 1
-    context.close()
+def test_an_old_link_arrives(open_page, address, scripts):
+    old = f"{address}/attention/05_qk_merge.html?a=b#sec-c5-cost"
+    page = open_page(old, java_script_enabled=scripts)
+    rest = "?a=b#sec-qk-merge-cost" if scripts else ""
+    page.wait_for_url(f"{address}/attention/qk_merge.html{rest}*")
+    assert page.locator("#sec-qk-merge-cost").count() == 1

@@ -1,9 +1,9 @@
 """The first screen of a chapter that opens on a live figure."""
 
 import pytest
+from answerable import HTML
 from test_live_layout import FAULTS, FEW
 from test_predictions import SEEN
-from test_site import HTML
 
 OPENED = [
     page.relative_to(HTML).as_posix()
@@ -16,21 +16,16 @@ pytestmark = [pytest.mark.site, pytest.mark.browser]
 
 
 @pytest.fixture
-def opened(browser):
+def opened(open_page):
     """opened(address, screen, **context): the page at its top, when the figure runs."""
-    contexts = []
 
     def opens(address, screen, **options):
-        contexts.append(browser.new_context(viewport=screen, reduced_motion="reduce", **options))
-        page = contexts[-1].new_page()
-        page.goto((HTML / address).as_uri(), wait_until="load")
+        page = open_page(address, viewport=screen, **options)
         if options.get("java_script_enabled", True):
             page.locator(".live-opening.live-running").wait_for()
         return page
 
-    yield opens
-    for context in contexts:
-        context.close()
+    return opens
 
 
 def test_a_chapter_opens_so():

@@ -5,10 +5,10 @@ import re
 from functools import cache
 
 import pytest
-from answerable import KEY
+from answerable import HTML, KEY, ROOT, SHIFTS, VIEWS
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
-from test_site import HTML, OPTIONS, ROOT, STILL, VIEWS, served
+from test_site import OPTIONS, STILL
 
 from website.pages.contents import places_of
 from website.pages.counts import count_file
@@ -31,31 +31,10 @@ ROUNDING = 0.5
 pytestmark = [pytest.mark.site, pytest.mark.browser]
 
 
-@pytest.fixture(scope="module")
-def address():
-    if not (HTML / "index.html").is_file():
-        pytest.fail("there is no site in _build/html: run make book first", pytrace=False)
-    with served(HTML) as address:
-        yield address
-
-
 @pytest.fixture
-def reader(browser, address):
+def reader(open_page, address):
     """reader(name, **context): the page; what it keeps lasts for the test."""
-    contexts = []
-
-    def opened(name=CHAPTER, **options):
-        context = browser.new_context(**{**VIEWS["light"], "reduced_motion": "reduce", **options})
-        contexts.append(context)
-        page = context.new_page()
-        page.errors = []
-        page.on("pageerror", lambda error: page.errors.append(str(error)))
-        page.goto(f"{address}/{name}.html", wait_until="load")
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
+    return lambda name=CHAPTER, **options: open_page(f"{address}/{name}.html", **options)
 
 
 @cache
@@ -138,7 +117,6 @@ def test_the_header_says_where_one_is_and_how_long_it_still_takes(reader, width)
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= width
     assert page.locator(".pages-toggle").is_visible() == (width < 992)
-    assert page.errors == []
 
 
 MARKED = "#book-pages [aria-current=location]"
@@ -224,7 +202,6 @@ def test_who_comes_back_finds_place_minutes_what_was_left_out_and_how_to_forget_
     assert not back.is_visible()
     assert page.locator("a.front-button", has_text="Start").is_visible()
     assert not {"last", "done", "seen"} & {*kept(page)}
-    assert page.errors == []
 
 
 def test_who_finished_a_chapter_is_led_to_the_next_question(reader):
@@ -238,11 +215,6 @@ def test_who_finished_a_chapter_is_led_to_the_next_question(reader):
     back = page.locator(".front-back")
     assert QUESTIONS[NEXT] in back.inner_text()
     assert back.get_by_role("link", name="Go on").get_attribute("href") == f"{NEXT}.html"
-
-
-SHIFTS = """new PerformanceObserver(list => list.getEntries().forEach(entry => {
-    window.shifted = (window.shifted || 0) + entry.value; }))
-    .observe({type: 'layout-shift', buffered: true})"""
 
 
 @pytest.mark.parametrize("view", ["dark", "phone"])  # the widths differ, and the colours

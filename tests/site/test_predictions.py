@@ -15,9 +15,7 @@ pytestmark = [pytest.mark.site, pytest.mark.browser]
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    if not (HTML / "index.html").is_file():
-        pytest.fail("there is no site in _build/html: run make book first", pytrace=False)
+def pages(built, tmp_path_factory):
     made = rendered(tmp_path_factory.mktemp("pages"))
     chapter, front = put_into(SHELL, made["part/heads"]), put_into(FRONT_SHELL, made["index"])
     return {CHAPTER: chapter, FRONT: front}
@@ -137,16 +135,10 @@ def test_looking_opens_the_answer_and_the_rest_and_says_what_was_said(reader):
     assert one.errors == []
 
 
-def test_who_only_looks_says_nothing_of_being_sure(reader):
+def test_who_only_looks_says_nothing_of_being_sure_and_a_number_how_far_off_it_is(reader):
     one = reader().open()
     assert one.guess("view", "the same") == "You said the same. That is right."
     assert one.kept()["answers"] == {"heads-view": {"said": "the *same*", "mark": 1}}
-    one.guess("share", "50", "certain")
-    assert one.kept()["answers"]["heads-share"] == {"said": "50", "sure": 99, "mark": 1}
-
-
-def test_a_number_says_how_far_off_it_is(reader):
-    one = reader().open()
     for number, words in (
         ("50", "That is right."),
         ("45", "It is 50 %: your guess is 5 % too low, near enough."),
@@ -421,21 +413,6 @@ def test_a_finger_hits_everything_and_nothing_is_sent_anywhere(reader):
     assert [url for _, url in one.requests if not url.startswith((one.address, "data:"))] == []
 
 
-def test_paper_shows_question_choices_and_answer_and_nothing_to_press(reader):
-    one = reader().open()
-    one.page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    one.page.emulate_media(media="print")
-    said = one.box("view").inner_text()
-    assert all(
-        word in said for word in ("How many numbers", "one half", "twice", "share the width")
-    )
-    for words in ("What follows tells it", "Only who has guessed", "Half of them."):
-        assert one.page.get_by_text(words).is_visible()
-        assert one.page.get_by_text(words).bounding_box()["height"] > 10
-    shown = one.page.locator(".ask-row, .ask-track input, .ask-more, .ask-back, .progress-box")
-    assert [one for one in shown.all() if one.is_visible()] == []
-
-
 def test_what_was_kept_under_old_names_goes_by_the_new_ones_once(reader):
     said = {"said": "", "sure": 70, "mark": 1}
     old = {"c5-one-query": said, "attention/05_qk_merge#check-2": said, "front-map": said}
@@ -449,27 +426,13 @@ def test_what_was_kept_under_old_names_goes_by_the_new_ones_once(reader):
     assert one.open(FRONT).kept() == kept
 
 
-def test_a_page_opened_as_a_file_keeps_its_answers_too(browser):
-    name = HTML / CHAPTERS[1]
-    page = browser.new_page()
-    page.goto(name.as_uri(), wait_until="load")
+def test_a_page_opened_as_a_file_keeps_its_answers_too(open_page):
+    page = open_page(CHAPTERS[1])
     box = page.locator(".predict").first
     box.get_by_role("radio").first.check()
     box.get_by_role("button", name="certain").click()
     page.reload(wait_until="load")
     assert ", certain." in box.locator(".ask-said").inner_text()
-    page.close()
-
-
-def test_the_scripts_are_loaded_where_there_is_something_to_answer():
-    asked = {}
-    for path in HTML.rglob("*.html"):
-        text = path.read_text("utf8")
-        asks = re.search(r'data-predict="|id="concept-check"|class="[^"]*progress-box', text)
-        scripts = re.findall(r'<script[^>]* src="[^"]*/predict/\w+\.js', text)
-        asked[path.relative_to(HTML).as_posix()] = (asks is not None, len(scripts))
-    assert {count for asks, count in asked.values() if asks} == {3}
-    assert {count for asks, count in asked.values() if not asks} == {0}
 
 
 # What a reader sees of a page while a prediction asks, but for the prediction itself: the texts,
@@ -514,14 +477,12 @@ def told_before(page):
     return found
 
 
-def test_no_number_of_an_answer_is_seen_before_it_is_open(browser):
-    found, asked = {}, 0
-    with browser.new_context(**VIEWS["light"], reduced_motion="reduce") as context:
-        page = context.new_page()
-        for path in sorted(HTML.rglob("*.html")):
-            if 'data-predict="' in path.read_text("utf8") and path.name != "index.html":
-                page.goto(path.as_uri(), wait_until="load")
-                asked += page.locator(GLUED).count()
-                found |= told_before(page)
+def test_no_number_of_an_answer_is_seen_before_it_is_open(open_page):
+    found, asked, page = {}, 0, open_page("index.html")
+    for path in sorted(HTML.rglob("*.html")):
+        if 'data-predict="' in path.read_text("utf8") and path.name != "index.html":
+            page.goto(path.as_uri(), wait_until="load")
+            asked += page.locator(GLUED).count()
+            found |= told_before(page)
     assert asked > 50
     assert found == KNOWN

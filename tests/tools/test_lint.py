@@ -14,7 +14,7 @@ RULES_ON = {"E", "F", "I", "B", "UP", "SIM", "RUF", "PT", "C4", "N"}
 RULES_OFF = {"N802", "N803", "N806", "N812", "RUF001", "RUF002", "RUF003", "PT011"}
 STRICT = {"disallow_untyped_defs", "check_untyped_defs", "warn_redundant_casts"}
 STRICT |= {"warn_unused_ignores"}
-FOREIGN = {"website/theme/static/vendor", "website/theme/vendor"}  # scripts of others
+FOREIGN = ("website/theme/static/vendor", "website/theme/vendor")  # scripts of others
 # "noqa" and "type: ignore" in a line; fewer is better
 MOST_IN_LINES = {r"# noqa: [A-Z]": 36, r"# type: ignore\[": 8}
 
@@ -43,38 +43,27 @@ def planted(tmp_path_factory):
     return root
 
 
-def complained_of(root, command, pattern):
-    done = subprocess.run(command, cwd=root, env=clean(), capture_output=True, text=True)
-    assert done.returncode == 1, done.stdout + done.stderr
-    return set(re.findall(pattern, done.stdout, re.MULTILINE))
+RUFF, CONCISE = [sys.executable, "-m", "ruff"], ["--output-format", "concise", "."]
+SEES = [  # a command, what it says of a file, the files that are ours
+    ([*RUFF, "check", *CONCISE], r"^(\S+\.py):\d+:\d+: F821 ", "*.py"),
+    ([*RUFF, "format", "--check", *CONCISE], r"^(\S+\.py):.*unformatted", "*.py"),
+    (
+        [f"{sys.prefix}/bin/oxlint", "--format", "unix"],
+        r"^(\S+\.js):\d+:\d+: .never_defined. is not defined",
+        "*.js",
+    ),
+    ([f"{sys.prefix}/bin/oxfmt", "--check", "**/*.js"], r"^(\S+\.js) \(", "*.js"),
+]
 
 
 @pytest.mark.parametrize(
-    ("words", "pattern"),
-    [
-        (["check", "--output-format", "concise"], r"^(\S+\.py):\d+:\d+: F821 "),
-        (["format", "--check", "--output-format", "concise"], r"^(\S+\.py):.*unformatted"),
-    ],
-    ids=["check", "format"],
+    ("command", "pattern", "ours"), SEES, ids=["check", "format", "oxlint", "oxfmt"]
 )
-def test_ruff_sees_an_error_in_any_file(planted, words, pattern):
-    seen = complained_of(planted, [sys.executable, "-m", "ruff", *words, "."], pattern)
-    assert set(known("*.py")) - seen == set()
-
-
-def test_oxlint_sees_an_error_in_any_script(planted):
-    command = [f"{sys.prefix}/bin/oxlint", "--format", "unix"]
-    seen = complained_of(planted, command, r"^(\S+\.js):\d+:\d+: .never_defined. is not defined")
-    ours = {name for name in known("*.js") if not name.startswith(tuple(FOREIGN))}
-    assert ours - seen == set()
-
-
-def test_oxfmt_sees_any_script_that_is_out_of_order(planted):
-    seen = complained_of(
-        planted, [f"{sys.prefix}/bin/oxfmt", "--check", "**/*.js"], r"^(\S+\.js) \("
-    )
-    ours = {name for name in known("*.js") if not name.startswith(tuple(FOREIGN))}
-    assert ours - seen == set()
+def test_each_tool_sees_an_error_in_any_file(planted, command, pattern, ours):
+    done = subprocess.run(command, cwd=planted, env=clean(), capture_output=True, text=True)
+    assert done.returncode == 1, done.stdout + done.stderr
+    seen = set(re.findall(pattern, done.stdout, re.MULTILINE))
+    assert {name for name in known(ours) if not name.startswith(FOREIGN)} - seen == set()
 
 
 def test_no_rule_goes_and_no_type_is_left_open():
