@@ -1,7 +1,7 @@
 """The budgets, measured; one table each, and nothing asserts a time (``make bench``).
 
-    python -m tools.bench                  all three
-    python -m tools.bench speed pages      those of builds, speed, pages that are named
+    python -m tools.bench                  all four
+    python -m tools.bench speed pages      those of builds, speed, engine, pages that are named
 
 **Builds**: cold (nothing cached), again after no change, and after a word more in the longest
 chapter. The working tree is left as it was, and the site built.
@@ -10,6 +10,9 @@ chapter. The working tree is left as it was, and the site built.
 turns in every round. The ratio is the peer's time over ours in the same round (above 1 the peer is
 slower): its median and the range of the middle two thirds. Memory: how far the peak of a fresh
 process rises above the imports (the same in each) and the model.
+
+**Engine**: milliseconds that the model of "Train one here" takes for an update with 32 digits, in
+Chromium and in PyTorch, one thread each, in turns. The ratio is PyTorch's time over Chromium's.
 
 **Pages**: what a reader of a chapter waits for in Chromium, at a quarter of this machine's speed.
 The weight is compressed (website/build/site_checks/weight.py). The last long task is when the page
@@ -26,7 +29,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
@@ -41,6 +46,7 @@ from website.pages.contents import places_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+    from torch import Tensor, nn
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "_build"
@@ -74,6 +80,22 @@ PEERS = {
     ),
 }
 
+UPDATES = 10
+ENGINE = """async () => {
+    const { settings, recipe, START } = vitbook.trainSettings;
+    const images = Uint8Array.from({length: 1797 * 64}, (_, i) => i % 17);
+    const labels = images.subarray(0, 1797).map((i) => i % 10), runs = {};
+    for (const [way, kernel] of [["kernel", vitbook.kernel], ["plain", ""]]) {
+        const loaded = await vitbook.engine.load(400, kernel);
+        const task = vitbook.training.TASKS.digits({images, labels});
+        runs[way] = vitbook.training.run(task, settings(START), loaded, recipe(START));
+    }
+    globalThis.update = ([way, updates]) => {
+        const start = performance.now();
+        for (let i = 0; i < updates; i++) runs[way].step();
+        return (performance.now() - start) / updates;
+    };
+}"""
 SLOWER = 4
 WATCH = """
 window.seen = {task: 0, shift: 0};
@@ -136,7 +158,6 @@ def installed() -> list[str]:
 def prepare(library: str, size: str, mode: str) -> Callable[[], Any]:
     """A function without arguments that runs one forward pass or one training step."""
     import torch
-    from torch.nn.functional import cross_entropy
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -150,7 +171,14 @@ def prepare(library: str, size: str, mode: str) -> Callable[[], Any]:
     if mode == "forward":
         model.eval()
         return torch.inference_mode()(lambda: model(images))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    return training_step(model, images, labels)
+
+
+def training_step(model: nn.Module, images: Tensor, labels: Tensor) -> Callable[[], None]:
+    from torch.nn.functional import cross_entropy
+    from torch.optim import AdamW
+
+    optimizer = AdamW(model.parameters(), lr=1e-4)
 
     def step() -> None:
         optimizer.zero_grad()
@@ -193,8 +221,9 @@ def rise_of_the_peak(library: str, size: str, mode: str) -> float:
     return (getrusage(RUSAGE_SELF).ru_maxrss - before) / unit
 
 
-def pages() -> Iterator[str]:
-    """Weight, last long task and shift of each chapter; medians of three visits.
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser.
 
     Raises:
         SystemExit: there is no Chromium.
@@ -204,16 +233,66 @@ def pages() -> Iterator[str]:
     program = find_chromium()
     if program is None:
         raise SystemExit(HELP)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+def engine() -> Iterator[str]:
+    """The model that learns in the page beside the same one in PyTorch."""
+    import torch
+
+    from vitbook.models.vit import VisionTransformer
+    from website.live import train
+
+    torch.set_num_threads(1)
+    model = VisionTransformer(
+        image_size=8,
+        patch_size=2,
+        in_channels=1,
+        num_classes=10,
+        embed_dim=32,
+        depth=2,
+        num_heads=4,
+        mlp_ratio=2,
+        pool="mean",
+    )
+    step = training_step(model, torch.randn(32, 1, 8, 8), torch.arange(32) % 10)
+    times: dict[str, list[float]] = {}
+    with chromium() as browser:
+        page = browser.new_page()
+        page.evaluate("globalThis.vitbook = {}")
+        for name in train.COMPUTES:
+            page.add_script_tag(path=train.FOLDER / f"{name}.js")
+        page.evaluate(ENGINE)
+        throttle = page.context.new_cdp_session(page)
+        for _ in range(ROUNDS):
+            start = time.perf_counter()
+            for _ in range(UPDATES):
+                step()
+            times.setdefault("PyTorch", []).append((time.perf_counter() - start) / UPDATES * 1e3)
+            for way, rate in product(("kernel", "plain"), (1, SLOWER)):
+                throttle.send("Emulation.setCPUThrottlingRate", {"rate": rate})
+                taken = page.evaluate("given => update(given)", [way, UPDATES])
+                times.setdefault(f"Chromium, {way}, 1/{rate} of the speed", []).append(taken)
+    yield "| an update | ms | ratio | two thirds |\n|---|---|---|---|"
+    for name, taken in times.items():
+        ratios = [theirs / ours for theirs, ours in zip(times["PyTorch"], taken, strict=True)]
+        low, _, middle, _, high = quantiles(ratios, n=6)
+        yield f"| {name} | {median(taken):.2f} | {middle:.2f} | {low:.2f} to {high:.2f} |"
+
+
+def pages() -> Iterator[str]:
+    """Weight, last long task and shift of each chapter; medians of three visits."""
     html = BUILD / "html"
     bytes_ = weights(Site(html, ROOT))
     yield "| page | weight | last long task | shift |\n|---|---|---|---|"
-    with sync_playwright() as playwright, served(html) as address:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+    with chromium() as browser, served(html) as address:
         for name in [f"{page}.html" for page, place in places_of(ROOT).items() if not place.deeper]:
             visits = [visit(browser, f"{address}/{name}") for _ in range(3)]
             task, shift = map(median, zip(*visits, strict=True))
             yield f"| {name} | {bytes_[name] / 1e3:.0f} kB | {task:.1f} s | {shift:.3f} |"
-        browser.close()
     yield "| budget | 1000 kB | 3 s | 0.02 |"
 
 
@@ -234,7 +313,12 @@ def visit(browser: Browser, url: str) -> tuple[float, float]:
 
 
 # memory is measured before this process grows: parsing the site comes last
-PARTS: dict[str, Callable[[], Iterator[str]]] = {"builds": builds, "speed": speed, "pages": pages}
+PARTS: dict[str, Callable[[], Iterator[str]]] = {
+    "builds": builds,
+    "speed": speed,
+    "engine": engine,
+    "pages": pages,
+}
 
 
 def main() -> int:

@@ -92,15 +92,16 @@ def write_asking(folder: Path, name: str, asks: str, source: str = "", needs: tu
 
 @contextmanager
 def running(browser) -> Iterator:
-    """``opened(address, name, **context)``: the page, when the figure of that name runs. In the end
-    no page has had an error."""
+    """``opened(address, name, **context)``: the page, when the figure of that name runs; ``script``
+    runs before its own. In the end no page has had an error."""
     contexts = []
 
-    def opened(address, name, **options):
+    def opened(address, name, script="", **options):
         contexts.append(browser.new_context(**options))
         page = contexts[-1].new_page()
         page.errors = []
         page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.add_init_script(script)
         page.goto(address, wait_until="load")
         page.locator(f"#live-{name}.live-running").wait_for()
         return page

@@ -17,26 +17,26 @@ pytestmark = pytest.mark.browser
 STEPS = """async ([values, updates]) => {
     const figure = live.train;
     await figure.ready;
-    figure.set(values);
-    figure.learn(updates);
+    await figure.set(values);
+    await figure.learn(updates);
     return figure.told();
 }"""
+TOLD = "() => live.train.told()"
 
 # Weights as a file; logits of six held-out images, the inputs and the embedding of the first patch.
 TAKEN = """async ([values, updates]) => {
     const figure = live.train;
     await figure.ready;
-    figure.set(values);
-    figure.learn(updates);
-    const {held, shape} = figure.task(), net = figure.net(), size = shape.grid ** 2 * shape.inputs;
-    const logits = [...net.forward(held.inputs.subarray(0, 6 * size), 6)];
-    const first = [...held.inputs.subarray(0, shape.inputs)], all = net.tensors();
+    await figure.set(values);
+    await figure.learn(updates);
+    const [{logits, inputs, task}] = await figure.told(), all = await figure.ask("tensors");
+    const first = inputs.slice(0, task.shape.inputs);
     const [weight, bias] = ["weight", "bias"].map((part) =>
         all.find((one) => one.name === `patch_embed.proj.${part}`).values);
     const token = [...bias].map((b, o) => first.reduce(
         (sum, x, i) => sum + x * weight[i * bias.length + o], b));
-    const file = [...new Uint8Array(await figure.file().arrayBuffer())];
-    return {file, logits, first, token, images: held.images?.slice(0, 6)};
+    const file = [...new Uint8Array(await (await figure.ask("file")).arrayBuffer())];
+    return {file, logits, first, token, images: task.images};
 }"""
 
 
@@ -72,7 +72,8 @@ def test_attention_finds_recall_and_an_even_mean_does_not(opened):
     page = opened()
     page.evaluate(STEPS, [{"task": "recall", "depth": 1}, 0])
     page.get_by_role("button", name="Compare with a copy").click()
-    whole, mean = page.evaluate("() => { live.train.learn(400); return live.train.told(); }")
+    assert len(page.evaluate(TOLD)) == 2
+    whole, mean = page.evaluate("live.train.learn(400).then(live.train.told)")
     assert whole["rows"][-1]["held"] > 0.9
     assert mean["rows"][-1]["held"] < 0.4
     assert whole["rows"][0]["held"] < 0.4
@@ -83,16 +84,18 @@ def test_a_part_is_cut_in_mid_run_with_a_mark_and_put_back(opened):
     page = opened()
     page.evaluate(STEPS, [{}, 20])
     page.locator(".train-part", has_text="attention").first.click()
+    page.evaluate(TOLD)
     assert page.locator(".train-mark").count() == 2  # in both charts
     assert page.locator(".train-maps canvas").count() == 0
     assert page.locator(".train-cut", has_text="attention").count() == 2
     page.evaluate("live.train.learn(5)")
-    (told,) = page.evaluate("live.train.told()")
+    (told,) = page.evaluate(TOLD)
     assert told["rows"][-1]["at"] == 25  # the run goes on
     page.locator(".train-part", has_text="attention").first.click()
+    page.evaluate(TOLD)
     assert page.locator(".train-maps canvas").count() == 8
     page.get_by_label("Blocks").select_option("1")  # that begins anew
-    (told,) = page.evaluate("live.train.told()")
+    (told,) = page.evaluate(TOLD)
     assert told["rows"][-1]["at"] == 0
 
 
@@ -106,19 +109,19 @@ def test_it_plays_pauses_and_steps(opened):
     page = opened()
     page.get_by_label("Speed").select_option("full")
     page.get_by_role("button", name="Play").click()
-    page.wait_for_function("live.train.told()[0].steps > 3")
+    page.wait_for_function("live.train.told().then(([one]) => one.steps > 3)")
     page.get_by_role("button", name="Pause").click()
-    steps = page.evaluate("live.train.told()[0].steps")
+    steps = page.evaluate(TOLD)[0]["steps"]
     page.get_by_role("button", name="One step").click()
-    assert page.evaluate("live.train.told()[0].steps") == steps + 1
+    assert page.evaluate(TOLD)[0]["steps"] == steps + 1
     page.get_by_role("button", name="Start again").click()
-    assert page.evaluate("live.train.told()[0].steps") == 0
+    assert page.evaluate(TOLD)[0]["steps"] == 0
 
 
 def test_the_digits_of_the_page_are_those_of_scikit_learn(opened):
-    found = opened().evaluate("""() => {
-        const task = live.train.task(), {inputs, labels, images} = task.held;
-        return {labels, images, first: [...inputs.subarray(0, 64)]};
+    found = opened().evaluate("""async () => {
+        const [{inputs, task: {labels, images}}] = await live.train.told();
+        return {labels, images, first: inputs.slice(0, 64)};
     }""")
     digits = load_digits()
     assert found["labels"] == digits.target[found["images"]].tolist()
@@ -134,11 +137,12 @@ def test_the_state_is_the_address(opened):
     page.get_by_label("Layer norm").select_option("after")  # of B
     page.get_by_label("Seed").fill("7")
     page.get_by_label("Seed").press("Enter")
+    page.evaluate(TOLD)
     assert page.url.endswith("#train:task=recall&seed=7&B.mixing=mean&B.norm=after")
-    runs = page.evaluate("() => { live.train.learn(10); return live.train.told(); }")
+    runs = page.evaluate("live.train.learn(10).then(live.train.told)")
     page.reload()
     page.locator(".train-B .train-part").first.wait_for()
-    assert page.evaluate("() => { live.train.learn(10); return live.train.told(); }") == runs
+    assert page.evaluate("live.train.learn(10).then(live.train.told)") == runs
     assert page.get_by_label("Seed").input_value() == "7"
 
 
@@ -160,6 +164,7 @@ def test_the_curves_are_a_table_too(opened):
     rows = page.locator(".live-table tbody tr").all_inner_texts()
     assert [row.split("\t")[0] for row in rows] == ["A, 0", "A, 5", "A, 10"]
     page.locator(".train-part", has_text="MLP").first.click()  # measured again, without an update
+    page.evaluate(TOLD)
     last = page.locator(".live-table tbody tr").last.inner_text()
     assert last.split("\t")[::3] == ["A, 10", "no update since"]
 
@@ -170,9 +175,11 @@ def test_who_works_with_keys_stays_where_they_were(opened):
     focus = "document.activeElement.dataset.place"
     page.get_by_label("Layer norm").focus()
     page.keyboard.press("ArrowDown")
+    page.evaluate(TOLD)
     assert page.evaluate(focus) == "norm"
     page.locator(".train-part", has_text="MLP").nth(1).focus()
     page.keyboard.press("Enter")
+    page.evaluate(TOLD)
     assert page.evaluate(focus) == "A 1 mlp"
 
 
@@ -182,7 +189,7 @@ def test_the_patch_that_asks_is_framed_and_the_one_it_names(opened):
     page.get_by_role("radio", name="row 2, column 2").press("ArrowRight")
     asked, named = page.locator(".train-picture rect").all()
     assert [asked.get_attribute(axis) for axis in "xy"] == ["2", "1"]
-    target = page.evaluate("live.train.task().held.targets[6]")
+    target = page.evaluate(TOLD)[0]["task"]["targets"][6]
     assert [named.get_attribute(axis) for axis in "xy"] == [str(target % 4), str(target // 4)]
     assert page.locator(".train-map rect.train-named").count() == 8
 
@@ -211,6 +218,7 @@ def test_the_model_that_is_taken_out_answers_in_the_package_as_in_the_page(opene
     logits = model(images[:, None]).flatten().tolist()
     assert logits == pytest.approx(found["logits"], abs=1e-4)
     page.get_by_label("Layer norm").select_option("after")  # not the package's model by default
+    page.evaluate(TOLD)
     assert page.get_by_role("button", name="Take it out").count() == 0
 
 
@@ -223,6 +231,14 @@ def test_a_model_of_colours_has_its_weights_in_the_order_of_pytorch(opened, tmp_
     token = (weights["patch_embed.proj.weight"] * patch).sum((1, 2, 3))
     token += weights["patch_embed.proj.bias"]
     assert token.tolist() == pytest.approx(found["token"], abs=1e-5)
+
+
+def test_it_learns_in_a_worker_and_where_there_is_none_in_the_page_to_the_same_bit(opened):
+    page, alone = opened(), opened(script="delete globalThis.Worker")
+    assert [len(one.workers) for one in (page, alone)] == [1, 0]
+    told, told_alone = (one.evaluate(STEPS, [{"seed": 5}, 10]) for one in (page, alone))
+    assert told == told_alone
+    assert told[0]["steps"] == 10
 
 
 @pytest.mark.parametrize("width", [390, 1280])
@@ -240,7 +256,7 @@ def test_an_experiment_asks_runs_to_its_end_and_says_what_happened(opened):
     page.get_by_role("button", name="nothing falls").click()  # a prediction, and it plays
     page.get_by_text("You said: nothing falls. It was: they fall and come back.").wait_for()
     assert page.get_by_role("button", name="Play").count() == 1  # it has stopped by itself
-    (told,) = page.evaluate("live.train.told()")
+    (told,) = page.evaluate(TOLD)
     assert told["steps"] == 500
     assert page.locator(".train-mark").count() == 2
     assert page.url.endswith("#train:experiment=cut-digits&seed=0")
@@ -268,6 +284,18 @@ def test_who_changes_something_leaves_the_experiment(opened):
     page.get_by_label("Layer norm").select_option("after")
     assert page.locator(".train-name[aria-pressed=true]").count() == 0
     assert page.get_by_text("Predict, then run").is_hidden()
+
+
+def test_what_an_experiment_cuts_is_left_alone_by_who_has_left_it(opened):
+    page = opened()
+    page.get_by_role("button", name="attention, in mid-run").click()
+    page.evaluate("live.train.learn(10)")
+    page.locator(".train-part", has_text="MLP").first.click()
+    page.evaluate("live.train.learn(490)")
+    (told,) = page.evaluate(TOLD)
+    assert told["steps"] == 500
+    assert page.locator(".train-cut", has_text="attention").count() == 0
+    assert page.get_by_text("What happened").count() == 0
 
 
 REPLAYED = {"digits-attention": 20, "large-patches": 27, "rate": 39}

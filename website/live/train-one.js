@@ -2,16 +2,19 @@
 // may set another one.
 vitbook.live.figure("train-one", function (stage, data) {
   "use strict";
+  if (!vitbook.trainWork) document.head.append(vitbook.live.el("script", {}, data.scripts));
   const { decode, el, isStill } = vitbook.live;
   const { chart, percent } = vitbook.trainChart;
-  const { runs, starts } = vitbook.trainRuns;
   const arrays = Object.fromEntries(
     ["images", "labels", "glyphs"].map((name) => [name, decode(data[name])])
   );
-  let loaded = [],
-    one = null,
-    session = null,
+  const employed = vitbook.trainWork.employ(arrays, data.scripts),
+    ask = async (...question) => (await employed)(...question);
+  let one = null,
+    state = null, // the last answer
     playing = false,
+    going = false,
+    round = 0, // an answer to a question from before it is too late
     seed = 0;
 
   const button = el("button", { type: "button", class: "live-button live-first", onclick: press });
@@ -31,17 +34,30 @@ vitbook.live.figure("train-one", function (stage, data) {
     )
   );
 
-  function open(next) {
+  async function tell(...question) {
+    const mine = round,
+      answer = await ask(...question);
+    if (mine !== round) return;
+    state = answer;
+    if (answer.values) {
+      playing = false;
+      trials.ended(answer.values);
+      stage.say("The run has ended.");
+    }
+    draw();
+  }
+  async function open(next) {
     one = next;
-    session = runs(starts(one, seed), loaded, arrays, one);
     playing = false;
+    const mine = (round += 1);
+    await tell("begin", vitbook.trainRuns.starts(one, seed), one);
+    if (mine !== round) return;
     trials.set(one);
     const page = document.querySelector('a[href*="train.html"]')?.href.split("#")[0];
     whole.hidden = !page;
     whole.href = `${page}#train:experiment=${one.id}&seed=${seed}`;
-    draw();
   }
-  const ended = () => session.all[0].run.steps >= one.until;
+  const ended = () => state.runs[0].steps >= one.until;
   function press() {
     if (!ended()) return play(!playing);
     seed += 1;
@@ -50,44 +66,37 @@ vitbook.live.figure("train-one", function (stage, data) {
   }
   function play(on) {
     playing = on;
-    if (on) requestAnimationFrame(frame);
     draw();
+    go();
   }
-  function frame() {
-    if (!playing) return;
-    const until = performance.now() + (isStill() ? 500 : 12);
-    while (playing && !document.hidden && performance.now() < until) {
-      if (!session.update()) continue;
-      playing = false;
-      trials.ended(session.values());
-      stage.say("The run has ended.");
+  async function go() {
+    if (going) return;
+    going = true;
+    while (playing) {
+      await new Promise(requestAnimationFrame);
+      if (playing) await tell("train", Infinity, isStill() ? 500 : undefined);
     }
-    draw();
-    requestAnimationFrame(frame);
+    going = false;
   }
   function draw() {
-    const { steps } = session.all[0].run;
+    const [{ steps, task }] = state.runs;
     button.textContent = ended() ? "Again, another seed" : playing ? "Pause" : "Play";
-    accuracy.draw(session.curves(), ["held"], session.all[0].task.guess);
+    accuracy.draw(state.curves, ["held"], task.guess);
     stage.root.dataset.steps = steps;
   }
 
   button.disabled = true;
   const find = (id) => data.experiments.find((each) => each.id === id);
-  const ready = Promise.all([0, 1].map(() => vitbook.engine.load(400, vitbook.kernel))).then(
-    (both) => {
-      loaded = both;
-      button.disabled = false;
-      open(one ?? find("cut-positions"));
-    }
-  );
+  const ready = employed.then(() => {
+    button.disabled = false;
+    return open(one ?? find("cut-positions"));
+  });
   return {
     ready,
     set({ experiment }) {
       const next = find(experiment);
       if (!next) throw new Error(`there is no experiment ${experiment}`);
-      one = next;
-      if (loaded.length) open(one);
+      return open(next);
     }
   };
 });

@@ -2,13 +2,12 @@
 // is cut or put back while it trains; a second model beside it has the same seed, data and order.
 vitbook.live.figure("train", function (stage, data) {
   "use strict";
+  if (!vitbook.trainWork) document.head.append(vitbook.live.el("script", {}, data.scripts));
   const { board, decode, el, isStill, number, onTheme, pad, pen, svg, table } = vitbook.live;
   const { chart, percent } = vitbook.trainChart;
   const { CHOICES, START, knows, read, written } = vitbook.trainSettings;
-  const PAGES = 400, // of 64 kB, for each model
-    FRAME = 24, // milliseconds of work in a frame at full speed
-    SHOWN = 6, // images to choose from
-    WIDE = 0.13; // the pen for one's own digit, in sides of the board
+  const { employ, SHOWN } = vitbook.trainWork;
+  const WIDE = 0.13; // the pen for one's own digit, in sides of the board
 
   const WORDS = {
     digits: "Digits. Handwritten digits of 8 × 8 pixels, patches of 2 × 2. Which digit is it?",
@@ -23,30 +22,53 @@ vitbook.live.figure("train", function (stage, data) {
   };
   const MARK = "#train:"; // of an address that says the state
 
-  // --- One model: its run, its drawing
+  // --- What is asked of the one that trains (train-work.js), and its last answer
   const chosen = { A: { ...START }, B: null };
-  let loaded = [],
-    session = null,
-    runs = [],
+  const employed = employ(arrays, data.scripts),
+    ask = async (...question) => (await employed)(...question);
+  let runs = [], // what there is to draw of each, and its elements
+    lines = [], // as a chart draws them
+    round = 0, // an answer to a question from before it is too late
     playing = false,
+    going = false,
     speed = "even",
     image = 0,
     asks = 5,
     setting = "A",
-    due = 0,
     touched = false, // then the address follows
-    told = 0,
     planned = null, // the experiment that runs
     own = null; // a digit that the reader has drawn: (8, 8) from -1 to 1
 
+  // Ask, and draw the answer.
+  async function tell(...question) {
+    const mine = round,
+      answer = await ask(...question);
+    if (mine !== round) return;
+    take(answer);
+    if (answer.anew) shown();
+    else draw();
+    if (!answer.values) return;
+    play(false);
+    trials.ended(answer.values);
+  }
+  function take({ runs: seen, curves }) {
+    lines = curves;
+    seen.forEach((now, i) => Object.assign(runs[i], now));
+    for (const { name, one } of seen) chosen[name] = one;
+  }
+
   const before = []; // runs of this visit that came to an end: setting, updates, held out
-  function begin() {
-    if (runs[0]?.run.steps)
+  async function begin() {
+    const mine = (round += 1);
+    if (runs[0]?.steps)
       before.push(
-        ...runs.map(({ run, rows, said }) => [said, run.steps, `${percent(rows.at(-1).held)} %`])
+        ...runs.map(({ said, steps, rows }) => [said, steps, `${percent(rows.at(-1).held)} %`])
       );
-    session = vitbook.trainRuns.runs(chosen, loaded, arrays, planned);
-    runs = session.all;
+    const answer = await ask("begin", chosen, planned);
+    if (mine !== round) return;
+    slowly.hidden = answer.fast;
+    runs = answer.runs.map(() => ({}));
+    take(answer);
     trials.set(planned);
     shown();
   }
@@ -60,51 +82,44 @@ vitbook.live.figure("train", function (stage, data) {
     draw();
   }
 
-  // True where an experiment has come to its end.
-  function update() {
-    const ended = session.update();
-    if (planned?.cuts.some(([at]) => at === runs[0].run.steps)) shown();
-    if (!ended) return false;
-    play(false);
-    trials.ended(session.values());
-    return true;
-  }
   function open(one, seed = chosen.A.seed) {
     play(false);
     planned = one;
     Object.assign(chosen, vitbook.trainRuns.starts(one, seed));
     setting = "A";
     touched = true;
-    begin();
-  }
-
-  function frame(now) {
-    if (!playing) return;
-    if (document.hidden || now < due) return requestAnimationFrame(frame);
-    const until = speed === "full" ? performance.now() + FRAME : 0;
-    while (!update() && performance.now() < until);
-    due = speed === "slow" ? now + 250 : isStill() ? now + 1000 : 0;
-    draw();
-    if (now - told > 10000) {
-      told = now; // for who listens: not every step
-      speak();
-    }
-    requestAnimationFrame(frame);
+    return begin();
   }
 
   function play(on) {
     playing = on;
     button.textContent = on ? "Pause" : "Play";
-    if (on) requestAnimationFrame(frame);
+    if (on) go();
     else speak();
+  }
+  async function go() {
+    if (going) return;
+    going = true;
+    for (let due = 0, told = 0; ;) {
+      const now = await new Promise(requestAnimationFrame);
+      if (!playing) break;
+      if (document.hidden || now < due) continue;
+      due = speed === "slow" ? now + 250 : isStill() ? now + 1000 : 0;
+      await tell("train", speed === "full" ? Infinity : 1);
+      if (now - told > 10000) {
+        told = now; // for who listens: not every step
+        speak();
+      }
+    }
+    going = false;
   }
 
   const speak = () =>
     stage.say(
       runs
-        .map(({ name, run, rows }) => {
+        .map(({ name, steps, rows }) => {
           const held = percent(rows.at(-1).held);
-          return `${runs.length > 1 ? `${name}, ` : ""}${run.steps} updates, ${held} % of the held-out answers right.`;
+          return `${runs.length > 1 ? `${name}, ` : ""}${steps} updates, ${held} % of the held-out answers right.`;
         })
         .join(" ")
     );
@@ -118,9 +133,9 @@ vitbook.live.figure("train", function (stage, data) {
     touched = true;
     one[key] = value;
     if (key === "task") for (const each of Object.values(chosen)) if (each) each.task = value;
-    if (!live || runs[0].run.steps === 0) return begin();
-    session.set(name, key, value);
-    shown();
+    if (!live || runs[0].steps === 0) return begin();
+    round += 1;
+    return tell("set", name, key, value);
   }
 
   const trials = vitbook.trainExperiments(data.experiments, {
@@ -134,9 +149,7 @@ vitbook.live.figure("train", function (stage, data) {
   const button = press("Play", () => play(!playing), { class: "live-button live-first" });
   const step = press("One step", () => {
     play(false);
-    update();
-    draw();
-    speak();
+    tell("train", 1).then(speak);
   });
   const again = press("Start again", () => {
     play(false);
@@ -162,18 +175,11 @@ vitbook.live.figure("train", function (stage, data) {
     }
   });
   const WHOLE = { mixing: "attention", scaled: 1, residual: 1, norm: "before", mlp: 1 };
-  function file() {
-    const { run, task, one } = runs[0];
-    return vitbook.training.safetensors(run.net, task.shape, task.channels, {
-      ...Object.fromEntries(Object.entries(one).map(([key, value]) => [key, String(value)])),
-      updates: String(run.steps)
-    });
-  }
-  const take = press(
+  const out = press(
     "Take it out",
-    () => {
-      const address = URL.createObjectURL(file());
-      const name = `${chosen.A.task}-${runs[0].run.steps}.safetensors`;
+    async () => {
+      const address = URL.createObjectURL(await ask("file"));
+      const name = `${chosen.A.task}-${runs[0].steps}.safetensors`;
       el("a", { href: address, download: name }).click();
       setTimeout(() => URL.revokeObjectURL(address), 1000);
     },
@@ -227,7 +233,7 @@ vitbook.live.figure("train", function (stage, data) {
     el("label", {}, "Seed ", seed),
     compare,
     copy,
-    take
+    out
   );
   const curves = table(
     "The curves as a table",
@@ -249,8 +255,7 @@ vitbook.live.figure("train", function (stage, data) {
     changed(strokes) {
       own = strokes.length ? vitbook.training.small(pen.drawn(strokes, WIDE)) : null;
       image = SHOWN - 1;
-      build();
-      draw();
+      tell("draw", own);
     },
     said: stage.say
   });
@@ -515,16 +520,12 @@ vitbook.live.figure("train", function (stage, data) {
     );
   }
 
-  // The images to choose from, patches in a row: held-out ones, the last of them the reader's own.
-  const isOwn = ({ task }) => own && task.patches && image === SHOWN - 1;
+  const isOwn = ({ task }) => own && task.drawable && image === SHOWN - 1;
   function pictures() {
     const style = getComputedStyle(stage.root);
     ink = style.getPropertyValue("--live-ink").trim();
     paper = style.getPropertyValue("--live-soft").trim();
     for (const one of runs) {
-      const { held, patches, shape } = one.task;
-      one.inputs = held.inputs.slice(0, SHOWN * shape.grid ** 2 * shape.inputs);
-      if (own && patches) one.inputs.set(patches(own), (SHOWN - 1) * own.length);
       one.images.forEach((canvas, i) => pixels(one, i, canvas));
       pixels(one, image, one.board.node.querySelector("canvas"));
     }
@@ -552,17 +553,16 @@ vitbook.live.figure("train", function (stage, data) {
 
   function draw() {
     const style = getComputedStyle(stage.root);
-    counted.textContent = runs[0].run.steps.toLocaleString("en");
+    counted.textContent = runs[0].steps.toLocaleString("en");
     for (const one of runs) {
-      const { task, run, one: s } = one,
+      const { task, one: s } = one,
         { grid, classes, read } = task.shape,
         N = grid * grid,
         hot = style.getPropertyValue(one.name === "A" ? "--live-query" : "--live-heat").trim();
-      const logits = run.net.forward(one.inputs, SHOWN).slice();
       one.board.choose(asks);
-      const names = task.held.targets?.[image * N + asks]; // the patch it ought to look at
+      const names = task.targets?.[image * N + asks]; // the patch it ought to look at
       frames(one.board.layer, grid, names);
-      run.net.maps.forEach((map, l) =>
+      one.maps.forEach((map, l) =>
         one.blocks[l].maps.forEach((cell, h) => {
           frames(cell.querySelector("svg"), grid, names);
           const at = ((image * Number(s.heads) + h) * N + asks) * N;
@@ -575,26 +575,26 @@ vitbook.live.figure("train", function (stage, data) {
           );
         })
       );
-      run.net.differences(image).forEach((share, l) => {
+      one.differences[image].forEach((share, l) => {
         one.blocks[l].differ.style.width = `${100 * share}%`;
       });
       one.score.textContent = `${percent(one.rows.at(-1).held)} %`;
-      one.size.textContent = ` ${run.net.weights.toLocaleString("en")} weights`;
-      answer(one, logits, classes, read, N);
+      one.size.textContent = ` ${one.weights.toLocaleString("en")} weights`;
+      answer(one, classes, read, N);
     }
-    const lines = session.curves();
     accuracy.draw(lines, ["held", "known"], runs[0].task.guess);
-    take.hidden = Object.entries(WHOLE).some(([key, is]) => String(chosen.A[key]) !== String(is));
+    out.hidden = Object.entries(WHOLE).some(([key, is]) => String(chosen.A[key]) !== String(is));
     curves.update();
     earlier.update();
-    drawn.hidden = !runs[0].task.patches;
+    drawn.hidden = !runs[0].task.drawable;
     loss.draw(lines, ["loss"], runs[0].task.guessLoss);
   }
 
   const COLOURS = vitbook.training.COLORS.map(
     (rgb) => `rgb(${rgb.map((share) => Math.round(255 * share))})`
   );
-  function answer(one, logits, classes, read, N) {
+  function answer(one, classes, read, N) {
+    const { logits } = one;
     const best = (at) => {
       let most = 0;
       for (let c = 1; c < classes; c++) if (logits[at + c] > logits[at + most]) most = c;
@@ -607,7 +607,7 @@ vitbook.live.figure("train", function (stage, data) {
           "div",
           { class: "train-colours" },
           ...right.map((c, p) => {
-            const cell = el("i", {}, one.task.held.labels[image * N + p] === c ? "" : "×");
+            const cell = el("i", {}, one.task.labels[image * N + p] === c ? "" : "×");
             cell.style.background = COLOURS[c];
             return cell;
           })
@@ -615,7 +615,7 @@ vitbook.live.figure("train", function (stage, data) {
         el(
           "small",
           {},
-          `${right.filter((c, p) => one.task.held.labels[image * N + p] === c).length} of ${N} answers right`
+          `${right.filter((c, p) => one.task.labels[image * N + p] === c).length} of ${N} answers right`
         )
       );
       return;
@@ -629,7 +629,7 @@ vitbook.live.figure("train", function (stage, data) {
         bar.style.width = `${(60 * Math.exp(value - top)) / sum}%`;
         return el(
           "p",
-          { class: !isOwn(one) && c === one.task.held.labels[image] ? "train-true" : "" },
+          { class: !isOwn(one) && c === one.task.labels[image] ? "train-true" : "" },
           `${c} `,
           bar
         );
@@ -638,40 +638,30 @@ vitbook.live.figure("train", function (stage, data) {
   }
 
   // What an address says: an experiment, or a setting of one's own.
-  function arrive(said) {
+  async function arrive(said) {
     const asked = new URLSearchParams(said),
       one = data.experiments.find(({ id }) => id === asked.get("experiment"));
     if (one) asked.delete("experiment");
     const { strange, A, B } = read(String(asked));
-    if (one) open(one, A.seed);
-    else {
-      Object.assign(chosen, { A, B });
-      begin();
-    }
-    return { strange };
+    if (!one) Object.assign(chosen, { A, B });
+    await (one ? open(one, A.seed) : begin());
+    if (!strange.length) return;
+    unknown.textContent = `The link also says ${strange.join(", ")}, which means nothing here.`;
+    unknown.hidden = false;
   }
 
   const parts = [button, step, again, compare];
   for (const one of parts) one.disabled = true;
   trials.node.inert = true;
-  const ready = Promise.all([0, 1].map(() => vitbook.engine.load(PAGES, vitbook.kernel))).then(
-    (both) => {
-      loaded = both;
-      for (const one of parts) one.disabled = false;
-      trials.node.inert = false;
-      if (!both[0].fast) slowly.hidden = false;
-      const said = location.hash.startsWith(MARK) ? location.hash.slice(MARK.length) : "";
-      const { strange } = arrive(said);
-      if (strange.length) {
-        unknown.textContent = `The link also says ${strange.join(", ")}, which means nothing here.`;
-        unknown.hidden = false;
-      }
-      onTheme(() => {
-        pictures();
-        draw();
-      });
-    }
-  );
+  const said = location.hash.startsWith(MARK) ? location.hash.slice(MARK.length) : "";
+  const ready = arrive(said).then(() => {
+    for (const one of parts) one.disabled = false;
+    trials.node.inert = false;
+    onTheme(() => {
+      pictures();
+      draw();
+    });
+  });
   return {
     ready,
     set(values) {
@@ -679,25 +669,23 @@ vitbook.live.figure("train", function (stage, data) {
         if (!knows(key, String(value))) throw new Error(`train knows no ${key} ${value}`);
         chosen.A[key] = value;
       }
-      begin();
+      return begin();
     },
-    // For tests and the console: so many updates at once, and what the curves hold.
-    learn(updates) {
-      for (let i = 0; i < updates; i++) update();
-      draw();
+    // For tests, the console and train.py: so many updates at once; what is seen of all runs; all of
+    // an experiment at once, with a seed: what it reads, in percent.
+    learn: (updates) => tell("train", updates, Infinity),
+    async told() {
+      await tell("look");
+      return runs.map(({ name, steps, rows, task, logits, inputs }) => {
+        return { name, steps, rows, task, logits: [...logits], inputs: [...inputs] };
+      });
     },
-    told: () => runs.map(({ name, run, rows }) => ({ name, steps: run.steps, rows })),
-    // All of an experiment at once, with a seed: what it reads, in percent.
-    trial(id, seed, choosing = false) {
+    async trial(id, seed, choosing = false) {
       const one = data.experiments.find((each) => each.id === id),
-        { runs, starts } = vitbook.trainRuns,
-        session = runs(starts(one, seed), loaded, arrays, one, { choosing, drawn: false });
-      while (!session.update());
-      begin(); // its memory was used
-      return session.values();
+        found = await ask("trial", one, seed, choosing);
+      await begin(); // its memory was used
+      return found;
     },
-    task: () => runs[0].task,
-    net: () => runs[0].run.net,
-    file
+    ask
   };
 });

@@ -27,7 +27,7 @@ from website.live.train_experiments import EXPERIMENTS, Experiment
 FOLDER = Path(__file__).parent
 RECORD = FOLDER / "train-record.json"
 COMPUTES = ("train-kernel", "train-engine", "train-tasks", "train-settings", "train-runs")
-SMALL = (*COMPUTES, "train-chart", "train-experiments")  # for train-one
+SMALL = ("train-chart", "train-experiments")  # for train-one
 SCRIPTS = (*SMALL, "pen", "pad")
 CHOOSING, SEEDS = range(20), range(20, 40)
 PAGE = """<!doctype html><meta charset="utf-8"><body><div class="live" id="live-train"
@@ -38,21 +38,24 @@ start(...given)));</script>"""
 
 
 def data() -> dict:
-    """1,797 digits of 8 x 8 pixels, 0 ... 16, their labels; sixteen glyphs of 5 x 5; experiments.
+    """1,797 digits of 8 x 8 pixels, 0 ... 16, their labels; sixteen glyphs of 5 x 5; the scripts
+    that learn from them; experiments.
 
     Raises:
         ValueError: The record is of another engine, or of other experiments.
     """
     record = read_record()
-    return {**pictures(), "experiments": [told(one, record[one.id]) for one in EXPERIMENTS]}
+    return {**material(), "experiments": [told(one, record[one.id]) for one in EXPERIMENTS]}
 
 
-def pictures() -> dict:
+def material() -> dict:
     digits = load_digits()
+    learns = (FOLDER / f"{name}.js" for name in (*COMPUTES, "train-work"))
     return {
         "images": packed(digits.data, "u8"),
         "labels": packed(digits.target, "u8"),
         "glyphs": packed(glyphs().numpy(), "u8"),
+        "scripts": "\n".join(file.read_text("utf8") for file in learns),
     }
 
 
@@ -109,8 +112,8 @@ def run(one: Experiment, seeds: Sequence[int], choosing: bool = False) -> list[l
         needed = [(FOLDER / f"{name}.js").as_uri() for name in (*SCRIPTS, "train")]
         page = Path(folder) / "page.html"
         page.write_text(PAGE % (json.dumps([*needed, "data.js"]), (FOLDER / "kit.js").as_uri()))
-        given = {**pictures(), "experiments": [told(one, [[0] * len(one.reads)])]}
-        (Path(folder) / "data.js").write_text(script("train", given), "utf8")
+        data = {**material(), "experiments": [told(one, [[0] * len(one.reads)])]}
+        (Path(folder) / "data.js").write_text(script("train", data), "utf8")
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
         tab = browser.new_page()
         tab.goto(page.as_uri())
