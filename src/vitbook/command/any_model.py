@@ -150,8 +150,14 @@ def _classes(name: str, state: dict[str, Tensor]) -> int | None:
     except ImportError:
         return None
     config = timm.get_pretrained_cfg(name)
-    head = state.get(f"{config.classifier if config else 'head'}.weight")
-    return None if head is None else len(head)
+    names = classifiers(config.classifier if config else "head")
+    heads = [state[f"{name}.weight"] for name in names if f"{name}.weight" in state]
+    return len(heads[0]) if heads else None
+
+
+def classifiers(of_timm: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The names of a model's heads; distilled ones have two."""
+    return (of_timm,) if isinstance(of_timm, str) else tuple(of_timm)
 
 
 def _of_file(place: str) -> nn.Module:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitbook.command.any_model import load_whole, read_weights, timm_model
+from vitbook.command.any_model import classifiers, load_whole, read_weights, timm_model
 from vitbook.data import ImageSet, normalize
 from vitbook.data.folder import load_folder
 from vitbook.models.transfer import adapt
@@ -89,15 +89,17 @@ def start_from(model: Any, settings: dict) -> list[str]:
     if settings["timm"] is None:
         return adapt(model, weights)
     own = model.state_dict()
-    head = {name for name in own if name.startswith(f"{model.pretrained_cfg['classifier']}.")}
+    heads = classifiers(model.pretrained_cfg["classifier"])
+    head = {name for name in own if name.startswith(tuple(f"{name}." for name in heads))}
     weights = {name: x for name, x in weights.items() if name not in head}
     load_whole(model, weights | {name: own[name] for name in head}, settings["weights"])
     return [f"starts from {settings['weights']}; head drawn anew"]
 
 
 def head_of(model: Any) -> nn.Module:
-    """The last layer, which alone is trained at first."""
+    """The last layer, or the last layers (distilled ones), which alone are trained at first."""
     head = model.get_classifier() if hasattr(model, "get_classifier") else model.head
+    head = nn.ModuleList(head) if isinstance(head, (tuple, list)) else head
     if not list(head.parameters()):
         raise ValueError(f"{type(model).__name__} has no head that could be trained first")
     return head

@@ -1,6 +1,5 @@
 """A photograph as a model takes it, and the maps that the model then makes."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 from vitbook import require
 from vitbook.data.transforms import normalize
 from vitbook.inspection import attention_maps, find_num_prefix
+from vitbook.inspection.tokens import require_patches
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def look(
     x = normalize(pixels, known.mean, known.std).to(weight.device, weight.dtype)
     maps = attention_maps(model, x, layers).float().cpu()
     prefix = find_num_prefix(model) if num_prefix is None else num_prefix
-    grid = grid_of(maps.shape[-1] - prefix, known.size)
+    grid = require_patches(model, x, prefix, layers)
     notes = [f"The model saw {known}."]
     if layers is not None:
         notes.append(f"Only these layers are shown, and in the rollout: {layers}.")
@@ -133,19 +133,3 @@ def read_photograph(photograph: Any, size: tuple[int, int], channels: int = 3) -
     cut = ImageOps.fit(photograph, size[::-1], Image.Resampling.BICUBIC)
     pixels = torch.tensor(np.asarray(cut), dtype=torch.float32).reshape(*size, channels) / 255
     return pixels.permute(2, 0, 1)[None]
-
-
-def grid_of(patches: int, size: tuple[int, int]) -> tuple[int, int]:
-    """(rows, columns) of square patches over an image of this size.
-
-    Raises:
-        ValueError: No grid of square patches has so many.
-    """
-    rows = round(math.sqrt(max(patches, 0) * size[0] / size[1]))
-    columns = patches // rows if rows else 0
-    if rows * columns != patches or not rows or size[0] * columns != size[1] * rows:
-        raise ValueError(
-            f"{patches} patches make no grid over {size[0]} x {size[1]} pixels; say num_prefix, "
-            "how many tokens stand before the patches"
-        )
-    return rows, columns

@@ -1,0 +1,178 @@
+"""What a model does to its tokens beside the attention that was seen.
+
+The model runs a second time, on one image, and everything is kept. Then its parts run again: one
+token is disturbed, and each product of weights with values gives what it gave before. What moves
+other tokens now is no attention of the maps, whatever its class is called.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vitbook.inspection.watching import Call, Watch
+
+SAME = 0.05  # how far tokens of two runs may lie apart, by rounding, against the largest
+STILL = 1e-4  # how far a token may move, against the one that was disturbed
+
+
+@dataclass
+class Node:
+    """A call of a module that was given tokens (1, N, D) or (N, 1, D), and what it gave."""
+
+    name: str
+    module: nn.Module
+    x: Tensor
+    start: int  # of its products among those of the model
+    rest: tuple = ()
+    kwargs: dict = field(default_factory=dict)
+    out: Tensor | None = None
+    products: list[Any] = field(default_factory=list)
+    inner: list["Node"] = field(default_factory=list)
+
+
+class Trace(Watch):
+    """Keeps what each module was given and gave, and each product of weights with values.
+
+    Attributes:
+        nodes: The outermost modules that were given tokens; within them, the inner ones.
+    """
+
+    def __init__(self, model: nn.Module):
+        super().__init__(model)
+        self.nodes: list[Node] = []
+        self._open: list[tuple[Call, Node | None]] = []
+        self._products: list[Any] = []
+
+    def _enter(self, module: nn.Module, args: tuple) -> None:
+        before = len(self._calls)
+        super()._enter(module, args)
+        if len(self._calls) == before:
+            return
+        call = self._calls[-1]
+        call.native = False  # its parts are wanted
+        node = None
+        if call.x is not None and call.x.ndim == 3 and call.x.is_floating_point():
+            node = Node(call.name, module, call.x.detach().clone(), len(self._products), args[1:])
+        self._open.append((call, node))
+
+    def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
+        before = len(self._calls)
+        given = super()._leave(module, args, *rest)
+        if len(self._calls) == before:
+            return given
+        _, node = self._open.pop()
+        if node is not None and len(rest) == 2:
+            node.kwargs, out = rest
+            node.out = _first(_copy(out))
+            node.products = self._products[node.start :]
+            around = [outer for _, outer in self._open if outer is not None]
+            (around[-1].inner if around else self.nodes).append(node)
+        return given
+
+    def _attended(self, out: Any, *how: Any) -> Any:
+        self._products.append(_copy(out))
+        return super()._attended(out, *how)
+
+    def _said(self, call: Call, args: tuple, kwargs: dict, out: Any) -> Any:
+        if not call.multiplied:  # it attends in a way of its own
+            self._products.append(_copy(out))
+        return super()._said(call, args, kwargs, out)
+
+
+class Held(Watch):
+    """All attention gives what it gave before."""
+
+    def __init__(self, model: nn.Module, products: list[Any]):
+        super().__init__(model, verify=False)
+        self._products = iter(products)
+
+    def _enter(self, module: nn.Module, args: tuple) -> None:
+        super()._enter(module, args)
+        if self._calls:
+            self._calls[-1].native = False
+
+    def _attended(self, out: Any, *how: Any) -> Any:
+        own = next((call for call in self._calls if call.own), None)
+        if own:
+            own.multiplied += 1
+        return _copy(next(self._products))
+
+    def _said(self, call: Call, args: tuple, kwargs: dict, out: Any) -> Any:
+        return out if call.multiplied else _copy(next(self._products))
+
+
+def drawn(first: dict[str, Tensor], again: dict[str, Tensor]) -> list[str]:
+    """The layers that were given other tokens for the same image."""
+
+    def differ(x: Tensor, y: Tensor | None) -> bool:
+        if y is None or x.shape != y.shape:
+            return True
+        return bool(((x - y).abs() > SAME * x.abs().amax()).any())  # nan is as good as any
+
+    return [name for name, x in first.items() if differ(x, again.get(name))]
+
+
+def mixers(trace: Trace, tokens: set[int]) -> list[str]:
+    """The innermost modules that move tokens by more than the attention that was seen."""
+    found = [name for node in trace.nodes for name in _mixers(trace, node, tokens)]
+    return list(dict.fromkeys(found))
+
+
+def _mixers(trace: Trace, node: Node, tokens: set[int]) -> list[str]:
+    mixes = _mixes(trace, node, tokens)
+    if mixes is False:
+        return []
+    inner = [name for part in node.inner for name in _mixers(trace, part, tokens)]
+    return inner or ([node.name] if mixes else [])
+
+
+def _mixes(trace: Trace, node: Node, tokens: set[int]) -> bool | None:
+    """Does a module move other tokens than the one that is disturbed? None: it cannot be told."""
+    x, out = node.x, node.out
+    axis = 1 if len(x) == 1 else 0
+    if x.shape[1 - axis] != 1 or x.shape[axis] == 1:
+        return None  # several images, windows or heads; or one token
+    if out is None or out.ndim != 3 or out.shape[:2] != x.shape[:2]:
+        return None
+    if not out.isfinite().all():
+        return None
+
+    def run(changed: Tensor) -> Tensor | None:
+        with Held(node.module, node.products):
+            return _first(node.module(changed, *node.rest, **node.kwargs))
+
+    if x.shape[axis] in tokens:
+        return _moves(run, x, out, axis)
+    # perhaps channels stand here; what mixes moves both
+    wide = out.shape[2] != x.shape[2] or _moves(run, x, out, 2)
+    return wide and _moves(run, x, out, axis)
+
+
+def _moves(run: Callable[[Tensor], Tensor | None], x: Tensor, out: Tensor, axis: int) -> bool:
+    noise = 3 * torch.randn_like(x) * x.std()
+    for token in (0, x.shape[axis] // 2):
+        chosen = torch.arange(x.shape[axis], device=x.device) == token
+        chosen = chosen.view([-1 if i == axis else 1 for i in range(3)])
+        after = run(torch.where(chosen, x + noise, x))
+        moved = (torch.as_tensor(after) - out).abs()
+        if bool((moved * ~chosen).amax() > STILL * moved.amax()):
+            return True
+    return False
+
+
+def _copy(out: Any) -> Any:
+    """What a model may change in place without changing what is kept."""
+    if isinstance(out, (tuple, list)):
+        return type(out)(map(_copy, out)) if type(out) in (tuple, list) else out
+    return out.detach().clone() if isinstance(out, Tensor) else out
+
+
+def _first(out: Any) -> Tensor | None:
+    """The tokens among what a module gave."""
+    found = (
+        out.values() if isinstance(out, dict) else out if isinstance(out, (tuple, list)) else [out]
+    )
+    return next((x for x in found if isinstance(x, Tensor)), None)
