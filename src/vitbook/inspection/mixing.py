@@ -20,7 +20,7 @@ STILL = 1e-4  # how far a token may move, against the one that was disturbed
 
 @dataclass
 class Node:
-    """A call of a module that was given tokens (1, N, D) or (N, 1, D), and what it gave."""
+    """A call of a module that was given tokens (B, N, D) or (N, B, D), and what it gave."""
 
     name: str
     module: nn.Module
@@ -132,9 +132,10 @@ def _mixers(trace: Trace, node: Node, tokens: set[int]) -> list[str]:
 def _mixes(trace: Trace, node: Node, tokens: set[int]) -> bool | None:
     """Does a module move other tokens than the one that is disturbed? None: it cannot be told."""
     x, out = node.x, node.out
-    axis = 1 if len(x) == 1 else 0
-    if x.shape[1 - axis] != 1 or x.shape[axis] == 1:
-        return None  # several images, windows or heads; or one token
+    axis = 0 if x.shape[0] in tokens and x.shape[1] not in tokens else 1  # (N, B, D)
+    known = x.shape[axis] in tokens
+    if x.shape[axis] == 1 or not (known or len(x) == 1):
+        return None  # one token, or windows or heads
     if out is None or out.ndim != 3 or out.shape[:2] != x.shape[:2]:
         return None
     if not out.isfinite().all():
@@ -144,7 +145,7 @@ def _mixes(trace: Trace, node: Node, tokens: set[int]) -> bool | None:
         with Held(node.module, node.products):
             return _first(node.module(changed, *node.rest, **node.kwargs))
 
-    if x.shape[axis] in tokens:
+    if known:
         return _moves(run, x, out, axis)
     # perhaps channels stand here; what mixes moves both
     wide = out.shape[2] != x.shape[2] or _moves(run, x, out, 2)
