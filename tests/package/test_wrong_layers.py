@@ -273,6 +273,28 @@ def test_a_fused_function_that_gives_something_else_is_noticed_and_checks_can_be
         model(torch.randn(B, 3, *SIZE))
 
 
+class Between(nn.Module):
+    """What mixes stands in the model's own forward, between two blocks."""
+
+    def __init__(self, mix):
+        super().__init__()
+        self.patches, self.mix = nn.Conv2d(3, D, P, P), mix
+        self.first, self.last = Block(Open()), Block(Open())
+
+    def forward(self, images):
+        x = self.first(self.patches(images).flatten(2).mT)
+        return self.last(self.mix(x))
+
+
+def test_what_a_model_does_between_its_blocks_moves_no_token_unseen():
+    images = torch.randn(B, 3, *SIZE)
+    for mix in (conv, lambda x: x + x.mean(1, keepdim=True), lambda x: x.flip(1)):
+        with pytest.raises(ValueError, match=f"'Between.forward' {MOVES}"):
+            attention_maps(all_random(Between(mix)).eval(), images)
+    alone = all_random(Between(torch.relu)).eval()
+    assert attention_maps(alone, images).shape == (2, B, H, N, N)
+
+
 def test_who_names_layers_asks_for_a_part_and_is_told_so():
     model = stack(plain(), Parts(conv), plain())
     with pytest.raises(

@@ -43,7 +43,7 @@ def attention_figure(
     images = image[None].to(next(model.parameters()).device)
     with torch.inference_mode():
         answer = model(images).softmax(dim=-1)[0]
-    maps = attention_maps(model, images).cpu()  # (L, 1, h, N, N)
+    maps = attention_maps(model, images, "*").cpu()  # (L, 1, h, N, N), of the layers that attend
     parts: Any = model  # of every architecture
     (rows, columns), prefix = parts.patch_embed.grid, parts.num_prefix
     if query is not None and not (0 <= query[0] < rows and 0 <= query[1] < columns):

@@ -32,6 +32,8 @@ def attention_page(options: argparse.Namespace) -> None:
         pixels, name = read_photograph(options.image, known.size, len(known.mean)), options.image
         others = sample_photographs(known, pixels)
     model.to(device_type(options.device))
+    # in a run of one's own, layers of other kinds may stand between those that attend
+    layers = options.layers or ("*" if options.run and not options.rollout else None)
     try:
         seen = look(
             model,
@@ -40,7 +42,7 @@ def attention_page(options: argparse.Namespace) -> None:
             std=known.std,
             size=known.size,
             num_prefix=options.num_prefix,
-            layers=options.layers,
+            layers=layers,
         )
     except (ValueError, RuntimeError) as error:
         if len(known.mean) != 1 or options.run:
@@ -50,7 +52,7 @@ def attention_page(options: argparse.Namespace) -> None:
             f"three, such as 0.5,0.5,0.5 (it said: {error})"
         ) from error
     query = _query(options.query, seen)
-    what, heatmap = opening(seen, query, options.rollout, options.layers)
+    what, heatmap = opening(seen, query, options.rollout, layers)
     found = None if options.no_audit else _audit(model, seen, known, others, heatmap, options)
     who = options.timm or Path(options.run or options.model).name  # no folders of this machine
     attention_explorer(
@@ -107,7 +109,7 @@ def opening(
         who = f"the row of the patch in row {row + 1}, column {column + 1}"
 
     def heatmap(model: nn.Module, image: Tensor) -> Tensor:
-        maps = attention_maps(model, image, layers)  # (L, 1, h, N, N)
+        maps = attention_maps(model, image, layers, verify=False)  # (L, 1, h, N, N)
         weights = attention_rollout(maps)[0] if rollout else maps[-1, 0].mean(dim=0)  # (N, N)
         row = weights.mean(dim=0) if token is None else weights[token]
         found = row[prefix:].unflatten(0, (rows, columns))

@@ -63,7 +63,7 @@ def look(
     prefix = find_num_prefix(model) if num_prefix is None else num_prefix
     grid = require_patches(model, x, prefix, layers)
     notes = [f"The model saw {known}."]
-    if layers is not None:
+    if layers not in (None, "*"):
         notes.append(f"Only these layers are shown, and in the rollout: {layers}.")
     return Look(pixels, maps, grid, prefix, notes)
 

@@ -38,13 +38,14 @@ class Trace(Watch):
 
     Attributes:
         nodes: The outermost modules that were given tokens; within them, the inner ones.
+        products: What each product of weights with values gave, in order.
     """
 
     def __init__(self, model: nn.Module):
         super().__init__(model)
         self.nodes: list[Node] = []
         self._open: list[tuple[Call, Node | None]] = []
-        self._products: list[Any] = []
+        self.products: list[Any] = []
 
     def _enter(self, module: nn.Module, args: tuple) -> None:
         before = len(self._calls)
@@ -55,7 +56,7 @@ class Trace(Watch):
         call.native = False  # its parts are wanted
         node = None
         if call.x is not None and call.x.ndim == 3 and call.x.is_floating_point():
-            node = Node(call.name, module, call.x.detach().clone(), len(self._products), args[1:])
+            node = Node(call.name, module, call.x.detach().clone(), len(self.products), args[1:])
         self._open.append((call, node))
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
@@ -67,18 +68,18 @@ class Trace(Watch):
         if node is not None and len(rest) == 2:
             node.kwargs, out = rest
             node.out = _first(_copy(out))
-            node.products = self._products[node.start :]
+            node.products = self.products[node.start :]
             around = [outer for _, outer in self._open if outer is not None]
             (around[-1].inner if around else self.nodes).append(node)
         return given
 
     def _attended(self, out: Any, *how: Any) -> Any:
-        self._products.append(_copy(out))
+        self.products.append(_copy(out))
         return super()._attended(out, *how)
 
     def _said(self, call: Call, args: tuple, kwargs: dict, out: Any) -> Any:
         if not call.multiplied:  # it attends in a way of its own
-            self._products.append(_copy(out))
+            self.products.append(_copy(out))
         return super()._said(call, args, kwargs, out)
 
 
@@ -104,6 +105,30 @@ class Held(Watch):
         return out if call.multiplied else _copy(next(self._products))
 
 
+class Disturbed(Held):
+    """The whole model, held, with one token disturbed where tokens are first given to a module.
+
+    Attributes:
+        moved: Whether another token came to a later module, or left it, changed.
+    """
+
+    def __init__(self, model: nn.Module, trace: Trace, nodes: list[Node], token: int):
+        super().__init__(model, trace.products)
+        self.moved, self._token, self._first, self._next = False, token, nodes[0], iter(nodes)
+        self._node = next(self._next)
+
+    def _enter(self, module: nn.Module, args: tuple) -> Any:
+        super()._enter(module, args)
+        if self._node is None or module is not self._node.module:
+            return None
+        node, self._node = self._node, next(self._next, None)
+        x, chosen = node.x, _chosen(node.x, self._token, axis=1)
+        if node is self._first:
+            return (torch.where(chosen, x + _noise(x), x), *args[1:])
+        self.moved |= args[0].shape == x.shape and _others_moved(args[0] - x, chosen)
+        return None
+
+
 def drawn(first: dict[str, Tensor], again: dict[str, Tensor]) -> list[str]:
     """The layers that were given other tokens for the same image."""
 
@@ -119,6 +144,17 @@ def mixers(trace: Trace, tokens: set[int]) -> list[str]:
     """The innermost modules that move tokens by more than the attention that was seen."""
     found = [name for node in trace.nodes for name in _mixers(trace, node, tokens)]
     return list(dict.fromkeys(found))
+
+
+def mixes_between(model: nn.Module, images: Tensor, trace: Trace, tokens: set[int]) -> bool:
+    """Are tokens moved by what the model itself does, between its modules?"""
+    nodes = [node for node in trace.nodes if node.x.shape[1] in tokens]
+    for token in (0, nodes[0].x.shape[1] // 2) if len(nodes) > 1 else ():
+        with (run := Disturbed(model, trace, nodes, token)):
+            model(images)
+        if run.moved:
+            return True
+    return False
 
 
 def _mixers(trace: Trace, node: Node, tokens: set[int]) -> list[str]:
@@ -153,15 +189,26 @@ def _mixes(trace: Trace, node: Node, tokens: set[int]) -> bool | None:
 
 
 def _moves(run: Callable[[Tensor], Tensor | None], x: Tensor, out: Tensor, axis: int) -> bool:
-    noise = 3 * torch.randn_like(x) * x.std()
     for token in (0, x.shape[axis] // 2):
-        chosen = torch.arange(x.shape[axis], device=x.device) == token
-        chosen = chosen.view([-1 if i == axis else 1 for i in range(3)])
-        after = run(torch.where(chosen, x + noise, x))
-        moved = (torch.as_tensor(after) - out).abs()
-        if bool((moved * ~chosen).amax() > STILL * moved.amax()):
+        chosen = _chosen(x, token, axis)
+        after = run(torch.where(chosen, x + _noise(x), x))
+        if after is None or _others_moved(after - out, chosen):
             return True
     return False
+
+
+def _chosen(x: Tensor, token: int, axis: int) -> Tensor:
+    """Where this token stands among three axes."""
+    chosen = torch.arange(x.shape[axis], device=x.device) == token
+    return chosen.view([-1 if i == axis else 1 for i in range(3)])
+
+
+def _noise(x: Tensor) -> Tensor:
+    return 3 * torch.randn_like(x) * x.std()
+
+
+def _others_moved(by: Tensor, chosen: Tensor) -> bool:
+    return bool((by.abs() * ~chosen).amax() > STILL * by.abs().amax())
 
 
 def _copy(out: Any) -> Any:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.inspection.mixing import Trace, drawn, mixers
+from vitbook.inspection.mixing import Trace, drawn, mixers, mixes_between
 from vitbook.inspection.watching import Watch
 
 
@@ -121,11 +121,13 @@ def _require_whole(
     """The same tokens in a second run, and no token moves another but by the maps."""
     kind, model = type(model).__name__, getattr(model, "_orig_mod", model)
     one = images[:1] if images.ndim == 4 else images
-    with torch.random.fork_rng(), torch.no_grad(), evaluated(model), uncompiled():
+    with same_draws(images), torch.no_grad(), evaluated(model), uncompiled():
         with (trace := Trace(model)):
             model(one)
         tokens = {weights.shape[-1] for weights in maps.values()}
         mixing = mixers(trace, tokens) if everything else []
+        if everything and not mixing and mixes_between(model, one, trace, tokens):
+            mixing = [f"{kind}.forward"]
     if random := drawn(watch.inputs, trace.inputs):
         raise ValueError(
             f"model ({kind}) draws at random, or what it makes of an image depends on the others: "
@@ -139,6 +141,11 @@ def _require_whole(
             f"attention_maps(model, images, layers={_pattern(list(maps), watch.maps)!r}) gives the "
             f"maps of {_list(list(maps))} alone"
         )
+
+
+def same_draws(images: Tensor) -> AbstractContextManager:
+    """Afterwards random numbers go on as if nothing had been drawn."""
+    return torch.random.fork_rng([images.device] if images.is_cuda else [])
 
 
 @contextmanager

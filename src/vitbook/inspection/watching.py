@@ -268,6 +268,8 @@ class Watch(TorchFunctionMode):
 
     def _judge(self, call: Call, inputs: list[Any]) -> None:
         """Hold what a layer's call has shown against the tokens that it was given."""
+        if not (call.seen or call.softmaxes or call.other_axes):
+            return
         given = [
             x for x in inputs if isinstance(x, Tensor) and x.is_floating_point() and x.ndim > 1
         ]
