@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitbook.inspection.watching import Call, Watch
 
 SAME = 0.05  # how far tokens of two runs may lie apart, by rounding, against the largest
+FUSED = {F.scaled_dot_product_attention, F.multi_head_attention_forward}
 STILL = 1e-4  # how far a token may move, against the one that was disturbed
 
 
@@ -73,9 +75,12 @@ class Trace(Watch):
             (around[-1].inner if around else self.nodes).append(node)
         return given
 
-    def _attended(self, out: Any, *how: Any) -> Any:
+    def _attended(self, out: Any, weights: Any, holds: Any, *of: Any) -> Any:
         self.products.append(_copy(out))
-        return super()._attended(out, *how)
+        return super()._attended(out, lambda: None, None, *of)  # the map is known
+
+    def _judge(self, call: Call, inputs: list[Any]) -> None:
+        pass
 
     def _said(self, call: Call, args: tuple, kwargs: dict, out: Any) -> Any:
         if not call.multiplied:  # it attends in a way of its own
@@ -95,27 +100,47 @@ class Held(Watch):
         if self._calls:
             self._calls[-1].native = False
 
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        if func in FUSED and self._calls:
+            return self._attended(None)  # it need not run
+        return super().__torch_function__(func, types, args, kwargs)
+
+    def _judge(self, call: Call, inputs: list[Any]) -> None:
+        pass
+
     def _attended(self, out: Any, *how: Any) -> Any:
         own = next((call for call in self._calls if call.own), None)
         if own:
             own.multiplied += 1
-        return _copy(next(self._products))
+        return self._before()
 
     def _said(self, call: Call, args: tuple, kwargs: dict, out: Any) -> Any:
-        return out if call.multiplied else _copy(next(self._products))
+        return out if call.multiplied else self._before()
+
+    def _before(self) -> Any:
+        try:
+            return _copy(next(self._products))
+        except StopIteration:
+            raise ValueError(
+                "model attends more often when a token is disturbed, so that nobody can tell what "
+                "its maps leave out; verify=False does not ask"
+            ) from None
 
 
 class Disturbed(Held):
     """The whole model, held, with one token disturbed where tokens are first given to a module.
 
     Attributes:
-        moved: Whether another token came to a later module, or left it, changed.
+        moved: Whether another token came to a later module, or left the last one, changed.
     """
 
     def __init__(self, model: nn.Module, trace: Trace, nodes: list[Node], token: int):
         super().__init__(model, trace.products)
         self.moved, self._token, self._first, self._next = False, token, nodes[0], iter(nodes)
-        self._node = next(self._next)
+        self._node: Node | None = next(self._next)
+        self._last = nodes[-1]
 
     def _enter(self, module: nn.Module, args: tuple) -> Any:
         super()._enter(module, args)
@@ -127,6 +152,19 @@ class Disturbed(Held):
             return (torch.where(chosen, x + _noise(x), x), *args[1:])
         self.moved |= args[0].shape == x.shape and _others_moved(args[0] - x, chosen)
         return None
+
+    def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
+        given = super()._leave(module, args, *rest)
+        last, out = self._last, _first(rest[-1]) if rest else None
+        if self._node is not None or module is not last.module or out is None:
+            return given
+        if (
+            last.out is not None
+            and out.shape == last.out.shape
+            and out.shape[:2] == last.x.shape[:2]
+        ):
+            self.moved |= _others_moved(out - last.out, _chosen(last.x, self._token, axis=1))
+        return given
 
 
 def drawn(first: dict[str, Tensor], again: dict[str, Tensor]) -> list[str]:
@@ -140,21 +178,22 @@ def drawn(first: dict[str, Tensor], again: dict[str, Tensor]) -> list[str]:
     return [name for name, x in first.items() if differ(x, again.get(name))]
 
 
-def mixers(trace: Trace, tokens: set[int]) -> list[str]:
-    """The innermost modules that move tokens by more than the attention that was seen."""
-    found = [name for node in trace.nodes for name in _mixers(trace, node, tokens)]
-    return list(dict.fromkeys(found))
+def mixers(model: nn.Module, images: Tensor, trace: Trace, tokens: set[int]) -> list[str]:
+    """What moves tokens by more than the attention that was seen: the innermost modules.
 
-
-def mixes_between(model: nn.Module, images: Tensor, trace: Trace, tokens: set[int]) -> bool:
-    """Are tokens moved by what the model itself does, between its modules?"""
+    The whole model is tried first; where nothing moves, only what has other tokens is tried.
+    """
     nodes = [node for node in trace.nodes if node.x.shape[1] in tokens]
-    for token in (0, nodes[0].x.shape[1] // 2) if len(nodes) > 1 else ():
+    at_once = len({node.x.shape[1] for node in nodes}) == 1
+    moved = False
+    for token in (0, nodes[0].x.shape[1] // 2) if at_once else ():
         with (run := Disturbed(model, trace, nodes, token)):
             model(images)
-        if run.moved:
-            return True
-    return False
+        moved = moved or run.moved
+    still = {id(node) for node in nodes} if at_once and not moved else set()
+    rest = [node for node in trace.nodes if id(node) not in still]
+    found = [name for node in rest for name in _mixers(trace, node, tokens)]
+    return list(dict.fromkeys(found)) or [f"{type(model).__name__}.forward"] * moved
 
 
 def _mixers(trace: Trace, node: Node, tokens: set[int]) -> list[str]:
