@@ -291,6 +291,8 @@ def test_what_a_model_does_between_its_blocks_moves_no_token_unseen():
     for mix in (conv, lambda x: x + x.mean(1, keepdim=True), lambda x: x.flip(1)):
         with pytest.raises(ValueError, match=f"'Between.forward' {MOVES}"):
             attention_maps(all_random(Between(mix)).eval(), images)
+    with pytest.raises(ValueError, match=f"'1' {MOVES}"):  # what it moves comes from no residual
+        attention_maps(all_random(nn.Sequential(Open(), Other(exponentials))).double(), tokens())
     alone = all_random(Between(torch.relu)).eval()
     assert attention_maps(alone, images).shape == (2, B, H, N, N)
 

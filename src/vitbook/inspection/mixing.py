@@ -40,12 +40,14 @@ class Trace(Watch):
 
     Attributes:
         nodes: The outermost modules that were given tokens; within them, the inner ones.
+        entered: All of them, in order.
         products: What each product of weights with values gave, in order.
     """
 
     def __init__(self, model: nn.Module):
         super().__init__(model)
         self.nodes: list[Node] = []
+        self.entered: list[Node] = []
         self._open: list[tuple[Call, Node | None]] = []
         self.products: list[Any] = []
 
@@ -57,8 +59,9 @@ class Trace(Watch):
         call = self._calls[-1]
         call.native = False  # its parts are wanted
         node = None
-        if call.x is not None and call.x.ndim == 3 and call.x.is_floating_point():
+        if call.x is not None and _takes_tokens(call):
             node = Node(call.name, module, call.x.detach().clone(), len(self.products), args[1:])
+            self.entered.append(node)
         self._open.append((call, node))
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
@@ -130,41 +133,47 @@ class Held(Watch):
 
 
 class Disturbed(Held):
-    """The whole model, held, with one token disturbed where tokens are first given to a module.
+    """The whole model, held, with one token disturbed wherever tokens are given to a module.
 
     Attributes:
-        moved: Whether another token came to a later module, or left the last one, changed.
+        moved: Whether another token came to a module, or left it, changed.
     """
 
-    def __init__(self, model: nn.Module, trace: Trace, nodes: list[Node], token: int):
+    def __init__(self, model: nn.Module, trace: Trace, N: int, token: int):
         super().__init__(model, trace.products)
-        self.moved, self._token, self._first, self._next = False, token, nodes[0], iter(nodes)
-        self._node: Node | None = next(self._next)
-        self._last = nodes[-1]
+        self.moved = False
+        self._entered = iter(trace.entered)
+        self._open: list[Node | None] = []
+        self._N, self._token = N, token
 
     def _enter(self, module: nn.Module, args: tuple) -> Any:
+        before = len(self._calls)
         super()._enter(module, args)
-        if self._node is None or module is not self._node.module:
+        if len(self._calls) == before:
             return None
-        node, self._node = self._node, next(self._next, None)
-        x, chosen = node.x, _chosen(node.x, self._token, axis=1)
-        if node is self._first:
-            return (torch.where(chosen, x + _noise(x), x), *args[1:])
-        self.moved |= args[0].shape == x.shape and _others_moved(args[0] - x, chosen)
-        return None
+        node = next(self._entered, None) if _takes_tokens(self._calls[-1]) else None
+        self._open.append(node)
+        if node is None or node.x.shape[1] != self._N or args[0].shape != node.x.shape:
+            return None
+        chosen = _chosen(node.x, self._token, axis=1)
+        self.moved |= _others_moved(args[0] - node.x, chosen)
+        return (torch.where(chosen, node.x + _noise(node.x), node.x), *args[1:])
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
+        before = len(self._calls)
         given = super()._leave(module, args, *rest)
-        last, out = self._last, _first(rest[-1]) if rest else None
-        if self._node is not None or module is not last.module or out is None:
+        if len(self._calls) == before:
             return given
-        if (
-            last.out is not None
-            and out.shape == last.out.shape
-            and out.shape[:2] == last.x.shape[:2]
-        ):
-            self.moved |= _others_moved(out - last.out, _chosen(last.x, self._token, axis=1))
+        node, out = self._open.pop(), _first(rest[-1]) if rest else None
+        if node is None or out is None or node.out is None or out.shape != node.out.shape:
+            return given
+        if out.ndim == 3 and out.shape[1] == self._N == node.x.shape[1]:
+            self.moved |= _others_moved(out - node.out, _chosen(out, self._token, axis=1))
         return given
+
+
+def _takes_tokens(call: Call) -> bool:
+    return call.x is not None and call.x.ndim == 3 and call.x.is_floating_point()
 
 
 def drawn(first: dict[str, Tensor], again: dict[str, Tensor]) -> list[str]:
@@ -183,25 +192,20 @@ def mixers(model: nn.Module, images: Tensor, trace: Trace, tokens: set[int]) -> 
 
     The whole model is tried first; where nothing moves, only what has other tokens is tried.
     """
-    nodes = [node for node in trace.nodes if node.x.shape[1] in tokens]
-    at_once = len({node.x.shape[1] for node in nodes}) == 1
+    (N,) = tokens
     moved = False
-    for token in (0, nodes[0].x.shape[1] // 2) if at_once else ():
-        with (run := Disturbed(model, trace, nodes, token)):
+    for token in (0, N // 2):
+        with (run := Disturbed(model, trace, N, token)):
             model(images)
         moved = moved or run.moved
-    still = {id(node) for node in nodes} if at_once and not moved else set()
-    rest = [node for node in trace.nodes if id(node) not in still]
-    found = [name for node in rest for name in _mixers(trace, node, tokens)]
+    tried = trace.nodes if moved else [node for node in trace.nodes if node.x.shape[1] != N]
+    found = [name for node in tried for name in _mixers(trace, node, tokens)]
     return list(dict.fromkeys(found)) or [f"{type(model).__name__}.forward"] * moved
 
 
 def _mixers(trace: Trace, node: Node, tokens: set[int]) -> list[str]:
-    mixes = _mixes(trace, node, tokens)
-    if mixes is False:
-        return []
     inner = [name for part in node.inner for name in _mixers(trace, part, tokens)]
-    return inner or ([node.name] if mixes else [])
+    return inner or ([node.name] if _mixes(trace, node, tokens) else [])
 
 
 def _mixes(trace: Trace, node: Node, tokens: set[int]) -> bool | None:
