@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
-from vitbook.command import any_model, export
+from vitbook.command import any_model, export, own_pictures
 from vitbook.command.cli import main
 from vitbook.models.vit import VisionTransformer
 from vitbook.models.weights import save_weights
@@ -329,6 +329,29 @@ def test_a_model_of_timm_is_fine_tuned_evaluated_and_asked(
     assert run("evaluate", tmp_path / "run") == 0
     assert run("predict", tmp_path / "run", photos / "red" / "1.png") == 0
     assert "1.png: " in capsys.readouterr().out
+
+
+TWO_HEADS = {
+    "deit_tiny_distilled_patch16_224": {"head", "head_dist"},
+    "levit_128s": {"head", "head_dist"},
+    "pit_ti_distilled_224": {"head", "head_dist"},
+    "crossvit_tiny_240": {"head"},  # a list of two
+}
+
+
+@pytest.mark.parametrize("name", TWO_HEADS)
+def test_a_model_with_two_heads_is_trained_from_both(name, tmp_path):
+    model = timm.create_model(name, num_classes=3)
+    head = {id(parameter) for parameter in own_pictures.head_of(model).parameters()}
+    found = {n.split(".")[0] for n, parameter in model.named_parameters() if id(parameter) in head}
+    assert found == TWO_HEADS[name]
+    file = tmp_path / "theirs.safetensors"
+    save_file(timm.create_model(name, num_classes=7).state_dict(), file)
+    own_pictures.start_from(model, {"weights": file, "timm": name})
+    theirs = load_file(file)
+    for key, tensor in model.state_dict().items():
+        alike = tensor.shape == theirs[key].shape and torch.equal(tensor, theirs[key])
+        assert alike or key.split(".")[0] in found, key
 
 
 def test_weights_of_timm_may_come_from_a_file(learn, tmp_path, monkeypatch, capsys):

@@ -6,6 +6,8 @@ part. What the maps have to be is seen from the product itself.
 
 import copy
 import math
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -295,6 +297,30 @@ def test_what_a_model_does_between_its_blocks_moves_no_token_unseen():
         attention_maps(all_random(nn.Sequential(Open(), Other(exponentials))).double(), tokens())
     alone = all_random(Between(torch.relu)).eval()
     assert attention_maps(alone, images).shape == (2, B, H, N, N)
+
+
+FLEX = """
+import torch
+from torch.nn.attention.flex_attention import flex_attention
+from vitbook.inspection import attention_maps
+
+class Flex(torch.nn.Linear):
+    def forward(self, x):
+        q, k, v = super().forward(x).unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
+        return flex_attention(q, k, v).transpose(1, 2).flatten(2)
+
+try:
+    attention_maps(Flex(32, 96), torch.randn(2, 128, 32))
+except ValueError as error:
+    assert "none of its layers showed attention" in str(error)
+    print("said")
+"""
+
+
+@pytest.mark.slow
+def test_the_first_pass_of_a_process_says_that_flex_attention_is_not_read():
+    done = subprocess.run([sys.executable, "-c", FLEX], capture_output=True, text=True)
+    assert done.stdout.split() == ["said"], done.stderr[-2000:]
 
 
 def test_who_names_layers_asks_for_a_part_and_is_told_so():

@@ -150,7 +150,7 @@ def _classes(name: str, state: dict[str, Tensor]) -> int | None:
     except ImportError:
         return None
     config = timm.get_pretrained_cfg(name)
-    names = classifiers(config.classifier if config else "head")
+    names = classifiers((config.classifier if config else None) or "head")
     heads = [state[f"{name}.weight"] for name in names if f"{name}.weight" in state]
     return len(heads[0]) if heads else None
 

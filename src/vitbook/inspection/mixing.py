@@ -80,7 +80,7 @@ class Trace(Watch):
 
     def _attended(self, out: Any, weights: Any, holds: Any, *of: Any) -> Any:
         self.products.append(_copy(out))
-        return super()._attended(out, lambda: None, None, *of)  # the map is known
+        return super()._attended(out, lambda: torch.empty(0), None, *of)  # the map is known
 
     def _judge(self, call: Call, inputs: list[Any]) -> None:
         pass

@@ -12,9 +12,7 @@ from vitbook.layers.positions import resample_positions
 from vitbook.models.channels import KERNEL, STEM
 
 # Tensors that no forward pass of a classifier reads.
-IDLE = re.compile(
-    r"(embeddings\.)?mask_token|pooler\.|text_model\.|text_projection|logit_scale|.*position_ids"
-)
+IDLE = re.compile(r"mask_token|pooler\.|text_model\.|text_projection|logit_scale|.*position_ids")
 # Part of a name -> why weights with it need another model, or which argument makes it fit.
 REASONS = {
     r"attn_pool\.|head\.probe|head\.(attention|mlp|layernorm)": "their tokens are read by a layer "

@@ -89,9 +89,11 @@ def _require_equal(
         said = part(noise)
     said = list(said.values()) if isinstance(said, dict) else [said]
     tokens = ours.forward_features(noise)
-    head, ours.head = ours.head, nn.Identity()
-    pooled, ours.head = ours.forward_head(tokens), head
-    known = [head(pooled)] * headed + [pooled, tokens]
+    read: list[Tensor] = []
+    handle = ours.head.register_forward_pre_hook(lambda _, args: read.append(args[0]))
+    logits = ours.forward_head(tokens)
+    handle.remove()
+    known = [*read, tokens, *[logits] * headed]
     pairs = [(a, b) for a in said for b in known if isinstance(a, Tensor) and a.shape == b.shape]
     gaps = [float((a - b).abs().max() / a.abs().max()) for a, b in pairs]
     if not gaps:
