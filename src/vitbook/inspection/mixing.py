@@ -155,9 +155,8 @@ class Disturbed(Held):
         self._open.append(node)
         if node is None or node.x.shape[1] != self._N or args[0].shape != node.x.shape:
             return None
-        chosen = _chosen(node.x, self._token, axis=1)
-        self.moved |= _others_moved(args[0] - node.x, chosen)
-        return (torch.where(chosen, node.x + _noise(node.x), node.x), *args[1:])
+        self.moved |= _others_moved(args[0], node.x, self._token)
+        return (_disturbed(node.x, self._token), *args[1:])
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
         before = len(self._calls)
@@ -168,7 +167,7 @@ class Disturbed(Held):
         if node is None or out is None or node.out is None or out.shape != node.out.shape:
             return given
         if out.ndim == 3 and out.shape[1] == self._N == node.x.shape[1]:
-            self.moved |= _others_moved(out - node.out, _chosen(out, self._token, axis=1))
+            self.moved |= _others_moved(out, node.out, self._token)
         return given
 
 
@@ -233,25 +232,27 @@ def _mixes(trace: Trace, node: Node, tokens: set[int]) -> bool | None:
 
 def _moves(run: Callable[[Tensor], Tensor | None], x: Tensor, out: Tensor, axis: int) -> bool:
     for token in (0, x.shape[axis] // 2):
-        chosen = _chosen(x, token, axis)
-        after = run(torch.where(chosen, x + _noise(x), x))
-        if after is None or _others_moved(after - out, chosen):
+        after = run(_disturbed(x, token, axis))
+        if after is None or _others_moved(after, out, token, axis):
             return True
     return False
 
 
-def _chosen(x: Tensor, token: int, axis: int) -> Tensor:
-    """Where this token stands among three axes."""
-    chosen = torch.arange(x.shape[axis], device=x.device) == token
-    return chosen.view([-1 if i == axis else 1 for i in range(3)])
+def _disturbed(x: Tensor, token: int, axis: int = 1) -> Tensor:
+    x = x.clone()
+    one = x.select(axis, token)
+    one += 3 * (one.abs().amax() + 1e-3) * torch.randn_like(one)
+    return x
 
 
-def _noise(x: Tensor) -> Tensor:
-    return 3 * torch.randn_like(x) * x.std()
-
-
-def _others_moved(by: Tensor, chosen: Tensor) -> bool:
-    return bool((by.abs() * ~chosen).amax() > STILL * by.abs().amax())
+def _others_moved(after: Tensor, before: Tensor, token: int, axis: int = 1) -> bool:
+    after, before = after.transpose(0, axis), before.transpose(0, axis)
+    parts = (slice(token), slice(token + 1, None))
+    if all(torch.equal(after[part], before[part]) for part in parts):
+        return False
+    moved = (after - before).abs()
+    own = moved[token].amax()
+    return any(bool(moved[part].amax() > STILL * own) for part in parts if len(moved[part]))
 
 
 def _copy(out: Any) -> Any:
