@@ -204,6 +204,7 @@ WRONG = {
         lambda: Open(after=lambda out, v: out + v.mean(-2, keepdim=True)),
         MOVES,
     ),
+    "a norm over all tokens": (lambda: nn.LayerNorm((N, D)), MOVES),
     "noise": (lambda: Parts(lambda x: torch.randn_like(x)), "draws at random"),
 }
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from vitbook.inspection.watching import Call, Watch
 
 SAME = 0.05  # how far tokens of two runs may lie apart, by rounding, against the largest
+PLAIN = {nn.Linear, nn.Dropout, nn.Identity, nn.GELU}  # what they do to each token is known
 FUSED = {F.scaled_dot_product_attention, F.multi_head_attention_forward}
 STILL = 1e-4  # how far a token may move, against the one that was disturbed
 
@@ -172,6 +173,11 @@ class Disturbed(Held):
 
 
 def _takes_tokens(call: Call) -> bool:
+    plain = type(call.module) in PLAIN
+    if type(call.module) is nn.LayerNorm:
+        plain = len(call.module.normalized_shape) == 1
+    if plain:
+        return False
     return call.x is not None and call.x.ndim == 3 and call.x.is_floating_point()
 
 
@@ -241,7 +247,7 @@ def _moves(run: Callable[[Tensor], Tensor | None], x: Tensor, out: Tensor, axis:
 def _disturbed(x: Tensor, token: int, axis: int = 1) -> Tensor:
     x = x.clone()
     one = x.select(axis, token)
-    one += 3 * (one.abs().amax() + 1e-3) * torch.randn_like(one)
+    one += (one.std() + 1e-3) * torch.randn_like(one)
     return x
 
 
@@ -251,8 +257,9 @@ def _others_moved(after: Tensor, before: Tensor, token: int, axis: int = 1) -> b
     if all(torch.equal(after[part], before[part]) for part in parts):
         return False
     moved = (after - before).abs()
-    own = moved[token].amax()
-    return any(bool(moved[part].amax() > STILL * own) for part in parts if len(moved[part]))
+    most = STILL * moved[token].amax()
+    still = all(bool((moved[part] <= most).all()) for part in parts)  # nan is a move
+    return not still and bool(before.isfinite().all())
 
 
 def _copy(out: Any) -> Any:
