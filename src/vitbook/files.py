@@ -35,7 +35,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def what_instead(path: Path) -> str:
-    """What a file holds that was to hold something else, of the kinds that downloads leave; or ""."""
+    """What downloads leave in the place of a file, if it is that; else ""."""
     with open(path, "rb") as file:
         start = file.read(512).lstrip().lower()
     if not start.strip(b"\0"):

@@ -30,10 +30,7 @@ def any_model(options: argparse.Namespace) -> tuple[nn.Module, str]:
         raise ValueError("--random belongs to --timm; with --model the function says the weights")
     torch.manual_seed(0)
     found = None if options.weights is None else read_weights(Path(options.weights))
-    if options.timm:
-        model = _of_timm(options, found)
-    else:
-        model = _of_file(options.model)
+    model = _of_timm(options, found) if options.timm else _of_file(options.model)
     if found is not None:
         state, notes = take(found, model.state_dict(), options.weights)
         load_whole(model, state, options.weights)

@@ -26,7 +26,7 @@ def attention_page(options: argparse.Namespace) -> None:
     """Look at one picture with any model, and write what was seen into one file."""
     if options.run:
         model, known, pixels, others, name, weights, names = _of_run(options)
-        remarks = ()
+        remarks: tuple[str, ...] = ()
     else:
         (model, weights), names = any_model(options), []
         says = model if options.timm else nn.Identity()  # of one's own model nothing is known

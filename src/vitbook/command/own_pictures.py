@@ -39,9 +39,9 @@ def describe(
 
     Returns:
         The names of the classes, mean and standard deviation of the channels, the size of the
-        images (a model of timm brings its statistics and, if none was said, its size), a batch size that gives a
-        small folder some updates in each epoch, a warm-up that leaves most of the updates after
-        it, and the part that each file is in, by the hash of what is in it.
+        images (a model of timm brings its statistics and, if none was said, its size), a batch
+        size that gives a small folder some updates in each epoch, a warm-up that leaves most of
+        the updates after it, and the part of each file, by the hash of what is in it.
     """
     if root is None:
         raise ValueError(NEEDS_ROOT)

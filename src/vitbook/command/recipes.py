@@ -176,8 +176,8 @@ def titled_part(
     if part in learned[settings["learn_from"]]:
         notes = (f"The run has learned from the part {part}: this is no test.",)
     if settings["data"] != "folder":
-        images = load_part(settings, part, root)
-        return images, [f"{part} image {i}" for i in range(len(images.labels))], notes
+        known = load_part(settings, part, root)
+        return known, [f"{part} image {i}" for i in range(len(known.labels))], notes
     pictures = own_pictures.read_pictures(settings, part, root)
     images = normalize(pictures.images, settings["mean"], settings["std"])
     return ImageSet(images, pictures.labels), list(pictures.files), (*notes, *pictures.notes)

@@ -68,8 +68,8 @@ def lent_settings(given: dict) -> dict:
         return {}
     stored = stored_run(out)["settings"]
     if stored.get("timm"):
-        lent = {name: stored[name] for name in ("timm", "image_size")}
-        return {} if "architecture" in given else lent
+        theirs = {name: stored[name] for name in ("timm", "image_size")}
+        return {} if "architecture" in given else theirs
     kind = given.get("architecture", stored["architecture"])
     if given.get("timm") or kind != stored["architecture"]:
         return {}

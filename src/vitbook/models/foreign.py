@@ -7,7 +7,7 @@ does not know becomes an empty one.
 import json
 import pickle
 import re
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,24 @@ from vitbook.files import CHECKPOINT, what_instead
 from vitbook.models.names import to_ours
 
 SHOWN = 3  # names in a sentence
+ALIKE = 0.9  # of the tensors of the best: as good a choice
 FOREIGN_CLASSES = 100  # that a file may name
 # What of several is meant, where a file does not say: what its training meant to be used.
 PREFERRED = (r"ema|average", r"teacher", r"", r"student|online")
 # Files of a folder, the first that is there; a run's, then those of the hub.
-IN_FOLDER = ("checkpoint.safetensors", "model.safetensors.index.json", "model.safetensors")
+IN_FOLDER: tuple[str, ...] = (
+    "checkpoint.safetensors",
+    "model.safetensors.index.json",
+    "model.safetensors",
+)
 IN_FOLDER += ("pytorch_model.bin.index.json", "pytorch_model.bin")
 # Names of the patch kernel, by which the weights of a ViT are known whatever stands before them.
-KERNELS = ("patch_embed.proj.weight", "conv_proj.weight", "stem.proj.weight", "stem.0.weight")
+KERNELS: tuple[str, ...] = (
+    "patch_embed.proj.weight",
+    "conv_proj.weight",
+    "stem.proj.weight",
+    "stem.0.weight",
+)
 KERNELS += ("embeddings.patch_embeddings.projection.weight", "embeddings.patch_embedding.weight")
 
 Found = dict[str, dict[str, Tensor]]
@@ -136,7 +146,7 @@ def take_ours(found: Found, own: Iterable[str], where: str) -> tuple[dict[str, T
     """
     own, fits = set(own), {}
     for name, state in found.items():
-        for prefix in _prefixes(state, {*KERNELS, *own}):
+        for prefix in {"", *_prefixes(state, {*KERNELS, *own})}:
             try:
                 fits[name, prefix] = len(own & to_ours(_without(state, prefix)).keys())
             except (ValueError, RuntimeError):
@@ -147,7 +157,8 @@ def take_ours(found: Found, own: Iterable[str], where: str) -> tuple[dict[str, T
 
 def _best(found: Found, fits: dict[tuple[str, str], int], where: str) -> tuple[dict, list[str]]:
     most = max(fits.values())
-    equal = [place for place, count in fits.items() if count > 0.9 * most]
+    equal = [place for place, count in fits.items() if count > ALIKE * most]
+    equal = [(n, p) for n, p in equal if not any(p != q and p.startswith(q) for _, q in equal)]
     name, prefix = min(equal, key=lambda place: (_rank("".join(place)), -fits[place]))
     state, notes = _without(found[name], prefix), []
     words = [f"{n or 'the file'}{f' with the prefix {p}' if p else ''}" for n, p in equal]
@@ -197,30 +208,42 @@ def _shards(index: Path) -> dict[str, Tensor]:
     return found
 
 
-class _Empty(dict):
+class _Empty:
     """Stands for an object of a class that is not known here: nothing of it is run or kept."""
 
-    __hash__ = object.__hash__  # type: ignore[assignment]  # it may be a key
-
     def __init__(self, *arguments: object, **named: object):
-        super().__init__()
+        pass
 
     def __setstate__(self, state: object) -> None:
         pass
 
 
+class _EmptyMapping:
+    """The same for one that is filled like a dict: its values are kept."""
+
+    def __new__(cls, *arguments: object, **named: object) -> Any:
+        return OrderedDict()
+
+
 def _torch_file(path: Path) -> Any:
     """What torch's restricted reader gives, with empty objects for what it does not know."""
-    empty: list[tuple[type, str]] = []
+    names: list[str] = []
+    kind: type = _Empty
     while True:
+        # Arrays of numpy are never filled like a dict. A name without its module is a builtin.
+        kinds = [(_Empty if n.startswith("numpy") else kind, n) for n in names]
+        kinds += [(of, f"builtins.{name}") for of, name in kinds]
         try:
-            with torch.serialization.safe_globals(list(empty)):  # type: ignore[arg-type]
+            with torch.serialization.safe_globals(kinds):
                 return torch.load(path, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
             named = re.search(r"Unsupported global: GLOBAL (\S+) was not", str(error))
-            if named is None or (_Empty, named[1]) in empty or len(empty) > FOREIGN_CLASSES:
+            if named is not None and named[1] not in names and len(names) < FOREIGN_CLASSES:
+                names.append(named[1])
+            elif "Can only SETITEM" in str(error) and kind is _Empty:
+                kind = _EmptyMapping
+            else:
                 raise
-            empty += [(_Empty, named[1]), (_Empty, f"builtins.{named[1]}")]
 
 
 def _values(whole: Any) -> list:
@@ -240,6 +263,6 @@ def _first_line(error: Exception) -> str:
 
 def some(names: Iterable[object]) -> str:
     """The first names, and how many more there are."""
-    names = [str(name) for name in names]
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    words = [str(name) for name in names]
+    more = f" and {len(words) - SHOWN} more" if len(words) > SHOWN else ""
+    return ", ".join(words[:SHOWN]) + more

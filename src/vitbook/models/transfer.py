@@ -88,7 +88,7 @@ def adapt(
             rows, columns = map(int, metadata["grid"].split("x"))
             old_grid = rows, columns
     parts: Any = model
-    own, taken = model.state_dict(), []
+    own, taken = model.state_dict(), list[str]()
     if found := dict(state_dicts(weights)):
         weights, taken = take_ours(found, own, "weights")
     weights = to_ours(weights)

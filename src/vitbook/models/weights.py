@@ -79,7 +79,7 @@ def load_weights(
         if old_grid is None and "grid" in metadata:
             rows, columns = map(int, metadata["grid"].split("x"))
             old_grid = rows, columns
-    own, notes = model.state_dict(), []
+    own, notes = model.state_dict(), list[str]()
     same = isinstance(weights, Mapping) and weights.keys() == own.keys()  # a run of timm's model
     if not same and (found := dict(state_dicts(weights))):
         weights, notes = take_ours(found, own, "weights")
