@@ -158,7 +158,9 @@ def take_ours(found: Found, own: Iterable[str], where: str) -> tuple[dict[str, T
 def _best(found: Found, fits: dict[tuple[str, str], int], where: str) -> tuple[dict, list[str]]:
     most = max(fits.values())
     equal = [place for place, count in fits.items() if count > ALIKE * most]
-    equal = [(n, p) for n, p in equal if not any(p != q and p.startswith(q) for _, q in equal)]
+    equal = [
+        (n, p) for n, p in equal if not any(n == m and p != q and p.startswith(q) for m, q in equal)
+    ]
     name, prefix = min(equal, key=lambda place: (_rank("".join(place)), -fits[place]))
     state, notes = _without(found[name], prefix), []
     words = [f"{n or 'the file'}{f' with the prefix {p}' if p else ''}" for n, p in equal]
@@ -231,7 +233,7 @@ def _torch_file(path: Path) -> Any:
     kind: type = _Empty
     while True:
         # Arrays of numpy are never filled like a dict. A name without its module is a builtin.
-        kinds = [(_Empty if n.startswith("numpy") else kind, n) for n in names]
+        kinds: list[Any] = [(_Empty if n.startswith("numpy") else kind, n) for n in names]
         kinds += [(of, f"builtins.{name}") for of, name in kinds]
         try:
             with torch.serialization.safe_globals(kinds):
