@@ -34,12 +34,13 @@ def stored_run(out: Path) -> dict:
             side = SHAPES[settings["data"]]["image_size"] // settings["patch_size"]
             settings = {"position_base": 2.0 * side, "centred_positions": True} | settings
         settings = settings_of(settings)
-        if (parts := out / PARTS).is_file():
-            settings["parts"] = json.loads(parts.read_text(encoding="utf-8"))
-        return {"settings": settings, "root": run["root"]}
+        root = run["root"]
+        if (path := out / PARTS).is_file():
+            settings["parts"] = json.loads(path.read_text(encoding="utf-8"))
+        return {"settings": settings, "root": root}
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise ValueError(
-            f"{path} or {PARTS} is damaged ({error!r}); train again into another folder"
+            f"{path} is damaged ({error!r}); train again into another folder"
         ) from None
 
 
