@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from vitbook.command.attention_page import attention_page
+from vitbook.command.idle import refuse_idle_data
 from vitbook.command.images import read_image
 from vitbook.command.recipes import statistics_of
 from vitbook.command.runs import trained_model
@@ -26,6 +27,7 @@ def attention(options: argparse.Namespace) -> None:
     if not options.run:
         raise ValueError(f"--out must end in .html with --timm and --model, got {options.out}")
     settings, root, model = trained_model(options)
+    refuse_idle_data(options, settings["data"])
     image, name = read_image(options, settings, root)
     figure, told = attention_figure(model, image, settings, options.query, options.rollout)
     save_figure(figure, Path(options.out))

@@ -139,6 +139,11 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     own = parser.add_argument_group("one's own pictures (--data folder --root DIR)")
     own.add_argument("--image-size", type=_count, metavar="PIXELS", default=unset, help="64")
     own.add_argument(
+        "--folders-are-classes",
+        action="store_true",
+        help='take classes called "train", "test", "images" or "masks" for what they say',
+    )
+    own.add_argument(
         "--weights",
         metavar="FILE",
         default=unset,
