@@ -83,6 +83,14 @@ def test_a_sentence_links_to_its_figure_and_says_how_to_set_it(book):
     assert json.loads(link["data-set"]) == {"layer": "1", "head": "3"}
 
 
+def test_a_figure_whose_address_is_its_state_is_set_from_other_pages(tmp_path):
+    book = write_page(tmp_path, "{live}`Lots <train experiment=lots>` and {live}`a <gone b=c>`.")
+    link = book.html("part/two").find("a", string="Lots")
+    assert link["href"] == "../train.html#train:experiment=lots"
+    assert "data-set" not in link.attrs
+    assert book.warnings.count("which this page does not have") == 1
+
+
 def test_only_pages_with_a_figure_load_its_kit(book):
     for name, count in (("index", 0), ("one", 0), ("part/two", 1)):
         page = book.html(name)

@@ -503,6 +503,7 @@ CONTRADICT = {
     "the number of another": ("José Pérez_3005", "3005,Anna Schmidt"),
     "and a first name in common": ("Anna Weber_3005", "3005,Anna Schmidt"),
     "two names for a number": ("Ann Lee_3005", "3005,Bob Ray\n3006,Ann Lee"),
+    "all words of another's name": ("Anna Schmidt_3005", "3005,Anna Maria Schmidt"),
     "the same letters, other words": ("Lee Ann E_4000", "3005,Anne Lee"),
     "the same words, the other way round": ("James Thomas_4000", "3005,Thomas James"),
     "a number of the same kind": ("Ann Lee_4000", "3005,Ann Lee\n3007,Cy Wu"),

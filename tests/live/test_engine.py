@@ -12,6 +12,7 @@ from vitbook.layers.attention import MultiHeadSelfAttention
 from vitbook.layers.token_mixing import TokenMixing
 from vitbook.models.vit import VisionTransformer
 from vitbook.training.schedule import parameter_groups
+from website.live import train
 
 pytestmark = pytest.mark.browser
 SIZES = {"grid": 3, "inputs": 3, "classes": 4, "dim": 8, "hidden": 12, "tokenHidden": 5, "heads": 2}
@@ -262,3 +263,7 @@ def test_dice_are_those_of_their_seed_and_name_and_fall_evenly(page):
     assert abs(found.pop("mean")) < 0.03
     assert abs(found.pop("spread") - 1) < 0.05
     assert found == {"again": True, "others": 4, "sorted": True, "moved": True}
+
+
+def test_the_kernel_is_its_source_assembled():
+    assert train.kernel() == (LIVE / "train-kernel.js").read_text("utf8")

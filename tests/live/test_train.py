@@ -1,8 +1,10 @@
 """The model that trains in the page: it learns, is cut and compared while it runs."""
 
+import re
+
 import pytest
 import torch
-from page import running, write_asking
+from page import LIVE, running, write_asking
 from safetensors import safe_open
 from safetensors.torch import load_file
 from sklearn.datasets import load_digits
@@ -12,7 +14,6 @@ from website.live import train
 from website.live.pack import script
 
 pytestmark = pytest.mark.browser
-NEEDS = ("train-kernel", "train-engine", "train-tasks", "train-chart")
 STEPS = """async ([values, updates]) => {
     const figure = live.train;
     await figure.ready;
@@ -42,11 +43,11 @@ TAKEN = """async ([values, updates]) => {
 @pytest.fixture
 def opened(browser, tmp_path):
     (tmp_path / "data.js").write_text(script("train", train.data()), "utf8")
-    address = write_asking(tmp_path, "train", "", "data.js", NEEDS)
+    address = write_asking(tmp_path, "train", "", "data.js", train.SCRIPTS)
     with running(browser) as opened:
 
         def ready(**options):
-            page = opened(address, "train", reduced_motion="reduce", **options)
+            page = opened(address, "train", **{"reduced_motion": "reduce", **options})
             page.get_by_role("button", name="Play").and_(page.locator(":enabled")).wait_for()
             return page
 
@@ -81,15 +82,14 @@ def test_attention_finds_recall_and_an_even_mean_does_not(opened):
 def test_a_part_is_cut_in_mid_run_with_a_mark_and_put_back(opened):
     page = opened()
     page.evaluate(STEPS, [{}, 20])
-    attention = page.get_by_role("button", name="attention").first
-    attention.click()
+    page.locator(".train-part", has_text="attention").first.click()
     assert page.locator(".train-mark").count() == 2  # in both charts
     assert page.locator(".train-maps canvas").count() == 0
     assert page.locator(".train-cut", has_text="attention").count() == 2
     page.evaluate("live.train.learn(5)")
     (told,) = page.evaluate("live.train.told()")
     assert told["rows"][-1]["at"] == 25  # the run goes on
-    page.get_by_role("button", name="attention").first.click()
+    page.locator(".train-part", has_text="attention").first.click()
     assert page.locator(".train-maps canvas").count() == 8
     page.get_by_label("Blocks").select_option("1")  # that begins anew
     (told,) = page.evaluate("live.train.told()")
@@ -159,7 +159,7 @@ def test_the_curves_are_a_table_too(opened):
     page.get_by_text("The curves as a table").click()
     rows = page.locator(".live-table tbody tr").all_inner_texts()
     assert [row.split("\t")[0] for row in rows] == ["A, 0", "A, 5", "A, 10"]
-    page.get_by_role("button", name="MLP").first.click()  # measured again, without an update
+    page.locator(".train-part", has_text="MLP").first.click()  # measured again, without an update
     last = page.locator(".live-table tbody tr").last.inner_text()
     assert last.split("\t")[::3] == ["A, 10", "no update since"]
 
@@ -230,3 +230,87 @@ def test_nothing_is_wider_than_the_screen(opened, width):
     page = opened(viewport={"width": width, "height": 844})
     page.evaluate(STEPS, [{"depth": 6}, 1])
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_an_experiment_asks_runs_to_its_end_and_says_what_happened(opened):
+    page = opened(reduced_motion="no-preference")
+    page.get_by_label("Speed").select_option("full")
+    page.get_by_role("button", name="attention, in mid-run").click()
+    assert page.get_by_text("What happened").count() == 0
+    page.get_by_role("button", name="nothing falls").click()  # a prediction, and it plays
+    page.get_by_text("You said: nothing falls. It was: they fall and come back.").wait_for()
+    assert page.get_by_role("button", name="Play").count() == 1  # it has stopped by itself
+    (told,) = page.evaluate("live.train.told()")
+    assert told["steps"] == 500
+    assert page.locator(".train-mark").count() == 2
+    assert page.url.endswith("#train:experiment=cut-digits&seed=0")
+    page.reload()
+    page.get_by_role("button", name="they fall and come back").wait_for()
+
+
+def test_a_run_that_is_unlike_the_recorded_ones_says_so(opened):
+    page = opened()
+    seeds = zip(train.SEEDS, train.read_record()["rate"], strict=True)
+    (rate,) = (one for one in train.EXPERIMENTS if one.id == "rate")
+    unlike = next(seed for seed, percent in seeds if not rate.held(percent))
+    for seed, said in ((unlike, 1), (0, 0)):
+        page.get_by_role("button", name="a hundred times the rate").click()
+        page.get_by_label("Seed").fill(str(seed))
+        page.get_by_label("Seed").press("Enter")
+        page.evaluate("live.train.learn(240)")
+        page.get_by_text("What happened").wait_for()
+        assert page.get_by_text("This run is an exception.").count() == said
+
+
+def test_who_changes_something_leaves_the_experiment(opened):
+    page = opened()
+    page.get_by_role("button", name="large patches").click()
+    page.get_by_label("Layer norm").select_option("after")
+    assert page.locator(".train-name[aria-pressed=true]").count() == 0
+    assert page.get_by_text("Predict, then run").is_hidden()
+
+
+REPLAYED = {"digits-attention": 20, "large-patches": 27, "rate": 39}
+
+
+@pytest.mark.parametrize(("name", "seed"), REPLAYED.items())
+def test_a_recorded_run_is_found_again_to_the_last_digit(name, seed, opened):
+    found = opened().evaluate("given => live.train.trial(...given)", [name, seed])
+    assert found == train.read_record()[name][train.SEEDS.index(seed)]
+
+
+def test_what_is_said_of_an_experiment_held_in_nearly_every_recorded_run():
+    for one in train.data()["experiments"]:
+        assert one["runs"] == len(train.SEEDS)
+        assert one["held"] >= 17, one["id"]  # and the page says in how many
+        assert len(one["ranges"]) == len(one["reads"])
+
+
+def test_a_record_of_another_engine_is_refused(monkeypatch):
+    monkeypatch.setattr(train, "digest", lambda one: "another")
+    with pytest.raises(ValueError, match="no runs of 'moment' by this engine"):
+        train.data()
+
+
+def test_every_link_of_the_book_to_an_experiment_leads_to_one():
+    texts = [path.read_text("utf8") for path in (LIVE.parents[1] / "book").rglob("*.md")]
+    linked = {name for text in texts for name in re.findall(r"<train experiment=([^>]+)>", text)}
+    assert len(linked) > 4
+    assert linked <= {one.id for one in train.EXPERIMENTS}
+
+
+def test_one_experiment_runs_in_a_chapter_and_another_seed_after_it(browser, tmp_path):
+    (tmp_path / "data.js").write_text(script("train", train.data()), "utf8")
+    address = write_asking(tmp_path, "train-one", "", "data.js", train.SMALL)
+    source = 'data-source="train-one"'  # it reads the other figure's data
+    page_of = tmp_path / "train-oneFalse.html"
+    page_of.write_text(page_of.read_text("utf8").replace(source, 'data-source="train"'), "utf8")
+    with running(browser) as opened:
+        page = opened(address, "train-one")
+        page.get_by_role("button", name="something between").click()
+        page.get_by_text("So it was.").wait_for()
+        assert page.locator("#live-train-one").get_attribute("data-steps") == "500"
+        page.get_by_role("button", name="Again, another seed").click()
+        page.get_by_role("button", name="Pause").click()
+        page.evaluate("live['train-one'].set({experiment: 'large-patches'})")
+        page.get_by_text("Four patches of 4 × 4").wait_for()

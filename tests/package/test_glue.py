@@ -14,8 +14,10 @@ from vitbook.book.glue import glue
 
 @pytest.fixture(scope="module")
 def shell():
+    InteractiveShell.clear_instance()  # of a test that ran before in this process
     start_ipython()
-    return InteractiveShell.instance()
+    yield InteractiveShell.instance()
+    InteractiveShell.clear_instance()
 
 
 @pytest.fixture

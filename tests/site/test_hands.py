@@ -181,6 +181,9 @@ def test_a_reader_who_scrolls_up_is_offered_the_top(open_page):
     page.evaluate("scrollTo(0, 5000)")
     page.wait_for_timeout(500)
     assert not button.is_visible()
+    page.evaluate("scrollTo(0, 4970)")  # as where a figure above has got its true height
+    page.wait_for_timeout(100)
+    assert not button.is_visible()
     page.evaluate("scrollTo(0, 4800)")
     button.click()
     page.wait_for_function("scrollY === 0")

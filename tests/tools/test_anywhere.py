@@ -203,7 +203,8 @@ def test_one_cell_runs_with_those_that_define_what_it_uses(ran):
 def test_results_are_kept_by_page_and_digest(ran, tmp_path):
     _, found = ran
     kept = results.Results(tmp_path / "results.json")
-    kept.known("page", "digest").update(found)
+    for run in found.values():
+        kept.keep("page", "digest", run)
     kept.write()
     again = results.Results(tmp_path / "results.json")
     assert again.known("page", "digest").keys() == found.keys()
@@ -214,6 +215,10 @@ def test_results_are_kept_by_page_and_digest(ran, tmp_path):
         assert seen["checks"] == pytest.approx(one["checks"], rel=1e-5)
     assert json.loads((tmp_path / "results.json").read_text())["page"]["runs"] == list(found)
     assert again.known("page", "another digest") == {}
+    assert again.known("page", "digest").keys() == found.keys()  # a look forgets nothing
+    again.keep("page", "another digest", found[one := min(found)])
+    assert again.known("page", "another digest").keys() == {one}
+    assert again.known("page", "digest") == {}
 
 
 def test_a_run_that_this_machine_cannot_make_is_named(monkeypatch):

@@ -128,6 +128,7 @@ REPLACED = [
     ("../index.html#claims", "../missing.html", "broken link to ../missing.html"),
     ("../index.html#claims", "../../secret.html", "broken link"),
     ("#claims", "#nowhere", "id of ../index.html#nowhere"),
+    ("#claims", "#probe:seed=1", "id of ../index.html#probe:seed=1"),
     ('href="#first"', 'href="#second"', "id of #second"),
     ("style.css", "gone.css", "which does not exist"),
     ("_images/plan.png", "_images/gone.png", "which does not exist"),

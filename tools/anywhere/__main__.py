@@ -48,15 +48,16 @@ def make(pages: list[Path], runs: list[str], results: Results, fresh: bool, jobs
     sources, lock = Sources(ROOT), threading.Lock()
     work = []
     for page in pages:
-        known = results.known(name_of(page), digest_of(page, sources))
+        digest = digest_of(page, sources)
+        known = results.known(name_of(page), digest)
         todo = [run for run in runs if fresh or run not in known or died(known[run])]
-        work += [(page, together) for together in processes_of(todo)]
-    with tqdm(total=sum(len(some) for _, some in work), unit="run") as bar:
+        work += [(page, digest, together) for together in processes_of(todo)]
+    with tqdm(total=sum(len(some) for *_, some in work), unit="run") as bar:
 
-        def one(page: Path, together: list[str]) -> None:
+        def one(page: Path, digest: str, together: list[str]) -> None:
             for found in make_runs(page, together):
                 with lock:
-                    results.pages[name_of(page)][found["run"]] = found
+                    results.keep(name_of(page), digest, found)
                     results.write()
                     bar.set_description(f"{name_of(page)} {found['run']}", refresh=False)
                     bar.update()

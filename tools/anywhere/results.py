@@ -44,10 +44,14 @@ class Results:
             self.pages[name] = _unpacked(packed)
 
     def known(self, page: str, digest: str) -> dict[str, dict[str, Any]]:
-        """The runs of a page at this digest; older ones are forgotten."""
+        """The runs of a page at this digest."""
+        return self.pages[page] if self.digests.get(page) == digest else {}
+
+    def keep(self, page: str, digest: str, found: dict[str, Any]) -> None:
+        """A run of a page at this digest; only now those at another one are forgotten."""
         if self.digests.get(page) != digest:
             self.digests[page], self.pages[page] = digest, {}
-        return self.pages[page]
+        self.pages[page][found["run"]] = found
 
     def write(self) -> None:
         """All or nothing; a check is a line, so that a difference can be read."""

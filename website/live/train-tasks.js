@@ -20,14 +20,17 @@
           for (let v = 0; v < size; v++) to[at++] = image[(i + u) * side + j + v];
   }
 
-  // Scikit-learn's digits, 8 x 8 pixels of 0 ... 16, in patches of 2 x 2 or 4 x 4. `lots`: their
-  // labels in the training images are drawn by lot.
-  function digits(data, { patch = 2, lots = false } = {}) {
+  // Scikit-learn's digits, 8 x 8 pixels of 0 ... 16, in patches of 2 x 2 or 4 x 4. `lots`: there are
+  // 300 training images, with labels drawn by lot. `choosing`: others of the training images are
+  // held out, for who chooses settings.
+  function digits(data, { patch = 2, lots = false, choosing = false } = {}) {
     const pixels = data.images,
       count = data.labels.length,
-      order = dice(1, "held out").order(count);
+      order = dice(1, "held out")
+        .order(count)
+        .slice(choosing ? HELD : 0);
     const held = order.slice(0, HELD),
-      known = order.slice(HELD),
+      known = order.slice(HELD, lots ? 2 * HELD : count),
       random = dice(2, "lots");
     const labels = data.labels.slice();
     if (lots) for (const i of known) labels[i] = random.whole(10);
@@ -46,6 +49,12 @@
       darkest: -1, // the number that paper has
       guess: 0.1,
       guessLoss: Math.log(10),
+      // An image of pixels from -1 to 1, as the model sees it.
+      patches(image) {
+        const inputs = new Float32Array(64);
+        patches(image, 8, patch, inputs, 0);
+        return inputs;
+      },
       held: take(held),
       known: take(known.slice(0, HELD)),
       batch(size, random) {
@@ -56,7 +65,7 @@
   }
 
   // Are two glyphs, at least two cells apart on a board of 4 x 4, the same? vitbook.data
-  function pairs(data) {
+  function pairs(data, choosing) {
     const kinds = data.glyphs.length / 25,
       far = [];
     for (let a = 0; a < 16; a++)
@@ -88,7 +97,8 @@
       for (let i = 0; i < inputs.length; i++) inputs[i] = Math.min(1, Math.max(0, inputs[i]));
       return { inputs, labels, cells };
     }
-    return drawn(draw, { grid: 4, inputs: 64, classes: 2, read: "mean" }, [0.5, Math.LN2], 1, 0);
+    const shape = { grid: 4, inputs: 64, classes: 2, read: "mean" };
+    return drawn(draw, shape, [0.5, Math.LN2], 1, 0, choosing);
   }
 
   // Three colours in 4 of 15 patches each, the own one in 3.
@@ -96,7 +106,7 @@
 
   // Each patch has a colour and a dot that names another patch by its place; it is asked for that
   // one's colour. Each colour is equally frequent.
-  function recall() {
+  function recall(choosing) {
     function draw(size, random) {
       const inputs = new Float32Array(size * 16 * 48),
         labels = [],
@@ -117,21 +127,38 @@
       }
       return { inputs, labels, targets };
     }
-    return drawn(draw, { grid: 4, inputs: 48, classes: 4, read: "each" }, GUESS, 3, -1);
+    return drawn(draw, { grid: 4, inputs: 48, classes: 4, read: "each" }, GUESS, 3, -1, choosing);
   }
 
   // A task whose images are drawn: every batch is new, so what is known is seen as a fresh batch.
-  function drawn(draw, shape, [guess, guessLoss], channels, darkest) {
+  function drawn(draw, shape, [guess, guessLoss], channels, darkest, choosing) {
     return {
       shape,
       channels,
       darkest,
       guess,
       guessLoss,
-      held: draw(HELD / 3, dice(1, "held out")),
+      held: draw(HELD / 3, dice(1, choosing ? "choosing" : "held out")),
       known: draw(HELD / 3, dice(2, "known")),
       batch: draw
     };
+  }
+
+  // A drawing of 28 x 28 pixels from 0 to 1, whose ink is 20 pixels long, as a digit of 8 x 8 from
+  // -1 to 1: each pixel is the mean of 2.5 x 2.5.
+  function small(image) {
+    const out = new Float32Array(64);
+    for (let i = 0; i < 64; i++) {
+      let sum = 0;
+      for (let y = 0; y < 5; y++)
+        for (let x = 0; x < 5; x++) {
+          const row = 4 + Math.floor(((i >> 3) * 5 + y) / 2),
+            column = 4 + Math.floor(((i & 7) * 5 + x) / 2);
+          sum += image[row * 28 + column];
+        }
+      out[i] = (2 * sum) / 25 - 1;
+    }
+    return out;
   }
 
   // The weights of a run in PyTorch's shapes and order, as a file of the format safetensors. `more`
@@ -172,8 +199,14 @@
     return new Blob([length.buffer, text, ...parts.map((part) => part.buffer)]);
   }
 
-  // The recipe of each, chosen on validation images by experiments/playground.
-  const TASKS = { digits, pairs, recall };
+  // By the words of an address.
+  const TASKS = {
+    digits: (data, choosing) => digits(data, { choosing }),
+    large: (data, choosing) => digits(data, { patch: 4, choosing }),
+    lots: (data, choosing) => digits(data, { lots: true, choosing }),
+    recall: (data, choosing) => recall(choosing),
+    pairs
+  };
 
   // A run: what is trained, and how well it answers. `loaded`: what engine.load gave.
   function run(task, settings, { memory, ops }, { rate, warmup, batch }) {
@@ -216,5 +249,5 @@
     };
   }
 
-  vitbook.training = { ...TASKS, COLORS, run, safetensors };
+  vitbook.training = { TASKS, COLORS, run, safetensors, small };
 })();

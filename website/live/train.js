@@ -2,64 +2,31 @@
 // is cut or put back while it trains; a second model beside it has the same seed, data and order.
 vitbook.live.figure("train", function (stage, data) {
   "use strict";
-  const { board, decode, el, isStill, number, onTheme, svg, table } = vitbook.live;
+  const { board, decode, el, isStill, number, onTheme, pad, pen, svg, table } = vitbook.live;
   const { chart, percent } = vitbook.trainChart;
+  const { CHOICES, START, knows, read, written } = vitbook.trainSettings;
   const PAGES = 400, // of 64 kB, for each model
     FRAME = 24, // milliseconds of work in a frame at full speed
-    SHOWN = 6; // images to choose from
+    SHOWN = 6, // images to choose from
+    WIDE = 0.13; // the pen for one's own digit, in sides of the board
 
-  // --- What can be chosen. `live`: while it trains; everything else begins anew.
-  const CHOICES = [
-    ["task", "Task", { digits: "digits", recall: "recall", pairs: "pairs" }],
-    ["positions", "Positions", { none: "none", learned: "learned", sincos: "waves" }, "live"],
-    [
-      "mixing",
-      "Mixing",
-      { attention: "attention", mlp: "MLP", conv: "convolution", mean: "even mean", none: "none" },
-      "live"
-    ],
-    ["scaled", "Scores times 1/√d", { 1: "yes", 0: "no" }, "live"],
-    ["heads", "Heads", { 1: "1", 2: "2", 4: "4", 8: "8" }],
-    ["depth", "Blocks", { 1: "1", 2: "2", 4: "4", 6: "6" }],
-    ["residual", "Residual stream", { 1: "yes", 0: "no" }, "live"],
-    ["norm", "Layer norm", { before: "before", after: "after", none: "none" }, "live"],
-    ["mlp", "MLP", { 1: "yes", 0: "no" }, "live"],
-    ["rate", "Learning rate", { 0.001: "0.001", 0.004: "0.004", 0.04: "0.04", 0.4: "0.4" }, "live"]
-  ];
-  const START = {
-    task: "digits",
-    positions: "learned",
-    mixing: "attention",
-    scaled: 1,
-    heads: 4,
-    depth: 2,
-    residual: 1,
-    norm: "before",
-    mlp: 1,
-    rate: 0.004,
-    seed: 0
-  };
   const WORDS = {
     digits: "Digits. Handwritten digits of 8 × 8 pixels, patches of 2 × 2. Which digit is it?",
     recall:
       "Recall. The white dot in a patch stands where, in the whole picture, another patch stands. Each patch answers with that patch’s colour.",
     pairs: "Matching pairs. Are the two glyphs the same?"
   };
-  const FIXED = { positionStd: 1, second: 0.99, hidden: 64, dim: 32 };
   const arrays = {
     images: decode(data.images),
     labels: decode(data.labels),
     glyphs: decode(data.glyphs)
   };
-  const makeTask = {
-    digits: () => vitbook.training.digits(arrays),
-    recall: () => vitbook.training.recall(),
-    pairs: () => vitbook.training.pairs(arrays)
-  };
+  const MARK = "#train:"; // of an address that says the state
 
   // --- One model: its run, its drawing
   const chosen = { A: { ...START }, B: null };
   let loaded = [],
+    session = null,
     runs = [],
     playing = false,
     speed = "even",
@@ -68,100 +35,54 @@ vitbook.live.figure("train", function (stage, data) {
     setting = "A",
     due = 0,
     touched = false, // then the address follows
-    told = 0;
+    told = 0,
+    planned = null, // the experiment that runs
+    own = null; // a digit that the reader has drawn: (8, 8) from -1 to 1
 
-  const settingsOf = (one) => ({
-    ...FIXED,
-    seed: one.seed,
-    positions: one.positions,
-    mixing: one.mixing,
-    scaled: Boolean(Number(one.scaled)),
-    heads: Number(one.heads),
-    depth: Number(one.depth),
-    residual: Boolean(Number(one.residual)),
-    norm: one.norm,
-    mlp: Boolean(Number(one.mlp))
-  });
-
-  // --- The state is the address: what A has that is not the start's, what B has that is not A's
-  const MARK = "#train:";
-  function written() {
-    const values = new URLSearchParams();
-    for (const [key, value] of Object.entries(chosen.A))
-      if (String(value) !== String(START[key])) values.set(key, value);
-    for (const [key, value] of Object.entries(chosen.B ?? {}))
-      if (String(value) !== String(chosen.A[key])) values.set(`B.${key}`, value);
-    return `${MARK}${values}`;
-  }
-  const knows = (key, value) =>
-    key === "seed"
-      ? /^\d{1,4}$/.test(value)
-      : CHOICES.some(([known, , list]) => known === key && value in list);
-  // Takes what the address says; the parts of it that mean nothing here.
-  function read(hash) {
-    const strange = [];
-    for (const [written, value] of new URLSearchParams(hash.slice(MARK.length))) {
-      const [, of, key] = written.match(/^(B\.)?(.*)$/);
-      if (!knows(key, value) || (of && key === "task")) strange.push(`${written}=${value}`);
-      else if (of) chosen.B = { ...(chosen.B ?? chosen.A), [key]: value };
-      else chosen.A[key] = value;
-    }
-    return strange;
-  }
-
+  const before = []; // runs of this visit that came to an end: setting, updates, held out
   function begin() {
-    runs = Object.entries(chosen)
-      .filter(([, one]) => one)
-      .map(([name, one], i) => {
-        const task = makeTask[chosen.A.task]();
-        const recipe = { rate: Number(one.rate), warmup: 20, batch: 32 };
-        const run = vitbook.training.run(task, settingsOf(one), loaded[i], recipe);
-        return {
-          name,
-          one,
-          task,
-          run,
-          marks: [],
-          rows: [],
-          sum: 0,
-          count: 0
-        };
-      });
-    runs.forEach(measure);
+    if (runs[0]?.run.steps)
+      before.push(
+        ...runs.map(({ run, rows, said }) => [said, run.steps, `${percent(rows.at(-1).held)} %`])
+      );
+    session = vitbook.trainRuns.runs(chosen, loaded, arrays, planned);
+    runs = session.all;
+    trials.set(planned);
     shown();
   }
 
   function shown() {
-    const { pathname, search } = location;
-    if (touched) history.replaceState(null, "", `${pathname}${search}${written()}`);
+    const { pathname, search } = location,
+      { id } = planned ?? {},
+      state = id ? `experiment=${id}&seed=${chosen.A.seed}` : written(chosen);
+    if (touched) history.replaceState(null, "", `${pathname}${search}${MARK}${state}`);
     build();
     draw();
   }
 
-  // A row of the curves: after how many updates; the loss is the mean since the row before.
-  function measure(one) {
-    const loss = one.count ? one.sum / one.count : null;
-    one.rows.push({ at: one.run.steps, ...one.run.accuracy(), loss });
-    one.sum = one.count = 0;
-  }
-  const line = (one, key) =>
-    one.rows.filter((row) => row[key] !== null).map((row) => [row.at, row[key]]);
-
+  // True where an experiment has come to its end.
   function update() {
-    for (const one of runs) {
-      one.sum += one.run.step();
-      one.count += 1;
-      const { steps } = one.run;
-      if (steps % (steps < 100 ? 5 : 20) === 0) measure(one);
-    }
+    const ended = session.update();
+    if (planned?.cuts.some(([at]) => at === runs[0].run.steps)) shown();
+    if (!ended) return false;
+    play(false);
+    trials.ended(session.values());
+    return true;
+  }
+  function open(one, seed = chosen.A.seed) {
+    play(false);
+    planned = one;
+    Object.assign(chosen, vitbook.trainRuns.starts(one, seed));
+    setting = "A";
+    touched = true;
+    begin();
   }
 
   function frame(now) {
     if (!playing) return;
     if (document.hidden || now < due) return requestAnimationFrame(frame);
     const until = speed === "full" ? performance.now() + FRAME : 0;
-    do update();
-    while (performance.now() < until);
+    while (!update() && performance.now() < until);
     due = speed === "slow" ? now + 250 : isStill() ? now + 1000 : 0;
     draw();
     if (now - told > 10000) {
@@ -188,21 +109,24 @@ vitbook.live.figure("train", function (stage, data) {
         .join(" ")
     );
 
-  // A part is changed in this run, or a new run begins.
+  // The reader changes a part, which no experiment foresaw: in this run, or a new one begins.
   function change(name, key, value) {
     const one = chosen[name] ?? chosen.A,
       live = CHOICES.find(([known]) => known === key)?.[3];
-    one[key] = value;
+    planned = null;
+    trials.set(null);
     touched = true;
+    one[key] = value;
     if (key === "task") for (const each of Object.values(chosen)) if (each) each.task = value;
     if (!live || runs[0].run.steps === 0) return begin();
-    const here = runs.find((run) => run.name === name);
-    here.run.net.set(settingsOf(one));
-    here.run.setRate(Number(one.rate));
-    here.marks.push(here.run.steps);
-    measure(here);
+    session.set(name, key, value);
     shown();
   }
+
+  const trials = vitbook.trainExperiments(data.experiments, {
+    open,
+    play: () => playing || play(true)
+  });
 
   // --- The elements
   const press = (words, onclick, more = {}) =>
@@ -216,13 +140,15 @@ vitbook.live.figure("train", function (stage, data) {
   });
   const again = press("Start again", () => {
     play(false);
-    begin();
+    if (planned) open(planned);
+    else begin();
   });
   const compare = press("Compare with a copy", () => {
     const other = chosen.A.mixing === "mean" ? "attention" : "mean";
     chosen.B = chosen.B ? null : { ...chosen.A, mixing: other };
     setting = chosen.B ? "B" : "A";
     touched = true;
+    planned = null;
     begin();
   });
   const copy = press("Copy link", async () => {
@@ -271,7 +197,8 @@ vitbook.live.figure("train", function (stage, data) {
     onchange() {
       touched = true;
       for (const one of Object.values(chosen)) if (one) one.seed = Number(seed.value) || 0;
-      begin();
+      if (planned) open(planned);
+      else begin();
     }
   });
   const words = el("p", { class: "train-words" }),
@@ -315,15 +242,47 @@ vitbook.live.figure("train", function (stage, data) {
         ])
       )
   );
+  const sheet = pad({
+    label:
+      "Board for a digit. Arrow keys move the pen, Space puts it down or lifts it, Backspace takes the last stroke back.",
+    pen: WIDE,
+    changed(strokes) {
+      own = strokes.length ? vitbook.training.small(pen.drawn(strokes, WIDE)) : null;
+      image = SHOWN - 1;
+      build();
+      draw();
+    },
+    said: stage.say
+  });
+  const drawn = el(
+    "details",
+    { class: "live-table train-own" },
+    el("summary", {}, "Draw your own digit"),
+    sheet.node,
+    press("Clear", () => sheet.set([]))
+  );
+  const earlier = table(
+    "Your runs",
+    ["Setting, as a link says it", "updates", "held out"],
+    () => before
+  );
   stage.box.append(
     el(
       "div",
       { class: "train" },
-      el("div", {}, words, slowly, unknown),
+      el("div", {}, trials.node, trials.asks, words, slowly, unknown),
       el("div", { class: "train-top" }, bar, more),
       panel,
       models,
-      el("div", { class: "train-charts" }, accuracy.node, loss.node, curves.node)
+      el(
+        "div",
+        { class: "train-charts" },
+        accuracy.node,
+        loss.node,
+        curves.node,
+        earlier.node,
+        drawn
+      )
     )
   );
 
@@ -418,6 +377,7 @@ vitbook.live.figure("train", function (stage, data) {
     const place =
       stage.box.contains(document.activeElement) && document.activeElement.dataset.place;
     make();
+    pictures();
     if (place) stage.box.querySelector(`[data-place="${place}"]`)?.focus();
   }
 
@@ -555,12 +515,27 @@ vitbook.live.figure("train", function (stage, data) {
     );
   }
 
-  // The pixels of an image of the task, from its patches in a row.
+  // The images to choose from, patches in a row: held-out ones, the last of them the reader's own.
+  const isOwn = ({ task }) => own && task.patches && image === SHOWN - 1;
+  function pictures() {
+    const style = getComputedStyle(stage.root);
+    ink = style.getPropertyValue("--live-ink").trim();
+    paper = style.getPropertyValue("--live-soft").trim();
+    for (const one of runs) {
+      const { held, patches, shape } = one.task;
+      one.inputs = held.inputs.slice(0, SHOWN * shape.grid ** 2 * shape.inputs);
+      if (own && patches) one.inputs.set(patches(own), (SHOWN - 1) * own.length);
+      one.images.forEach((canvas, i) => pixels(one, i, canvas));
+      pixels(one, image, one.board.node.querySelector("canvas"));
+    }
+  }
+
+  // The pixels of one of them.
   function pixels(one, i, canvas) {
     const { channels, darkest: low } = one.task,
       { grid, inputs } = one.task.shape,
       side = Math.sqrt(inputs / channels),
-      all = one.task.held.inputs;
+      all = one.inputs;
     paint(canvas, grid * side, (p) => {
       const [row, column] = [Math.floor(p / (grid * side)), p % (grid * side)];
       const patch = Math.floor(row / side) * grid + Math.floor(column / side),
@@ -577,18 +552,13 @@ vitbook.live.figure("train", function (stage, data) {
 
   function draw() {
     const style = getComputedStyle(stage.root);
-    ink = style.getPropertyValue("--live-ink").trim();
-    paper = style.getPropertyValue("--live-soft").trim();
     counted.textContent = runs[0].run.steps.toLocaleString("en");
     for (const one of runs) {
       const { task, run, one: s } = one,
-        { grid, inputs, classes, read } = task.shape,
+        { grid, classes, read } = task.shape,
         N = grid * grid,
         hot = style.getPropertyValue(one.name === "A" ? "--live-query" : "--live-heat").trim();
-      const each = N * inputs,
-        logits = run.net.forward(task.held.inputs.subarray(0, SHOWN * each), SHOWN).slice();
-      one.images.forEach((canvas, i) => pixels(one, i, canvas));
-      pixels(one, image, one.board.node.querySelector("canvas"));
+      const logits = run.net.forward(one.inputs, SHOWN).slice();
       one.board.choose(asks);
       const names = task.held.targets?.[image * N + asks]; // the patch it ought to look at
       frames(one.board.layer, grid, names);
@@ -612,15 +582,13 @@ vitbook.live.figure("train", function (stage, data) {
       one.size.textContent = ` ${run.net.weights.toLocaleString("en")} weights`;
       answer(one, logits, classes, read, N);
     }
-    const drawn = runs.map((one) => ({
-      name: one.name,
-      marks: one.marks,
-      points: Object.fromEntries(["held", "known", "loss"].map((key) => [key, line(one, key)]))
-    }));
-    accuracy.draw(drawn, ["held", "known"], runs[0].task.guess);
+    const lines = session.curves();
+    accuracy.draw(lines, ["held", "known"], runs[0].task.guess);
     take.hidden = Object.entries(WHOLE).some(([key, is]) => String(chosen.A[key]) !== String(is));
     curves.update();
-    loss.draw(drawn, ["loss"], runs[0].task.guessLoss);
+    earlier.update();
+    drawn.hidden = !runs[0].task.patches;
+    loss.draw(lines, ["loss"], runs[0].task.guessLoss);
   }
 
   const COLOURS = vitbook.training.COLORS.map(
@@ -661,7 +629,7 @@ vitbook.live.figure("train", function (stage, data) {
         bar.style.width = `${(60 * Math.exp(value - top)) / sum}%`;
         return el(
           "p",
-          { class: c === one.task.held.labels[image] ? "train-true" : "" },
+          { class: !isOwn(one) && c === one.task.held.labels[image] ? "train-true" : "" },
           `${c} `,
           bar
         );
@@ -669,20 +637,39 @@ vitbook.live.figure("train", function (stage, data) {
     );
   }
 
+  // What an address says: an experiment, or a setting of one's own.
+  function arrive(said) {
+    const asked = new URLSearchParams(said),
+      one = data.experiments.find(({ id }) => id === asked.get("experiment"));
+    if (one) asked.delete("experiment");
+    const { strange, A, B } = read(String(asked));
+    if (one) open(one, A.seed);
+    else {
+      Object.assign(chosen, { A, B });
+      begin();
+    }
+    return { strange };
+  }
+
   const parts = [button, step, again, compare];
   for (const one of parts) one.disabled = true;
+  trials.node.inert = true;
   const ready = Promise.all([0, 1].map(() => vitbook.engine.load(PAGES, vitbook.kernel))).then(
     (both) => {
       loaded = both;
       for (const one of parts) one.disabled = false;
+      trials.node.inert = false;
       if (!both[0].fast) slowly.hidden = false;
-      const strange = location.hash.startsWith(MARK) ? read(location.hash) : [];
+      const said = location.hash.startsWith(MARK) ? location.hash.slice(MARK.length) : "";
+      const { strange } = arrive(said);
       if (strange.length) {
         unknown.textContent = `The link also says ${strange.join(", ")}, which means nothing here.`;
         unknown.hidden = false;
       }
-      begin();
-      onTheme(draw);
+      onTheme(() => {
+        pictures();
+        draw();
+      });
     }
   );
   return {
@@ -700,6 +687,15 @@ vitbook.live.figure("train", function (stage, data) {
       draw();
     },
     told: () => runs.map(({ name, run, rows }) => ({ name, steps: run.steps, rows })),
+    // All of an experiment at once, with a seed: what it reads, in percent.
+    trial(id, seed, choosing = false) {
+      const one = data.experiments.find((each) => each.id === id),
+        { runs, starts } = vitbook.trainRuns,
+        session = runs(starts(one, seed), loaded, arrays, one, { choosing, drawn: false });
+      while (!session.update());
+      begin(); // its memory was used
+      return session.values();
+    },
     task: () => runs[0].task,
     net: () => runs[0].run.net,
     file

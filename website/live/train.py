@@ -1,18 +1,158 @@
-"""What "train one here" reads: scikit-learn's digits, and the glyphs of the matching pairs."""
+"""What "train one here" reads: scikit-learn's digits, the glyphs of the matching pairs, and the
+experiments with what was found in twenty seeds. The record is made in Chromium, by the figure:
+
+python -m website.live.train              seeds 20 to 39, what train-record.json lacks
+python -m website.live.train --choose     seeds 0 to 19, on other held-out images; nothing is kept
+"""
 
 from __future__ import annotations
 
+import argparse
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 from sklearn.datasets import load_digits
+from tqdm import tqdm
 
 from vitbook.data.glyphs import glyphs
-from website.live.pack import packed
+from website.live.pack import packed, script
+from website.live.train_experiments import EXPERIMENTS, Experiment
+
+FOLDER = Path(__file__).parent
+RECORD = FOLDER / "train-record.json"
+COMPUTES = ("train-kernel", "train-engine", "train-tasks", "train-settings", "train-runs")
+SMALL = (*COMPUTES, "train-chart", "train-experiments")  # for train-one
+SCRIPTS = (*SMALL, "pen", "pad")
+CHOOSING, SEEDS = range(20), range(20, 40)
+PAGE = """<!doctype html><meta charset="utf-8"><body><div class="live" id="live-train"
+data-live="train" data-source="train" data-scripts='%s'><div class="live-still"></div></div>
+<script src="%s"></script><script>const begin = vitbook.live.figure;
+vitbook.live.figure = (name, start) => begin(name, (...given) => (globalThis.train =
+start(...given)));</script>"""
 
 
 def data() -> dict:
-    """1,797 digits of 8 x 8 pixels, 0 ... 16, their labels; sixteen glyphs of 5 x 5."""
+    """1,797 digits of 8 x 8 pixels, 0 ... 16, their labels; sixteen glyphs of 5 x 5; experiments.
+
+    Raises:
+        ValueError: The record is of another engine, or of other experiments.
+    """
+    record = read_record()
+    return {**pictures(), "experiments": [told(one, record[one.id]) for one in EXPERIMENTS]}
+
+
+def pictures() -> dict:
     digits = load_digits()
     return {
         "images": packed(digits.data, "u8"),
         "labels": packed(digits.target, "u8"),
         "glyphs": packed(glyphs().numpy(), "u8"),
     }
+
+
+def told(one: Experiment, runs: list[list[int]]) -> dict:
+    """What the figure is given of an experiment whose ``runs`` gave these percentages."""
+    ranges = [[min(values), max(values)] for values in zip(*runs, strict=True)]
+    return {**asdict(one), "ranges": ranges, "held": sum(map(one.held, runs)), "runs": len(runs)}
+
+
+def digest(one: Experiment) -> str:
+    """Of all that decides what the experiment's runs give."""
+    hashed = hashlib.sha256()
+    for name in COMPUTES:
+        hashed.update((FOLDER / f"{name}.js").read_bytes())
+    hashed.update(repr((one.starts, one.cuts, one.until, one.reads)).encode())
+    return hashed.hexdigest()
+
+
+def read_record() -> dict[str, list[list[int]]]:
+    """For each experiment the percentages of each seed.
+
+    Raises:
+        ValueError: As in ``data``.
+    """
+    record = json.loads(RECORD.read_text("utf8"))
+    for one in EXPERIMENTS:
+        if record.get(one.id, {}).get("digest") != digest(one):
+            raise ValueError(
+                f"{RECORD.name} holds no runs of {one.id!r} by this engine: "
+                "python -m website.live.train makes them"
+            )
+    return {one.id: record[one.id]["percent"] for one in EXPERIMENTS}
+
+
+def kernel() -> str:
+    """The text of train-kernel.js, assembled from train-kernel.wat."""
+    from wasmtime import wat2wasm
+
+    source = (FOLDER / "train-kernel.wat").read_text("utf8")
+    text = base64.b64encode(wat2wasm(source)).decode()
+    return (
+        "// train-kernel.wat, assembled: python -m website.live.train --kernel\n"
+        f'vitbook.kernel =\n  "{text}";\n'
+    )
+
+
+def run(one: Experiment, seeds: Sequence[int], choosing: bool = False) -> list[list[int]]:
+    """The experiment in Chromium, with each seed: its percentages."""
+    from playwright.sync_api import sync_playwright
+
+    from tools.browser import FLAGS, find_chromium
+
+    with TemporaryDirectory() as folder, sync_playwright() as playwright:
+        needed = [(FOLDER / f"{name}.js").as_uri() for name in (*SCRIPTS, "train")]
+        page = Path(folder) / "page.html"
+        page.write_text(PAGE % (json.dumps([*needed, "data.js"]), (FOLDER / "kit.js").as_uri()))
+        given = {**pictures(), "experiments": [told(one, [[0] * len(one.reads)])]}
+        (Path(folder) / "data.js").write_text(script("train", given), "utf8")
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
+        tab = browser.new_page()
+        tab.goto(page.as_uri())
+        tab.locator(".live-running").wait_for()
+        tab.evaluate("train.ready")
+        found = [
+            tab.evaluate("given => train.trial(...given)", [one.id, seed, choosing])
+            for seed in seeds
+        ]
+        browser.close()
+    return found
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--choose", action="store_true", help="seeds 0 to 19; nothing is kept")
+    parser.add_argument("--only", choices=[one.id for one in EXPERIMENTS], action="append")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--kernel", action="store_true", help="only write train-kernel.js")
+    given = parser.parse_args(arguments)
+    if given.kernel:
+        (FOLDER / "train-kernel.js").write_text(kernel(), "utf8")
+        return
+    kept = json.loads(RECORD.read_text("utf8")) if RECORD.is_file() else {}
+    record = {one.id: kept[one.id] for one in EXPERIMENTS if one.id in kept}
+    todo = [
+        one
+        for one in EXPERIMENTS
+        if (one.id in given.only if given.only else given.choose)
+        or record.get(one.id, {}).get("digest") != digest(one)
+    ]
+    with ProcessPoolExecutor(given.jobs) as pool:
+        seeds = CHOOSING if given.choose else SEEDS
+        waiting = {one.id: pool.submit(run, one, seeds, given.choose) for one in todo}
+        for one in tqdm(todo, unit="experiment"):
+            percent = waiting[one.id].result()
+            found = told(one, percent)
+            tqdm.write(f"{one.id}: {found['held']} of {found['runs']}, {found['ranges']}")
+            if not given.choose:
+                record[one.id] = {"digest": digest(one), "percent": percent}
+                RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", "utf8")
+
+
+if __name__ == "__main__":
+    main()

@@ -12,7 +12,8 @@
 Above the line ``+++`` stands what to try and what one should see; below it the still, for readers
 without JavaScript, on paper and in notebooks. ``scripts`` are shared ones that the figure needs
 besides its own, ``data`` is a module of website/live that writes what it reads. A sentence sets the
-figure of its page by ``{live}`the arrow in head 3 <cut layer=1 head=3>` ``.
+figure of its page by ``{live}`the arrow in head 3 <cut layer=1 head=3>` ``; ``train``, which reads
+its state from its address, from any page.
 
 A figure that opens its page has ``:still: above``: it lies over text and margin and says itself
 what to do, and what the cell above shows belongs to the still. A notebook has that cell instead.
@@ -38,6 +39,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -61,6 +63,7 @@ OURS = Path(pack.__file__).parent
 FOLDER = "_static/live"
 OPTIONS = ("title", "scripts", "data", "still", "asks")
 ABOVE = "above"
+ADDRESSED = {"train": "train"}  # figures that other pages set, and their pages
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 SETTING = re.compile(r"(?P<words>.+?)\s*<(?P<name>\S+)(?P<values>(\s+\S+)+)>", re.DOTALL)
 VALUE = re.compile(r"(?P<key>[a-z]+)=(?P<value>[\w.,-]+)")
@@ -197,6 +200,11 @@ class StillAbove(SphinxPostTransform):
             figure.children[-1].insert(0, cell)
 
 
+def address_of(setting: Setting) -> str:
+    """What follows the address of a page whose figure reads its state there."""
+    return f"#{setting.name}:{urlencode(setting.values)}"
+
+
 class LiveRole(SphinxRole):
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         try:
@@ -211,6 +219,9 @@ class LiveRole(SphinxRole):
     @staticmethod
     def to_notebook(content: str, links: Links) -> str:
         setting = read_setting(content)
+        if setting.name in ADDRESSED:
+            page = links.site.document(ADDRESSED[setting.name])[1]
+            return link(setting.words, "", page + address_of(setting))
         return link(setting.words, "", f"{links.here[1]}#live-{setting.name}")
 
 
@@ -287,7 +298,12 @@ def depart_live(self: HTML5Translator, node: live) -> None:
 
 
 def visit_set(self: HTML5Translator, node: live_set) -> None:
-    read = node["read"]
+    read, here = node["read"], self.builder.current_docname
+    page = ADDRESSED.get(read.name, here)
+    if page != here:
+        uri = self.builder.get_relative_uri(here, page) + address_of(read)
+        self.body.append(f'<a href="{html.escape(uri, quote=True)}">')
+        return
     values = html.escape(json.dumps(read.values), quote=True)
     self.body.append(f'<a class="live-set" href="#live-{read.name}" data-set="{values}">')
 
@@ -308,7 +324,7 @@ def load(
     for name in {name for name in found if found.count(name) > 1}:
         logger.warning(f"the live figure {name} stands twice", location=pagename, type="vitbook")
     for node in [] if doctree is None else doctree.findall(live_set):
-        if (name := node["read"].name) not in found:
+        if (name := node["read"].name) not in [*found, *ADDRESSED]:
             words = f"a sentence sets the live figure {name}, which this page does not have"
             logger.warning(words, location=node, type="vitbook")
     if found:

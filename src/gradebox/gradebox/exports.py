@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gradebox.grades import Grade, rounded
-from gradebox.people import Matcher, Table, read_table
+from gradebox.people import Matcher, Person, Table, read_table
 from gradebox.roster import is_student
 from gradebox.sources import InputError
 
@@ -115,13 +115,19 @@ def fill(book: Gradebook, grades: Iterable[Grade]) -> Filled:
     rows = [list(row) for row in table.rows]
     cells, changed, unmatched, done = 0, [], [], set()
     final = [(grade, grade.total) for grade in grades if grade.total is not None]
-    found = [matcher.find(grade.person) for grade, _ in final]
-    for (grade, total), where in zip(final, found, strict=True):
+    claimed: dict[int, list[Person]] = {}
+    for one in {id(grade.person): grade.person for grade in grades}.values():
+        if (place := matcher.find(one)) is not None:
+            claimed.setdefault(place, []).append(one)
+    for grade, total in final:
+        where = matcher.find(grade.person)
         if where is None:
             doubt = matcher.doubt(grade.person)
             unmatched.append(grade.person.id + (f" ({doubt})" if doubt else ""))
             continue
-        if found.count(where) > 1 and grade.person.id != matcher.people[where].id:
+        rivals = [matcher.agreement(one, where) for one in claimed[where]]
+        own = matcher.agreement(grade.person, where)
+        if own < max(rivals) or rivals.count(own) > 1:
             unmatched.append(f"{grade.person.id} (several are found in one row)")
             continue
         row = rows[places[where]]

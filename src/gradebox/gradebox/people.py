@@ -177,7 +177,8 @@ class Matcher:
 
     def __init__(self, people: Iterable[Person]):
         self.people = list(people)
-        self.one_kind = False  # of numbers: those that are looked for count as those in the list
+        # Are numbers of one kind: do those that are looked for count as those in the list?
+        self.one_kind: bool | None = None  # not known before ``learn``
         self.at: dict[tuple[str, str], list[int]] = {}
         for index, one in enumerate(self.people):
             for key in one.keys:
@@ -185,7 +186,8 @@ class Matcher:
 
     def learn(self, people: Iterable[Person]) -> None:
         """Do the numbers of these people count as those in the list? So they do if one is found by
-        number and by name: then another number is another person, whatever the name."""
+        number and by name: then another number is another person, whatever the name. If nobody
+        is, a number without the very name may be another platform's, and decides nothing."""
         found = map(self._sure, people)
         self.one_kind = any(sure.get("number", -1) == sure.get("name", -2) for sure in found)
 
@@ -202,12 +204,20 @@ class Matcher:
         if len(set(sure.values())) > 1:
             whose = (f"its {kind} is that of {self._called(at)}" for kind, at in sure.items())
             return ", ".join(whose)
-        if set(sure) == {"number"} and contradict(wanted, self.people[sure["number"]]):
-            return f"its number is that of {self._called(sure['number'])}, its name is not"
+        if set(sure) == {"number"}:
+            at = sure["number"]
+            if contradict(wanted, self.people[at]):
+                return f"its number is that of {self._called(at)}, its name is not"
+            if self.one_kind is False and self._named(wanted, at):
+                return f"its number is that of {self._called(at)}, its name is not quite"
         if set(sure) == {"name"} and self.one_kind and wanted.id.isdigit():
             return f"its name is that of {self._called(sure['name'])}, its number is not"
         several = [kind for kind, places in found.items() if len(places) > 1]
         return f"its {several[0]} is that of several" if several and not sure else ""
+
+    def agreement(self, wanted: Person, at: int) -> tuple[bool, int]:
+        """How well a person fits that place: is it the very id, how many keys are the same."""
+        return wanted.id == self.people[at].id, len(wanted.keys & self.people[at].keys)
 
     def perhaps(self, wanted: Person) -> set[int]:
         """The places of all that have a number, an address or a name of this person."""
@@ -224,6 +234,11 @@ class Matcher:
             said = {"id": "number", "email": "e-mail"}.get(kind, "name")
             found[said].update(self.at.get((MEETS.get(kind, kind), value), []))
         return found
+
+    def _named(self, wanted: Person, at: int) -> bool:
+        """Do both have a name, besides a key?"""
+        both = (wanted, self.people[at])
+        return all(one.name and one.name.casefold() != one.id.casefold() for one in both)
 
     def _called(self, at: int) -> str:
         one = self.people[at]

@@ -39,6 +39,7 @@ LOADED = {
     "image": ["href", "xlink:href"],
 }
 CSS_ADDRESS = re.compile(r"url\(\s*['\"]?([^'\")]+)['\"]?\s*\)|@import\s+['\"]([^'\"]+)['\"]")
+STATE = re.compile(r"[a-z-]+:[a-zA-Z.]+=")
 COLAB = "https://colab.research.google.com/"
 
 
@@ -131,13 +132,18 @@ def missing_resources(site: Site) -> Iterator[Finding]:
                 yield page.finding(element, f"loads {shorten(address)}, which does not exist")
 
 
+def place(fragment: str) -> str:
+    """The id that the end of an address leads to; "train:depth=2" is the state of a figure."""
+    return f"live-{fragment.partition(':')[0]}" if STATE.match(fragment) else fragment
+
+
 def links(site: Site) -> Iterator[Finding]:
     """Every link inside the site leads to a file, and to an anchor where it names one."""
     for page in site.pages.values():
         for element, address in page.fact(linked):
             here = address.startswith("#")
             path = page.path if here else local_path(site, page.name, address)
-            anchor = unquote(urlsplit(address).fragment)
+            anchor = place(unquote(urlsplit(address).fragment))
             if path is None:
                 continue
             if path.is_dir():

@@ -6,16 +6,20 @@ document.addEventListener("click", (event) => {
     document.getElementById("book-pages").hidePopover();
 });
 
-// The way back to the top is offered to a reader who scrolls up.
+// The way back to the top is offered to a reader who scrolls up; by a few pixels a page moves by
+// itself, when something above the reader gets its true height.
 {
+  const LEAST = 60;
   const button = document.getElementById("pst-back-to-top");
   button.addEventListener("click", () => scrollTo(0, 0));
-  let before = 0;
+  let low = 0; // how far down the reader was
   addEventListener(
     "scroll",
     () => {
-      button.style.display = scrollY < before && scrollY > innerHeight ? "block" : "none";
-      before = scrollY;
+      const up = scrollY < low - LEAST;
+      if (scrollY <= innerHeight || scrollY > low) button.style.display = "none";
+      else if (up) button.style.display = "block";
+      low = up ? scrollY + LEAST : Math.max(low, scrollY);
     },
     { passive: true }
   );
