@@ -218,6 +218,54 @@ def test_a_layer_whose_map_would_be_false_or_missing_is_refused_by_name(name):
     assert "'1.layer'" in str(refusal.value) or name == "noise"  # which shows behind it
 
 
+class ByEinsum(Other):
+    """Attention whose maps have their axes in another order, or whose heads share values."""
+
+    def __init__(self, scores, product, back=(0, 1, 2, 3), mean_values=False):
+        super().__init__(self.turned)
+        self.scores, self.product, self.back = scores, product, back
+        self.mean_values = mean_values
+
+    def turned(self, q, k, v):
+        v = v.mean(1) if self.mean_values else v
+        weights = torch.einsum(self.scores, q, k).softmax(-1)
+        self.used.append(weights.permute(self.back))
+        return torch.einsum(self.product, weights, v)
+
+
+class Permuted(Other):
+    """A softmax over scores (h, B, N, N) or (B, N, h, N), whose axes are put in order later."""
+
+    def __init__(self, *order):
+        super().__init__(self.turned)
+        self.order = order
+
+    def turned(self, q, k, v):
+        weights = (q @ k.mT).permute(self.order).softmax(-1)
+        weights = weights.permute(sorted(range(4), key=self.order.__getitem__))
+        self.used.append(weights)
+        return weights @ v
+
+
+# Maps whose axes stand in another order than (B, h, N, N) where the softmax is taken.
+TURNED = {
+    "queries before heads": lambda: ByEinsum("bhid,bhjd->bihj", "bihj,bhjd->bhid", (0, 2, 1, 3)),
+    "queries first": lambda: ByEinsum("bhid,bhjd->ibhj", "ibhj,bhjd->bhid", (1, 2, 0, 3)),
+    "heads share values": lambda: ByEinsum("bhid,bhjd->bhij", "bhij,bjd->bhid", mean_values=True),
+    "with dots": lambda: ByEinsum("...id,...jd->...ij", "...ij,...jd->...id"),
+    "heads before images": lambda: Permuted(1, 0, 2, 3),
+    "queries before heads, then back": lambda: Permuted(0, 2, 1, 3),
+}
+
+
+@pytest.mark.parametrize("name", TURNED)
+def test_a_map_whose_axes_stand_in_another_order_is_the_one_that_is_multiplied(name):
+    model, x = stack(plain(), TURNED[name](), plain()), tokens()
+    model(x)
+    expected = torch.stack([block.layer.used[0] for block in model])
+    assert_close(attention_maps(model, x), expected)
+
+
 # Layers that do odd things, none of which changes a map.
 RIGHT = {
     "plain": {},

@@ -21,9 +21,9 @@ from torch.overrides import TorchFunctionMode
 
 from vitbook.inspection.judging import not_of_tokens, padded, tokens_of, with_heads
 from vitbook.inspection.weights import (
+    as_used,
     is_close,
     is_dropped,
-    is_same,
     mha_again,
     mha_draws,
     on_the_side,
@@ -193,11 +193,14 @@ class Watch(TorchFunctionMode):
         for call in self._calls:
             for softmax in list(call.softmaxes):
                 if func in DROPOUT and is_dropped(out, softmax.weights):
-                    softmax.dropped.append(out.detach().clone())
+                    softmax.dropped.append(out.detach().clone().view(softmax.weights.shape))
                 for used, values in operands(func, args, kwargs):
-                    if any(is_same(used, x) for x in (softmax.weights, *softmax.dropped)):
+                    known = (softmax.weights, *softmax.dropped)
+                    order = next(filter(None, (as_used(used, x) for x in known)), None)
+                    if order:
                         call.softmaxes.remove(softmax)
-                        return self._multiplied(call, softmax.weights.view(used.shape), values, out)
+                        found = softmax.weights.permute(order).reshape(used.shape)
+                        return self._multiplied(call, found, values, out)
         return out
 
     def _multiplied(self, call: Call, found: Tensor, values: Tensor, out: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import permutations
 from typing import Any
 
 import torch
@@ -91,33 +92,49 @@ def operands(func: Any, args: tuple, kwargs: dict) -> Iterator[tuple[Tensor, Ten
             yield b.mT, a.mT
     elif func is torch.einsum and isinstance(args[0], str):
         both = args[1] if isinstance(args[1], (list, tuple)) else args[1:]
-        terms, _, left = args[0].replace(" ", "").partition("->")
+        terms, arrow, left = args[0].replace(" ", "").partition("->")
+        left = left if arrow else "".join(x for x in terms if x == "." or terms.count(x) == 1)
         if len(both) != 2:
             return
-        for i, term in enumerate(terms.split(",")):
-            weights, values, other = both[i], both[1 - i], terms.split(",")[1 - i]
-            if weights.ndim < 2 or len(term) < 2:
-                continue
-            for key, turned in ((term[-1], weights), (term[-2], weights.mT)):
-                if key not in left and key in other:  # it is summed over
-                    yield turned, values
+        for (term, weights), (other, values) in permutations(
+            zip(terms.split(","), both, strict=True)
+        ):
+            term = term.replace("...", "." * (weights.ndim - len(term.replace("...", ""))))
+            keys = [axis for axis, x in enumerate(term) if x in other and x not in left]
+            queries = [axis for axis, x in enumerate(term) if x in left and x not in other]
+            if len(keys) == 1 and queries:
+                long = [axis for axis in queries if weights.shape[axis] == weights.shape[keys[0]]]
+                last = [(long or queries)[-1], *keys]  # heads may share their values
+                front = [axis for axis in range(len(term)) if axis not in last]
+                yield weights.permute(*front, *last), values
 
 
-def is_same(used: Tensor, weights: Tensor) -> bool:
-    """Are these numbers those weights, whatever way they went in between?"""
-    if used.shape[-2:] != weights.shape[-2:] or used.numel() != weights.numel():
-        return False
-    if not used.is_floating_point():
-        return False
-    used, weights = used.detach().reshape(weights.shape), weights.to(used)
-    return torch.equal(used, weights) or torch.allclose(used, weights, 0, 0, equal_nan=True)
+def as_used(used: Tensor, weights: Tensor) -> tuple[int, ...] | None:
+    """The order of axes in which weights are these numbers, whatever way they went in between.
+
+    The last axis, of the keys, stays the last. None: they are other numbers.
+    """
+    if used.numel() != weights.numel() or not used.is_floating_point():
+        return None
+    used, weights = used.detach(), weights.to(used)
+    for order in permutations(range(weights.ndim - 1)):
+        turned = weights.permute(*order, -1)
+        if used.shape[-2:] != turned.shape[-2:]:
+            continue
+        same = used.reshape(turned.shape)
+        if torch.equal(same, turned) or torch.allclose(same, turned, 0, 0, equal_nan=True):
+            return (*order, -1)
+    return None
 
 
 def is_dropped(out: Any, weights: Tensor) -> bool:
     """Are these the weights, after dropout: some zero, the others larger by one factor?"""
-    if not isinstance(out, Tensor) or out.numel() != weights.numel() or is_same(out, weights):
+    if not isinstance(out, Tensor) or out.numel() != weights.numel():
         return False
-    ratio = (out.detach().reshape(weights.shape) / weights)[weights > 0]
+    dropped = out.detach().reshape(weights.shape)
+    if torch.equal(dropped, weights):
+        return False
+    ratio = (dropped / weights)[weights > 0]
     kept = ratio[ratio > 0]
     return kept.numel() > 0 and bool((kept.amax() - kept.amin()) < 1e-2 * kept.amax())
 
