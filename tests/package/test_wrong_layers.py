@@ -412,9 +412,9 @@ def test_a_head_that_a_hook_switches_off_through_a_view_is_named():
 class Tokens(nn.Module):
     """A ViT whose tokens are arranged by a function of the patches (B, N, D) and four others."""
 
-    def __init__(self, arrange, num_prefix=4):
+    def __init__(self, arrange, num_prefix=4, stem=None):
         super().__init__()
-        self.patches = nn.Conv2d(3, D, P, P)
+        self.patches = stem or nn.Conv2d(3, D, P, P)
         self.registers = nn.Parameter(torch.randn(1, 4, D))
         self.blocks = nn.Sequential(Block(Open()), Block(Open()))
         self.num_prefix, self.arrange = num_prefix, arrange
@@ -470,6 +470,21 @@ def test_which_tokens_are_patches_and_in_which_order_is_seen_from_the_pixels(nam
         return
     with pytest.raises(ValueError, match=why):
         find_num_prefix(model, images)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_behind_a_stem_that_overlaps_the_order_is_seen_and_a_shift_by_one_patch_too(seed):
+    torch.manual_seed(seed)
+    stem = nn.Sequential(nn.Conv2d(3, D, 7, 4, 3), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
+    images = torch.randn(1, 3, 4 * P, 5 * P)
+    for roll in (0, 1, -1, 5, -5):  # patches, 5 in a row
+        model = Tokens(lambda x, r: torch.cat([r, x.roll(roll, 1)], 1), stem=stem)  # noqa: B023
+        all_random(model).eval()
+        if roll == 0:
+            assert find_num_prefix(model, images) == 4
+            continue
+        with pytest.raises(ValueError, match="is token"):
+            find_num_prefix(model, images)
 
 
 def test_a_model_that_says_nothing_is_tested_with_the_number_that_fits():
