@@ -508,6 +508,24 @@ def test_patches_that_a_model_drops_by_chance_are_no_map():
         attention_maps(model, tokens())
 
 
+class Once(nn.Module):
+    """Fails when other tokens come."""
+
+    def forward(self, x):
+        self.first = getattr(self, "first", x)
+        if not torch.equal(x[:1], self.first[:1]):
+            raise RuntimeError("other tokens")
+        return x
+
+
+def test_a_model_that_fails_with_a_disturbed_token_is_refused_in_a_sentence():
+    model = stack(plain(), Once(), plain())
+    with pytest.raises(ValueError, match=r"token disturbed \(other tokens\), so that nobody can"):
+        attention_maps(model, tokens())
+    del model[1].layer.first
+    assert attention_maps(model, tokens(), verify=False).shape[0] == 2
+
+
 class Drops(nn.Module):
     """A random half of the tokens, in evaluation mode, too (MAE)."""
 

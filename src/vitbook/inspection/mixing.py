@@ -124,13 +124,10 @@ class Held(Watch):
         return out if call.multiplied else self._before()
 
     def _before(self) -> Any:
-        try:
-            return _copy(next(self._products))
-        except StopIteration:
-            raise ValueError(
-                "model attends more often when a token is disturbed, so that nobody can tell what "
-                "its maps leave out; verify=False does not ask"
-            ) from None
+        product = next(self._products, None)
+        if product is None:
+            raise ValueError("it attends more often then")
+        return _copy(product)
 
 
 class Disturbed(Held):

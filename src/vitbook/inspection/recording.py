@@ -121,12 +121,19 @@ def _require_whole(
     """The same tokens in a second run, and no token moves another but by the maps."""
     kind, model = type(model).__name__, getattr(model, "_orig_mod", model)
     one = images[:1] if images.ndim == 4 else images
-    with same_draws(images), torch.no_grad(), evaluated(model), uncompiled():
-        with (trace := Trace(model)):
-            model(one)
-        tokens = {weights.shape[-1] for weights in maps.values()}
-        mixing = mixers(model, one, trace, tokens) if everything else []
-    if random := drawn(watch.inputs, trace.inputs):
+    try:
+        with same_draws(images), torch.no_grad(), evaluated(model), uncompiled():
+            with (trace := Trace(model)):
+                model(one)
+            random = drawn(watch.inputs, trace.inputs)
+            tokens = {weights.shape[-1] for weights in maps.values()}
+            mixing = mixers(model, one, trace, tokens) if everything and not random else []
+    except Exception as error:  # of a model of somebody's
+        raise ValueError(
+            f"model ({kind}) fails where the first image runs again with a token disturbed "
+            f"({error}), so that nobody can tell what its maps leave out; verify=False does not ask"
+        ) from error
+    if random:
         raise ValueError(
             f"model ({kind}) draws at random, or what it makes of an image depends on the others: "
             f"two runs give {_list(random)} other tokens for the first image, so that a map of one "
