@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from vitbook.inspection.watching import Call, Watch
 
 SAME = 0.05  # how far tokens of two runs may lie apart, by rounding, against the largest
-PLAIN = {nn.Linear, nn.Dropout, nn.Identity, nn.GELU}  # what they do to each token is known
 FUSED = {F.scaled_dot_product_attention, F.multi_head_attention_forward}
 STILL = 1e-4  # how far a token may move, against the one that was disturbed
 
@@ -170,11 +169,8 @@ class Disturbed(Held):
 
 
 def _takes_tokens(call: Call) -> bool:
-    plain = type(call.module) in PLAIN
-    if type(call.module) is nn.LayerNorm:
-        plain = len(call.module.normalized_shape) == 1
-    if plain:
-        return False
+    if type(call.module) is nn.LayerNorm and len(call.module.normalized_shape) == 1:
+        return False  # of each token alone
     return call.x is not None and call.x.ndim == 3 and call.x.is_floating_point()
 
 

@@ -80,8 +80,8 @@ def attention_maps(
             several. The names are those of ``record_attention``. Who names layers asks for a
             part: then other layers may mix tokens, too.
         verify: Whether the maps are held against what the model computes, as in
-            ``record_attention`` and as above. Without it they are what the model showed, unchecked,
-            and come several times as fast for one image.
+            ``record_attention`` and as above. Without it they are what the model showed, unchecked
+            and perhaps rounded in another way, and come several times as fast for one image.
 
     Returns:
         The weights (L, B, h, N, N); ``maps[l, b, i, q]`` is the row of query q, how much it takes
@@ -102,12 +102,12 @@ def attention_maps(
 
 
 def watch_images(model: nn.Module, images: Tensor, verify: bool = False) -> Watch:
-    """Run the model once, and see where it attends."""
+    """Run the model once, and see where it attends; unverified, by weights times values alone."""
     if not isinstance(images, Tensor):
         raise TypeError(f"images must be a torch.Tensor, got {type(images).__name__}")
     require.module("model", model)
     model = getattr(model, "_orig_mod", model)  # what was compiled
-    watch = Watch(model, verify)
+    watch = Watch(model, verify, rough=not verify)
     with torch.no_grad(), evaluated(model), uncompiled(), watch:
         model(images)
     watch.close()

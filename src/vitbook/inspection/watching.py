@@ -34,10 +34,12 @@ from vitbook.inspection.weights import (
 
 T = Tensor
 SOFTMAX = {F.softmax, torch.softmax, T.softmax, torch.special.softmax}
+ATTENTION = {F.scaled_dot_product_attention, F.multi_head_attention_forward, *SOFTMAX}
 DROPOUT = {F.dropout, torch.dropout, F.alpha_dropout, torch.dropout_}
 # These have kernels of their own, which they leave while a mode watches.
 NATIVE = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
 ATTENDS = re.compile(r"(?i:att(entio)?n|mh[sc]?a|multi_?head)|[A-Z][SL]A$")  # names of classes
+PLAIN = {nn.Linear, nn.Dropout, nn.Identity, nn.GELU}  # what they do to each token is known
 OTHERS = "what it multiplies with values are not the weights that it says"
 
 
@@ -78,11 +80,12 @@ class Watch(TorchFunctionMode):
     Args:
         model: Any module.
         verify: Multiply the weights with the values, and compare with what the layer got.
+        rough: What the model gives is not wanted, so that it may be rounded in another way.
     """
 
-    def __init__(self, model: nn.Module, verify: bool = True):
+    def __init__(self, model: nn.Module, verify: bool = True, rough: bool = False):
         super().__init__()
-        self.verify = verify
+        self.verify, self.rough = verify, rough
         self.inputs: dict[str, Tensor] = {}
         self.maps: dict[str, Tensor] = {}
         self.doubts: dict[str, str] = {}
@@ -99,6 +102,7 @@ class Watch(TorchFunctionMode):
         self._times: Counter[str] = Counter()
         self._why: dict[str, str] = {}  # layers whose softmax was no map
         self._away = False  # what runs now is ours, not the model's
+        self._unused = 0  # softmaxes whose use is not seen yet
 
     def __enter__(self) -> "Watch":
         # hooks for all modules: one on the model would keep it from its native kernels
@@ -120,6 +124,8 @@ class Watch(TorchFunctionMode):
     # --- modules -------------------------------------------------------------------------------
 
     def _enter(self, module: nn.Module, args: tuple) -> None:
+        if self._calls and type(module) in PLAIN:
+            return
         name = self._names.get(id(module))
         if name is None or self._away or _runs_backwards():
             return
@@ -129,11 +135,12 @@ class Watch(TorchFunctionMode):
         self._calls.append(Call(name, module, name in self._own, may_be_native(module), x))
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
-        if id(module) not in self._names or self._away or _runs_backwards():
-            return None
-        if not self._calls or self._calls[-1].module is not module:  # it ran already, outside
+        if self._away or not self._calls or self._calls[-1].module is not module:
+            return None  # it is plain, is none of the model, or ran already, outside
+        if _runs_backwards():
             return None
         call = self._calls.pop()
+        self._unused -= len(call.softmaxes)
         if len(rest) < 2:  # after an error
             return None
         kwargs, out = rest
@@ -142,7 +149,7 @@ class Watch(TorchFunctionMode):
             if call.own:
                 return self._said(call, args, kwargs, out)
             self._judge(call, [*args, *kwargs.values()])
-            if call.native and not any(outer.native for outer in self._calls):
+            if call.native and not self.rough and not any(c.native for c in self._calls):
                 # what it gives when no mode watches: from its native kernel, the last bit too
                 with torch._C.DisableTorchFunction():
                     return module.forward(*args, **kwargs)
@@ -156,10 +163,22 @@ class Watch(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        seen = self._calls and not self._away and (self._unused or func in ATTENTION)
+        if seen and self.rough and func is F.scaled_dot_product_attention:
+            plain = len(args) < 5 and not (kwargs.get("dropout_p") or kwargs.get("enable_gqa"))
+            if plain and not self._layer().own:
+                return self._product(*args, **kwargs)
         out = func(*args, **kwargs)  # the functions that this one calls are not seen
-        if self._calls and not self._away and not _runs_backwards():
+        if seen and not _runs_backwards():
             return self._see(func, args, kwargs, out)
         return out
+
+    def _product(self, query: Tensor, key: Tensor, value: Tensor, *mask: Any, **how: Any) -> Any:
+        """The weights of a fused layer, and their product with the values, once."""
+        how.pop("dropout_p", None)
+        weights = on_the_side(sdpa_weights, query, key, value, *mask, **how)
+        self._attended(None, lambda: weights, None, value)
+        return (weights @ value.to(weights)).to(value)
 
     def _see(self, func: Any, args: tuple, kwargs: dict, out: Any) -> Any:
         """What a function gave: the attention of a layer, a softmax, or something else."""
@@ -187,6 +206,7 @@ class Watch(TorchFunctionMode):
             axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
             if axis in (-1, out.ndim - 1):
                 self._layer().softmaxes.append(Softmax(out.detach().clone()))
+                self._unused += 1
             else:
                 self._layer().other_axes.append(out.shape[0 if axis is None else axis])
             return out
@@ -199,6 +219,7 @@ class Watch(TorchFunctionMode):
                     order = next(filter(None, (as_used(used, x) for x in known)), None)
                     if order:
                         call.softmaxes.remove(softmax)
+                        self._unused -= 1
                         found = softmax.weights.permute(order).reshape(used.shape)
                         return self._multiplied(call, found, values, out)
         return out
