@@ -160,7 +160,8 @@ class Disturbed(Held):
         given = super()._leave(module, args, *rest)
         if len(self._calls) == before:
             return given
-        node, out = self._open.pop(), _first(rest[-1]) if rest else None
+        node, out = self._open.pop(), rest[-1] if rest and given is None else given
+        out = _first(out)
         if node is None or out is None or node.out is None or out.shape != node.out.shape:
             return given
         if out.ndim == 3 and out.shape[1] == self._N == node.x.shape[1]:
