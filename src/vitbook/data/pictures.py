@@ -48,7 +48,10 @@ def endings() -> frozenset[str]:
 
 
 def read_picture(
-    picture: "str | Path | Image.Image", size: int | tuple[int, int], channels: int = 3
+    picture: "str | Path | Image.Image",
+    size: int | tuple[int, int],
+    channels: int = 3,
+    smallest: int = SMALLEST,
 ) -> Picture:
     """Read a picture, scale it to cover the size and cut out the middle.
 
@@ -59,12 +62,13 @@ def read_picture(
         picture: A file of any kind that Pillow reads, or an image of Pillow's.
         size: In pixels, of a square or (height, width).
         channels: 3, or 1 for grey.
+        smallest: Pixels that its shorter side must have.
 
     Returns:
         Picture(pixels, remarks).
 
     Raises:
-        PictureError: No picture, a damaged one, or one with fewer than 8 pixels on a side.
+        PictureError: No picture, a damaged one, or one that is too small.
         ValueError: No such file, or a size or number of channels that cannot be.
     """
     from PIL import Image, ImageOps
@@ -78,7 +82,7 @@ def read_picture(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of decoders: what they could not read is refused
             upright, remarks = _upright(picture)
-            if min(upright.size) >= SMALLEST:
+            if min(upright.size) >= smallest:
                 upright, converted = _eight_bits(upright, channels)
                 cut = ImageOps.fit(upright, (width, height), Image.Resampling.BICUBIC)
                 pixels = torch.from_numpy(np.array(cut)).reshape(height, width, channels)
@@ -91,9 +95,9 @@ def read_picture(
         instead = what_instead(picture) if isinstance(picture, Path) else ""
         why = instead or " ".join(str(error).split()) or type(error).__name__
         raise PictureError(f"cannot be read as a picture ({why})") from None
-    if min(upright.size) < SMALLEST:
+    if min(upright.size) < smallest:
         raise PictureError(
-            f"has {upright.width} x {upright.height} pixels, fewer than {SMALLEST} on a side",
+            f"has {upright.width} x {upright.height} pixels, fewer than {smallest} on a side",
             "too small",
         )
     remarks += converted

@@ -127,7 +127,7 @@ def read_photograph(
     try:
         if isinstance(photograph, np.ndarray):
             photograph = Image.fromarray(photograph)
-        picture = read_picture(photograph, size, channels)
+        picture = read_picture(photograph, size, channels, smallest=1)
     except TypeError as error:
         raise TypeError(f"photograph must be a file, an image or pixels ({error})") from None
     except PictureError as error:
