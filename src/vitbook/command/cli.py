@@ -9,6 +9,7 @@ import sys
 import torch
 
 from vitbook.command.evaluate import evaluate
+from vitbook.command.examine import examine
 from vitbook.command.export import export
 from vitbook.command.idle import refuse_idle
 from vitbook.command.parser import options_of, parser
@@ -59,6 +60,7 @@ def _compare(options: argparse.Namespace) -> None:
 COMMANDS = {
     "train": train,
     "evaluate": evaluate,
+    "examine": examine,
     "predict": predict,
     "results": results,
     "export": export,
