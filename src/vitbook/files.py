@@ -34,6 +34,24 @@ def write_atomically(path: Path, data: bytes) -> None:
             os.close(folder)
 
 
+def what_instead(path: Path) -> str:
+    """What downloads leave in the place of a file, if it is that; else ""."""
+    with open(path, "rb") as file:
+        start = file.read(512).lstrip().lower()
+    if not start.strip(b"\0"):
+        return "it is empty" if not start else "it begins with zeros, as what was not all written"
+    if start.startswith(b"version https://git-lfs"):
+        return "it is a pointer of Git LFS; fetch the file itself with git lfs pull"
+    if start.startswith((b"<!doctype", b"<html", b"<?xml")):
+        return "it is a web page, of a login or an error perhaps; download the file itself"
+    return ""
+
+
+def printable(text: str) -> str:
+    """The text as UTF-8 can hold it; of a file's name the bytes that are none as \\xNN."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def defined_in(place: str, option: str, kind: str) -> Callable[..., Any]:
     """What "file.py:name" names. The file is run, as Python runs what it imports; it may
     import what lies beside it.

@@ -108,6 +108,22 @@ def test_training_writes_settings_metrics_and_weights(trained):
     assert len(metrics(trained)) == 12
 
 
+def test_a_run_is_examined_and_a_model_of_ones_own_on_its_images(trained, tmp_path, capsys):
+    said = output(capsys, "examine", trained, "--updates", 50)
+    assert "at 0.002" in said  # the rate of the run
+    assert "labels are class numbers" in said
+    (tmp_path / "mine.py").write_text(
+        "from torch import nn\n"
+        "def build():\n"
+        "    return nn.Sequential(nn.Flatten(), nn.Linear(64, 10), nn.Softmax(dim=1))\n"
+    )
+    mine = f"{tmp_path / 'mine.py'}:build"
+    said = output(capsys, "examine", trained, "--model", mine, "--updates", 50)
+    assert "First to mend" in said
+    assert "softmax" in said
+    assert "--root must be left out" in message(capsys, "examine", trained, "--root", tmp_path)
+
+
 def test_settings_are_chosen_on_validation_images_that_were_not_learned_from(tmp_path, capsys):
     words = ["--learn-from", "train", "--steps", 4, "--evaluate-every", 3, "--out", tmp_path / "a"]
     first, *evaluations = output(capsys, "train", *SMALL, *words).splitlines()

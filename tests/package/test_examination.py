@@ -320,6 +320,14 @@ def test_the_model_its_mode_and_the_random_numbers_stay_as_they_are():
     assert all(parameter.grad is None for parameter in built.parameters())
 
 
+def test_arrays_and_lists_are_examined_as_tensors_are():
+    some, numbers = IMAGES[:64], LABELS[:64]
+    said = str(tried(model(), some, numbers))
+    for images in (some.numpy(), list(some), list(some.numpy())):
+        for labels in (numbers.numpy(), numbers.tolist()):
+            assert str(tried(model(), images, labels)) == said
+
+
 def test_an_examination_says_the_same_twice():
     assert str(tried(model())) == str(tried(model()))
 
@@ -328,6 +336,7 @@ BAD_INPUT = [
     (lambda: examine(model(), IMAGES), TypeError, "labels must be given"),
     (lambda: examine(model(), iter([(IMAGES, LABELS)])), TypeError, "run through again"),
     (lambda: examine(model(), [(IMAGES, LABELS)], LABELS), TypeError, "labels must be left out"),
+    (lambda: examine(model(), IMAGES, ["one"] * len(IMAGES)), TypeError, "labels must be class"),
     (lambda: gathered([IMAGES], 10), TypeError, "pairs"),
     (lambda: gathered([], 10), ValueError, "empty"),
     (lambda: tried(model(), learning_rate=0.0), ValueError, "learning_rate must be"),

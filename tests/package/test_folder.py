@@ -1,12 +1,18 @@
 """One's own pictures: what a folder of them may hold, and what is said of each odd one."""
 
+import io
+import os
+import random
+import struct
+
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from vitbook.data.folder import load_folder
+from vitbook.data.folder import list_folder, load_folder
 from vitbook.data.pictures import PictureError, read_picture
+from vitbook.explorer.photograph import read_photograph
 
 RED, GREEN = (220, 30, 30), (20, 200, 40)
 
@@ -160,3 +166,259 @@ def test_what_is_no_folder_of_classes_is_refused(tmp_path):
     (tmp_path / "x.png").write_bytes(b"no")
     with pytest.raises(PictureError, match="cannot be read"):
         read_picture(tmp_path / "x.png", 16)
+
+
+# --- which folders are classes, which are parts
+
+
+def test_parts_are_found_in_any_case_and_are_not_taken_for_classes(tmp_path):
+    pairs = (("Training", "Testing"), ("TRAIN", "TEST"), ("training_set", "test_set"))
+    for pair in (*pairs, ("seg_train", "seg_test"), ("trainset", "testset"), ("train2017", "Val")):
+        root = tmp_path / pair[0]
+        folder(root / pair[0], 6)
+        folder(root / pair[1], 3, first=50)
+        assert list_folder(root).classes == ("green", "red")
+        assert [len(read(root, part).labels) for part in ("trainval", "test")] == [12, 6]
+
+
+SELDOM = [("Testing", "Training"), ("bus", "train"), ("images", "masks"), ("train 1", "train 2")]
+SELDOM += [("TestSet", "TrainSet"), ("seg_test", "seg_train"), ("labels", "imgs")]
+
+
+@pytest.mark.parametrize("names", SELDOM)
+def test_classes_called_like_parts_are_refused_until_they_are_said_to_be_classes(tmp_path, names):
+    for first, name in enumerate(names):
+        (tmp_path / name).mkdir()
+        for seed in range(5):
+            painted(RED, seed=10 * first + seed).save(tmp_path / name / f"{seed}.png")
+    with pytest.raises(ValueError, match="folders_are_classes=True"):
+        read(tmp_path)
+    found = load_folder(tmp_path, size=16, folders_are_classes=True)
+    assert found.classes == tuple(sorted(names))
+
+
+def test_what_only_reminds_of_a_part_is_a_class(tmp_path):
+    for first, name in enumerate(("bus_station", "train_station", "attest")):
+        (tmp_path / name).mkdir()
+        for seed in range(5):
+            painted(RED, seed=10 * first + seed).save(tmp_path / name / f"{seed}.png")
+    assert read(tmp_path).classes == ("attest", "bus_station", "train_station")
+
+
+def test_a_refused_folder_is_told_its_own_reason(tmp_path):
+    for name in ("cat", "dog"):
+        (tmp_path / "phone" / name).mkdir(parents=True)
+        for seed in range(8):
+            (tmp_path / "phone" / name / f"{seed}.HEIC").write_bytes(bytes([seed, len(name)] * 9))
+    with pytest.raises(ValueError, match=r"16 files, left out: not the ending .*cat/0\.HEIC"):
+        read(tmp_path / "phone")
+    folder(tmp_path / "flat" / "train")
+    (tmp_path / "flat" / "test").mkdir()
+    painted(RED).save(tmp_path / "flat" / "test" / "1.png")
+    with pytest.raises(ValueError, match=r"test none: .* name .*/flat/train, and a fifth"):
+        read(tmp_path / "flat")
+    folder(tmp_path / "deep" / "data")
+    with pytest.raises(ValueError, match=r"deep/data holds green, red: name that one"):
+        read(tmp_path / "deep")
+
+
+# --- one rule for what lies in a folder
+
+
+def loop(root):
+    (root / "red" / "again").symlink_to(root / "red")
+
+
+def linked(root):
+    other = root.parent / "other"
+    other.mkdir()
+    for seed in range(100, 104):
+        painted(RED, seed=seed).save(other / f"{seed}.png")
+    (root / "red" / "more").symlink_to(other)
+
+
+def hidden(name):
+    def make(root):
+        place = root / "red" / name
+        place.mkdir()
+        painted(RED, seed=77).save(place / "x.png")
+
+    return make
+
+
+LYING = {  # what is made; how many more pictures there are; the note
+    "linked": (linked, 4, None),
+    "loop": (loop, 0, "a link to a folder that was read: red/again"),
+    "broken": (lambda root: (root / "red" / "gone.png").symlink_to("/no"), 0, "broken link: red/g"),
+    "pipe": (lambda root: os.mkfifo(root / "red" / "pipe.png"), 0, "a pipe or a device: red/pipe"),
+    "beside": (lambda root: painted(RED).save(root / "x.png"), 0, "beside the folders of the c"),
+    "file": (lambda root: (root / "red" / ".DS_Store").write_text("x"), 0, "hidden: red/.DS_Store"),
+    **{
+        name: (hidden(name), 0, f"1 file, left out: hidden: red/{name}.")
+        for name in (".Trash-1000", ".thumbnails", ".ipynb_checkpoints", "@eaDir", "__MACOSX")
+    },
+}
+
+
+@pytest.mark.parametrize("kind", LYING)
+def test_what_lies_in_a_folder_is_read_or_said_once(tmp_path, kind):
+    make, more, note = LYING[kind]
+    root = folder(tmp_path / "photos")
+    make(root)
+    parts = [read(root, part) for part in ("trainval", "test")]
+    assert sum(len(part.labels) for part in parts) == 20 + more
+    for part in parts:
+        assert len(part.notes) == (note is not None)
+        assert note is None or note in part.notes[0]
+
+
+def test_other_endings_that_are_decoded_here_are_read(tmp_path):
+    root = folder(tmp_path)
+    painted(RED, seed=50).save(root / "red" / "a.jfif", format="JPEG")
+    painted(RED, seed=51).save(root / "red" / "b.TGA")
+    assert len(list_folder(root).files) == 22
+
+
+# --- no file ends a training
+
+
+def jpeg_with_rational(numerator, denominator):
+    out = io.BytesIO()
+    painted(RED, (60, 20)).save(out, "JPEG")
+    tags = struct.pack("<HHII", 0x0112, 3, 1, 6) + struct.pack("<HHII", 0x011A, 10, 1, 38)
+    block = b"Exif\0\0II*\0\x08\0\0\0" + struct.pack("<H", 2) + tags + struct.pack("<I", 0)
+    block += struct.pack("<ii", numerator, denominator)
+    head = b"\xff\xe1" + struct.pack(">H", len(block) + 2)
+    return out.getvalue()[:2] + head + block + out.getvalue()[2:]
+
+
+def test_a_picture_is_turned_whatever_else_its_exif_holds(tmp_path):
+    (tmp_path / "a.jpg").write_bytes(jpeg_with_rational(-1, 0))
+    (tmp_path / "b.jpg").write_bytes(jpeg_with_rational(72, 1))
+    one, other = (read_picture(tmp_path / name, 20) for name in ("a.jpg", "b.jpg"))
+    assert one.remarks == other.remarks == ("rotated by its camera: turned upright",)
+    assert torch.equal(one.pixels, other.pixels)
+
+
+@pytest.mark.parametrize("error", [TypeError, struct.error, MemoryError, RecursionError, KeyError])
+def test_whatever_a_decoder_raises_is_one_note_with_the_files_name(tmp_path, monkeypatch, error):
+    root, real = folder(tmp_path), Image.open
+    victim = next(file.path for file in list_folder(root).files if file.part == "train")
+
+    def opens(path, *arguments, **options):
+        if path == victim:
+            raise error("bad operand")
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(Image, "open", opens)
+    found = read(root)
+    assert len(found.labels) == 15
+    name = victim.relative_to(root).as_posix()
+    assert found.notes == (f"1 file, left out: cannot be read as a picture: {name}.",)
+
+
+KINDS = ("JPEG", "PNG", "TIFF", "GIF", "WEBP", "BMP", "PPM")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_files_are_read_or_refused_by_name(tmp_path, kind):
+    draw, out, refused = random.Random(0), io.BytesIO(), 0
+    painted(RED, (24, 24)).save(out, kind)
+    for _ in range(60):
+        data = bytearray(out.getvalue())
+        for _ in range(draw.choice((1, 4, 16))):
+            data[draw.randrange(min(len(data), 400))] = draw.randrange(256)
+        path = tmp_path / "x"
+        path.write_bytes(data[: draw.choice((len(data), draw.randrange(len(data))))])
+        try:
+            assert read_picture(path, 8).pixels.shape == (3, 8, 8)
+        except PictureError:
+            refused += 1
+    assert refused > 5
+
+
+# --- the same pixels everywhere
+
+
+RAMP = np.linspace(0, 1, 900).reshape(30, 30)
+NAN = np.where(RAMP < 0.001, np.nan, RAMP)
+DEPTHS = {
+    "16 bits: scaled to 8": (RAMP * 65535).astype(np.uint16),
+    "12 bits: scaled to 8": (RAMP * 4095).astype(np.uint16),
+    "20 bits: scaled to 8": (RAMP * (2**20 - 1)).astype(np.int32),
+    "fractions: 0 to 1 are black to white": RAMP.astype(np.float32),
+    "fractions: 0 to 1 are black to white, what is no number black": NAN.astype(np.float32),
+    "other numbers: the least is black, the largest white": (RAMP * 3000 - 1000).astype(np.int32),
+}
+
+
+@pytest.mark.parametrize("remark", DEPTHS)
+def test_every_depth_becomes_the_same_ramp_and_says_how(tmp_path, remark):
+    Image.fromarray(DEPTHS[remark]).save(tmp_path / "x.tif")
+    pixels, remarks = read_picture(tmp_path / "x.tif", 30, 1)
+    assert remarks == (remark,)
+    assert (pixels[0].float() - torch.from_numpy(RAMP * 255)).abs().max() <= 1
+
+
+def test_two_bytes_a_channel_of_colours_are_said(tmp_path):
+    import zlib
+
+    def chunk(name, data):
+        return (
+            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        )
+
+    rows = (b"\0" + b"\x80\x00" * 90) * 30
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", 30, 30, 16, 2, 0, 0, 0))
+    data = b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    (tmp_path / "x.png").write_bytes(data)
+    pixels, remarks = read_picture(tmp_path / "x.png", 30)
+    assert remarks == ("16 bits a channel: the upper 8",)
+    assert (pixels == 128).all()
+
+
+ALIKE = {
+    "16 bits": lambda path: Image.fromarray(DEPTHS["16 bits: scaled to 8"]).save(path),
+    "transparent": lambda path: CLEAR.save(path),
+    "palette": lambda path: painted(RED).convert("P").save(path),
+    "CMYK": lambda path: painted(RED).convert("CMYK").save(path, "TIFF"),
+    "turned": lambda path: path.write_bytes(jpeg_with_rational(-1, 0)),
+}
+
+
+@pytest.mark.parametrize("kind", ALIKE)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_photograph_of_any_model_has_the_pixels_of_a_training(tmp_path, kind, channels):
+    path = tmp_path / "x.png"
+    ALIKE[kind](path)
+    trained = read_picture(path, 20, channels)
+    shown, remarks = read_photograph(path, (20, 20), channels)
+    assert torch.equal((shown[0] * 255).round().byte(), trained.pixels)
+    assert remarks == trained.remarks
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "it is empty"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+        (b"<!DOCTYPE html><html>", "it is a web page"),
+    ],
+)
+def test_what_a_download_left_is_named(tmp_path, data, words):
+    (tmp_path / "x.png").write_bytes(data)
+    with pytest.raises(PictureError, match=words):
+        read_picture(tmp_path / "x.png", 16)
+
+
+def test_parts_that_a_run_had_stay_after_labels_were_mended(tmp_path):
+    root = folder(tmp_path, number=40)
+    before = {file.key: file.part for file in list_folder(root).files}
+    tested = [file for file in list_folder(root).files if file.part == "test"]
+    for file in [file for file in tested if file.label == 0][:6]:
+        file.path.rename(root / "red" / f"mended {file.path.name}")
+    painted(RED, seed=900).save(root / "red" / "new.png")
+    after = list_folder(root, known=before)
+    assert {file.key for file in after.files if file.part == "test"} >= {f.key for f in tested}
+    assert all(before.get(file.key, file.part) == file.part for file in after.files)
+    assert any("1 file, new since the training: red/new.png." in note for note in after.notes)

@@ -79,7 +79,9 @@ def test_the_maps_of_a_hybrid_are_those_of_its_attention_layers():
     net, x = model("mixer", "attention", "conv", "attention"), images()
     net(x)  # in training mode, so that the running means are not at their start
     state = {name: tensor.clone() for name, tensor in net.state_dict().items()}
-    maps = attention_maps(net, x)
+    with pytest.raises(ValueError, match=r"'encoder.blocks.0.attn.*', 'encoder.blocks.2\S* moves"):
+        attention_maps(net, x)
+    maps = attention_maps(net, x, "*")
     assert maps.shape == (2, B, H, N, N)
     assert_close(maps.sum(dim=-1), torch.ones(2, B, H, N))
     assert all(torch.equal(tensor, state[name]) for name, tensor in net.state_dict().items())

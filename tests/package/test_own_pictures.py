@@ -1,6 +1,8 @@
 """A run on one's own pictures: trained, resumed, started from other weights, asked about files."""
 
+import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -13,8 +15,10 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
-from vitbook.command import any_model, export
+from vitbook.command import any_model, export, own_pictures
 from vitbook.command.cli import main
+from vitbook.command.recipes import load_part
+from vitbook.command.runs import stored_run
 from vitbook.models.vit import VisionTransformer
 from vitbook.models.weights import save_weights
 
@@ -331,6 +335,29 @@ def test_a_model_of_timm_is_fine_tuned_evaluated_and_asked(
     assert "1.png: " in capsys.readouterr().out
 
 
+TWO_HEADS = {
+    "deit_tiny_distilled_patch16_224": {"head", "head_dist"},
+    "levit_128s": {"head", "head_dist"},
+    "pit_ti_distilled_224": {"head", "head_dist"},
+    "crossvit_tiny_240": {"head"},  # a list of two
+}
+
+
+@pytest.mark.parametrize("name", TWO_HEADS)
+def test_a_model_with_two_heads_is_trained_from_both(name, tmp_path):
+    model = timm.create_model(name, num_classes=3)
+    head = {id(parameter) for parameter in own_pictures.head_of(model).parameters()}
+    found = {n.split(".")[0] for n, parameter in model.named_parameters() if id(parameter) in head}
+    assert found == TWO_HEADS[name]
+    file = tmp_path / "theirs.safetensors"
+    save_file(timm.create_model(name, num_classes=7).state_dict(), file)
+    own_pictures.start_from(model, {"weights": file, "timm": name})
+    theirs = load_file(file)
+    for key, tensor in model.state_dict().items():
+        alike = tensor.shape == theirs[key].shape and torch.equal(tensor, theirs[key])
+        assert alike or key.split(".")[0] in found, key
+
+
 def test_weights_of_timm_may_come_from_a_file(learn, tmp_path, monkeypatch, capsys):
     theirs = small_timm(monkeypatch)(TINY, pretrained=True, num_classes=1000)
     save_file(theirs.state_dict(), tmp_path / "theirs.safetensors")
@@ -389,3 +416,169 @@ def test_the_warmup_of_a_small_folder_leaves_most_updates_to_the_full_rate(learn
     head = (tmp_path / "own" / "head" / "metrics.csv").read_text().splitlines()[1:]
     rates = [float(line.split(",")[3]) for line in head]
     assert rates.index(max(rates)) == 1  # a fifth of its own 12
+
+
+def labels_by_picture(settings, part, root):
+    images, labels = load_part(settings, part, str(root))
+    return {
+        image.numpy().tobytes(): int(label) for image, label in zip(images, labels, strict=True)
+    }
+
+
+def test_a_run_is_never_tested_on_what_it_learned_from_after_labels_were_mended(tmp_path, capsys):
+    root, out = tmp_path / "photos", tmp_path / "run"
+    for name, first in (("cat", 0), ("dog", 100)):
+        (root / name).mkdir(parents=True)
+        for seed in range(first, first + 40):
+            painted((128, 128, 128), seed).save(root / name / f"{seed}.png")
+    words = ["train", "--data", "folder", "--root", root, *SMALL, "--steps", 1, "--out", out]
+    assert run(*words) == 0
+    assert "2 classes (pictures to learn from + to test): cat 32 + 8, dog 32 + 8" in (
+        capsys.readouterr().out
+    )
+    assert "parts" not in settings_in(out)
+    settings = stored_run(out)["settings"]
+    learned = labels_by_picture(settings, "trainval", root)
+    tested = labels_by_picture(settings, "test", root)
+    for path in sorted((root / "cat").iterdir())[:9]:
+        path.rename(root / "dog" / path.name)
+    for path in sorted((root / "dog").iterdir())[-5:]:
+        path.unlink()
+    now = labels_by_picture(settings, "test", root)
+    assert now.keys() <= tested.keys()
+    assert not now.keys() & learned.keys()
+    assert now != {picture: tested[picture] for picture in now}, "no label of the test was mended"
+    free = {name: value for name, value in settings.items() if name != "parts"}
+    assert labels_by_picture(free, "test", root).keys() & learned.keys(), "the folder alone leaks"
+    for words in (["evaluate", out], ["results", out, "--out", tmp_path / "page.html"]):
+        assert run(*words) == 0
+        printed = capsys.readouterr().out
+        assert "kept in the part that the training had it in" in printed
+        assert f"of {len(now)} right" in printed
+    assert run("evaluate", out, "--part", "train") == 0
+    assert "this is no test" in capsys.readouterr().out
+    (out / "parts.json").unlink()  # as older runs are
+    assert run("evaluate", out) == 0
+    assert "a time when parts were not kept" in capsys.readouterr().out
+
+
+def test_uneven_classes_are_named(tmp_path, capsys):
+    for name, number in (("many", 50), ("few", 5)):
+        (tmp_path / "in" / name).mkdir(parents=True)
+        for seed in range(number):
+            painted(COLOURS["red"], seed + 100 * number).save(
+                tmp_path / "in" / name / f"{seed}.png"
+            )
+    words = ["train", "--data", "folder", "--root", tmp_path / "in", *SMALL, "--steps", 1]
+    assert run(*words, "--out", tmp_path / "run") == 0
+    assert "They are uneven, 40 to 4: who always answers the largest is right 91 %" in (
+        capsys.readouterr().out
+    )
+
+
+IDLE = {
+    "train --root .": "--root must be left out: digits come with the package; one's own pictures",
+    "train --data folder --root ROOT --download": "--download must be left out",
+    "train --data folder --root ROOT --timm test_vit --depth 2": "--depth must be left out: test_v",
+    "train --data folder --root ROOT --timm test_vit --drop-path 0.3 --pool cls": "--drop-path, --",
+    "train --data folder --root ROOT --timm test_vit --post-norm": "--post-norm must be left out",
+    "train --mirror http://x": "--mirror must be left out: it says from where --download",
+    "compare x.py:X --root .": "--root must be left out: only --task garments",
+    "attention x.png --timm test_vit --random --root .": "--root must be left out: it counts where",
+    "attention x.png --timm test_vit --random --invert": "--invert must be left out: it counts for",
+    "attention x.png --run RUN --part train": "--part must be left out: it counts where IMAGE is",
+    "attention 3 --run RUN --invert": "--invert must be left out",
+    "attention 3 --run RUN --weights x": "--weights must be left out: a run knows its own",
+    "attention 3 --run RUN --layers x --png": "--layers must be left out: they count for an .html",
+    "attention 3 --run RUN --target 1 --no-audit": "--target must be left out: it says of which",
+}
+
+
+@pytest.mark.parametrize("words", IDLE)
+def test_an_option_that_would_do_nothing_is_refused(words, photos, trained, tmp_path, capsys):
+    ending = "png" if "--png" in words else "html"
+    filled = [{"ROOT": photos, "RUN": trained}.get(word, word) for word in words.split()]
+    filled = [word for word in filled if word != "--png"]
+    assert run(*filled, "--out", tmp_path / f"x.{ending}") == 2
+    assert IDLE[words] in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_of_timm_learns_at_another_size(photos, learn, tmp_path, capsys):
+    torch.save(timm.create_model("test_vit").state_dict(), tmp_path / "theirs.pth")
+    words = [*learn, "--timm", "test_vit", "--steps", 1, "--head-epochs", 0, "--batch-size", 4]
+    words += ["--no-progress", "--weights", tmp_path / "theirs.pth", "--out", tmp_path / "run"]
+    assert run(*words, "--image-size", 96) == 0
+    printed = capsys.readouterr().out
+    assert "images of 3 x 96 x 96 to learn from" in printed
+    assert "positions resampled from 101 to 37 tokens" in printed
+    settings = settings_in(tmp_path / "run")
+    assert settings["image_size"] == 96
+    assert not settings.keys() & {"depth", "pool", "drop_path", "patch_size", "model"}
+    assert run("predict", tmp_path / "run", photos / "red" / "1.png") == 0
+    assert run("evaluate", tmp_path / "run") == 0
+    assert run(*words[:-1], tmp_path / "odd", "--image-size", 100) == 2
+    assert "test_vit takes no images of 100 pixels" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("world", "batch"), [(1, 9), (2, 8), (4, 8), (16, 16)])
+def test_the_batch_that_is_chosen_can_be_shared_out(photos, monkeypatch, world, batch):
+    from vitbook.command import own_pictures
+    from vitbook.command.recipes import settings_of
+
+    monkeypatch.setattr("vitbook.training.processes.world", lambda: world)
+    given = {"data": "folder", "image_size": 16}
+    found, _ = own_pictures.describe(settings_of(given), str(photos), given)
+    assert found["batch_size"] == batch
+
+
+@pytest.mark.parametrize("encoding", ["utf-8:strict", "ascii:strict"])
+def test_names_of_any_encoding_stop_nothing_on_any_terminal(tmp_path, encoding):
+    root = tmp_path / "photos"
+    names = [os.fsdecode(b"caf\xe9"), "\u732b <b>"]
+    for first, name in enumerate(names):
+        (root / name).mkdir(parents=True)
+        for seed in range(8):
+            painted(COLOURS["red"], seed + 50 * first).save(root / name / f"{seed}.png")
+        (root / name / "broken.png").write_bytes(name.encode("utf-8", "surrogateescape"))
+    common = [sys.executable, "-m", "vitbook"]
+    train = ["train", "--data", "folder", "--root", root, *SMALL, "--steps", "1"]
+    results = ["results", tmp_path / "run", "--out", tmp_path / "page.html"]
+    for words in ([*train, "--out", tmp_path / "run"], results):
+        told = subprocess.run(
+            [*common, *words],
+            env=os.environ | {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "1"},
+            capture_output=True,
+            check=False,
+        )
+        assert told.returncode == 0, told.stderr
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "caf\\xe9" in page
+    assert "\u732b &lt;b&gt;" in page
+
+
+def test_predict_says_what_was_done_to_a_picture(trained, tmp_path, capsys):
+    Image.new("RGBA", (40, 40), (20, 200, 40, 99)).save(tmp_path / "logo.png")
+    assert run("predict", trained, tmp_path / "logo.png") == 0
+    assert capsys.readouterr().out.rstrip().endswith("% (transparent parts: on white)")
+    words = ["--timm", "test_vit", "--random", "--no-audit", "--out", tmp_path / "look.html"]
+    assert run("attention", tmp_path / "logo.png", *words) == 0
+    assert "transparent parts: on white" in capsys.readouterr().out
+    assert "transparent parts: on white" in (tmp_path / "look.html").read_text()
+
+
+def test_a_checkpoint_of_others_is_shown_with_what_was_taken(photos, tmp_path, capsys):
+    state = timm.create_model("test_vit", num_classes=5).state_dict()
+    ema = {
+        name: tensor + 1 if tensor.is_floating_point() else tensor for name, tensor in state.items()
+    }
+    saved = {"state_dict": state, "state_dict_ema": ema, "args": argparse.Namespace(lr=1)}
+    torch.save(saved, tmp_path / "last.pth.tar")
+    words = ["attention", photos / "red" / "1.png", "--timm", "test_vit", "--no-audit"]
+    words += ["--weights", tmp_path / "last.pth.tar", "--out", tmp_path / "look.html"]
+    assert run(*words) == 0
+    page = (tmp_path / "look.html").read_text()
+    assert "last.pth.tar holds state_dict and state_dict_ema: state_dict_ema is taken" in page
+    (tmp_path / "last.pth.tar").write_bytes(b"")
+    assert run(*words) == 2
+    assert "holds no weights: it is empty" in capsys.readouterr().err

@@ -430,7 +430,9 @@ assert x < 2
 y = 2
 assert y > x
 ---
-#@title Table 1.1: More
+"""
+        "#@title Table 1.1: More"
+        """
 show_table([], caption=f"{x} rows of many, one each")
 ---
 #@title What is still open

@@ -137,13 +137,14 @@ def written_out(one: Training) -> float:
 
 
 def row_sum(one: Training) -> float:
-    sums = attention_maps(one.model(), seen()[0]).sum(-1)
+    sums = attention_maps(one.model(), seen()[0], verify=False).sum(-1)
     return sums.flatten()[(sums - 1).abs().argmax()].item()
 
 
 def maps_changed(one: Training) -> float:
     images, _ = seen()
-    before, after = (attention_maps(one.model(), x)[0] for x in (images, repainted(images, 2, 2)))
+    both = images, repainted(images, 2, 2)
+    before, after = (attention_maps(one.model(), x, verify=False)[0] for x in both)
     return ((before - after).abs().amax(dim=(0, 2, 3)) > 1e-6).sum().item()
 
 

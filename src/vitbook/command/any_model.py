@@ -1,7 +1,7 @@
 """A model of timm or of somebody's own file, with its weights."""
 
 import argparse
-import pickle
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook.files import defined_in
-from vitbook.models.weights import read_weights as read_safetensors
+from vitbook.models.foreign import Found, read_weights, some, take
 
 RANDOM = (
     "The weights are random. Nothing here was learned: these maps show what the architecture does "
@@ -20,7 +20,6 @@ RANDOM = (
 )
 AS_RETURNED = "weights: as the function returned them"
 ANSWERS = 5  # seconds for the hub of weights to say a word
-WRAPPERS = ("state_dict", "model_state_dict", "model")  # where training scripts put the weights
 
 
 def any_model(options: argparse.Namespace) -> tuple[nn.Module, str]:
@@ -30,77 +29,70 @@ def any_model(options: argparse.Namespace) -> tuple[nn.Module, str]:
     if options.random and options.model:
         raise ValueError("--random belongs to --timm; with --model the function says the weights")
     torch.manual_seed(0)
-    state = None if options.weights is None else read_weights(Path(options.weights))
-    if options.timm:
-        model = _of_timm(options.timm, state, options.random, options.size)
-    else:
-        model = _of_file(options.model)
-    if state is not None:
+    found = None if options.weights is None else read_weights(Path(options.weights))
+    model = _of_timm(options, found) if options.timm else _of_file(options.model)
+    if found is not None:
+        state, notes = take(found, model.state_dict(), options.weights)
         load_whole(model, state, options.weights)
-        return model.eval(), f"weights from {Path(options.weights).name}"
+        words = [f"weights from {Path(options.weights).name}", *notes]
+        return model.eval(), "; ".join(words).replace(options.weights, Path(options.weights).name)
     if options.model:
         return model.eval(), AS_RETURNED
     return model.eval(), "random weights" if options.random else "timm's pretrained weights"
 
 
-def read_weights(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, of a run's checkpoint, or of a torch one with no more.
+def load_whole(model: nn.Module, state: dict[str, Tensor], path: str) -> list[str]:
+    """All weights or none: what is missing would stay random without a word.
+
+    Positions of timm's models for another image size are resampled, as timm does it.
+
+    Returns:
+        One sentence for each part that was adapted.
 
     Raises:
-        ValueError: There is no such file, or it holds other things; code in it never runs.
+        ValueError: Tensors are missing, unknown, of another shape or not finite.
     """
-    if path.is_dir():  # of a run?
-        path = path / "checkpoint.safetensors"
-    if not path.is_file():
-        raise ValueError(
-            f"--weights must be a file, or the folder of a run, but there is no {path}"
-        )
+    own, notes = model.state_dict(), []
+    fit = getattr(sys.modules[type(model).__module__], "checkpoint_filter_fn", None)
+    table = state.get("pos_embed")
+    if fit and table is not None and "pos_embed" in own and table.shape != own["pos_embed"].shape:
+        old = table.shape[1]
+        state = fit(state, model)
+        notes = [f"positions resampled from {old} to {state['pos_embed'].shape[1]} tokens"]
+    for what, names in (
+        ("lacks", [name for name in own if name not in state]),
+        ("has, unknown to the model,", [name for name in state if name not in own]),
+    ):
+        if names:
+            held = f"; it has {some(state)}" if what == "lacks" else ""
+            raise ValueError(f"{path} {what} {some(names)}{held}")
+    if bad := [name for name, x in state.items() if not x.isfinite().all()]:
+        raise ValueError(f"{path} holds nan or inf in {some(bad)}")
     try:
-        if path.suffix == ".safetensors":
-            return read_safetensors(path)[0]
-        found: Any = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError:
-        raise ValueError(
-            f"{path} holds more than tensors, a whole model perhaps, and code in it is not run; "
-            "save its weights alone, torch.save(model.state_dict(), ...)"
-        ) from None
-    except (ValueError, RuntimeError, EOFError) as error:
-        raise ValueError(
-            f"{path} cannot be read as weights ({str(error).splitlines()[0]}); a state dict saved "
-            "by safetensors.torch.save_file or torch.save can"
-        ) from None
-    for name in WRAPPERS:
-        found = found[name] if isinstance(found, dict) and name in found else found
-    if not isinstance(found, dict) or not all(isinstance(x, Tensor) for x in found.values()):
-        raise ValueError(f"{path} holds no state dict, names with a tensor each")
-    return {name.removeprefix("module."): x for name, x in found.items()}  # of DataParallel
-
-
-def load_whole(model: nn.Module, state: dict[str, Tensor], path: str) -> None:
-    """All weights or none: what is missing would stay random without a word."""
-    try:
-        wrong = model.load_state_dict(state, strict=False)
+        model.load_state_dict(state)
     except RuntimeError as error:  # a shape differs
         lines = str(error).splitlines()
         raise ValueError(f"{path} does not fit the model: {lines[-1].strip()}") from None
-    for what, names in (("lacks", wrong.missing_keys), ("has, unknown to the model,", wrong[1])):
-        if names:
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            raise ValueError(f"{path} {what} {', '.join(names[:3])}{more}")
+    return notes
 
 
-def _of_timm(name: str, state: dict | None, random: bool, size: int | None) -> nn.Module:
-    changed: dict[str, Any] = {} if size is None else {"img_size": size}
-    if state is not None and (classes := _classes(name, state)):
-        changed["num_classes"] = classes
+def _of_timm(options: argparse.Namespace, found: Found | None) -> nn.Module:
+    changed: dict[str, Any] = {} if options.size is None else {"img_size": options.size}
     try:
-        return timm_model(name, pretrained=state is None and not random, **changed)
+        wanted = found is None and not options.random
+        model = timm_model(options.timm, pretrained=wanted, **changed)
     except ValueError as error:
         raise ValueError(f"{error}, or --random to see it untrained") from None
+    if found is not None:
+        state, _ = take(found, model.state_dict(), options.weights)
+        heads = [state.get(f"{name}.weight") for name in classifiers(model)]
+        if heads and heads[0] is not None and len(heads[0]) != model.num_classes:  # fine-tuned
+            return timm_model(options.timm, pretrained=False, num_classes=len(heads[0]), **changed)
+    return model
 
 
 def timm_model(name: str, **arguments: Any) -> Any:
-    """What ``timm.create_model`` returns.
+    """What ``timm.create_model`` returns; ``img_size`` is left out where it changes nothing.
 
     Raises:
         ValueError: timm is missing, or cannot make it; the message says what timm said.
@@ -111,13 +103,26 @@ def timm_model(name: str, **arguments: Any) -> Any:
         raise ValueError("--timm needs timm, which is not installed: pip install timm") from None
     with _hub(wanted=arguments.get("pretrained", False)) as silent:
         try:
-            return timm.create_model(name, **arguments)
+            return _created(timm, name, arguments)
         except Exception as error:  # of timm, of its hub, of the network: many kinds
             said = silent or shorten(str(error), 200, placeholder=" ...") or type(error).__name__
             raise ValueError(
                 f"timm cannot make {name} ({said}); where its weights cannot be downloaded, say "
                 "--weights FILE"
             ) from None
+
+
+def _created(timm: Any, name: str, arguments: dict[str, Any]) -> Any:
+    size, config = arguments.get("img_size"), timm.get_pretrained_cfg(name)
+    others = {key: value for key, value in arguments.items() if key != "img_size"}
+    if size is None or (config and tuple(config.input_size[1:]) == (size, size)):
+        return timm.create_model(name, **others)
+    try:
+        return timm.create_model(name, **arguments)
+    except TypeError as error:
+        if "img_size" not in str(error) or (config and config.fixed_input_size):
+            raise
+        return timm.create_model(name, **others)  # convolutions take any size
 
 
 @contextmanager
@@ -143,15 +148,10 @@ def _hub(wanted: bool) -> Iterator[str]:
         hub.constants.HF_HUB_OFFLINE = False
 
 
-def _classes(name: str, state: dict[str, Tensor]) -> int | None:
-    """How many classes a fine-tuned model's head has, by its weights."""
-    try:
-        import timm
-    except ImportError:
-        return None
-    config = timm.get_pretrained_cfg(name)
-    head = state.get(f"{config.classifier if config else 'head'}.weight")
-    return None if head is None else len(head)
+def classifiers(model: Any) -> tuple[str, ...]:
+    """The names of a timm model's heads; distilled ones have two."""
+    names = model.pretrained_cfg.get("classifier") or ()
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _of_file(place: str) -> nn.Module:

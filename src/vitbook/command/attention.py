@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from vitbook.command.attention_page import attention_page
+from vitbook.command.idle import refuse_idle_data
 from vitbook.command.images import read_image
 from vitbook.command.recipes import statistics_of
 from vitbook.command.runs import trained_model
@@ -26,6 +27,7 @@ def attention(options: argparse.Namespace) -> None:
     if not options.run:
         raise ValueError(f"--out must end in .html with --timm and --model, got {options.out}")
     settings, root, model = trained_model(options)
+    refuse_idle_data(options, settings["data"])
     image, name = read_image(options, settings, root)
     figure, told = attention_figure(model, image, settings, options.query, options.rollout)
     save_figure(figure, Path(options.out))
@@ -43,7 +45,7 @@ def attention_figure(
     images = image[None].to(next(model.parameters()).device)
     with torch.inference_mode():
         answer = model(images).softmax(dim=-1)[0]
-    maps = attention_maps(model, images).cpu()  # (L, 1, h, N, N)
+    maps = attention_maps(model, images, "*").cpu()  # (L, 1, h, N, N), of the layers that attend
     parts: Any = model  # of every architecture
     (rows, columns), prefix = parts.patch_embed.grid, parts.num_prefix
     if query is not None and not (0 <= query[0] < rows and 0 <= query[1] < columns):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook.command.any_model import RANDOM, any_model
+from vitbook.command.idle import refuse_idle_data
 from vitbook.command.images import read_image
 from vitbook.command.recipes import load_part, shape_of, statistics_of
 from vitbook.command.runs import device_type, stored_run, trained_model
@@ -25,13 +26,17 @@ def attention_page(options: argparse.Namespace) -> None:
     """Look at one picture with any model, and write what was seen into one file."""
     if options.run:
         model, known, pixels, others, name, weights, names = _of_run(options)
+        remarks: tuple[str, ...] = ()
     else:
         (model, weights), names = any_model(options), []
         says = model if options.timm else nn.Identity()  # of one's own model nothing is known
         known = preparation(says, **(_of_weights(options.weights) | _said(options)))
-        pixels, name = read_photograph(options.image, known.size, len(known.mean)), options.image
+        pixels, remarks = read_photograph(options.image, known.size, len(known.mean))
+        name = options.image
         others = sample_photographs(known, pixels)
     model.to(device_type(options.device))
+    # in a run of one's own, layers of other kinds may stand between those that attend
+    layers = options.layers or ("*" if options.run and not options.rollout else None)
     try:
         seen = look(
             model,
@@ -40,7 +45,7 @@ def attention_page(options: argparse.Namespace) -> None:
             std=known.std,
             size=known.size,
             num_prefix=options.num_prefix,
-            layers=options.layers,
+            layers=layers,
         )
     except (ValueError, RuntimeError) as error:
         if len(known.mean) != 1 or options.run:
@@ -50,7 +55,7 @@ def attention_page(options: argparse.Namespace) -> None:
             f"three, such as 0.5,0.5,0.5 (it said: {error})"
         ) from error
     query = _query(options.query, seen)
-    what, heatmap = opening(seen, query, options.rollout, options.layers)
+    what, heatmap = opening(seen, query, options.rollout, layers)
     found = None if options.no_audit else _audit(model, seen, known, others, heatmap, options)
     who = options.timm or Path(options.run or options.model).name  # no folders of this machine
     attention_explorer(
@@ -62,11 +67,17 @@ def attention_page(options: argparse.Namespace) -> None:
         query=query,
         even=True,
         title=f"{who} looks at {Path(name).name}",
-        notes=[*seen.notes, f"Model: {who}, {weights}.", *_named(found, names)],
+        notes=[*seen.notes, *_done(remarks), f"Model: {who}, {weights}.", *_named(found, names)],
         warning=RANDOM if options.random else "",
     ).save(options.out, found, audited=what)
-    told = " ".join([found.sentence if found else "Not audited.", *_named(found, names)])
+    told = found.sentence if found else "Not audited."
+    told = " ".join([told, *_named(found, names), *_done(remarks)])
     print(f"{name}: {what}. {told} Written into {options.out}")
+
+
+def _done(remarks: tuple[str, ...]) -> list[str]:
+    """What was done to the picture before the model saw it."""
+    return [f"The picture: {'; '.join(remarks)}."] if remarks else []
 
 
 def _said(options: argparse.Namespace) -> dict:
@@ -107,7 +118,7 @@ def opening(
         who = f"the row of the patch in row {row + 1}, column {column + 1}"
 
     def heatmap(model: nn.Module, image: Tensor) -> Tensor:
-        maps = attention_maps(model, image, layers)  # (L, 1, h, N, N)
+        maps = attention_maps(model, image, layers, verify=False)  # (L, 1, h, N, N)
         weights = attention_rollout(maps)[0] if rollout else maps[-1, 0].mean(dim=0)  # (N, N)
         row = weights.mean(dim=0) if token is None else weights[token]
         found = row[prefix:].unflatten(0, (rows, columns))
@@ -135,7 +146,7 @@ def sample_photographs(known: Preparation, pixels: Tensor) -> Tensor:
         whole = load_sample_image(name)
         lefts = (0, (whole.shape[1] - whole.shape[0]) // 2, whole.shape[1] - whole.shape[0])
         squares = [np.ascontiguousarray(whole[:, x : x + len(whole)]) for x in lefts]
-        cuts = [read_photograph(s, known.size, len(known.mean)) for s in squares]
+        cuts = [read_photograph(s, known.size, len(known.mean))[0] for s in squares]
         if all(float((cut - pixels).abs().mean()) > 0.02 for cut in cuts):
             found += cuts
     return torch.cat(found)
@@ -145,10 +156,8 @@ def _of_run(
     options: argparse.Namespace,
 ) -> tuple[nn.Module, Preparation, Tensor, Tensor, str, str, list[str]]:
     """The model of a run, how its images were prepared, the image, others, names, and classes."""
-    given = ("weights", "random", "mean", "std", "size")
-    if said := [f"--{name}" for name in given if getattr(options, name)]:
-        raise ValueError(f"{', '.join(said)} belong to --timm and --model; a run knows them")
     settings, root, model = trained_model(options)
+    refuse_idle_data(options, settings["data"])
     image, name = read_image(options, settings, root)
     mean, std = statistics_of(settings)
     known = Preparation(tuple(mean), tuple(std), (image.shape[1], image.shape[2]))

@@ -2,13 +2,16 @@
 
 import argparse
 import errno
+import io
 import os
 import sys
 
 import torch
 
 from vitbook.command.evaluate import evaluate
+from vitbook.command.examine import examine
 from vitbook.command.export import export
+from vitbook.command.idle import refuse_idle
 from vitbook.command.parser import options_of, parser
 from vitbook.command.predict import predict
 from vitbook.command.results import results
@@ -22,9 +25,13 @@ GOES_ON = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; errors become one sentence and the exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal lacks stops nothing
+            stream.reconfigure(errors="backslashreplace")
     options = parser().parse_args(arguments)
     torch.set_num_threads(options.threads)
     try:
+        refuse_idle(options)
         COMMANDS[options.command](options)
         return 0
     except KeyboardInterrupt:
@@ -53,6 +60,7 @@ def _compare(options: argparse.Namespace) -> None:
 COMMANDS = {
     "train": train,
     "evaluate": evaluate,
+    "examine": examine,
     "predict": predict,
     "results": results,
     "export": export,

@@ -22,15 +22,17 @@ def read_image(options: argparse.Namespace, settings: dict, root: str | None) ->
         label = int(labels[number])
         name = settings["classes"][label] if settings.get("classes") else label
         return images[number], f"{options.part} image {number}, label {name}"
-    return read_picture(Path(options.image), settings, invert=options.invert), options.image
+    image, remarks = read_picture(Path(options.image), settings, invert=options.invert)
+    return image, f"{options.image}{remarks}"
 
 
-def read_picture(path: Path, settings: dict, *, invert: bool = False) -> Tensor:
-    """A picture file, cut to a square and scaled to what the model was trained on, (C, S, S)."""
+def read_picture(path: Path, settings: dict, *, invert: bool = False) -> tuple[Tensor, str]:
+    """A picture file as the model takes it (C, S, S), and in brackets what was done to it."""
     shape = shape_of(settings)
     try:
-        pixels = pictures.read_picture(path, shape["image_size"], shape["in_channels"]).pixels
+        pixels, remarks = pictures.read_picture(path, shape["image_size"], shape["in_channels"])
     except pictures.PictureError as error:
         raise ValueError(f"{path} {error}") from None
     image = pixels / 255
-    return normalize((1 - image if invert else image)[None], *statistics_of(settings))[0]
+    image = normalize((1 - image if invert else image)[None], *statistics_of(settings))[0]
+    return image, f" ({'; '.join(remarks)})" if remarks else ""

@@ -8,43 +8,59 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitbook.command.any_model import load_whole, read_weights, timm_model
+from vitbook.command.any_model import classifiers, load_whole, timm_model
 from vitbook.data import ImageSet, normalize
-from vitbook.data.folder import load_folder
+from vitbook.data.folder import FolderImages, list_folder, read_files
+from vitbook.models.foreign import read_weights, take, take_ours
 from vitbook.models.transfer import adapt
+from vitbook.training import processes
 
 PARTS = 4  # updates in an epoch at least, if the batch size is not given
+LISTED = 20  # classes that are told with their numbers
+UNEVEN = 5  # times as many pictures of one class as of another are worth a word
 WARMUP = 5  # one update in so many at most: a small folder has fewer than the recipe's warm-up
+NO_PARTS = (
+    "The run is of a time when parts were not kept: if files were moved or deleted since, it may "
+    "have learned from some of these."
+)
 NEEDS_ROOT = "root must say which folder holds a folder of pictures for each class (--root DIR)"
 
 
-def describe(settings: dict, root: str | None, given: dict) -> tuple[dict, tuple[str, ...]]:
+def describe(
+    settings: dict, root: str | None, given: dict, folders_are_classes: bool = False
+) -> tuple[dict, tuple[str, ...]]:
     """What the pictures themselves settle, and sentences on odd ones.
 
     Args:
         settings: Of the run.
         root: The folder of pictures.
         given: What the user said, which stays.
+        folders_are_classes: As for :func:`~vitbook.data.load_folder`.
 
     Returns:
         The names of the classes, mean and standard deviation of the channels, the size of the
-        images (a model of timm brings its own size and statistics), a batch size that gives a
-        small folder some updates in each epoch, and a warm-up that leaves most of the updates
-        after it.
+        images (a model of timm brings its statistics and, if none was said, its size), a batch
+        size that gives a small folder some updates in each epoch, a warm-up that leaves most of
+        the updates after it, and the part of each file, by the hash of what is in it.
     """
     if root is None:
         raise ValueError(NEEDS_ROOT)
     found = {"image_size": settings["image_size"]}
     if settings["timm"]:
         known = timm_model(settings["timm"], pretrained=False).pretrained_cfg
-        found = {"image_size": known["input_size"][-1]}
+        found = {"image_size": given.get("image_size", known["input_size"][-1])}
+        _try_size(settings["timm"], found["image_size"])
         found |= {name: [float(x) for x in known[name]] for name in ("mean", "std")}
-    pictures = load_folder(root, "trainval", size=found["image_size"])
+    size = found["image_size"]
+    listed = list_folder(root, folders_are_classes=folders_are_classes)
+    found["parts"] = {file.key: file.part for file in listed.files}
+    pictures = read_files(listed, "trainval", size=size)
     learned = pictures
     if settings["learn_from"] == "train":  # the others only judge: they lend it no numbers
-        learned = load_folder(root, "train", size=found["image_size"])
+        learned = read_files(listed, "train", size=size)
     if "batch_size" not in given:
-        found["batch_size"] = min(settings["batch_size"], max(1, len(learned.images) // PARTS))
+        b, world = min(settings["batch_size"], len(learned.images) // PARTS), processes.world()
+        found["batch_size"] = max(b // world, 1) * world
     epoch = len(learned.images) // found.get("batch_size", settings["batch_size"])
     updates = settings.get("steps") or settings["epochs"] * epoch
     if "warmup_steps" not in given:
@@ -53,31 +69,76 @@ def describe(settings: dict, root: str | None, given: dict) -> tuple[dict, tuple
         pixels = learned.images.double() / 255
         found["mean"] = [round(x, 4) for x in pixels.mean(dim=(0, 2, 3)).tolist()]
         found["std"] = [round(max(x, 0.01), 4) for x in pixels.std(dim=(0, 2, 3)).tolist()]
-    tested = load_folder(root, "test", size=found["image_size"])
+    tested = read_files(listed, "test", size=size)
     notes = (*pictures.notes, *(note for note in tested.notes if note not in pictures.notes))
-    return found | {"classes": list(pictures.classes)}, notes
+    return found | {"classes": list(listed.classes)}, (_counted(pictures, tested), *notes)
+
+
+def _counted(learned: FolderImages, tested: FolderImages) -> str:
+    """The classes with their numbers of pictures, and whether they are far from even."""
+    counts = [int((learned.labels == i).sum()) for i in range(len(learned.classes))]
+    tests = [int((tested.labels == i).sum()) for i in range(len(learned.classes))]
+    named = list(zip(learned.classes, counts, tests, strict=True))
+    each = [f"{name} {count} + {test}" for name, count, test in named[:LISTED]]
+    each += [f"and {len(named) - LISTED} more"] if len(named) > LISTED else []
+    text = f"{len(named)} classes (pictures to learn from + to test): {', '.join(each)}"
+    if max(counts) >= UNEVEN * min(counts):
+        share = max(tests) / sum(tests)
+        text += (
+            f". They are uneven, {max(counts)} to {min(counts)}: who always answers the largest "
+            f"is right {100 * share:.0f} % of the time, so look at the accuracy by class (results)"
+        )
+    return text
 
 
 def read_part(settings: dict, part: str, root: str | None) -> ImageSet:
     """One part of the pictures, as the model of the run takes them."""
-    if root is None:
-        raise ValueError(NEEDS_ROOT)
-    pictures = load_folder(root, part, size=settings["image_size"])
-    if list(pictures.classes) != settings["classes"]:
-        raise ValueError(
-            f"{root} holds the classes {', '.join(pictures.classes)}, the run learned "
-            f"{', '.join(settings['classes'])}"
-        )
+    pictures = read_pictures(settings, part, root)
     images = normalize(pictures.images, settings["mean"], settings["std"])
     return ImageSet(images, pictures.labels)
+
+
+def read_pictures(settings: dict, part: str, root: str | None) -> FolderImages:
+    """One part of the pictures. A file that the run had in a part is in no other, ever after."""
+    if root is None:
+        raise ValueError(NEEDS_ROOT)
+    listed = list_folder(root, folders_are_classes=True, known=settings.get("parts"))
+    if list(listed.classes) != settings["classes"]:
+        raise ValueError(
+            f"{root} holds the classes {', '.join(listed.classes)}, the run learned "
+            f"{', '.join(settings['classes'])}"
+        )
+    found = read_files(listed, part, size=settings["image_size"], all_classes=False)
+    notes = found.notes
+    if "parts" not in settings:
+        notes += (NO_PARTS,)
+    if empty := [n for i, n in enumerate(found.classes) if not (found.labels == i).any()]:
+        notes += (f"No picture of {', '.join(empty)} is in the part {part}.",)
+    return found._replace(notes=notes)
 
 
 def model_of_timm(settings: dict, *, pretrained: bool = False) -> Any:
     """The model of timm that a run names, with a head for its classes."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings["seed"])
-        classes = len(settings["classes"])
-        return timm_model(settings["timm"], pretrained=pretrained, num_classes=classes)
+        return timm_model(
+            settings["timm"],
+            pretrained=pretrained,
+            num_classes=len(settings["classes"]),
+            img_size=settings["image_size"],
+        )
+
+
+@torch.no_grad()
+def _try_size(name: str, size: int) -> None:
+    """Refuse a size of images that a model of timm does not take."""
+    try:
+        with torch.random.fork_rng(devices=[]):
+            model = timm_model(name, pretrained=False, img_size=size).eval()
+        model(torch.zeros(1, 3, size, size))
+    except (ValueError, RuntimeError, AssertionError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{name} takes no images of {size} pixels: {reason}") from None
 
 
 def start_from(model: Any, settings: dict) -> list[str]:
@@ -85,19 +146,23 @@ def start_from(model: Any, settings: dict) -> list[str]:
     if settings["weights"] is None:
         model.load_state_dict(model_of_timm(settings, pretrained=True).state_dict())
         return [f"starts from timm's weights of {settings['timm']}; head drawn anew"]
-    weights = read_weights(Path(settings["weights"]))
+    where = settings["weights"]
+    found, own = read_weights(Path(where)), model.state_dict()
     if settings["timm"] is None:
-        return adapt(model, weights)
-    own = model.state_dict()
-    head = {name for name in own if name.startswith(f"{model.pretrained_cfg['classifier']}.")}
+        weights, notes = take_ours(found, own, where)
+        return notes + adapt(model, weights)
+    weights, notes = take(found, own, where)
+    heads = tuple(f"{name}." for name in classifiers(model))
+    head = {name for name in own if name.startswith(heads)}
     weights = {name: x for name, x in weights.items() if name not in head}
-    load_whole(model, weights | {name: own[name] for name in head}, settings["weights"])
-    return [f"starts from {settings['weights']}; head drawn anew"]
+    notes += load_whole(model, weights | {name: own[name] for name in head}, where)
+    return [*notes, f"starts from {where}; head drawn anew"]
 
 
 def head_of(model: Any) -> nn.Module:
-    """The last layer, which alone is trained at first."""
+    """The last layer, or the last layers (distilled ones), which alone are trained at first."""
     head = model.get_classifier() if hasattr(model, "get_classifier") else model.head
+    head = nn.ModuleList(head) if isinstance(head, (tuple, list)) else head
     if not list(head.parameters()):
         raise ValueError(f"{type(model).__name__} has no head that could be trained first")
     return head

@@ -21,6 +21,7 @@ EXAMPLES = """examples:
   python -m vitbook train --data folder --root photos --out runs/photos
   python -m vitbook predict runs/photos a.jpg b.jpg
   python -m vitbook evaluate runs/mnist
+  python -m vitbook examine runs/photos
   python -m vitbook compare my_layer.py:MyMixing --out runs/mixing
   python -m vitbook compare my_layer.py:MyMixing --task labels --out runs/labels
   python -m vitbook results runs/photos --out results.html
@@ -139,6 +140,11 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     own = parser.add_argument_group("one's own pictures (--data folder --root DIR)")
     own.add_argument("--image-size", type=_count, metavar="PIXELS", default=unset, help="64")
     own.add_argument(
+        "--folders-are-classes",
+        action="store_true",
+        help='take classes called "train", "test", "images" or "masks" for what they say',
+    )
+    own.add_argument(
         "--weights",
         metavar="FILE",
         default=unset,
@@ -245,6 +251,22 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     _add_common(parser, "folder of the data sets, if not the one of the training")
 
 
+def _add_examine(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Try the model of a run, as its seed drew it, and the images that it learns from for what "
+        "commonly spoils a training, and say what to mend first."
+    )
+    parser.add_argument("run", metavar="RUN", help="folder of the run")
+    parser.add_argument(
+        "--model", metavar="FILE.py:FUNCTION", help="in its place what the function returns"
+    )
+    parser.add_argument(
+        "--updates", type=_count, metavar="N", default=100, help="in a trial that learns (100)"
+    )
+    parser.set_defaults(timm=None, weights=None, random=False)
+    _add_common(parser, "folder of the data sets, if not the one of the training")
+
+
 def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.description = "Print the most probable classes of picture files."
     parser.add_argument("run", metavar="RUN", help="folder of the run")
@@ -344,6 +366,7 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
 COMMANDS = {
     "train": (_add_train, "train a model, or go on with a run"),
     "evaluate": (_add_evaluate, "loss and accuracy of a trained model"),
+    "examine": (_add_examine, "what commonly spoils a training, tried on a run"),
     "predict": (_add_predict, "what a trained model says of pictures"),
     "compare": (_add_compare, "a layer of one's own beside attention"),
     "results": (_add_results, "a page: confusions and worst mistakes"),

@@ -19,13 +19,13 @@ def predict(options: argparse.Namespace) -> None:
     refused = []
     for path in options.images:
         try:
-            image = read_picture(Path(path), settings, invert=options.invert)
+            image, remarks = read_picture(Path(path), settings, invert=options.invert)
         except ValueError as error:
             refused.append(str(error))
             continue
         probabilities = model(image[None].to(device)).softmax(dim=-1)[0].cpu()
         best = probabilities.topk(min(options.top, len(names)))
         answers = (f"{names[i]} {100 * p:.1f} %" for p, i in zip(*map(list, best), strict=True))
-        print(f"{path}: {', '.join(answers)}")
+        print(f"{path}: {', '.join(answers)}{remarks}")
     if refused:
         raise ValueError("; ".join(refused))

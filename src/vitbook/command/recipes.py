@@ -167,6 +167,22 @@ def load_part(
     return ImageSet(normalize(images, *STATISTICS[data]), labels)
 
 
+def titled_part(
+    settings: dict, part: str, root: str | None
+) -> tuple[ImageSet, list[str], tuple[str, ...]]:
+    """``load_part``, a title for each image, and what a reader has to know of them."""
+    learned = {"trainval": ("train", "validation", "trainval"), "train": ("train", "trainval")}
+    notes: tuple[str, ...] = ()
+    if part in learned[settings["learn_from"]]:
+        notes = (f"The run has learned from the part {part}: this is no test.",)
+    if settings["data"] != "folder":
+        known = load_part(settings, part, root)
+        return known, [f"{part} image {i}" for i in range(len(known.labels))], notes
+    pictures = own_pictures.read_pictures(settings, part, root)
+    images = normalize(pictures.images, settings["mean"], settings["std"])
+    return ImageSet(images, pictures.labels), list(pictures.files), (*notes, *pictures.notes)
+
+
 def build_model(settings: dict) -> nn.Module:
     """The model of a run with the weights its seed draws."""
     with torch.random.fork_rng(devices=[]):

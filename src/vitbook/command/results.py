@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from vitbook.book.intervals import wilson_interval
-from vitbook.command.recipes import load_part, shape_of, statistics_of
+from vitbook.command.idle import refuse_idle_data
+from vitbook.command.recipes import shape_of, statistics_of, titled_part
 from vitbook.command.runs import trained_model
-from vitbook.data.folder import load_folder
 from vitbook.explorer.page import document
 from vitbook.explorer.still import embedded, painted
 from vitbook.files import write_atomically
@@ -29,12 +29,12 @@ def results(options: argparse.Namespace) -> None:
     if out.suffix != ".html":
         raise ValueError(f"--out must end in .html, got {out}")
     settings, root, model = trained_model(options)
+    refuse_idle_data(options, settings["data"])
     root = options.root or root
-    images, labels = load_part(settings, options.part, root)
+    (images, labels), titles, notes = titled_part(settings, options.part, root)
+    if notes:
+        print(*notes, sep="\n")
     names = settings.get("classes") or [str(i) for i in range(shape_of(settings)["num_classes"])]
-    titles = [f"{options.part} image {i}" for i in range(len(labels))]
-    if settings["data"] == "folder":
-        titles = list(load_folder(str(root), options.part, size=settings["image_size"]).files)
     device = next(model.parameters()).device
     parts = [model(x.to(device)).softmax(dim=-1).cpu() for x in images.split(100)]
     probabilities = torch.cat(parts)  # (n, K)
@@ -44,7 +44,8 @@ def results(options: argparse.Namespace) -> None:
     wrong = (answers != labels).nonzero().flatten()
     certain = probabilities[wrong, answers[wrong]]
     worst = wrong[certain.argsort(descending=True)][:MISTAKES]
-    body = _accuracy(counts, names) + _confusion(counts, names)
+    body = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
+    body += _accuracy(counts, names) + _confusion(counts, names)
     body += _mistakes(model.cpu(), settings, images, labels, probabilities, worst, names, titles)
     name = Path(options.run).resolve().name
     write_atomically(out, document(f"What {name} answers ({options.part})", body).encode())

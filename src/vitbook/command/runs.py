@@ -14,6 +14,7 @@ from vitbook.files import write_atomically
 from vitbook.models.weights import load_weights
 
 FORMAT = 4  # 0.1.0 wrote 3
+PARTS = "parts.json"  # which part each picture was in, by the hash of what is in its file
 
 
 def stored_run(out: Path) -> dict:
@@ -32,7 +33,11 @@ def stored_run(out: Path) -> dict:
         if format == 3 and settings.get("positions") == "sincos_2d":  # without what it is made of
             side = SHAPES[settings["data"]]["image_size"] // settings["patch_size"]
             settings = {"position_base": 2.0 * side, "centred_positions": True} | settings
-        return {"settings": settings_of(settings), "root": run["root"]}
+        settings = settings_of(settings)
+        root = run["root"]
+        if (path := out / PARTS).is_file():
+            settings["parts"] = json.loads(path.read_text(encoding="utf-8"))
+        return {"settings": settings, "root": root}
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise ValueError(
             f"{path} is damaged ({error!r}); train again into another folder"
@@ -43,6 +48,9 @@ def write_run(out: Path, settings: dict, root: str | None) -> None:
     """Keep what describes a run beside its weights."""
     out.mkdir(parents=True, exist_ok=True)
     root = None if root is None else str(Path(root).expanduser().resolve())
+    if "parts" in settings:
+        write_atomically(out / PARTS, (json.dumps(settings["parts"], indent=0) + "\n").encode())
+    settings = {name: value for name, value in settings.items() if name != "parts"}
     run = {"vitbook": vitbook.__version__, "format": FORMAT, "settings": settings, "root": root}
     write_atomically(out / "run.json", (json.dumps(run, indent=2) + "\n").encode())
 
@@ -61,7 +69,8 @@ def lent_settings(given: dict) -> dict:
         return {}
     stored = stored_run(out)["settings"]
     if stored.get("timm"):
-        return {} if "architecture" in given else {"timm": stored["timm"]}
+        theirs = {name: stored[name] for name in ("timm", "image_size")}
+        return {} if "architecture" in given else theirs
     kind = given.get("architecture", stored["architecture"])
     if given.get("timm") or kind != stored["architecture"]:
         return {}

@@ -11,6 +11,7 @@ from tqdm import tqdm
 
 from vitbook import training
 from vitbook.command import own_pictures
+from vitbook.command.idle import OF_OUR_MODELS, refuse_idle_data, refuse_idle_of_timm
 from vitbook.command.recipes import augment, build_model, load_part, settings_of, train_config
 from vitbook.command.runs import (
     device_type,
@@ -28,6 +29,7 @@ WHERE: tuple[str, ...] = (
     "root",
     "download",
     "mirror",
+    "folders_are_classes",
     "out",
     "resume",
     "checkpoint_every",
@@ -117,12 +119,22 @@ def _settings(
     if data is None:
         given = lent_settings(given) | given
         settings = settings_of(given)
+        refuse_idle_data(options, settings["data"])
+        if settings.get("timm"):
+            refuse_idle_of_timm(given)
+            settings = {k: v for k, v in settings.items() if k not in OF_OUR_MODELS}
         if settings["data"] == "folder":
-            found, notes = own_pictures.describe(settings, options.root, given)
+            found, notes = own_pictures.describe(
+                settings, options.root, given, options.folders_are_classes
+            )
             settings |= found
             _say(*notes)
+        elif "batch_size" not in given:
+            world = processes.world()
+            settings["batch_size"] = max(settings["batch_size"] // world, 1) * world
         return settings, options.root
     run = json.loads(data)
+    refuse_idle_data(options, run["settings"]["data"])
     return same_settings(run["settings"], given, out), options.root or run["root"]
 
 

@@ -1,6 +1,9 @@
 """One's own pictures: a folder for each class."""
 
+import os
+import re
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
@@ -10,13 +13,46 @@ from torch import Tensor
 from tqdm import tqdm
 
 from vitbook import require
-from vitbook.data.pictures import PictureError, read_picture
+from vitbook.data.pictures import PictureError, endings, read_picture
 from vitbook.data.splits import PARTS
 
-ENDINGS = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 SHARE = 0.2  # of a class for the test; of the rest as much for the validation
-READY = {"train": ("train",), "validation": ("validation", "val", "valid"), "test": ("test",)}
+FEWEST = 3  # pictures of a class: one for each part
 SHOWN = 3  # files that a note names
+# What systems put beside pictures; what begins with a dot is hidden, too.
+HIDDEN = (
+    "__MACOSX",
+    "@eaDir",
+    "#recycle",
+    "$RECYCLE.BIN",
+    "lost+found",
+    "Thumbs.db",
+    "desktop.ini",
+)
+# Words in a folder's name that make it a part, in any case: Training, train_set, TRAIN2017.
+READY = {"train": ("train", "training"), "validation": ("validation", "val", "valid")}
+READY |= {"test": ("test", "testing")}
+BESIDE = ("set", "data", "dataset", "images", "img", "imgs", "pictures", "photos", "split")
+# Names of what a data set is made of, which are seldom those of classes.
+MATERIAL = ("image", "images", "img", "imgs", "mask", "masks", "label", "labels", "annotations")
+
+
+class PictureFile(NamedTuple):
+    """A file that may be a picture, its class, its part, and the hash of what is in it."""
+
+    path: Path
+    label: int
+    part: str
+    key: str
+
+
+class PictureFolder(NamedTuple):
+    """What a folder holds before a picture is decoded; ``notes`` as in :class:`FolderImages`."""
+
+    root: Path
+    classes: tuple[str, ...]
+    files: tuple[PictureFile, ...]
+    notes: tuple[str, ...]
 
 
 class FolderImages(NamedTuple):
@@ -44,13 +80,16 @@ def load_folder(
     size: int,
     channels: int = 3,
     progress: bool | None = None,
+    folders_are_classes: bool = False,
 ) -> FolderImages:
     """Read a folder that holds one folder of pictures for each class.
 
     The parts are always the same for the same files, wherever they lie and whatever they are
     called: a file's place is decided by a hash of what is in it. A fifth of each class is for the
     test, a fifth of the rest for the validation. If the folder holds ``train``, ``test`` and
-    perhaps ``val`` with the classes below, these are the parts instead.
+    perhaps ``val`` with the classes below, in any case (``Training``), these are the parts instead.
+
+    Hidden files and folders are left out, links are followed, each folder is read once.
 
     Args:
         root: The folder.
@@ -58,6 +97,8 @@ def load_folder(
         size: S: the shorter side of each picture is scaled to it, and the middle cut out.
         channels: 3, or 1 for grey.
         progress: Whether a bar shows the time that is left; by default, on a terminal.
+        folders_are_classes: Take classes called "train", "test", "images" or "masks" for what
+            they say; otherwise they are refused, as they seldom are meant.
 
     Returns:
         FolderImages(images, labels, classes, files, notes).
@@ -66,130 +107,282 @@ def load_folder(
         ValueError: No such folder or part, fewer than two classes, or a class without enough
             pictures. Single files that cannot be used are notes.
     """
-    root = Path(root).expanduser()
     require.one_of("part", part, PARTS)
     require.whole("size", size)
+    found = list_folder(root, folders_are_classes=folders_are_classes)
+    return read_files(found, part, size=size, channels=channels, progress=progress)
+
+
+def list_folder(
+    root: str | Path,
+    *,
+    folders_are_classes: bool = False,
+    known: Mapping[str, str] | None = None,
+) -> PictureFolder:
+    """What ``load_folder`` would read, for all parts.
+
+    Args:
+        root, folders_are_classes: As for ``load_folder``.
+        known: Parts of files by the hash of what is in them, as a run had them. They stay, in
+            whichever class the file lies today.
+
+    Returns:
+        PictureFolder(root, classes, files, notes).
+    """
+    root = Path(root).expanduser()
+    odd = _Odd(root)
     if not root.is_dir():
         raise ValueError(f"root must be a folder with a folder for each class, {root} is none")
-    found, classes, notes = _divided(root)
-    wanted = {"trainval": ("train", "validation")}.get(part, (part,))
-    chosen = sorted((path, label) for path, label, where in found if where in wanted)
-    images, labels, files = [], [], []
-    remarks: dict[str, list[str]] = defaultdict(list)
-    hidden = None if progress is None else not progress
-    for path, label in tqdm(chosen, disable=hidden, unit="picture", desc=part, delay=2):
-        name = path.relative_to(root).as_posix()
-        try:
-            picture = read_picture(path, size, channels)
-        except PictureError as error:
-            remarks["left out: " + _kind(str(error))].append(name)
-            continue
-        images.append(picture.pixels)
-        labels.append(label)
-        files.append(name)
-        for remark in picture.remarks:
-            remarks[remark].append(name)
-    empty = [name for label, name in enumerate(classes) if label not in labels]
-    if empty:
-        raise ValueError(
-            f"{root} has no picture for the part {part} in {', '.join(empty)}: each class needs "
-            "at least three that can be read"
-        )
-    notes += [_note(kind, names) for kind, names in sorted(remarks.items())]
-    return FolderImages(
-        torch.stack(images), torch.tensor(labels), tuple(classes), tuple(files), tuple(notes)
-    )
-
-
-def _divided(root: Path) -> tuple[list[tuple[Path, int, str]], list[str], list[str]]:
-    """All files that may be pictures with their class and part; the classes; notes."""
-    below = {path.name for path in root.iterdir() if path.is_dir()}
-    ready = {part: next((n for n in names if n in below), None) for part, names in READY.items()}
-    if not (ready["train"] and (ready["test"] or ready["validation"])):
-        places: dict[str, Path] = {"": root}
-    else:
-        if ready["test"] is None:  # two folders: the second is the test
-            ready = {"train": ready["train"], "test": ready["validation"]}
-        places = {part: root / name for part, name in ready.items() if name}
-    classes = sorted({name for place in places.values() for name in _folders(place)})
+    places = _places(root, odd)
+    below = {part: _folders(place, odd) for part, place in places.items()}
+    classes = sorted(set().union(*below.values()))
     if len(classes) < 2:
         raise ValueError(
             f"root must hold a folder for each class, at least two; {root} holds "
-            f"{', '.join(classes) or 'no folder'}"
+            f"{', '.join(classes) or 'no folder'}{_deeper(root, classes)}"
         )
-    files, notes = _files(places, classes)
-    files, told = _once(files, root)
-    notes += told
-    if "validation" in places:
-        return [(path, label, part) for path, label, part, _ in files], classes, notes
-    divided: list[tuple[Path, int, str]] = []
-    for label in range(len(classes)):
-        for part in places:
-            members = sorted(
-                (key, path) for path, own, p, key in files if (own, p) == (label, part)
-            )
-            divided += [(path, label, p) for path, p in _cut([p for _, p in members], part)]
-    return divided, classes, notes
-
-
-def _cut(paths: list[Path], part: str) -> list[tuple[Path, str]]:
-    """Give the files of one class, in the order of their hashes, to the parts."""
-    if part == "test":
-        return [(path, "test") for path in paths]
-    tested = 0 if part == "train" else max(1, round(SHARE * len(paths)))
-    kept = max(1, round(SHARE * (len(paths) - tested)))
-    names = ["test"] * tested + ["validation"] * kept + ["train"] * len(paths)
-    return list(zip(paths, names, strict=False))
-
-
-def _files(
-    places: dict[str, Path], classes: list[str]
-) -> tuple[list[tuple[Path, int, str, str]], list[str]]:
-    """(file, class, part, hash of its content) of all pictures, and a note on other files."""
-    files, others = [], []
-    for part, place in places.items():
+    if not folders_are_classes and (names := _seldom_classes(classes)):
+        raise ValueError(
+            f"the classes of {root} would be {', '.join(classes)}, but {', '.join(names)} seldom "
+            "is a class. Parts are called train, val and test, with a folder for each class in "
+            "each; if these are the classes, say so with folders_are_classes=True"
+        )
+    files = []
+    for part, named in below.items():
         for label, name in enumerate(classes):
-            for path in sorted((place / name).rglob("*")):
-                if path.is_dir() or path.name.startswith("."):
-                    continue
-                if path.suffix.lower() not in ENDINGS:
-                    others.append(path.name)
-                    continue
-                key = blake2b(path.read_bytes(), digest_size=16).hexdigest()
-                files.append((path, label, part, key))
-    return files, [_note("left out: not the ending of a picture", others)] if others else []
+            for path in sorted(_walk(named[name], odd)) if name in named else ():
+                try:
+                    key = blake2b(path.read_bytes(), digest_size=16).hexdigest()
+                    files.append(PictureFile(path, label, part, key))
+                except OSError:
+                    odd.add("left out: cannot be opened", path)
+    files = _once(files, odd)
+    if "validation" not in places:
+        files = _divided(files, tuple(places))
+    if known is not None:
+        files = _as_known(files, known, odd)
+    return PictureFolder(root, tuple(classes), tuple(files), tuple(odd.notes()))
 
 
-def _once(
-    files: list[tuple[Path, int, str, str]], root: Path
-) -> tuple[list[tuple[Path, int, str, str]], list[str]]:
-    """Each content once; what lies in two classes is left out: which is right, is not known."""
-    same: dict[str, list[tuple[Path, int, str, str]]] = defaultdict(list)
-    for one in files:
-        same[one[3]].append(one)
-    kept, copies, torn = [], [], []
-    for group in same.values():
-        if len({label for _, label, _, _ in group}) > 1:
-            torn += [path.relative_to(root).as_posix() for path, *_ in group]
+def read_files(
+    found: PictureFolder,
+    part: str,
+    *,
+    size: int,
+    channels: int = 3,
+    progress: bool | None = None,
+    all_classes: bool = True,
+) -> FolderImages:
+    """Decode the pictures of one part; whether each class must have one, says ``all_classes``."""
+    root, classes, odd = found.root, found.classes, _Odd(found.root)
+    wanted = {"trainval": ("train", "validation")}.get(part, (part,))
+    chosen = sorted(file for file in found.files if file.part in wanted)
+    images, labels, files = [], [], []
+    hidden = None if progress is None else not progress
+    for path, label, _, _ in tqdm(chosen, disable=hidden, unit="picture", desc=part, delay=2):
+        try:
+            picture = read_picture(path, size, channels)
+        except PictureError as error:
+            odd.add(f"left out: {error.kind}", path)
             continue
-        kept.append(group[0])
-        copies += [path.relative_to(root).as_posix() for path, *_ in group[1:]]
-    notes = [_note("left out: copies of another file", copies)] if copies else []
-    if torn:
-        notes.append(_note("left out: the same file lies in two classes", torn))
-    return kept, notes
+        images.append(picture.pixels)
+        labels.append(label)
+        files.append(odd.name(path))
+        for remark in picture.remarks:
+            odd.add(remark, path)
+    notes = (*found.notes, *odd.notes())
+    empty = [name for label, name in enumerate(classes) if label not in labels]
+    if empty and (all_classes or not images):
+        why = f". What was found: {' '.join(notes)}" if notes else ""
+        raise ValueError(
+            f"{root} has no picture for the part {part} in {', '.join(empty)}: each class needs "
+            f"at least {FEWEST} that can be read{why}"
+        )
+    return FolderImages(torch.stack(images), torch.tensor(labels), classes, tuple(files), notes)
 
 
-def _folders(place: Path) -> list[str]:
-    return [p.name for p in place.iterdir() if p.is_dir() and not p.name.startswith(".")]
+class _Odd:
+    """Files by what is odd about them, and a note for each kind."""
 
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.kinds: dict[str, list[str]] = defaultdict(list)
 
-def _kind(message: str) -> str:
-    """A message without what only one file has, so that files of one kind share a note."""
-    return "too small" if "fewer than" in message else "cannot be read as a picture"
+    def name(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+    def add(self, kind: str, path: Path) -> None:
+        self.kinds[kind].append(self.name(path))
+
+    def notes(self) -> list[str]:
+        return [_note(kind, names) for kind, names in sorted(self.kinds.items())]
 
 
 def _note(kind: str, names: list[str]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     files = "1 file" if len(names) == 1 else f"{len(names)} files"
     return f"{files}, {kind}: {', '.join(names[:SHOWN])}{more}."
+
+
+def _entries(place: Path, odd: _Odd) -> Iterator[Path]:
+    """What lies in a folder and is neither hidden nor a broken link, in the order of names."""
+    try:
+        names = sorted(os.listdir(place))
+    except OSError:
+        odd.add("left out: cannot be opened", place)
+        return
+    for path in (place / name for name in names):
+        if path.name.startswith(".") or path.name in HIDDEN:
+            odd.add("left out: hidden", path)
+        elif not path.exists():
+            odd.add("left out: a broken link", path)
+        else:
+            yield path
+
+
+def _folders(place: Path, odd: _Odd) -> dict[str, Path]:
+    """The folders in a folder by name; single files beside them belong to no class."""
+    found = {}
+    for path in _entries(place, odd):
+        if path.is_dir():
+            found[path.name] = path
+        else:
+            odd.add("left out: beside the folders of the classes", path)
+    return found
+
+
+def _walk(place: Path, odd: _Odd, seen: set[str] | None = None) -> Iterator[Path]:
+    """All files below a folder of a class that may be pictures; links are what they lead to."""
+    seen = set() if seen is None else seen
+    seen.add(os.path.realpath(place))
+    known = endings()
+    for path in _entries(place, odd):
+        if path.is_dir():
+            if os.path.realpath(path) in seen:  # else a link to a folder above would never end
+                odd.add("left out: a link to a folder that was read", path)
+            else:
+                yield from _walk(path, odd, seen)
+        elif not path.is_file():
+            odd.add("left out: not a file but a pipe or a device", path)
+        elif path.suffix.lower() not in known:
+            odd.add("left out: not the ending of a picture that can be read here", path)
+        else:
+            yield path
+
+
+def _places(root: Path, odd: _Odd) -> dict[str, Path]:
+    """The folders that hold those of the classes, by part; "" where the parts are to be made."""
+    names = [path.name for path in _entries(root, _Odd(root)) if path.is_dir()]
+    roles: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        if role := _role(_words(name) - _shared(names)):
+            roles[role].append(name)
+    whole = {role: root / only[0] for role, only in roles.items() if len(only) == 1}
+    if "train" not in whole or len(whole) < 2 or len(whole) < len(roles):
+        return {"": root}
+    inside = {role: _folders(place, _Odd(root)) for role, place in whole.items()}
+    if not inside["train"]:
+        return {"": root}
+    if bare := [whole[role].name for role, folders in inside.items() if not folders]:
+        raise ValueError(
+            f"{whole['train']} holds a folder for each class, {', '.join(bare)} none: where no "
+            f"classes are known nothing can be tested (predict asks about such pictures); name "
+            f"{whole['train']}, and a fifth of each class in it is kept for the test"
+        )
+    for path in _entries(root, odd):
+        if path not in whole.values():
+            odd.add("left out: beside the folders of the parts", path)
+    if "test" not in whole:  # two folders: the second is the test
+        whole = {"train": whole["train"], "test": whole["validation"]}
+    return whole
+
+
+def _words(name: str) -> set[str]:
+    """The words of a folder's name, without numbers: train_set, TrainSet2 and trainset have two."""
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_]+", name)
+    return {part for word in words for part in re.split("(?=(?:set|data)$)", word.lower()) if part}
+
+
+def _shared(names: list[str]) -> set[str]:
+    """Words that all names have, such as "seg" of seg_train and seg_test."""
+    return set.intersection(*map(_words, names)) if len(names) > 1 else set()
+
+
+def _role(words: set[str]) -> str | None:
+    """The part that the words name and nothing more."""
+    roles = {part for part, own in READY.items() if words & set(own)}
+    known = set(BESIDE).union(*READY.values())
+    return roles.pop() if len(roles) == 1 and words <= known else None
+
+
+def _seldom_classes(classes: list[str]) -> list[str]:
+    """Those that are called like a part or like what a data set is made of."""
+    shared, material = _shared(classes), set(MATERIAL) | set(BESIDE)
+    parts = [name for name in classes if _role(_words(name) - shared)]
+    if len(parts) < 2:  # else what is left without the shared words is what they differ in
+        parts = [name for name in classes if _role(_words(name))]
+    return [
+        n for n in classes if n in parts or (_words(n) & set(MATERIAL) and _words(n) <= material)
+    ]
+
+
+def _deeper(root: Path, classes: list[str]) -> str:
+    """Which folder the user may have meant."""
+    if len(classes) != 1 or not (root / classes[0]).is_dir():
+        return ""
+    inside = list(_folders(root / classes[0], _Odd(root)))
+    named = f"; {root / classes[0]} holds {', '.join(inside[:SHOWN])}: name that one"
+    return named if len(inside) > 1 else ""
+
+
+def _divided(files: list[PictureFile], places: tuple[str, ...]) -> list[PictureFile]:
+    """Test and validation cut from each class, in the order of hashes."""
+    groups: dict[tuple[int, str], list[PictureFile]] = defaultdict(list)
+    for file in files:
+        groups[file.label, file.part].append(file)
+    divided = []
+    for part in places:
+        for label in sorted({label for label, own in groups if own == part}):
+            group = sorted(groups[label, part], key=lambda file: (file.key, file.path))
+            parts = _cut(len(group), part)
+            divided += [f._replace(part=p) for f, p in zip(group, parts, strict=False)]
+    return divided
+
+
+def _cut(number: int, part: str) -> list[str]:
+    """The parts of so many files of one class, in the order of their hashes."""
+    if part == "test":
+        return ["test"] * number
+    tested = 0 if part == "train" else max(1, round(SHARE * number))
+    kept = max(1, round(SHARE * (number - tested)))
+    return ["test"] * tested + ["validation"] * kept + ["train"] * number
+
+
+def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> list[PictureFile]:
+    """Each file in the part that a run had it in; a new one where the folder says."""
+    kept = []
+    for file in files:
+        part = known.get(file.key)
+        if part is None:
+            odd.add("new since the training", file.path)
+        elif part != file.part:
+            odd.add("kept in the part that the training had it in", file.path)
+        kept.append(file if part is None else file._replace(part=part))
+    return kept
+
+
+def _once(files: list[PictureFile], odd: _Odd) -> list[PictureFile]:
+    """Each content once; what lies in two classes is left out: which is right, is not known."""
+    same: dict[str, list[PictureFile]] = defaultdict(list)
+    for one in files:
+        same[one.key].append(one)
+    kept = []
+    for group in same.values():
+        if len({file.label for file in group}) > 1:
+            for file in group:
+                odd.add("left out: the same file lies in two classes", file.path)
+            continue
+        kept.append(group[0])
+        for file in group[1:]:
+            odd.add("left out: copies of another file", file.path)
+    return kept

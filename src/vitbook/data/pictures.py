@@ -1,82 +1,156 @@
-"""One picture file as the pixels a model takes; what had to be done to it is told."""
+"""One picture as the pixels a model takes; what had to be done to it is told.
 
+Every command and function that opens a picture does it here, so that a file is the same to all.
+"""
+
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from vitbook import require
+from vitbook.files import what_instead
 
 if TYPE_CHECKING:
     from PIL import Image
 
 SMALLEST = 8  # pixels of the shorter side; from fewer nothing can be learned
 ORIENTATION = 0x0112  # EXIF's tag: how the camera was held
+UPRIGHT = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}  # its value -> Pillow's Image.Transpose
+PLAIN = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX")  # modes of which convert loses nothing
+FOREIGN = ("EPS",)  # Pillow gives it to Ghostscript, which runs what the file says
 
 
 class PictureError(ValueError):
-    """A file that gives no picture; the message says why."""
+    """A file that gives no picture; the message says why, ``kind`` without the numbers of one."""
+
+    def __init__(self, message: str, kind: str = "cannot be read as a picture"):
+        super().__init__(message)
+        self.kind = kind
 
 
 class Picture(NamedTuple):
-    """Pixels uint8 (C, S, S), and what was done to them, a few words each."""
+    """Pixels uint8 (C, H, W), and what was done to them, a few words each."""
 
     pixels: Tensor
     remarks: tuple[str, ...]
 
 
-def read_picture(path: str | Path, size: int, channels: int = 3) -> Picture:
-    """Read a picture, scale its shorter side to ``size`` and cut out the middle.
+def endings() -> frozenset[str]:
+    """The endings, such as ".png", of files that Pillow and its plugins decode here."""
+    from PIL import Image
 
-    Cameras' rotation is undone; CMYK, palettes and 16 bits become 8 bits of red, green and blue;
-    what is transparent stands on white; of an animation the first frame is taken.
+    known = Image.registered_extensions()  # reads all plugins
+    return frozenset(end for end, kind in known.items() if kind in _decoded())
+
+
+def read_picture(
+    picture: "str | Path | Image.Image",
+    size: int | tuple[int, int],
+    channels: int = 3,
+    smallest: int = SMALLEST,
+) -> Picture:
+    """Read a picture, scale it to cover the size and cut out the middle.
+
+    Cameras' rotation is undone; CMYK, palettes and other depths become 8 bits of red, green and
+    blue; what is transparent stands on white; of an animation the first frame is taken.
 
     Args:
-        path: A file of any kind that Pillow reads.
-        size: S, in pixels.
+        picture: A file of any kind that Pillow reads, or an image of Pillow's.
+        size: In pixels, of a square or (height, width).
         channels: 3, or 1 for grey.
+        smallest: Pixels that its shorter side must have.
 
     Returns:
         Picture(pixels, remarks).
 
     Raises:
-        PictureError: No picture, a damaged one, or one with fewer than 8 pixels on a side.
+        PictureError: No picture, a damaged one, or one that is too small.
         ValueError: No such file, or a size or number of channels that cannot be.
     """
     from PIL import Image, ImageOps
 
-    require.whole("size", size)
+    height, width = require.pair("size", size)
     if channels not in (1, 3):
         raise ValueError(f"channels must be 1 or 3, got {channels!r}")
-    path = Path(path)
+    if not isinstance(picture, Image.Image):
+        picture = _existing(Path(picture))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of decoders: what they could not read is refused
+            upright, remarks = _upright(picture)
+            if min(upright.size) >= smallest:
+                upright, converted = _eight_bits(upright, channels)
+                cut = ImageOps.fit(upright, (width, height), Image.Resampling.BICUBIC)
+                pixels = torch.from_numpy(np.array(cut)).reshape(height, width, channels)
+    except Image.DecompressionBombError:
+        most = 2 * (Image.MAX_IMAGE_PIXELS or 0)
+        raise PictureError(
+            f"has more than {most:,} pixels, Pillow's limit", "too large to be opened"
+        ) from None
+    except Exception as error:  # decoders meet damage with errors of every kind
+        instead = what_instead(picture) if isinstance(picture, Path) else ""
+        why = instead or " ".join(str(error).split()) or type(error).__name__
+        raise PictureError(f"cannot be read as a picture ({why})") from None
+    if min(upright.size) < smallest:
+        raise PictureError(
+            f"has {upright.width} x {upright.height} pixels, fewer than {smallest} on a side",
+            "too small",
+        )
+    remarks += converted
+    if upright.width < width or upright.height < height:
+        remarks.append("smaller than the model's images: enlarged")
+    return Picture(pixels.permute(2, 0, 1).contiguous(), tuple(remarks))
+
+
+def _existing(path: Path) -> Path:
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name the picture files in it")
     if not path.is_file():
         raise ValueError(f"there is no picture file {path}")
-    remarks = []
+    return path
+
+
+def _decoded() -> list[str]:
+    """The formats that Pillow decodes itself or by a plugin."""
+    from PIL import Image
+
+    Image.init()
+    return [kind for kind in Image.OPEN if kind not in FOREIGN]
+
+
+def _upright(picture: "Path | Image.Image") -> tuple["Image.Image", list[str]]:
+    """The first frame with its pixels read, as it was seen, and remarks."""
+    from PIL import Image
+
+    opened = Image.open(picture, formats=_decoded()) if isinstance(picture, Path) else picture
     try:
-        with Image.open(path) as opened:
-            if getattr(opened, "n_frames", 1) > 1:
-                remarks.append("an animation: its first frame")
-            if opened.getexif().get(ORIENTATION, 1) != 1:
-                remarks.append("rotated by its camera: turned upright")
-            picture = ImageOps.exif_transpose(opened)
-            picture.load()
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise PictureError(f"cannot be read as a picture ({error})") from None
-    if min(picture.size) < SMALLEST:
-        raise PictureError(
-            f"has {picture.width} x {picture.height} pixels, fewer than {SMALLEST} on a side"
-        )
-    picture, what = _eight_bits(picture, channels)
-    remarks += what
-    if min(picture.size) < size:
-        remarks.append("smaller than the model's images: enlarged")
-    picture = ImageOps.fit(picture, (size, size), Image.Resampling.BICUBIC)
-    pixels = torch.from_numpy(np.array(picture)).reshape(size, size, channels)
-    return Picture(pixels.permute(2, 0, 1).contiguous(), tuple(remarks))
+        remarks = []
+        if getattr(opened, "n_frames", 1) > 1:
+            remarks.append("an animation: its first frame")
+        if any(";16" in str(tile[3]) for tile in getattr(opened, "tile", ())) and not _deep(opened):
+            remarks.append("16 bits a channel: the upper 8")  # by Pillow's decoder
+        try:
+            orientation = opened.getexif().get(ORIENTATION, 1)
+        except Exception:  # a picture is a picture, whatever stands beside it
+            orientation = 1
+            remarks.append("its EXIF cannot be read: taken as it lies")
+        opened.load()
+        if orientation in UPRIGHT:
+            remarks.append("rotated by its camera: turned upright")
+            return opened.transpose(Image.Transpose(UPRIGHT[orientation])), remarks
+        return opened.copy(), remarks
+    finally:
+        if isinstance(picture, Path):
+            opened.close()
+
+
+def _deep(picture: "Image.Image") -> bool:
+    """Whether a grey picture holds numbers of more than 8 bits."""
+    return picture.mode.startswith("I;16") or picture.mode in ("I", "F")
 
 
 def _eight_bits(picture: "Image.Image", channels: int) -> tuple["Image.Image", list[str]]:
@@ -84,13 +158,12 @@ def _eight_bits(picture: "Image.Image", channels: int) -> tuple["Image.Image", l
     from PIL import Image
 
     remarks = []
-    if picture.mode.startswith("I;16") or picture.mode in ("I", "F"):
-        values = np.asarray(picture, dtype=np.float64)
-        top = 65535.0 if picture.mode != "F" else float(max(values.max(), 1.0))
-        picture = Image.fromarray((values / top * 255).clip(0, 255).round().astype(np.uint8))
-        remarks.append("16 bits: scaled to 8")
-    elif picture.mode == "CMYK":
-        remarks.append("CMYK: converted")
+    if _deep(picture):
+        values, remark = _scaled(np.asarray(picture))
+        picture = Image.fromarray(values)
+        remarks.append(remark)
+    elif picture.mode not in PLAIN:
+        remarks.append(f"{picture.mode}: converted")
     if picture.has_transparency_data:
         whole = picture.convert("RGBA")
         picture = Image.alpha_composite(Image.new("RGBA", whole.size, "white"), whole)
@@ -98,3 +171,28 @@ def _eight_bits(picture: "Image.Image", channels: int) -> tuple["Image.Image", l
     elif channels == 3 and not remarks and picture.mode in ("1", "L"):
         remarks.append("grey: all three channels alike")
     return picture.convert("RGB" if channels == 3 else "L"), remarks
+
+
+def _scaled(values: Any) -> tuple[np.ndarray, str]:
+    """Numbers of any range as bytes, and how: what range was meant, no such file says.
+
+    Whole numbers are taken for those of the fewest bits (8, 10, 12 ...) that hold the largest;
+    fractions up to 1 as they are; others, and what is below zero, from the least to the largest.
+    """
+    finite = np.isfinite(values)
+    if not finite.any():
+        raise ValueError("it holds no finite number")
+    known = values[finite].astype(np.float64)
+    low, high = float(known.min()), float(known.max())
+    if values.dtype.kind in "iu" and low >= 0:
+        bits = max(8, 2 * -(-int(high).bit_length() // 2))
+        low, top, remark = 0.0, 2.0**bits - 1, f"{bits} bits: scaled to 8"
+    elif low >= 0 and high <= 1:
+        low, top, remark = 0.0, 1.0, "fractions: 0 to 1 are black to white"
+    else:
+        top, remark = high, "other numbers: the least is black, the largest white"
+    shown = np.where(finite, values, low).astype(np.float64)
+    shown = (shown - low) / max(top - low, np.finfo(np.float64).tiny) * 255
+    if not finite.all():
+        remark += ", what is no number black"
+    return shown.clip(0, 255).round().astype(np.uint8), remark

@@ -4,6 +4,8 @@ import html
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from vitbook.files import printable
+
 if TYPE_CHECKING:
     from vitbook.inspection.audit import Audit
 
@@ -32,7 +34,7 @@ def document(title: str, body: str) -> str:
     """One HTML file that asks for nothing: a heading, and what stands below it."""
     name = html.escape(title)
     style = resources.files("vitbook.explorer").joinpath("page.css").read_text(encoding="utf-8")
-    return (
+    return printable(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -1,6 +1,5 @@
 """A photograph as a model takes it, and the maps that the model then makes."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
+from vitbook.data.pictures import PictureError, read_picture
 from vitbook.data.transforms import normalize
 from vitbook.inspection import attention_maps, find_num_prefix
+from vitbook.inspection.tokens import require_patches
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,16 @@ def look(
 ) -> Look:
     """The maps of one photograph; arguments and errors are those of ``attention_explorer``."""
     known = preparation(model, mean, std, size)
-    pixels = read_photograph(photograph, known.size, len(known.mean))
+    pixels, remarks = read_photograph(photograph, known.size, len(known.mean))
     weight = next(model.parameters(), torch.empty(0))
     x = normalize(pixels, known.mean, known.std).to(weight.device, weight.dtype)
     maps = attention_maps(model, x, layers).float().cpu()
     prefix = find_num_prefix(model) if num_prefix is None else num_prefix
-    grid = grid_of(maps.shape[-1] - prefix, known.size)
+    grid = require_patches(model, x, prefix, layers)
     notes = [f"The model saw {known}."]
-    if layers is not None:
+    if remarks:
+        notes.append(f"The picture: {'; '.join(remarks)}.")
+    if layers not in (None, "*"):
         notes.append(f"Only these layers are shown, and in the rollout: {layers}.")
     return Look(pixels, maps, grid, prefix, notes)
 
@@ -100,8 +103,10 @@ def preparation(
     return Preparation(means, stds, require.pair("size", known["size"]))
 
 
-def read_photograph(photograph: Any, size: tuple[int, int], channels: int = 3) -> Tensor:
-    """The middle of a photograph, scaled, (1, C, H, W) in 0 ... 1.
+def read_photograph(
+    photograph: Any, size: tuple[int, int], channels: int = 3
+) -> tuple[Tensor, tuple[str, ...]]:
+    """The middle of a photograph, scaled, (1, C, H, W) in 0 ... 1, and what was done to it.
 
     Args:
         photograph: A file, a PIL image, or pixels: (C, H, W) floats in 0 ... 1 or bytes, or an
@@ -112,8 +117,9 @@ def read_photograph(photograph: Any, size: tuple[int, int], channels: int = 3) -
     Raises:
         TypeError, ValueError: It is none of these, or no picture.
     """
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    from PIL import Image
 
+    name = "the photograph" if not isinstance(photograph, (str, Path)) else photograph
     if isinstance(photograph, Tensor):
         values = photograph.detach().cpu()
         values = values.mul(255).round().clamp(0, 255) if values.is_floating_point() else values
@@ -121,31 +127,9 @@ def read_photograph(photograph: Any, size: tuple[int, int], channels: int = 3) -
     try:
         if isinstance(photograph, np.ndarray):
             photograph = Image.fromarray(photograph)
-        elif not isinstance(photograph, Image.Image):
-            photograph = ImageOps.exif_transpose(Image.open(Path(photograph)))
-        photograph = photograph.convert("RGB" if channels == 3 else "L")
-    except FileNotFoundError:
-        raise ValueError(f"there is no photograph {photograph}") from None
+        picture = read_picture(photograph, size, channels, smallest=1)
     except TypeError as error:
         raise TypeError(f"photograph must be a file, an image or pixels ({error})") from None
-    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
-        raise ValueError(f"{photograph} cannot be read as a picture ({error})") from None
-    cut = ImageOps.fit(photograph, size[::-1], Image.Resampling.BICUBIC)
-    pixels = torch.tensor(np.asarray(cut), dtype=torch.float32).reshape(*size, channels) / 255
-    return pixels.permute(2, 0, 1)[None]
-
-
-def grid_of(patches: int, size: tuple[int, int]) -> tuple[int, int]:
-    """(rows, columns) of square patches over an image of this size.
-
-    Raises:
-        ValueError: No grid of square patches has so many.
-    """
-    rows = round(math.sqrt(max(patches, 0) * size[0] / size[1]))
-    columns = patches // rows if rows else 0
-    if rows * columns != patches or not rows or size[0] * columns != size[1] * rows:
-        raise ValueError(
-            f"{patches} patches make no grid over {size[0]} x {size[1]} pixels; say num_prefix, "
-            "how many tokens stand before the patches"
-        )
-    return rows, columns
+    except PictureError as error:
+        raise ValueError(f"{name} {error}") from None
+    return picture.pixels[None].float() / 255, picture.remarks

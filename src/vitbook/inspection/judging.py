@@ -1,7 +1,5 @@
 """Is what a layer has shown a map of its tokens?"""
 
-from typing import Any
-
 from torch import Tensor
 
 
@@ -57,21 +55,3 @@ def with_heads(weights: Tensor, x: Tensor) -> Tensor:
     if len(weights) == len(x):
         return weights[:, None]
     return weights[None] if len(x) == 1 else weights
-
-
-def sums_over_keys(equation: Any, tensors: tuple, weights: Tensor) -> bool:
-    """Does an einsum add up something over the last axis of the weights?"""
-    if not isinstance(equation, str) or not equation:
-        return False
-    inputs, _, out = equation.replace(" ", "").partition("->")
-    terms = inputs.split(",")
-    at = next(i for i, tensor in enumerate(tensors) if tensor is weights)
-    others = [term for i, term in enumerate(terms) if i != at]
-    return terms[at][-1] not in out and any(terms[at][-1] in term for term in others)
-
-
-def is_transpose(out: Any, x: Tensor) -> bool:
-    """Is it the same memory, with the last two axes swapped?"""
-    if not isinstance(out, Tensor) or out.shape != x.mT.shape or out.stride() != x.mT.stride():
-        return False
-    return out.data_ptr() == x.data_ptr()

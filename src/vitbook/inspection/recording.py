@@ -14,11 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
+from vitbook.inspection.mixing import Trace, drawn, mixers
 from vitbook.inspection.watching import Watch
 
 
 @contextmanager
-def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
+def record_attention(model: nn.Module, *, verify: bool = True) -> Iterator[dict[str, Tensor]]:
     """Record the attention weights of one forward pass inside a ``with`` block.
 
     It works with models of any library: layers that call ``F.scaled_dot_product_attention`` or
@@ -30,6 +31,8 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
 
     Args:
         model: Any module. It, or parts of it, are called by you, once, inside the block.
+        verify: Whether the weights are multiplied with the values, for the first image in every
+            head and call, and compared with what the layer got. Without it nothing is compared.
 
     Yields:
         A dict, filled while the model runs, layer name -> weights (B, h, N_q, N_k), detached, in
@@ -43,10 +46,11 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
         RuntimeError: Nothing ran inside the block, or a layer ran in two passes.
 
     Warns:
-        UserWarning: A layer seems to attend and has no map, or has one that is not of its tokens.
-            It is named; so the dict is never less than it seems.
+        UserWarning: A layer seems to attend and has no map, or has one that is not of its tokens,
+            or not what it multiplies with the values. It is named; so the dict is never less than
+            it seems.
     """
-    watch = Watch(require.module("model", model))
+    watch = Watch(require.module("model", model), verify)
     with uncompiled(), watch:
         yield watch.maps
     watch.close()
@@ -56,18 +60,28 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
 
 
 def attention_maps(
-    model: nn.Module, images: Tensor, layers: str | Sequence[str] | None = None
+    model: nn.Module,
+    images: Tensor,
+    layers: str | Sequence[str] | None = None,
+    *,
+    verify: bool = True,
 ) -> Tensor:
     """The attention weights of all layers and heads for a batch of images.
 
-    The model, of any library (see :func:`record_attention`), runs once, in evaluation mode and
-    without gradients; afterwards each of its modules is in the mode it was in before.
+    The model, of any library (see :func:`record_attention`), runs in evaluation mode and without
+    gradients; afterwards each of its modules is in the mode it was in before. It runs once for the
+    maps. Then the first image runs a second time: the tokens have to be the same, and where one
+    token is disturbed and all attention is held still, no other token may move.
 
     Args:
         model: A model whose attention layers all see the same N tokens.
         images: What the model takes, for a ViT (B, C, H, W).
         layers: Which layers, where not all belong together: a pattern such as "blocks.*", or
-            several. The names are those of ``record_attention``.
+            several. The names are those of ``record_attention``. Who names layers asks for a
+            part: then other layers may mix tokens, too.
+        verify: Whether the maps are held against what the model computes, as in
+            ``record_attention`` and as above. Without it they are what the model showed, unchecked
+            and perhaps rounded in another way, and come several times as fast for one image.
 
     Returns:
         The weights (L, B, h, N, N); ``maps[l, b, i, q]`` is the row of query q, how much it takes
@@ -76,25 +90,67 @@ def attention_maps(
 
     Raises:
         TypeError: ``images`` is no tensor.
-        ValueError: Not all layers that attend gave a map of all tokens with the same shape. The
-            layers are named, and what would help.
+        ValueError: Not all layers that attend gave a map of all tokens with the same shape; the
+            weights are not those that are multiplied with the values; something else moves tokens;
+            or a second run gives other tokens. The layers are named, and what would help.
     """
-    watch = watch_images(model, images)
-    return torch.stack(list(stacked(model, watch, images, layers).values()))  # (L, B, h, N, N)
+    watch = watch_images(model, images, verify)
+    maps = stacked(model, watch, images, layers)
+    if verify:
+        _require_whole(model, watch, images, maps, everything=layers is None)
+    return torch.stack(list(maps.values()))  # (L, B, h, N, N)
 
 
-def watch_images(model: nn.Module, images: Tensor) -> Watch:
-    """Run the model once, and see where it attends."""
+def watch_images(model: nn.Module, images: Tensor, verify: bool = False) -> Watch:
+    """Run the model once, and see where it attends; unverified, by weights times values alone."""
     if not isinstance(images, Tensor):
         raise TypeError(f"images must be a torch.Tensor, got {type(images).__name__}")
     require.module("model", model)
     model = getattr(model, "_orig_mod", model)  # what was compiled
-    watch = Watch(model)
+    watch = Watch(model, verify, rough=not verify)
     with torch.no_grad(), evaluated(model), uncompiled(), watch:
         model(images)
     watch.close()
     _require_some(model, watch)
     return watch
+
+
+def _require_whole(
+    model: nn.Module, watch: Watch, images: Tensor, maps: dict[str, Tensor], everything: bool
+) -> None:
+    """The same tokens in a second run, and no token moves another but by the maps."""
+    kind, model = type(model).__name__, getattr(model, "_orig_mod", model)
+    one = images[:1] if images.ndim == 4 else images
+    try:
+        with same_draws(images), torch.no_grad(), evaluated(model), uncompiled():
+            with (trace := Trace(model)):
+                model(one)
+            random = drawn(watch.inputs, trace.inputs)
+            tokens = {weights.shape[-1] for weights in maps.values()}
+            mixing = mixers(model, one, trace, tokens) if everything and not random else []
+    except Exception as error:  # of a model of somebody's
+        raise ValueError(
+            f"model ({kind}) fails where the first image runs again with a token disturbed "
+            f"({error}), so that nobody can tell what its maps leave out; verify=False does not ask"
+        ) from error
+    if random:
+        raise ValueError(
+            f"model ({kind}) draws at random, or what it makes of an image depends on the others: "
+            f"two runs give {_list(random)} other tokens for the first image, so that a map of one "
+            "run is none of the next"
+        )
+    if mixing:
+        raise ValueError(
+            f"model ({kind}) mixes tokens by more than its maps: {_list(mixing)} moves tokens when "
+            "another one is disturbed and all attention is held still, and shows no map of it. "
+            f"attention_maps(model, images, layers={_pattern(list(maps), watch.maps)!r}) gives the "
+            f"maps of {_list(list(maps))} alone"
+        )
+
+
+def same_draws(images: Tensor) -> AbstractContextManager:
+    """Afterwards random numbers go on as if nothing had been drawn."""
+    return torch.random.fork_rng([images.device] if images.is_cuda else [])
 
 
 @contextmanager
@@ -156,13 +212,19 @@ def _misfit(weights: Tensor, images: Tensor) -> str:
 def _choice(kinds: dict[tuple[int, ...], list[str]], seen: Iterable[str]) -> str:
     """The layers that could be stacked, as a pattern, where there is one that fits."""
     names = max(kinds.values(), key=len, default=[])
-    parts = [name.split(".") for name in names]
-    if not names or len({len(split) for split in parts}) > 1:
-        return ""
-    pattern = ".".join(p[0] if len(set(p)) == 1 else "*" for p in zip(*parts, strict=True))
-    if [name for name in seen if fnmatchcase(name, pattern)] != names:
+    pattern = _pattern(names, seen)
+    if not isinstance(pattern, str):
         return ""
     return f", and attention_maps(model, images, layers={pattern!r}) stacks {_list(names)}"
+
+
+def _pattern(names: list[str], seen: Iterable[str]) -> str | list[str]:
+    """What matches these layers alone: one pattern, or all names."""
+    parts = [name.split(".") for name in names]
+    if not names or len({len(split) for split in parts}) > 1:
+        return names
+    pattern = ".".join(p[0] if len(set(p)) == 1 else "*" for p in zip(*parts, strict=True))
+    return pattern if [name for name in seen if fnmatchcase(name, pattern)] == names else names
 
 
 def _doubts(doubts: dict[str, str]) -> str:
@@ -196,6 +258,7 @@ def _require_some(model: nn.Module, watch: Watch) -> None:
 
 def uncompiled() -> AbstractContextManager:
     """Compiled code would run unseen. Where none can be there, torch's compiler stays unloaded."""
-    if "torch._dynamo" not in sys.modules or not hasattr(torch.compiler, "set_stance"):
+    compilers = {"torch._dynamo", "torch.nn.attention.flex_attention"}  # flex compiles itself
+    if not compilers & sys.modules.keys() or not hasattr(torch.compiler, "set_stance"):
         return nullcontext()  # torch 2.5 has no such switch: it traces what watches, and is slow
     return torch.compiler.set_stance("force_eager")

@@ -2,12 +2,14 @@
 
 A layer's weights are known in three ways. It has a method ``attention_weights``, as this package's
 have; it calls one of PyTorch's two attention functions, and the weights are worked out from what
-they were called with; or it multiplies values with a softmax, as layers do that are not fused. What
+they were called with; or it multiplies values with a softmax, as layers do that are not fused: what
+is multiplied is held against the softmax, number by number, whatever way it went in between. What
 attends in another way is told by the name of its class, so that it is missed and not forgotten.
 """
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,27 +19,28 @@ from torch import Tensor, nn
 from torch.nn.modules import module as all_modules
 from torch.overrides import TorchFunctionMode
 
-from vitbook.inspection.judging import (
-    is_transpose,
-    not_of_tokens,
-    padded,
-    sums_over_keys,
-    tokens_of,
-    with_heads,
+from vitbook.inspection.judging import not_of_tokens, padded, tokens_of, with_heads
+from vitbook.inspection.weights import (
+    as_used,
+    is_close,
+    is_dropped,
+    mha_again,
+    mha_draws,
+    on_the_side,
+    operands,
+    sdpa_holds,
+    sdpa_weights,
 )
-from vitbook.inspection.weights import mha_weights, on_the_side, sdpa_weights
 
 T = Tensor
 SOFTMAX = {F.softmax, torch.softmax, T.softmax, torch.special.softmax}
-PRODUCT = {torch.matmul, T.matmul, torch.bmm, T.bmm}
-# What may lie between a softmax and the product: it leaves the weights as they are.
-KEEPS = {F.dropout, torch.dropout, T.contiguous, T.clone, T.to, T.type, T.type_as}
-KEEPS |= {T.float, T.double, T.half, T.bfloat16}
-RESHAPES = {T.view, T.reshape, torch.reshape, T.unsqueeze, T.squeeze, T.flatten, T.unflatten}
-CHANGES = re.compile(r"[^_]_$|^__i|^__setitem__$")  # names of functions that work in place
+ATTENTION = {F.scaled_dot_product_attention, F.multi_head_attention_forward, *SOFTMAX}
+DROPOUT = {F.dropout, torch.dropout, F.alpha_dropout, torch.dropout_}
 # These have kernels of their own, which they leave while a mode watches.
 NATIVE = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
 ATTENDS = re.compile(r"(?i:att(entio)?n|mh[sc]?a|multi_?head)|[A-Z][SL]A$")  # names of classes
+PLAIN = {nn.Linear, nn.Dropout, nn.Identity, nn.GELU}  # what they do to each token is known
+OTHERS = "what it multiplies with values are not the weights that it says"
 
 
 @dataclass
@@ -45,8 +48,7 @@ class Softmax:
     """A softmax over the last axis, whose use is not seen yet."""
 
     weights: Tensor
-    passed: Tensor  # the tensor in which the model has them now
-    turned: Tensor | None = None  # with queries and keys swapped, for values @ weights.mT
+    dropped: list[Tensor] = field(default_factory=list)  # what dropout made of them
 
 
 @dataclass
@@ -59,6 +61,8 @@ class Call:
     native: bool  # it may take a native kernel
     x: Tensor | None  # what it was given
     seen: list[tuple[str, Tensor | None]] = field(default_factory=list)  # labels, values
+    multiplied: int = 0  # how often weights and values were multiplied in it, where it is own
+    checks: list[Callable[[Tensor], bool]] = field(default_factory=list)  # of what it says
     softmaxes: list[Softmax] = field(default_factory=list)
     other_axes: list[int] = field(default_factory=list)  # lengths of what other softmaxes add up
 
@@ -71,10 +75,18 @@ class Watch(TorchFunctionMode):
             several times in one pass, the later ones are called "name#2", "name#3" ...
         doubts: Layer name -> why there is no map of it, or why the map is not one of its tokens.
         modules, ran: All modules of the model, and those that ran, by name.
+        inputs: Layer name -> what it was given, the first image of it.
+
+    Args:
+        model: Any module.
+        verify: Multiply the weights with the values, and compare with what the layer got.
+        rough: What the model gives is not wanted, so that it may be rounded in another way.
     """
 
-    def __init__(self, model: nn.Module):
+    def __init__(self, model: nn.Module, verify: bool = True, rough: bool = False):
         super().__init__()
+        self.verify, self.rough = verify, rough
+        self.inputs: dict[str, Tensor] = {}
         self.maps: dict[str, Tensor] = {}
         self.doubts: dict[str, str] = {}
         self.ran: dict[str, nn.Module] = {}
@@ -83,12 +95,14 @@ class Watch(TorchFunctionMode):
             for name, module in model.named_modules()
         }
         self._names = {id(module): name for name, module in self.modules.items()}
+        self._own = {name for name, module in self.modules.items() if says_weights(module)}
         self._calls: list[Call] = []  # the innermost comes last
         self._passes = 0  # calls from outside
         self._pass_of: dict[str, int] = {}
         self._times: Counter[str] = Counter()
         self._why: dict[str, str] = {}  # layers whose softmax was no map
         self._away = False  # what runs now is ours, not the model's
+        self._unused = 0  # softmaxes whose use is not seen yet
 
     def __enter__(self) -> "Watch":
         # hooks for all modules: one on the model would keep it from its native kernels
@@ -110,31 +124,32 @@ class Watch(TorchFunctionMode):
     # --- modules -------------------------------------------------------------------------------
 
     def _enter(self, module: nn.Module, args: tuple) -> None:
+        if self._calls and type(module) in PLAIN:
+            return
         name = self._names.get(id(module))
         if name is None or self._away or _runs_backwards():
             return
         self._passes += not self._calls
         self.ran[name] = module
         x = args[0] if args and isinstance(args[0], Tensor) else None
-        self._calls.append(Call(name, module, says_weights(module), may_be_native(module), x))
+        self._calls.append(Call(name, module, name in self._own, may_be_native(module), x))
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
-        if id(module) not in self._names or self._away or _runs_backwards():
-            return None
-        if not self._calls or self._calls[-1].module is not module:  # it ran already, outside
+        if self._away or not self._calls or self._calls[-1].module is not module:
+            return None  # it is plain, is none of the model, or ran already, outside
+        if _runs_backwards():
             return None
         call = self._calls.pop()
+        self._unused -= len(call.softmaxes)
         if len(rest) < 2:  # after an error
             return None
-        kwargs, _ = rest
+        kwargs, out = rest
         self._away = True
         try:
             if call.own:
-                with torch.no_grad():
-                    self._add(call, lambda: module.attention_weights(*args, **kwargs))  # type: ignore[operator]
-            else:
-                self._judge(call, [*args, *kwargs.values()])
-            if call.native and not any(outer.native for outer in self._calls):
+                return self._said(call, args, kwargs, out)
+            self._judge(call, [*args, *kwargs.values()])
+            if call.native and not self.rough and not any(c.native for c in self._calls):
                 # what it gives when no mode watches: from its native kernel, the last bit too
                 with torch._C.DisableTorchFunction():
                     return module.forward(*args, **kwargs)
@@ -148,60 +163,114 @@ class Watch(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        seen = self._calls and not self._away and (self._unused or func in ATTENTION)
+        if seen and self.rough and func is F.scaled_dot_product_attention:
+            plain = len(args) < 5 and not (kwargs.get("dropout_p") or kwargs.get("enable_gqa"))
+            if plain and not self._layer().own:
+                return self._product(*args, **kwargs)
         out = func(*args, **kwargs)  # the functions that this one calls are not seen
-        watching = self._calls and not self._away and not _runs_backwards()
-        if watching and not any(call.own for call in self._calls):
-            self._see(func, args, kwargs, out)
+        if seen and not _runs_backwards():
+            return self._see(func, args, kwargs, out)
         return out
 
-    def _see(self, func: Any, args: tuple, kwargs: dict, out: Any) -> None:
+    def _product(self, query: Tensor, key: Tensor, value: Tensor, *mask: Any, **how: Any) -> Any:
+        """The weights of a fused layer, and their product with the values, once."""
+        how.pop("dropout_p", None)
+        weights = on_the_side(sdpa_weights, query, key, value, *mask, **how)
+        self._attended(None, lambda: weights, None, value)
+        return (weights @ value.to(weights)).to(value)
+
+    def _see(self, func: Any, args: tuple, kwargs: dict, out: Any) -> Any:
+        """What a function gave: the attention of a layer, a softmax, or something else."""
         if func is F.scaled_dot_product_attention:
-            values = args[2] if len(args) > 2 else kwargs["value"]
-            self._add(self._layer(), lambda: on_the_side(sdpa_weights, *args, **kwargs), values)
-        elif func is F.multi_head_attention_forward:
-            self._add(self._layer(), lambda: on_the_side(mha_weights, *args, **kwargs))
-        elif func in SOFTMAX and out.ndim > 2:
+            given = dict(zip(("query", "key", "value"), args, strict=False)) | kwargs
+            values = given["value"]
+            return self._attended(
+                out,
+                lambda: on_the_side(sdpa_weights, *args, **kwargs),
+                sdpa_holds(*args, out=out, **kwargs) if self.verify else None,
+                values,
+            )
+        if func is F.multi_head_attention_forward:
+            again: list[Tensor] = []
+
+            def weights() -> Tensor:
+                again.extend(on_the_side(mha_again, *args, **kwargs))
+                return again[1]
+
+            drawn = mha_draws(*args, **kwargs)
+            return self._attended(
+                out, weights, lambda _: drawn or not again or is_close(again[0], out[0])
+            )
+        if func in SOFTMAX and out.ndim > 2:
             axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
             if axis in (-1, out.ndim - 1):
-                self._layer().softmaxes.append(Softmax(out.detach().clone(), out))
+                self._layer().softmaxes.append(Softmax(out.detach().clone()))
+                self._unused += 1
             else:
                 self._layer().other_axes.append(out.shape[0 if axis is None else axis])
-        elif args:
-            for call in self._calls:
-                for softmax in list(call.softmaxes):
-                    self._follow(call, softmax, func, args, out)
+            return out
+        for call in self._calls:
+            for softmax in list(call.softmaxes):
+                if func in DROPOUT and is_dropped(out, softmax.weights):
+                    softmax.dropped.append(out.detach().clone().view(softmax.weights.shape))
+                for used, values in operands(func, args, kwargs):
+                    known = (softmax.weights, *softmax.dropped)
+                    order = next(filter(None, (as_used(used, x) for x in known)), None)
+                    if order:
+                        call.softmaxes.remove(softmax)
+                        self._unused -= 1
+                        found = softmax.weights.permute(order).reshape(used.shape)
+                        return self._multiplied(call, found, values, out)
+        return out
 
-    def _follow(self, call: Call, softmax: Softmax, func: Any, args: tuple, out: Any) -> None:
-        """Is a softmax multiplied with values as it is, or changed before?"""
-        passed, turned = softmax.passed, softmax.turned
-        equation, tensors = "", args
-        if func is torch.einsum:
-            equation, tensors = args[0], args[1:]
-            if isinstance(tensors[0], (list, tuple)):
-                tensors = tuple(tensors[0])
-        values = None
-        if func in PRODUCT and len(tensors) > 1 and tensors[1] is turned:
-            values = tensors[0].mT
-        elif not any(tensor is passed for tensor in tensors):
-            return
-        elif func in KEEPS or (func in RESHAPES and out.shape[-2:] == passed.shape[-2:]):
-            softmax.passed = out
-        elif (func in PRODUCT and tensors[0] is passed) or sums_over_keys(
-            equation, tensors, passed
+    def _multiplied(self, call: Call, found: Tensor, values: Tensor, out: Any) -> Any:
+        def holds(said: Tensor) -> bool:
+            return is_close(said, found)
+
+        return self._attended(out, lambda: found, holds if call.own else None, values, call)
+
+    def _attended(
+        self,
+        out: Any,
+        weights: Callable[[], Tensor],
+        holds: Callable[[Tensor], bool] | None,
+        values: Tensor | None = None,
+        call: Call | None = None,
+    ) -> Any:
+        """Keep the weights of a layer, and give what the model goes on with.
+
+        ``holds`` tells whether weights, multiplied with the values, give what came out.
+        """
+        call = call or self._layer()
+        if call.own:
+            call.multiplied += 1
+            call.checks += [holds] if holds else []
+        else:
+            self._add(call, weights, values)
+            label = call.seen[-1][0]
+            if self.verify and holds and not holds(self.maps[label]):
+                self.doubts[label] = OTHERS
+        return out
+
+    def _said(self, call: Call, args: tuple, kwargs: dict, out: Any) -> Any:
+        """Keep the weights that a layer says, and give what the model goes on with."""
+        with torch.no_grad():
+            self._add(call, lambda: call.module.attention_weights(*args, **kwargs))  # type: ignore[operator]
+        label = call.seen[-1][0]
+        if (
+            self.verify
+            and len(call.checks) == call.multiplied == 1
+            and not call.checks[0](self.maps[label])
         ):
-            values = next(tensor for tensor in tensors if tensor is not passed)
-        elif CHANGES.search(func.__name__):
-            softmax.passed = softmax.weights  # no longer what the model goes on with
-        elif is_transpose(out, passed):
-            softmax.turned = out
-        if values is not None:
-            call.softmaxes.remove(softmax)
-            self._add(call, lambda: softmax.weights.view(passed.shape), values)
+            self.doubts[label] = OTHERS
+        return out
 
     def _layer(self) -> Call:
         """The layer that attends: the innermost with parameters (an nn.Softmax has none)."""
-        for call in reversed(self._calls):
-            if next(call.module.parameters(), None) is not None:
+        own = next((call for call in self._calls if call.own), None)
+        for call in [own] if own else reversed(self._calls):
+            if own or next(call.module.parameters(), None) is not None:
                 return call
         return self._calls[-1]
 
@@ -215,12 +284,16 @@ class Watch(TorchFunctionMode):
         self._times[name] += 1
         label = name if self._times[name] == 1 else f"{name}#{self._times[name]}"
         self.maps[label] = weights()
+        if self.verify and call.x is not None:
+            self.inputs[label] = call.x[:1].detach().clone()
         call.seen.append((label, values))
 
     # --- doubts --------------------------------------------------------------------------------
 
     def _judge(self, call: Call, inputs: list[Any]) -> None:
         """Hold what a layer's call has shown against the tokens that it was given."""
+        if not (call.seen or call.softmaxes or call.other_axes):
+            return
         given = [
             x for x in inputs if isinstance(x, Tensor) and x.is_floating_point() and x.ndim > 1
         ]
@@ -246,7 +319,7 @@ class Watch(TorchFunctionMode):
                 around = (outer.x for outer in self._calls[::-1] if outer.x is not None)
                 doubt = doubt or padded(weights, given[0], next(around, None))
             if doubt:
-                self.doubts[label] = doubt
+                self.doubts.setdefault(label, doubt)
 
     def close(self) -> None:
         """Add the layers to the doubts that ran, attend by their name, and have no map."""
@@ -254,11 +327,11 @@ class Watch(TorchFunctionMode):
             if re.search("softmax|attention", str(getattr(module, "inlined_graph", ""))):
                 self.doubts[name] = "it is TorchScript, which runs unseen"
         layers = {label.partition("#")[0] for label in self.maps}
-        within = [name for name in layers if _attends(self.ran[name])]
+        within = [name for name in layers if attends_by_name(self.ran[name])]
         blank = [
             name
             for name, module in self.ran.items()
-            if _attends(module)
+            if attends_by_name(module)
             and not any(is_part(doubt, of=name) for doubt in self.doubts)
             and not any(is_part(layer, of=name) for layer in layers)
             and not any(is_part(name, of=layer) for layer in within)
@@ -297,7 +370,7 @@ def is_part(name: str, of: str) -> bool:
     return not of or name == of or name.startswith(of + ".")
 
 
-def _attends(module: nn.Module) -> bool:
+def attends_by_name(module: nn.Module) -> bool:
     return bool(ATTENDS.search(type(module).__name__)) or says_weights(module)
 
 

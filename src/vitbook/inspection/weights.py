@@ -1,12 +1,15 @@
 """Attention weights, worked out from what an attention function of PyTorch was called with."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import permutations
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+PRODUCT = {torch.matmul, Tensor.matmul, torch.bmm, Tensor.bmm}
 
 
 def sdpa_weights(
@@ -29,7 +32,9 @@ def sdpa_weights(
     if enable_gqa:  # some heads share their keys
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], dim=-3)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = query @ key.transpose(-2, -1) * scale  # (..., N_q, N_k)
+    scores = query * scale @ key.transpose(-2, -1)  # (..., N_q, N_k)
+    if attn_mask is None and not is_causal:
+        return scores.softmax(dim=-1)
     if is_causal:
         past = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
         scores = scores.masked_fill(~past, -math.inf)
@@ -41,23 +46,29 @@ def sdpa_weights(
     return scores.softmax(dim=-1).masked_fill(scores == -math.inf, 0.0)
 
 
-def mha_weights(*args: Any, **kwargs: Any) -> Tensor:
-    """The weights (B, h, N_q, N_k) of ``F.multi_head_attention_forward``, without dropout.
+def mha_again(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """What ``F.multi_head_attention_forward`` gives, without dropout and with its weights.
 
-    The function itself can give them, so it is asked a second time.
+    The function itself can give the weights (B, h, N_q, N_k), so it is asked a second time.
     """
     given = dict(zip(MHA_ARGUMENTS, args, strict=False)) | kwargs
     given |= {"training": False, "need_weights": True, "average_attn_weights": False}
     wide = {name: _wide(value) for name, value in given.items()}
-    weights = F.multi_head_attention_forward(**wide)[1]
+    out, weights = F.multi_head_attention_forward(**wide)
     assert weights is not None  # they were asked for
-    return weights
+    return out, weights
+
+
+def mha_draws(*args: Any, **kwargs: Any) -> bool:
+    """Does this call of ``F.multi_head_attention_forward`` drop weights?"""
+    given = dict(zip(MHA_ARGUMENTS, args, strict=False)) | kwargs
+    return given.get("training", True) and given["dropout_p"] > 0
 
 
 MHA_ARGUMENTS = F.multi_head_attention_forward.__code__.co_varnames
 
 
-def on_the_side(work: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tensor:
+def on_the_side(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Work it out without gradients and in full precision, also under autocast."""
     device = next(a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)).device
     with torch.no_grad(), torch.autocast(device.type, enabled=False):
@@ -67,3 +78,102 @@ def on_the_side(work: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tenso
 def _wide(value: Any) -> Any:
     narrow = isinstance(value, Tensor) and value.dtype in (torch.float16, torch.bfloat16)
     return value.float() if narrow else value
+
+
+# --- do weights give what came out? --------------------------------------------------------------
+
+
+def operands(func: Any, args: tuple, kwargs: dict) -> Iterator[tuple[Tensor, Tensor]]:
+    """What a product could take for weights (..., N_q, N_k), and for values, either way round."""
+    if func in PRODUCT:
+        a, b = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)][:2]
+        if a.ndim > 1 and b.ndim > 1:
+            yield a, b
+            yield b.mT, a.mT
+    elif func is torch.einsum and isinstance(args[0], str):
+        both = args[1] if isinstance(args[1], (list, tuple)) else args[1:]
+        terms, arrow, left = args[0].replace(" ", "").partition("->")
+        left = left if arrow else "".join(x for x in terms if x == "." or terms.count(x) == 1)
+        if len(both) != 2:
+            return
+        for (term, weights), (other, values) in permutations(
+            zip(terms.split(","), both, strict=True)
+        ):
+            term = term.replace("...", "." * (weights.ndim - len(term.replace("...", ""))))
+            keys = [axis for axis, x in enumerate(term) if x in other and x not in left]
+            queries = [axis for axis, x in enumerate(term) if x in left and x not in other]
+            if len(keys) == 1 and queries:
+                long = [axis for axis in queries if weights.shape[axis] == weights.shape[keys[0]]]
+                last = [(long or queries)[-1], *keys]  # heads may share their values
+                front = [axis for axis in range(len(term)) if axis not in last]
+                yield weights.permute(*front, *last), values
+
+
+def as_used(used: Tensor, weights: Tensor) -> tuple[int, ...] | None:
+    """The order of axes in which weights are these numbers, whatever way they went in between.
+
+    The last axis, of the keys, stays the last. None: they are other numbers.
+    """
+    if used.numel() != weights.numel() or not used.is_floating_point():
+        return None
+    used, weights = used.detach(), weights.to(used)
+    for order in permutations(range(weights.ndim - 1)):
+        turned = weights.permute(*order, -1)
+        if used.shape[-2:] != turned.shape[-2:]:
+            continue
+        same = used.reshape(turned.shape)
+        if torch.equal(same, turned) or torch.allclose(same, turned, 0, 0, equal_nan=True):
+            return (*order, -1)
+    return None
+
+
+def is_dropped(out: Any, weights: Tensor) -> bool:
+    """Are these the weights, after dropout: some zero, the others larger by one factor?"""
+    if not isinstance(out, Tensor) or out.numel() != weights.numel():
+        return False
+    dropped = out.detach().reshape(weights.shape)
+    if torch.equal(dropped, weights):
+        return False
+    ratio = (dropped / weights)[weights > 0]
+    kept = ratio[ratio > 0]
+    return kept.numel() > 0 and bool((kept.amax() - kept.amin()) < 1e-2 * kept.amax())
+
+
+def sdpa_holds(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    out: Tensor,
+    enable_gqa: bool = False,
+    **_: Any,
+) -> Callable[[Tensor], bool] | None:
+    """Whether weights give what ``F.scaled_dot_product_attention`` gave; None where it drops some.
+
+    The arguments are that function's own, and ``out``, what it gave. The first image is looked at.
+    """
+    if dropout_p:
+        return None
+    if enable_gqa:  # some heads share their values
+        value = value.repeat_interleave(query.shape[-3] // value.shape[-3], dim=-3)
+    one = value.ndim == out.ndim > 2 and len(value) == len(out)
+    values, product = ((x[:1] if one else x).detach().clone() for x in (value, out))
+
+    def holds(weights: Tensor) -> bool:  # (..., N_q, N_k)
+        used = weights[:1] if one and len(weights) == len(out) else weights
+        wide = _wide(values).to(used.dtype)
+        return is_close(used @ wide, product, wide.abs().amax(dim=(-2, -1), keepdim=True))
+
+    return holds
+
+
+def is_close(a: Tensor, b: Tensor, scale: Tensor | None = None) -> bool:
+    """Equal but for rounding, relative to a scale; nan is equal to everything."""
+    if a.numel() != b.numel():
+        return False
+    eps = max(torch.finfo(x.dtype).eps for x in (a, b))
+    scale = b.abs().amax() if scale is None else scale
+    return not bool(((a.reshape(b.shape) - b).abs() > min(10 * eps**0.5, 0.1) * scale).any())

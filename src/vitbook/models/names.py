@@ -56,6 +56,7 @@ TRANSFORMERS_NAMES = {
     "embeddings.cls_token": "cls_token",
     "embeddings.class_embedding": "cls_token",
     "embeddings.register_tokens": "reg_token",
+    "embeddings.mask_token": "mask_token",  # of DINOv2: for its training alone
     "embeddings.position_embeddings": "positions.table",
     "embeddings.position_embedding.weight": "positions.table",
     "embeddings.patch_embeddings.projection.": "patch_embed.proj.",

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from vitbook import require
 from vitbook.models.channels import KERNEL, adapt_channels, kernel_name
+from vitbook.models.foreign import state_dicts, take_ours
 from vitbook.models.names import to_ours
 from vitbook.models.weights import load_weights, read_weights
 
@@ -87,8 +88,11 @@ def adapt(
             rows, columns = map(int, metadata["grid"].split("x"))
             old_grid = rows, columns
     parts: Any = model
+    own, taken = model.state_dict(), list[str]()
+    if found := dict(state_dicts(weights)):
+        weights, taken = take_ours(found, own, "weights")
     weights = to_ours(weights)
-    own, name = model.state_dict(), kernel_name(weights)
+    name = kernel_name(weights)
     if name not in own:
         raise ValueError(f"weights must fit the model: {name} is unknown to the model")
     wanted, known = own[name].shape[1], weights[name].shape[1]
@@ -102,7 +106,7 @@ def adapt(
         head = {f"head.{name}": tensor for name, tensor in parts.head.state_dict().items()}
         notes += [f"head drawn anew: {parts.head.out_features} classes"]
         adapted |= head
-    return notes + load_weights(model, adapted, old_grid=old_grid)
+    return taken + notes + load_weights(model, adapted, old_grid=old_grid)
 
 
 @torch.no_grad()

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from vitbook.files import CHECKPOINT, write_atomically
+from vitbook.files import write_atomically
 from vitbook.models import fitting
 from vitbook.models.channels import adapt_channels, kernel_name
+from vitbook.models.foreign import open_safetensors, state_dicts, take_ours
 from vitbook.models.names import (
     TIMM_NAMES,
     TORCHVISION_NAMES,
@@ -56,9 +56,10 @@ def load_weights(
 
     Args:
         model: A model built by this package.
-        weights: Tensors under our names, torchvision's, timm's or transformers', or the path of a
-            safetensors file that holds them: one of :func:`save_weights`, a published one, or the
-            checkpoint of a run of ``python -m vitbook train``.
+        weights: Tensors under our names, torchvision's, timm's or transformers', perhaps with a
+            prefix such as ``module.``, or the path of a safetensors file that holds them: one of
+            :func:`save_weights`, a published one, or the checkpoint of a run of ``python -m
+            vitbook train``.
         old_grid: (rows, columns) of patches the weights were trained on. Default: what the file
             says, else a square.
         channels: What each channel of the weights sees of the model's images, as in
@@ -78,13 +79,15 @@ def load_weights(
         if old_grid is None and "grid" in metadata:
             rows, columns = map(int, metadata["grid"].split("x"))
             old_grid = rows, columns
-    own, notes = model.state_dict(), []
+    own, notes = model.state_dict(), list[str]()
     same = isinstance(weights, Mapping) and weights.keys() == own.keys()  # a run of timm's model
+    if not same and (found := dict(state_dicts(weights))):
+        weights, notes = take_ours(found, own, "weights")
     weights = dict(weights) if same else to_ours(weights)
     if channels is not None:
         name = kernel_name(weights)
         weights = adapt_channels(weights, own[name].shape[1], channels)
-        notes = [f"patch kernel fitted to {own[name].shape[1]} channels by the map {channels}"]
+        notes += [f"patch kernel fitted to {own[name].shape[1]} channels by the map {channels}"]
     notes += fitting.drop_idle(weights, own) + fitting.fit_head(weights, own)
     notes += fitting.fit_biases(weights, own)
     fitting.require_names(weights, own)
@@ -111,14 +114,7 @@ def read_weights(path: str | os.PathLike) -> tuple[dict[str, Tensor], dict[str, 
     path = _safetensors_path(path)
     if not path.is_file():
         raise FileNotFoundError(f"path must be an existing .safetensors file, got {path}")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            start = "model." if metadata.get("format") == CHECKPOINT else ""
-            names = [name for name in file.keys() if name.startswith(start)]  # noqa: SIM118
-            return {name.removeprefix(start): file.get_tensor(name) for name in names}, metadata
-    except SafetensorError as error:
-        raise ValueError(f"path must be a safetensors file, {path} is none: {error}") from error
+    return open_safetensors(path)
 
 
 def save_weights(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -49,8 +50,8 @@ class Examination:
 
 def examine(
     model: nn.Module,
-    images: Tensor | Iterable[tuple[Tensor, Tensor]],
-    labels: Tensor | None = None,
+    images: Any,
+    labels: Any = None,
     *,
     optimizer: torch.optim.Optimizer | None = None,
     learning_rate: float | None = None,
@@ -74,9 +75,10 @@ def examine(
 
     Args:
         model: Images (B, C, H, W) -> logits (B, K), trained or not.
-        images: (n, C, H, W), as the model takes them; or an iterable of (images, labels), such as
-            a ``DataLoader``. The first 512 images are looked at.
-        labels: Class numbers (n,), not with an iterable.
+        images: (n, C, H, W), as the model takes them, a tensor, an array or a list of images; or an
+            iterable of (images, labels), such as a ``DataLoader``. The first 512 images are looked
+            at.
+        labels: Class numbers (n,), a tensor, an array or a list; not with an iterable.
         optimizer: The one to train with, if it is there already: its parameters are compared with
             the model's, and its learning rate is tried.
         learning_rate: Or the rate to try, of AdamW.
@@ -110,14 +112,15 @@ def examine(
 
 def _trials(
     model: nn.Module,
-    images: Tensor | Iterable[tuple[Tensor, Tensor]],
-    labels: Tensor | None,
+    images: Any,
+    labels: Any,
     optimizer: torch.optim.Optimizer | None,
     learning_rate: float | None,
     batch_size: int,
     updates: int,
 ) -> Iterator[Finding]:
     """One finding after the other; where one leaves nothing to try, the last."""
+    images, labels = examined_data.as_tensors(images, labels)
     if not isinstance(images, Tensor):
         yield examined_data.order(images, labels, LONGEST)
         images, labels = examined_data.gathered(images, LONGEST)

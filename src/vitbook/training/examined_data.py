@@ -1,7 +1,9 @@
 """Trials of :func:`~vitbook.training.examine` that look at images and labels alone."""
 
 from collections.abc import Iterable
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -9,6 +11,20 @@ from vitbook.training.findings import Finding
 
 LARGEST_MEAN, SMALLEST_STD, LARGEST_STD = 1.5, 0.1, 2.5  # of a channel that a network likes
 COPIES = 0.1  # share of images that are copies of others, from which on it is told
+
+
+def as_tensors(images: Any, labels: Any) -> tuple[Any, Tensor | None]:
+    """Arrays and lists of images or labels as tensors; an iterable of batches as it is."""
+    if isinstance(images, np.ndarray):
+        images = torch.from_numpy(images)
+    elif isinstance(images, list) and all(isinstance(x, (Tensor, np.ndarray)) for x in images):
+        images = torch.stack([torch.as_tensor(x) for x in images]) if images else images
+    if labels is None or isinstance(labels, Tensor):
+        return images, labels
+    try:
+        return images, torch.as_tensor(labels)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"labels must be class numbers ({error})") from None
 
 
 def gathered(batches: Iterable[tuple[Tensor, Tensor]], longest: int) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,591 @@
+"""Layers whose maps would be false or a part: each is refused by name, or its map is right.
+
+They stand between two layers of plain attention, so that a map that is missed makes the result a
+part. What the maps have to be is seen from the product itself.
+"""
+
+import copy
+import math
+import subprocess
+import sys
+import warnings
+
+import pytest
+import timm
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.testing import assert_close
+
+from tests.package.random_models import all_random
+from vitbook.inspection import attention_maps, find_num_prefix, record_attention
+from vitbook.layers.attention import MultiHeadSelfAttention
+from vitbook.models.published import rebuild
+
+B, N, D, H, P, SIZE = 2, 12, 32, 4, 8, (24, 32)
+
+
+@pytest.fixture(autouse=True)
+def _no_grad():
+    with torch.no_grad():
+        yield
+
+
+class Open(nn.Module):
+    """Attention that is not fused; ``between`` stands between its softmax and the product."""
+
+    def __init__(self, between=lambda layer, weights: weights, after=lambda out, v: out):
+        super().__init__()
+        self.qkv, self.proj = nn.Linear(D, 3 * D), nn.Linear(D, D)
+        self.between, self.after, self.used = between, after, []
+
+    def heads(self, x):
+        return self.qkv(x).unflatten(-1, (3, H, D // H)).permute(2, 0, 3, 1, 4)
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        weights = self.between(self, (q @ k.mT / math.sqrt(D // H)).softmax(-1))
+        self.used.append(weights.detach().clone().view(len(x), H, *weights.shape[-2:]))
+        out = weights @ v.reshape(*weights.shape[:-2], *v.shape[-2:])
+        return self.proj(self.after(out.view(v.shape), v).transpose(1, 2).flatten(2))
+
+
+class Other(Open):
+    """The same tokens and values, mixed in some way that is no seen attention."""
+
+    def __init__(self, mix):
+        super().__init__()
+        self.mix = mix
+
+    def forward(self, x):
+        return self.proj(self.mix(*self.heads(x)).transpose(1, 2).flatten(2))
+
+
+class Says(MultiHeadSelfAttention):
+    """Attention whose own ``attention_weights`` are not what its ``forward`` does."""
+
+    def __init__(self, lie):
+        super().__init__(embed_dim=D, num_heads=H)
+        self.lie = lie
+
+    def attention_weights(self, x, mask=None):
+        return self.lie(super().attention_weights(x, mask))
+
+
+class Block(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.norm, self.layer = nn.LayerNorm(D), layer
+
+    def forward(self, x):
+        return x + self.layer(self.norm(x))
+
+
+def stack(*layers):
+    return all_random(nn.Sequential(*map(Block, layers))).eval().double()
+
+
+def plain():
+    return Open()
+
+
+def tokens():
+    return torch.randn(B, N, D).double()
+
+
+def edit(change):
+    """What changes the weights in place, and goes on with them."""
+
+    def between(layer, weights):
+        change(weights)
+        return weights
+
+    return between
+
+
+def kept(keep):
+    def between(layer, weights):
+        layer.kept = keep(weights)
+        return weights
+
+    return between
+
+
+def through_numpy(weights):
+    weights.numpy()[:, 0] = 0
+
+
+def set_data(weights):
+    weights.data = weights.data * torch.tensor([0.0, 1, 1, 1]).view(1, H, 1, 1)
+
+
+class Parts(nn.Module):
+    """A mean over the tokens beside an MLP, in a class that says nothing."""
+
+    def __init__(self, mix):
+        super().__init__()
+        self.fc, self.mix = nn.Linear(D, D), mix
+
+    def forward(self, x):
+        return self.fc(x) + self.mix(x)
+
+
+def conv(x):
+    kernel = torch.linspace(-1, 1, 3, dtype=x.dtype).expand(D, 1, 3)
+    return F.conv1d(x.mT, kernel, padding=1, groups=D).mT
+
+
+def sigmoid(q, k, v):
+    return (q @ k.mT).sigmoid() / N @ v
+
+
+def linear(q, k, v):
+    return q.softmax(-1) @ (k.softmax(-2).mT @ v)
+
+
+def exponentials(q, k, v):
+    weights = (q @ k.mT / 3).exp()
+    return weights / weights.sum(-1, keepdim=True) @ v
+
+
+def pointwise(q, k, v):
+    weights = (q @ k.mT / 3).softmax(-1)
+    return (weights[..., None] * v[..., None, :, :]).sum(-2)
+
+
+def scaled_einsum(q, k, v):
+    weights = (q @ k.mT / 3).softmax(-1)
+    return torch.einsum("bhij,bhjd,h->bhid", weights, v, torch.arange(4).to(v))
+
+
+CHANGED = "it changes its softmax"
+MOVES = "moves tokens when another one is disturbed"
+SAID = "what it multiplies with values are not the weights that it says"
+# A layer, and why it is refused.
+WRONG = {
+    "scaled": (lambda: Open(lambda _, w: 0.5 * w), CHANGED),
+    "scaled in each head": (
+        lambda: Open(lambda _, w: w * torch.arange(4.0).view(H, 1, 1)),
+        CHANGED,
+    ),
+    "masked afterwards": (lambda: Open(lambda _, w: w.tril()), CHANGED),
+    "half of the heads zeroed": (lambda: Open(edit(lambda w: w[:, ::2].zero_())), CHANGED),
+    "a view in place": (lambda: Open(edit(lambda w: w.unbind(1)[0].zero_())), CHANGED),
+    "the diagonal in place": (
+        lambda: Open(edit(lambda w: w.diagonal(dim1=-2, dim2=-1).fill_(0))),
+        CHANGED,
+    ),
+    "out=": (lambda: Open(edit(lambda w: torch.mul(w, 0.5, out=w))), CHANGED),
+    "the memory through numpy": (lambda: Open(edit(through_numpy)), CHANGED),
+    ".data": (lambda: Open(edit(set_data)), CHANGED),
+    "a copy that is changed": (lambda: Open(lambda _, w: w.clone().mul_(2)), CHANGED),
+    "the rows shuffled": (lambda: Open(lambda _, w: w.roll(1, dims=-2)), CHANGED),
+    "the heads mixed": (lambda: Open(lambda _, w: w.flip(1)), CHANGED),
+    "sharpened": (lambda: Open(lambda _, w: w.square()), CHANGED),
+    "a third factor": (lambda: Other(scaled_einsum), CHANGED),
+    "a product by hand": (lambda: Other(pointwise), CHANGED),
+    "says half of it": (lambda: Says(lambda w: w / 2), SAID),
+    "says another head": (lambda: Says(lambda w: w.roll(1, dims=1)), SAID),
+    "says heads that are zero": (lambda: Says(lambda w: w * torch.arange(4.0).view(H, 1, 1)), SAID),
+    "says even weights": (lambda: Says(lambda w: torch.full_like(w, 1 / N)), SAID),
+    "a sigmoid": (lambda: Other(sigmoid), MOVES),
+    "exponentials": (lambda: Other(exponentials), MOVES),
+    "linear attention": (lambda: Other(linear), "softmax over another axis"),
+    "the mean of all tokens": (lambda: Parts(lambda x: x.mean(1, keepdim=True)), MOVES),
+    "a convolution over tokens": (lambda: Parts(conv), MOVES),
+    "the next token": (lambda: Parts(lambda x: x.roll(1, dims=1)), MOVES),
+    "a running sum": (lambda: Parts(lambda x: x.cumsum(1)), MOVES),
+    "a Fourier transform": (lambda: Parts(lambda x: torch.fft.fft(x, dim=1).real), MOVES),
+    "only the first token": (
+        lambda: Parts(lambda x: torch.cat([x.amax(1, keepdim=True), x[:, 1:]], 1)),
+        MOVES,
+    ),
+    "attention and a mean of its values": (
+        lambda: Open(after=lambda out, v: out + v.mean(-2, keepdim=True)),
+        MOVES,
+    ),
+    "a norm over all tokens": (lambda: nn.LayerNorm((N, D)), MOVES),
+    "noise": (lambda: Parts(lambda x: torch.randn_like(x)), "draws at random"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_layer_whose_map_would_be_false_or_missing_is_refused_by_name(name):
+    build, why = WRONG[name]
+    model = stack(plain(), build(), plain())
+    with pytest.raises(ValueError, match=why) as refusal:
+        attention_maps(model, tokens())
+    assert "'1.layer'" in str(refusal.value) or name == "noise"  # which shows behind it
+
+
+class ByEinsum(Other):
+    """Attention whose maps have their axes in another order, or whose heads share values."""
+
+    def __init__(self, scores, product, back=(0, 1, 2, 3), mean_values=False):
+        super().__init__(self.turned)
+        self.scores, self.product, self.back = scores, product, back
+        self.mean_values = mean_values
+
+    def turned(self, q, k, v):
+        v = v.mean(1) if self.mean_values else v
+        weights = torch.einsum(self.scores, q, k).softmax(-1)
+        self.used.append(weights.permute(self.back))
+        return torch.einsum(self.product, weights, v)
+
+
+class Permuted(Other):
+    """A softmax over scores (h, B, N, N) or (B, N, h, N), whose axes are put in order later."""
+
+    def __init__(self, *order):
+        super().__init__(self.turned)
+        self.order = order
+
+    def turned(self, q, k, v):
+        weights = (q @ k.mT).permute(self.order).softmax(-1)
+        weights = weights.permute(sorted(range(4), key=self.order.__getitem__))
+        self.used.append(weights)
+        return weights @ v
+
+
+# Maps whose axes stand in another order than (B, h, N, N) where the softmax is taken.
+TURNED = {
+    "queries before heads": lambda: ByEinsum("bhid,bhjd->bihj", "bihj,bhjd->bhid", (0, 2, 1, 3)),
+    "queries first": lambda: ByEinsum("bhid,bhjd->ibhj", "ibhj,bhjd->bhid", (1, 2, 0, 3)),
+    "heads share values": lambda: ByEinsum("bhid,bhjd->bhij", "bhij,bjd->bhid", mean_values=True),
+    "with dots": lambda: ByEinsum("...id,...jd->...ij", "...ij,...jd->...id"),
+    "heads before images": lambda: Permuted(1, 0, 2, 3),
+    "queries before heads, then back": lambda: Permuted(0, 2, 1, 3),
+}
+
+
+@pytest.mark.parametrize("name", TURNED)
+def test_a_map_whose_axes_stand_in_another_order_is_the_one_that_is_multiplied(name):
+    model, x = stack(plain(), TURNED[name](), plain()), tokens()
+    model(x)
+    expected = torch.stack([block.layer.used[0] for block in model])
+    assert_close(attention_maps(model, x), expected)
+
+
+# Layers that do odd things, none of which changes a map.
+RIGHT = {
+    "plain": {},
+    "keeps a clone": {"between": kept(torch.clone)},
+    "keeps a view": {"between": kept(lambda w: w.view(-1, H, N, N))},
+    "keeps a reshaped copy": {"between": kept(lambda w: w.reshape(-1, N, N))},
+    "keeps a detached copy": {"between": kept(lambda w: w.detach().clone())},
+    "keeps the mean of its heads": {"between": kept(lambda w: w.mean(1))},
+    "changes the copy that it keeps": {"between": kept(lambda w: w.clone().zero_())},
+    "goes on with a copy": {"between": lambda layer, w: w.clone()},
+    "by way of numpy": {"between": lambda layer, w: torch.from_numpy(w.numpy().copy())},
+    "heads folded": {"between": lambda layer, w: w.flatten(0, 1)},
+    "multiplied by one": {"between": lambda layer, w: w * 1},
+    "in place, by nothing": {"between": edit(lambda w: w.mul_(1))},
+    "a gate behind": {"after": lambda out, v: out * v.sigmoid()},
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_layer_that_keeps_its_map_gives_the_weights_that_it_multiplies(name):
+    model = stack(plain(), Open(**RIGHT[name]), plain())
+    x = tokens()[: 1 if name == "heads folded" else B]
+    model(x)
+    expected = torch.stack([block.layer.used[0] for block in model])
+    assert (expected - 1 / N).abs().max() > 0.1
+    assert_close(attention_maps(model, x), expected, atol=0, rtol=0)
+    assert_close(attention_maps(model, x, verify=False), expected, atol=0, rtol=0)
+
+
+def test_dropout_while_training_is_no_change_and_a_change_behind_it_is_one():
+    model = stack(Open(lambda _, w: F.dropout(w, 0.5))).train()
+    with record_attention(model) as maps:
+        model(tokens())
+    assert_close(maps["0.layer"].sum(-1), torch.ones(B, H, N).double())
+    model = stack(plain(), Open(lambda _, w: F.dropout(w, 0.5) * 2)).train()
+    with pytest.warns(UserWarning, match=CHANGED), record_attention(model) as maps:
+        model(tokens())
+    assert list(maps) == ["0.layer"]
+
+
+def test_a_fused_function_that_gives_something_else_is_noticed_and_checks_can_be_left_out(
+    monkeypatch,
+):
+    from vitbook.inspection import watching
+
+    right = watching.sdpa_weights
+    wrong = lambda *args, **kwargs: right(*args, **kwargs).roll(1, dims=1)  # noqa: E731
+    monkeypatch.setattr(watching, "sdpa_weights", wrong)
+    model = timm_model("vit_tiny_patch16_224")
+    with pytest.raises(ValueError, match=f"'blocks.0.attn', 'blocks.1.attn': {SAID}"):
+        attention_maps(model, torch.randn(B, 3, *SIZE))
+    assert attention_maps(model, torch.randn(B, 3, *SIZE), verify=False).shape[0] == 2
+    with pytest.warns(UserWarning, match=SAID), record_attention(model):
+        model(torch.randn(B, 3, *SIZE))
+    with record_attention(model, verify=False):
+        model(torch.randn(B, 3, *SIZE))
+
+
+class Between(nn.Module):
+    """What mixes stands in the model's own forward, between two blocks."""
+
+    def __init__(self, mix):
+        super().__init__()
+        self.patches, self.mix = nn.Conv2d(3, D, P, P), mix
+        self.first, self.last = Block(Open()), Block(Open())
+
+    def forward(self, images):
+        x = self.first(self.patches(images).flatten(2).mT)
+        return self.last(self.mix(x))
+
+
+def test_what_a_model_does_between_its_blocks_moves_no_token_unseen():
+    images = torch.randn(B, 3, *SIZE)
+    for mix in (conv, lambda x: x + x.mean(1, keepdim=True), lambda x: x.flip(1)):
+        with pytest.raises(ValueError, match=f"'Between.forward' {MOVES}"):
+            attention_maps(all_random(Between(mix)).eval(), images)
+    with pytest.raises(ValueError, match=f"'1' {MOVES}"):  # what it moves comes from no residual
+        attention_maps(all_random(nn.Sequential(Open(), Other(exponentials))).double(), tokens())
+    alone = all_random(Between(torch.relu)).eval()
+    assert attention_maps(alone, images).shape == (2, B, H, N, N)
+
+
+FLEX = """
+import torch
+from torch.nn.attention.flex_attention import flex_attention
+from vitbook.inspection import attention_maps
+
+class Flex(torch.nn.Linear):
+    def forward(self, x):
+        q, k, v = super().forward(x).unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
+        return flex_attention(q, k, v).transpose(1, 2).flatten(2)
+
+try:
+    attention_maps(Flex(32, 96), torch.randn(2, 128, 32))
+except ValueError as error:
+    assert "none of its layers showed attention" in str(error)
+    print("said")
+"""
+
+
+@pytest.mark.slow
+def test_the_first_pass_of_a_process_says_that_flex_attention_is_not_read():
+    done = subprocess.run([sys.executable, "-c", FLEX], capture_output=True, text=True)
+    assert done.stdout.split() == ["said"], done.stderr[-2000:]
+
+
+def test_who_names_layers_asks_for_a_part_and_is_told_so():
+    model = stack(plain(), Parts(conv), plain())
+    with pytest.raises(
+        ValueError, match=r"layers='\*.layer'\) gives the maps of '0.layer', '2.lay"
+    ):
+        attention_maps(model, tokens())
+    assert attention_maps(model, tokens(), layers="*.layer").shape == (2, B, H, N, N)
+
+
+# --- models --------------------------------------------------------------------------------------
+
+TINY = {"patch_size": P, "embed_dim": D, "depth": 2, "num_heads": H, "num_classes": 5}
+
+
+def timm_model(name, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = timm.create_model(name, **({"img_size": SIZE} | TINY | options))
+    return all_random(model).eval()
+
+
+def head_off(model):
+    """A head is switched off in a hook, through a view."""
+    for block in model.blocks:
+        block.attn.fused_attn = False
+    model.blocks[1].attn.attn_drop.register_forward_hook(
+        lambda _, args, out: out[:, 0].zero_()[:0].sum() * 0 + out
+    )
+    return model
+
+
+def test_a_head_that_a_hook_switches_off_through_a_view_is_named():
+    model = head_off(timm_model("vit_tiny_patch16_224"))
+    with pytest.raises(ValueError, match=f"'blocks.1.attn': {CHANGED}"):
+        attention_maps(model, torch.randn(B, 3, *SIZE))
+
+
+class Tokens(nn.Module):
+    """A ViT whose tokens are arranged by a function of the patches (B, N, D) and four others."""
+
+    def __init__(self, arrange, num_prefix=4, stem=None):
+        super().__init__()
+        self.patches = stem or nn.Conv2d(3, D, P, P)
+        self.registers = nn.Parameter(torch.randn(1, 4, D))
+        self.blocks = nn.Sequential(Block(Open()), Block(Open()))
+        self.num_prefix, self.arrange = num_prefix, arrange
+
+    def forward(self, images):
+        x = self.patches(images).flatten(2).mT
+        return self.blocks(self.arrange(x, self.registers.expand(len(x), -1, -1)))
+
+
+def in_units(x, others):
+    """Hiera's order: the patches of a unit of 2 x 2 stand side by side."""
+    x = x.unflatten(1, (3, 4))[:, :2].unflatten(2, (2, 2)).unflatten(1, (1, 2))
+    return torch.cat([others, x.permute(0, 1, 3, 2, 4, 5).flatten(1, 4)], 1)
+
+
+def swapped(x, others):
+    order = torch.arange(12)
+    order[[5, 6]] = torch.tensor([6, 5])
+    return torch.cat([others, x[:, order]], 1)
+
+
+ARRANGED = {
+    "registers before": (lambda x, r: torch.cat([r, x], 1), None),
+    "registers behind": (lambda x, r: torch.cat([x, r], 1), r"patch 0 \(row by row\) is token 0"),
+    "registers on both sides": (
+        lambda x, r: torch.cat([r[:, :2], x, r[:, 2:]], 1),
+        r"patch 0 \(row by row\) is token 2",
+    ),
+    "two patches swapped": (swapped, r"patch 5 \(row by row\) is token 10, patch 6"),
+    "column by column": (
+        lambda x, r: torch.cat([r, x.unflatten(1, (3, 4)).transpose(1, 2).flatten(1, 2)], 1),
+        r"patch 1 \(row by row\) is token 7",
+    ),
+    "backwards": (lambda x, r: torch.cat([r, x.flip(1)], 1), r"patch 0 \(row by row\) is token 15"),
+    "shuffled anew": (
+        lambda x, r: torch.cat([r, x[:, torch.randperm(12)]], 1),
+        "no token follows|is token",
+    ),
+    "all alike": (
+        lambda x, r: torch.cat([r, x.mean(1, keepdim=True).expand_as(x)], 1),
+        "is token|no token",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ARRANGED)
+def test_which_tokens_are_patches_and_in_which_order_is_seen_from_the_pixels(name):
+    arrange, why = ARRANGED[name]
+    model, images = all_random(Tokens(arrange)).eval(), torch.randn(B, 3, *SIZE)
+    assert find_num_prefix(model) == 4, "what it says"
+    if why is None:
+        assert find_num_prefix(model, images) == 4
+        return
+    with pytest.raises(ValueError, match=why):
+        find_num_prefix(model, images)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_behind_a_stem_that_overlaps_the_order_is_seen_and_a_shift_by_one_patch_too(seed):
+    torch.manual_seed(seed)
+    stem = nn.Sequential(nn.Conv2d(3, D, 7, 4, 3), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
+    images = torch.randn(1, 3, 4 * P, 5 * P)
+    for roll in (0, 1, -1, 5, -5):  # patches, 5 in a row
+        model = Tokens(lambda x, r: torch.cat([r, x.roll(roll, 1)], 1), stem=stem)  # noqa: B023
+        all_random(model).eval()
+        if roll == 0:
+            assert find_num_prefix(model, images) == 4
+            continue
+        with pytest.raises(ValueError, match="is token"):
+            find_num_prefix(model, images)
+
+
+def test_a_model_that_says_nothing_is_tested_with_the_number_that_fits():
+    model = all_random(Tokens(lambda x, r: torch.cat([r, x], 1), num_prefix=None)).eval()
+    assert find_num_prefix(model, torch.randn(1, 3, *SIZE)) == 4
+
+
+def test_the_order_is_seen_in_models_of_timm_also_behind_a_stem_that_overlaps():
+    images = torch.randn(1, 3, *SIZE)
+    for name, number in (
+        ("vit_small_patch14_reg4_dinov2", 5),
+        ("vit_base_patch16_siglip_gap_224", 0),
+    ):
+        assert find_num_prefix(timm_model(name), images) == number
+
+
+def test_patches_that_a_model_drops_by_chance_are_no_map():
+    model = stack(plain(), plain())
+    model.insert(0, Drops())
+    with pytest.raises(ValueError, match="draws at random"):
+        attention_maps(model, tokens())
+
+
+class Once(nn.Module):
+    """Fails when other tokens come."""
+
+    def forward(self, x):
+        self.first = getattr(self, "first", x)
+        if not torch.equal(x[:1], self.first[:1]):
+            raise RuntimeError("other tokens")
+        return x
+
+
+def test_a_model_that_fails_with_a_disturbed_token_is_refused_in_a_sentence():
+    model = stack(plain(), Once(), plain())
+    with pytest.raises(ValueError, match=r"token disturbed \(other tokens\), so that nobody can"):
+        attention_maps(model, tokens())
+    del model[1].layer.first
+    assert attention_maps(model, tokens(), verify=False).shape[0] == 2
+
+
+class Drops(nn.Module):
+    """A random half of the tokens, in evaluation mode, too (MAE)."""
+
+    def forward(self, x):
+        return x[:, torch.randperm(x.shape[1])[: x.shape[1] // 2]]
+
+
+# --- rebuilt -------------------------------------------------------------------------------------
+
+
+def heads(model):
+    model.blocks[1].attn.num_heads, model.blocks[1].attn.head_dim = 2, 16
+
+
+def activation(model):
+    model.blocks[1].mlp.act = nn.ReLU()
+
+
+def eps(model):
+    model.norm.eps = 0.1
+
+
+def hook(model):
+    model.blocks[0].register_forward_hook(lambda _, args, out: out * 1.01)
+
+
+def scale(model):
+    model.blocks[1].attn.fused_attn = False
+    model.blocks[1].attn.scale *= 1.5
+
+
+def low_rank(model):
+    class Low(nn.Module):
+        def __init__(self, base):
+            super().__init__()
+            self.base, self.a, self.b = base, nn.Linear(D, 2), nn.Linear(2, 3 * D)
+
+        def forward(self, x):
+            return self.base(x) + self.b(self.a(x))
+
+    model.blocks[1].attn.qkv = Low(model.blocks[1].attn.qkv)
+
+
+DIFFERENT = {
+    heads: "its blocks differ in num_heads",
+    activation: "its MLP has ReLU for GELU",
+    eps: "its norms have the eps",
+    hook: "on noise, the answers differ by",
+    scale: "on noise, the answers differ by",
+    low_rank: "a linear layer of its blocks is Low",
+}
+
+
+@pytest.mark.parametrize("change", DIFFERENT, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("changes", [{}, {"num_classes": 3, "image_size": 32}])
+def test_a_later_block_that_differs_is_found_before_a_model_is_called_rebuilt(change, changes):
+    model = timm_model("vit_tiny_patch16_224")
+    rebuild(copy.deepcopy(model), **changes)
+    change(model)
+    with pytest.raises(ValueError, match=DIFFERENT[change]):
+        rebuild(model, **changes)
+    if "noise" in DIFFERENT[change]:
+        rebuild(model, verify=False, **changes)
