@@ -241,6 +241,14 @@ def test_it_learns_in_a_worker_and_where_there_is_none_in_the_page_to_the_same_b
     assert told[0]["steps"] == 10
 
 
+@pytest.mark.parametrize("script", ["", "delete globalThis.Worker"])
+def test_a_question_that_fails_takes_no_later_answer(opened, script):
+    page = opened(script=script)
+    asked = page.evaluate("live.train.ask('nothing').then(() => 'an answer', () => 'an error')")
+    assert asked == "an error"
+    assert page.evaluate(STEPS, [{"seed": 5}, 3])[0]["steps"] == 3
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_wider_than_the_screen(opened, width):
     page = opened(viewport={"width": width, "height": 844})

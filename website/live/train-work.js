@@ -121,7 +121,7 @@
       waiting = [];
     function ask(...question) {
       there.postMessage(question, []);
-      return new Promise((answer) => waiting.push(answer));
+      return new Promise((...ends) => waiting.push(ends));
     }
     return new Promise((done, fail) => {
       function failed(event) {
@@ -130,7 +130,11 @@
       }
       function ready() {
         there.removeEventListener("error", failed);
-        there.addEventListener("message", ({ data }) => waiting.shift()(data));
+        there.addEventListener("message", ({ data }) => waiting.shift()[0](data));
+        there.addEventListener("error", (event) => {
+          event.preventDefault(); // who asked is told
+          waiting.shift()[1](new Error(event.message));
+        });
         done(ask);
       }
       there.addEventListener("message", ready, { once: true });

@@ -43,7 +43,8 @@ def find_num_prefix(
     of torchvision, transformers and CLIP have parameters (class token, distillation token,
     registers), which are counted. A model can say it and keep its tokens in another order.
 
-    With images it is tested, on the first: see :func:`require_patches`.
+    With images it is tested: pixels of the first one are disturbed, patch by patch, and the tokens
+    that move must be those of the patches, in their order.
 
     Args:
         model: A Vision Transformer, or what contains one.
