@@ -50,7 +50,10 @@ def start_of_weights(patch):
 
 
 def eps_of_the_norms(patch):
-    return around(patch, F, "layer_norm", lambda norm, *given: norm(*given[:4], 1e-5))
+    def with_eps(norm, x, shape, weight, bias, eps):
+        return norm(x, shape, weight, bias, 1e-5)
+
+    return around(patch, F, "layer_norm", with_eps)
 
 
 def everything_decays(patch):

@@ -5,6 +5,7 @@ import re
 
 import pytest
 from page import running, write_asking
+from playwright.sync_api import expect
 from vitbook.figures.qk_merge import bill
 
 from vitbook.layers.attention import MultiHeadSelfAttention
@@ -84,7 +85,7 @@ def test_the_bill_asks_before_it_shows(opened):
     assert text(page, ".ask-said").startswith("You said 3.16 times, fairly sure. It is 6.7 times")
     assert text(page, ".bill-merged .bill-total").startswith("1,752 million, 6.7 times")
     page.locator("summary").click()
-    assert "1,752,007,680" in page.locator("tbody tr").nth(1).inner_text()
+    expect(page.locator("tbody tr").nth(1)).to_contain_text("1,752,007,680")
     slider(page, "Tokens that ask").press("Home")
     assert not page.locator(".ask-said").is_visible()  # it was said of other sizes
     slider(page, "Tokens that ask").press("End")

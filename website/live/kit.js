@@ -392,7 +392,13 @@
     };
     root.append(box, said); // it draws in the colours of the page
     try {
-      return figures.get(live)(stage, files.get(source));
+      const figure = figures.get(live)(stage, files.get(source));
+      if (figure?.ready) {
+        box.hidden = true; // the still stands until there is something to see
+        await figure.ready;
+        box.hidden = false;
+      }
+      return figure;
     } catch (error) {
       box.remove();
       throw error;
