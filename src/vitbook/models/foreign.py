@@ -25,20 +25,22 @@ FOREIGN_CLASSES = 100  # that a file may name
 # What of several is meant, where a file does not say: what its training meant to be used.
 PREFERRED = (r"ema|average", r"teacher", r"", r"student|online")
 # Files of a folder, the first that is there; a run's, then those of the hub.
-IN_FOLDER: tuple[str, ...] = (
+IN_FOLDER = (
     "checkpoint.safetensors",
     "model.safetensors.index.json",
     "model.safetensors",
+    "pytorch_model.bin.index.json",
+    "pytorch_model.bin",
 )
-IN_FOLDER += ("pytorch_model.bin.index.json", "pytorch_model.bin")
 # Names of the patch kernel, by which the weights of a ViT are known whatever stands before them.
-KERNELS: tuple[str, ...] = (
+KERNELS = (
     "patch_embed.proj.weight",
     "conv_proj.weight",
     "stem.proj.weight",
     "stem.0.weight",
+    "embeddings.patch_embeddings.projection.weight",
+    "embeddings.patch_embedding.weight",
 )
-KERNELS += ("embeddings.patch_embeddings.projection.weight", "embeddings.patch_embedding.weight")
 
 Found = dict[str, dict[str, Tensor]]
 
