@@ -119,9 +119,20 @@ def test_the_button_goes_round_the_modes_and_the_page_remembers(open_page):
     assert seen == [["dark", "dark"], ["light", "light"], ["auto", "light"]]
     page.emulate_media(color_scheme="dark")
     page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    page.reload(wait_until="load")
+    assert page.evaluate(SEEN) == ["auto", "dark"]
+
+    def day_breaks(route):  # while the page comes
+        page.emulate_media(color_scheme="light")
+        route.continue_()
+
+    page.route("**/frame.js*", day_breaks)
+    page.reload(wait_until="load")
+    assert page.evaluate(SEEN) == ["auto", "light"]
+    page.unroute("**/frame.js*")
     button.click()
     page.reload(wait_until="load")
-    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    assert page.evaluate(SEEN) == ["dark", "dark"]
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["script", "no-script"])

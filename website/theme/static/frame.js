@@ -11,12 +11,17 @@
   const seen = () =>
     root.dataset.mode === "auto" ? (prefersDark.matches ? "dark" : "light") : root.dataset.mode;
 
+  const show = () => {
+    root.dataset.theme = seen();
+  };
+  prefersDark.addEventListener("change", show);
+  show(); // the system may have changed while the page came
+
   function setMode(mode) {
     root.dataset.mode = mode;
-    root.dataset.theme = seen();
+    show();
     try {
       localStorage.setItem("mode", mode);
-      localStorage.setItem("theme", seen());
     } catch {
       /* then it lasts as long as the page */
     }
@@ -31,9 +36,7 @@
   addEventListener("beforeprint", () => {
     root.dataset.theme = "light";
   });
-  addEventListener("afterprint", () => {
-    root.dataset.theme = seen();
-  });
+  addEventListener("afterprint", show);
 
   // --- the search ---
   function openSearch() {
@@ -69,9 +72,6 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     all(".theme-switch-button").forEach((button) => button.addEventListener("click", nextMode));
-    prefersDark.addEventListener("change", () => {
-      root.dataset.theme = seen();
-    });
     all(".search-button__button").forEach((button) => button.addEventListener("click", openSearch));
     document.getElementById("pst-search-dialog").addEventListener("click", closeOutside);
     if (MAC)
