@@ -4,9 +4,12 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,11 +17,13 @@ import timm
 import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
+from torch.nn.functional import cross_entropy
 
 from vitbook.command import any_model, export, own_pictures
 from vitbook.command.cli import main
-from vitbook.command.recipes import load_part
+from vitbook.command.recipes import load_part, loss_function
 from vitbook.command.runs import stored_run
+from vitbook.data import normalize, room
 from vitbook.models.vit import VisionTransformer
 from vitbook.models.weights import save_weights
 
@@ -30,6 +35,10 @@ SMALL += ["--mlp-ratio", "2", "--image-size", "32", "--batch-size", "8", "--no-p
 SMALL += ["--warmup-steps", "4"]
 COLOURS = {"green": (20, 200, 40), "red": (220, 30, 30), "violet": (130, 40, 200)}
 TINY = "vit_tiny_patch16_224"
+
+
+def seeded(seed):
+    return torch.Generator().manual_seed(seed)
 
 
 def run(*words):
@@ -421,7 +430,8 @@ def test_the_warmup_of_a_small_folder_leaves_most_updates_to_the_full_rate(learn
 def labels_by_picture(settings, part, root):
     images, labels = load_part(settings, part, str(root))
     return {
-        image.numpy().tobytes(): int(label) for image, label in zip(images, labels, strict=True)
+        image.numpy().tobytes(): int(label)
+        for image, label in zip(images.to("cpu"), labels, strict=True)
     }
 
 
@@ -460,6 +470,66 @@ def test_a_run_is_never_tested_on_what_it_learned_from_after_labels_were_mended(
     (out / "parts.json").unlink()  # as older runs are
     assert run("evaluate", out) == 0
     assert "a time when parts were not kept" in capsys.readouterr().out
+
+
+def test_what_fits_in_no_memory_lies_in_a_file_and_the_run_is_the_same(
+    learn, tmp_path, monkeypatch, capsys
+):
+    words = [*learn, *SMALL, "--epochs", 1, "--out"]
+    assert run(*words, tmp_path / "held") == 0
+    assert "lie in a file" not in capsys.readouterr().out
+    monkeypatch.setattr(room, "free_memory", lambda: 200_000)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    assert run(*words, tmp_path / "filed") == 0
+    told = "of 32 x 32 pixels take 0.1 MB, of memory 0.2 MB are free: they lie in a file"
+    assert capsys.readouterr().out.count(told) == 1  # the test part is smaller
+    assert (tmp_path / "filed/metrics.csv").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["filed", "held"]
+    held, filed = weights(tmp_path / "held"), weights(tmp_path / "filed")
+    assert all(torch.equal(held[name], filed[name]) for name in held)
+    monkeypatch.setattr(room.shutil, "disk_usage", lambda folder: SimpleNamespace(free=1000))
+    assert run(*words, tmp_path / "nowhere") == 2
+    assert "ask for smaller images (--image-size) or name a folder" in capsys.readouterr().err
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_statistics_and_batches_are_those_of_all_pixels_at_once():
+    pixels = torch.randint(256, (600, 3, 5, 4), generator=seeded(0), dtype=torch.uint8)
+    found = own_pictures._statistics(pixels)
+    x = pixels.double() / 255
+    assert found["mean"] == [round(m, 4) for m in x.mean(dim=(0, 2, 3)).tolist()]
+    assert found["std"] == [round(s, 4) for s in x.std(dim=(0, 2, 3)).tolist()]
+    images = room.NormalizedImages(pixels, found["mean"], found["std"])
+    whole = normalize(pixels, found["mean"], found["std"])
+    some = torch.tensor([5, 599, 0])
+    assert torch.equal(images[100:][some % 500].to("cpu"), whole[100:][some % 500])
+    assert images.shape == whole.shape
+    assert len(images[::7]) == len(whole[::7])
+
+
+def test_with_class_weights_each_class_counts_alike(photos, tmp_path):
+    labels = torch.tensor([0] * 6 + [1] * 2 + [2])
+    settings = {"data": "folder", "classes": list("abc"), "image_size": 8}
+    settings |= {"label_smoothing": 0.1, "class_weights": True}
+    logits = torch.randn(9, 3, generator=seeded(1))
+    found = loss_function(settings, labels)(logits, labels)
+    by_class = [
+        cross_entropy(logits[labels == k], labels[labels == k], label_smoothing=0.1)
+        for k in range(3)
+    ]
+    torch.testing.assert_close(found, torch.stack(by_class).mean())
+    assert loss_function(settings | {"class_weights": False}, labels) is None
+
+    shutil.rmtree(shutil.copytree(photos, tmp_path / "in") / "green")
+    for path in sorted((tmp_path / "in/red").iterdir())[6:]:
+        path.unlink()
+    words = ["train", "--data", "folder", "--root", tmp_path / "in", *SMALL, "--steps", 2]
+    assert run(*words, "--out", tmp_path / "alike", "--class-weights") == 0
+    assert settings_in(tmp_path / "alike")["class_weights"] is True
+    assert run(*words, "--out", tmp_path / "plain") == 0
+    alike, plain = (weights(tmp_path / name) for name in ("alike", "plain"))
+    assert any(not torch.equal(alike[name], plain[name]) for name in alike)
 
 
 def test_uneven_classes_are_named(tmp_path, capsys):
@@ -528,7 +598,7 @@ def test_the_batch_that_is_chosen_can_be_shared_out(photos, monkeypatch, world, 
 
     monkeypatch.setattr("vitbook.training.processes.world", lambda: world)
     given = {"data": "folder", "image_size": 16}
-    found, _ = own_pictures.describe(settings_of(given), str(photos), given)
+    found, _, _ = own_pictures.describe(settings_of(given), str(photos), given)
     assert found["batch_size"] == batch
 
 

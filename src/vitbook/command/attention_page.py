@@ -165,7 +165,8 @@ def _of_run(
     pixels = (image * scale + offset).clamp(0, 1)[None]
     if options.image.isdecimal():
         images, _ = load_part(settings, options.part, options.root or root)
-        others = images[[(int(options.image) + i) % len(images) for i in range(1, 7)]]
+        places = [(int(options.image) + i) % len(images) for i in range(1, 7)]
+        others = images[torch.tensor(places)].to("cpu")
         others = (others * scale + offset).clamp(0, 1)
     else:
         others = sample_photographs(known, pixels)

@@ -23,7 +23,7 @@ def examine(options: argparse.Namespace) -> None:
     some = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
     found = training.examine(
         model,
-        images[some],  # a folder is read class by class
+        images[some].to("cpu"),  # a folder is read class by class
         labels[some],
         learning_rate=settings["learning_rate"],
         batch_size=min(settings["batch_size"], len(labels)),

@@ -21,7 +21,8 @@ def read_image(options: argparse.Namespace, settings: dict, root: str | None) ->
             )
         label = int(labels[number])
         name = settings["classes"][label] if settings.get("classes") else label
-        return images[number], f"{options.part} image {number}, label {name}"
+        image = images[number : number + 1].to("cpu")[0]
+        return image, f"{options.part} image {number}, label {name}"
     image, remarks = read_picture(Path(options.image), settings, invert=options.invert)
     return image, f"{options.image}{remarks}"
 

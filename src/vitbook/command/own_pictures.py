@@ -6,17 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from vitbook.command.any_model import classifiers, load_whole, timm_model
-from vitbook.data import ImageSet, normalize
 from vitbook.data.folder import FolderImages, list_folder, read_files
+from vitbook.data.room import NormalizedImages
 from vitbook.models.foreign import read_weights, take, take_ours
 from vitbook.models.transfer import adapt
 from vitbook.training import processes
 
 PARTS = 4  # updates in an epoch at least, if the batch size is not given
 LISTED = 20  # classes that are told with their numbers
+CHUNK = 32  # pictures that are summed at once
 UNEVEN = 5  # times as many pictures of one class as of another are worth a word
 WARMUP = 5  # one update in so many at most: a small folder has fewer than the recipe's warm-up
 NO_PARTS = (
@@ -28,8 +29,8 @@ NEEDS_ROOT = "root must say which folder holds a folder of pictures for each cla
 
 def describe(
     settings: dict, root: str | None, given: dict, folders_are_classes: bool = False
-) -> tuple[dict, tuple[str, ...]]:
-    """What the pictures themselves settle, and sentences on odd ones.
+) -> tuple[dict, dict[str, FolderImages], tuple[str, ...]]:
+    """What the pictures themselves settle, the pictures by part, and sentences on odd ones.
 
     Args:
         settings: Of the run.
@@ -54,10 +55,12 @@ def describe(
     size = found["image_size"]
     listed = list_folder(root, folders_are_classes=folders_are_classes)
     found["parts"] = {file.key: file.part for file in listed.files}
-    pictures = read_files(listed, "trainval", size=size)
-    learned = pictures
-    if settings["learn_from"] == "train":  # the others only judge: they lend it no numbers
-        learned = read_files(listed, "train", size=size)
+    parts = ("trainval",) if settings["learn_from"] == "trainval" else ("train", "validation")
+    pictures = {
+        part: read_files(listed, part, size=size, all_classes=part != "validation")
+        for part in (*parts, "test")
+    }
+    learned = pictures[parts[0]]  # the others only judge: they lend it no numbers
     if "batch_size" not in given:
         b, world = min(settings["batch_size"], len(learned.images) // PARTS), processes.world()
         found["batch_size"] = max(b // world, 1) * world
@@ -66,36 +69,50 @@ def describe(
     if "warmup_steps" not in given:
         found["warmup_steps"] = min(settings["warmup_steps"], updates // WARMUP)
     if not settings["timm"]:
-        pixels = learned.images.double() / 255
-        found["mean"] = [round(x, 4) for x in pixels.mean(dim=(0, 2, 3)).tolist()]
-        found["std"] = [round(max(x, 0.01), 4) for x in pixels.std(dim=(0, 2, 3)).tolist()]
-    tested = read_files(listed, "test", size=size)
-    notes = (*pictures.notes, *(note for note in tested.notes if note not in pictures.notes))
-    return found | {"classes": list(listed.classes)}, (_counted(pictures, tested), *notes)
+        found |= _statistics(learned.images)
+    notes = dict.fromkeys(note for part in pictures.values() for note in part.notes)
+    labels = torch.cat([pictures[part].labels for part in parts])
+    counted = _counted(listed.classes, labels, pictures["test"].labels)
+    return found | {"classes": list(listed.classes)}, pictures, (counted, *notes)
 
 
-def _counted(learned: FolderImages, tested: FolderImages) -> str:
+def _statistics(pixels: Tensor) -> dict:
+    """Mean and standard deviation of each channel, in the scale of [0, 1]; exact sums of bytes."""
+    n = pixels[:, 0].numel()
+    total = squares = torch.zeros(pixels.shape[1], dtype=torch.int64)
+    for some in pixels.split(CHUNK):
+        x = some.to(torch.int64)
+        total, squares = total + x.sum(dim=(0, 2, 3)), squares + (x * x).sum(dim=(0, 2, 3))
+    mean = total.double() / n
+    std = ((squares.double() - n * mean * mean) / (n - 1)).sqrt() / 255
+    return {
+        "mean": [round(x, 4) for x in (mean / 255).tolist()],
+        "std": [round(max(x, 0.01), 4) for x in std.tolist()],
+    }
+
+
+def _counted(classes: tuple[str, ...], learned: Tensor, tested: Tensor) -> str:
     """The classes with their numbers of pictures, and whether they are far from even."""
-    counts = [int((learned.labels == i).sum()) for i in range(len(learned.classes))]
-    tests = [int((tested.labels == i).sum()) for i in range(len(learned.classes))]
-    named = list(zip(learned.classes, counts, tests, strict=True))
+    counts = torch.bincount(learned, minlength=len(classes)).tolist()
+    tests = torch.bincount(tested, minlength=len(classes)).tolist()
+    named = list(zip(classes, counts, tests, strict=True))
     each = [f"{name} {count} + {test}" for name, count, test in named[:LISTED]]
     each += [f"and {len(named) - LISTED} more"] if len(named) > LISTED else []
     text = f"{len(named)} classes (pictures to learn from + to test): {', '.join(each)}"
     if max(counts) >= UNEVEN * min(counts):
         share = max(tests) / sum(tests)
         text += (
-            f". They are uneven, {max(counts)} to {min(counts)}: who always answers the largest "
-            f"is right {100 * share:.0f} % of the time, so look at the accuracy by class (results)"
+            f". They are uneven, {max(counts)} to {min(counts)}: who always answers the "
+            f"largest is right {100 * share:.0f} % of the time, so look at the accuracy by class "
+            "(results); with --class-weights each counts alike"
         )
     return text
 
 
-def read_part(settings: dict, part: str, root: str | None) -> ImageSet:
-    """One part of the pictures, as the model of the run takes them."""
-    pictures = read_pictures(settings, part, root)
-    images = normalize(pictures.images, settings["mean"], settings["std"])
-    return ImageSet(images, pictures.labels)
+def prepared(pictures: FolderImages, settings: dict) -> tuple[NormalizedImages, Tensor]:
+    """Pictures as the model of the run takes them, and their labels."""
+    images = NormalizedImages(pictures.images, settings["mean"], settings["std"])
+    return images, pictures.labels
 
 
 def read_pictures(settings: dict, part: str, root: str | None) -> FolderImages:

@@ -231,6 +231,12 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     recipe.add_argument("--weight-decay", type=float, metavar="R", default=unset)
     recipe.add_argument("--warmup-steps", type=int, metavar="N", default=unset)
     recipe.add_argument("--label-smoothing", type=float, metavar="P", default=unset)
+    recipe.add_argument(
+        "--class-weights",
+        action=argparse.BooleanOptionalAction,
+        default=unset,
+        help="let each class count alike, however many images it has (default: no)",
+    )
     recipe.add_argument("--clip-norm", type=_clip, metavar="R", default=unset, help='or "none"')
     recipe.add_argument("--seed", type=int, metavar="N", default=unset)
     recipe.add_argument("--precision", choices=("fp32", "bf16"), default=unset)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitbook import require
@@ -24,6 +25,7 @@ from vitbook.data import (
     normalize,
     pointer,
 )
+from vitbook.data.room import Images
 from vitbook.data.splits import PARTS
 from vitbook.models.vit import VIT_VARIANTS
 from vitbook.training import TrainConfig
@@ -56,7 +58,7 @@ COMMON: dict[str, Any] = {
     "dropout": 0.0,
     **DEFAULTS,
 }
-COMMON |= {"shift": 0, "flip": False, "learn_from": "trainval"}
+COMMON |= {"shift": 0, "flip": False, "learn_from": "trainval", "class_weights": False}
 COMMON |= {
     field.name: field.default
     for field in dataclasses.fields(TrainConfig)
@@ -135,7 +137,7 @@ def load_part(
     *,
     download: bool = False,
     mirror: str | None = None,
-) -> ImageSet:
+) -> tuple[Images, Tensor]:
     """The images a run learns from or is tested on, as its model takes them.
 
     Args:
@@ -145,7 +147,8 @@ def load_part(
             that is always there.
 
     Returns:
-        Float images, normalised where they are photographs or scans, and labels.
+        Float images, normalised where they are photographs or scans (one's own pictures when a
+        batch of them is asked for), and labels.
     """
     require.one_of("part", part, PARTS)
     data = settings["data"]
@@ -156,7 +159,7 @@ def load_part(
     if data == "digits":
         images, labels = load_digits(part)
     elif data == "folder":
-        return own_pictures.read_part(settings, part, root)
+        return own_pictures.prepared(own_pictures.read_pictures(settings, part, root), settings)
     elif root is None:
         raise ValueError(
             f"root must say in which folder {data} is (--root DIR), or is to be put "
@@ -169,7 +172,7 @@ def load_part(
 
 def titled_part(
     settings: dict, part: str, root: str | None
-) -> tuple[ImageSet, list[str], tuple[str, ...]]:
+) -> tuple[tuple[Images, Tensor], list[str], tuple[str, ...]]:
     """``load_part``, a title for each image, and what a reader has to know of them."""
     learned = {"trainval": ("train", "validation", "trainval"), "train": ("train", "trainval")}
     notes: tuple[str, ...] = ()
@@ -177,10 +180,10 @@ def titled_part(
         notes = (f"The run has learned from the part {part}: this is no test.",)
     if settings["data"] != "folder":
         known = load_part(settings, part, root)
-        return known, [f"{part} image {i}" for i in range(len(known.labels))], notes
+        return known, [f"{part} image {i}" for i in range(len(known[1]))], notes
     pictures = own_pictures.read_pictures(settings, part, root)
-    images = normalize(pictures.images, settings["mean"], settings["std"])
-    return ImageSet(images, pictures.labels), list(pictures.files), (*notes, *pictures.notes)
+    known = own_pictures.prepared(pictures, settings)
+    return known, list(pictures.files), (*notes, *pictures.notes)
 
 
 def build_model(settings: dict) -> nn.Module:
@@ -219,3 +222,23 @@ def augment(settings: dict) -> Callable[[Tensor, torch.Generator], Tensor] | Non
     mean, std = statistics_of(settings)
     fill = 0.0 if shape_of(settings)["in_channels"] == 3 else -mean[0] / std[0]
     return augmentation(shift=settings["shift"], flip=settings["flip"], fill=fill)
+
+
+def loss_function(settings: dict, labels: Tensor) -> Callable[[Tensor, Tensor], Tensor] | None:
+    """The loss of a run, (logits, labels) -> (); None for cross-entropy over all images alike.
+
+    With "class_weights" an image weighs n / (K n_k), where n_k of the n images are of its class:
+    each of the K classes counts alike, and the mean weight is 1.
+    """
+    if not settings.get("class_weights"):
+        return None
+    counts = torch.bincount(labels, minlength=shape_of(settings)["num_classes"])
+    weights = len(labels) / (len(counts) * counts.clamp(min=1))  # (K,)
+
+    def weighted(logits: Tensor, y: Tensor) -> Tensor:
+        losses = F.cross_entropy(
+            logits, y, reduction="none", label_smoothing=settings["label_smoothing"]
+        )
+        return (weights.to(y.device)[y] * losses).mean()
+
+    return weighted

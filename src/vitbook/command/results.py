@@ -36,7 +36,8 @@ def results(options: argparse.Namespace) -> None:
         print(*notes, sep="\n")
     names = settings.get("classes") or [str(i) for i in range(shape_of(settings)["num_classes"])]
     device = next(model.parameters()).device
-    parts = [model(x.to(device)).softmax(dim=-1).cpu() for x in images.split(100)]
+    places = torch.arange(len(labels)).split(100)
+    parts = [model(images[some].to(device)).softmax(dim=-1).cpu() for some in places]
     probabilities = torch.cat(parts)  # (n, K)
     answers = probabilities.argmax(dim=-1)
     counts = torch.zeros(len(names), len(names), dtype=torch.int64)
@@ -46,7 +47,8 @@ def results(options: argparse.Namespace) -> None:
     worst = wrong[certain.argsort(descending=True)][:MISTAKES]
     body = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
     body += _accuracy(counts, names) + _confusion(counts, names)
-    body += _mistakes(model.cpu(), settings, images, labels, probabilities, worst, names, titles)
+    shown = images[worst].to("cpu")
+    body += _mistakes(model.cpu(), settings, shown, labels, probabilities, worst, names, titles)
     name = Path(options.run).resolve().name
     write_atomically(out, document(f"What {name} answers ({options.part})", body).encode())
     right = len(labels) - len(wrong)
@@ -99,11 +101,11 @@ def _mistakes(
         return "<h2>The worst mistakes</h2><p>There is none in this part.</p>"
     from PIL import Image
 
-    maps, told = _maps(model, images[worst])
+    maps, told = _maps(model, images)
     offset, scale = (torch.tensor(s)[:, None, None] for s in statistics_of(settings))
     items = []
     for i, at in enumerate(worst.tolist()):
-        pixels = (images[at] * scale + offset).clamp(0, 1).expand(3, -1, -1)  # (3, S, S)
+        pixels = (images[i] * scale + offset).clamp(0, 1).expand(3, -1, -1)  # (3, S, S)
         photo = (pixels.permute(1, 2, 0) * 255).round().byte().numpy()
         shown = np.ones((1, 1)) if maps is None else maps[i]
         own = painted(photo, shown, 224)

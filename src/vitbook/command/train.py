@@ -7,12 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 from tqdm import tqdm
 
 from vitbook import training
 from vitbook.command import own_pictures
 from vitbook.command.idle import OF_OUR_MODELS, refuse_idle_data, refuse_idle_of_timm
-from vitbook.command.recipes import augment, build_model, load_part, settings_of, train_config
+from vitbook.command.recipes import (
+    augment,
+    build_model,
+    load_part,
+    loss_function,
+    settings_of,
+    train_config,
+)
 from vitbook.command.runs import (
     device_type,
     lent_settings,
@@ -20,7 +28,8 @@ from vitbook.command.runs import (
     stored_run,
     write_run,
 )
-from vitbook.data import ImageSet
+from vitbook.data.folder import FolderImages
+from vitbook.data.room import Images
 from vitbook.models.cost import count_parameters
 from vitbook.training import RunFolder, TrainConfig, processes
 
@@ -45,14 +54,15 @@ def train(options: argparse.Namespace) -> None:
     if device_type(options.device) == "cuda":
         _make_gpu_repeatable()
     with processes.process_group(device_type(options.device)) as device:
-        settings, root = _settings(options, out, device)
+        settings, root, pictures = _settings(options, out, device)
         config, model = train_config(settings), build_model(settings).to(device)
         if (settings.get("weights") or settings.get("timm")) and not _goes_on(options, out):
             notes = own_pictures.start_from(model, settings)
             _say(*notes)
-        images, labels = _learned(options, settings, root)
         part = "test" if settings["learn_from"] == "trainval" else "validation"
-        evaluate_on = load_part(settings, part, root)
+        read = {name: own_pictures.prepared(one, settings) for name, one in pictures.items()}
+        images, labels = read.get(settings["learn_from"]) or _learned(options, settings, root)
+        evaluate_on = read.get(part) or load_part(settings, part, root)
         folder = RunFolder(
             out,
             resume=options.resume,
@@ -84,6 +94,7 @@ def train(options: argparse.Namespace) -> None:
                 labels,
                 config,
                 augment=augment(settings),
+                loss_function=loss_function(settings, labels),
                 evaluate_on=evaluate_on,
                 evaluate_every=options.evaluate_every,
                 micro_batch=options.micro_batch,
@@ -109,10 +120,12 @@ def train(options: argparse.Namespace) -> None:
 
 def _settings(
     options: argparse.Namespace, out: Path, device: torch.device
-) -> tuple[dict, str | None]:
-    """What was asked, or the settings of the run to go on with; and where its data are."""
+) -> tuple[dict, str | None, dict[str, FolderImages]]:
+    """What was asked, or the settings of the run to go on with; where its data are; what of them
+    was read."""
     given = {k: v for k, v in vars(options).items() if k not in WHERE}
     data = None
+    pictures: dict[str, FolderImages] = {}
     if processes.rank() == 0 and options.resume and (out / "run.json").exists():
         data = json.dumps(stored_run(out)).encode()
     data = processes.from_first(data, device)  # only process 0 needs to see the folder
@@ -124,7 +137,7 @@ def _settings(
             refuse_idle_of_timm(given)
             settings = {k: v for k, v in settings.items() if k not in OF_OUR_MODELS}
         if settings["data"] == "folder":
-            found, notes = own_pictures.describe(
+            found, pictures, notes = own_pictures.describe(
                 settings, options.root, given, options.folders_are_classes
             )
             settings |= found
@@ -132,10 +145,10 @@ def _settings(
         elif "batch_size" not in given:
             world = processes.world()
             settings["batch_size"] = max(settings["batch_size"] // world, 1) * world
-        return settings, options.root
+        return settings, options.root, pictures
     run = json.loads(data)
     refuse_idle_data(options, run["settings"]["data"])
-    return same_settings(run["settings"], given, out), options.root or run["root"]
+    return same_settings(run["settings"], given, out), options.root or run["root"], {}
 
 
 def _goes_on(options: argparse.Namespace, out: Path) -> bool:
@@ -149,7 +162,9 @@ def _say(*lines: str) -> None:
         tqdm.write(line)
 
 
-def _learned(options: argparse.Namespace, settings: dict, root: str | None) -> ImageSet:
+def _learned(
+    options: argparse.Namespace, settings: dict, root: str | None
+) -> tuple[Images, Tensor]:
     """The images to learn from; process 0 downloads them, the others wait for it."""
     first = processes.rank() == 0
     if not first:

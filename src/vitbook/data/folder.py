@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from vitbook import require
 from vitbook.data.pictures import PictureError, endings, read_picture
+from vitbook.data.room import room
 from vitbook.data.splits import PARTS
 
 SHARE = 0.2  # of a class for the test; of the rest as much for the validation
@@ -177,7 +178,9 @@ def read_files(
     root, classes, odd = found.root, found.classes, _Odd(found.root)
     wanted = {"trainval": ("train", "validation")}.get(part, (part,))
     chosen = sorted(file for file in found.files if file.part in wanted)
-    images, labels, files = [], [], []
+    pixels, held = room((len(chosen), channels, size, size))
+    labels: list[int] = []
+    files = []
     hidden = None if progress is None else not progress
     for path, label, _, _ in tqdm(chosen, disable=hidden, unit="picture", desc=part, delay=2):
         try:
@@ -185,20 +188,21 @@ def read_files(
         except PictureError as error:
             odd.add(f"left out: {error.kind}", path)
             continue
-        images.append(picture.pixels)
+        pixels[len(labels)] = picture.pixels
         labels.append(label)
         files.append(odd.name(path))
         for remark in picture.remarks:
             odd.add(remark, path)
-    notes = (*found.notes, *odd.notes())
+    notes = (*found.notes, *odd.notes(), *([held] if held else []))
     empty = [name for label, name in enumerate(classes) if label not in labels]
-    if empty and (all_classes or not images):
+    if empty and (all_classes or not labels):
         why = f". What was found: {' '.join(notes)}" if notes else ""
         raise ValueError(
             f"{root} has no picture for the part {part} in {', '.join(empty)}: each class needs "
             f"at least {FEWEST} that can be read{why}"
         )
-    return FolderImages(torch.stack(images), torch.tensor(labels), classes, tuple(files), notes)
+    pixels = pixels[: len(labels)]
+    return FolderImages(pixels, torch.tensor(labels), classes, tuple(files), notes)
 
 
 class _Odd:

@@ -3,9 +3,11 @@
 import torch
 from torch import Tensor, nn
 
+from vitbook.data.room import Images, NormalizedImages
+
 
 def batch(
-    model: nn.Module, images: Tensor, labels: Tensor, index: Tensor | slice
+    model: nn.Module, images: Images, labels: Tensor, index: Tensor | slice
 ) -> tuple[Tensor, Tensor]:
     """Some images in float and their labels, on the device of the model."""
     device = device_of(model)
@@ -19,10 +21,11 @@ def device_of(model: nn.Module) -> torch.device:
     return torch.device("cpu") if parameter is None else parameter.device
 
 
-def require_data(images: Tensor, labels: Tensor, where: str = "") -> None:
+def require_data(images: Images, labels: Tensor, where: str = "") -> None:
     """Refuse what is not a data set, with a sentence."""
-    if not isinstance(images, Tensor) or not (
-        images.is_floating_point() or images.dtype == torch.uint8
+    if not isinstance(images, NormalizedImages) and (
+        not isinstance(images, Tensor)
+        or not (images.is_floating_point() or images.dtype == torch.uint8)
     ):
         kind = images.dtype if isinstance(images, Tensor) else type(images).__name__
         raise TypeError(f"{where}images must be a float or uint8 tensor, got {kind}")

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitbook import require
+from vitbook.data.room import Images
 from vitbook.training import processes
 from vitbook.training.batches import batch, device_of, require_data
 
@@ -21,7 +22,7 @@ class Evaluation(NamedTuple):
 
 @torch.no_grad()
 def evaluate(
-    model: nn.Module, images: Tensor, labels: Tensor, *, batch_size: int = 500
+    model: nn.Module, images: Images, labels: Tensor, *, batch_size: int = 500
 ) -> Evaluation:
     """Loss and accuracy of a model, in evaluation mode; its own mode comes back afterwards.
 
@@ -48,7 +49,7 @@ def evaluate(
     return Evaluation(loss / len(labels), correct / len(labels), len(labels))
 
 
-def evaluate_together(model: nn.Module, images: Tensor, labels: Tensor) -> Evaluation:
+def evaluate_together(model: nn.Module, images: Images, labels: Tensor) -> Evaluation:
     """``evaluate``, each process on its part of the images."""
     rank, world = processes.rank(), processes.world()
     sums = torch.zeros(3, dtype=torch.float64)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from vitbook import require
+from vitbook.data.room import Images
 from vitbook.training import processes
 from vitbook.training.batches import batch, device_of, require_data
 from vitbook.training.config import TrainConfig
@@ -67,14 +68,14 @@ def update(
 
 def train(
     model: nn.Module,
-    images: Tensor,
+    images: Images,
     labels: Tensor,
     config: TrainConfig,
     *,
     augment: Callable[[Tensor, torch.Generator], Tensor] | None = None,
     loss_function: Callable[[Tensor, Tensor], Tensor] | None = None,
     schedule: Callable[[int, int, int], float] = warmup_cosine,
-    evaluate_on: tuple[Tensor, Tensor] | None = None,
+    evaluate_on: tuple[Images, Tensor] | None = None,
     evaluate_every: int | None = None,
     micro_batch: int | None = None,
     folder: RunFolder | None = None,
@@ -148,7 +149,7 @@ def train(
 
 def _batches(
     model: nn.Module,
-    images: Tensor,
+    images: Images,
     labels: Tensor,
     config: TrainConfig,
     augment: Callable[[Tensor, torch.Generator], Tensor] | None,
@@ -177,7 +178,7 @@ class _Log:
         history: list[dict],
         seconds: float,
         bar: tqdm,
-        evaluate_on: tuple[Tensor, Tensor] | None,
+        evaluate_on: tuple[Images, Tensor] | None,
         evaluate_every: int,
         folder: RunFolder | None,
         save_every: int,

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 import os
 import zlib
@@ -12,12 +13,14 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
+from vitbook.data.room import Images
 from vitbook.files import write_atomically
 from vitbook.training import processes
 from vitbook.training.batches import device_of
 from vitbook.training.checkpoints import pack, restore, unpack
 from vitbook.training.config import TrainConfig
 
+CHUNK = 64  # images that are looked at together
 # of metrics.csv, one row for each step
 COLUMNS: tuple[str, ...] = ("step", "epoch", "seconds", "learning_rate", "loss", "grad_norm")
 COLUMNS += ("val_loss", "val_accuracy")
@@ -55,7 +58,7 @@ class RunFolder:
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
         config: TrainConfig,
-        images: Tensor,
+        images: Images,
         labels: Tensor,
     ) -> tuple[list[dict], int, float]:
         """Open the folder and, when resuming, put model and optimizer where the run stood.
@@ -155,11 +158,12 @@ class RunFolder:
             )
 
 
-def _print(images: Tensor, labels: Tensor) -> dict:
+def _print(images: Images, labels: Tensor) -> dict:
     """What tells one data set from another."""
-    crc = 0
-    for tensor in (images, labels):
-        crc = zlib.crc32(tensor.detach().cpu().contiguous().numpy().data, crc)
+    crc, n = 0, len(images)
+    parts = (images[i : i + CHUNK].to("cpu") for i in range(0, n, CHUNK))
+    for tensor in itertools.chain(parts, [labels.cpu()]):
+        crc = zlib.crc32(tensor.detach().contiguous().numpy().data, crc)
     return {"shape": list(images.shape), "crc32": f"{crc:08x}"}
 
 
