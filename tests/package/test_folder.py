@@ -183,6 +183,10 @@ def test_parts_are_found_in_any_case_and_are_not_taken_for_classes(tmp_path):
 
 SELDOM = [("Testing", "Training"), ("bus", "train"), ("images", "masks"), ("train 1", "train 2")]
 SELDOM += [("TestSet", "TrainSet"), ("seg_test", "seg_train"), ("labels", "imgs")]
+SELDOM += [("testA", "testB", "trainA", "trainB"), ("test_cats", "train_cats")]
+SELDOM += [("fold1", "fold2"), ("HAM_images_part_1", "HAM_images_part_2"), ("Cat", "cat")]
+SELDOM += [("samples", "seg_test", "seg_train"), ("Testdaten", "Trainingsdaten")]
+SELDOM += [("X_train", "y_train")]
 
 
 @pytest.mark.parametrize("names", SELDOM)
@@ -197,12 +201,49 @@ def test_classes_called_like_parts_are_refused_until_they_are_said_to_be_classes
     assert found.classes == tuple(sorted(names))
 
 
-def test_what_only_reminds_of_a_part_is_a_class(tmp_path):
-    for first, name in enumerate(("bus_station", "train_station", "attest")):
+@pytest.mark.parametrize(
+    "names", [("attest", "bus_station", "train_station"), ("grade 1", "grade 2"), ("0", "1", "10")]
+)
+def test_what_only_reminds_of_a_part_is_a_class(tmp_path, names):
+    for first, name in enumerate(names):
         (tmp_path / name).mkdir()
         for seed in range(5):
             painted(RED, seed=10 * first + seed).save(tmp_path / name / f"{seed}.png")
-    assert read(tmp_path).classes == ("attest", "bus_station", "train_station")
+    assert read(tmp_path).classes == names
+
+
+@pytest.mark.parametrize("inside", [("test", "train"), ("rust", "scab")])
+def test_folders_of_the_same_names_are_not_mixed_without_a_word(tmp_path, inside):
+    for first, place in enumerate(f"{name}/{one}" for name in ("colour", "grey") for one in inside):
+        (tmp_path / place).mkdir(parents=True)
+        for seed in range(5):
+            painted(RED, seed=10 * first + seed).save(tmp_path / place / f"{seed}.png")
+    words = rf"hold folders of the same names \({', '.join(inside)}\), .*folders_are_classes=True"
+    with pytest.raises(ValueError, match=words):
+        read(tmp_path)
+    said = load_folder(tmp_path, size=16, folders_are_classes=True)
+    assert said.classes == ("colour", "grey")
+    assert "20 files, taken from folders inside" in said.notes[0]
+
+
+def test_parts_may_lie_a_folder_deeper_and_said_to_be_classes_they_are(tmp_path):
+    folder(tmp_path / "seg_train/seg_train", 6)
+    folder(tmp_path / "seg_test/seg_test", 3, first=50)
+    assert [len(read(tmp_path, part).labels) for part in ("trainval", "test")] == [12, 6]
+    said = load_folder(tmp_path, size=16, folders_are_classes=True)
+    assert said.classes == ("seg_test", "seg_train")
+    (tmp_path / "seg_test/seg_test/red").rename(tmp_path / "seg_test/seg_test/Red")
+    with pytest.raises(ValueError, match="Red, red differ in capitals alone"):
+        read(tmp_path)
+    (tmp_path / "seg_test/seg_test/Red").rename(tmp_path.with_name("away"))
+    with pytest.raises(ValueError, match="part test in red: each class needs one in each part"):
+        read(tmp_path, "test")
+
+
+def test_what_a_terminal_would_obey_is_not_printed(tmp_path):
+    root = folder(tmp_path)
+    (root / "red/a\x1b[2J\nb.txt").write_text("x")
+    assert "red/a\\x1b[2J\\nb.txt" in list_folder(root).notes[0]
 
 
 def test_a_refused_folder_is_told_its_own_reason(tmp_path):
@@ -237,6 +278,11 @@ def linked(root):
     (root / "red" / "more").symlink_to(other)
 
 
+def sparse(root):
+    with open(root / "red" / "huge.tif", "wb") as file:
+        file.truncate(2**40)
+
+
 def hidden(name):
     def make(root):
         place = root / "red" / name
@@ -247,7 +293,9 @@ def hidden(name):
 
 
 LYING = {  # what is made; how many more pictures there are; the note
-    "linked": (linked, 4, None),
+    "linked": (linked, 4, "4 files, taken from folders inside those of the classes: red/more/100"),
+    "long": (lambda root: (root / "red" / "l.png").symlink_to("x" * 400), 0, "broken link: red/l"),
+    "huge": (sparse, 0, "left out: larger than 2 GB: red/huge.tif"),
     "loop": (loop, 0, "a link to a folder that was read: red/again"),
     "broken": (lambda root: (root / "red" / "gone.png").symlink_to("/no"), 0, "broken link: red/g"),
     "pipe": (lambda root: os.mkfifo(root / "red" / "pipe.png"), 0, "a pipe or a device: red/pipe"),
@@ -290,6 +338,24 @@ def jpeg_with_rational(numerator, denominator):
     block += struct.pack("<ii", numerator, denominator)
     head = b"\xff\xe1" + struct.pack(">H", len(block) + 2)
     return out.getvalue()[:2] + head + block + out.getvalue()[2:]
+
+
+@pytest.mark.parametrize("ending", ["jpg", "png", "tif", "webp"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_every_kind_of_file_is_turned_once(tmp_path, ending, orientation):
+    lying = painted(RED, (60, 40))
+    tags = Image.Exif()
+    tags[0x0112] = orientation
+    exact = {"lossless": True} if ending == "webp" else {}
+    lying.save(tmp_path / f"a.{ending}", exif=tags, **exact)
+    if ending == "jpg":  # which keeps pixels nearly
+        with Image.open(tmp_path / "a.jpg") as picture:
+            lying = picture.convert("RGB")
+    turn = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}.get(orientation)
+    upright = lying if turn is None else lying.transpose(Image.Transpose(turn))
+    found = read_picture(tmp_path / f"a.{ending}", (upright.height, upright.width))
+    assert np.array_equal(found.pixels.permute(1, 2, 0).numpy(), np.asarray(upright))
+    assert found.remarks == (() if turn is None else ("rotated by its camera: turned upright",))
 
 
 def test_a_picture_is_turned_whatever_else_its_exif_holds(tmp_path):

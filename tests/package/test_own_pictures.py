@@ -466,10 +466,39 @@ def test_a_run_is_never_tested_on_what_it_learned_from_after_labels_were_mended(
         assert "kept in the part that the training had it in" in printed
         assert f"of {len(now)} right" in printed
     assert run("evaluate", out, "--part", "train") == 0
-    assert "this is no test" in capsys.readouterr().out
+    assert "it is no test" in capsys.readouterr().out
     (out / "parts.json").unlink()  # as older runs are
     assert run("evaluate", out) == 0
     assert "a time when parts were not kept" in capsys.readouterr().out
+
+
+def test_what_lent_weights_learned_is_never_a_test(photos, trained, tmp_path, capsys):
+    known = json.loads((trained / "parts.json").read_text())
+    root = shutil.copytree(photos, tmp_path / "in")
+    for name, colour in COLOURS.items():
+        for seed in range(30, 50):  # new ones: a folder alone would part all of them anew
+            painted(colour, seed).save(root / name / f"{seed}.png")
+    words = ["train", "--data", "folder", "--root", root, "--weights", trained, *SMALL[-3:]]
+    words += ["--batch-size", 8, "--head-epochs", 0, "--steps", 1, "--learn-from", "train"]
+    words += ["--image-size", 32]
+    assert run(*words, "--out", tmp_path / "run") == 0
+    assert "lent it weights, has learned from the part validation" in capsys.readouterr().out
+    parts = json.loads((tmp_path / "run/parts.json").read_text())
+    assert len(parts) == len(known) + 60
+    assert {key: parts[key] for key in known} == known
+    assert run("evaluate", tmp_path / "run", "--part", "validation") == 0
+    assert "has learned from the part validation: it is no test" in capsys.readouterr().out
+    assert run("evaluate", tmp_path / "run") == 0
+    assert "it is no test" not in capsys.readouterr().out
+
+
+def test_a_run_inside_its_pictures_is_refused_and_tilde_is_home(learn, photos, monkeypatch, capsys):
+    assert run(*learn, *SMALL, "--steps", 1, "--out", photos / "run") == 2
+    assert "out must lie outside of root: " in capsys.readouterr().err
+    assert not (photos / "run").exists()
+    monkeypatch.setenv("HOME", str(photos))
+    assert run(*learn, *SMALL, "--steps", 1, "--out=~/run") == 2
+    assert f"{photos}/run would be taken" in capsys.readouterr().err
 
 
 def test_what_fits_in_no_memory_lies_in_a_file_and_the_run_is_the_same(
@@ -547,6 +576,8 @@ def test_uneven_classes_are_named(tmp_path, capsys):
 
 
 IDLE = {
+    "train --folders-are-classes": "--folders-are-classes must be left out: only --data folder",
+    "train --data folder --root ROOT --folders-are-classes": "must be left out: no folder of",
     "train --root .": "--root must be left out: digits come with the package; one's own pictures",
     "train --data folder --root ROOT --download": "--download must be left out",
     "train --data folder --root ROOT --timm test_vit --depth 2": "--depth must be left out: test_v",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ NO_PARTS = (
     "The run is of a time when parts were not kept: if files were moved or deleted since, it may "
     "have learned from some of these."
 )
+LEARNED = "The run, or one that lent it weights, has learned from the part {}: it is no test."
+PARTS_FILE = "parts.json"  # which part each picture was in, by the hash of what is in its file
 NEEDS_ROOT = "root must say which folder holds a folder of pictures for each class (--root DIR)"
 
 
@@ -53,8 +56,15 @@ def describe(
         _try_size(settings["timm"], found["image_size"])
         found |= {name: [float(x) for x in known[name]] for name in ("mean", "std")}
     size = found["image_size"]
-    listed = list_folder(root, folders_are_classes=folders_are_classes)
-    found["parts"] = {file.key: file.part for file in listed.files}
+    before, learned_before = _lender(settings["weights"])
+    listed = list_folder(root, folders_are_classes=folders_are_classes, known=before)
+    if folders_are_classes and not listed.doubt:
+        raise ValueError(
+            f"folders_are_classes=True must be left out: no folder of {root} is called as if it "
+            "were no class"
+        )
+    found["learned_before"] = learned_before
+    found["parts"] = (before or {}) | {file.key: file.part for file in listed.files}
     parts = ("trainval",) if settings["learn_from"] == "trainval" else ("train", "validation")
     pictures = {
         part: read_files(listed, part, size=size, all_classes=part != "validation")
@@ -73,7 +83,21 @@ def describe(
     notes = dict.fromkeys(note for part in pictures.values() for note in part.notes)
     labels = torch.cat([pictures[part].labels for part in parts])
     counted = _counted(listed.classes, labels, pictures["test"].labels)
+    if learned_before == "trainval" and "validation" in parts:
+        notes[LEARNED.format("validation")] = None
     return found | {"classes": list(listed.classes)}, pictures, (counted, *notes)
+
+
+def _lender(weights: str | None) -> tuple[dict[str, str] | None, str | None]:
+    """The part of each picture in the run that lends its weights, and which it learned from."""
+    place = Path(weights or "")
+    run = place if place.is_dir() else place.parent
+    if weights is None or not (run / PARTS_FILE).is_file():
+        return None, None
+    parts = json.loads((run / PARTS_FILE).read_text(encoding="utf-8"))
+    theirs = json.loads((run / "run.json").read_text(encoding="utf-8"))["settings"]
+    learned = {theirs["learn_from"], theirs.get("learned_before")}
+    return parts, "trainval" if "trainval" in learned else "train"
 
 
 def _statistics(pixels: Tensor) -> dict:
@@ -119,7 +143,8 @@ def read_pictures(settings: dict, part: str, root: str | None) -> FolderImages:
     """One part of the pictures. A file that the run had in a part is in no other, ever after."""
     if root is None:
         raise ValueError(NEEDS_ROOT)
-    listed = list_folder(root, folders_are_classes=True, known=settings.get("parts"))
+    known, classes = settings.get("parts"), settings["classes"]
+    listed = list_folder(root, known=known, classes=classes)
     if list(listed.classes) != settings["classes"]:
         raise ValueError(
             f"{root} holds the classes {', '.join(listed.classes)}, the run learned "

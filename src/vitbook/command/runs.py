@@ -9,12 +9,12 @@ from torch import nn
 
 import vitbook
 from vitbook.command.architectures import arguments_of
+from vitbook.command.own_pictures import PARTS_FILE
 from vitbook.command.recipes import MODELS, SHAPES, build_model, settings_of
 from vitbook.files import write_atomically
 from vitbook.models.weights import load_weights
 
 FORMAT = 4  # 0.1.0 wrote 3
-PARTS = "parts.json"  # which part each picture was in, by the hash of what is in its file
 
 
 def stored_run(out: Path) -> dict:
@@ -35,7 +35,7 @@ def stored_run(out: Path) -> dict:
             settings = {"position_base": 2.0 * side, "centred_positions": True} | settings
         settings = settings_of(settings)
         root = run["root"]
-        if (path := out / PARTS).is_file():
+        if (path := out / PARTS_FILE).is_file():
             settings["parts"] = json.loads(path.read_text(encoding="utf-8"))
         return {"settings": settings, "root": root}
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
@@ -49,7 +49,9 @@ def write_run(out: Path, settings: dict, root: str | None) -> None:
     out.mkdir(parents=True, exist_ok=True)
     root = None if root is None else str(Path(root).expanduser().resolve())
     if "parts" in settings:
-        write_atomically(out / PARTS, (json.dumps(settings["parts"], indent=0) + "\n").encode())
+        write_atomically(
+            out / PARTS_FILE, (json.dumps(settings["parts"], indent=0) + "\n").encode()
+        )
     settings = {name: value for name, value in settings.items() if name != "parts"}
     run = {"vitbook": vitbook.__version__, "format": FORMAT, "settings": settings, "root": root}
     write_atomically(out / "run.json", (json.dumps(run, indent=2) + "\n").encode())

@@ -137,6 +137,10 @@ def _settings(
             refuse_idle_of_timm(given)
             settings = {k: v for k, v in settings.items() if k not in OF_OUR_MODELS}
         if settings["data"] == "folder":
+            if options.root and out.resolve().is_relative_to(Path(options.root).resolve()):
+                raise ValueError(
+                    f"out must lie outside of root: {out} would be taken for one of its classes"
+                )
             found, pictures, notes = own_pictures.describe(
                 settings, options.root, given, options.folders_are_classes
             )

@@ -21,7 +21,7 @@ SMALLEST = 8  # pixels of the shorter side; from fewer nothing can be learned
 ORIENTATION = 0x0112  # EXIF's tag: how the camera was held
 UPRIGHT = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}  # its value -> Pillow's Image.Transpose
 PLAIN = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX")  # modes of which convert loses nothing
-FOREIGN = ("EPS",)  # Pillow gives it to Ghostscript, which runs what the file says
+FOREIGN = ("EPS", "MPEG")  # Ghostscript runs what the file says; films are named, not decoded
 
 
 class PictureError(ValueError):
@@ -133,19 +133,27 @@ def _upright(picture: "Path | Image.Image") -> tuple["Image.Image", list[str]]:
             remarks.append("an animation: its first frame")
         if any(";16" in str(tile[3]) for tile in getattr(opened, "tile", ())) and not _deep(opened):
             remarks.append("16 bits a channel: the upper 8")  # by Pillow's decoder
-        try:
-            orientation = opened.getexif().get(ORIENTATION, 1)
-        except Exception:  # a picture is a picture, whatever stands beside it
-            orientation = 1
-            remarks.append("its EXIF cannot be read: taken as it lies")
+        told = _orientation(opened)
         opened.load()
-        if orientation in UPRIGHT:
+        left = _orientation(opened)  # to turn: Pillow turns some kinds itself, and takes the tag
+        if told is None and left is None:
+            remarks.append("its EXIF cannot be read: taken as it lies")
+        if told in UPRIGHT or left in UPRIGHT:
             remarks.append("rotated by its camera: turned upright")
-            return opened.transpose(Image.Transpose(UPRIGHT[orientation])), remarks
+        if left in UPRIGHT:
+            return opened.transpose(Image.Transpose(UPRIGHT[left])), remarks
         return opened.copy(), remarks
     finally:
         if isinstance(picture, Path):
             opened.close()
+
+
+def _orientation(picture: "Image.Image") -> int | None:
+    """What EXIF says of how the camera was held; None if it cannot be read."""
+    try:
+        return picture.getexif().get(ORIENTATION, 1)
+    except Exception:  # a picture is a picture, whatever stands beside it
+        return None
 
 
 def _deep(picture: "Image.Image") -> bool:
