@@ -47,6 +47,14 @@ def what_instead(path: Path) -> str:
     return ""
 
 
+def ends_with_zeros(path: Path) -> bool:
+    """Whether the last 4 KB hold nothing, as where a disk was full or a download broke off."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 4096))
+        return size >= 4096 and not file.read().strip(b"\0")
+
+
 def printable(text: str) -> str:
     """The text as UTF-8 can hold it; of a file's name the bytes that are none as \\xNN."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

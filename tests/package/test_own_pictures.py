@@ -430,7 +430,7 @@ def test_the_warmup_of_a_small_folder_leaves_most_updates_to_the_full_rate(learn
 def labels_by_picture(settings, part, root):
     images, labels = load_part(settings, part, str(root))
     return {
-        image.numpy().tobytes(): int(label)
+        hash(image.numpy().tobytes()): int(label)
         for image, label in zip(images.to("cpu"), labels, strict=True)
     }
 
@@ -484,12 +484,26 @@ def test_what_lent_weights_learned_is_never_a_test(photos, trained, tmp_path, ca
     assert run(*words, "--out", tmp_path / "run") == 0
     assert "lent it weights, has learned from the part validation" in capsys.readouterr().out
     parts = json.loads((tmp_path / "run/parts.json").read_text())
-    assert len(parts) == len(known) + 60
+    assert len(parts) == len(known) + 2 * 60  # by content and by name
     assert {key: parts[key] for key in known} == known
     assert run("evaluate", tmp_path / "run", "--part", "validation") == 0
     assert "has learned from the part validation: it is no test" in capsys.readouterr().out
     assert run("evaluate", tmp_path / "run") == 0
     assert "it is no test" not in capsys.readouterr().out
+    for path in root.rglob("*.png"):  # as a tool would that makes files smaller
+        if path.name != "broken.png":
+            Image.open(path).save(path, compress_level=1)
+    settings = stored_run(trained)["settings"]
+    tested = labels_by_picture(settings, "test", root).keys()
+    assert len(labels_by_picture(settings, "test", photos).keys() - tested) == 0
+    assert len(labels_by_picture(settings, "trainval", photos).keys() & tested) == 0
+    for path in root.glob("*/[3-9]?.png"):  # what is left has been seen
+        path.unlink()
+    for path in root.rglob("*.png"):
+        if parts.get(path.relative_to(root).as_posix()) == "test":
+            path.unlink()
+    assert run(*words, "--out", tmp_path / "none") == 2
+    assert "has learned from: none is left for a test" in capsys.readouterr().err
 
 
 def test_a_run_inside_its_pictures_is_refused_and_tilde_is_home(learn, photos, monkeypatch, capsys):

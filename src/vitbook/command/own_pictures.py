@@ -57,14 +57,22 @@ def describe(
         found |= {name: [float(x) for x in known[name]] for name in ("mean", "std")}
     size = found["image_size"]
     before, learned_before = _lender(settings["weights"])
-    listed = list_folder(root, folders_are_classes=folders_are_classes, known=before)
+    listed = list_folder(root, folders_are_classes=folders_are_classes, known=before or None)
     if folders_are_classes and not listed.doubt:
         raise ValueError(
             f"folders_are_classes=True must be left out: no folder of {root} is called as if it "
             "were no class"
         )
     found["learned_before"] = learned_before
-    found["parts"] = (before or {}) | {file.key: file.part for file in listed.files}
+    if before and listed.files and not any(file.part == "test" for file in listed.files):
+        raise ValueError(
+            f"every picture of {root} is one that {settings['weights']} has learned from: none is "
+            "left for a test; add pictures that it has not seen"
+        )
+    found["parts"] = dict(before)
+    for file in listed.files:
+        where = file.path.relative_to(listed.root).as_posix()
+        found["parts"] |= dict.fromkeys((file.key, where), file.part)
     parts = ("trainval",) if settings["learn_from"] == "trainval" else ("train", "validation")
     pictures = {
         part: read_files(listed, part, size=size, all_classes=part != "validation")
@@ -88,12 +96,12 @@ def describe(
     return found | {"classes": list(listed.classes)}, pictures, (counted, *notes)
 
 
-def _lender(weights: str | None) -> tuple[dict[str, str] | None, str | None]:
+def _lender(weights: str | None) -> tuple[dict[str, str], str | None]:
     """The part of each picture in the run that lends its weights, and which it learned from."""
     place = Path(weights or "")
     run = place if place.is_dir() else place.parent
     if weights is None or not (run / PARTS_FILE).is_file():
-        return None, None
+        return {}, None
     parts = json.loads((run / PARTS_FILE).read_text(encoding="utf-8"))
     theirs = json.loads((run / "run.json").read_text(encoding="utf-8"))["settings"]
     learned = {theirs["learn_from"], theirs.get("learned_before")}

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,6 +31,10 @@ HIDDEN = (
     "lost+found",
     "Thumbs.db",
     "desktop.ini",
+)
+SCALED = (
+    "Pictures of more than 8 bits are scaled by the bits that each one's largest number needs: "
+    "what is equally bright in two of them may not be so here."
 )
 LARGEST = 2**31  # bytes; no camera writes such a picture
 
@@ -127,8 +132,8 @@ def list_folder(
 
     Args:
         root, folders_are_classes: As for ``load_folder``.
-        known: Parts of files by the hash of what is in them, as a run had them. They stay, in
-            whichever class the file lies today.
+        known: Parts of files by the hash of what is in them and by their paths below the root, as
+            a run had them. They stay, in whichever class the file lies today.
         classes: Those that a run has learned: what is called so is a class.
 
     Returns:
@@ -193,9 +198,10 @@ def _doubt(below: Mapping[str, Mapping[str, Path]]) -> str:
         return doubt
     alike: dict[str, list[str]] = defaultdict(list)
     for name in sorted(inside):
-        alike[name.casefold()].append(name)
+        alike[unicodedata.normalize("NFC", name).strip().casefold()].append(name)
     same = [name for names in alike.values() if len(names) > 1 for name in names]
-    return f"{listed(same)} differ in capitals alone: rename the one or the other" if same else ""
+    why = "differ in capitals, spaces or the coding of accents alone: give them one name"
+    return f"{listed(same)} {why}" if same else ""
 
 
 def read_files(
@@ -227,6 +233,8 @@ def read_files(
         for remark in picture.remarks:
             odd.add(remark, path)
     notes = (*found.notes, *odd.notes(), *([held] if held else []))
+    if len([kind for kind in odd.kinds if " bits: scaled to 8" in kind]) > 1:
+        notes += (SCALED,)
     empty = [name for label, name in enumerate(classes) if label not in labels]
     if empty and (all_classes or not labels):
         why = f". What was found: {' '.join(notes)}" if notes else ""
@@ -271,17 +279,14 @@ def _entries(place: Path, odd: _Odd) -> Iterator[Path]:
     for path in (place / name for name in names):
         if path.name.startswith(".") or path.name in HIDDEN:
             odd.add("left out: hidden", path)
-        elif not _exists(path):
-            odd.add("left out: a broken link", path)
-        else:
-            yield path
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # a link to a name that is too long, say
-        return False
+            continue
+        try:
+            if path.exists():
+                yield path
+            else:
+                odd.add("left out: a broken link", path)
+        except OSError:  # a link to a name that is too long, or into a closed folder
+            odd.add("left out: cannot be opened", path)
 
 
 def _folders(place: Path, odd: _Odd) -> dict[str, Path]:
@@ -355,11 +360,10 @@ def _only(place: Path) -> Path:
 
 def _deeper(root: Path, classes: list[str]) -> str:
     """Which folder the user may have meant."""
-    if len(classes) != 1 or not (root / classes[0]).is_dir():
-        return ""
-    inside = list(_folders(root / classes[0], _Odd(root)))
-    named = f"; {root / classes[0]} holds {listed(inside)}: name that one"
-    return named if len(inside) > 1 else ""
+    while len(classes) == 1 and (root / classes[0]).is_dir():
+        root = root / classes[0]
+        classes = list(_folders(root, _Odd(root)))
+    return f"; {root} holds {listed(classes)}: name that one" if len(classes) > 1 else ""
 
 
 def _divided(files: list[PictureFile], places: tuple[str, ...]) -> list[PictureFile]:
@@ -390,7 +394,9 @@ def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> 
     kept = []
     for file in files:
         part = known.get(file.key)
-        if part is None:
+        if part is None and (part := known.get(odd.name(file.path))):
+            odd.add("changed since the training, kept in its part", file.path)
+        elif part is None:
             odd.add("new since the training", file.path)
         elif part != file.part:
             odd.add("kept in the part that the training had it in", file.path)
