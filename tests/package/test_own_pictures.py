@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from hashlib import blake2b
 from types import SimpleNamespace
 
 import numpy as np
@@ -24,6 +25,7 @@ from vitbook.command.cli import main
 from vitbook.command.recipes import load_part, loss_function
 from vitbook.command.runs import stored_run
 from vitbook.data import normalize, room
+from vitbook.data.folder import list_folder
 from vitbook.models.vit import VisionTransformer
 from vitbook.models.weights import save_weights
 
@@ -497,6 +499,15 @@ def test_what_lent_weights_learned_is_never_a_test(photos, trained, tmp_path, ca
     tested = labels_by_picture(settings, "test", root).keys()
     assert len(labels_by_picture(settings, "test", photos).keys() - tested) == 0
     assert len(labels_by_picture(settings, "trainval", photos).keys() & tested) == 0
+    for path in root.rglob("*.png"):
+        path.rename(path.with_name(f"other {path.name}"))
+    for path in root.rglob("*.png"):
+        if path.name != "other broken.png":
+            Image.open(path).save(path, compress_level=2)
+    assert run("evaluate", trained, "--root", root) == 0
+    assert "are gone: if they are the same, it has learned from them" in capsys.readouterr().out
+    shutil.rmtree(root)
+    shutil.copytree(photos, root)
     for path in root.glob("*/[3-9]?.png"):  # what is left has been seen
         path.unlink()
     for path in root.rglob("*.png"):
@@ -513,6 +524,31 @@ def test_a_run_inside_its_pictures_is_refused_and_tilde_is_home(learn, photos, m
     monkeypatch.setenv("HOME", str(photos))
     assert run(*learn, *SMALL, "--steps", 1, "--out=~/run") == 2
     assert f"{photos}/run would be taken" in capsys.readouterr().err
+
+
+def test_damaged_files_never_stand_for_the_test_of_a_small_class(tmp_path, capsys):
+    for name, colour in list(COLOURS.items())[:2]:
+        (tmp_path / "in" / name).mkdir(parents=True)
+        for seed in range(6):
+            painted(colour, seed).save(tmp_path / "in" / name / f"{seed}.png")
+    damaged = (b"\x89PNG" + bytes([i]) for i in range(250))
+    first = sorted(damaged, key=lambda data: blake2b(data, digest_size=16).hexdigest())[:2]
+    for i, data in enumerate(first):
+        (tmp_path / "in/red" / f"damaged {i}.png").write_bytes(data)
+    listed = list_folder(tmp_path / "in").files
+    tests = [file.path.stem for file in listed if file.part == "test" and file.label == 1]
+    assert sorted(tests) == ["damaged 0", "damaged 1"]
+    words = ["train", "--data", "folder", "--root", tmp_path / "in", *SMALL, "--steps", 1]
+    assert run(*words, "--out", tmp_path / "run") == 0
+    assert "left out: cannot be read as a picture: red/damaged 0" in capsys.readouterr().out
+    assert run("evaluate", tmp_path / "run") == 0
+    assert "2 right" in capsys.readouterr().out
+
+
+def test_to_go_on_with_nothing_is_refused(tmp_path, capsys):
+    assert run("train", "--resume", "--out", tmp_path / "none") == 2
+    assert "holds no run to go on with" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
 
 
 def test_what_fits_in_no_memory_lies_in_a_file_and_the_run_is_the_same(

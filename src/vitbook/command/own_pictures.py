@@ -10,7 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from vitbook.command.any_model import classifiers, load_whole, timm_model
-from vitbook.data.folder import FolderImages, list_folder, read_files
+from vitbook.data.folder import (
+    EmptyPartError,
+    FolderImages,
+    PictureFolder,
+    list_folder,
+    read_files,
+)
 from vitbook.data.room import NormalizedImages
 from vitbook.models.foreign import read_weights, take, take_ours
 from vitbook.models.transfer import adapt
@@ -57,27 +63,35 @@ def describe(
         found |= {name: [float(x) for x in known[name]] for name in ("mean", "std")}
     size = found["image_size"]
     before, learned_before = _lender(settings["weights"])
-    listed = list_folder(root, folders_are_classes=folders_are_classes, known=before or None)
+    parts = ("trainval",) if settings["learn_from"] == "trainval" else ("train", "validation")
+
+    def read(decoded: bool) -> tuple[PictureFolder, dict[str, FolderImages]]:
+        said, known = folders_are_classes, before or None
+        listed = list_folder(root, folders_are_classes=said, known=known, decoded=decoded)
+        if before and listed.files and not any(file.part == "test" for file in listed.files):
+            raise ValueError(
+                f"every picture of {root} is one that {settings['weights']} has learned from: none "
+                "is left for a test; add pictures that it has not seen"
+            )
+        return listed, {
+            part: read_files(listed, part, size=size, all_classes=part != "validation")
+            for part in (*parts, "test")
+        }
+
+    try:
+        listed, pictures = read(decoded=False)
+    except EmptyPartError:  # of files that are no pictures, perhaps
+        listed, pictures = read(decoded=True)
     if folders_are_classes and not listed.doubt:
         raise ValueError(
             f"folders_are_classes=True must be left out: no folder of {root} is called as if it "
             "were no class"
         )
     found["learned_before"] = learned_before
-    if before and listed.files and not any(file.part == "test" for file in listed.files):
-        raise ValueError(
-            f"every picture of {root} is one that {settings['weights']} has learned from: none is "
-            "left for a test; add pictures that it has not seen"
-        )
     found["parts"] = dict(before)
     for file in listed.files:
         where = file.path.relative_to(listed.root).as_posix()
         found["parts"] |= dict.fromkeys((file.key, where), file.part)
-    parts = ("trainval",) if settings["learn_from"] == "trainval" else ("train", "validation")
-    pictures = {
-        part: read_files(listed, part, size=size, all_classes=part != "validation")
-        for part in (*parts, "test")
-    }
     learned = pictures[parts[0]]  # the others only judge: they lend it no numbers
     if "batch_size" not in given:
         b, world = min(settings["batch_size"], len(learned.images) // PARTS), processes.world()

@@ -130,6 +130,8 @@ def _settings(
         data = json.dumps(stored_run(out)).encode()
     data = processes.from_first(data, device)  # only process 0 needs to see the folder
     if data is None:
+        if options.resume and not given:
+            raise ValueError(f"{out} holds no run to go on with; say what is to be trained")
         given = lent_settings(given) | given
         settings = settings_of(given)
         refuse_idle_data(options, settings["data"])

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from vitbook import require
 from vitbook.data import folder_names
 from vitbook.data.folder_names import listed, printed
-from vitbook.data.pictures import PictureError, endings, read_picture
+from vitbook.data.pictures import SMALLEST, PictureError, endings, read_picture
 from vitbook.data.room import room
 from vitbook.data.splits import PARTS
 
@@ -37,6 +37,10 @@ SCALED = (
     "what is equally bright in two of them may not be so here."
 )
 LARGEST = 2**31  # bytes; no camera writes such a picture
+
+
+class EmptyPartError(ValueError):
+    """A part without a picture, or without one of a class."""
 
 
 class PictureFile(NamedTuple):
@@ -127,6 +131,7 @@ def list_folder(
     folders_are_classes: bool = False,
     known: Mapping[str, str] | None = None,
     classes: Sequence[str] | None = None,
+    decoded: bool = False,
 ) -> PictureFolder:
     """What ``load_folder`` would read, for all parts.
 
@@ -135,6 +140,7 @@ def list_folder(
         known: Parts of files by the hash of what is in them and by their paths below the root, as
             a run had them. They stay, in whichever class the file lies today.
         classes: Those that a run has learned: what is called so is a class.
+        decoded: Divide only what can be read as a picture, which takes as long as to read it all.
 
     Returns:
         PictureFolder(root, classes, files, notes, ready, doubt).
@@ -176,12 +182,23 @@ def list_folder(
                 if path.parent != named[name]:
                     odd.add("taken from folders inside those of the classes", path)
     files = _once(files, odd)
+    if decoded:
+        files = [file for file in files if _is_picture(file.path, odd)]
     if "validation" not in places:
         files = _divided(files, tuple(places))
     if known is not None:
         files = _as_known(files, known, odd)
     ready = "" not in places
     return PictureFolder(root, tuple(names), tuple(files), tuple(odd.notes()), ready, doubt)
+
+
+def _is_picture(path: Path, odd: "_Odd") -> bool:
+    try:
+        read_picture(path, SMALLEST)
+        return True
+    except ValueError as error:
+        odd.add(f"left out: {getattr(error, 'kind', 'gone')}", path)
+        return False
 
 
 def _hash() -> Any:
@@ -227,6 +244,11 @@ def read_files(
         except PictureError as error:
             odd.add(f"left out: {error.kind}", path)
             continue
+        except ValueError:
+            if path.is_file():
+                raise
+            odd.add("left out: gone since it was listed", path)
+            continue
         pixels[len(labels)] = picture.pixels
         labels.append(label)
         files.append(odd.name(path))
@@ -238,7 +260,7 @@ def read_files(
     empty = [name for label, name in enumerate(classes) if label not in labels]
     if empty and (all_classes or not labels):
         why = f". What was found: {' '.join(notes)}" if notes else ""
-        raise ValueError(
+        raise EmptyPartError(
             f"{root} has no picture for the part {part} in {listed(empty)}: each class needs "
             f"{'one in each part' if found.ready else f'at least {FEWEST}'} that can be read{why}"
         )
@@ -392,12 +414,17 @@ def _cut(number: int, part: str) -> list[str]:
 def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> list[PictureFile]:
     """Each file in the part that a run had it in; a new one where the folder says."""
     kept = []
+    paths = {odd.name(file.path) for file in files}
+    then = {one for one in known if "/" in one}
+    gone = len(then - paths)
+    perhaps = f", as {gone} are gone: if they are the same, it has learned from them"
+    perhaps = perhaps if 2 * gone > len(then) else ""
     for file in files:
         part = known.get(file.key)
         if part is None and (part := known.get(odd.name(file.path))):
             odd.add("changed since the training, kept in its part", file.path)
         elif part is None:
-            odd.add("new since the training", file.path)
+            odd.add(f"new since the training{perhaps}", file.path)
         elif part != file.part:
             odd.add("kept in the part that the training had it in", file.path)
         kept.append(file if part is None else file._replace(part=part))
