@@ -22,12 +22,11 @@
     );
     const label = (x, y, words, attributes) => svg("text", { x, y, ...attributes }, words);
 
-    // runs: [{name, points: {key: [[update, value]]}, marks: [update]}]; a loss may be no number
+    // runs: [{name, points: {key: [[update, value]]}, marks: [update]}]
     function draw(runs, keys, guess) {
-      const of = ({ points }, key) => points[key].filter(([, value]) => isFinite(value));
-      const all = runs.flatMap((run) => keys.flatMap((key) => of(run, key)));
+      const all = runs.flatMap((run) => keys.flatMap((key) => run.points[key]));
       const end = Math.max(100, ...all.map(([at]) => at)),
-        most = top ?? Math.max(guess * 1.15, ...all.map(([, value]) => value));
+        most = top ?? Math.max(guess * 1.15, ...all.map(([, value]) => value).filter(isFinite));
       const x = (at) => LEFT + (at / end) * (WIDE - LEFT - RIGHT),
         y = (value) => TOP + (1 - Math.min(1, value / most)) * (HIGH - TOP - LOW);
       const steps = top ? [0, 0.25, 0.5, 0.75, 1] : [0, most / 2, most];
@@ -55,31 +54,27 @@
         label(WIDE - RIGHT + 4, y(guess) + 3, "guess", {})
       );
       lines.replaceChildren(
-        ...runs.flatMap((run) => [
-          ...run.marks.map((at) =>
+        ...runs.flatMap(({ name, points, marks }) => [
+          ...marks.map((at) =>
             svg("line", {
               x1: x(at),
               x2: x(at),
               y1: TOP,
               y2: HIGH - LOW,
-              class: `train-mark train-${run.name}`
+              class: `train-mark train-${name}`
             })
           ),
           ...keys.map((key, i) =>
             svg("polyline", {
-              points: of(run, key)
-                .map(([at, value]) => `${x(at)},${y(value)}`)
-                .join(" "),
-              class: `train-curve train-${run.name}${i ? " train-second" : ""}`
+              points: points[key].map(([at, value]) => `${x(at)},${y(value)}`).join(" "),
+              class: `train-curve train-${name}${i ? " train-second" : ""}`
             })
           ),
-          ...of(run, keys[0])
-            .slice(-1)
-            .map(([at, value]) =>
-              label(x(at) + 4, y(value) - 4, text(value), {
-                class: `train-end train-${run.name}`
-              })
-            )
+          ...points[keys[0]].slice(-1).map(([at, value]) =>
+            label(x(at) + 4, y(value) - 4, text(value, name), {
+              class: `train-end train-${name}`
+            })
+          )
         ])
       );
     }

@@ -306,7 +306,7 @@ vitbook.live.figure("train", function (stage, data) {
           `${name}, ${at}`,
           `${percent(held)} %`,
           `${percent(known)} %`,
-          loss === null ? "no update since" : isFinite(loss) ? number(loss, 3) : "no number"
+          loss === null ? "no update since" : number(loss, 3)
         ])
       )
   );
@@ -645,12 +645,12 @@ vitbook.live.figure("train", function (stage, data) {
             cell.querySelector("canvas"),
             grid,
             (p) =>
-              `color-mix(in srgb, ${hot} ${(100 * map[at + p]) / Math.max(most, 0.25) || 0}%, ${paper})`
+              `color-mix(in srgb, ${hot} ${(100 * map[at + p]) / Math.max(most, 0.25)}%, ${paper})`
           );
         })
       );
       one.differences[image].forEach((share, l) => {
-        one.blocks[l].differ.style.width = `${100 * share || 0}%`;
+        one.blocks[l].differ.style.width = `${100 * share}%`;
       });
       const { held, known } = one.rows.at(-1);
       one.score.textContent = `${percent(held)} %`;
@@ -714,7 +714,7 @@ vitbook.live.figure("train", function (stage, data) {
       truth = own && one.task.drawable && i === SHOWN - 1 ? null : one.task.labels[i];
     return Array.from(row, (value, c) => {
       const bar = el("i");
-      bar.style.width = `${(60 * Math.exp(value - top)) / sum || 0}%`;
+      bar.style.width = `${(60 * Math.exp(value - top)) / sum}%`;
       return el("p", { class: c === truth ? "train-true" : "" }, `${c} `, bar);
     });
   }
