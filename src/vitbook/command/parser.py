@@ -1,8 +1,9 @@
 """What can be asked of the command."""
 
 import argparse
+import os
 import re
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import vitbook
 from vitbook.command.architectures import ARCHITECTURES
@@ -55,8 +56,21 @@ def options_of(command: str) -> list[str]:
 
 
 class _Parser(argparse.ArgumentParser):
+    def __init__(self, **named: Any):
+        super().__init__(**named)
+        self.register("type", None, _text)  # of every option that names no type of its own
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"vitbook: {message}; see {self.prog} --help\n")
+
+
+def _text(text: str) -> str:
+    """Words, or a path: the shell leaves --out=~/run as it is, and an unset variable is empty."""
+    if not text:
+        raise argparse.ArgumentTypeError("must not be empty; leave it out, or give it a value")
+    if (text := os.path.expanduser(text)).startswith("~"):
+        raise argparse.ArgumentTypeError(f"must name a user's folder that exists, got {text}")
+    return text
 
 
 def _count(text: str) -> int:
