@@ -251,7 +251,9 @@ def _untold(model: nn.Module, path: Path) -> list[str]:
     if theirs is None:
         return [f"no file says how many heads they had: {some(heads)}, as in the model, are taken"]
     if heads != {theirs}:
-        raise ValueError(f"{beside} says {theirs} heads, the model has {some(heads)}: num_heads={theirs}")
+        raise ValueError(
+            f"{beside} says {theirs} heads, the model has {some(heads)}: num_heads={theirs}"
+        )
     if (gelu := config.get("hidden_act", "gelu")) != "gelu":
         return [f"{beside} says {gelu}, the model has gelu"]
     return []

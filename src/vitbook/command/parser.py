@@ -3,7 +3,7 @@
 import argparse
 import os
 import re
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import vitbook
 from vitbook.command.architectures import ARCHITECTURES
@@ -44,7 +44,9 @@ def parser() -> argparse.ArgumentParser:
     whole.add_argument("--version", action="version", version=f"vitbook {vitbook.__version__}")
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (add, words) in COMMANDS.items():
-        add(commands.add_parser(name, help=words))
+        one = commands.add_parser(name, help=words)
+        one.register("type", None, _text)  # of every option that names no type of its own
+        add(one)
     return whole
 
 
@@ -56,10 +58,6 @@ def options_of(command: str) -> list[str]:
 
 
 class _Parser(argparse.ArgumentParser):
-    def __init__(self, **named: Any):
-        super().__init__(**named)
-        self.register("type", None, _text)  # of every option that names no type of its own
-
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"vitbook: {message}; see {self.prog} --help\n")
 

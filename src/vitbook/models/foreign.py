@@ -8,6 +8,7 @@ import json
 import pickle
 import re
 import tarfile
+import warnings
 import zipfile
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +20,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from vitbook.files import CHECKPOINT, what_instead
+from vitbook.files import CHECKPOINT, printable, what_instead
+from vitbook.models.fitting import IDLE
 from vitbook.models.names import to_ours
 
 SHOWN = 3  # names in a sentence
@@ -181,11 +183,13 @@ def open_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         ValueError: It is none.
     """
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            start = "model." if metadata.get("format") == CHECKPOINT else ""
-            names = [name for name in file.keys() if name.startswith(start)]  # noqa: SIM118
-            return {name.removeprefix(start): file.get_tensor(name) for name in names}, metadata
+        with open(path, "rb") as opened:  # whose number is a name where the path is no UTF-8
+            place = path if printable(str(path)) == str(path) else f"/dev/fd/{opened.fileno()}"
+            with safe_open(place, framework="pt") as file:
+                metadata = file.metadata() or {}
+                start = "model." if metadata.get("format") == CHECKPOINT else ""
+                names = [name for name in file.keys() if name.startswith(start)]  # noqa: SIM118
+                return {name.removeprefix(start): file.get_tensor(name) for name in names}, metadata
     except SafetensorError as error:
         raise ValueError(f"path must be a safetensors file, {path} is none: {error}") from error
 
@@ -194,7 +198,11 @@ def state_dicts(whole: Any, name: str = "", depth: int = 3) -> Iterator[tuple[st
     """The mappings in a checkpoint whose values are tensors, but for those of an optimizer."""
     if not isinstance(whole, Mapping) or OPTIMIZER.search(name.lower()):
         return
-    tensors = {key: x for key, x in whole.items() if isinstance(key, str) and isinstance(x, Tensor)}
+    tensors = {
+        key: x
+        for key, x in whole.items()
+        if isinstance(key, str) and isinstance(x, Tensor) and not x.is_nested  # has no shape
+    }
     if len(tensors) > len(whole) / 2:  # a number of epochs may stand beside
         yield name, tensors
     for key, value in whole.items() if depth else ():
@@ -247,10 +255,12 @@ def take_ours(
 
 
 def _fit(state: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> tuple[int, int]:
-    """How many names of the model there are, and how many are missing or of another shape."""
-    same = [name for name in own if name in state]
-    firm = [name for name in own if not FITTED.match(name)]
-    return len(same), sum(n not in state or state[n].shape != own[n].shape for n in firm)
+    """How many names of the model there are, and how many are missing, too many, or of another
+    shape."""
+    same = sum(name in state for name in own)
+    firm = [name for name in {**own, **state} if not FITTED.match(name) and not IDLE.match(name)]
+    shapes = ([getattr(x.get(name), "shape", None) for x in (state, own)] for name in firm)
+    return same, sum(theirs != ours for theirs, ours in shapes)
 
 
 def _best(
@@ -394,7 +404,11 @@ def _torch_file(path: Path) -> Any:
         known: list[Any] = [(kind, name) for name, kind in kinds.items()]
         known += [(kind, f"builtins.{name}") for kind, name in known]  # as those are reported
         try:
-            with torch.serialization.safe_globals(known), open(path, "rb") as file:
+            with (
+                torch.serialization.safe_globals(known),
+                warnings.catch_warnings(action="ignore"),  # to who saved it, not to who reads it
+                open(path, "rb") as file,
+            ):
                 return torch.load(file, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
             said = str(error)
