@@ -29,6 +29,7 @@ ALIKE = 0.9  # of the tensors of the best: as good a choice
 FOREIGN_CLASSES = 100  # that a file may name
 # What of several is meant, where a file does not say: what its training meant to be used.
 PREFERRED = (r"(?<![a-z])ema(?![a-z])|average", r"teacher", r"", r"student|online")
+CODE = re.compile(r"Unsupported global|Can only|reduce for|is blocked")  # torch does not run it
 OPTIMIZER = re.compile(r"(?<![a-z])optim(izers?)?(?![a-z])")
 # Tensors that are fitted to the images and classes: another shape is no sign of another model.
 FITTED = re.compile(r"(head|classifier|fc)\b|positions\.table|pos_embed|.*patch_embed\.|stem\.")
@@ -119,9 +120,9 @@ def _whole(path: Path) -> tuple[Any, dict[str, str]]:
         raise ValueError(f"{path} holds no weights: {instead}")
     try:
         return open_safetensors(path) if is_safetensors(path) else (_torch_file(path), {})
-    except (pickle.UnpicklingError, AttributeError, TypeError, KeyError):
-        raise ValueError(_code(path, "more than tensors, a whole model perhaps")) from None
-    except (ValueError, RuntimeError, EOFError, IndexError, OSError) as error:
+    except Exception as error:  # readers meet damage with errors of every kind
+        if isinstance(error, pickle.UnpicklingError) and CODE.search(str(error)):
+            raise ValueError(_code(path, "more than tensors, a whole model perhaps")) from None
         raise ValueError(
             f"{path} cannot be read as weights ({_first_line(error)}); a state dict saved "
             "by safetensors.torch.save_file or torch.save can"
@@ -438,7 +439,8 @@ def _code(path: Path, what: str) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].split(". ")[0]
+    said = str(error).rpartition("WeightsUnpickler error: ")[2].strip()  # else that of torch
+    return (said.splitlines() or [type(error).__name__])[0].split(". ")[0]
 
 
 def some(names: Iterable[object]) -> str:
