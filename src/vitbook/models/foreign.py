@@ -381,21 +381,7 @@ class _Empty:
         pass
 
 
-class _EmptyMapping:
-    """The same for one that is filled like a dict: its values are kept."""
-
-    def __new__(cls, *arguments: object, **named: object) -> Any:
-        return OrderedDict()
-
-
-class _EmptyList:
-    """The same for one that is filled like a list."""
-
-    def __new__(cls, *arguments: object, **named: object) -> Any:
-        return []
-
-
-FILLED = {"append": _EmptyList, "SETITEM": _EmptyMapping}  # words of torch -> what would take it
+FILLED = {"append": list, "SETITEM": OrderedDict}  # words of torch -> what it would fill
 
 
 def _torch_file(path: Path) -> Any:
@@ -418,7 +404,8 @@ def _torch_file(path: Path) -> Any:
             if named and named[1] not in kinds and len(kinds) < FOREIGN_CLASSES:
                 kinds[named[1]] = type(named[1], (_Empty,), {"__module__": "builtins"})
             elif filled and kinds.get(filled[2], nn.Module).__base__ is _Empty:
-                kinds[filled[2]] = type(filled[2], (FILLED[filled[1]],), {})
+                make = FILLED[filled[1]]  # what is filled like a list or a dict keeps its values
+                kinds[filled[2]] = type(filled[2], (), {"__new__": lambda *_, make=make: make()})
             else:
                 raise
 
