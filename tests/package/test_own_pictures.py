@@ -277,6 +277,34 @@ def test_an_export_that_gives_other_logits_is_not_written(trained, tmp_path, mon
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_file_of_a_run_lends_what_its_folder_does(trained, learn, tmp_path, capsys):
+    four, words = tmp_path / "four", [*learn, "--steps", 1, "--head-epochs", 1, "--no-progress"]
+    assert run(*learn, *SMALL, "--num-heads", 4, "--positions", "rotary", "--out", four) == 0
+    for n, place in enumerate((four / "checkpoint.safetensors", four)):
+        assert run(*words, "--weights", place, "--out", tmp_path / f"run{n}") == 0
+        head = tmp_path / f"run{n}" / "head"
+        assert run(*words, "--weights", head, "--out", tmp_path / f"of_head{n}") == 0
+        for out in (f"run{n}", f"of_head{n}"):
+            settings = settings_in(tmp_path / out)
+            assert (settings["num_heads"], settings["positions"]) == (4, "rotary")
+    assert "no file says how many heads" not in capsys.readouterr().out
+
+
+def test_a_folder_that_holds_a_run_is_refused_before_anything_is_learned(
+    trained, learn, tmp_path, capsys
+):
+    shutil.copytree(trained, tmp_path / "run")
+    words = [*learn, "--weights", trained, "--head-epochs", 1, "--out", tmp_path / "run"]
+    assert run(*words) == 2
+    assert "already holds a run" in capsys.readouterr().err
+    assert not (tmp_path / "run" / "head").exists()
+
+
+def test_pages_and_programs_go_into_a_new_folder_too(trained, tmp_path):
+    assert run("results", trained, "--out", tmp_path / "new" / "a.html") == 0
+    assert run("export", trained, "--out", tmp_path / "newer" / "a.pt2") == 0
+
+
 def test_it_starts_from_weights_of_another_run_with_the_head_first(learn, tmp_path, capsys):
     torch.manual_seed(5)
     before = VisionTransformer(image_size=16, in_channels=3, num_classes=7, **SIZES)

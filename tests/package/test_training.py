@@ -630,6 +630,9 @@ def without_a_line(text):
         (CHECKPOINT, lambda data: data[:100], r"checkpoint .*checkpoint\.safetensors is damaged"),
         (CHECKPOINT, lambda data: save({"a": IMAGES}), "not a checkpoint of this program"),
         ("metrics.csv", without_a_line, r"metrics\.csv must hold the steps 1 to 24"),
+        ("metrics.csv", lambda text: text[:-60], r"metrics\.csv must hold the steps 1 to 24"),
+        ("metrics.csv", lambda text: text[:-90] + bytes(90), r"metrics\.csv must hold the steps"),
+        ("metrics.csv", lambda text: text[:-90] + b"\xff" * 90, r"metrics\.csv must hold the st"),
     ],
 )
 def test_a_damaged_file_of_a_run_is_named(tmp_path, name, damage, words):

@@ -29,9 +29,6 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a name that the terminal lacks stops nothing
             stream.reconfigure(errors="backslashreplace")
     options = parser().parse_args(arguments)
-    for name, value in vars(options).items():  # the shell leaves --out=~/run as it is
-        if isinstance(value, str) and value.startswith("~"):
-            setattr(options, name, os.path.expanduser(value))
     torch.set_num_threads(options.threads)
     try:
         refuse_idle(options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from vitbook.data.folder import (
     read_files,
 )
 from vitbook.data.room import NormalizedImages
-from vitbook.models.foreign import read_weights, take, take_ours
+from vitbook.models.foreign import read_weights, some, take, take_ours, telling
 from vitbook.models.transfer import adapt
 from vitbook.training import processes
 
@@ -33,6 +34,7 @@ NO_PARTS = (
 )
 LEARNED = "The run, or one that lent it weights, has learned from the part {}: it is no test."
 PARTS_FILE = "parts.json"  # which part each picture was in, by the hash of what is in its file
+CHECKPOINT_FILE = "checkpoint.safetensors"
 NEEDS_ROOT = "root must say which folder holds a folder of pictures for each class (--root DIR)"
 
 
@@ -122,12 +124,20 @@ def _lender(weights: str | None) -> tuple[dict[str, str], str | None]:
     return parts, "trainval" if "trainval" in learned else "train"
 
 
+def lending_run(weights: Path) -> Path | None:
+    """The folder of the run that weights are of: its own, that of its head, or the file in one."""
+    folder = weights.parent if weights.name == CHECKPOINT_FILE else weights
+    if not (folder / CHECKPOINT_FILE).is_file():
+        return None
+    return next((run for run in (folder, folder.parent) if (run / "run.json").is_file()), None)
+
+
 def _statistics(pixels: Tensor) -> dict:
     """Mean and standard deviation of each channel, in the scale of [0, 1]; exact sums of bytes."""
     n = pixels[:, 0].numel()
     total = squares = torch.zeros(pixels.shape[1], dtype=torch.int64)
-    for some in pixels.split(CHUNK):
-        x = some.to(torch.int64)
+    for part in pixels.split(CHUNK):
+        x = part.to(torch.int64)
         total, squares = total + x.sum(dim=(0, 2, 3)), squares + (x * x).sum(dim=(0, 2, 3))
     mean = total.double() / n
     std = ((squares.double() - n * mean * mean) / (n - 1)).sqrt() / 255
@@ -214,13 +224,39 @@ def start_from(model: Any, settings: dict) -> list[str]:
     found, own = read_weights(Path(where)), model.state_dict()
     if settings["timm"] is None:
         weights, notes = take_ours(found, own, where)
-        return notes + adapt(model, weights)
+        with telling(notes):
+            adapted = adapt(model, weights, old_grid=found.grid)
+            return notes + adapted + _untold(model, Path(where))
     weights, notes = take(found, own, where)
     heads = tuple(f"{name}." for name in classifiers(model))
     head = {name for name in own if name.startswith(heads)}
     weights = {name: x for name, x in weights.items() if name not in head}
-    notes += load_whole(model, weights | {name: own[name] for name in head}, where)
+    with telling(notes):
+        notes = notes + load_whole(model, weights | {name: own[name] for name in head}, where)
     return [*notes, f"starts from {where}; head drawn anew"]
+
+
+def _untold(model: nn.Module, path: Path) -> list[str]:
+    """What names and shapes do not tell: asked of the file beside, where there is one."""
+    heads = {part.num_heads for part in model.modules() if hasattr(part, "num_heads")}
+    if not heads or lending_run(path):
+        return []
+    config: Any = None
+    beside = (path if path.is_dir() else path.parent) / "config.json"
+    with suppress(OSError, ValueError):
+        config = json.loads(beside.read_text(encoding="utf-8"))
+    config = config if isinstance(config, dict) else {}
+    config = config.get("vision_config", config)
+    theirs = config.get("num_attention_heads")
+    if theirs is None:
+        return [f"no file says how many heads they had: {some(heads)}, as in the model, are taken"]
+    if heads != {theirs}:
+        raise ValueError(
+            f"{beside} says {theirs} heads, the model has {some(heads)}: num_heads={theirs}"
+        )
+    if (gelu := config.get("hidden_act", "gelu")) != "gelu":
+        return [f"{beside} says {gelu}, the model has gelu"]
+    return []
 
 
 def head_of(model: Any) -> nn.Module:

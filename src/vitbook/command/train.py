@@ -53,7 +53,10 @@ def train(options: argparse.Namespace) -> None:
     out = Path(options.out)
     if device_type(options.device) == "cuda":
         _make_gpu_repeatable()
+    folder = RunFolder(out, resume=options.resume, checkpoint_every=options.checkpoint_every)
     with processes.process_group(device_type(options.device)) as device:
+        if processes.rank() == 0:
+            folder.require_free()
         settings, root, pictures = _settings(options, out, device)
         config, model = train_config(settings), build_model(settings).to(device)
         if (settings.get("weights") or settings.get("timm")) and not _goes_on(options, out):
@@ -63,11 +66,6 @@ def train(options: argparse.Namespace) -> None:
         read = {name: own_pictures.prepared(one, settings) for name, one in pictures.items()}
         images, labels = read.get(settings["learn_from"]) or _learned(options, settings, root)
         evaluate_on = read.get(part) or load_part(settings, part, root)
-        folder = RunFolder(
-            out,
-            resume=options.resume,
-            checkpoint_every=options.checkpoint_every,
-        )
         shape = " x ".join(map(str, images.shape[1:]))
         _say(
             f"{settings['data']}: {len(images):,} images of {shape} to learn from; "
