@@ -90,7 +90,10 @@ RECIPES = {
 }
 # What only one's own pictures have: their size, and the weights to start from.
 OWN: dict[str, Any] = {"image_size": 64, "weights": None, "timm": None, "head_epochs": 0}
-OWN |= {"class_weights": False, "learned_before": None}  # the part that a run has learned from whose weights it began with
+OWN |= {
+    "class_weights": False,
+    "learned_before": None,
+}  # the part that a run has learned from whose weights it began with
 STARTED = {"epochs": 10, "head_epochs": 3, "learning_rate": 3e-4}  # with weights to start from
 
 
