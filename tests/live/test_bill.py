@@ -170,6 +170,7 @@ def sizes(at):
 def test_a_sentence_sets_the_bill_and_refuses_what_there_is_not(opened):
     page = opened()
     page.evaluate("live.bill.set({ask: '1'})")
+    assert page.get_by_role("slider", name="Your guess").count() == 0  # the question made room
     assert text(page, TOLD).startswith("One of 197 tokens asks.")
     page.evaluate("live.bill.set({heads: '1'})")
     assert text(page, TOLD).startswith("All 197 tokens ask. The head’s M takes 116 million")

@@ -321,6 +321,7 @@ vitbook.live.figure("bill", function (stage) {
     };
     if (Object.keys(wanted).length > 4 || Object.values(at).some((index) => index < 0))
       throw new Error("bill.js: there is no such setting");
+    if (!isOpen()) ask.querySelector(".ask-skip").click(); // else bars and question lie over each other
     Object.assign(state, at);
     seen = true;
     last = null;
