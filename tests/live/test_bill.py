@@ -92,6 +92,7 @@ def test_the_bill_asks_before_it_shows(opened):
     assert page.locator(".ask-said").is_visible()
     figure.get_by_role("button", name="take it back").click()
     assert keep.is_disabled()
+    page.wait_for_timeout(400)  # what is spoken comes after a while
     assert "1,752" not in figure.inner_text()
 
 

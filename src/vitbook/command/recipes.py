@@ -179,9 +179,8 @@ def titled_part(
 ) -> tuple[tuple[Images, Tensor], list[str], tuple[str, ...]]:
     """``load_part``, a title for each image, and what a reader has to know of them."""
     learned = {"trainval": ("train", "validation", "trainval"), "train": ("train", "trainval")}
-    ever = {settings["learn_from"], settings.get("learned_before")} - {None}
     notes: tuple[str, ...] = ()
-    if any(part in learned[one] for one in ever):
+    if part in learned[own_pictures.learned_by(settings)]:
         notes = (own_pictures.LEARNED.format(part),)
     if settings["data"] != "folder":
         known = load_part(settings, part, root)
