@@ -21,9 +21,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vitbook.book.checks import collect
+from vitbook.book.live import show_live
 from vitcheck.trial import CheckFailed
 
-__all__ = ["predict", "result_of", "set_up", "still_open"]
+__all__ = ["predict", "result_of", "set_up", "show_live", "still_open"]
 MIME = "application/vnd.vitbook.answer+json"  # by which tools/run_notebooks.py finds what failed
 TRIED = "__vitcheck_tried__"
 SOLUTION = "#@title Solution"  # how the first line of a solution's cell begins

@@ -152,7 +152,7 @@ def test_each_notebook_holds_the_very_statements_that_this_build_ran(chapters):
             assert not any(is_file_beside(chapter.path.parent, text) for text in named)
 
 
-OWN = ("predict(", "result_of(", "still_open(", "my_guess = ")
+OWN = ("predict(", "result_of(", "show_live(", "still_open(", "my_guess = ")
 
 
 def statements(cells):

@@ -436,10 +436,8 @@ assert y > x
 show_table([], caption=f"{x} rows of many, one each")
 ---
 #@title What is still open
-still_open(
-    {"sums-one": "Adding"},
-    {},
-)""",
+still_open({"sums-one": "Adding"},
+           {})""",
     ),
     "a check is folded where nothing stands above it and a number is left out": (
         """## Adding
@@ -520,6 +518,36 @@ x = json = 2
         in setup.source
     )
     assert [cell.source for cell in rest] == ["import json\nx = json = 2"]
+
+
+RUNS = """
+[tool.hatch.build.targets.wheel.force-include]
+"website/live/cut.js" = "vitbook/live/cut.js"
+"website/live/cut_data.py" = "vitbook/live/cut_data.py"
+"""
+
+
+def test_a_live_figure_that_the_package_has_runs_in_the_notebook(book):
+    asked = "```{predict} sums-sum\n:choices: 1 | 2\n:answer: 1\nWhich?\n+++\nSo.\n```\n\n"
+    shown = "```{code-cell}\nshow(1)\n```\n\n"
+    figure = "```{live} cut\n:title: Cut\n:data: cut-data\nTry it.\n+++\nIt stays “3”.\n```\n\n"
+    page = asked + shown + figure + "Look at {live}`head 3 <cut head=3>`, {live}`so <gone a=b>`."
+    assert "show_live" not in "".join(cell.source for cell in cells(book(page)))
+    (book.root / "pyproject.toml").write_text(PROJECT + RUNS)
+    _, setup, *_, words, run, after, _ = cells(book(page))
+    assert "from vitcheck.notebook import set_up, predict, result_of, show_live" in setup.source
+    where = f"> The live figure is below, and on the book's page [1. Sums]({PAGE}#live-cut)."
+    assert words.source.endswith(f"> **Cut**\n>\n> Try it.\n>\n{where}")
+    assert run.source == (
+        '#@title The live figure: Cut\nresult_of("sums-sum", again=True)\nshow_live("cut", '
+        'title="Cut", sets={"head 3": {"head": "3"}}, data="cut-data",\n'
+        f'          still="It stays “3”.",\n          page="{PAGE}#live-cut")'
+    )
+    assert run.metadata["jupyter"] == {"source_hidden": True}
+    assert after.source.startswith("Look at [head 3]")
+    unshown = cells(book(asked + figure))[-2].source  # what is no result is not closed
+    assert "show_live(" in unshown
+    assert "result_of(" not in unshown
 
 
 def test_a_page_that_binds_a_name_of_the_kit_is_refused(book):

@@ -6,8 +6,14 @@
 // is how a figure begins. `stage.box` is the element to fill, `stage.say(text)` speaks, `data` is
 // what its data script gave (website/live). `set` gets what a sentence asks for, and throws an Error
 // for what it does not know.
-(function () {
+//
+// A page has one kit, for its document. Each output of a notebook has a kit of its own: there
+// `vitbook` is a name of the output's script (output.js), and says in what the kit works, `home`, and
+// which element has the theme's mark, `page`.
+(function (vitbook) {
   "use strict";
+
+  const { home = document, page = document.documentElement } = vitbook;
 
   const SLIP = 8,
     KNOB = 12; // pixels: how far a finger that rests may move; half a handle
@@ -92,7 +98,7 @@
 
   // Calls back when the page's or the system's theme changes, and before and after printing.
   function onTheme(call) {
-    new MutationObserver(call).observe(document.documentElement, {
+    new MutationObserver(call).observe(page, {
       attributes: true,
       attributeFilter: ["data-theme"]
     });
@@ -430,8 +436,8 @@
   }
 
   function follow(event) {
-    const link = event.target.closest("a.live-set"),
-      root = link && document.querySelector(link.hash);
+    const link = event.target.closest(".live-set"),
+      root = link && home.querySelector(link.hash ?? link.value); // a button's, in a notebook
     if (!root) return;
     event.preventDefault();
     run(root).then((figure) => {
@@ -444,7 +450,7 @@
     });
   }
 
-  globalThis.vitbook = Object.assign(globalThis.vitbook || {}, {
+  Object.assign(vitbook, {
     live: {
       board,
       decode,
@@ -478,6 +484,6 @@
     },
     { rootMargin: "500px" }
   );
-  for (const root of document.querySelectorAll("[data-live]")) near.observe(root);
-  document.addEventListener("click", follow);
-})();
+  for (const root of home.querySelectorAll("[data-live]")) near.observe(root);
+  home.addEventListener("click", follow);
+})(typeof vitbook === "undefined" ? (globalThis.vitbook = {}) : vitbook);

@@ -75,5 +75,5 @@
     );
   }
 
-  globalThis.vitbook.live.looking = { cost, means, rankCorrelation, rollouts, softmax };
+  vitbook.live.looking = { cost, means, rankCorrelation, rollouts, softmax };
 })();

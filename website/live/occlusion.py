@@ -9,7 +9,7 @@ from typing import Any
 
 from PIL import Image
 
-from website.live.pack import packed
+from .pack import packed
 
 ARE = {  # what a photograph is, and whether the model has learned such a class
     "cat": "It is a cat, which the model has learned, too.",

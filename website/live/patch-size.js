@@ -3,7 +3,7 @@
 (function () {
   "use strict";
 
-  const { live } = globalThis.vitbook,
+  const { live } = vitbook,
     { el, handle, number, svg, table } = live;
   const SMALLEST = 6; // dots of the picture: a finer grid would be a veil
   const LABELLED = [1, 8, 16, 32]; // stops of the slider that are named, and the last

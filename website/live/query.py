@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from website.live.pack import packed
+from .pack import packed
 
 ANIMALS, PLACES = ("cat", "fish", "bear"), ("house", "pond", "forest")
 VALUES = [[1.0, 4.0], [0.0, 0.0], [6.0, 1.0]]

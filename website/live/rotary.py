@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from website.live.pack import packed
+from .pack import packed
 
 PLACES, D = 32, 16
 

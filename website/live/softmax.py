@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from website.live.pack import packed
+from .pack import packed
 
 DRAWS = 8
 

@@ -24,6 +24,7 @@ from website.pages.markdown import details, paragraphs
 from website.pages.myst import Block, Directive, Fence, Page, PageError, Text
 from website.pages.settings import Settings
 from website.syntax import DIRECTIVES
+from website.syntax.live import cell_for, read_live, runs_in_notebook
 from website.syntax.predict import PARAMETER, Predict, asked_for, parameter, read_prediction
 
 from .code import (
@@ -75,7 +76,7 @@ if importlib.util.find_spec("vitbook") is None:
     raise SystemExit("This script needs the package: pip install {wheel_url}")
 """
 LOOK = "\nfrom vitbook.book.needed import look_for\n\nlook_for("  # what else is missing
-KIT = ("set_up", "predict", "result_of", "still_open")  # of vitcheck.notebook
+KIT = ("set_up", "predict", "result_of", "show_live", "still_open")  # of vitcheck.notebook
 BEGIN = """
 from vitcheck.notebook import {names}
 
@@ -188,6 +189,8 @@ class Exporter:
             self._gate(block)
         elif isinstance(block, Directive) and block.name == "predict" and not block.prefix:
             self._predict(block, following)
+        elif isinstance(block, Directive) and block.name == "live" and not block.prefix:
+            self._live(block)
         elif isinstance(block, Text):
             for part in _sections(block):
                 if part.text.lstrip().startswith("#"):
@@ -296,6 +299,19 @@ class Exporter:
         else:
             self._waiting.append(explained)
 
+    def _live(self, block: Directive) -> None:
+        """What to try, and below it the figure, where it can run in a notebook. It is closed like
+        the cell that shows its prediction's result; where none has, it is no result either."""
+        self._waiting.append(self.markdown(block))
+        read = read_live(block.argument, block.options, block.body)
+        if runs_in_notebook(self, read):
+            self._flush()
+            code = cell_for(block, self, self.page.path.read_text("utf8"))
+            if self._asked and self._asked.shown:
+                code = f'result_of("{self._asked.name}", again=True)\n{code}'
+            title = self.text(read.title, block.line)
+            self._cells.append(folded_cell(f"#@title The live figure: {title}\n{code}"))
+
     def _gate(self, block: Directive) -> None:
         """Exercises get a heading; a solution is a fold of words and a folded cell of code, which
         runs under names of its own."""
@@ -340,8 +356,8 @@ class Exporter:
         lists = (
             json.dumps(one, ensure_ascii=False) for one in (self._predictions, self._exercises)
         )
-        joined = ",\n    ".join(lists)
-        call = f"still_open(\n    {joined},\n)"
+        joined = ",\n           ".join(lists)
+        call = f"still_open({joined})"
         self._cells.append(folded_cell(f"#@title What is still open\n{call}"))
 
     def _number(self, block: Directive, label: str) -> str:

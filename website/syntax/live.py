@@ -19,6 +19,9 @@ A figure that opens its page has ``:still: above``: it lies over text and margin
 what to do, and what the cell above shows belongs to the still. A notebook has that cell instead.
 With ``:asks:`` and an id it is a prediction of the page, too: the guess is kept by that id.
 
+In a notebook a figure runs where the package has its files (``force-include`` in pyproject.toml):
+website/notebooks/notebook.py writes the cell, ``vitbook.book.live`` is what that calls.
+
 On the page a figure is its words, then its still. The script ``_static/live/kit.js``, which only
 such pages load, waits until the figure comes near, then loads what ``data-scripts`` names, and
 replaces the still. So a page stays light, works from a file and from any folder, and says in place
@@ -33,6 +36,7 @@ import html
 import json
 import re
 import shutil
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -66,6 +70,7 @@ ABOVE = "above"
 ADDRESSED = {"train": "train"}  # figures that other pages set, and their pages
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 SETTING = re.compile(r"(?P<words>.+?)\s*<(?P<name>\S+)(?P<values>(\s+\S+)+)>", re.DOTALL)
+SENTENCE = re.compile(r"\{live\}`([^`]+)`")  # sets a figure
 VALUE = re.compile(r"(?P<key>[a-z]+)=(?P<value>[\w.,-]+)")
 
 
@@ -172,14 +177,53 @@ class LiveFigure(BookDirective):
 
     @staticmethod
     def to_notebook(written: Written, notebook: Notebook) -> str:
-        """A notebook has the still, and a link to the figure; where the cell above is the still,
-        what to try there."""
+        """What to try, where the figure runs in the next cell. Else a notebook has the still, and a
+        link to the figure; where the cell above is the still, what to try there."""
         read = read_live(written.argument, written.options, written.body)
         page, address = notebook.links.here
-        where = f"The live figure is on the book's page [{page}]({address}#{read.anchor})."
-        said = notebook.body(written, *((0, len(read.words)) if read.opens else (read.still_at,)))
+        leads, runs = f"[{page}]({address}#{read.anchor})", runs_in_notebook(notebook, read)
+        where = f"The live figure is {'below, and ' if runs else ''}on the book's page {leads}."
+        tries = runs or read.opens
+        said = notebook.body(written, *((0, len(read.words)) if tries else (read.still_at,)))
         title = notebook.text(read.title, written.line)
         return quote(titled(title, paragraphs(said, where)))
+
+
+def runs_in_notebook(notebook: Notebook, read: Live) -> bool:
+    """Has the package all files of the figure?"""
+    project = tomllib.loads((notebook.links.settings.root / "pyproject.toml").read_text("utf8"))
+    wheel = project.get("tool", {}).get("hatch", {}).get("build", {}).get("targets", {})
+    files = wheel.get("wheel", {}).get("force-include", {})
+    needed = [f"{one}.js" for one in (*read.scripts, read.name)]
+    needed += [f"{read.data.replace('-', '_')}.py"] if read.data else []
+    return all(f"website/live/{one}" in files for one in needed)
+
+
+def cell_for(written: Written, notebook: Notebook, source: str) -> str:
+    """The call that shows a figure in a notebook; what sentences of the page, in ``source``, set
+    are its buttons."""
+    read = read_live(written.argument, written.options, written.body)
+    title = notebook.text(read.title, written.line)
+    settings = [read_setting(" ".join(one.split())) for one in SENTENCE.findall(source)]
+    sets = {one.words: one.values for one in settings if one.name == read.name}
+    given: tuple[dict[str, object], ...] = (
+        {
+            "title": title,
+            "asks": read.asks,
+            "sets": sets,
+            "scripts": read.scripts,
+            "data": read.data,
+        },
+        {"still": notebook.body(written, read.still_at)},
+        {"page": f"{notebook.links.here[1]}#{read.anchor}"},
+    )
+    lines = ",\n          ".join(map(_arguments, given))
+    return f'show_live("{read.name}", {lines})'
+
+
+def _arguments(given: Mapping[str, object]) -> str:
+    texts = ((key, json.dumps(value, ensure_ascii=False)) for key, value in given.items() if value)
+    return ", ".join(f"{key}={text}" for key, text in texts)
 
 
 class StillAbove(SphinxPostTransform):
