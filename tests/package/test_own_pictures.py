@@ -287,7 +287,31 @@ def test_the_file_of_a_run_lends_what_its_folder_does(trained, learn, tmp_path, 
         for out in (f"run{n}", f"of_head{n}"):
             settings = settings_in(tmp_path / out)
             assert (settings["num_heads"], settings["positions"]) == (4, "rotary")
-    assert "no file says how many heads" not in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "no file says how many heads" not in printed
+    assert "whose folder it is not in" not in printed
+    copied = shutil.copy(four / "checkpoint.safetensors", tmp_path / "copied.safetensors")
+    sizes = [*SMALL, "--num-heads", 4, "--positions", "rotary", "--steps", 1]
+    assert run(*learn, *sizes, "--weights", copied, "--out", tmp_path / "alone") == 0
+    assert "it may have learned from what is tested here" in capsys.readouterr().out
+
+
+def test_a_picture_that_is_learned_from_is_not_tested_under_another_name(tmp_path, capsys):
+    root, out = tmp_path / "photos", tmp_path / "run"
+    for name, first in (("cat", 0), ("dog", 100)):
+        for part, n in (("train", 9), ("test", 3)):
+            (root / part / name).mkdir(parents=True)
+            for seed in range(first, first + n):  # the test's first three are the same
+                end = "png" if part == "train" else "bmp"
+                painted((128, 128, 128), seed).save(root / part / name / f"{seed}.{end}")
+    words = ["train", "--data", "folder", "--root", root, *SMALL, "--steps", 1, "--out", out]
+    assert run(*words) == 2
+    assert "all pictures of the part test" in capsys.readouterr().err
+    painted((128, 128, 128), 50).save(root / "test/cat/50.bmp")
+    assert run(*words) == 0
+    assert "6 pictures, equal to one of another part, pixel by pixel" in capsys.readouterr().out
+    settings = stored_run(out)["settings"]
+    assert own_pictures.read_pictures(settings, "test", root).files == ("test/cat/50.bmp",)
 
 
 def test_a_folder_that_holds_a_run_is_refused_before_anything_is_learned(
@@ -514,7 +538,7 @@ def test_what_lent_weights_learned_is_never_a_test(photos, trained, tmp_path, ca
     assert run(*words, "--out", tmp_path / "run") == 0
     assert "lent it weights, has learned from the part validation" in capsys.readouterr().out
     parts = json.loads((tmp_path / "run/parts.json").read_text())
-    assert len(parts) == len(known) + 2 * 60  # by content and by name
+    assert len(parts) == len(known) + 3 * 60  # by content, by name and by pixels
     assert {key: parts[key] for key in known} == known
     assert run("evaluate", tmp_path / "run", "--part", "validation") == 0
     assert "has learned from the part validation: it is no test" in capsys.readouterr().out
@@ -527,11 +551,15 @@ def test_what_lent_weights_learned_is_never_a_test(photos, trained, tmp_path, ca
     tested = labels_by_picture(settings, "test", root).keys()
     assert len(labels_by_picture(settings, "test", photos).keys() - tested) == 0
     assert len(labels_by_picture(settings, "trainval", photos).keys() & tested) == 0
-    for path in root.rglob("*.png"):
-        path.rename(path.with_name(f"other {path.name}"))
-    for path in root.rglob("*.png"):
-        if path.name != "other broken.png":
-            Image.open(path).save(path, compress_level=2)
+    for path in root.rglob("*[0-9].png"):
+        Image.open(path).save(path.with_suffix(".bmp"))  # another name, other bytes
+        path.unlink()
+    with_pixels = labels_by_picture(settings, "test", root).keys()
+    assert with_pixels & labels_by_picture(settings, "test", photos).keys()
+    assert not labels_by_picture(settings, "trainval", photos).keys() & with_pixels
+    for path in root.rglob("*.bmp"):
+        Image.open(path).save(path.with_suffix(".jpg"))  # other pixels as well
+        path.unlink()
     assert run("evaluate", trained, "--root", root) == 0
     assert "are gone: if they are the same, it has learned from them" in capsys.readouterr().out
     shutil.rmtree(root)

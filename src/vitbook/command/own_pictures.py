@@ -19,6 +19,7 @@ from vitbook.data.folder import (
     read_files,
 )
 from vitbook.data.folder_names import listed as named
+from vitbook.data.pictures import pixel_key
 from vitbook.data.room import NormalizedImages
 from vitbook.models.foreign import read_weights, some, take, take_ours, telling
 from vitbook.models.transfer import adapt
@@ -34,6 +35,10 @@ NO_PARTS = (
     "have learned from some of these."
 )
 LEARNED = "The run, or one that lent it weights, has learned from the part {}: it is no test."
+ALONE = (
+    "{} is of a run whose folder it is not in, so it may have learned from what is tested here; "
+    "that folder, if named, says what it has learned, and lends its sizes"
+)
 PARTS_FILE = "parts.json"  # which part each picture was in, by the hash of what is in its file
 CHECKPOINT_FILE = "checkpoint.safetensors"
 NEEDS_ROOT = "root must say which folder holds a folder of pictures for each class (--root DIR)"
@@ -59,7 +64,8 @@ def describe(
         The names of the classes, mean and standard deviation of the channels, the size of the
         images (a model of timm brings its statistics and, if none was said, its size), a batch
         size that gives a small folder some updates in each epoch, a warm-up that leaves most of
-        the updates after it, and the part of each file, by the hash of what is in it.
+        the updates after it, and the part of each file, by the hash of what is in it, its path
+        and its pixels at that size.
     """
     if root is None:
         raise ValueError(NEEDS_ROOT)
@@ -88,6 +94,7 @@ def describe(
     for file in listed.files:
         where = file.path.relative_to(listed.root).as_posix()
         found["parts"] |= dict.fromkeys((file.key, where), file.part)
+    pictures, twins = _apart(listed, pictures, found["parts"])
     learned = pictures[parts[0]]  # the others only judge: they lend it no numbers
     if "batch_size" not in given:
         b, world = min(settings["batch_size"], len(learned.images) // PARTS), processes.world()
@@ -98,7 +105,7 @@ def describe(
         found["warmup_steps"] = min(settings["warmup_steps"], updates // WARMUP)
     if not settings["timm"]:
         found |= _statistics(learned.images)
-    notes = dict.fromkeys(note for part in pictures.values() for note in part.notes)
+    notes = dict.fromkeys(note for part in pictures.values() for note in (*part.notes, *twins))
     labels = torch.cat([pictures[part].labels for part in parts])
     counted = _counted(listed.classes, labels, pictures["test"].labels)
     if learned_before == "trainval" and "validation" in parts:
@@ -120,6 +127,40 @@ def _read(
         part: read_files(listed, part, size=size, all_classes=part != "validation")
         for part in (*parts, "test")
     }
+
+
+def _apart(
+    listed: PictureFolder, pictures: dict[str, FolderImages], parts: dict[str, str]
+) -> tuple[dict[str, FolderImages], list[str]]:
+    """The pictures without those of which an earlier part has every pixel; which these are.
+
+    They are put down in ``parts`` with the picture that they equal, as all are by their pixels.
+    """
+    keys = {file.path.relative_to(listed.root).as_posix(): file.key for file in listed.files}
+    apart, twins = {}, []
+    for part, found in pictures.items():
+        own = ("train", "validation") if part == "trainval" else (part,)
+        keep = []
+        for row, name in enumerate(found.files):
+            was = parts.setdefault(pixel_key(found.images[row]), parts[name])
+            if was in own:
+                keep.append(row)
+            else:
+                twins.append(name)
+                parts |= dict.fromkeys((name, keys[name]), was)
+        if not keep:
+            raise ValueError(
+                f"all pictures of the part {part} of {listed.root} are equal, pixel by pixel, to "
+                "some of another part; bring others"
+            )
+        if len(keep) < len(found.files):
+            files = tuple(found.files[row] for row in keep)
+            found = found._replace(
+                images=found.images[keep], labels=found.labels[keep], files=files
+            )
+        apart[part] = found
+    of_others = "equal to one of another part, pixel by pixel: not used in theirs"
+    return apart, [f"{len(twins)} pictures, {of_others}: {some(twins)}."] if twins else []
 
 
 def learned_by(run: dict) -> str:
@@ -226,12 +267,15 @@ def start_from(model: Any, settings: dict) -> list[str]:
         return [f"starts from timm's weights of {settings['timm']}; head drawn anew"]
     where = settings["weights"]
     found, own = read_weights(Path(where)), model.state_dict()
+    alone = [ALONE.format(where)] if found.of_run and not lending_run(Path(where)) else []
     if settings["timm"] is None:
         weights, notes = take_ours(found, own, where)
+        notes = alone + notes
         with telling(notes):
             adapted = adapt(model, weights, old_grid=found.grid)
             return notes + adapted + _untold(model, Path(where))
     weights, notes = take(found, own, where)
+    notes = alone + notes
     heads = tuple(f"{name}." for name in classifiers(model))
     head = {name for name in own if name.startswith(heads)}
     weights = {name: x for name, x in weights.items() if name not in head}

@@ -4,7 +4,8 @@ import hashlib
 import os
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from tqdm import tqdm
 from vitbook import require
 from vitbook.data import folder_names
 from vitbook.data.folder_names import listed, printed
-from vitbook.data.pictures import SMALLEST, PictureError, endings, read_picture
+from vitbook.data.pictures import PIXELS, SMALLEST, PictureError, endings, pixel_key, read_picture
 from vitbook.data.room import room
 from vitbook.data.splits import PARTS
 
@@ -137,8 +138,8 @@ def list_folder(
 
     Args:
         root, folders_are_classes: As for ``load_folder``.
-        known: Parts of files by the hash of what is in them and by their paths below the root, as
-            a run had them. They stay, in whichever class the file lies today.
+        known: Parts of files by the hash of what is in them, by their paths below the root and by
+            their pixels, as a run had them. They stay, in whichever class the file lies today.
         classes: Those that a run has learned: what is called so is a class.
         decoded: Divide only what can be read as a picture, which takes as long as to read it all.
 
@@ -416,6 +417,7 @@ def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> 
     kept = []
     paths = {odd.name(file.path) for file in files}
     then = {one for one in known if "/" in one}
+    sizes = {int(one.split(":")[1]) for one in known if one.startswith(PIXELS)}
     gone = len(then - paths)
     perhaps = f", as {gone} are gone: if they are the same, it has learned from them"
     perhaps = perhaps if 2 * gone > len(then) else ""
@@ -423,12 +425,23 @@ def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> 
         part = known.get(file.key)
         if part is None and (part := known.get(odd.name(file.path))):
             odd.add("changed since the training, kept in its part", file.path)
+        elif part is None and (part := _by_pixels(file.path, sizes, known)):
+            odd.add("written anew since the training, kept in its part", file.path)
         elif part is None:
             odd.add(f"new since the training{perhaps}", file.path)
         elif part != file.part:
             odd.add("kept in the part that the training had it in", file.path)
         kept.append(file if part is None else file._replace(part=part))
     return kept
+
+
+def _by_pixels(path: Path, sizes: Iterable[int], known: Mapping[str, str]) -> str | None:
+    """The part in which a run had these pixels, at the sizes at which runs saw theirs."""
+    with suppress(ValueError):  # what is no picture is told where it is read
+        for size in sizes:
+            if part := known.get(pixel_key(read_picture(path, size).pixels)):
+                return part
+    return None
 
 
 def _once(files: list[PictureFile], odd: _Odd) -> list[PictureFile]:

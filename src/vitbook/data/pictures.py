@@ -3,6 +3,7 @@
 Every command and function that opens a picture does it here, so that a file is the same to all.
 """
 
+import hashlib
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +18,7 @@ from vitbook.files import ends_with_zeros, what_instead
 if TYPE_CHECKING:
     from PIL import Image
 
+PIXELS = "pixels:"  # how a key of pixels begins; their size follows
 SMALLEST = 8  # pixels of the shorter side; from fewer nothing can be learned
 ORIENTATION = 0x0112  # EXIF's tag: how the camera was held
 UPRIGHT = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}  # its value -> Pillow's Image.Transpose
@@ -41,6 +43,12 @@ class Picture(NamedTuple):
 
     pixels: Tensor
     remarks: tuple[str, ...]
+
+
+def pixel_key(pixels: Tensor) -> str:
+    """A key that is equal where the pixels (C, S, S) are, whatever file they are from."""
+    told = hashlib.blake2b(pixels.contiguous().numpy().tobytes(), digest_size=16).hexdigest()
+    return f"{PIXELS}{pixels.shape[-1]}:{told}"
 
 
 def endings() -> frozenset[str]:

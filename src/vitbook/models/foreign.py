@@ -67,10 +67,12 @@ BEGINNINGS = {
 
 
 class Found(dict[str, dict[str, Tensor]]):
-    """The state dicts of a file by name ("" for the file), sentences on it, and its grid."""
+    """The state dicts of a file by name ("" for the file), sentences on it, its grid, and whether
+    it is the checkpoint of a run."""
 
     notes: tuple[str, ...] = ()
     grid: tuple[int, int] | None = None
+    of_run = False
 
 
 def read_weights(path: Path) -> Found:
@@ -98,6 +100,7 @@ def read_weights(path: Path) -> Found:
         if isinstance(value, _Empty) and _rank(str(name)) < _rank(""):
             notes.append(f"{path}: {name} is left out, {_class(value)} with code, which is not run")
     found.notes, found.grid = tuple(notes), grid_of(metadata)
+    found.of_run = metadata.get("format") == CHECKPOINT
     return found
 
 
