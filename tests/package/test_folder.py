@@ -231,6 +231,17 @@ def test_folders_of_the_same_names_are_not_mixed_without_a_word(tmp_path, inside
     assert "20 files, taken from folders inside" in said.notes[0]
 
 
+def test_files_of_the_same_names_in_two_classes_are_asked_about(tmp_path):
+    for name in ("JPEGImages", "SegmentationClass"):
+        (tmp_path / name).mkdir()
+        for seed in range(6):
+            picture = painted(RED, seed=seed + 10 * len(name))
+            picture.save(tmp_path / name / f"2007_0000{seed}.png")
+    same = "JPEGImages and SegmentationClass hold 6 files of the same names"
+    assert any(note.startswith(same) for note in list_folder(tmp_path).notes)
+    assert not list_folder(folder(tmp_path / "counted")).notes
+
+
 def test_parts_may_lie_a_folder_deeper_and_said_to_be_classes_they_are(tmp_path):
     folder(tmp_path / "seg_train/seg_train", 6)
     folder(tmp_path / "seg_test/seg_test", 3, first=50)

@@ -2,10 +2,12 @@
 
 import hashlib
 import os
+import re
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +39,7 @@ SCALED = (
     "Pictures of more than 8 bits are scaled by the bits that each one's largest number needs: "
     "what is equally bright in two of them may not be so here."
 )
+COUNTER = re.compile(r"\D*\d{1,5}")  # names such as img_12 are alike in many classes
 LARGEST = 2**31  # bytes; no camera writes such a picture
 
 
@@ -183,6 +186,7 @@ def list_folder(
                 if path.parent != named[name]:
                     odd.add("taken from folders inside those of the classes", path)
     files = _once(files, odd)
+    twice = _twice(files, names)
     if decoded:
         files = [file for file in files if _is_picture(file.path, odd)]
     if "validation" not in places:
@@ -190,7 +194,7 @@ def list_folder(
     if known is not None:
         files = _as_known(files, known, odd)
     ready = "" not in places
-    return PictureFolder(root, tuple(names), tuple(files), tuple(odd.notes()), ready, doubt)
+    return PictureFolder(root, tuple(names), tuple(files), (*odd.notes(), *twice), ready, doubt)
 
 
 def _is_picture(path: Path, odd: "_Odd") -> bool:
@@ -433,6 +437,27 @@ def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> 
             odd.add("kept in the part that the training had it in", file.path)
         kept.append(file if part is None else file._replace(part=part))
     return kept
+
+
+def _twice(files: list[PictureFile], classes: Sequence[str]) -> list[str]:
+    """Sentences on classes whose files are called alike, as pictures and their masks are."""
+    labels: dict[str, set[int]] = defaultdict(set)
+    for file in files:
+        if not COUNTER.fullmatch(file.path.stem):
+            labels[file.path.stem].add(file.label)
+    sizes = Counter(file.label for file in files)
+    alike = Counter(
+        pair
+        for found in labels.values()
+        if len(found) <= SHOWN  # of pictures, masks and depths, say
+        for pair in combinations(sorted(found), 2)
+    )
+    return [
+        f"{printed(classes[one])} and {printed(classes[other])} hold {number} files of the same "
+        "names: are these the same things twice, pictures and masks perhaps?"
+        for (one, other), number in alike.most_common(SHOWN)
+        if 2 * number > min(sizes[one], sizes[other])
+    ]
 
 
 def _by_pixels(path: Path, sizes: Iterable[int], known: Mapping[str, str]) -> str | None:
