@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
-from experiments.machinery.image_sets import root
+from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
+from experiments.machinery.image_sets import root, whole_checksums
 from experiments.machinery.measures import (
     BINS,
     calibration_error,
@@ -19,7 +19,7 @@ from experiments.machinery.measures import (
     thin,
 )
 from vitbook.command.recipes import augment, build_model, load_part, settings_of, train_config
-from vitbook.data import ImageSet, load_torchvision
+from vitbook.data import ImageSet
 from vitbook.training import train
 
 # What differs from the recipes of `python -m vitbook train`. Patches of 7 rather than 4, with more
@@ -41,7 +41,6 @@ SETTINGS = {
     name: settings_of({"data": name, "learn_from": "train", **given})
     for name, given in GIVEN.items()
 }
-PARTS = ("train", "validation", "test")
 
 
 def command(name: str) -> str:
@@ -129,11 +128,7 @@ EXPERIMENT = Experiment(
     conditions=[{"data": name} for name in GIVEN],
     seeds=range(3),
     run=run,
-    data=lambda: {
-        f"{name}, {part}": checksum(*load_torchvision(name, root(), part))
-        for name in GIVEN
-        for part in PARTS
-    },
+    data=lambda: whole_checksums(*GIVEN, added=""),
     settings={
         **SETTINGS,
         "commands": {name: command(name) for name in GIVEN},

@@ -20,8 +20,8 @@ from experiments.full_sets.recipe import (
     has_stem,
     stem_arguments,
 )
-from experiments.machinery.experiment import Log, Outcome, checksum
-from experiments.machinery.image_sets import root
+from experiments.machinery.experiment import Log, Outcome
+from experiments.machinery.image_sets import whole_checksums
 from experiments.machinery.measures import (
     BINS,
     calibration_error,
@@ -30,7 +30,6 @@ from experiments.machinery.measures import (
     reliability,
     thin,
 )
-from vitbook.data import load_torchvision
 from vitbook.training import evaluate
 
 # The winners of `full_sets_arms`; a test compares. They stand here so that they count as code: with
@@ -40,7 +39,6 @@ BEST = {
     "fashion-mnist": COARSE,
     "cifar10": f"{FINE}, {HALF}",
 }
-PARTS = ("train", "validation", "test")
 EVALUATIONS = 16
 METRICS = {
     "test_accuracy": "share of the 10,000 official test images answered rightly, with the "
@@ -118,8 +116,4 @@ def settings_of_arms(arms: dict[str, str]) -> dict:
 
 def checksums() -> dict[str, str]:
     """Of all three parts of each data set."""
-    return {
-        f"{name}, {part}": checksum(*load_torchvision(name, root(), part))
-        for name in BEST
-        for part in PARTS
-    }
+    return whole_checksums(*BEST, added="")
