@@ -108,7 +108,3 @@ BAD_INPUT = [
     (lambda: load_patient(13), ValueError, "number must be one of 1, 2"),
     (lambda: with_fault(ClinicViT(**SIZES), "a cold"), ValueError, "fault must be one of"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

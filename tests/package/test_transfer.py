@@ -146,7 +146,3 @@ BAD_INPUT = [
     (lambda: head_inputs(nn.Identity(), PIXELS), ValueError, "must have a linear layer called he"),
     (lambda: head_inputs(small(), PIXELS, batch_size=0), ValueError, "batch_size must be at lea"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)
