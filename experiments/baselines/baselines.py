@@ -8,10 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
-from experiments.machinery.image_sets import checksums, image_set, whole_checksums, whole_set
+from experiments.machinery.image_sets import (
+    checksums,
+    digits_set,
+    image_set,
+    whole_checksums,
+    whole_set,
+)
 from experiments.machinery.measures import parameters
 from experiments.machinery.opponents import linear, nearest_answers
-from vitbook.data import STATISTICS, ImageSet, load_digits, normalize
+from vitbook.data import ImageSet, load_digits
 from vitbook.training import TrainConfig, evaluate, train
 
 # The images of `digits`; of `pooling` and `recipe`; and of `full_sets`.
@@ -34,11 +40,7 @@ def images_of(name: str, part: str, scale: float = 1.0) -> ImageSet:
     """Normalised images (n, C, H, W) and labels (n,), as the other experiments take them."""
     if name == SMALL:
         return image_set("fashion-mnist", part, scale)
-    if name != "digits":
-        return whole_set(name, part, scale)
-    images, labels = load_digits(part)
-    kept = scaled(len(labels), scale)  # all, but for a trial
-    return ImageSet(normalize(images[:kept], *STATISTICS[name]), labels[:kept])
+    return digits_set(part, scale) if name == "digits" else whole_set(name, part, scale)
 
 
 def logistic_regression(

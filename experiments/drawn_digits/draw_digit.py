@@ -14,11 +14,10 @@ from experiments.drawn_digits.hand_drawn import NOT_SURE, drawings, images_of, s
 from experiments.drawn_digits.pen import KINDS, NO_DIGIT, pen_digits, pen_others
 from experiments.full_sets.augment import random_affine
 from experiments.full_sets.parts import Averaged, KeepHalf
-from experiments.full_sets.tested import answers
 from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.image_sets import whole_checksums, whole_set
-from experiments.machinery.measures import BINS, parameters, probabilities, thin
+from experiments.machinery.measures import BINS, answers, parameters, probabilities, thin
 from vitbook.book.records import load_record
 from vitbook.data import STATISTICS, ImageSet, normalize
 from vitbook.models.vit import VisionTransformer

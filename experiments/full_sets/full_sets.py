@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
-import torch.nn.functional as F
 from torch import nn
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
 from experiments.machinery.image_sets import root, whole_checksums
 from experiments.machinery.measures import (
     BINS,
-    calibration_error,
+    answers,
     parameters,
     probabilities,
-    reliability,
     thin,
 )
 from vitbook.command.recipes import augment, build_model, load_part, settings_of, train_config
@@ -87,16 +84,8 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     model, history = trained(settings, log, scale)
     evaluated = [row for row in history if row["val_loss"] is not None]
     images, labels = images_of(condition["data"], "test", scale)
-    given = probabilities(model, images)  # (n, K)
-    table, answers = reliability(given, labels), given.argmax(dim=-1)
-    num_classes = given.shape[1]
-    pairs = torch.bincount(labels * num_classes + answers, minlength=num_classes**2)
     metrics = {
-        "test_accuracy": (answers == labels).double().mean().item(),
-        "test_loss": F.nll_loss(given.log(), labels).item(),
-        "calibration_error": calibration_error(table),
-        "reliability": table,
-        "confusion": pairs.view(num_classes, num_classes).tolist(),
+        **answers(probabilities(model, images), labels),
         "validation_accuracy": [round(row["val_accuracy"], 5) for row in evaluated],
         "validation_loss": [round(row["val_loss"], 5) for row in evaluated],
         "loss": thin([row["loss"] for row in history]),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-import torch.nn.functional as F
-
 from experiments.full_sets.full_sets import SETTINGS, images_of
 from experiments.full_sets.recipe import (
     AUGMENTED,
@@ -24,10 +21,9 @@ from experiments.machinery.experiment import Log, Outcome
 from experiments.machinery.image_sets import whole_checksums
 from experiments.machinery.measures import (
     BINS,
-    calibration_error,
+    answers,
     parameters,
     probabilities,
-    reliability,
     thin,
 )
 from vitbook.training import evaluate
@@ -85,18 +81,6 @@ def tested(
         "epochs": epochs_of(name, steps),
     }
     return Outcome(metrics, model.average.state_dict())
-
-
-def answers(given: torch.Tensor, labels: torch.Tensor) -> dict:
-    """What the probabilities (n, K) of test images say."""
-    table, chosen, K = reliability(given, labels), given.argmax(dim=-1), given.shape[1]
-    return {
-        "test_accuracy": (chosen == labels).double().mean().item(),
-        "test_loss": F.nll_loss(given.log(), labels).item(),
-        "calibration_error": calibration_error(table),
-        "reliability": table,
-        "confusion": torch.bincount(labels * K + chosen, minlength=K**2).view(K, K).tolist(),
-    }
 
 
 def settings_of_arms(arms: dict[str, str]) -> dict:

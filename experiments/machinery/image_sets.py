@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from experiments.machinery.experiment import FOLDER, checksum, scaled
-from vitbook.data import STATISTICS, DataError, ImageSet, load_torchvision, normalize
+from vitbook.data import STATISTICS, DataError, ImageSet, load_digits, load_torchvision, normalize
 from vitbook.data.splits import some_of_each
 
 NAMES = ("mnist", "fashion-mnist")
@@ -61,6 +61,13 @@ def image_set(name: str, part: str, scale: float = 1.0) -> ImageSet:
 def checksums(name: str) -> dict[str, str]:
     """What an experiment gives as `data`: the checksum of each part."""
     return {f"{name}, {part}": checksum(*image_set(name, part)) for part in PARTS}
+
+
+def digits_set(part: str, scale: float = 1.0) -> ImageSet:
+    """Digits (n, 1, 8, 8), normalised; for a trial run only the first ones."""
+    images, labels = load_digits(part)
+    kept = scaled(len(labels), scale)
+    return ImageSet(normalize(images[:kept], *STATISTICS["digits"]), labels[:kept])
 
 
 def whole_set(name: str, part: str, scale: float = 1.0) -> ImageSet:
