@@ -11,9 +11,8 @@ from typing import Any
 
 from website.pages.counts import seen_code
 from website.pages.introductions import imported, included_sources
+from website.pages.meaning import called_name
 from website.pages.source import Book, Chapter, Finding, Item
-
-from .exercises import called
 
 TEACHING = {f"layers.{name}" for name in ("attention", "patches", "positions", "encoder")}
 TEACHING |= {f"models.{name}" for name in ("vit", "mlp_mixer", "conv_mixer", "hybrid")}
@@ -51,7 +50,7 @@ def imports(book: Book) -> Iterator[Finding]:
 def named_records(book: Book) -> Iterator[Finding]:
     """A record is loaded by its name as written: so it is known whose pages wait for it."""
     for chapter, cell, node in _nodes(book, ast.Call):
-        if called(node) == "load_record":
+        if called_name(node) == "load_record":
             name = node.args[0] if node.args else None
             if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
                 yield chapter.finding(cell, 'name the record itself: load_record("digits")')
@@ -71,7 +70,7 @@ def first_cell(book: Book) -> Iterator[Finding]:
 def figures(book: Book) -> Iterator[Finding]:
     """Each figure goes through show(), with an alt text whose numbers come from the run."""
     for chapter, cell, node in _nodes(book, ast.Call):
-        if called(node) != "show":
+        if called_name(node) != "show":
             continue
         if getattr(getattr(node.func, "value", None), "id", "") == "plt":
             yield chapter.finding(cell, "plt.show() has no alt text: show(fig, alt=...)")
