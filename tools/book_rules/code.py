@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from website.pages.counts import seen_code
 from website.pages.introductions import imported, included_sources
 from website.pages.meaning import called_name
 from website.pages.source import Book, Chapter, Finding, Item
@@ -20,7 +19,6 @@ TEACHING |= {"inspection", "training"}
 IN_COLAB = {"torch", "torchvision", "numpy", "matplotlib", "mpl_toolkits", "scipy", "sklearn"}
 IN_COLAB |= {"einops", "safetensors", "tqdm", "IPython", "pandas", "PIL", "vitbook", "vitcheck"}
 LATER = {"timm": "vit/block"}  # package -> first chapter that may compare with it
-WIDEST = 84  # characters of code that a page shows without a scroll bar
 TYPED_NUMBER = re.compile(r"\d+\.\d+|\b(?!(?:0|50|95|100)\s?%)\d+\s?%")
 
 
@@ -94,17 +92,6 @@ def _literal_text(node: ast.AST | None) -> Iterator[str]:
     elif isinstance(node, ast.BinOp):
         yield from _literal_text(node.left)
         yield from _literal_text(node.right)
-
-
-def line_length(book: Book) -> Iterator[Finding]:
-    """A line of code that the page shows fits its column; folded cells may be wider."""
-    for chapter in book.chapters:
-        for cell in chapter.cells:
-            shown = set(seen_code(chapter, cell).splitlines())
-            for at, line in enumerate(cell.text.splitlines(), cell.directive.body_line):
-                if len(line) > WIDEST and line in shown:
-                    words = f"{len(line)} characters of code, at most {WIDEST} fit: "
-                    yield Finding(chapter.page.path, at, words + repr(line.strip()))
 
 
 def introduced_once(book: Book) -> Iterator[Finding]:

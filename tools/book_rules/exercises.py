@@ -13,7 +13,7 @@ from website.pages.source import Book, Chapter, Finding, Item
 LABEL_LINE = re.compile(
     r"^\*Difficulty [1-3] of 3, (about )?\d+ minutes, [^*]*(phone|Colab|paper)[^*]*\*"
 )
-FEWEST = 3  # the most: limits.py
+FEWEST = 3  # the most: kit.py
 
 
 def exercises(book: Book) -> Iterator[Finding]:
