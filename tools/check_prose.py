@@ -13,7 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools.book_rules import code, contents, draws, exercises, forms, kit, limits, prose
+from tools.book_rules import code, contents, draws, exercises, forms, kit, prose
 from website.pages.myst import PageError
 from website.pages.source import Book, Finding, read_book
 
@@ -32,13 +32,13 @@ RULES = [
     draws.draws,
     forms.predictions,
     forms.in_depth,
-    limits.limits,
+    kit.limits,
+    kit.line_length,
     kit.kit,
     code.imports,
     code.named_records,
     code.first_cell,
     code.figures,
-    code.line_length,
     code.introduced_once,
     code.redefined,
 ]

@@ -9,9 +9,9 @@ import torch
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import COSTS, METRICS, Classifier, costs
-from experiments.machinery.experiment import Experiment, Log, MustBeat, Outcome, checksum, scaled
-from experiments.machinery.image_sets import root
-from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
+from experiments.machinery.experiment import Experiment, Log, MustBeat, Outcome
+from experiments.machinery.image_sets import whole_checksums, whole_set
+from vitbook.data import ImageSet
 from vitbook.models.hybrid import Hybrid
 
 SET = "cifar10"
@@ -24,7 +24,6 @@ ARMS: dict = {
     "ConvMixer, 28 k": {**CONV, "embed_dim": 64, "layers": ["conv"] * 4},
 }
 RECIPE: dict = {"steps": 700, "batch_size": 64, "warmup_steps": 40}  # one pass over 45,000 images
-PARTS = ("train", "validation", "test")
 
 
 def build(arm: str, seed: int) -> Hybrid:
@@ -35,9 +34,7 @@ def build(arm: str, seed: int) -> Hybrid:
 @lru_cache(maxsize=4)
 def images_of(part: str, scale: float = 1.0) -> ImageSet:
     """Normalised images (n, 3, 32, 32) and labels (n,)."""
-    images, labels = load_torchvision(SET, root(), part)
-    kept = scaled(len(labels), scale)  # all, but for a trial
-    return ImageSet(normalize(images[:kept], *STATISTICS[SET]), labels[:kept])
+    return whole_set(SET, part, scale)
 
 
 CLASSIFIER = Classifier(build=build, images=images_of, recipe=RECIPE)
@@ -59,9 +56,7 @@ EXPERIMENT = Experiment(
     conditions=[{"arm": arm} for arm in ARMS],
     seeds=range(3),
     run=run,
-    data=lambda: {
-        f"{SET} whole, {part}": checksum(*load_torchvision(SET, root(), part)) for part in PARTS
-    },
+    data=lambda: whole_checksums(SET),
     settings={"model": MODEL, "training": RECIPE, "arms": ARMS},
     replay=({"arm": "ConvMixer, 8 k"}, 0),
     keep={"conv": ({"arm": "ConvMixer, 28 k"}, 0), "vit": ({"arm": "ViT, 29 k"}, 0)},

@@ -6,12 +6,11 @@ from typing import Any
 
 import torch
 
-from experiments.architectures.conv_mixer_sizes import PARTS, SET, images_of
+from experiments.architectures.conv_mixer_sizes import SET, images_of
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import COSTS, METRICS, Classifier, costs
-from experiments.machinery.experiment import Experiment, Log, MustBeat, Outcome, checksum
-from experiments.machinery.image_sets import root
-from vitbook.data import load_torchvision
+from experiments.machinery.experiment import Experiment, Log, MustBeat, Outcome
+from experiments.machinery.image_sets import whole_checksums
 from vitbook.models.hybrid import Hybrid
 
 KINDS: dict = {"A": "attention", "M": "mixer", "C": "conv", "U": "uniform", "N": "none"}
@@ -69,9 +68,7 @@ EXPERIMENT = Experiment(
     conditions=[{"arm": arm} for arm in ARMS],
     seeds=range(3),
     run=run,
-    data=lambda: {
-        f"{SET} whole, {part}": checksum(*load_torchvision(SET, root(), part)) for part in PARTS
-    },
+    data=lambda: whole_checksums(SET),
     settings={"model": MODEL, "training": RECIPE, "arms": ARMS},
     replay=({"arm": "AMMM"}, 0),
     steps=CLASSIFIER.steps,

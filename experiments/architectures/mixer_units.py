@@ -10,9 +10,9 @@ from torch import Tensor
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier, costs
-from experiments.machinery.experiment import Experiment, Log, MustBeat, Outcome, checksum, scaled
-from experiments.machinery.image_sets import root
-from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
+from experiments.machinery.experiment import Experiment, Log, MustBeat, Outcome
+from experiments.machinery.image_sets import PARTS, whole_checksums, whole_set
+from vitbook.data import ImageSet
 from vitbook.layers.patches import patchify, unpatchify
 from vitbook.models.hybrid import Hybrid
 from vitbook.training import evaluate
@@ -45,7 +45,6 @@ ARMS = [
     {"model": "mixer with positions", "order": "kept"},
     {"model": "no mixing", "order": "kept"},
 ]
-PARTS = ("train", "validation", "test")
 
 
 def build(model: str, order: str, seed: int) -> Hybrid:
@@ -75,14 +74,12 @@ def shuffled(images: Tensor, generator: torch.Generator) -> Tensor:
 @lru_cache(maxsize=4)
 def images_of(part: str, scale: float = 1.0, order: str = "kept") -> ImageSet:
     """Normalised images (n, 3, 32, 32), their patches in that order, and labels (n,)."""
-    images, labels = load_torchvision(SET, root(), part)
-    kept = scaled(len(labels), scale)  # all, but for a trial
-    images = normalize(images[:kept], *STATISTICS[SET])
+    images, labels = whole_set(SET, part, scale)
     if order == "fixed":
         images = reordered(images, fixed_order())
     if order == "anew":
         images = shuffled(images, torch.Generator().manual_seed(PARTS.index(part)))
-    return ImageSet(images, labels[:kept])
+    return ImageSet(images, labels)
 
 
 CLASSIFIERS = {
@@ -160,9 +157,7 @@ EXPERIMENT = Experiment(
     conditions=ARMS,
     seeds=range(3),
     run=run,
-    data=lambda: {
-        f"{SET} whole, {part}": checksum(*load_torchvision(SET, root(), part)) for part in PARTS
-    },
+    data=lambda: whole_checksums(SET),
     settings={
         "model": {**MODEL, "depth": DEPTH},
         "training": RECIPE,

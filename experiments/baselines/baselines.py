@@ -8,9 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
-from experiments.machinery.image_sets import checksums, image_set, root
+from experiments.machinery.image_sets import (
+    checksums,
+    digits_set,
+    image_set,
+    whole_checksums,
+    whole_set,
+)
 from experiments.machinery.measures import parameters
-from vitbook.data import STATISTICS, ImageSet, load_digits, load_torchvision, normalize
+from experiments.machinery.opponents import linear, nearest_answers
+from vitbook.data import ImageSet, load_digits
 from vitbook.training import TrainConfig, evaluate, train
 
 # The images of `digits`; of `pooling` and `recipe`; and of `full_sets`.
@@ -26,7 +33,6 @@ EPOCHS = {"digits": 50, SMALL: 20, **dict.fromkeys(WHOLE, 5)}
 RATES, FURTHER = (1e-3, 3e-3, 1e-2), 3.0  # where the least or the largest is best: further that way
 BATCH = 100
 CHOOSING = 100  # the seed of the trials
-CHUNK = 1000
 MOVED = ("digits", SMALL)  # their test images are also mirrored, and shifted by one pixel
 
 
@@ -34,10 +40,7 @@ def images_of(name: str, part: str, scale: float = 1.0) -> ImageSet:
     """Normalised images (n, C, H, W) and labels (n,), as the other experiments take them."""
     if name == SMALL:
         return image_set("fashion-mnist", part, scale)
-    load = load_digits if name == "digits" else lambda part: load_torchvision(name, root(), part)
-    images, labels = load(part)
-    kept = scaled(len(labels), scale)  # all, but for a trial
-    return ImageSet(normalize(images[:kept], *STATISTICS[name]), labels[:kept])
+    return digits_set(part, scale) if name == "digits" else whole_set(name, part, scale)
 
 
 def logistic_regression(
@@ -49,10 +52,7 @@ def logistic_regression(
     scale: float = 1.0,
 ) -> nn.Module:
     """W x + b of the pixels x of an image, from zero, by the loop that trains the ViTs."""
-    linear = nn.Linear(learn.images[0].numel(), 10)
-    nn.init.zeros_(linear.weight)
-    nn.init.zeros_(linear.bias)
-    model = nn.Sequential(nn.Flatten(), linear)
+    model = linear(learn.images[0].numel(), 10)
     batch = min(BATCH, len(learn.labels))
     steps = scaled(EPOCHS[name] * (len(learn.labels) // batch), scale)
     config = TrainConfig(
@@ -81,14 +81,6 @@ def chosen_rate(
     return best, [[rate, round(tried[rate], 5)] for rate in sorted(tried)]
 
 
-def nearest(learn: ImageSet, images: Tensor) -> Tensor:
-    """For each image the label of the training image at the least distance, (n,)."""
-    known = learn.images.flatten(1)  # (m, pixels)
-    half = known.square().sum(dim=1) / 2
-    found = [(half - x @ known.T).argmin(dim=1) for x in images.flatten(1).split(CHUNK)]
-    return learn.labels[torch.cat(found)]
-
-
 def by_class(answers: Tensor, labels: Tensor) -> list[float]:
     """For each class the share of its images that is answered correctly."""
     correct = (answers == labels).double()
@@ -106,11 +98,11 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     for_trials, for_choice, to_learn, to_test = PARTS[name]
     learn, (images, labels) = images_of(name, to_learn, scale), images_of(name, to_test, scale)
     if condition["model"] == "nearest neighbour":
-        answers = nearest(learn, images)
+        answers = nearest_answers(learn, images)
         metrics: dict[str, Any] = {"parameters": 0}
         if name in MOVED:
             for how, moved in (("mirrored", images.flip(-1)), ("shifted", shifted(images))):
-                there = nearest(learn, moved)
+                there = nearest_answers(learn, moved)
                 metrics[f"{how}_accuracy"] = (there == labels).double().mean().item()
                 metrics[f"{how}_by_class"] = by_class(there, labels)
     else:
@@ -133,12 +125,7 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
 def data() -> dict[str, str]:
     """Checksums under the names, and of the tensors, that the other records have."""
     digits = {f"digits, {part}": checksum(*load_digits(part)) for part in ("trainval", "test")}
-    whole = {
-        f"{name} whole, {part}": checksum(*load_torchvision(name, root(), part))
-        for name in WHOLE
-        for part in ("train", "validation", "test")
-    }
-    return {**digits, **checksums("fashion-mnist"), **whole}
+    return {**digits, **checksums("fashion-mnist"), **whole_checksums(*WHOLE)}
 
 
 EXPERIMENT = Experiment(

@@ -13,10 +13,10 @@ from torch import nn
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
-from experiments.machinery.image_sets import checksums, image_set
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
+from experiments.machinery.image_sets import checksums, digits_set, image_set
 from experiments.machinery.opponents import linear, mlp, nearest_accuracy
-from vitbook.data import STATISTICS, ImageSet, load_digits, normalize
+from vitbook.data import ImageSet, load_digits
 from vitbook.models.small_cnn import SmallCNN
 
 DIGITS, CLOTHES, NUMBERS = "digits", "10,000 of fashion-mnist", "10,000 of mnist"
@@ -33,9 +33,7 @@ def images_of(name: str, part: str, scale: float = 1.0) -> ImageSet:
     """Normalized images (n, 1, H, W) and labels (n,), as `baselines` takes them."""
     if name != DIGITS:
         return image_set(name.removeprefix("10,000 of "), part, scale)
-    images, labels = load_digits(part)
-    kept = scaled(len(labels), scale)
-    return ImageSet(normalize(images[:kept], *STATISTICS[DIGITS]), labels[:kept])
+    return digits_set(part, scale)
 
 
 def build(data: str, model: str, steps: int, seed: int) -> nn.Module:

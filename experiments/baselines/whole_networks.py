@@ -9,14 +9,13 @@ from torch import nn
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, checksum, scaled
-from experiments.machinery.image_sets import root
+from experiments.machinery.experiment import Experiment
+from experiments.machinery.image_sets import whole_checksums, whole_set
 from experiments.machinery.opponents import mlp
-from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
+from vitbook.data import ImageSet
 from vitbook.models.small_cnn import SmallCNN
 
 SETS = ("mnist", "fashion-mnist", "cifar10")
-PARTS = ("train", "validation", "test")
 STEPS = 3000
 RECIPE: dict = {"steps": STEPS, "batch_size": 64, "warmup_steps": 200}  # three and a half passes
 HIDDEN, WIDTHS = 64, (16, 32, 64)
@@ -26,9 +25,7 @@ MLP, CNN = "MLP", "small CNN"
 @lru_cache(maxsize=2)
 def images_of(name: str, part: str, scale: float = 1.0) -> ImageSet:
     """Normalised images (n, C, H, W) and labels (n,)."""
-    images, labels = load_torchvision(name, root(), part)
-    kept = scaled(len(labels), scale)
-    return ImageSet(normalize(images[:kept], *STATISTICS[name]), labels[:kept])
+    return whole_set(name, part, scale)
 
 
 def build(data: str, model: str, steps: int, seed: int) -> nn.Module:
@@ -62,11 +59,7 @@ EXPERIMENT = Experiment(
     run=lambda condition, *args, **options: CLASSIFIERS[condition["data"]].run(
         condition, *args, **options
     ),
-    data=lambda: {
-        f"{name}, {part}": checksum(*load_torchvision(name, root(), part))
-        for name in SETS
-        for part in PARTS
-    },
+    data=lambda: whole_checksums(*SETS, added=""),
     settings={
         "training": RECIPE,
         "hidden": HIDDEN,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,13 +14,12 @@ from experiments.drawn_digits.hand_drawn import NOT_SURE, drawings, images_of, s
 from experiments.drawn_digits.pen import KINDS, NO_DIGIT, pen_digits, pen_others
 from experiments.full_sets.augment import random_affine
 from experiments.full_sets.parts import Averaged, KeepHalf
-from experiments.full_sets.tested import answers
 from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
-from experiments.machinery.image_sets import root
-from experiments.machinery.measures import BINS, parameters, probabilities, thin
+from experiments.machinery.image_sets import whole_checksums, whole_set
+from experiments.machinery.measures import BINS, answers, parameters, probabilities, thin
 from vitbook.book.records import load_record
-from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
+from vitbook.data import STATISTICS, ImageSet, normalize
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig, evaluate, train
 
@@ -44,14 +44,9 @@ DEGREES, ZOOM, PIXELS = 12, 0.12, 2  # the largest turn, change of size, shift
 THINNER, THICKER = 0.5, 0.6  # share of the way to the least, the largest pixel of 3 x 3
 UNSURE = 0.01  # of held-out digits may be called "not sure": that sets the threshold
 BLACK = -STATISTICS["mnist"][0][0] / STATISTICS["mnist"][1][0]  # paper, normalised
-PARTS = ("train", "validation", "test")
 
 
-def mnist(part: str, scale: float = 1.0) -> ImageSet:
-    """One part of MNIST, normalised; for a trial run only its first images."""
-    images, labels = load_torchvision("mnist", root(), part)
-    kept = scaled(len(labels), scale)
-    return ImageSet(normalize(images[:kept], *STATISTICS["mnist"]), labels[:kept])
+mnist = partial(whole_set, "mnist")
 
 
 def pen(part: str, kind: str, count: int) -> ImageSet:
@@ -241,7 +236,7 @@ EXPERIMENT = Experiment(
     seeds=range(3),
     run=run,
     data=lambda: {
-        **{f"mnist, {p}": checksum(*load_torchvision("mnist", root(), p)) for p in PARTS},
+        **whole_checksums("mnist", added=""),
         "drawings": checksum(*learned(0.01)),
         "by hand": checksum(images_of(drawings())),
     },

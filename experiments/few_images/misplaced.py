@@ -7,10 +7,6 @@ the record `five_classes`.
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import csv
-import io
 import tempfile
 from pathlib import Path
 
@@ -18,16 +14,12 @@ import torch
 from PIL import Image
 from sklearn.datasets import load_sample_image
 
+from experiments.few_images.by_command import WEIGHTS, learned_by_command
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
-from vitbook.book.records import FOLDER as RECORDED
-from vitbook.command.cli import main
-from vitbook.command.recipes import load_part
-from vitbook.command.runs import stored_run, trained_model
 from vitbook.data.folder import load_folder
 
 PAIR = (("china", "flower"), ("flower", "china"))
 SIZE, WRONG = 32, 20  # pixels of a square; so many of each photograph in the other's folder
-WEIGHTS = RECORDED / "five_classes.safetensors"
 EPOCHS, HEAD_EPOCHS, BATCH = 4, 1, 32
 
 
@@ -59,25 +51,14 @@ def write_folder(folder: Path, seed: int) -> set[str]:
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Learn from one folder; sort the wrong answers to its test pictures, the surest first."""
-    with tempfile.TemporaryDirectory() as place:
-        photos, out = Path(place) / "photos", Path(place) / "run"
-        wrong = write_folder(photos, seed)
-        words = ["train", "--data", "folder", "--root", photos, "--weights", WEIGHTS]
-        words += ["--model", "tiny", "--image-size", SIZE, "--epochs", scaled(EPOCHS, scale)]
-        words += ["--head-epochs", HEAD_EPOCHS, "--batch-size", BATCH, "--no-progress"]
-        with contextlib.redirect_stdout(io.StringIO()):
-            if main([*map(str, words), "--seed", str(seed), "--out", str(out)]) != 0:
-                raise RuntimeError(f"the command refused {words}")
-        with open(out / "metrics.csv", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                log(float(row["loss"]))
-        settings = stored_run(out)["settings"]
-        model = trained_model(argparse.Namespace(run=out, device="cpu"))[2]
-        images, labels = load_part(settings, "test", str(photos))
-        images = images.to("cpu")
+    with tempfile.TemporaryDirectory() as photos:
+        wrong = write_folder(Path(photos), seed)
+        words = ["--weights", WEIGHTS, "--model", "tiny", "--image-size", SIZE]
+        words += ["--epochs", scaled(EPOCHS, scale), "--head-epochs", HEAD_EPOCHS]
+        words += ["--batch-size", BATCH]
+        logits, labels = learned_by_command(Path(photos), words, seed, log)
         files = load_folder(photos, "test", size=SIZE).files
-    with torch.no_grad():
-        sure, answers = model(images).softmax(dim=-1).max(dim=-1)
+    sure, answers = logits.softmax(dim=-1).max(dim=-1)
     misplaced = torch.tensor([file in wrong for file in files])
     mistaken = (answers != labels).nonzero().flatten()
     surest = mistaken[sure[mistaken].argsort(descending=True)]

@@ -6,10 +6,6 @@ reader types. The weights, of the record `five_classes`, were trained on the oth
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import csv
-import io
 import tempfile
 from functools import lru_cache
 from pathlib import Path
@@ -17,18 +13,14 @@ from pathlib import Path
 import torch
 from PIL import Image
 
+from experiments.few_images.by_command import WEIGHTS, learned_by_command
 from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.image_sets import root
-from vitbook.book.records import FOLDER as RECORDED
-from vitbook.command.cli import main
-from vitbook.command.recipes import load_part
-from vitbook.command.runs import stored_run, trained_model
 from vitbook.data import ImageSet, load_torchvision
 
 CLASSES = {1: "automobile", 3: "cat", 5: "dog", 7: "horse", 9: "truck"}
 LEARNED, TESTED = 100, 200  # pictures of each class; the test's are the first official ones
-WEIGHTS = RECORDED / "five_classes.safetensors"
 SIZES = ["--model", "tiny", "--patch-size", "8", "--image-size", "32", "--shift", "2"]
 BATCH, STEPS, HEAD_EPOCHS = 50, 300, 5  # 30 epochs; 5 more for the head, or none
 STARTS = {  # options of the command
@@ -64,26 +56,13 @@ def learned(
     condition: dict, judged_on: str, seed: int, log: Log, scale: float, length: float, rate: float
 ) -> torch.Tensor:
     """How many pictures of each class (row) got which answer, after the command."""
-    with tempfile.TemporaryDirectory() as place:
-        photos, out = Path(place) / "photos", Path(place) / "run"
-        write_folder(photos, judged_on, seed, scale)
-        words = ["train", "--data", "folder", "--root", photos, *SIZES, "--no-progress"]
-        words += ["--batch-size", scaled(BATCH, scale), "--steps", scaled(STEPS, scale * length)]
-        words += ["--learning-rate", rate, "--seed", seed, *STARTS[condition["start"]]]
-        with contextlib.redirect_stdout(io.StringIO()):
-            if main([*map(str, words), "--out", str(out)]) != 0:
-                raise RuntimeError(f"the command refused {words}")
-        with open(out / "metrics.csv", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                log(float(row["loss"]))
-        settings = stored_run(out)["settings"]
-        model = trained_model(argparse.Namespace(run=out, device="cpu"))[2]
-        images, labels = load_part(settings, "test", str(photos))
-        images = images.to("cpu")
-    with torch.no_grad():
-        answers = model(images).argmax(dim=1)
+    with tempfile.TemporaryDirectory() as photos:
+        write_folder(Path(photos), judged_on, seed, scale)
+        words = [*SIZES, "--batch-size", scaled(BATCH, scale), "--learning-rate", rate]
+        words += ["--steps", scaled(STEPS, scale * length), *STARTS[condition["start"]]]
+        logits, labels = learned_by_command(Path(photos), words, seed, log)
     K = len(CLASSES)
-    return torch.bincount(labels * K + answers, minlength=K * K).view(K, K)
+    return torch.bincount(labels * K + logits.argmax(dim=1), minlength=K * K).view(K, K)
 
 
 def run(condition: dict, seed: int, log: Log, scale: float, learning_rate: float) -> Outcome:

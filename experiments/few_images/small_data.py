@@ -17,6 +17,7 @@ from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
 from experiments.machinery.image_sets import checksums, image_set
 from experiments.machinery.measures import parameters
+from experiments.machinery.opponents import linear, nearest_accuracy
 from vitbook.data import STATISTICS, ImageSet, augmentation
 from vitbook.layers.stems import ConvStem
 from vitbook.models.distillation import WithTeacher, distillation_loss
@@ -81,10 +82,7 @@ def build(model: str, seed: int) -> nn.Module:
     if model == "cnn":
         return SmallCNN(in_channels=1, num_classes=10, widths=CNN)
     if model == "linear":
-        linear = nn.Linear(MODEL["image_size"] ** 2, 10)
-        nn.init.zeros_(linear.weight)
-        nn.init.zeros_(linear.bias)
-        return nn.Sequential(nn.Flatten(), linear)
+        return linear(MODEL["image_size"] ** 2, 10)
     vit = VisionTransformer(**MODEL)
     if model == "stem":
         sizes = ("image_size", "patch_size", "in_channels", "embed_dim")
@@ -139,14 +137,6 @@ def trial(
     model, _ = trained(shorter, learn, seed, log, scale, learning_rate)
     result = evaluate(model, *images_of("validation", scale))
     return {"validation_error": 1 - result.accuracy, "validation_loss": result.loss}
-
-
-def nearest_accuracy(learn: ImageSet, test: ImageSet) -> float:
-    """Accuracy of the nearest of the images learned from, by its pixels."""
-    known = learn.images.flatten(1)
-    half = known.square().sum(1) / 2
-    found = [(half - x @ known.T).argmin(1) for x in test.images.flatten(1).split(500)]
-    return (learn.labels[torch.cat(found)] == test.labels).double().mean().item()
 
 
 def run(condition: dict, seed: int, log: Log, scale: float, learning_rate: float) -> Outcome:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from experiments.machinery.choose import Choice, decide, search
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
 from experiments.machinery.image_sets import root
+from experiments.machinery.opponents import linear, nearest_accuracy
 from vitbook.book.records import load_record
 from vitbook.command.architectures import build as build_architecture
 from vitbook.data import STATISTICS, ImageSet, load_digits, load_torchvision, normalize
@@ -152,9 +153,7 @@ def learned(
     if arm["start"] == "cnn":
         model: Any = SmallCNN(in_channels=images.shape[1], num_classes=CLASSES[name])
     elif arm["start"] == "pixels":
-        model = nn.Sequential(nn.Flatten(), nn.Linear(images[0].numel(), CLASSES[name]))
-        nn.init.zeros_(model[1].weight)
-        nn.init.zeros_(model[1].bias)
+        model = linear(images[0].numel(), CLASSES[name])
     else:
         model = vit(name, arm, seed)
     steps = scaled(arm.get("steps", STEPS), scale)
@@ -195,16 +194,13 @@ def searched(name: str, arm: dict, count: str, seed: int, log: Log, scale: float
     return winner
 
 
-def nearest_accuracy(name: str, count: str, seed: int, scale: float) -> float:
+def nearest(name: str, count: str, seed: int, scale: float) -> float:
     """Accuracy of the nearest labelled image, by its pixels."""
     pool, test = pixels_of(name, "train"), pixels_of(name, "test", scale)
     index = labelled(pool.labels, COUNTS[name][count], seed)
     statistics = STATISTICS[statistics_of(name, {"start": "pixels"})]
-    known = normalize(pool.images[index], *statistics).flatten(1)
-    half = known.square().sum(1) / 2
-    images = normalize(test.images, *statistics).flatten(1)
-    found = torch.cat([(half - x @ known.T).argmin(1) for x in images.split(500)])
-    return (pool.labels[index][found] == test.labels).double().mean().item()
+    known = ImageSet(normalize(pool.images[index], *statistics), pool.labels[index])
+    return nearest_accuracy(known, ImageSet(normalize(test.images, *statistics), test.labels))
 
 
 def order(name: str, count: str) -> list[str]:
@@ -227,7 +223,7 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     return Outcome(
         {
             "accuracy": [list(row) for row in zip(*columns, strict=True)],
-            "nearest_accuracy": [nearest_accuracy(name, count, draw, scale) for draw in draws],
+            "nearest_accuracy": [nearest(name, count, draw, scale) for draw in draws],
             "learning_rates": [winner["value"] for winner in winners],
             "at_edge": [int(winner["at_edge"]) for winner in winners],
         }

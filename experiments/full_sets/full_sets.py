@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
-import torch.nn.functional as F
 from torch import nn
 
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
-from experiments.machinery.image_sets import root
+from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
+from experiments.machinery.image_sets import root, whole_checksums
 from experiments.machinery.measures import (
     BINS,
-    calibration_error,
+    answers,
     parameters,
     probabilities,
-    reliability,
     thin,
 )
 from vitbook.command.recipes import augment, build_model, load_part, settings_of, train_config
-from vitbook.data import ImageSet, load_torchvision
+from vitbook.data import ImageSet
 from vitbook.training import train
 
 # What differs from the recipes of `python -m vitbook train`. Patches of 7 rather than 4, with more
@@ -41,7 +38,6 @@ SETTINGS = {
     name: settings_of({"data": name, "learn_from": "train", **given})
     for name, given in GIVEN.items()
 }
-PARTS = ("train", "validation", "test")
 
 
 def command(name: str) -> str:
@@ -88,16 +84,8 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     model, history = trained(settings, log, scale)
     evaluated = [row for row in history if row["val_loss"] is not None]
     images, labels = images_of(condition["data"], "test", scale)
-    given = probabilities(model, images)  # (n, K)
-    table, answers = reliability(given, labels), given.argmax(dim=-1)
-    num_classes = given.shape[1]
-    pairs = torch.bincount(labels * num_classes + answers, minlength=num_classes**2)
     metrics = {
-        "test_accuracy": (answers == labels).double().mean().item(),
-        "test_loss": F.nll_loss(given.log(), labels).item(),
-        "calibration_error": calibration_error(table),
-        "reliability": table,
-        "confusion": pairs.view(num_classes, num_classes).tolist(),
+        **answers(probabilities(model, images), labels),
         "validation_accuracy": [round(row["val_accuracy"], 5) for row in evaluated],
         "validation_loss": [round(row["val_loss"], 5) for row in evaluated],
         "loss": thin([row["loss"] for row in history]),
@@ -129,11 +117,7 @@ EXPERIMENT = Experiment(
     conditions=[{"data": name} for name in GIVEN],
     seeds=range(3),
     run=run,
-    data=lambda: {
-        f"{name}, {part}": checksum(*load_torchvision(name, root(), part))
-        for name in GIVEN
-        for part in PARTS
-    },
+    data=lambda: whole_checksums(*GIVEN, added=""),
     settings={
         **SETTINGS,
         "commands": {name: command(name) for name in GIVEN},

@@ -16,10 +16,9 @@ from experiments.full_sets.recipe import (
     stem_arguments,
     steps_of,
 )
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
-from experiments.machinery.image_sets import root
+from experiments.machinery.experiment import Experiment, Log, Outcome
+from experiments.machinery.image_sets import whole_checksums
 from experiments.machinery.measures import parameters, thin
-from vitbook.data import load_torchvision
 from vitbook.training import evaluate
 
 MINUTES = 0.5  # in those of `full_sets`
@@ -74,11 +73,7 @@ EXPERIMENT = Experiment(
     conditions=[{"data": name, "arm": arm} for name in SETTINGS for arm in ARMS[name]],
     seeds=(SEED,),
     run=run,
-    data=lambda: {
-        f"{name}, {part}": checksum(*load_torchvision(name, root(), part))
-        for name in SETTINGS
-        for part in PARTS
-    },
+    data=lambda: whole_checksums(*SETTINGS, parts=PARTS, added=""),
     settings={
         "plain": SETTINGS,
         "narrower": NARROWER,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-import torch.nn.functional as F
-
 from experiments.full_sets.full_sets import SETTINGS, images_of
 from experiments.full_sets.recipe import (
     AUGMENTED,
@@ -20,17 +17,15 @@ from experiments.full_sets.recipe import (
     has_stem,
     stem_arguments,
 )
-from experiments.machinery.experiment import Log, Outcome, checksum
-from experiments.machinery.image_sets import root
+from experiments.machinery.experiment import Log, Outcome
+from experiments.machinery.image_sets import whole_checksums
 from experiments.machinery.measures import (
     BINS,
-    calibration_error,
+    answers,
     parameters,
     probabilities,
-    reliability,
     thin,
 )
-from vitbook.data import load_torchvision
 from vitbook.training import evaluate
 
 # The winners of `full_sets_arms`; a test compares. They stand here so that they count as code: with
@@ -40,7 +35,6 @@ BEST = {
     "fashion-mnist": COARSE,
     "cifar10": f"{FINE}, {HALF}",
 }
-PARTS = ("train", "validation", "test")
 EVALUATIONS = 16
 METRICS = {
     "test_accuracy": "share of the 10,000 official test images answered rightly, with the "
@@ -89,18 +83,6 @@ def tested(
     return Outcome(metrics, model.average.state_dict())
 
 
-def answers(given: torch.Tensor, labels: torch.Tensor) -> dict:
-    """What the probabilities (n, K) of test images say."""
-    table, chosen, K = reliability(given, labels), given.argmax(dim=-1), given.shape[1]
-    return {
-        "test_accuracy": (chosen == labels).double().mean().item(),
-        "test_loss": F.nll_loss(given.log(), labels).item(),
-        "calibration_error": calibration_error(table),
-        "reliability": table,
-        "confusion": torch.bincount(labels * K + chosen, minlength=K**2).view(K, K).tolist(),
-    }
-
-
 def settings_of_arms(arms: dict[str, str]) -> dict:
     """What a record keeps of the arms: models, and what the words in the names stand for."""
     return {
@@ -118,8 +100,4 @@ def settings_of_arms(arms: dict[str, str]) -> dict:
 
 def checksums() -> dict[str, str]:
     """Of all three parts of each data set."""
-    return {
-        f"{name}, {part}": checksum(*load_torchvision(name, root(), part))
-        for name in BEST
-        for part in PARTS
-    }
+    return whole_checksums(*BEST, added="")

@@ -7,12 +7,13 @@ that the environment variable VITBOOK_DATA names, by default in `data/` (git ign
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
 from experiments.machinery.experiment import FOLDER, checksum, scaled
-from vitbook.data import STATISTICS, DataError, ImageSet, load_torchvision, normalize
+from vitbook.data import STATISTICS, DataError, ImageSet, load_digits, load_torchvision, normalize
 from vitbook.data.splits import some_of_each
 
 NAMES = ("mnist", "fashion-mnist")
@@ -60,6 +61,31 @@ def image_set(name: str, part: str, scale: float = 1.0) -> ImageSet:
 def checksums(name: str) -> dict[str, str]:
     """What an experiment gives as `data`: the checksum of each part."""
     return {f"{name}, {part}": checksum(*image_set(name, part)) for part in PARTS}
+
+
+def digits_set(part: str, scale: float = 1.0) -> ImageSet:
+    """Digits (n, 1, 8, 8), normalised; for a trial run only the first ones."""
+    images, labels = load_digits(part)
+    kept = scaled(len(labels), scale)
+    return ImageSet(normalize(images[:kept], *STATISTICS["digits"]), labels[:kept])
+
+
+def whole_set(name: str, part: str, scale: float = 1.0) -> ImageSet:
+    """All images of a part, CIFAR-10's too, normalised; for a trial run only the first ones."""
+    images, labels = load_torchvision(name, root(), part)
+    kept = scaled(len(labels), scale)
+    return ImageSet(normalize(images[:kept], *STATISTICS[name]), labels[:kept])
+
+
+def whole_checksums(
+    *names: str, parts: Sequence[str] = PARTS, added: str = " whole"
+) -> dict[str, str]:
+    """The same of whole sets; `added` follows the name of a set."""
+    return {
+        f"{name}{added}, {part}": checksum(*load_torchvision(name, root(), part))
+        for name in names
+        for part in parts
+    }
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitbook.models.cost import count_multiplies, count_parameters
@@ -48,6 +49,18 @@ def reliability(given: Tensor, labels: Tensor) -> list[list[float]]:
     columns = (torch.ones_like(confidence), confidence, (answers == labels).to(given.dtype))
     sums = torch.stack([torch.bincount(places, c, minlength=BINS) for c in columns], dim=1)
     return [[round(value, 4) for value in row] for row in sums.tolist()]
+
+
+def answers(given: Tensor, labels: Tensor) -> dict:
+    """What the probabilities (n, K) of test images say."""
+    table, chosen, K = reliability(given, labels), given.argmax(dim=-1), given.shape[1]
+    return {
+        "test_accuracy": (chosen == labels).double().mean().item(),
+        "test_loss": F.nll_loss(given.log(), labels).item(),
+        "calibration_error": calibration_error(table),
+        "reliability": table,
+        "confusion": torch.bincount(labels * K + chosen, minlength=K**2).view(K, K).tolist(),
+    }
 
 
 def calibration_error(table: list[list[float]]) -> float:

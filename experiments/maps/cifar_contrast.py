@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
-from experiments.machinery.image_sets import root
-from experiments.maps.cifar_maps import PARTS, SET, TESTED, P, build, fall, images_of
+from experiments.machinery.experiment import Experiment, Log, Outcome, scaled
+from experiments.machinery.image_sets import whole_checksums
+from experiments.maps.cifar_maps import SET, TESTED, P, build, fall, images_of
 from vitbook.book.records import load_record
-from vitbook.data import load_torchvision
 from vitbook.inspection.occlusion import occlusion, rank_correlation
 
 ARMS: dict = {
@@ -48,9 +47,7 @@ EXPERIMENT = Experiment(
     conditions=[{"weights": name} for name in ARMS],
     seeds=[0],
     run=run,
-    data=lambda: {
-        f"{SET} whole, {part}": checksum(*load_torchvision(SET, root(), part)) for part in PARTS
-    },
+    data=lambda: whole_checksums(SET),
     settings={"weights": "of the record cifar_maps"},
     workers=1,
 )

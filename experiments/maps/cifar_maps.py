@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, Log, MustBeat, Outcome, checksum, scaled
-from experiments.machinery.image_sets import root
-from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
+from experiments.machinery.experiment import Experiment, Log, MustBeat, Outcome, scaled
+from experiments.machinery.image_sets import whole_checksums, whole_set
+from vitbook.data import ImageSet
 from vitbook.inspection import attention_maps, attention_rollout, mean_attention_distance
 from vitbook.inspection.occlusion import gradient_drop, occlusion, rank_correlation
 from vitbook.models.vit import VisionTransformer
@@ -32,7 +32,6 @@ MODEL: dict = {
 }
 RECIPE: dict = {"steps": 700, "batch_size": 64, "warmup_steps": 40}  # one pass over 45,000 images
 ARMS = [{"depth": 3, "heads": 4}, {"depth": 1, "heads": 1}, {"depth": 1, "heads": 4}]
-PARTS = ("train", "validation", "test")
 LOOKED, TESTED = 500, 80  # test images: whose maps are averaged; whose patches are replaced
 TOP = 14  # patches that are replaced together, a tenth
 SPREAD = (0.1, 0.5, 0.9)  # quantiles over images, of a rank correlation
@@ -50,9 +49,8 @@ def resized(images: Tensor) -> Tensor:
 
 def images_of(part: str, scale: float = 1.0) -> ImageSet:
     """Normalised images (n, 3, 36, 36) and labels (n,)."""
-    images, labels = load_torchvision(SET, root(), part)
-    kept = scaled(len(labels), scale)  # all, but for a trial
-    return ImageSet(resized(normalize(images[:kept], *STATISTICS[SET])), labels[:kept])
+    images, labels = whole_set(SET, part, scale)
+    return ImageSet(resized(images), labels)
 
 
 CLASSIFIER = Classifier(build=build, images=images_of, recipe=RECIPE)
@@ -221,9 +219,7 @@ EXPERIMENT = Experiment(
     conditions=ARMS,
     seeds=range(3),
     run=run,
-    data=lambda: {
-        f"{SET} whole, {part}": checksum(*load_torchvision(SET, root(), part)) for part in PARTS
-    },
+    data=lambda: whole_checksums(SET),
     settings={
         "model": MODEL,
         "training": RECIPE,

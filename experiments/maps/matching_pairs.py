@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -75,6 +77,23 @@ def build(mixing: str, seed: int) -> VisionTransformer:
 
 def steps(mixing: str) -> int:
     return CONTROLS.get(mixing, RECIPE)["steps"]
+
+
+def fit(
+    model: VisionTransformer,
+    known: MatchingPairs,
+    updates: int,
+    seed: int,
+    log: Log,
+    scale: float,
+    learning_rate: float = RECIPE["learning_rate"],
+    **options: Any,
+) -> list[dict]:
+    """Train a model for so many updates; `options` are those of `train`. Returns its rows."""
+    size = RECIPE["batch_size"] if scale == 1 else 8
+    given = {**RECIPE, "steps": updates, "batch_size": size, "learning_rate": learning_rate}
+    options |= {"loss_function": logged(log), "progress": False}
+    return train(model, known.images, known.labels, TrainConfig(**given, seed=seed), **options)
 
 
 def hit_rates(model: VisionTransformer, pairs: MatchingPairs) -> tuple[Tensor, Tensor]:
@@ -182,17 +201,8 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     model = build(condition["mixing"], seed)
     before = chosen_head(model, parts["validation"])
     untrained = float(hit_rates(model, parts["test"])[0][before])
-    recipe = {**RECIPE, "steps": scaled(steps(condition["mixing"]), scale)}
-    config = TrainConfig(**recipe, seed=seed)
-    config = config if scale == 1 else TrainConfig(**{**recipe, "batch_size": 8}, seed=seed)
-    history = train(
-        model,
-        parts["train"].images,
-        parts["train"].labels,
-        config,
-        loss_function=logged(log),
-        progress=False,
-    )
+    updates = scaled(steps(condition["mixing"]), scale)
+    history = fit(model, parts["train"], updates, seed, log, scale)
     test = parts["test"]
     metrics = {
         "test_accuracy": evaluate(model, test.images, test.labels).accuracy,

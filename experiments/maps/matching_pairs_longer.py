@@ -6,11 +6,11 @@ from functools import cache
 from typing import Any
 
 from experiments.machinery.choose import Choice
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.measures import thin
 from experiments.maps import matching_pairs as pairs
 from vitbook.models.vit import VisionTransformer
-from vitbook.training import TrainConfig, evaluate, train
+from vitbook.training import evaluate
 
 MIXING = "uniform"
 TIMES = 8  # as many updates as the ViT of `matching_pairs`; its control has twice as many
@@ -29,22 +29,20 @@ def fitted(
     condition: dict, seed: int, log: Log, scale: float, *, length: float = 1.0, **chosen: Any
 ) -> tuple[VisionTransformer, list[float], list[dict]]:
     """The trained control, its losses, and what it said of validation images on the way."""
-    known, validation = images("train", scale), images("validation", scale)
-    model = pairs.build(MIXING, seed)
+    validation, model = images("validation", scale), pairs.build(MIXING, seed)
     rows: list[dict] = []
     updates = scaled(steps(condition), length * scale)
-    recipe = {**pairs.RECIPE, "steps": updates, **chosen}
-    recipe["batch_size"] = pairs.RECIPE["batch_size"] if scale == 1 else 8
-    history = train(
+    history = pairs.fit(
         model,
-        known.images,
-        known.labels,
-        TrainConfig(**recipe, seed=seed),
-        loss_function=logged(log),
+        images("train", scale),
+        updates,
+        seed,
+        log,
+        scale,
         evaluate_on=(validation.images, validation.labels),
         evaluate_every=max(1, updates // POINTS),
         report=rows.append,
-        progress=False,
+        **chosen,
     )
     return model, [row["loss"] for row in history], rows
 

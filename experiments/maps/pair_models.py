@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.maps import matching_pairs as pairs
-from vitbook.training import TrainConfig, evaluate, train
+from vitbook.training import evaluate
 
 PARTS = ("train", "test")
 SEEDS = (1, 2)  # `matching_pairs` keeps the weights of seed 0
@@ -14,16 +14,7 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train one model as there; its weights are kept."""
     known, test = (pairs.images(part, scale) for part in PARTS)
     model = pairs.build(condition["mixing"], seed)
-    recipe = {**pairs.RECIPE, "steps": scaled(pairs.RECIPE["steps"], scale)}
-    recipe["batch_size"] = pairs.RECIPE["batch_size"] if scale == 1 else 8
-    train(
-        model,
-        known.images,
-        known.labels,
-        TrainConfig(**recipe, seed=seed),
-        loss_function=logged(log),
-        progress=False,
-    )
+    pairs.fit(model, known, scaled(pairs.RECIPE["steps"], scale), seed, log, scale)
     found = evaluate(model, test.images, test.labels)
     return Outcome({"test_accuracy": found.accuracy, "test_loss": found.loss}, model.state_dict())
 

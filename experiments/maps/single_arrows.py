@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
-from experiments.maps.matching_pairs import IMAGES, MODEL, RECIPE, build, chosen_head, images
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
+from experiments.maps.matching_pairs import IMAGES, MODEL, RECIPE, build, chosen_head, fit, images
 from vitbook.data import MatchingPairs
 from vitbook.models.vit import VisionTransformer
-from vitbook.training import TrainConfig, evaluate, train
+from vitbook.training import evaluate
 
 
 def between_glyphs(pairs: MatchingPairs) -> Tensor:
@@ -45,16 +45,7 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train a ViT as in `matching_pairs`, and cut."""
     parts = {part: images(part, scale) for part in IMAGES}
     model = build("attention", seed)
-    recipe = {**RECIPE, "steps": scaled(RECIPE["steps"], scale)}
-    recipe |= {} if scale == 1 else {"batch_size": 8}
-    train(
-        model,
-        parts["train"].images,
-        parts["train"].labels,
-        TrainConfig(**recipe, seed=seed),
-        loss_function=logged(log),
-        progress=False,
-    )
+    fit(model, parts["train"], scaled(RECIPE["steps"], scale), seed, log, scale)
     layer, head = chosen_head(model, parts["validation"])
     test, every = parts["test"], torch.zeros(MODEL["depth"], MODEL["num_heads"], dtype=torch.bool)
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
 from experiments.machinery.image_sets import checksums, image_set
+from experiments.machinery.measures import thin
 from vitbook.data import ImageSet
 from vitbook.layers.patches import patchify, unpatchify
 from vitbook.models.vit import VisionTransformer
@@ -62,13 +63,6 @@ def build(positions: str, seed: int) -> VisionTransformer:
     return VisionTransformer(**MODEL, positions=positions, position_std=std)
 
 
-def curve(losses: list[float], points: int = POINTS) -> list[float]:
-    """Means over equal stretches, because one batch of 32 says little."""
-    stretch = max(1, len(losses) // points)
-    means = torch.tensor(losses[: len(losses) // stretch * stretch]).view(-1, stretch).mean(dim=1)
-    return [round(mean, 5) for mean in means.tolist()]
-
-
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train one model; test it on images like those it learned from, then on scrambled ones."""
     learn, test = (images(part, condition["patches"], scale) for part in ("train", "test"))
@@ -86,7 +80,7 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
         "test_accuracy_each_shuffled": evaluate(model, *each_shuffled(test)).accuracy,
         "test_loss": result.loss,
         "train_accuracy": evaluate(model, *learn).accuracy,
-        "loss": curve([row["loss"] for row in history]),
+        "loss": thin([row["loss"] for row in history], POINTS),
         "parameters": sum(p.numel() for p in model.parameters()),
     }
     return Outcome(metrics, {**tables, **dict(model.positions.named_parameters())})

@@ -1,4 +1,4 @@
-"""Token mixers that are not in the package: three opponents of attention, in ten lines each."""
+"""Token mixers that are not in the package: two opponents of attention, in ten lines each."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -50,29 +50,3 @@ class Gated(nn.Module):
         """Tokens (B, N, D) -> tokens (B, N, D)."""
         others = self.norm(F.gelu(self.others(x))).transpose(1, 2)  # (B, D, N)
         return self.proj(F.gelu(self.own(x)) * self.mix(others).transpose(1, 2))
-
-
-class LinearAttention(nn.Module):
-    """Attention whose score is a product of two features, elu + 1, without a softmax.
-
-    Katharopoulos et al. 2020, equations 5 and 7.
-
-    Args:
-        embed_dim: D.
-        num_heads: h; must divide D.
-    """
-
-    def __init__(self, embed_dim: int, num_heads: int) -> None:
-        super().__init__()
-        self.num_heads = num_heads
-        self.qkv = nn.Linear(embed_dim, 3 * embed_dim)
-        self.proj = nn.Linear(embed_dim, embed_dim)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Tokens (B, N, D) -> tokens (B, N, D)."""
-        heads = self.qkv(x).unflatten(-1, (3, self.num_heads, -1))  # (B, N, 3, h, d)
-        q, k, v = heads.permute(2, 0, 3, 1, 4)  # each (B, h, N, d)
-        q, k = F.elu(q) + 1, F.elu(k) + 1
-        told = q @ (k.transpose(-2, -1) @ v)  # (B, h, N, d)
-        told = told / (q @ k.sum(dim=-2).unsqueeze(-1))
-        return self.proj(told.transpose(1, 2).flatten(2))

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from experiments.machinery.classifier import Classifier
 from experiments.machinery.experiment import Log, Outcome, scaled
+from experiments.machinery.opponents import linear, nearest_accuracy
 from vitbook.data import ImageSet
 from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.hybrid import Hybrid
@@ -150,10 +151,7 @@ def build(task: Task, model: str, seed: int) -> nn.Module:
     torch.manual_seed(seed)
     if model == LINEAR:
         size, _, channels, classes = task.images
-        linear = nn.Linear(channels * size**2, classes)
-        nn.init.zeros_(linear.weight)
-        nn.init.zeros_(linear.bias)
-        return nn.Sequential(nn.Flatten(), linear)
+        return linear(channels * size**2, classes)
     return made(task, model, width_of(task, model))
 
 
@@ -220,14 +218,6 @@ def sizes(task: Task) -> dict[str, dict]:
         }
         for model in EQUAL
     }
-
-
-def nearest_accuracy(known: ImageSet, test: ImageSet) -> float:
-    """Share of the test images that have the label of the training image at the least distance."""
-    images = known.images.flatten(1)
-    half = images.square().sum(dim=1) / 2
-    found = [(half - x @ images.T).argmin(dim=1) for x in test.images.flatten(1).split(500)]
-    return (known.labels[torch.cat(found)] == test.labels).double().mean().item()
 
 
 def shuffled(images: Tensor, patch: int, generator: torch.Generator) -> Tensor:

@@ -7,11 +7,11 @@ from functools import lru_cache, partial
 import torch
 
 from experiments.machinery.classifier import Classifier
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
-from experiments.machinery.image_sets import image_set, root
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
+from experiments.machinery.image_sets import image_set, whole_set
 from experiments.token_mixing import mixing
 from experiments.token_mixing.mixing import Task
-from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
+from vitbook.data import STATISTICS, ImageSet, normalize
 from vitbook.data.canvas import place_on_canvas
 from vitbook.training import evaluate
 
@@ -30,9 +30,7 @@ SEEDS = (200, 201)  # used nowhere else
 def images_of(data: str, part: str, scale: float = 1.0) -> ImageSet:
     """Normalized images (n, C, side, side) and labels (n,)."""
     if data == CIFAR:
-        images, labels = load_torchvision(CIFAR, root(), part)
-        kept = scaled(len(labels), scale)
-        return ImageSet(normalize(images[:kept], *STATISTICS[CIFAR]), labels[:kept])
+        return whole_set(CIFAR, part, scale)
     images, labels = image_set("fashion-mnist", part, scale)
     mean, std = (torch.tensor(of)[:, None, None] for of in STATISTICS["fashion-mnist"])
     seed = SEEDS[0] + PARTS.index(part)

@@ -50,8 +50,8 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train one ViT for as long as the ViT of `mixing_recall`, and test it."""
     model, known = build(**condition, seed=seed), images_of("train", scale)
 
-    def loss_function(logits: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
-        loss = nn.functional.cross_entropy(logits.flatten(0, 1), known.labels[numbers].flatten())
+    def loss_function(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
         log(loss.item())
         return loss
 
@@ -62,16 +62,7 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
         learning_rate=LEARNING_RATE,
         seed=seed,
     )
-    numbers = torch.arange(len(known.images))
-    train(
-        model,
-        known.images,
-        numbers,
-        config,
-        loss_function=loss_function,
-        schedule=flat,
-        progress=False,
-    )
+    train(model, *known, config, loss_function=loss_function, schedule=flat, progress=False)
     loss, accuracy = answered(model.eval(), images_of("test", scale))
     return Outcome({"test_accuracy": accuracy, "test_loss": loss})
 

@@ -65,7 +65,7 @@ def build(model: str, seed: int, side: int = SIDE) -> nn.Module:
     """A model before training, which answers for every patch."""
     torch.manual_seed(seed)
     if model == LINEAR:
-        return recall.LinearAnswers(side**2)
+        return recall.linear_answers(side**2)
     sizes, options = task(model, side).model, options_of(model, side)
     if model == CNN:
         return recall.PatchAnswers(

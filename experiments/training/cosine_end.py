@@ -8,7 +8,8 @@ import torch
 import torch.nn.functional as F
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
-from vitbook.data import STATISTICS, ImageSet, load_digits, normalize
+from experiments.machinery.image_sets import digits_set
+from vitbook.data import load_digits
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import evaluate, parameter_groups, warmup_cosine
 
@@ -31,12 +32,6 @@ BATCH, DECAY = 32, 0.05
 PARTS = ("train", "validation")
 
 
-def images_of(part: str) -> ImageSet:
-    """Digits, normalized: (n, 1, 8, 8) and their labels."""
-    images, labels = load_digits(part)
-    return ImageSet(normalize(images, *STATISTICS["digits"]), labels)
-
-
 def rates_of(condition: dict, scale: float = 1.0) -> list[float]:
     """The rate of each step: a warm-up, then constant; the end constant or along a cosine."""
     before, after, warmup = (scaled(steps, scale) for steps in (BEFORE, AFTER, WARMUP))
@@ -48,7 +43,7 @@ def rates_of(condition: dict, scale: float = 1.0) -> list[float]:
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train one model; both ends of a seed begin with the same steps."""
-    images, labels = images_of("train")
+    images, labels = digits_set("train")
     torch.manual_seed(seed)
     model = VisionTransformer(**MODEL)
     optimizer = torch.optim.AdamW(parameter_groups(model, DECAY))
@@ -63,7 +58,7 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
         loss.backward()
         optimizer.step()
         log(loss.item())
-    found = evaluate(model, *images_of("validation"))
+    found = evaluate(model, *digits_set("validation"))
     return Outcome({"validation_loss": found.loss, "validation_accuracy": found.accuracy})
 
 

@@ -7,8 +7,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
+from experiments.machinery.image_sets import digits_set
 from experiments.training.cosine_end import BATCH, DECAY, MODEL, PARTS, WARMUP
-from vitbook.data import STATISTICS, ImageSet, load_digits, normalize
+from vitbook.data import ImageSet, load_digits
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import evaluate, parameter_groups, warmup_cosine
 
@@ -31,7 +32,7 @@ ON_ONE_BATCH = (*list(FAULTS)[:5], "no positions")
 def images_of(part: str, raw: bool = False) -> ImageSet:
     """Digits, normalized or as bytes: (n, 1, 8, 8) and their labels."""
     images, labels = load_digits(part)
-    return ImageSet(255 * images if raw else normalize(images, *STATISTICS["digits"]), labels)
+    return ImageSet(255 * images, labels) if raw else digits_set(part)
 
 
 def fitted(

@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
-from experiments.vit_design.norm_placement import MODEL, images_of
+from experiments.machinery.image_sets import digits_set
+from experiments.vit_design.norm_placement import MODEL
 from vitbook.data import load_digits
 from vitbook.models.vit import VisionTransformer
 
@@ -47,7 +48,7 @@ def graded(
     condition: dict, seed: int, log: Log, scale: float
 ) -> tuple[VisionTransformer, torch.Tensor]:
     """A fresh model with the gradients of its first loss, and the images that made them."""
-    images, labels = images_of("trainval")
+    images, labels = digits_set("trainval")
     images, labels = images[: scaled(GRADED, scale)], labels[: scaled(GRADED, scale)]
     model = build(**condition, seed=seed)
     loss = F.cross_entropy(model(images), labels)

@@ -10,9 +10,10 @@ from itertools import product
 import torch
 
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
+from experiments.machinery.image_sets import digits_set
 from experiments.machinery.plain import PLAIN, plain, updates
-from vitbook.data import STATISTICS, ImageSet, load_digits, normalize
+from vitbook.data import load_digits
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import evaluate
 
@@ -45,13 +46,6 @@ LONGER = {  # of 24 blocks, in the long training
 }
 
 
-def images_of(part: str, scale: float = 1.0) -> ImageSet:
-    """Digits, normalized: "train", "validation" or "test"; for a trial only the first ones."""
-    images, labels = load_digits(part)
-    kept = scaled(len(labels), scale)
-    return ImageSet(normalize(images[:kept], *STATISTICS["digits"]), labels[:kept])
-
-
 def build(norm: str, depth: int, seed: int) -> VisionTransformer:
     torch.manual_seed(seed)
     return VisionTransformer(**MODEL, depth=depth, norm_first=norm == "pre")
@@ -59,7 +53,7 @@ def build(norm: str, depth: int, seed: int) -> VisionTransformer:
 
 CLASSIFIER = Classifier(
     build=lambda norm, depth, seed, **_: build(norm, depth, seed),
-    images=images_of,
+    images=digits_set,
     recipe=RECIPE,
     settings=lambda condition: {
         "steps": condition["steps"],
@@ -73,9 +67,9 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Train one model and test it, on the validation images too: they say which rate is best."""
     if condition.get("model") in PLAIN:
         given: dict = {"steps": SHORT, "log": log, "scale": scale}
-        return plain(condition["model"], lambda part: images_of(part, scale), **given)
+        return plain(condition["model"], lambda part: digits_set(part, scale), **given)
     model, losses = CLASSIFIER.fit(condition, seed, log, scale)
-    found = evaluate(model, *images_of("validation", scale))
+    found = evaluate(model, *digits_set("validation", scale))
     measured = CLASSIFIER.measure(model, losses, scale)
     del measured["loss"]  # of 240 runs, a quarter of this record that no page reads
     return Outcome(

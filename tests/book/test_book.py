@@ -3,7 +3,7 @@
 import pytest
 from small_book import ROOT, write_files
 
-from tools.book_rules import code, contents, draws, exercises, forms, kit, limits, prose
+from tools.book_rules import code, contents, draws, exercises, forms, kit, prose
 from tools.check_prose import RULES, check
 from website.pages.contents import places_of
 from website.pages.counts import count_file
@@ -140,6 +140,7 @@ Because.
 THIRD = EXERCISE.replace("NUMBER", "3").replace("NAME", "first")
 FIRST, SECOND = "book/first.md", "book/second.md"
 FIRST_DEPTH, SECOND_DEPTH = "book/first_depth_why.md", "book/second_depth_why.md"
+CODE = "Because.\n\n```{code-cell} ipython3\n"
 TOC = """root: index
 parts:
 - caption: I Part
@@ -304,23 +305,25 @@ PLANTED = {
         ("sec-first-sums", "sec-gone", "has no label 'sec-gone'", FIRST_DEPTH),
         ("Because.", "", "a sentence belongs below {in-depth}", FIRST_DEPTH),
     ],
-    limits.limits: [
-        ("Text with", "Text with" + " more" * 2500, "words, at most 2,500"),
-        ("One?\nYes.", "One?\n" + "Yes. " * 2500, "at most 2,500"),
-        ("mean = 0.5", "mean = 0.5\n" * 250, "visible code, at most 250", SECOND),
-        ("## Adding",
-         "```{claim} a\n```\n" * 6 + "## Adding", "7 claims, at most 6"),
-        (THIRD, THIRD * 3, "5 exercises, at most 4"),
-        ("Because.", "Because. " * 2500, "words, at most 2,500", FIRST_DEPTH),
-    ],
-    kit.kit: [
+    kit.limits: [
         ("Text with", "Text with" + " more" * 1800, "words, at most 1,800"),
+        ("One?\nYes.", "One?\n" + "Yes. " * 1800, "at most 1,800"),
         ("mean = 0.5", "y = 1\n" * 120 + "mean = 0.5", "code, at most 120"),
         ("3, 5 minutes", "3, 60 minutes", "minutes, at most 60"),
+        ("## Adding",
+         "```{claim} a\n```\n" * 6 + "## Adding", "7 claims, at most 5"),
+        (THIRD, THIRD * 3, "5 exercises, at most 4"),
+        ("Because.", "Because. " * 2500, "words, at most 2,500", FIRST_DEPTH),
+        ("Because.", CODE + "y = 0\n" * 251 + "```", "code, at most 250", FIRST_DEPTH),
+    ],
+    kit.line_length: [
+        ("mean = 0.5", "mean = 0.5  # " + "x" * 60, "at most 72: 'mean = 0.5"),
+        ("Because.", CODE + "y = 0  # " + "x" * 80 + "\n```", "at most 84: 'y = 0", FIRST_DEPTH),
+    ],
+    kit.kit: [
         ("```{predict} first-half\nHow much?\n+++\nA half.\n```", "", "1 predictions, 2 at least"),
         (":truth: Sums of whole numbers are.\n", "", "lacks :truth:"),
         (":refuted-by: half a sum.\n", "", "lacks :refuted-by:"),
-        ("mean = 0.5", "mean = 0.5  # " + "x" * 60, "at most 72: 'mean = 0.5"),
         ("mean = 0.5", "assert torch\nmean = 0.5", "only proves: 'assert torch'"),
         ("mean = 0.5", "glue(c1_a=1)\nmean = 0.5", "only proves: 'glue(c1_a=1)'"),
         ("mean = 0.5", "y = f(1)\nimport re\nmean = 0.5", "shows an import"),
@@ -346,9 +349,6 @@ PLANTED = {
         ("{mean:.2f}", "0.50", "0.50 is typed into the alt"),
         ("All of it: 100 %.", "All of it: 99 %.", "99 % is typed into"),
         ("mean = 0.5", "plt.show()", "plt.show() has no alt text"),
-    ],
-    code.line_length: [
-        ("mean = 0.5", "mean = 0.5  # " + "x" * 80, "at most 84 fit: 'mean = 0.5"),
     ],
     code.introduced_once: [
         ("Heads.forward", "mix", "mix was introduced in first already", SECOND),
@@ -465,8 +465,8 @@ def test_a_page_in_depth_is_linked_from_its_chapter(book):
     ("words", "beside", "told"),
     [
         (1890, 800, []),
-        (1890, 1700, ["kit: 1,890 words, at most 1,800"]),  # the mean of the part has grown
-        (2010, 400, ["kit: 2,010 words, at most 1,800"]),  # more than a tenth
+        (1890, 1700, ["1,890 words, at most 1,800"]),  # the mean of the part has grown
+        (2010, 400, ["2,010 words, at most 1,800"]),  # more than a tenth
     ],
 )
 def test_a_page_may_borrow_a_tenth_while_the_mean_of_its_part_does_not_grow(
@@ -476,7 +476,7 @@ def test_a_page_may_borrow_a_tenth_while_the_mean_of_its_part_does_not_grow(
     for file, total in ((FIRST, words), (SECOND, beside)):
         more = total - count_file(book / file).words
         edit(book, "Text with", "Text with" + " word" * more, file)
-    found = [finding.message for finding in kit.kit(read_book(book))]
+    found = [finding.message for finding in kit.limits(read_book(book))]
     assert [one for one in found if " words" in one] == told
     (near, *_) = kit.near(read_book(book))
     assert f"{words:,} words of 1,800" in near.message

@@ -9,6 +9,7 @@ import yaml
 from bs4 import BeautifulSoup
 
 from website.theme import report
+from website.theme.page import Page
 
 ROOT = Path(__file__).resolve().parents[2]
 FORMS = ROOT / ".github" / "ISSUE_TEMPLATE"
@@ -27,7 +28,7 @@ def foot(repository, page="vit/patches"):
     config = SimpleNamespace(html_theme_options=options, release="0.1.0")
     context = {"theme_extra_footer": "Text: CC BY.", "title": "8. <code>P</code> &amp; N"}
     app = SimpleNamespace(config=config)
-    report.add_foot(app, page, "page.html", context, doctree=object())
+    report.add_foot(Page(app, page, context, doctree=None))
     return BeautifulSoup(context["theme_extra_footer"], "html.parser")
 
 

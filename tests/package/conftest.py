@@ -12,6 +12,12 @@ def _seed():
     torch.manual_seed(0)
 
 
+@pytest.fixture
+def no_grad():
+    with torch.no_grad():
+        yield
+
+
 def check_refused(call, error, words):
     """The call raises the error, with these words (or this pattern)."""
     with pytest.raises(error) as refusal:

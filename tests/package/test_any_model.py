@@ -24,14 +24,9 @@ from vitbook.layers.efficient import LinearAttention, WindowAttention
 from vitbook.models.vit import VisionTransformer
 from vitbook.models.weights import from_torchvision
 
+pytestmark = pytest.mark.usefixtures("no_grad")
 B, SIZE = 2, (32, 48)
 TINY = {"patch_size": 8, "embed_dim": 32, "depth": 2, "num_heads": 4, "num_classes": 5}
-
-
-@pytest.fixture(autouse=True)
-def _no_grad():
-    with torch.no_grad():
-        yield
 
 
 def images(size=SIZE, channels=3):

@@ -9,6 +9,8 @@ from vitbook.book.clinic import PATIENTS, load_patient
 from vitbook.book.faults import FAULTS, LAYERS, SIZES, ClinicViT, model_with, with_fault
 from vitbook.inspection import attention_maps
 
+pytestmark = pytest.mark.usefixtures("no_grad")
+
 
 @pytest.fixture(scope="module")
 def healthy():
@@ -23,12 +25,6 @@ def images():
 
 def sick(healthy, fault):
     return with_fault(copy.deepcopy(healthy), fault).eval()
-
-
-@pytest.fixture(autouse=True)
-def _no_grad():
-    with torch.no_grad():
-        yield
 
 
 def test_each_fault_changes_what_the_same_weights_answer_but_those_of_the_training(healthy, images):
@@ -108,7 +104,3 @@ BAD_INPUT = [
     (lambda: load_patient(13), ValueError, "number must be one of 1, 2"),
     (lambda: with_fault(ClinicViT(**SIZES), "a cold"), ValueError, "fault must be one of"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

@@ -151,7 +151,3 @@ BAD_INPUT = [
     (lambda: stem(embed_dim=9), ValueError, "divisible by patch_size / 2 = 2, got 9"),
     (lambda: stem()(images().mT), ValueError, "(B, 3, 8, 12), got (5, 3, 12, 8)"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

@@ -93,7 +93,3 @@ def call(**changed):
     student, teacher, labels = logits()
     given = {"student": student, "teacher": teacher, "labels": labels} | changed
     return distillation_loss(**given)
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

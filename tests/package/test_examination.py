@@ -342,7 +342,3 @@ BAD_INPUT = [
     (lambda: tried(model(), learning_rate=0.0), ValueError, "learning_rate must be"),
     (lambda: examine(model(), IMAGES, LABELS, updates=3), ValueError, "must be at least 50, got 3"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

@@ -136,7 +136,3 @@ BAD_INPUT = [
     (lambda: maps("conv"), ValueError, "(Hybrid) ran, and none of its layers sho"),
     (lambda: maps("uniform", "attention"), ValueError, "shapes: (4, 1, 6, 6) of"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

@@ -310,7 +310,3 @@ BAD_INPUT = [
     (lambda: attention_hits(MAPS, ONE & OTHER, OTHER), ValueError, "sources must"),
     (lambda: attention_hits(MAPS, ONE, ONE | OTHER), ValueError, "share a patch"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

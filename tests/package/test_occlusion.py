@@ -140,7 +140,3 @@ BAD_INPUT = [
     (lambda: rank_correlation(X[0, 0, 0], X[0, 0, 0, 1:]), ValueError, "same last axis"),
     (lambda: rank_correlation(X[..., :1], X[..., :1]), ValueError, "two numbers or more"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

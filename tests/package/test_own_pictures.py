@@ -18,10 +18,10 @@ import timm
 import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
+from test_cli import run, settings_in, weights
 from torch.nn.functional import cross_entropy
 
 from vitbook.command import any_model, export, own_pictures
-from vitbook.command.cli import main
 from vitbook.command.recipes import load_part, loss_function
 from vitbook.command.runs import stored_run
 from vitbook.data import normalize, room
@@ -41,18 +41,6 @@ TINY = "vit_tiny_patch16_224"
 
 def seeded(seed):
     return torch.Generator().manual_seed(seed)
-
-
-def run(*words):
-    return main([str(word) for word in words])
-
-
-def settings_in(out):
-    return json.loads((out / "run.json").read_text())["settings"]
-
-
-def weights(out):
-    return load_file(out / "checkpoint.safetensors")
 
 
 def painted(colour, seed):

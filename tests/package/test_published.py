@@ -226,7 +226,3 @@ BAD_INPUT = [
     (lambda: load(channels=(0, 1)), ValueError, "for each of the 3 channels of the weights"),
     (lambda: load(channels=(0, 1, 3)), ValueError, "channels must hold numbers from 0 to 2"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

@@ -249,7 +249,3 @@ BAD_INPUT = [
     (lambda: conv_mixer(768), ValueError, "got 768"),
     (lambda: vit("Ti/16", image_size=100), ValueError, "width 100, got 16"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

@@ -152,7 +152,3 @@ BAD_INPUT = [
         "block '0' must take and give tokens (B, N, D) with B, N = 2, 7, got (2, 32, 7)",
     ),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

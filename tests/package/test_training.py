@@ -708,7 +708,3 @@ BAD_INPUT = [
     (lambda: RunFolder("x", checkpoint_every=0), ValueError, "checkpoint_every must be"),
     (lambda: RunFolder("x", resume=1), TypeError, "resume"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from random_models import all_random
+from test_weights import small
 from torch import nn
 from torch.testing import assert_close
 
@@ -17,16 +18,9 @@ from vitbook.models.transfer import (
     fold_normalization,
     head_inputs,
 )
-from vitbook.models.vit import VisionTransformer
 from vitbook.models.weights import save_weights
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-
-
-def small(**kwargs):
-    sizes = {"image_size": (6, 8), "patch_size": 2, "in_channels": 3, "num_classes": 5}
-    sizes |= {"embed_dim": 12, "depth": 2, "num_heads": 3}
-    return VisionTransformer(**(sizes | kwargs)).eval()
 
 
 def state(**kwargs):
@@ -146,7 +140,3 @@ BAD_INPUT = [
     (lambda: head_inputs(nn.Identity(), PIXELS), ValueError, "must have a linear layer called he"),
     (lambda: head_inputs(small(), PIXELS, batch_size=0), ValueError, "batch_size must be at lea"),
 ]
-
-
-def test_bad_input_is_named(bad_input, refused):
-    refused(*bad_input)

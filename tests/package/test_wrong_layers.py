@@ -22,13 +22,8 @@ from vitbook.inspection import attention_maps, find_num_prefix, record_attention
 from vitbook.layers.attention import MultiHeadSelfAttention
 from vitbook.models.published import rebuild
 
+pytestmark = pytest.mark.usefixtures("no_grad")
 B, N, D, H, P, SIZE = 2, 12, 32, 4, 8, (24, 32)
-
-
-@pytest.fixture(autouse=True)
-def _no_grad():
-    with torch.no_grad():
-        yield
 
 
 class Open(nn.Module):

@@ -21,7 +21,7 @@ from typing import Any
 from filelock import FileLock
 from tqdm import tqdm
 
-from tools.anywhere.report import blind, report
+from tools.anywhere.report import report
 from tools.anywhere.results import FILE, Results, digest_of
 from tools.anywhere.runs import DIED, ROOT, RUNS, make_runs, missing_here, processes_of
 from website.build.chapters import find_chapters
@@ -90,7 +90,6 @@ def main() -> int:
     parser.add_argument("--runs", nargs="+", default=RUNS, metavar="RUN", help=", ".join(RUNS))
     parser.add_argument("--fresh", action="store_true", help="also what was seen already")
     parser.add_argument("--report", action="store_true", help="run nothing")
-    parser.add_argument("--blind", action="store_true", help="list assertions without a number")
     parser.add_argument("--line", type=int, help="only the cell at this line, and what it needs")
     parser.add_argument("--seeds", type=int, help="runs with other seeds and other rounding")
     parser.add_argument("--jobs", type=int, default=2)
@@ -103,9 +102,6 @@ def main() -> int:
         runs = [f"seeds-{k}" for k in range(1, options.seeds + 1)]
     if options.line or options.seeds:
         return int(not all(try_cell(page, options.line, runs) for page in pages))
-    if options.blind:
-        print("\n".join(f"{name_of(page)} {words}" for page in pages for words in blind(page)))
-        return 0
     results = Results()
     absent = missing_here(runs)
     for run, reason in absent.items():

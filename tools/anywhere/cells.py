@@ -87,15 +87,6 @@ def _deciding(node: ast.AST) -> list[ast.Compare]:
     return [one for each in inner for one in _deciding(each)]
 
 
-def untraced(source: str) -> list[tuple[int, str]]:
-    """Assertions that no number decides: (line, source). They only hold or do not."""
-    return [
-        (node.lineno, ast.unparse(node.test))
-        for node in ast.walk(cell_tree(source))
-        if isinstance(node, ast.Assert) and not _deciding(node.test)
-    ]
-
-
 def needed_for(cells: list[Cell], line: int) -> list[Cell]:
     """The cell at a line of the page, and the earlier ones that define what it uses."""
     wanted = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.anywhere.cells import cells_of, untraced
+from tools.anywhere.cells import cells_of
 
 QUOTED = re.compile(r"\{glue:text\}`([a-z0-9_]+)(?::([^`]+))?`")
 
@@ -97,15 +97,6 @@ def moving_tables(page: Path, runs: dict[str, dict[str, Any]]) -> list[str]:
             line, whole = lines[int(place.partition(".")[0])], len(printed[0])
             found.append(f"{len(moved)} of {whole} cells of the table, line {line}: {words}")
     return found
-
-
-def blind(page: Path) -> list[str]:
-    """Assertions that no number decides: they only hold or do not."""
-    return [
-        f"line {cell.line + line - 1}: {source}"
-        for cell in cells_of(page)
-        for line, source in untraced(cell.source)
-    ]
 
 
 def report(page: Path, name: str, runs: dict[str, dict[str, Any]], whole: bool) -> tuple[str, bool]:

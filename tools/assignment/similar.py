@@ -10,20 +10,11 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 PIECE = 7  # neighbouring marks of the tree that make a piece
 CELL = re.compile(r"^(`{3,})(?:\{code-cell\}[^\n]*|python)\n(.*?)^\1 *$", re.S | re.M)
 KEPT = set(dir(builtins))
-
-
-@dataclass(frozen=True)
-class Likeness:
-    """How much of a solution is found in one place."""
-
-    share: float
-    where: str
 
 
 def marks(code: str) -> list[str]:
@@ -92,8 +83,7 @@ def code_of_page(text: str) -> list[str]:
     return [re.sub(r"\A(:[\w-]+:.*\n|---\n.*?^---\n)+", "", b, flags=re.S | re.M) for b in blocks]
 
 
-def likest(solution: str, places: dict[str, set]) -> Likeness:
-    """Where most of the solution is found, and how much of it."""
+def likest(solution: str, places: dict[str, set]) -> tuple[float, str]:
+    """How much of the solution is found in one place at most, and where."""
     wanted = pieces(solution)
-    shares = ((len(wanted & there) / len(wanted), where) for where, there in places.items())
-    return Likeness(*max(shares, default=(0.0, "nowhere")))
+    return max((len(wanted & there) / len(wanted), where) for where, there in places.items())

@@ -5,6 +5,6 @@ prose       directives and roles, typed numbers, the skeleton of a chapter
 exercises   exercises, their solutions and checks; concept checks; claims
 forms       predictions, and pages that go deeper
 draws       how many trainings stand behind what is said of each of them
-limits      the length of a chapter
+kit         lengths; what the pages that say ``kit: true`` keep besides
 code        imports, figures, glue, and which chapter introduces which part of the package
 """

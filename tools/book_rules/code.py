@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from website.pages.counts import seen_code
 from website.pages.introductions import imported, included_sources
+from website.pages.meaning import called_name
 from website.pages.source import Book, Chapter, Finding, Item
-
-from .exercises import called
 
 TEACHING = {f"layers.{name}" for name in ("attention", "patches", "positions", "encoder")}
 TEACHING |= {f"models.{name}" for name in ("vit", "mlp_mixer", "conv_mixer", "hybrid")}
@@ -21,7 +19,6 @@ TEACHING |= {"inspection", "training"}
 IN_COLAB = {"torch", "torchvision", "numpy", "matplotlib", "mpl_toolkits", "scipy", "sklearn"}
 IN_COLAB |= {"einops", "safetensors", "tqdm", "IPython", "pandas", "PIL", "vitbook", "vitcheck"}
 LATER = {"timm": "vit/block"}  # package -> first chapter that may compare with it
-WIDEST = 84  # characters of code that a page shows without a scroll bar
 TYPED_NUMBER = re.compile(r"\d+\.\d+|\b(?!(?:0|50|95|100)\s?%)\d+\s?%")
 
 
@@ -51,7 +48,7 @@ def imports(book: Book) -> Iterator[Finding]:
 def named_records(book: Book) -> Iterator[Finding]:
     """A record is loaded by its name as written: so it is known whose pages wait for it."""
     for chapter, cell, node in _nodes(book, ast.Call):
-        if called(node) == "load_record":
+        if called_name(node) == "load_record":
             name = node.args[0] if node.args else None
             if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
                 yield chapter.finding(cell, 'name the record itself: load_record("digits")')
@@ -71,7 +68,7 @@ def first_cell(book: Book) -> Iterator[Finding]:
 def figures(book: Book) -> Iterator[Finding]:
     """Each figure goes through show(), with an alt text whose numbers come from the run."""
     for chapter, cell, node in _nodes(book, ast.Call):
-        if called(node) != "show":
+        if called_name(node) != "show":
             continue
         if getattr(getattr(node.func, "value", None), "id", "") == "plt":
             yield chapter.finding(cell, "plt.show() has no alt text: show(fig, alt=...)")
@@ -95,17 +92,6 @@ def _literal_text(node: ast.AST | None) -> Iterator[str]:
     elif isinstance(node, ast.BinOp):
         yield from _literal_text(node.left)
         yield from _literal_text(node.right)
-
-
-def line_length(book: Book) -> Iterator[Finding]:
-    """A line of code that the page shows fits its column; folded cells may be wider."""
-    for chapter in book.chapters:
-        for cell in chapter.cells:
-            shown = set(seen_code(chapter, cell).splitlines())
-            for at, line in enumerate(cell.text.splitlines(), cell.directive.body_line):
-                if len(line) > WIDEST and line in shown:
-                    words = f"{len(line)} characters of code, at most {WIDEST} fit: "
-                    yield Finding(chapter.page.path, at, words + repr(line.strip()))
 
 
 def introduced_once(book: Book) -> Iterator[Finding]:

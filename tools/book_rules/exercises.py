@@ -6,12 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 
+from website.pages.cells import asserts
+from website.pages.meaning import called_name
 from website.pages.source import Book, Chapter, Finding, Item
 
 LABEL_LINE = re.compile(
     r"^\*Difficulty [1-3] of 3, (about )?\d+ minutes, [^*]*(phone|Colab|paper)[^*]*\*"
 )
-FEWEST = 3  # the most: limits.py
+FEWEST = 3  # the most: kit.py
 
 
 def exercises(book: Book) -> Iterator[Finding]:
@@ -64,12 +66,8 @@ def _until(chapter: Chapter, start: Item, end: str) -> Iterator[Item]:
 
 def _checks(items: list[Item]) -> set[str]:
     calls = (node for item in items if item.kind == "cell" for node in ast.walk(item.tree))
-    names = (called(node) for node in calls if isinstance(node, ast.Call))
+    names = (called_name(node) for node in calls if isinstance(node, ast.Call))
     return {name for name in names if name.startswith("check_")}
-
-
-def called(call: ast.Call) -> str:
-    return getattr(call.func, "id", getattr(call.func, "attr", ""))
 
 
 def claims(book: Book) -> Iterator[Finding]:
@@ -90,13 +88,5 @@ def claims(book: Book) -> Iterator[Finding]:
                 ),
                 None,
             )
-            if nearest is None or nearest.kind != "cell" or not asserts(nearest):
+            if nearest is None or nearest.kind != "cell" or not asserts(nearest.tree):
                 yield chapter.finding(item, f"no assertion settles the claim {name}")
-
-
-def asserts(cell: Item) -> bool:
-    return any(
-        isinstance(node, ast.Assert)
-        or (isinstance(node, ast.Call) and called(node).startswith("assert_"))
-        for node in ast.walk(cell.tree)
-    )

@@ -13,8 +13,10 @@ from website.pages.cells import is_proof
 from website.pages.counts import Counts, count, seen_code
 from website.pages.source import Book, Chapter, Finding, Item
 
-WIDEST = 72  # characters of code, as wide as the text beside it
+WIDEST = 84  # characters of code that a page shows without a scroll bar
+AS_TEXT = 72  # as wide as the text beside it
 MOST = {"words": 1800, "code": 120, "claims": 5, "predictions": 4, "exercises": 4, "minutes": 60}
+IN_DEPTH = {"words": 2500, "code": 250, "claims": 6, "exercises": 4}  # of other pages in the course
 FEWEST = {"claims": 1, "predictions": 2}
 # The means over the parts, from which a page may borrow up to a tenth
 MEANS: dict[str, dict[str, float]] = {
@@ -27,14 +29,36 @@ MEANS: dict[str, dict[str, float]] = {
 NEAR = 0.9
 
 
+def limits(book: Book) -> Iterator[Finding]:
+    """A page of the kit can be finished in an hour; one that goes deeper is not endless either."""
+    for chapter in book.chapters:
+        most = IN_DEPTH if chapter.belongs_to is not None else {}
+        if chapter.page.metadata.get("kit"):
+            most = MOST
+        for what, found in measured(count(chapter)).items():
+            if found > most.get(what, found) and not _borrows(book, chapter, what, found):
+                yield chapter.finding(None, f"{found:,} {what}, at most {most[what]:,}")
+
+
+def line_length(book: Book) -> Iterator[Finding]:
+    """A line of code that the page shows fits its column; folded cells may be wider."""
+    for chapter in book.chapters:
+        for cell in chapter.cells:
+            kept = chapter.page.metadata.get("kit") and cell.gate != "solution"
+            widest = AS_TEXT if kept else WIDEST
+            shown = set(seen_code(chapter, cell).splitlines())
+            for at, line in enumerate(cell.text.splitlines(), cell.directive.body_line):
+                if len(line) > widest and line in shown:
+                    words = f"{len(line)} characters of code, at most {widest}: {line.strip()!r}"
+                    yield Finding(chapter.page.path, at, words)
+
+
 def kit(book: Book) -> Iterator[Finding]:
-    """A page of the kit can be finished in an hour and shows no line that only proves."""
+    """A page of the kit asks its readers something and shows no line that only proves."""
     for chapter in book.chapters:
         if not chapter.page.metadata.get("kit"):
             continue
         for what, found in measured(count(chapter)).items():
-            if found > MOST[what] and not _borrows(book, chapter, what, found):
-                yield chapter.finding(None, f"kit: {found:,} {what}, at most {MOST[what]:,}")
             if found < FEWEST.get(what, 0):
                 yield chapter.finding(None, f"kit: {found} {what}, {FEWEST[what]} at least")
         for claim in chapter.directives("claim"):
@@ -42,8 +66,6 @@ def kit(book: Book) -> Iterator[Finding]:
                 if not claim.directive.options.get(option):
                     yield chapter.finding(claim, f"kit: this claim lacks :{option}:")
         for cell in chapter.cells:
-            if cell.gate != "solution":
-                yield from _wide_lines(chapter, cell)
             if not cell.gate:
                 yield from _plumbing(chapter, cell)
 
@@ -80,14 +102,6 @@ def measured(counts: Counts) -> dict[str, int]:
     """What MOST limits."""
     found = {what: getattr(counts, what) for what in MOST if what != "minutes"}
     return found | {"minutes": counts.read + counts.do}
-
-
-def _wide_lines(chapter: Chapter, cell: Item) -> Iterator[Finding]:
-    shown = set(seen_code(chapter, cell).splitlines())
-    for at, line in enumerate(cell.text.splitlines(), cell.directive.body_line):
-        if line in shown and len(line) > WIDEST:
-            words = f"kit: {len(line)} characters of code, at most {WIDEST}: {line.strip()!r}"
-            yield Finding(chapter.page.path, at, words)
 
 
 def _plumbing(chapter: Chapter, cell: Item) -> Iterator[Finding]:

@@ -29,7 +29,6 @@ from __future__ import annotations
 import html
 import json
 from pathlib import Path
-from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -42,6 +41,7 @@ from website.syntax.cards import SIZE, Card, Part, cut_pictures, picture_name, r
 from website.syntax.chapter import places, plain_title
 from website.syntax.place import Course
 from website.syntax.shared import BookDirective, Notebook, Written, on_the_site, register
+from website.theme.page import Page, each_page
 from website.theme.site import STATIC
 
 logger = logging.getLogger(__name__)
@@ -208,15 +208,9 @@ def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         node.replace_self(nodes.raw("", made, format="html"))
 
 
-def load(
-    app: Sphinx,
-    pagename: str,
-    templatename: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
-    if doctree is not None and 'class="front-start"' in context.get("body", ""):
-        app.add_css_file("front/front.css")
+def load(page: Page) -> None:
+    if page.doctree is not None and 'class="front-start"' in page.context.get("body", ""):
+        page.app.add_css_file("front/front.css")
 
 
 def pictures(app: Sphinx, exception: Exception | None) -> None:
@@ -233,6 +227,6 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_node(front)
     register(app, globals())
     app.connect("doctree-resolved", resolve)
-    app.connect("html-page-context", load)
+    each_page(app, load)
     app.connect("build-finished", pictures, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

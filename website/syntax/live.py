@@ -42,7 +42,6 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 from docutils import nodes
@@ -61,6 +60,7 @@ from website.live import pack
 from website.pages.markdown import link, paragraphs, quote, titled
 from website.syntax.cells.cell import is_cell
 from website.syntax.shared import BookDirective, Links, Notebook, Written, register
+from website.theme.page import Page, each_page
 
 logger = logging.getLogger(__name__)
 OURS = Path(pack.__file__).parent
@@ -356,25 +356,20 @@ def depart_set(self: HTML5Translator, node: live_set) -> None:
     self.body.append("</a>")
 
 
-def load(
-    app: Sphinx,
-    pagename: str,
-    templatename: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
+def load(page: Page) -> None:
     """Script and styles of the page's figures; every setting needs its figure on the page."""
+    doctree = page.doctree
     found = [] if doctree is None else [node["read"].name for node in doctree.findall(live)]
     for name in {name for name in found if found.count(name) > 1}:
-        logger.warning(f"the live figure {name} stands twice", location=pagename, type="vitbook")
+        logger.warning(f"the live figure {name} stands twice", location=page.name, type="vitbook")
     for node in [] if doctree is None else doctree.findall(live_set):
         if (name := node["read"].name) not in [*found, *ADDRESSED]:
             words = f"a sentence sets the live figure {name}, which this page does not have"
             logger.warning(words, location=node, type="vitbook")
     if found:
-        for name in ("live", *(name for name in found if static(app, name, "css"))):
-            app.add_css_file(f"live/{name}.css")
-        app.add_js_file("live/kit.js", loading_method="defer")
+        for name in ("live", *(name for name in found if static(page.app, name, "css"))):
+            page.app.add_css_file(f"live/{name}.css")
+        page.app.add_js_file("live/kit.js", loading_method="defer")
 
 
 DIRECTIVES = {"live": LiveFigure}
@@ -387,5 +382,5 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     register(app, globals())
     app.add_post_transform(StillAbove)
     app.connect("builder-inited", copy)
-    app.connect("html-page-context", load)
+    each_page(app, load)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -28,6 +27,7 @@ from website.pages.counts import count_file, sections
 from website.pages.source import read_chapter
 from website.syntax.cards import question
 from website.syntax.chapter import places, plain_title
+from website.theme.page import Page, each_page
 
 
 @dataclass(frozen=True)
@@ -149,23 +149,18 @@ def list_items(contents: nodes.Node) -> list[nodes.list_item]:
     return [one for one in items if isinstance(one, nodes.list_item)]
 
 
-def describe(
-    app: Sphinx,
-    pagename: str,
-    templatename: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
+def describe(page: Page) -> None:
     """What the templates know."""
-    course: Course = app.__dict__.setdefault("vitbook_course", Course(app))
+    context = page.context
+    course: Course = page.app.__dict__.setdefault("vitbook_course", Course(page.app))
     context["course"] = course
-    context["here"] = here = course.entries.get(pagename)
+    context["here"] = here = course.entries.get(page.name)
     context["opened"] = context["before"] = context["after"] = None
     if here is None:
         return
-    context["opened"] = course.owner(pagename)
-    context["sections"] = course.sections(pagename)
-    context["before"], context["after"] = course.way_on(pagename)
+    context["opened"] = course.owner(page.name)
+    context["sections"] = course.sections(page.name)
+    context["before"], context["after"] = course.way_on(page.name)
     for name, entry in (("prev", context["before"]), ("next", context["after"])):
         context[name] = entry and {"link": context["pathto"](entry.page), "title": entry.title}
 
@@ -175,5 +170,5 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_css_file("place/place.css", priority=850)
     app.add_js_file("place/kept.js", priority=100, loading_method="defer")
     app.add_js_file("place/place.js", priority=850, loading_method="defer")
-    app.connect("html-page-context", describe)
+    each_page(app, describe)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -13,8 +13,6 @@ front page has none.
 
 from __future__ import annotations
 
-from typing import Any
-
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -25,6 +23,7 @@ from sphinx.writers.html5 import HTML5Translator
 from website.syntax.predict import prediction
 from website.syntax.shared import Notebook, Written, register
 from website.theme.moved import SCRIPT
+from website.theme.page import Page, each_page
 
 SCRIPTS = (SCRIPT, "predict/progress.js", "predict/predict.js")
 STYLE = "predict/predict.css"
@@ -64,17 +63,11 @@ def visit_progress(self: HTML5Translator, node: progress) -> None:
     raise nodes.SkipNode
 
 
-def load(
-    app: Sphinx,
-    pagename: str,
-    templatename: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
-    if doctree is not None and next(iter(doctree.findall(progress)), None) is not None:
-        app.add_css_file(STYLE)
+def load(page: Page) -> None:
+    if page.doctree is not None and next(iter(page.doctree.findall(progress)), None) is not None:
+        page.app.add_css_file(STYLE)
         for script in SCRIPTS:
-            app.add_js_file(script, loading_method="defer")
+            page.app.add_js_file(script, loading_method="defer")
 
 
 DIRECTIVES = {"progress": Progress}
@@ -87,5 +80,5 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_node(progress, html=(visit_progress, None))
     register(app, globals())
     app.add_post_transform(ChapterEnd)
-    app.connect("html-page-context", load)
+    each_page(app, load)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

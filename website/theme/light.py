@@ -18,7 +18,6 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from docutils import nodes
 from pygments import highlight
 from pygments.filters import ErrorToken
 from pygments.formatters import HtmlFormatter
@@ -29,6 +28,7 @@ from sphinx.highlighting import PygmentsBridge
 from sphinx.util.typing import ExtensionMetadata
 
 from website.theme.kept import Kept
+from website.theme.page import Page, each_page
 
 if TYPE_CHECKING:
     from sphinx.builders.html._assets import _JavaScript
@@ -83,15 +83,9 @@ def colour(app: Sphinx) -> None:
         app.builder.highlighter = bridge
 
 
-def plain_signatures(
-    app: Sphinx,
-    pagename: str,
-    templatename: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
-    if "body" in context:
-        context["body"] = SIGNATURE.sub(plain_signature, context["body"])
+def plain_signatures(page: Page) -> None:
+    if "body" in page.context:
+        page.context["body"] = SIGNATURE.sub(plain_signature, page.context["body"])
 
 
 def plain_signature(signature: re.Match[str]) -> str:
@@ -108,14 +102,9 @@ def plain_signature(signature: re.Match[str]) -> str:
     return "".join(made)
 
 
-def add_fonts(
-    app: Sphinx,
-    pagename: str,
-    templatename: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
+def add_fonts(page: Page) -> None:
     """Links that let a browser fetch the fonts before it has read the style sheets."""
+    context = page.context
     is_front = "front-start" in context.get("body", "")  # where all code is folded
     fonts = FONTS if is_front else FONTS + CODE_FONTS
     names = [f"vendor/fonts/{name}-wght-normal" for name in fonts]
@@ -129,14 +118,8 @@ def add_fonts(
     context["metatags"] = context.get("metatags", "") + "\n".join(links)
 
 
-def drop_scripts(
-    app: Sphinx,
-    pagename: str,
-    templatename: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
-    body, files = context.get("body", ""), context["script_files"]
+def drop_scripts(page: Page) -> None:
+    body, files = page.context.get("body", ""), page.context["script_files"]
     files[:] = [file for file in files if is_needed(file, body)]
     for file in files:
         if name_of(file) in WAITING:
@@ -167,8 +150,8 @@ def lighten(app: Sphinx, exception: Exception | None) -> None:
 def setup(app: Sphinx) -> ExtensionMetadata:
     coloured.connect(app)
     app.connect("builder-inited", colour)
-    app.connect("html-page-context", add_fonts)
-    app.connect("html-page-context", drop_scripts, priority=900)
-    app.connect("html-page-context", plain_signatures)
+    each_page(app, add_fonts)
+    each_page(app, drop_scripts, priority=900)
+    each_page(app, plain_signatures)
     app.connect("build-finished", lighten)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

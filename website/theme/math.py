@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import quickjs
 from docutils import nodes
@@ -23,6 +22,7 @@ from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
 from website.theme.kept import Kept
+from website.theme.page import Page, each_page
 
 logger = logging.getLogger(__name__)
 
@@ -101,19 +101,13 @@ def visit_display(self: HTML5Translator, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
-def add_style(
-    app: Sphinx,
-    pagename: str,
-    templatename: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
-    if 'class="katex' in context.get("body", ""):
-        app.add_css_file(STYLE)
+def add_style(page: Page) -> None:
+    if 'class="katex' in page.context.get("body", ""):
+        page.app.add_css_file(STYLE)
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_html_math_renderer("katex", (visit_inline, None), (visit_display, None))
     formulas.connect(app)
-    app.connect("html-page-context", add_style)
+    each_page(app, add_style)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -11,15 +11,14 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
-from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.settings import GITHUB, read_settings
 from website.theme.changes import PAGE, anchor
+from website.theme.page import Page, each_page
 
 ROOT = Path(__file__).resolve().parents[2]
 FORM = "reader.yml"  # its fields: page, release, section, sentence
@@ -62,21 +61,15 @@ def since(release: str) -> str:
     return f'<a href="{html.escape(address)}" title="{title}">Release {html.escape(release)}</a>.'
 
 
-def add_foot(
-    app: Sphinx,
-    pagename: str,
-    templatename: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
-    title = html.unescape(re.sub(r"<[^>]*>", "", context.get("title") or pagename))
-    repository = app.config.html_theme_options.get("repository_url") or ""
-    foot = report(f"{pagename}.html", title, app.config.release, repository)
+def add_foot(page: Page) -> None:
+    title = html.unescape(re.sub(r"<[^>]*>", "", page.context.get("title") or page.name))
+    repository = page.app.config.html_theme_options.get("repository_url") or ""
+    foot = report(f"{page.name}.html", title, page.app.config.release, repository)
     source = f'<a href="{html.escape(repository)}">Source code</a>. ' if repository else ""
-    rest = f"{since(app.config.release)} {source}{context.get('theme_extra_footer', '')}"
-    context["theme_extra_footer"] = f"{foot} {rest}"
+    rest = f"{since(page.app.config.release)} {source}{page.context.get('theme_extra_footer', '')}"
+    page.context["theme_extra_footer"] = f"{foot} {rest}"
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    app.connect("html-page-context", add_foot)
+    each_page(app, add_foot)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

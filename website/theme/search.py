@@ -21,13 +21,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.util.typing import ExtensionMetadata
+
+from website.theme.page import Page, each_page
 
 SAME_WORDS = Path(__file__).with_name("search_words.json")
 INDEX = "_static/search/index.js"
@@ -219,17 +220,11 @@ def places_of(app: Sphinx) -> dict[str, list[Place]]:
     return app.__dict__.setdefault("vitbook_places", {})
 
 
-def read(
-    app: Sphinx,
-    pagename: str,
-    templatename: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
-    scripts = context.get("script_files", [])
+def read(page: Page) -> None:
+    scripts = page.context.get("script_files", [])
     scripts[:] = [one for one in scripts if "sphinx_highlight" not in str(one.filename)]
-    if doctree is not None:
-        places_of(app)[pagename] = places(pagename, doctree)
+    if page.doctree is not None:
+        places_of(page.app)[page.name] = places(page.name, page.doctree)
 
 
 def search_page(app: Sphinx) -> Iterator[tuple[str, dict, str]]:
@@ -255,7 +250,7 @@ def write(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_js_file("search/search.js", loading_method="defer")
     app.connect("builder-inited", replace_search)
-    app.connect("html-page-context", read, priority=900)
+    each_page(app, read, priority=900)
     app.connect("html-collect-pages", search_page)
     app.connect("build-finished", write)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

@@ -11,7 +11,6 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
-from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -19,6 +18,7 @@ from sphinx.util import logging
 from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.settings import Settings, read_settings
+from website.theme.page import Page, each_page
 from website.theme.preview_image import draw
 
 logger = logging.getLogger(__name__)
@@ -100,28 +100,22 @@ def shortened(text: str) -> str:
     return kept if len(kept) <= LONGEST else kept[:LONGEST].rpartition(" ")[0] + " …"
 
 
-def add_tags(
-    app: Sphinx,
-    pagename: str,
-    templatename: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
-    if doctree is None:
+def add_tags(page: Page) -> None:
+    if page.doctree is None:
         return
     settings = read_settings(ROOT)
-    title = re.sub(r"<[^>]*>", "", context.get("title") or settings.title)
-    said = describe(doctree, app.env.metadata.get(pagename, {}))
+    title = re.sub(r"<[^>]*>", "", page.context.get("title") or settings.title)
+    said = describe(page.doctree, page.app.env.metadata.get(page.name, {}))
     if not said:
         words = "the page has no sentence of its own, which search engines and shared links show"
-        logger.warning(words, location=pagename, type="vitbook")
-    front = pagename == app.config.root_doc
+        logger.warning(words, location=page.name, type="vitbook")
+    front = page.name == page.app.config.root_doc
     told = {
         "og:type": "website" if front else "article",
         "og:site_name": settings.title,
         "og:title": html.unescape(title),
         "og:description": said,
-        "og:url": settings.site_url + ("" if front else f"{pagename}.html"),
+        "og:url": settings.site_url + ("" if front else f"{page.name}.html"),
         "og:image": settings.site_url + IMAGE,
         "og:image:width": "1200",
         "og:image:height": "630",
@@ -134,7 +128,8 @@ def add_tags(
         if value
     ]
     tags.append('<meta name="twitter:card" content="summary_large_image">')
-    context["metatags"] = VIEWPORT.sub("", context.get("metatags", "")) + "\n".join(tags)
+    kept = VIEWPORT.sub("", page.context.get("metatags", ""))
+    page.context["metatags"] = kept + "\n".join(tags)
 
 
 def write_files(app: Sphinx, exception: Exception | None) -> None:
@@ -162,6 +157,6 @@ def lost(settings: Settings) -> str:
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    app.connect("html-page-context", add_tags, priority=800)
+    each_page(app, add_tags, priority=800)
     app.connect("build-finished", write_files)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

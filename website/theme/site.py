@@ -15,12 +15,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-from docutils import nodes
 from pybtex.backends.plaintext import Backend
 from pybtex.plugin import register_plugin
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util.typing import ExtensionMetadata
+
+from website.theme.page import Page, each_page
 
 HERE = Path(__file__).resolve().parent
 STATIC = HERE / "static"  # in the site: _static
@@ -50,42 +51,30 @@ def is_unused(name: str | None, attributes: dict[str, Any]) -> bool:
     return any(word in told for word in ("sphinx-thebe", "togglebutton", "let toggle"))
 
 
-def mend_body(
-    app: Sphinx,
-    pagename: str,
-    templatename: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
+def mend_body(page: Page) -> None:
     """sphinx-exercise repeats an id on a page; docutils gives citations roles that do not fit."""
-    if "body" in context:
-        body = re.sub(r' id="exercise-content"', "", context["body"])
+    if "body" in page.context:
+        body = re.sub(r' id="exercise-content"', "", page.context["body"])
         body = re.sub(r' role="doc-biblioentry"', "", body)
-        context["body"] = body.replace('<div role="list" class="citation-list">', "<div>")
+        page.context["body"] = body.replace('<div role="list" class="citation-list">', "<div>")
 
 
 def filename(item: str | tuple[str, dict[str, str]]) -> str:
     return item if isinstance(item, str) else item[0]
 
 
-def add_forms(
-    app: Sphinx,
-    pagename: str,
-    templatename: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
+def add_forms(page: Page) -> None:
     """Colab and downloads, on pages that are notebooks: icon, words, title, address."""
-    metadata = app.env.metadata.get(pagename, {})
-    own = pagename.split("/")[-1] if "kernelspec" in metadata else None
+    metadata = page.app.env.metadata.get(page.name, {})
+    own = page.name.split("/")[-1] if "kernelspec" in metadata else None
     stem = metadata.get("notebook", own)
-    if doctree is None or stem is None or pagename == app.config.root_doc:
+    if page.doctree is None or stem is None or page.name == page.app.config.root_doc:
         return
-    repository = "/".join(app.config.html_theme_options["repository_url"].split("/")[-2:])
-    release = f"{COLAB}/{repository}/blob/gh-pages/v{app.config.release}"
-    local = context["pathto"](f"notebooks/{stem}", resource=1)
+    repository = "/".join(page.app.config.html_theme_options["repository_url"].split("/")[-2:])
+    release = f"{COLAB}/{repository}/blob/gh-pages/v{page.app.config.release}"
+    local = page.context["pathto"](f"notebooks/{stem}", resource=1)
     colab = "Open this page as a notebook in Google Colab"
-    context["page_forms"] = [
+    page.context["page_forms"] = [
         ("play", "Colab", colab, f"{release}/notebooks/{stem}.ipynb"),
         (
             "download",
@@ -101,6 +90,6 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     register_plugin("pybtex.backends", "plaintext", Backend, force=True)
     app.add_css_file("print/print.css", media="print", priority=900)
     app.connect("config-inited", prepare)
-    app.connect("html-page-context", mend_body)
-    app.connect("html-page-context", add_forms)
+    each_page(app, mend_body)
+    each_page(app, add_forms)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
