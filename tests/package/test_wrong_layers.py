@@ -218,6 +218,114 @@ def test_a_layer_whose_map_would_be_false_or_missing_is_refused_by_name(name):
     assert "'1.layer'" in str(refusal.value) or name == "noise"  # which shows behind it
 
 
+def attend(q, k, v):
+    return (q @ k.mT / 3).softmax(-1) @ v
+
+
+def sorted_keys(q, k, v):
+    order = k.norm(dim=-1, keepdim=True).argsort(-2).expand_as(k)
+    return F.scaled_dot_product_attention(q, k.gather(2, order), v.gather(2, order))
+
+
+def slots(q, k, v):
+    memory = torch.linspace(-1, 1, N * D // H).view(N, D // H).to(q).sin()
+    return attend(q, memory, memory.cos())
+
+
+def centred(q, k, v):
+    out = F.scaled_dot_product_attention(q, k, v)
+    return out - out.mean(-2, keepdim=True)
+
+
+def chosen_keys(q, k, v):
+    """Seen as a product with weights where there is one image, and not where there are two."""
+    best = (q @ k.mT).topk(4)
+    rows = best.indices[..., None].expand(*best.indices.shape, D // H)
+    values = v[..., None, :, :].expand(*v.shape[:-2], N, N, -1).gather(-2, rows)
+    return (best.values.softmax(-1)[..., None, :] @ values)[..., 0, :]
+
+
+def heads_first(q, k, v):
+    return F.scaled_dot_product_attention(*(t.transpose(0, 1) for t in (q, k, v))).transpose(0, 1)
+
+
+class Called(Block):
+    """A convolution over tokens behind attention, where the block is called in another way."""
+
+    def __init__(self, take, give):
+        super().__init__(Open())
+        self.take, self.give = take, give
+
+    def forward(self, x):
+        x = self.take(x)
+        x = x + self.layer.forward(self.norm(x))
+        return self.give(x + conv(x))
+
+
+class Grid(nn.Module):
+    """Blocks that hand on what ``Called`` gives, whatever it is."""
+
+    def __init__(self, take, give, keyword=False):
+        super().__init__()
+        self.blocks = nn.ModuleList([Called(take, give), Called(take, give)])
+        self.take, self.give, self.keyword = take, give, keyword
+
+    def forward(self, images):
+        x = self.give(images.flatten(2).mT)
+        for block in self.blocks:
+            x = block(x=x) if self.keyword else block(x)
+        return self.take(x)
+
+
+class Turn(nn.Module):
+    def forward(self, x):
+        return x.mT
+
+
+def by(take, give, keyword=False):
+    return lambda: all_random(Grid(take, give, keyword)).eval().double()
+
+
+def between(layer):
+    return lambda: nn.Sequential(nn.Flatten(2), Turn(), stack(plain(), layer(), plain()))
+
+
+MIXED, STRANGE = "values that move when the tokens of others", "values that do not follow"
+UNSEEN = {
+    "values rolled": (between(lambda: Other(lambda q, k, v: attend(q, k, v.roll(1, -2)))), MIXED),
+    "keys and values sorted": (between(lambda: Other(sorted_keys)), MIXED),
+    "a mean taken off the product": (between(lambda: Other(centred)), MOVES),
+    "the product rolled": (
+        between(lambda: Other(lambda q, k, v: attend(q, k, v).roll(1, -2))),
+        MOVES,
+    ),
+    "as many slots as tokens": (between(lambda: Other(slots)), STRANGE),
+    "called by keyword": (by(lambda x: x, lambda x: x, keyword=True), MIXED),
+    "called with a tuple": (by(lambda x: x[0], lambda x: (x, 1)), MIXED),
+    "called with a grid": (
+        by(lambda x: x.flatten(2).mT, lambda x: x.mT.unflatten(2, (3, 4))),
+        MIXED,
+    ),
+    "two tokens that are not the first": (
+        between(lambda: Parts(lambda x: torch.cat([x[:, :1], x[:, 1:3].flip(1), x[:, 3:]], 1))),
+        MOVES,
+    ),
+    "the largest token goes to all": (
+        between(lambda: Parts(lambda x: x.gather(1, x[..., :1].argmax(1, True).expand(-1, 1, D)))),
+        MOVES,
+    ),
+    "seen with one image only": (between(lambda: Other(chosen_keys)), "in one of two runs only"),
+    "heads before images": (between(lambda: Other(heads_first)), "images on another axis"),
+}
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_what_no_module_shows_is_seen_in_the_operands_of_the_products(name):
+    build, why = UNSEEN[name]
+    with pytest.raises(ValueError, match=why):  # as many images as heads
+        attention_maps(build(), torch.randn(H, D, 3, 4).double())
+
+
 class ByEinsum(Other):
     """Attention whose maps have their axes in another order, or whose heads share values."""
 

@@ -1,55 +1,71 @@
 """What a model does to its tokens beside the attention that was seen.
 
-The model runs a second time, on one image, and everything is kept. Then its parts run again: one
-token is disturbed, and each product of weights with values gives what it gave before. What moves
-other tokens now is no attention of the maps, whatever its class is called.
+The model runs a second time, on one image, and everything is kept. Then it runs again with half of
+its tokens disturbed: wherever a module is given tokens, and in each product of weights with values,
+which else gives what it gave before. What moves other tokens now is no attention of the maps,
+whatever its class is called; and the values of each product have to move, token by token.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vitbook.inspection.watching import Call, Watch
+from vitbook.inspection.watching import ROWS, Call, Watch, is_part
+from vitbook.inspection.weights import fused_values
 
-SAME = 0.05  # how far tokens of two runs may lie apart, by rounding, against the largest
+SAME = 0.05  # how far the maps of two runs may lie apart, by rounding, against the largest
 FUSED = {F.scaled_dot_product_attention, F.multi_head_attention_forward}
-STILL = 1e-4  # how far a token may move, against the one that was disturbed
+STILL = 1e-4  # how far a token may move, against those that were disturbed
+MOVES = (
+    "moves tokens when another one is disturbed and all attention is held still, and shows no map "
+    "of it"
+)
+MIXED = (
+    "multiplies its map with values that move when the tokens of others are disturbed: they were "
+    "mixed, or put in another order"
+)
+OTHERS = (
+    "multiplies its map with values that do not follow the tokens before, one each: slots, "
+    "channels, or tokens of something else"
+)
 
 
 @dataclass
 class Node:
     """A call of a module that was given tokens (B, N, D) or (N, B, D), and what it gave."""
 
-    name: str
-    module: nn.Module
     x: Tensor
-    start: int  # of its products among those of the model
-    rest: tuple = ()
-    kwargs: dict = field(default_factory=dict)
     out: Tensor | None = None
-    products: list[Any] = field(default_factory=list)
-    inner: list["Node"] = field(default_factory=list)
+
+
+@dataclass
+class Product:
+    """A product of weights with values, and which axes of the two are tokens."""
+
+    out: Any
+    values: Tensor | None = None
+    axes: tuple[int, int] = ROWS
 
 
 class Trace(Watch):
     """Keeps what each module was given and gave, and each product of weights with values.
 
     Attributes:
-        nodes: The outermost modules that were given tokens; within them, the inner ones.
-        entered: All of them, in order.
-        products: What each product of weights with values gave, in order.
+        entered: The modules that were given tokens, in order.
+        products: The products, in order.
     """
 
     def __init__(self, model: nn.Module):
-        super().__init__(model)
-        self.nodes: list[Node] = []
+        super().__init__(model, verify=False)
         self.entered: list[Node] = []
-        self._open: list[tuple[Call, Node | None]] = []
-        self.products: list[Any] = []
+        self._open: list[Node | None] = []
+        self.products: list[Product] = []
 
     def _enter(self, module: nn.Module, args: tuple) -> None:
         before = len(self._calls)
@@ -60,103 +76,85 @@ class Trace(Watch):
         call.native = False  # its parts are wanted
         node = None
         if call.x is not None and _takes_tokens(call):
-            node = Node(call.name, module, call.x.detach().clone(), len(self.products), args[1:])
+            node = Node(call.x.detach().clone())
             self.entered.append(node)
-        self._open.append((call, node))
+        self._open.append(node)
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
         before = len(self._calls)
         given = super()._leave(module, args, *rest)
         if len(self._calls) == before:
             return given
-        _, node = self._open.pop()
+        node = self._open.pop()
         if node is not None and len(rest) == 2:
-            node.kwargs, out = rest
-            node.out = _first(_copy(out))
-            node.products = self.products[node.start :]
-            around = [outer for _, outer in self._open if outer is not None]
-            (around[-1].inner if around else self.nodes).append(node)
+            node.out = _first(_copy(rest[-1]))
         return given
 
-    def _attended(self, out: Any, weights: Any, holds: Any, *of: Any) -> Any:
-        self.products.append(_copy(out))
-        return super()._attended(out, lambda: torch.empty(0), None, *of)  # the map is known
+    def _attended(
+        self,
+        out: Any,
+        weights: Any,
+        holds: Any,
+        values: Any = None,
+        call: Any = None,
+        axes: tuple[int, int] = ROWS,
+    ) -> Any:
+        self.products.append(Product(_copy(out), _copy(values), axes))
+        return super()._attended(out, weights, None, values, call, axes)
 
     def _judge(self, call: Call, inputs: list[Any]) -> None:
         pass
 
     def _said(self, call: Call, args: tuple, kwargs: dict, out: Any) -> Any:
         if not call.multiplied:  # it attends in a way of its own
-            self.products.append(_copy(out))
+            self.products.append(Product(_copy(out)))
         return super()._said(call, args, kwargs, out)
 
 
-class Held(Watch):
-    """All attention gives what it gave before."""
-
-    def __init__(self, model: nn.Module, products: list[Any]):
-        super().__init__(model, verify=False)
-        self._products = iter(products)
-
-    def _enter(self, module: nn.Module, args: tuple) -> None:
-        super()._enter(module, args)
-        if self._calls:
-            self._calls[-1].native = False
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
-    ) -> Any:
-        if func in FUSED and self._calls:
-            return self._attended(None)  # it need not run
-        return super().__torch_function__(func, types, args, kwargs)
-
-    def _judge(self, call: Call, inputs: list[Any]) -> None:
-        pass
-
-    def _attended(self, out: Any, *how: Any) -> Any:
-        own = next((call for call in self._calls if call.own), None)
-        if own:
-            own.multiplied += 1
-        return self._before()
-
-    def _said(self, call: Call, args: tuple, kwargs: dict, out: Any) -> Any:
-        return out if call.multiplied else self._before()
-
-    def _before(self) -> Any:
-        product = next(self._products, None)
-        if product is None:
-            raise ValueError("it attends more often then")
-        return _copy(product)
-
-
-class Disturbed(Held):
-    """The whole model, held, with one token disturbed wherever tokens are given to a module.
+class Disturbed(Watch):
+    """The whole model, its attention held, with a group of its tokens disturbed everywhere.
 
     Attributes:
-        moved: Whether another token came to a module, or left it, changed.
+        found: The layer that is wrong -> what it does.
+
+    Args:
+        model: Any module.
+        trace: Its run before.
+        group: Which of the N tokens are disturbed.
+        batch: How many images there may be.
     """
 
-    def __init__(self, model: nn.Module, trace: Trace, N: int, token: int):
-        super().__init__(model, trace.products)
-        self.moved = False
-        self._entered = iter(trace.entered)
+    def __init__(self, model: nn.Module, trace: Trace, group: Tensor, batch: set[int]):
+        super().__init__(model, verify=False)
+        self.found: dict[str, str] = {}
+        self._entered, self._products = iter(trace.entered), iter(trace.products)
         self._open: list[Node | None] = []
-        self._N, self._token = N, token
+        self._group, self._batch = group, batch
+        self._fed = False  # something was disturbed
 
     def _enter(self, module: nn.Module, args: tuple) -> Any:
         before = len(self._calls)
         super()._enter(module, args)
         if len(self._calls) == before:
             return None
-        node = next(self._entered, None) if _takes_tokens(self._calls[-1]) else None
+        call = self._calls[-1]
+        call.native = False
+        node = next(self._entered, None) if _takes_tokens(call) else None
         self._open.append(node)
-        if node is None or node.x.shape[1] != self._N or args[0].shape != node.x.shape:
+        if node is None or call.x is None or call.x.shape != node.x.shape:
             return None
-        self.moved |= _others_moved(args[0], node.x, self._token)
-        return (_disturbed(node.x, self._token), *args[1:])
+        axis = self._axis(node.x)
+        if axis is None:
+            return None
+        around = self._calls[-2].name if before else ""
+        if node.x.shape[2] != len(self._group):  # else perhaps scores
+            self._look(around, node.x, call.x, axis)
+        self._fed = True
+        return (self._disturbed(node.x, axis), *args[1:])
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
         before = len(self._calls)
+        name = self._calls[-1].name if before else ""
         given = super()._leave(module, args, *rest)
         if len(self._calls) == before:
             return given
@@ -164,9 +162,84 @@ class Disturbed(Held):
         out = _first(out)
         if node is None or out is None or node.out is None or out.shape != node.out.shape:
             return given
-        if out.ndim == 3 and out.shape[1] == self._N == node.x.shape[1]:
-            self.moved |= _others_moved(out, node.out, self._token)
+        axis = self._axis(node.x)
+        if axis is not None and out.ndim == 3 and out.shape[:2] == node.x.shape[:2]:
+            self._look(name, node.out, out, axis)
         return given
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        if func in FUSED and self._calls and not self._away:  # it need not run
+            values, axes = fused_values(func, *args, **(kwargs or {}))
+            return self._attended(None, None, None, values, self._layer(), axes)
+        return super().__torch_function__(func, types, args, kwargs)
+
+    def _judge(self, call: Call, inputs: list[Any]) -> None:
+        pass
+
+    def _attended(
+        self,
+        out: Any,
+        weights: Any,
+        holds: Any,
+        values: Any = None,
+        call: Any = None,
+        axes: tuple[int, int] = ROWS,
+    ) -> Any:
+        call.multiplied += call.own
+        product = self._next()
+        self._follow(call.name, product, values)
+        return self._held(product, axes[1])
+
+    def _said(self, call: Call, args: tuple, kwargs: dict, out: Any) -> Any:
+        return out if call.multiplied else self._held(self._next(), -2)
+
+    def _next(self) -> Product:
+        product = next(self._products, None)
+        if product is None:
+            raise ValueError("it attends more often then")
+        return product
+
+    def _held(self, product: Product, axis: int) -> Any:
+        """What a product gave before, but for the tokens that are disturbed."""
+        self._fed = True
+        out = product.out
+        if isinstance(out, tuple):
+            return (self._disturbed(out[0], axis), *_copy(out[1:]))
+        return self._disturbed(out, axis)
+
+    def _follow(self, name: str, product: Product, values: Tensor) -> None:
+        """Do the values of all disturbed tokens move, and no others?"""
+        before, axis = product.values, product.axes[0]
+        if before is None or not self._fed:
+            return
+        if before.shape != values.shape or before.shape[axis] != len(self._group):
+            self.found.setdefault(name, OTHERS)
+            return
+        moved = _moved(values, before, axis)
+        most = moved[self._group].amax()
+        if _others_move(moved, self._group, before):
+            self.found.setdefault(name, MIXED)
+        elif most == 0 or (moved[self._group] <= 1e-6 * most).any():
+            self.found.setdefault(name, OTHERS)
+
+    def _look(self, name: str, before: Tensor, after: Tensor, axis: int) -> None:
+        if _others_move(_moved(after, before, axis), self._group, before):
+            self.found[name] = MOVES
+
+    def _axis(self, x: Tensor) -> int | None:
+        """Which axis of (B, N, D) or (N, B, D) is that of the tokens."""
+        N = len(self._group)
+        return next((i for i in (1, 0) if x.shape[i] == N and x.shape[1 - i] in self._batch), None)
+
+    def _disturbed(self, x: Tensor, axis: int) -> Tensor:
+        x = x.clone()
+        if x.shape[axis] == len(self._group):
+            some = x.movedim(axis, 0)
+            rows = some[self._group]
+            some[self._group] = rows + (rows.std() + 1e-3) * torch.randn_like(rows)
+        return x
 
 
 def _takes_tokens(call: Call) -> bool:
@@ -176,83 +249,54 @@ def _takes_tokens(call: Call) -> bool:
 
 
 def drawn(first: dict[str, Tensor], again: dict[str, Tensor]) -> list[str]:
-    """The layers that were given other tokens for the same image."""
+    """The layers that have another map of the same image."""
 
     def differ(x: Tensor, y: Tensor | None) -> bool:
-        if y is None or x.shape != y.shape:
+        if y is None or x.numel() != y.numel():
             return True
-        return bool(((x - y).abs() > SAME * x.abs().amax()).any())  # nan is as good as any
+        return bool(((x - y.view_as(x)).abs() > SAME * x.abs().amax()).any())  # nan is any
 
     return [name for name, x in first.items() if differ(x, again.get(name))]
 
 
-def mixers(model: nn.Module, images: Tensor, trace: Trace, tokens: set[int]) -> list[str]:
-    """What moves tokens by more than the attention that was seen: the innermost modules.
+def mixers(model: nn.Module, image: Tensor, trace: Trace, N: int) -> dict[str, str]:
+    """What moves tokens by more than the attention that was seen: innermost layer -> how."""
+    batch = {len(image), image.shape[1]} if image.ndim == 3 else {len(image)}
+    found: dict[str, str] = {}
+    for group in groups(N):
+        with (run := Disturbed(model, trace, group.to(image.device), batch)):
+            model(image)
+        found = run.found | found
+    moves = [name for name, how in found.items() if how == MOVES]
+    whole = {name: how for name, how in found.items() if how == MOVES or not moves}
+    return {
+        name or f"{type(model).__name__}.forward": how
+        for name, how in whole.items()
+        if not any(is_part(other, of=name) for other in whole if other != name)
+    }
 
-    The whole model is tried first; where nothing moves, only what has other tokens is tried.
+
+def groups(N: int) -> Iterator[Tensor]:
+    """Some halves of N tokens; of any two tokens, some half holds the first without the second.
+
+    Each token is in half of the groups, no two in the same: so no fewer groups do (Sperner).
     """
-    (N,) = tokens
-    moved = False
-    for token in (0, N // 2):
-        with (run := Disturbed(model, trace, N, token)):
-            model(images)
-        moved = moved or run.moved
-    tried = trace.nodes if moved else [node for node in trace.nodes if node.x.shape[1] != N]
-    found = [name for node in tried for name in _mixers(trace, node, tokens)]
-    return list(dict.fromkeys(found)) or [f"{type(model).__name__}.forward"] * moved
+    count = next(k for k in range(2, N + 2) if math.comb(k, k // 2) >= N)
+    held = torch.zeros(N, count, dtype=torch.bool)
+    for row, those in zip(held, combinations(range(count), count // 2), strict=False):
+        row[list(those)] = True
+    yield from held.T
 
 
-def _mixers(trace: Trace, node: Node, tokens: set[int]) -> list[str]:
-    inner = [name for part in node.inner for name in _mixers(trace, part, tokens)]
-    return inner or ([node.name] if _mixes(trace, node, tokens) else [])
+def _moved(after: Tensor, before: Tensor, axis: int) -> Tensor:
+    """How far each token moved (N,)."""
+    return (after - before).detach().abs().movedim(axis, 0).flatten(1).amax(dim=1)
 
 
-def _mixes(trace: Trace, node: Node, tokens: set[int]) -> bool | None:
-    """Does a module move other tokens than the one that is disturbed? None: it cannot be told."""
-    x, out = node.x, node.out
-    axis = 0 if x.shape[0] in tokens and x.shape[1] not in tokens else 1  # (N, B, D)
-    known = x.shape[axis] in tokens
-    if x.shape[axis] == 1 or not (known or len(x) == 1):
-        return None  # one token, or windows or heads
-    if out is None or out.ndim != 3 or out.shape[:2] != x.shape[:2]:
-        return None
-    if not out.isfinite().all():
-        return None
-
-    def run(changed: Tensor) -> Tensor | None:
-        with Held(node.module, node.products):
-            return _first(node.module(changed, *node.rest, **node.kwargs))
-
-    if known:
-        return _moves(run, x, out, axis)
-    # perhaps channels stand here; what mixes moves both
-    wide = out.shape[2] != x.shape[2] or _moves(run, x, out, 2)
-    return wide and _moves(run, x, out, axis)
-
-
-def _moves(run: Callable[[Tensor], Tensor | None], x: Tensor, out: Tensor, axis: int) -> bool:
-    for token in (0, x.shape[axis] // 2):
-        after = run(_disturbed(x, token, axis))
-        if after is None or _others_moved(after, out, token, axis):
-            return True
-    return False
-
-
-def _disturbed(x: Tensor, token: int, axis: int = 1) -> Tensor:
-    x = x.clone()
-    one = x.select(axis, token)
-    one += (one.std() + 1e-3) * torch.randn_like(one)
-    return x
-
-
-def _others_moved(after: Tensor, before: Tensor, token: int, axis: int = 1) -> bool:
-    after, before = after.transpose(0, axis), before.transpose(0, axis)
-    parts = (slice(token), slice(token + 1, None))
-    if all(torch.equal(after[part], before[part]) for part in parts):
-        return False
-    moved = (after - before).abs()
-    most = STILL * moved[token].amax()
-    still = all(bool((moved[part] <= most).all()) for part in parts)  # nan is a move
+def _others_move(moved: Tensor, group: Tensor, before: Tensor) -> bool:
+    rounding = 16 * torch.finfo(before.dtype).eps * before.abs().amax()
+    most = (STILL * moved[group].amax()).maximum(rounding)
+    still = bool((moved[~group] <= most).all())  # nan is a move
     return not still and bool(before.isfinite().all())
 
 

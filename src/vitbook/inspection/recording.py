@@ -70,8 +70,12 @@ def attention_maps(
 
     The model, of any library (see :func:`record_attention`), runs in evaluation mode and without
     gradients; afterwards each of its modules is in the mode it was in before. It runs once for the
-    maps. Then the first image runs a second time: the tokens have to be the same, and where one
-    token is disturbed and all attention is held still, no other token may move.
+    maps. Then the first image runs alone: its maps have to be the same. Then it runs some more
+    times (10 for 197 tokens), half of its tokens disturbed, all attention held still: no other
+    token may move, and of the values that a map is multiplied with, those of the same tokens. What
+    shows in no later values and in no module that is given tokens (B, N, D) is not seen: a mixing
+    before the first layer or behind the last one; neither is what makes the weights themselves, nor
+    whether a product is used.
 
     Args:
         model: A model whose attention layers all see the same N tokens.
@@ -125,9 +129,11 @@ def _require_whole(
         with same_draws(images), torch.no_grad(), evaluated(model), uncompiled():
             with (trace := Trace(model)):
                 model(one)
-            random = drawn(watch.inputs, trace.inputs)
-            tokens = {weights.shape[-1] for weights in maps.values()}
-            mixing = mixers(model, one, trace, tokens) if everything and not random else []
+            random = drawn({name: x[: len(one)] for name, x in maps.items()}, trace.maps)
+            missing = sorted(watch.maps.keys() ^ trace.maps.keys()) if everything else []
+            N = next(iter(maps.values())).shape[-1]
+            whole = everything and not (random or missing)
+            mixing = mixers(model, one, trace, N) if whole else {}
     except Exception as error:  # of a model of somebody's
         raise ValueError(
             f"model ({kind}) fails where the first image runs again with a token disturbed "
@@ -135,14 +141,19 @@ def _require_whole(
         ) from error
     if random:
         raise ValueError(
-            f"model ({kind}) draws at random, or what it makes of an image depends on the others: "
-            f"two runs give {_list(random)} other tokens for the first image, so that a map of one "
-            "run is none of the next"
+            f"model ({kind}) draws at random, or what it makes of an image depends on the others, "
+            f"or {_list(random)} has the images on another axis than the first: two runs give "
+            "other maps of the first image, so that a map of one run is none of the next"
+        )
+    if missing:
+        raise ValueError(
+            f"model ({kind}) attends in another way to one image than to several: {_list(missing)} "
+            "shows a map in one of two runs only"
         )
     if mixing:
         raise ValueError(
-            f"model ({kind}) mixes tokens by more than its maps: {_list(mixing)} moves tokens when "
-            "another one is disturbed and all attention is held still, and shows no map of it. "
+            f"model ({kind}) mixes tokens by more than its maps: "
+            f"{'; '.join(f'{_list(names)} {why}' for why, names in _by_reason(mixing).items())}. "
             f"attention_maps(model, images, layers={_pattern(list(maps), watch.maps)!r}) gives the "
             f"maps of {_list(list(maps))} alone"
         )
@@ -229,10 +240,14 @@ def _pattern(names: list[str], seen: Iterable[str]) -> str | list[str]:
 
 def _doubts(doubts: dict[str, str]) -> str:
     """Which layers, reason by reason."""
+    return "; ".join(f"{_list(names)}: {why}" for why, names in _by_reason(doubts).items())
+
+
+def _by_reason(doubts: dict[str, str]) -> dict[str, list[str]]:
     by_reason: dict[str, list[str]] = {}
     for name, why in doubts.items():
         by_reason.setdefault(why, []).append(name)
-    return "; ".join(f"{_list(names)}: {why}" for why, names in by_reason.items())
+    return by_reason
 
 
 def _list(names: list[str]) -> str:

@@ -21,7 +21,9 @@ from torch.overrides import TorchFunctionMode
 
 from vitbook.inspection.judging import not_of_tokens, padded, tokens_of, with_heads
 from vitbook.inspection.weights import (
+    ROWS,
     as_used,
+    fused_values,
     is_close,
     is_dropped,
     mha_again,
@@ -43,7 +45,7 @@ PLAIN = {nn.Linear, nn.Dropout, nn.Identity, nn.GELU}  # what they do to each to
 OTHERS = "what it multiplies with values are not the weights that it says"
 
 
-@dataclass
+@dataclass(eq=False)
 class Softmax:
     """A softmax over the last axis, whose use is not seen yet."""
 
@@ -75,7 +77,6 @@ class Watch(TorchFunctionMode):
             several times in one pass, the later ones are called "name#2", "name#3" ...
         doubts: Layer name -> why there is no map of it, or why the map is not one of its tokens.
         modules, ran: All modules of the model, and those that ran, by name.
-        inputs: Layer name -> what it was given, the first image of it.
 
     Args:
         model: Any module.
@@ -86,7 +87,6 @@ class Watch(TorchFunctionMode):
     def __init__(self, model: nn.Module, verify: bool = True, rough: bool = False):
         super().__init__()
         self.verify, self.rough = verify, rough
-        self.inputs: dict[str, Tensor] = {}
         self.maps: dict[str, Tensor] = {}
         self.doubts: dict[str, str] = {}
         self.ran: dict[str, nn.Module] = {}
@@ -183,13 +183,11 @@ class Watch(TorchFunctionMode):
     def _see(self, func: Any, args: tuple, kwargs: dict, out: Any) -> Any:
         """What a function gave: the attention of a layer, a softmax, or something else."""
         if func is F.scaled_dot_product_attention:
-            given = dict(zip(("query", "key", "value"), args, strict=False)) | kwargs
-            values = given["value"]
             return self._attended(
                 out,
                 lambda: on_the_side(sdpa_weights, *args, **kwargs),
                 sdpa_holds(*args, out=out, **kwargs) if self.verify else None,
-                values,
+                fused_values(func, *args, **kwargs)[0],
             )
         if func is F.multi_head_attention_forward:
             again: list[Tensor] = []
@@ -199,9 +197,12 @@ class Watch(TorchFunctionMode):
                 return again[1]
 
             drawn = mha_draws(*args, **kwargs)
-            return self._attended(
-                out, weights, lambda _: drawn or not again or is_close(again[0], out[0])
-            )
+            values, axes = fused_values(func, *args, **kwargs)
+
+            def holds(_: Tensor) -> bool:
+                return drawn or not again or is_close(again[0], out[0])
+
+            return self._attended(out, weights, holds, values, axes=axes)
         if func in SOFTMAX and out.ndim > 2:
             axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
             if axis in (-1, out.ndim - 1):
@@ -214,21 +215,23 @@ class Watch(TorchFunctionMode):
             for softmax in list(call.softmaxes):
                 if func in DROPOUT and is_dropped(out, softmax.weights):
                     softmax.dropped.append(out.detach().clone().view(softmax.weights.shape))
-                for used, values in operands(func, args, kwargs):
+                for used, values, axes in operands(func, args, kwargs):
                     known = (softmax.weights, *softmax.dropped)
                     order = next(filter(None, (as_used(used, x) for x in known)), None)
                     if order:
                         call.softmaxes.remove(softmax)
                         self._unused -= 1
                         found = softmax.weights.permute(order).reshape(used.shape)
-                        return self._multiplied(call, found, values, out)
+                        return self._multiplied(call, found, values, out, axes)
         return out
 
-    def _multiplied(self, call: Call, found: Tensor, values: Tensor, out: Any) -> Any:
+    def _multiplied(
+        self, call: Call, found: Tensor, values: Tensor, out: Any, axes: tuple[int, int]
+    ) -> Any:
         def holds(said: Tensor) -> bool:
             return is_close(said, found)
 
-        return self._attended(out, lambda: found, holds if call.own else None, values, call)
+        return self._attended(out, lambda: found, holds if call.own else None, values, call, axes)
 
     def _attended(
         self,
@@ -237,17 +240,19 @@ class Watch(TorchFunctionMode):
         holds: Callable[[Tensor], bool] | None,
         values: Tensor | None = None,
         call: Call | None = None,
+        axes: tuple[int, int] = ROWS,
     ) -> Any:
         """Keep the weights of a layer, and give what the model goes on with.
 
-        ``holds`` tells whether weights, multiplied with the values, give what came out.
+        ``holds`` tells whether weights, multiplied with the values, give what came out; ``axes``,
+        where the tokens are in the values and in what came out.
         """
         call = call or self._layer()
         if call.own:
             call.multiplied += 1
             call.checks += [holds] if holds else []
         else:
-            self._add(call, weights, values)
+            self._add(call, weights, None if axes[0] == 0 else values)  # which holds all heads
             label = call.seen[-1][0]
             if self.verify and holds and not holds(self.maps[label]):
                 self.doubts[label] = OTHERS
@@ -284,8 +289,6 @@ class Watch(TorchFunctionMode):
         self._times[name] += 1
         label = name if self._times[name] == 1 else f"{name}#{self._times[name]}"
         self.maps[label] = weights()
-        if self.verify and call.x is not None:
-            self.inputs[label] = call.x[:1].detach().clone()
         call.seen.append((label, values))
 
     # --- doubts --------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+ROWS = (-2, -2)  # the axes of the tokens, in values and in what came out
 PRODUCT = {torch.matmul, Tensor.matmul, torch.bmm, Tensor.bmm}
 
 
@@ -68,6 +69,12 @@ def mha_draws(*args: Any, **kwargs: Any) -> bool:
 MHA_ARGUMENTS = F.multi_head_attention_forward.__code__.co_varnames
 
 
+def fused_values(func: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, tuple[int, int]]:
+    """The values of a call of PyTorch's two attention functions, and the axes of their tokens."""
+    value = args[2] if len(args) > 2 else kwargs["value"]
+    return value, (0, 0) if func is F.multi_head_attention_forward else ROWS
+
+
 def on_the_side(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Work it out without gradients and in full precision, also under autocast."""
     device = next(a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)).device
@@ -83,13 +90,18 @@ def _wide(value: Any) -> Any:
 # --- do weights give what came out? --------------------------------------------------------------
 
 
-def operands(func: Any, args: tuple, kwargs: dict) -> Iterator[tuple[Tensor, Tensor]]:
-    """What a product could take for weights (..., N_q, N_k), and for values, either way round."""
+def operands(
+    func: Any, args: tuple, kwargs: dict
+) -> Iterator[tuple[Tensor, Tensor, tuple[int, int]]]:
+    """What a product could take for weights (..., N_q, N_k), and for values, either way round.
+
+    With the axes of the keys in the values, and of the queries in what comes out.
+    """
     if func in PRODUCT:
         a, b = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)][:2]
         if a.ndim > 1 and b.ndim > 1:
-            yield a, b
-            yield b.mT, a.mT
+            yield a, b, ROWS
+            yield b.mT, a.mT, (-2, -1)
     elif func is torch.einsum and isinstance(args[0], str):
         both = args[1] if isinstance(args[1], (list, tuple)) else args[1:]
         terms, arrow, left = args[0].replace(" ", "").partition("->")
@@ -106,7 +118,14 @@ def operands(func: Any, args: tuple, kwargs: dict) -> Iterator[tuple[Tensor, Ten
                 long = [axis for axis in queries if weights.shape[axis] == weights.shape[keys[0]]]
                 last = [(long or queries)[-1], *keys]  # heads may share their values
                 front = [axis for axis in range(len(term)) if axis not in last]
-                yield weights.permute(*front, *last), values
+                rows = axis_of(other, term[keys[0]]), axis_of(left, term[last[0]])
+                yield weights.permute(*front, *last), values, rows
+
+
+def axis_of(term: str, letter: str) -> int:
+    """Where a letter stands, from the end where dots, of any number of axes, stand before it."""
+    at = term.index(letter)
+    return at - len(term) if "." in term[:at] else at
 
 
 def as_used(used: Tensor, weights: Tensor) -> tuple[int, ...] | None:
