@@ -214,7 +214,10 @@ def _misfit(weights: Tensor, images: Tensor) -> str:
     if weights.ndim == 3:
         return f"images and heads share an axis of {shape}: one image at a time can be read"
     if weights.ndim != 4 or shape[0] not in batch:
-        return f"it attends within windows or groups, {shape}"
+        return (
+            f"it attends within windows or groups, {shape}, or gives maps whose first axis is not "
+            f"that of the {len(images)} images"
+        )
     if shape[2] != shape[3]:
         return f"{shape[2]} queries ask {shape[3]} keys (a pooling head, other or fewer keys)"
     return ""
