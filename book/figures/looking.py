@@ -392,7 +392,8 @@ def strong_arrows(far: Tensor) -> Figure:
 
 def agreement_table(record: Record) -> dict[str, Any]:
     """How well rankings agree with occlusion, for :func:`~vitbook.book.table.show_table`."""
-    shown = {"one_head": "1 layer, 1 head", "deep": "3 layers, 4 heads"}
+    shown = {"one_head": "1 layer, 1 head", "four_heads": "1 layer, 4 heads"}
+    shown |= {"deep": "3 layers, 4 heads"}
     rows = [
         [
             words,

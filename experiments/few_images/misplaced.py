@@ -74,6 +74,7 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
         settings = stored_run(out)["settings"]
         model = trained_model(argparse.Namespace(run=out, device="cpu"))[2]
         images, labels = load_part(settings, "test", str(photos))
+        images = images.to("cpu")
         files = load_folder(photos, "test", size=SIZE).files
     with torch.no_grad():
         sure, answers = model(images).softmax(dim=-1).max(dim=-1)

@@ -79,6 +79,7 @@ def learned(
         settings = stored_run(out)["settings"]
         model = trained_model(argparse.Namespace(run=out, device="cpu"))[2]
         images, labels = load_part(settings, "test", str(photos))
+        images = images.to("cpu")
     with torch.no_grad():
         answers = model(images).argmax(dim=1)
     K = len(CLASSES)

@@ -57,7 +57,7 @@ def images_of(name: str, part: str, scale: float = 1.0) -> ImageSet:
     """One part of a data set, normalised; for a trial only its first images."""
     images, labels = load_part(SETTINGS[name], part, str(root()))
     kept = scaled(len(labels), scale)
-    return ImageSet(images[:kept], labels[:kept])
+    return ImageSet(images[:kept].to("cpu"), labels[:kept])
 
 
 def trained(settings: dict, log: Log, scale: float = 1.0) -> tuple[nn.Module, list[dict]]:

@@ -37,14 +37,22 @@ def write_atomically(path: Path, data: bytes) -> None:
 def what_instead(path: Path) -> str:
     """What downloads leave in the place of a file, if it is that; else ""."""
     with open(path, "rb") as file:
-        start = file.read(512).lstrip().lower()
+        start = file.read(512).removeprefix(b"\xef\xbb\xbf").lstrip().lower()
     if not start.strip(b"\0"):
         return "it is empty" if not start else "it begins with zeros, as what was not all written"
     if start.startswith(b"version https://git-lfs"):
         return "it is a pointer of Git LFS; fetch the file itself with git lfs pull"
-    if start.startswith((b"<!doctype", b"<html", b"<?xml")):
+    if start.startswith((b"<!doctype", b"<html", b"<?xml", b"<error")):
         return "it is a web page, of a login or an error perhaps; download the file itself"
     return ""
+
+
+def ends_with_zeros(path: Path) -> bool:
+    """Whether the last 4 KB hold nothing, as where a disk was full or a download broke off."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 4096))
+        return size >= 4096 and not file.read().strip(b"\0")
 
 
 def printable(text: str) -> str:

@@ -33,7 +33,7 @@ EXERCISE = """
 ```{exercise-start} Sum NUMBER
 :label: ex-NAME-NUMBER
 ```
-*Difficulty 1 of 3, 5 minutes, phone or Colab.* Add.
+*Difficulty 1 of 3, 5 minutes, Colab (a phone will do).* Add.
 ```{code-cell} ipython3
 check_sum(NUMBER)
 ```

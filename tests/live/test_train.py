@@ -1,6 +1,7 @@
 """The model that trains in the page: it learns, is cut and compared while it runs."""
 
 import re
+from itertools import cycle
 
 import pytest
 import torch
@@ -71,7 +72,7 @@ def test_digits_are_learned_and_the_figure_shows_them(opened):
 def test_attention_finds_recall_and_an_even_mean_does_not(opened):
     page = opened()
     page.evaluate(STEPS, [{"task": "recall", "depth": 1}, 0])
-    page.get_by_role("button", name="Compare with a copy").click()
+    page.get_by_role("button", name="Compare with even mean").click()
     assert len(page.evaluate(TOLD)) == 2
     whole, mean = page.evaluate("live.train.learn(400).then(live.train.told)")
     assert whole["rows"][-1]["held"] > 0.9
@@ -133,7 +134,7 @@ def test_the_state_is_the_address(opened):
     page = opened()
     assert "#" not in page.url  # nobody has changed anything
     page.get_by_label("Task").select_option("recall")
-    page.get_by_role("button", name="Compare with a copy").click()
+    page.get_by_role("button", name="Compare with even mean").click()
     page.get_by_label("Layer norm").select_option("after")  # of B
     page.get_by_label("Seed").fill("7")
     page.get_by_label("Seed").press("Enter")
@@ -254,6 +255,79 @@ def test_nothing_is_wider_than_the_screen(opened, width):
     page = opened(viewport={"width": width, "height": 844})
     page.evaluate(STEPS, [{"depth": 6}, 1])
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+HELD = """() => ['.train-asks-first', '.train-say', '.train-stream'].map(
+    (one) => document.querySelector(one).offsetHeight)"""
+OUTSIDE = """() => [...document.querySelectorAll(".train rect, .train-answer")].filter((one) => {
+    const {left, right, bottom} = one.getBoundingClientRect();
+    const frame = (one.closest("svg") ?? one.closest(".train")).getBoundingClientRect();
+    return left < frame.left - 2 || right > frame.right + 2 || bottom > frame.bottom + 2;
+}).length"""
+BLACK = """() => [...document.querySelectorAll(".train-map canvas")].filter((one) =>
+    [...one.getContext("2d").getImageData(0, 0, 1, 1).data].join() === "0,0,0,255").length"""
+STRANGE = re.compile("undefined|NaN|Infinity|null")
+
+
+@pytest.mark.parametrize(("one", "width"), [*zip(train.EXPERIMENTS, cycle([390, 1280]))])
+def test_an_experiment_is_whole_and_nothing_moves_when_it_ends(one, width, opened):
+    page = opened(viewport={"width": width, "height": 844})
+    page.get_by_role("button", name=one.name, exact=True).first.click()
+    page.get_by_text(f"of {one.until} updates").wait_for()
+    assert one.choices[0] in page.locator(".train-choices").inner_text()
+    held = page.evaluate(HELD)
+    page.evaluate(f"live.train.learn({one.until})")
+    said = page.locator(".train-verdict").inner_text()
+    assert f"recorded runs; in all {len(train.SEEDS)}: " in said
+    assert page.evaluate(HELD) == held
+    assert not STRANGE.search(page.locator(".train").inner_html())
+    assert [page.evaluate(OUTSIDE), page.evaluate(BLACK)] == [0, 0]
+
+
+def test_every_setting_is_drawn_in_words_and_numbers(opened):
+    page = opened()
+    found = page.evaluate("""async () => {
+        await live.train.ready;
+        const texts = {}, start = vitbook.trainSettings.START;
+        for (const [key, , list] of vitbook.trainSettings.CHOICES)
+            for (const value of Object.keys(list)) {
+                await live.train.set({...start, [key]: value});
+                await live.train.learn(6);
+                texts[`${key} ${value}`] = document.querySelector(".train").innerHTML;
+            }
+        return texts;
+    }""")
+    assert [name for name, text in found.items() if STRANGE.search(text)] == []
+
+
+def test_the_choice_of_an_answer_brings_the_question_the_curve_and_the_drawing_into_view(opened):
+    page = opened(viewport={"width": 1280, "height": 800})
+    page.get_by_label("Speed").select_option("slow")
+    page.get_by_role("button", name="ten times the rate").click()
+    page.get_by_role("button", name="half of it").click()
+    assert page.get_by_label("Speed").input_value() == "even"  # the run of another is no measure
+    page.wait_for_function("scrollY > 100")
+    tops = [
+        page.locator(one).bounding_box()["y"]
+        for one in (".train-asks-first", ".train-model.train-B")
+    ]
+    assert 0 <= tops[0] < 60
+    assert tops[1] < 750
+
+
+def test_what_differs_from_the_first_model_is_said_and_taken_back(opened):
+    page = opened()
+    page.get_by_role("button", name="attention, for recall").click()
+    page.get_by_label("Task").select_option("digits")
+    said = page.locator(".train-differs")
+    words = "A differs from the first model: Blocks: 1. B differs from A: Mixing: even mean."
+    said.get_by_text(words).wait_for()
+    page.evaluate("live.train.learn(2)")
+    page.get_by_role("button", name="Back to the first model").click()
+    said.get_by_text("A is the first model.", exact=True).wait_for()
+    page.get_by_text("Your runs").click()
+    rows = page.locator(".train-charts tbody tr").all_inner_texts()
+    assert rows[-1].split("\t")[2:] == ["2", "Mixing: even mean, Blocks: 1, B, seed 0"]
 
 
 def test_an_experiment_asks_runs_to_its_end_and_says_what_happened(opened):

@@ -523,6 +523,7 @@ BAD_INPUT = [
     ("evaluate {tmp}", "holds no run"),
     ("evaluate {tmp}/bad", "run.json is damaged"),
     ("evaluate {tmp}/empty", "there is no checkpoint"),
+    ("evaluate {tmp}/listed", "parts.json is damaged"),
     ("attention 359 --run {run} --out a.png", "IMAGE must be below 359"),
     ("attention b.png --run {run} --out a.png", "picture file b.png"),
     ("attention {tmp}/file --run {run} --out a.png", "as a picture"),
@@ -538,6 +539,8 @@ def test_bad_input_is_named(words, expected, tmp_path, trained, capsys):
     (tmp_path / "bad" / "run.json").write_text("{")
     copied(trained, tmp_path / "empty")
     (tmp_path / "empty" / "checkpoint.safetensors").unlink()
+    copied(trained, tmp_path / "listed")
+    (tmp_path / "listed" / "parts.json").write_text("[]")
     words = [word.format(tmp=tmp_path, run=trained) for word in words.split()]
     assert expected in message(capsys, *words)
     assert not (tmp_path / "a" / "checkpoint.safetensors").exists()
@@ -609,3 +612,17 @@ def test_no_generated_image_is_learned_from_and_tested_on():
     assert not rows[0] & rows[1]
     assert not rows[0] & rows[2]
     assert not rows[1] & rows[2]
+
+
+EMPTY = ("train --out", "train --out x --root", "train --out x --weights", "train --out x --timm")
+EMPTY += ("evaluate", "results x --out", "attention 1 --out x --run", "compare")
+
+
+@pytest.mark.parametrize("words", EMPTY)
+def test_an_empty_word_is_no_path_and_no_name(words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for empty, expected in (("", "must not be empty"), ("~nobody_at_all/x", "folder that exists")):
+        with pytest.raises(SystemExit):
+            main([*words.split(), empty])
+        assert expected in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

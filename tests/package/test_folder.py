@@ -183,6 +183,15 @@ def test_parts_are_found_in_any_case_and_are_not_taken_for_classes(tmp_path):
 
 SELDOM = [("Testing", "Training"), ("bus", "train"), ("images", "masks"), ("train 1", "train 2")]
 SELDOM += [("TestSet", "TrainSet"), ("seg_test", "seg_train"), ("labels", "imgs")]
+SELDOM += [("testA", "testB", "trainA", "trainB"), ("test_cats", "train_cats")]
+SELDOM += [
+    ("fold1", "fold2"),
+    ("HAM_images_part_1", "HAM_images_part_2"),
+    ("Cat", "cat"),
+    ("cafe\u0301", "caf\u00e9"),
+]
+SELDOM += [("samples", "seg_test", "seg_train"), ("Testdaten", "Trainingsdaten")]
+SELDOM += [("X_train", "y_train")]
 
 
 @pytest.mark.parametrize("names", SELDOM)
@@ -197,12 +206,49 @@ def test_classes_called_like_parts_are_refused_until_they_are_said_to_be_classes
     assert found.classes == tuple(sorted(names))
 
 
-def test_what_only_reminds_of_a_part_is_a_class(tmp_path):
-    for first, name in enumerate(("bus_station", "train_station", "attest")):
+@pytest.mark.parametrize(
+    "names", [("attest", "bus_station", "train_station"), ("grade 1", "grade 2"), ("0", "1", "10")]
+)
+def test_what_only_reminds_of_a_part_is_a_class(tmp_path, names):
+    for first, name in enumerate(names):
         (tmp_path / name).mkdir()
         for seed in range(5):
             painted(RED, seed=10 * first + seed).save(tmp_path / name / f"{seed}.png")
-    assert read(tmp_path).classes == ("attest", "bus_station", "train_station")
+    assert read(tmp_path).classes == names
+
+
+@pytest.mark.parametrize("inside", [("test", "train"), ("rust", "scab")])
+def test_folders_of_the_same_names_are_not_mixed_without_a_word(tmp_path, inside):
+    for first, place in enumerate(f"{name}/{one}" for name in ("colour", "grey") for one in inside):
+        (tmp_path / place).mkdir(parents=True)
+        for seed in range(5):
+            painted(RED, seed=10 * first + seed).save(tmp_path / place / f"{seed}.png")
+    words = rf"hold folders of the same names \({', '.join(inside)}\), .*folders_are_classes=True"
+    with pytest.raises(ValueError, match=words):
+        read(tmp_path)
+    said = load_folder(tmp_path, size=16, folders_are_classes=True)
+    assert said.classes == ("colour", "grey")
+    assert "20 files, taken from folders inside" in said.notes[0]
+
+
+def test_parts_may_lie_a_folder_deeper_and_said_to_be_classes_they_are(tmp_path):
+    folder(tmp_path / "seg_train/seg_train", 6)
+    folder(tmp_path / "seg_test/seg_test", 3, first=50)
+    assert [len(read(tmp_path, part).labels) for part in ("trainval", "test")] == [12, 6]
+    said = load_folder(tmp_path, size=16, folders_are_classes=True)
+    assert said.classes == ("seg_test", "seg_train")
+    (tmp_path / "seg_test/seg_test/red").rename(tmp_path / "seg_test/seg_test/Red")
+    with pytest.raises(ValueError, match="Red, red differ in capitals"):
+        read(tmp_path)
+    (tmp_path / "seg_test/seg_test/Red").rename(tmp_path.with_name("away"))
+    with pytest.raises(ValueError, match="part test in red: each class needs one in each part"):
+        read(tmp_path, "test")
+
+
+def test_what_a_terminal_would_obey_is_not_printed(tmp_path):
+    root = folder(tmp_path)
+    (root / "red/a\x1b[2J\nb.txt").write_text("x")
+    assert "red/a\\x1b[2J\\nb.txt" in list_folder(root).notes[0]
 
 
 def test_a_refused_folder_is_told_its_own_reason(tmp_path):
@@ -237,6 +283,11 @@ def linked(root):
     (root / "red" / "more").symlink_to(other)
 
 
+def sparse(root):
+    with open(root / "red" / "huge.tif", "wb") as file:
+        file.truncate(2**40)
+
+
 def hidden(name):
     def make(root):
         place = root / "red" / name
@@ -247,7 +298,13 @@ def hidden(name):
 
 
 LYING = {  # what is made; how many more pictures there are; the note
-    "linked": (linked, 4, None),
+    "linked": (linked, 4, "4 files, taken from folders inside those of the classes: red/more/100"),
+    "long": (
+        lambda root: (root / "red" / "l.png").symlink_to("x" * 400),
+        0,
+        "opened: red/l.",
+    ),
+    "huge": (sparse, 0, "left out: larger than 2 GB: red/huge.tif"),
     "loop": (loop, 0, "a link to a folder that was read: red/again"),
     "broken": (lambda root: (root / "red" / "gone.png").symlink_to("/no"), 0, "broken link: red/g"),
     "pipe": (lambda root: os.mkfifo(root / "red" / "pipe.png"), 0, "a pipe or a device: red/pipe"),
@@ -292,6 +349,24 @@ def jpeg_with_rational(numerator, denominator):
     return out.getvalue()[:2] + head + block + out.getvalue()[2:]
 
 
+@pytest.mark.parametrize("ending", ["jpg", "png", "tif", "webp"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_every_kind_of_file_is_turned_once(tmp_path, ending, orientation):
+    lying = painted(RED, (60, 40))
+    tags = Image.Exif()
+    tags[0x0112] = orientation
+    exact = {"lossless": True} if ending == "webp" else {}
+    lying.save(tmp_path / f"a.{ending}", exif=tags, **exact)
+    if ending == "jpg":  # which keeps pixels nearly
+        with Image.open(tmp_path / "a.jpg") as picture:
+            lying = picture.convert("RGB")
+    turn = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}.get(orientation)
+    upright = lying if turn is None else lying.transpose(Image.Transpose(turn))
+    found = read_picture(tmp_path / f"a.{ending}", (upright.height, upright.width))
+    assert np.array_equal(found.pixels.permute(1, 2, 0).numpy(), np.asarray(upright))
+    assert found.remarks == (() if turn is None else ("rotated by its camera: turned upright",))
+
+
 def test_a_picture_is_turned_whatever_else_its_exif_holds(tmp_path):
     (tmp_path / "a.jpg").write_bytes(jpeg_with_rational(-1, 0))
     (tmp_path / "b.jpg").write_bytes(jpeg_with_rational(72, 1))
@@ -318,6 +393,22 @@ def test_whatever_a_decoder_raises_is_one_note_with_the_files_name(tmp_path, mon
 
 
 KINDS = ("JPEG", "PNG", "TIFF", "GIF", "WEBP", "BMP", "PPM")
+
+
+def test_half_a_png_is_no_picture(tmp_path):
+    painted(RED, (64, 64)).save(tmp_path / "a.png")
+    data = bytearray((tmp_path / "a.png").read_bytes())
+    data[len(data) // 2 : -12] = bytes(len(data[len(data) // 2 : -12]))
+    (tmp_path / "a.png").write_bytes(data)
+    with pytest.raises(PictureError, match="cannot be read"):
+        read_picture(tmp_path / "a.png", 16)
+
+
+def test_a_file_that_ends_in_nothing_is_said(tmp_path):
+    painted(RED, (64, 64)).save(tmp_path / "a.bmp")
+    data = (tmp_path / "a.bmp").read_bytes()
+    (tmp_path / "a.bmp").write_bytes(data[:-5000] + bytes(5000))
+    assert read_picture(tmp_path / "a.bmp", 16).remarks == ("ends with zeros: was it all written?",)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -357,6 +448,61 @@ def test_every_depth_becomes_the_same_ramp_and_says_how(tmp_path, remark):
     Image.fromarray(DEPTHS[remark]).save(tmp_path / "x.tif")
     pixels, remarks = read_picture(tmp_path / "x.tif", 30, 1)
     assert remarks == (remark,)
+    assert (pixels[0].float() - torch.from_numpy(RAMP * 255)).abs().max() <= 1
+
+
+def test_different_depths_in_a_folder_are_said(tmp_path):
+    root = folder(tmp_path)
+    for i in range(12):
+        values = (RAMP * (2 ** (12 + 2 * (i % 2)) - 1 - i)).astype(np.uint16)
+        Image.fromarray(values).save(root / "red" / f"deep {i}.png")
+    assert "scaled by the bits that each one's largest number" in read(root).notes[-1]
+
+
+def tiff(values, *, photometric=1, format=1, samples=1):
+    """The file of an array, with three of its tags; Pillow writes only those that it reads."""
+    height, width = values.shape[:2]
+    bits = [8 * values.dtype.itemsize] * samples
+    tags = {256: [width], 257: [height], 258: bits, 259: [1], 262: [photometric], 273: [0]}
+    tags |= {277: [samples], 278: [height], 279: [values.nbytes]}
+    tags |= {338: [0] * (samples - 3)} if samples > 3 else {}
+    tags |= {339: [format] * samples}
+    body, beyond, at = b"", b"", 14 + 12 * len(tags)
+    tags[273] = [at + sum(2 * len(v) for v in tags.values() if len(v) > 2)]
+    for tag, numbers in tags.items():
+        kind, form = (3, "H") if len(numbers) > 1 or tag in (258, 338, 339) else (4, "I")
+        raw = struct.pack(f"<{len(numbers)}{form}", *numbers)
+        if len(raw) > 4:
+            raw, beyond = struct.pack("<I", at + len(beyond)), beyond + raw
+        body += struct.pack("<HHI", tag, kind, len(numbers)) + raw.ljust(4, b"\0")
+    head = b"II*\0" + struct.pack("<IH", 8, len(tags))
+    return head + body + bytes(4) + beyond + values.tobytes()
+
+
+WHOLE = (RAMP * 65535).round().astype(np.uint16)
+TAGS = {  # the file, its remark, or why it is refused
+    "white": (tiff(65535 - WHOLE, photometric=0), "16 bits: scaled to 8, zero is white"),
+    "large": (tiff((RAMP * (2**32 - 1)).astype(np.uint32)), "32 bits: the upper 16"),
+    "bands": (
+        tiff(
+            np.repeat((RAMP * 255)[..., None], 5, axis=2).astype(np.uint8), photometric=2, samples=5
+        ),
+        "further channels: left out",
+    ),
+    "signed": (tiff((RAMP * 127).astype(np.int8), format=2), "signed numbers"),
+}
+
+
+@pytest.mark.parametrize("kind", TAGS)
+def test_what_the_tags_of_a_tiff_say_is_heeded(tmp_path, kind):
+    data, words = TAGS[kind]
+    (tmp_path / "x.tif").write_bytes(data)
+    if kind == "signed":
+        with pytest.raises(PictureError, match=words):
+            read_picture(tmp_path / "x.tif", 30, 1)
+        return
+    pixels, remarks = read_picture(tmp_path / "x.tif", 30, 1)
+    assert words in remarks
     assert (pixels[0].float() - torch.from_numpy(RAMP * 255)).abs().max() <= 1
 
 

@@ -1,21 +1,28 @@
 """Weights in files of others: what is taken of them is said, and what is not is named."""
 
 import argparse
+import gzip
 import json
+import os
 import pathlib
-from collections import OrderedDict, defaultdict
+import pickle
+import tarfile
+import zipfile
+from collections import OrderedDict, defaultdict, namedtuple
+from contextlib import suppress
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save, save_file
 from torch import nn
 
+from vitbook.command import own_pictures
 from vitbook.command.any_model import load_whole
 from vitbook.models.foreign import read_weights, take, take_ours
 from vitbook.models.transfer import adapt
 from vitbook.models.vit import VisionTransformer
-from vitbook.models.weights import load_weights
+from vitbook.models.weights import load_weights, save_weights
 
 SIZES = {"image_size": 16, "patch_size": 8, "in_channels": 3, "embed_dim": 8, "depth": 2}
 SIZES |= {"num_heads": 2, "num_classes": 3}
@@ -28,10 +35,21 @@ class Config(dict):
     """As those that training scripts keep beside the weights."""
 
 
+class Names(list):
+    """The same for a list."""
+
+
+Range = namedtuple("Range", "first last")
+DEEPER = VisionTransformer(**SIZES | {"depth": 3}).state_dict()
+WIDER = VisionTransformer(**SIZES | {"embed_dim": 16}).state_dict()
+NOT_WHOLE = {name: tensor for name, tensor in OTHER.items() if name != "encoder.norm.bias"}
+
+
 def with_prefix(prefix, state=STATE):
     return {prefix + name: tensor for name, tensor in state.items()}
 
 
+EIGHTHS = {name: torch.round(tensor * 8).clamp(-1, 1) / 8 for name, tensor in STATE.items()}
 WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has to be said
     "plain": (STATE, ""),
     "epoch beside": (STATE | {"epoch": 3}, ""),
@@ -63,6 +81,29 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
     ),
     "deep": ({"checkpoint": {"ema": {"module": STATE}}}, "checkpoint.ema.module is taken"),
     "half": ({n: x.half() for n, x in STATE.items()}, "is in torch.float16"),
+    "half in part": (
+        {n: x.half() if x.ndim > 1 else x for n, x in STATE.items()},
+        "is in torch.float16: read as float32",
+    ),
+    "8 bits": (
+        {n: x.half().to(torch.float8_e5m2) for n, x in EIGHTHS.items()},
+        "is in torch.float8_e5m2: read as float32",
+    ),
+    "equal": (
+        with_prefix("netB.") | with_prefix("netA.", OTHER),
+        "the file with the prefix netB. is taken",
+    ),
+    "semantic": ({"model": STATE, "semantic": OTHER}, "model is taken"),
+    "optimal": ({"optimal": STATE, "last": OTHER}, "holds optimal and last"),
+    "EMA as a module": (
+        {"model": STATE, "ema": OURS},
+        "ema is left out, vitbook.models.vit.VisionTransformer with code, which is not run",
+    ),
+    "EMA not whole": ({"ema": NOT_WHOLE, "model": STATE}, "holds ema and model: model is taken"),
+    "deeper teacher": ({"teacher": DEEPER, "student": STATE}, "student is taken"),
+    "wider teacher": ({"teacher": WIDER, "student": STATE}, "student is taken"),
+    "named tuple": ({"model": STATE, "shift": Range(1, 2)}, "model is taken"),
+    "lists": ({"model": STATE, "n": Names([1]), "c": Config(n=Names([2]))}, "model is taken"),
 }
 
 
@@ -70,6 +111,8 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
 @pytest.mark.parametrize("legacy", [False, True])
 @pytest.mark.parametrize("choose", [take, take_ours])
 def test_what_is_taken_of_a_file_is_the_right_one_and_said(tmp_path, kind, legacy, choose):
+    if legacy and kind in ("8 bits", "EMA as a module"):
+        pytest.skip("torch's restricted reader takes no such file of that time")
     saved, words = WRAPPED[kind]
     path = tmp_path / "x.pth"
     torch.save(saved, path, _use_new_zipfile_serialization=not legacy)
@@ -77,7 +120,8 @@ def test_what_is_taken_of_a_file_is_the_right_one_and_said(tmp_path, kind, legac
     state = {name: tensor for name, tensor in state.items() if name in STATE}
     assert state.keys() == STATE.keys()
     for name, tensor in state.items():
-        torch.testing.assert_close(tensor.float(), STATE[name], atol=1e-3, rtol=0)
+        expected = EIGHTHS[name] if kind == "8 bits" else STATE[name]
+        torch.testing.assert_close(tensor.float(), expected, atol=1e-3, rtol=0)
     assert (words in " ".join(notes)) if words else notes == []
 
 
@@ -107,6 +151,116 @@ def test_a_folder_of_the_hub_and_a_safetensors_file_of_any_name_are_read(tmp_pat
     assert read_weights(tmp_path)[""].keys() == STATE.keys()
     (tmp_path / "model.safetensors").rename(tmp_path / "weights.ckpt")
     assert read_weights(tmp_path / "weights.ckpt")[""].keys() == STATE.keys()
+
+
+@pytest.mark.parametrize("start", [b"version https://git-lfs.github.com/spec/v1\noid", b"", b"[]"])
+def test_a_shard_that_is_none_is_named_with_what_it_is(tmp_path, start):
+    index = shards(tmp_path, "safetensors")
+    (tmp_path / "m-2-of-2.safetensors").write_bytes(start)
+    with pytest.raises(ValueError, match=r"m-2-of-2.safetensors holds no weights: it is (a p|e|t)"):
+        read_weights(index)
+
+
+def test_shards_in_a_folder_are_those_that_the_index_names(tmp_path):
+    index = shards(tmp_path, "bin")
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "m-1-of-2.bin").rename(tmp_path / "parts" / "m-1-of-2.bin")
+    torch.save({"x": torch.ones(1)}, tmp_path / "m-1-of-2.bin")
+    index.write_text(index.read_text().replace("m-1-of-2", "parts/m-1-of-2"))
+    assert read_weights(index)[""].keys() == STATE.keys()
+
+
+def test_of_a_folder_it_is_said_which_file_is_taken_or_what_lies_in_it(tmp_path):
+    torch.save(STATE, tmp_path / "model_best.pth.tar")
+    (tmp_path / "checkpoint-500").mkdir()
+    with pytest.raises(ValueError, match=r"it holds checkpoint-500/, model_best\.pth\.tar"):
+        read_weights(tmp_path)
+    save_file(STATE, tmp_path / "model.safetensors")
+    torch.save(OTHER, tmp_path / "pytorch_model.bin")
+    _, notes = take(read_weights(tmp_path), STATE, "x")
+    assert "holds model.safetensors and pytorch_model.bin: model.safetensors is taken" in notes[0]
+
+
+def changed(change):
+    return {name: change(x) if x.ndim == 2 else x for name, x in STATE.items()}
+
+
+OF_OTHER_KINDS = {  # what is no weight, and what is said of it
+    "int8": (lambda x: (x * 100).to(torch.int8), "is in torch.int8"),
+    "bool": (lambda x: x > 0, "is in torch.bool"),
+    "complex": (lambda x: x.to(torch.complex64), "torch.complex64"),
+    "quantized": (lambda x: torch.quantize_per_tensor(x, 0.01, 0, torch.qint8), "qint8"),
+    "sparse": (lambda x: x.to_sparse(), "torch.sparse_coo"),
+    "meta": (lambda x: x.to("meta"), "a shape without numbers"),
+    "elsewhere": (lambda x: torch.empty(0), r"of the shape \(0,\)"),
+    "nested": (lambda x: torch.nested.nested_tensor([x, x]), "is missing|lacks"),
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch, where it makes such tensors
+@pytest.mark.parametrize("kind", OF_OTHER_KINDS)
+@pytest.mark.parametrize("ours", [True, False])
+def test_what_is_no_plain_weight_is_refused_by_name_and_kind(tmp_path, kind, ours):
+    change, words = OF_OTHER_KINDS[kind]
+    torch.save(changed(change), tmp_path / "x.pth")
+    model = VisionTransformer(**SIZES)
+
+    def load():
+        if ours:
+            own_pictures.start_from(model, {"weights": tmp_path / "x.pth", "timm": None})
+        taken, _ = take(read_weights(tmp_path / "x.pth"), STATE, "x.pth")
+        load_whole(model, taken, "x.pth")
+
+    with pytest.raises(ValueError, match=words):
+        load()
+
+
+def test_matrices_that_hold_nothing_are_named():
+    zeros = STATE | {"encoder.blocks.1.attn.qkv.weight": torch.zeros(24, 8)}
+    words = "nothing but zeros in encoder.blocks.1.attn.qkv.weight: were they all written?"
+    assert load_weights(VisionTransformer(**SIZES), zeros) == [words]
+    assert load_whole(VisionTransformer(**SIZES), zeros, "x") == [words]
+
+
+def test_what_names_and_shapes_do_not_tell_is_asked_of_the_file_beside(tmp_path):
+    save_file(STATE, tmp_path / "model.safetensors")
+    settings = {"weights": tmp_path, "timm": None}
+    notes = own_pictures.start_from(VisionTransformer(**SIZES), settings)
+    assert notes[-1] == "no file says how many heads they had: 2, as in the model, are taken"
+    for heads, more in ((2, {}), (2, {"hidden_act": "quick_gelu"}), (4, {})):
+        config = {"vision_config": {"num_attention_heads": heads} | more}
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        if heads == 2:
+            notes = own_pictures.start_from(VisionTransformer(**SIZES), settings)
+            assert ["gelu" in note for note in notes[1:]] == [True] * len(more)
+        else:
+            with pytest.raises(ValueError, match="says 4 heads, the model has 2: num_heads=4"):
+                own_pictures.start_from(VisionTransformer(**SIZES), settings)
+
+
+def test_a_training_takes_the_grid_that_the_file_tells(tmp_path):
+    for size, old in (((16, 64), "2 x 8"), ((16, 48), "2 x 6")):
+        save_weights(VisionTransformer(**SIZES | {"image_size": size}), tmp_path / "x.safetensors")
+        settings = {"weights": tmp_path / "x.safetensors", "timm": None}
+        notes = own_pictures.start_from(VisionTransformer(**SIZES), settings)
+        assert f"positions resampled from {old} to 2 x 2 patches" in notes
+
+
+def test_a_refusal_says_what_had_been_taken(tmp_path):
+    torch.save({"teacher": DEEPER, "epoch": 3}, tmp_path / "x.pth")
+    with pytest.raises(ValueError, match=r"3 blocks, the model has 2.*--timm.*teacher is taken"):
+        own_pictures.start_from(OURS, {"weights": tmp_path / "x.pth", "timm": None})
+
+
+def test_a_path_may_be_no_utf_8(tmp_path):
+    place = tmp_path / os.fsdecode(b"fotos \xe9")
+    try:
+        place.mkdir()
+    except OSError:
+        pytest.skip("this disk has no such names")
+    (place / "x.safetensors").write_bytes(save(STATE))
+    assert load_weights(VisionTransformer(**SIZES), place / "x.safetensors") == []
+    assert read_weights(place / "x.safetensors")[""].keys() == STATE.keys()
 
 
 class Dangerous:
@@ -148,6 +302,81 @@ def test_a_file_without_weights_is_refused_in_a_sentence(tmp_path, monkeypatch, 
     with pytest.raises(ValueError, match=words):
         read_weights(path)
     assert not (tmp_path / "it_ran").exists()
+
+
+def packed(place, name):
+    """A state dict in a file of another kind."""
+    torch.save(STATE, place / "w")
+    arrays = {key: tensor.numpy() for key, tensor in STATE.items()}
+    if name == "x.npz":
+        np.savez(place / name, **arrays)
+    elif name == "x.npy":
+        np.save(place / name, arrays["cls_token"])
+    elif name == "x.gz":
+        (place / name).write_bytes(gzip.compress((place / "w").read_bytes()))
+    elif name == "x.tar":
+        with tarfile.open(place / name, "w") as archive:
+            archive.add(place / "w", "w")
+    elif name == "x.zip":
+        with zipfile.ZipFile(place / name, "w") as archive:
+            archive.write(place / "w", "w.pth")
+    elif name == "x.pt":
+        torch.jit.save(torch.jit.trace(nn.Linear(2, 2), torch.ones(1, 2)), place / name)
+    elif name == "x.pkl":
+        (place / name).write_bytes(pickle.dumps(STATE))
+    elif name == "x.pth":
+        torch.save(arrays, place / name)
+
+
+OF_OTHERS = {
+    "x.npz": r"a zip archive of cls_token\.npy",
+    "x.npy": "an array of numpy",
+    "x.gz": "packed by gzip; unpack it",
+    "x.tar": "a tar archive; unpack it",
+    "x.zip": r"a zip archive of w\.pth",
+    "x.pt": "a program of TorchScript",
+    "x.pkl": "a pickle that torch.save did not write",
+    "x.pth": r"objects of numpy \(arrays\)",
+    "x.bin": ("Entry not found", 'text, "Entry not found"'),
+    "e.pth": ('{"error": "gated"}', 'text, "{"error": "gated"}'),
+    "s.pth": ("<Error><Code>AccessDenied", "a web page, of a login or an error"),
+    "b.pth": ("\ufeff<!DOCTYPE html>", "a web page"),
+    "x.onnx": ("\x08\x07\x12\x07pytorch", "of ONNX"),
+    "x.gguf": ("GGUF\x03\0\0", "a file of GGUF"),
+    "x.h5": (b"\x89HDF\r\n\x1a\n\0\0", "a file of HDF5"),
+}
+
+
+@pytest.mark.parametrize("name", OF_OTHERS)
+def test_a_file_of_another_kind_is_called_what_it_is(tmp_path, name, recwarn):
+    words = OF_OTHERS[name]
+    if isinstance(words, tuple):
+        content, words = words
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    else:
+        packed(tmp_path, name)
+    recwarn.clear()  # of making it
+    with pytest.raises(ValueError, match=words) as raised:
+        read_weights(tmp_path / name)
+    assert "weights_only" not in str(raised.value)
+    assert len(recwarn) == 0
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_damaged_file_is_loaded_or_refused_in_a_sentence(tmp_path, seed):
+    random = np.random.default_rng(seed)
+    index, model = shards(tmp_path, ("bin", "safetensors")[seed % 2]), VisionTransformer(**SIZES)
+    path = [index, *sorted(tmp_path.glob("m-*"))][seed % 3]
+    for _ in range(5):
+        data = bytearray(path.read_bytes())
+        at = int(random.integers(max(1, min(len(data), 10 ** int(random.integers(1, 7))))))
+        if random.random() < 0.2:
+            data = data[:at]
+        else:
+            data[at : at + 4] = random.bytes(int(random.integers(5)))
+        path.write_bytes(data)
+        with suppress(ValueError):
+            own_pictures.start_from(model, {"weights": index, "timm": None})
 
 
 def test_names_of_another_model_are_told():

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from hashlib import blake2b
 from types import SimpleNamespace
 
 import numpy as np
@@ -24,6 +25,7 @@ from vitbook.command.cli import main
 from vitbook.command.recipes import load_part, loss_function
 from vitbook.command.runs import stored_run
 from vitbook.data import normalize, room
+from vitbook.data.folder import list_folder
 from vitbook.models.vit import VisionTransformer
 from vitbook.models.weights import save_weights
 
@@ -275,6 +277,34 @@ def test_an_export_that_gives_other_logits_is_not_written(trained, tmp_path, mon
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_file_of_a_run_lends_what_its_folder_does(trained, learn, tmp_path, capsys):
+    four, words = tmp_path / "four", [*learn, "--steps", 1, "--head-epochs", 1, "--no-progress"]
+    assert run(*learn, *SMALL, "--num-heads", 4, "--positions", "rotary", "--out", four) == 0
+    for n, place in enumerate((four / "checkpoint.safetensors", four)):
+        assert run(*words, "--weights", place, "--out", tmp_path / f"run{n}") == 0
+        head = tmp_path / f"run{n}" / "head"
+        assert run(*words, "--weights", head, "--out", tmp_path / f"of_head{n}") == 0
+        for out in (f"run{n}", f"of_head{n}"):
+            settings = settings_in(tmp_path / out)
+            assert (settings["num_heads"], settings["positions"]) == (4, "rotary")
+    assert "no file says how many heads" not in capsys.readouterr().out
+
+
+def test_a_folder_that_holds_a_run_is_refused_before_anything_is_learned(
+    trained, learn, tmp_path, capsys
+):
+    shutil.copytree(trained, tmp_path / "run")
+    words = [*learn, "--weights", trained, "--head-epochs", 1, "--out", tmp_path / "run"]
+    assert run(*words) == 2
+    assert "already holds a run" in capsys.readouterr().err
+    assert not (tmp_path / "run" / "head").exists()
+
+
+def test_pages_and_programs_go_into_a_new_folder_too(trained, tmp_path):
+    assert run("results", trained, "--out", tmp_path / "new" / "a.html") == 0
+    assert run("export", trained, "--out", tmp_path / "newer" / "a.pt2") == 0
+
+
 def test_it_starts_from_weights_of_another_run_with_the_head_first(learn, tmp_path, capsys):
     torch.manual_seed(5)
     before = VisionTransformer(image_size=16, in_channels=3, num_classes=7, **SIZES)
@@ -430,7 +460,7 @@ def test_the_warmup_of_a_small_folder_leaves_most_updates_to_the_full_rate(learn
 def labels_by_picture(settings, part, root):
     images, labels = load_part(settings, part, str(root))
     return {
-        image.numpy().tobytes(): int(label)
+        hash(image.numpy().tobytes()): int(label)
         for image, label in zip(images.to("cpu"), labels, strict=True)
     }
 
@@ -466,10 +496,87 @@ def test_a_run_is_never_tested_on_what_it_learned_from_after_labels_were_mended(
         assert "kept in the part that the training had it in" in printed
         assert f"of {len(now)} right" in printed
     assert run("evaluate", out, "--part", "train") == 0
-    assert "this is no test" in capsys.readouterr().out
+    assert "it is no test" in capsys.readouterr().out
     (out / "parts.json").unlink()  # as older runs are
     assert run("evaluate", out) == 0
     assert "a time when parts were not kept" in capsys.readouterr().out
+
+
+def test_what_lent_weights_learned_is_never_a_test(photos, trained, tmp_path, capsys):
+    known = json.loads((trained / "parts.json").read_text())
+    root = shutil.copytree(photos, tmp_path / "in")
+    for name, colour in COLOURS.items():
+        for seed in range(30, 50):  # new ones: a folder alone would part all of them anew
+            painted(colour, seed).save(root / name / f"{seed}.png")
+    words = ["train", "--data", "folder", "--root", root, "--weights", trained, *SMALL[-3:]]
+    words += ["--batch-size", 8, "--head-epochs", 0, "--steps", 1, "--learn-from", "train"]
+    words += ["--image-size", 32]
+    assert run(*words, "--out", tmp_path / "run") == 0
+    assert "lent it weights, has learned from the part validation" in capsys.readouterr().out
+    parts = json.loads((tmp_path / "run/parts.json").read_text())
+    assert len(parts) == len(known) + 2 * 60  # by content and by name
+    assert {key: parts[key] for key in known} == known
+    assert run("evaluate", tmp_path / "run", "--part", "validation") == 0
+    assert "has learned from the part validation: it is no test" in capsys.readouterr().out
+    assert run("evaluate", tmp_path / "run") == 0
+    assert "it is no test" not in capsys.readouterr().out
+    for path in root.rglob("*.png"):  # as a tool would that makes files smaller
+        if path.name != "broken.png":
+            Image.open(path).save(path, compress_level=1)
+    settings = stored_run(trained)["settings"]
+    tested = labels_by_picture(settings, "test", root).keys()
+    assert len(labels_by_picture(settings, "test", photos).keys() - tested) == 0
+    assert len(labels_by_picture(settings, "trainval", photos).keys() & tested) == 0
+    for path in root.rglob("*.png"):
+        path.rename(path.with_name(f"other {path.name}"))
+    for path in root.rglob("*.png"):
+        if path.name != "other broken.png":
+            Image.open(path).save(path, compress_level=2)
+    assert run("evaluate", trained, "--root", root) == 0
+    assert "are gone: if they are the same, it has learned from them" in capsys.readouterr().out
+    shutil.rmtree(root)
+    shutil.copytree(photos, root)
+    for path in root.glob("*/[3-9]?.png"):  # what is left has been seen
+        path.unlink()
+    for path in root.rglob("*.png"):
+        if parts.get(path.relative_to(root).as_posix()) == "test":
+            path.unlink()
+    assert run(*words, "--out", tmp_path / "none") == 2
+    assert "has learned from: none is left for a test" in capsys.readouterr().err
+
+
+def test_a_run_inside_its_pictures_is_refused_and_tilde_is_home(learn, photos, monkeypatch, capsys):
+    assert run(*learn, *SMALL, "--steps", 1, "--out", photos / "run") == 2
+    assert "out must lie outside of root: " in capsys.readouterr().err
+    assert not (photos / "run").exists()
+    monkeypatch.setenv("HOME", str(photos))
+    assert run(*learn, *SMALL, "--steps", 1, "--out=~/run") == 2
+    assert f"{photos}/run would be taken" in capsys.readouterr().err
+
+
+def test_damaged_files_never_stand_for_the_test_of_a_small_class(tmp_path, capsys):
+    for name, colour in list(COLOURS.items())[:2]:
+        (tmp_path / "in" / name).mkdir(parents=True)
+        for seed in range(6):
+            painted(colour, seed).save(tmp_path / "in" / name / f"{seed}.png")
+    damaged = (b"\x89PNG" + bytes([i]) for i in range(250))
+    first = sorted(damaged, key=lambda data: blake2b(data, digest_size=16).hexdigest())[:2]
+    for i, data in enumerate(first):
+        (tmp_path / "in/red" / f"damaged {i}.png").write_bytes(data)
+    listed = list_folder(tmp_path / "in").files
+    tests = [file.path.stem for file in listed if file.part == "test" and file.label == 1]
+    assert sorted(tests) == ["damaged 0", "damaged 1"]
+    words = ["train", "--data", "folder", "--root", tmp_path / "in", *SMALL, "--steps", 1]
+    assert run(*words, "--out", tmp_path / "run") == 0
+    assert "left out: cannot be read as a picture: red/damaged 0" in capsys.readouterr().out
+    assert run("evaluate", tmp_path / "run") == 0
+    assert "2 right" in capsys.readouterr().out
+
+
+def test_to_go_on_with_nothing_is_refused(tmp_path, capsys):
+    assert run("train", "--resume", "--out", tmp_path / "none") == 2
+    assert "holds no run to go on with" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
 
 
 def test_what_fits_in_no_memory_lies_in_a_file_and_the_run_is_the_same(
@@ -547,6 +654,8 @@ def test_uneven_classes_are_named(tmp_path, capsys):
 
 
 IDLE = {
+    "train --folders-are-classes": "--folders-are-classes must be left out: only --data folder",
+    "train --data folder --root ROOT --folders-are-classes": "must be left out: no folder of",
     "train --root .": "--root must be left out: digits come with the package; one's own pictures",
     "train --data folder --root ROOT --download": "--download must be left out",
     "train --data folder --root ROOT --timm test_vit --depth 2": "--depth must be left out: test_v",

@@ -218,6 +218,27 @@ def test_label_smoothing_and_a_loss_of_ones_own_are_used():
     assert not same_weights(one, plain)
 
 
+@pytest.mark.parametrize("loss_function", [F.mse_loss, F.binary_cross_entropy_with_logits])
+def test_a_loss_of_ones_own_takes_targets_that_are_no_classes(loss_function, tmp_path):
+    images, labels = tiny_data()
+    targets = F.one_hot(labels, 3).float()
+    model = tiny_model(dropout=0.0)
+    given = {"loss_function": loss_function, "micro_batch": 3, "folder": RunFolder(tmp_path)}
+    rows = train(model, images, targets, tiny_config(epochs=30), **given)
+    assert rows[-1]["loss"] < rows[0]["loss"]
+    numbered = tiny_model(dropout=0.0)  # the way round about: numbers by which a loss finds targets
+    again = train(
+        numbered,
+        images,
+        torch.arange(len(images)),
+        tiny_config(epochs=30),
+        loss_function=lambda outputs, numbers: loss_function(outputs, targets[numbers]),
+        micro_batch=3,
+    )
+    assert [row["loss"] for row in again] == [row["loss"] for row in rows]
+    assert same_weights(model, numbered)
+
+
 def test_clipping_changes_the_update_and_the_row_holds_the_norm_before_it():
     images, labels = tiny_data(8)
     norms = {}
@@ -609,6 +630,9 @@ def without_a_line(text):
         (CHECKPOINT, lambda data: data[:100], r"checkpoint .*checkpoint\.safetensors is damaged"),
         (CHECKPOINT, lambda data: save({"a": IMAGES}), "not a checkpoint of this program"),
         ("metrics.csv", without_a_line, r"metrics\.csv must hold the steps 1 to 24"),
+        ("metrics.csv", lambda text: text[:-60], r"metrics\.csv must hold the steps 1 to 24"),
+        ("metrics.csv", lambda text: text[:-90] + bytes(90), r"metrics\.csv must hold the steps"),
+        ("metrics.csv", lambda text: text[:-90] + b"\xff" * 90, r"metrics\.csv must hold the st"),
     ],
 )
 def test_a_damaged_file_of_a_run_is_named(tmp_path, name, damage, words):
@@ -656,6 +680,21 @@ BAD_INPUT = [
     (lambda: given(IMAGES.long()), TypeError, "images must be a float or uint8 tensor, got"),
     (lambda: given(labels=LABELS[:-1]), ValueError, "labels must have the shape (50,), one for"),
     (lambda: given(labels=LABELS.float()), TypeError, "labels must be a tensor of class numbers"),
+    (
+        lambda: given(labels=LABELS[:-1].float(), loss_function=F.mse_loss),
+        ValueError,
+        "labels must have the shape (50, ...), one for",
+    ),
+    (
+        lambda: given(labels=LABELS.tolist(), loss_function=F.mse_loss),
+        TypeError,
+        "labels must be a tensor of targets, got list",
+    ),
+    (
+        lambda: given(loss_function=F.mse_loss, evaluate_on=(IMAGES, LABELS.float())),
+        TypeError,
+        "evaluate_on: labels must be a tensor of class numbers",
+    ),
     (lambda: given(IMAGES[:7], LABELS[:7]), ValueError, "batch_size must be at most the number"),
     (lambda: given(config={"epochs": 3}), TypeError, "config must be a TrainConfig, got dict"),
     (lambda: given(evaluate_every=0), ValueError, "evaluate_every must be at least 1"),

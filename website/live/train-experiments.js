@@ -3,6 +3,7 @@
 (function () {
   "use strict";
   const { el } = vitbook.live;
+  const HAPPENED = "What happened. ";
 
   // "93 to 98", or "100"
   const range = ([low, high]) => (low === high ? `${low}` : `${low} to ${high}`);
@@ -10,9 +11,17 @@
   // list: as train_experiments.py gives them; open(one): makes its setting; play(): lets it run.
   function experiments(list, { open, play }) {
     let current = null,
-      guess = null,
-      found = null;
-    const asks = el("div", { class: "train-asks-first", hidden: true });
+      guess = null;
+    const asked = el("p"),
+      choices = el("div", { class: "train-choices" }),
+      verdict = el("div", { class: "train-verdict", role: "status", tabindex: "-1" });
+    const asks = el(
+      "div",
+      { class: "train-asks-first", hidden: true },
+      asked,
+      el("div", { class: "train-turn" }, choices, verdict)
+    );
+    const turn = verdict.parentNode; // keeps the room of what will be said in it
     const buttons = new Map(
       list.map((one) => [
         one,
@@ -33,66 +42,49 @@
         "div",
         { class: "train-group" },
         el("p", {}, group),
-        ...list.filter((one) => one.group === group).map((one) => buttons.get(one))
+        el("div", {}, ...list.filter((one) => one.group === group).map((one) => buttons.get(one)))
       )
     );
 
-    // What is said of a run that has ended: its own percentages, one for each read.
-    function ended(values) {
-      const { told, ranges, held, holds, runs, answer, choices } = current,
+    // What is said of a run that has ended: its own percentages, one for each read, and its seed.
+    function said(values, seed, guess) {
+      const { told, ranges, held, holds, runs, seeds, answer, choices: words } = current,
         fill = (by) => told.replace(/\{(\d)\}/g, (_, i) => by[i]),
-        yours = `You said: ${choices[guess]}. `,
-        was = guess === answer ? "So it was." : `It was: ${choices[answer]}.`,
+        rules = ranges.map((_, i) =>
+          holds
+            .filter(([of]) => of === i)
+            .map(([, sign, bound]) => `${sign === "<" ? "below" : "above"} ${bound}`)
+            .join(" and ")
+        ),
         fits = holds.every(([i, sign, bound]) =>
           sign === "<" ? values[i] < bound : values[i] > bound
-        );
-      found = [
-        el(
-          "p",
-          {},
-          el("b", {}, "What happened. "),
-          `Here: ${fill(values)}`,
-          fits ? "" : " This run is an exception."
         ),
-        el(
-          "p",
-          {},
-          `In ${runs} recorded runs, and so in ${held} of them: ${fill(ranges.map(range))} `,
-          guess === null ? "" : yours + was
-        )
+        was = guess === answer ? "So it was." : `It was: ${words[answer]}.`,
+        yours = guess === null ? "" : `You said: ${words[guess]}. `,
+        same = fits ? `${was} The same verdict` : `“${words[answer]}” was the verdict`,
+        [first, last] = seeds;
+      return [
+        `Here: ${fill(values)}${fits ? "" : " This run is an exception."}`,
+        `${yours}${same} in ${held} of ${runs} recorded runs; in all ${runs}: ${fill(ranges.map(range))}`,
+        `“${words[answer]}” stands for: ${fill(rules)} Recorded: seeds ${first} to ${last}; here: seed ${seed}. Another seed is another run.`
       ];
-      draw();
+    }
+    function ended(values, seed) {
+      const [here, all, rule] = said(values, seed, guess);
+      verdict.replaceChildren(
+        el("p", {}, el("b", {}, HAPPENED), here),
+        el("p", {}, all),
+        el("p", { class: "train-note" }, rule)
+      );
+      const mine = choices.contains(document.activeElement);
+      choices.hidden = true;
+      if (mine) verdict.focus({ preventScroll: true }); // what had the focus is gone
     }
 
-    function draw() {
-      for (const [one, button] of buttons)
-        button.setAttribute("aria-pressed", String(one === current));
-      asks.hidden = !current;
-      if (!current) return;
-      asks.replaceChildren(
-        el("p", {}, el("b", {}, "Predict, then run. "), current.ask),
-        el(
-          "div",
-          { class: "train-choices" },
-          ...current.choices.map((words, i) =>
-            el(
-              "button",
-              {
-                type: "button",
-                class: "live-button",
-                "aria-pressed": String(guess === i),
-                disabled: found !== null,
-                onclick() {
-                  guess = i;
-                  draw();
-                  play();
-                }
-              },
-              words
-            )
-          )
-        ),
-        ...(found ?? [])
+    function choose(i) {
+      guess = i;
+      [...choices.children].forEach((button, at) =>
+        button.setAttribute("aria-pressed", String(at === guess))
       );
     }
 
@@ -104,8 +96,36 @@
       set(one) {
         if (one !== current) guess = null;
         current = one;
-        found = null;
-        draw();
+        asks.hidden = !one;
+        for (const [each, button] of buttons)
+          button.setAttribute("aria-pressed", String(each === one));
+        choices.hidden = false;
+        verdict.replaceChildren();
+        if (!one) return;
+        const likely = said(
+          one.ranges.map(([, high]) => high),
+          9999,
+          one.answer ? 0 : 1
+        );
+        turn.dataset.room = HAPPENED + likely.join("\n");
+        asked.replaceChildren(el("b", {}, "Predict, then run. "), one.ask);
+        choices.replaceChildren(
+          ...one.choices.map((words, i) =>
+            el(
+              "button",
+              {
+                type: "button",
+                class: "live-button",
+                onclick() {
+                  choose(i);
+                  play();
+                }
+              },
+              words
+            )
+          )
+        );
+        choose(guess);
       }
     };
   }

@@ -41,7 +41,7 @@ vitbook.live.figure("train-one", function (stage, data) {
     state = answer;
     if (answer.values) {
       playing = false;
-      trials.ended(answer.values);
+      trials.ended(answer.values, seed);
       stage.say("The run has ended.");
     }
     draw();

@@ -15,7 +15,7 @@
       own = null; // a digit that the reader has drawn: (8, 8) from -1 to 1
 
     // All that there is to draw of a run.
-    function seen({ name, one, task, run, said, marks, rows }) {
+    function seen({ name, one, task, run, marks, rows }) {
       const { shape, channels, darkest, guess, guessLoss, patches, held } = task,
         each = shape.grid ** 2 * shape.inputs,
         inputs = held.inputs.slice(0, SHOWN * each);
@@ -26,7 +26,6 @@
       return {
         name,
         one,
-        said,
         marks,
         rows,
         logits,

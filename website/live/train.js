@@ -9,11 +9,25 @@ vitbook.live.figure("train", function (stage, data) {
   const { employ, SHOWN } = vitbook.trainWork;
   const WIDE = 0.13; // the pen for one's own digit, in sides of the board
 
+  const DIGITS = (size) =>
+    `Handwritten digits of 8 × 8 pixels, patches of ${size} × ${size}. Which digit is it?`;
   const WORDS = {
-    digits: "Digits. Handwritten digits of 8 × 8 pixels, patches of 2 × 2. Which digit is it?",
+    digits: `Digits. ${DIGITS(2)}`,
+    large: `Large patches. ${DIGITS(4)}`,
+    lots: `Labels by lot. ${DIGITS(2)} For the training images a lot has decided; the held-out ones keep their true labels.`,
     recall:
       "Recall. The white dot in a patch stands where, in the whole picture, another patch stands. Each patch answers with that patch’s colour.",
     pairs: "Matching pairs. Are the two glyphs the same?"
+  };
+  const HINT = "Click a part: it is cut, in every block.";
+  const DOES = {
+    positions: "Adds to each patch a vector that stands for its place.",
+    residual: "Each part adds to the stream; without it, a part replaces what came in.",
+    attention: "Each patch takes a mean of all, with weights that the picture decides.",
+    mlp: "Mixes the patches, in the same way for every picture.",
+    conv: "Each patch takes from the patches around it, alike everywhere.",
+    mean: "Each patch takes the plain mean of all patches.",
+    MLP: "A network that works on each patch alone."
   };
   const arrays = {
     images: decode(data.images),
@@ -49,7 +63,7 @@ vitbook.live.figure("train", function (stage, data) {
     else draw();
     if (!answer.values) return;
     play(false);
-    trials.ended(answer.values);
+    trials.ended(answer.values, chosen.A.seed);
   }
   function take({ runs: seen, curves }) {
     lines = curves;
@@ -57,20 +71,39 @@ vitbook.live.figure("train", function (stage, data) {
     for (const { name, one } of seen) chosen[name] = one;
   }
 
-  const before = []; // runs of this visit that came to an end: setting, updates, held out
+  // In which settings one model is not another, in words.
+  const named = (one, than = START) =>
+    CHOICES.filter(([key]) => String(one[key]) !== String(than[key]))
+      .map(([key, label, list]) => `${label}: ${list[one[key]]}`)
+      .join(", ");
+
+  const before = []; // runs of this visit that came to an end: held out, updates, setting
   async function begin() {
     const mine = (round += 1);
     if (runs[0]?.steps)
-      before.push(
-        ...runs.map(({ said, steps, rows }) => [said, steps, `${percent(rows.at(-1).held)} %`])
-      );
+      for (const { words, marks, steps, rows } of runs) {
+        const changed = marks.length ? `, changed at ${marks.join(", ")}` : "";
+        const held = `${percent(rows.at(-1).held)} %`;
+        before.push([before.length + 1, held, steps, words + changed]);
+      }
     const answer = await ask("begin", chosen, planned);
     if (mine !== round) return;
     slowly.hidden = answer.fast;
     runs = answer.runs.map(() => ({}));
     take(answer);
-    trials.set(planned);
+    for (const { name, one } of answer.runs) {
+      const said = planned ? planned.name : named(one) || "the first model",
+        of = runs.length > 1 ? `, ${name}` : "";
+      runs.find((run) => run.name === name).words = `${said}${of}, seed ${one.seed}`;
+    }
+    asks = Math.min(asks, runs[0].task.shape.grid ** 2 - 1); // a task may have fewer patches
+    plan();
     shown();
+  }
+
+  function plan() {
+    trials.set(planned);
+    all.classList.toggle("train-asking", Boolean(planned));
   }
 
   function shown() {
@@ -84,6 +117,7 @@ vitbook.live.figure("train", function (stage, data) {
 
   function open(one, seed = chosen.A.seed) {
     play(false);
+    if (one !== planned && speed === "slow") pace.value = speed = "even"; // to wait for minutes
     planned = one;
     Object.assign(chosen, vitbook.trainRuns.starts(one, seed));
     setting = "A";
@@ -104,8 +138,10 @@ vitbook.live.figure("train", function (stage, data) {
       const now = await new Promise(requestAnimationFrame);
       if (!playing) break;
       if (document.hidden || now < due) continue;
-      due = speed === "slow" ? now + 250 : isStill() ? now + 1000 : 0;
-      await tell("train", speed === "full" ? Infinity : 1);
+      const slow = speed === "slow",
+        rare = isStill() && !slow; // what changes changes once a second, by as much
+      due = slow ? now + 250 : rare ? now + 1000 : 0;
+      await tell("train", speed === "full" ? Infinity : rare ? 60 : 1, ...(rare ? [900] : []));
       if (now - told > 10000) {
         told = now; // for who listens: not every step
         speak();
@@ -128,8 +164,10 @@ vitbook.live.figure("train", function (stage, data) {
   function change(name, key, value) {
     const one = chosen[name] ?? chosen.A,
       live = CHOICES.find(([known]) => known === key)?.[3];
+    const { top } = models.getBoundingClientRect();
     planned = null;
-    trials.set(null);
+    plan();
+    scrollBy(0, models.getBoundingClientRect().top - top); // the question goes, the finger stays
     touched = true;
     one[key] = value;
     if (key === "task") for (const each of Object.values(chosen)) if (each) each.task = value;
@@ -140,7 +178,10 @@ vitbook.live.figure("train", function (stage, data) {
 
   const trials = vitbook.trainExperiments(data.experiments, {
     open,
-    play: () => playing || play(true)
+    play() {
+      if (!playing) play(true);
+      trials.asks.scrollIntoView({ behavior: isStill() ? "instant" : "smooth", block: "start" });
+    }
   });
 
   // --- The elements
@@ -156,19 +197,33 @@ vitbook.live.figure("train", function (stage, data) {
     if (planned) open(planned);
     else begin();
   });
-  const compare = press("Compare with a copy", () => {
-    const other = chosen.A.mixing === "mean" ? "attention" : "mean";
-    chosen.B = chosen.B ? null : { ...chosen.A, mixing: other };
+  const other = () => (chosen.A.mixing === "mean" ? "attention" : "mean");
+  const compare = press("", () => {
+    chosen.B = chosen.B ? null : { ...chosen.A, mixing: other() };
     setting = chosen.B ? "B" : "A";
     touched = true;
     planned = null;
     begin();
   });
+  const first = press(
+    "Back to the first model",
+    () => {
+      play(false);
+      planned = null;
+      Object.assign(chosen, { A: { ...START }, B: null });
+      setting = "A";
+      touched = true;
+      begin();
+    },
+    { class: "train-name" }
+  );
   const copy = press("Copy link", async () => {
     touched = true;
     shown();
     try {
       await navigator.clipboard.writeText(location.href);
+      copy.textContent = "Copied";
+      setTimeout(() => (copy.textContent = "Copy link"), 2000);
       stage.say("The link to this setting is copied.");
     } catch {
       prompt("The link to this setting", location.href); // no clipboard here
@@ -185,7 +240,8 @@ vitbook.live.figure("train", function (stage, data) {
     },
     { title: "The weights of A, for PyTorch" }
   );
-  const counted = el("b", {}, "0");
+  const counted = el("b", {}, "0"),
+    unit = el("span", {}, "updates");
   const pace = el(
     "select",
     { class: "train-select", "aria-label": "Speed", onchange: () => (speed = pace.value) },
@@ -208,6 +264,8 @@ vitbook.live.figure("train", function (stage, data) {
     }
   });
   const words = el("p", { class: "train-words" }),
+    differs = el("p", { class: "train-differs" }),
+    hint = el("p", { class: "train-note train-hint" }, HINT),
     slowly = el(
       "p",
       { class: "train-note", hidden: true },
@@ -216,7 +274,11 @@ vitbook.live.figure("train", function (stage, data) {
   const unknown = el("p", { class: "train-note", role: "status", hidden: true });
   const panel = el("div", { class: "train-panel" });
   const models = el("div", { class: "train-models" });
-  const accuracy = chart("Accuracy", "in percent, against updates", 1, percent);
+  for (const kind of ["pointerover", "focusin"])
+    models.addEventListener(kind, ({ target }) => {
+      hint.textContent = target.closest(".train-part")?.title ?? HINT;
+    });
+  const accuracy = chart("Accuracy", "in percent, thin as in training", 1, percent);
   const loss = chart("Loss", "in training, nats", null, (value) => number(value, 1));
   const bar = el(
     "div",
@@ -224,11 +286,11 @@ vitbook.live.figure("train", function (stage, data) {
     button,
     step,
     again,
-    el("span", { class: "train-count" }, counted, " updates")
+    el("span", { class: "train-count" }, counted, " ", unit)
   );
   const more = el(
     "div",
-    { class: "train-bar" },
+    { class: "train-bar train-more" },
     pace,
     el("label", {}, "Seed ", seed),
     compare,
@@ -259,37 +321,31 @@ vitbook.live.figure("train", function (stage, data) {
     },
     said: stage.say
   });
+  const beside = el("div", { class: "train-beside" }),
+    lots = el("p", { class: "train-note" }, "It learns labels drawn by lot: expect no digits.");
   const drawn = el(
     "details",
     { class: "live-table train-own" },
     el("summary", {}, "Draw your own digit"),
-    sheet.node,
+    el("div", { class: "train-drawn" }, sheet.node, beside),
+    lots,
     press("Clear", () => sheet.set([]))
   );
-  const earlier = table(
-    "Your runs",
-    ["Setting, as a link says it", "updates", "held out"],
-    () => before
+  const earlier = table("Your runs", ["Run", "held out", "updates", "model"], () => before);
+  const all = el(
+    "div",
+    { class: "train" },
+    trials.node,
+    trials.asks,
+    accuracy.node,
+    el("div", { class: "train-say" }, words, differs, slowly, unknown, hint),
+    bar,
+    models,
+    more,
+    el("div", { class: "train-charts" }, loss.node, curves.node, earlier.node, drawn),
+    panel
   );
-  stage.box.append(
-    el(
-      "div",
-      { class: "train" },
-      el("div", {}, trials.node, trials.asks, words, slowly, unknown),
-      el("div", { class: "train-top" }, bar, more),
-      panel,
-      models,
-      el(
-        "div",
-        { class: "train-charts" },
-        accuracy.node,
-        loss.node,
-        curves.node,
-        earlier.node,
-        drawn
-      )
-    )
-  );
+  stage.box.append(all);
 
   function control([key, label, list, live]) {
     const one = chosen[setting] ?? chosen.A;
@@ -309,6 +365,7 @@ vitbook.live.figure("train", function (stage, data) {
 
   // The drawing of a model: each part a button.
   function part(name, at, key, label, off, on, is, short = label) {
+    const does = DOES[key === "mixing" ? on : key === "mlp" ? "MLP" : key];
     return el(
       "button",
       {
@@ -317,7 +374,7 @@ vitbook.live.figure("train", function (stage, data) {
         "data-place": `${name} ${at} ${key}`,
         "aria-pressed": String(is),
         "aria-label": label,
-        title: is ? `Cut: ${label}` : `Put back: ${label}`,
+        title: `${is ? "Cut" : "Put back"}: ${label}. ${does}`,
         onclick: () => change(name, key, is ? off : on)
       },
       short
@@ -333,6 +390,8 @@ vitbook.live.figure("train", function (stage, data) {
       mixes = s.mixing !== "none";
     if (mixes) kept[name] = s.mixing;
     const maps = el("div", { class: "train-maps" });
+    if (s.mixing === "attention") one.room = Math.ceil(s.heads / 2);
+    if (one.room) maps.style.setProperty("--rows", one.room); // their room stays after a cut
     if (s.mixing === "attention")
       for (let h = 0; h < Number(s.heads); h++)
         maps.append(
@@ -387,7 +446,15 @@ vitbook.live.figure("train", function (stage, data) {
   }
 
   function make() {
-    compare.textContent = chosen.B ? "Only A" : "Compare with a copy";
+    const than = LABELS[other()];
+    compare.textContent = chosen.B ? "Only A" : `Compare with ${than}`;
+    compare.title = chosen.B ? "" : "A and B begin anew, with the same images in the same order";
+    const [news, newer] = [named(chosen.A), chosen.B && named(chosen.B, chosen.A)];
+    differs.replaceChildren(
+      news ? `A differs from the first model: ${news}. ` : "A is the first model. ",
+      newer ? `B differs from A: ${newer}. ` : newer === "" ? "B is as A. " : "",
+      news || chosen.B ? first : ""
+    );
     seed.value = chosen.A.seed;
     words.replaceChildren(WORDS[chosen.A.task]);
     const who = el(
@@ -431,7 +498,7 @@ vitbook.live.figure("train", function (stage, data) {
         });
         one.board.node.classList.add("train-picture");
         one.blocks = Array.from({ length: Number(s.depth) }, (_, l) => block(one, l));
-        one.score = el("b");
+        [one.score, one.known] = [el("b"), el("b")];
         one.answer = el("div", { class: "train-answer" });
         one.size = el("small");
         const images = el(
@@ -465,11 +532,16 @@ vitbook.live.figure("train", function (stage, data) {
             { class: "train-title" },
             el("b", { class: "train-letter" }, one.name),
             one.size,
+            s.task === "lots"
+              ? el("span", { class: "train-known" }, "in training ", one.known)
+              : "",
             el("span", { class: "train-score" }, "held out ", one.score)
           ),
           el(
             "div",
-            { class: `train-stream${Number(s.residual) ? "" : " train-broken"}` },
+            {
+              class: `train-stream${Number(s.residual) ? "" : " train-broken"}${s.depth > 2 ? " train-many" : ""}`
+            },
             el("div", { class: "train-in" }, images, one.board.node),
             el(
               "div",
@@ -483,7 +555,7 @@ vitbook.live.figure("train", function (stage, data) {
                 0,
                 1,
                 Boolean(Number(s.residual)),
-                Number(s.residual) ? "+" : "×"
+                "residual"
               )
             ),
             ...one.blocks.map((b) => b.node),
@@ -520,7 +592,6 @@ vitbook.live.figure("train", function (stage, data) {
     );
   }
 
-  const isOwn = ({ task }) => own && task.drawable && image === SHOWN - 1;
   function pictures() {
     const style = getComputedStyle(stage.root);
     ink = style.getPropertyValue("--live-ink").trim();
@@ -553,7 +624,10 @@ vitbook.live.figure("train", function (stage, data) {
 
   function draw() {
     const style = getComputedStyle(stage.root);
-    counted.textContent = runs[0].steps.toLocaleString("en");
+    const { steps } = runs[0],
+      of = planned && steps <= planned.until ? `of ${planned.until} ` : "";
+    counted.textContent = steps.toLocaleString("en");
+    unit.textContent = `${of}updates`;
     for (const one of runs) {
       const { task, one: s } = one,
         { grid, classes, read } = task.shape,
@@ -578,7 +652,9 @@ vitbook.live.figure("train", function (stage, data) {
       one.differences[image].forEach((share, l) => {
         one.blocks[l].differ.style.width = `${100 * share}%`;
       });
-      one.score.textContent = `${percent(one.rows.at(-1).held)} %`;
+      const { held, known } = one.rows.at(-1);
+      one.score.textContent = `${percent(held)} %`;
+      one.known.textContent = `${percent(known)} %`;
       one.size.textContent = ` ${one.weights.toLocaleString("en")} weights`;
       answer(one, classes, read, N);
     }
@@ -587,6 +663,12 @@ vitbook.live.figure("train", function (stage, data) {
     curves.update();
     earlier.update();
     drawn.hidden = !runs[0].task.drawable;
+    lots.hidden = chosen.A.task !== "lots";
+    beside.replaceChildren(
+      ...(own && !drawn.hidden ? runs : []).map((one) =>
+        el("div", { class: `train-answer train-${one.name}` }, ...shares(one, SHOWN - 1))
+      )
+    );
     loss.draw(lines, ["loss"], runs[0].task.guessLoss);
   }
 
@@ -620,21 +702,21 @@ vitbook.live.figure("train", function (stage, data) {
       );
       return;
     }
-    const row = logits.subarray(image * classes, (image + 1) * classes),
+    one.answer.replaceChildren(...shares(one, image));
+  }
+
+  // The answer to an image, a bar for each class.
+  function shares(one, i) {
+    const { classes } = one.task.shape,
+      row = one.logits.subarray(i * classes, (i + 1) * classes),
       top = Math.max(...row),
-      sum = row.reduce((all, value) => all + Math.exp(value - top), 0);
-    one.answer.replaceChildren(
-      ...Array.from(row, (value, c) => {
-        const bar = el("i");
-        bar.style.width = `${(60 * Math.exp(value - top)) / sum}%`;
-        return el(
-          "p",
-          { class: !isOwn(one) && c === one.task.labels[image] ? "train-true" : "" },
-          `${c} `,
-          bar
-        );
-      })
-    );
+      sum = row.reduce((all, value) => all + Math.exp(value - top), 0),
+      truth = own && one.task.drawable && i === SHOWN - 1 ? null : one.task.labels[i];
+    return Array.from(row, (value, c) => {
+      const bar = el("i");
+      bar.style.width = `${(60 * Math.exp(value - top)) / sum}%`;
+      return el("p", { class: c === truth ? "train-true" : "" }, `${c} `, bar);
+    });
   }
 
   // What an address says: an experiment, or a setting of one's own.

@@ -62,7 +62,9 @@ def material() -> dict:
 def told(one: Experiment, runs: list[list[int]]) -> dict:
     """What the figure is given of an experiment whose ``runs`` gave these percentages."""
     ranges = [[min(values), max(values)] for values in zip(*runs, strict=True)]
-    return {**asdict(one), "ranges": ranges, "held": sum(map(one.held, runs)), "runs": len(runs)}
+    held = sum(map(one.held, runs))
+    seeds = [SEEDS[0], SEEDS[-1]]
+    return {**asdict(one), "ranges": ranges, "held": held, "runs": len(runs), "seeds": seeds}
 
 
 def digest(one: Experiment) -> str:

@@ -190,7 +190,7 @@ EXPERIMENTS = (
         name="large patches",
         ask="Four patches of 4 × 4 in place of sixteen of 2 × 2. B has no positions. What does "
         "that cost B?",
-        choices=("little: below ten points", "about thirty points, as with small ones"),
+        choices=("little or nothing", "about thirty points"),
         answer=0,
         told="with positions {0} %, without {1} %.",
         starts="task=large&B.positions=none",

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from vitbook.files import defined_in
-from vitbook.models.foreign import Found, read_weights, some, take
+from vitbook.models.fitting import unfit, wholly_zero
+from vitbook.models.foreign import Found, read_weights, some, take, telling
 
 RANDOM = (
     "The weights are random. Nothing here was learned: these maps show what the architecture does "
@@ -33,7 +34,8 @@ def any_model(options: argparse.Namespace) -> tuple[nn.Module, str]:
     model = _of_timm(options, found) if options.timm else _of_file(options.model)
     if found is not None:
         state, notes = take(found, model.state_dict(), options.weights)
-        load_whole(model, state, options.weights)
+        with telling(notes):
+            notes = notes + load_whole(model, state, options.weights)
         words = [f"weights from {Path(options.weights).name}", *notes]
         return model.eval(), "; ".join(words).replace(options.weights, Path(options.weights).name)
     if options.model:
@@ -56,9 +58,13 @@ def load_whole(model: nn.Module, state: dict[str, Tensor], path: str) -> list[st
     fit = getattr(sys.modules[type(model).__module__], "checkpoint_filter_fn", None)
     table = state.get("pos_embed")
     if fit and table is not None and "pos_embed" in own and table.shape != own["pos_embed"].shape:
-        old = table.shape[1]
-        state = fit(state, model)
-        notes = [f"positions resampled from {old} to {state['pos_embed'].shape[1]} tokens"]
+        try:
+            state = fit(state, model)
+        except Exception as error:  # of timm, whose functions expect their own files
+            what = f"pos_embed of the shape {tuple(table.shape)}: {' '.join(str(error).split())}"
+            raise ValueError(f"{path} cannot be fitted to the model, {what}") from None
+        old, new = table.shape[1], state["pos_embed"].shape[1]
+        notes = [f"positions resampled from {old} to {new} tokens"]
     for what, names in (
         ("lacks", [name for name in own if name not in state]),
         ("has, unknown to the model,", [name for name in state if name not in own]),
@@ -66,14 +72,13 @@ def load_whole(model: nn.Module, state: dict[str, Tensor], path: str) -> list[st
         if names:
             held = f"; it has {some(state)}" if what == "lacks" else ""
             raise ValueError(f"{path} {what} {some(names)}{held}")
-    if bad := [name for name, x in state.items() if not x.isfinite().all()]:
-        raise ValueError(f"{path} holds nan or inf in {some(bad)}")
-    try:
-        model.load_state_dict(state)
-    except RuntimeError as error:  # a shape differs
-        lines = str(error).splitlines()
-        raise ValueError(f"{path} does not fit the model: {lines[-1].strip()}") from None
-    return notes
+    wrong: dict[str, list[str]] = {}
+    for name, tensor in state.items():
+        wrong.setdefault(unfit(tensor, own[name]), []).append(name)
+    if sentences := [f"{why} in {some(names)}" for why, names in wrong.items() if why]:
+        raise ValueError(f"{path} {some(sentences)}")
+    model.load_state_dict(state)
+    return notes + wholly_zero(state)
 
 
 def _of_timm(options: argparse.Namespace, found: Found | None) -> nn.Module:

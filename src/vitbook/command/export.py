@@ -63,6 +63,7 @@ def export(options: argparse.Namespace) -> None:
             f"the exported model gives other logits (relative difference {max(differences):.1g}); "
             f"{out} was not written"
         )
+    out.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(out, data.getvalue())
     print(
         f"{out}: {len(data.getvalue()):,} bytes; pixels (B, {C}, {S}, {S}) in 0 to 1 -> logits "

@@ -48,7 +48,9 @@ def refuse_idle_data(options: argparse.Namespace, data: str) -> None:
     if data not in (*DOWNLOADED, "folder"):
         why = f"{data} come with the package; one's own pictures are --data folder --root DIR"
         _refuse(options, ("root", "download", "mirror"), why)
-    if data == "folder":
+    if data != "folder":
+        _refuse(options, ("folders_are_classes",), "only --data folder has folders of classes")
+    else:
         _refuse(options, ("download", "mirror"), "one's own pictures are not fetched")
 
 

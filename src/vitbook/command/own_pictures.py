@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from vitbook.command.any_model import classifiers, load_whole, timm_model
-from vitbook.data.folder import FolderImages, list_folder, read_files
+from vitbook.data.folder import (
+    EmptyPartError,
+    FolderImages,
+    PictureFolder,
+    list_folder,
+    read_files,
+)
 from vitbook.data.room import NormalizedImages
-from vitbook.models.foreign import read_weights, take, take_ours
+from vitbook.models.foreign import read_weights, some, take, take_ours, telling
 from vitbook.models.transfer import adapt
 from vitbook.training import processes
 
@@ -24,6 +32,9 @@ NO_PARTS = (
     "The run is of a time when parts were not kept: if files were moved or deleted since, it may "
     "have learned from some of these."
 )
+LEARNED = "The run, or one that lent it weights, has learned from the part {}: it is no test."
+PARTS_FILE = "parts.json"  # which part each picture was in, by the hash of what is in its file
+CHECKPOINT_FILE = "checkpoint.safetensors"
 NEEDS_ROOT = "root must say which folder holds a folder of pictures for each class (--root DIR)"
 
 
@@ -53,13 +64,36 @@ def describe(
         _try_size(settings["timm"], found["image_size"])
         found |= {name: [float(x) for x in known[name]] for name in ("mean", "std")}
     size = found["image_size"]
-    listed = list_folder(root, folders_are_classes=folders_are_classes)
-    found["parts"] = {file.key: file.part for file in listed.files}
+    before, learned_before = _lender(settings["weights"])
     parts = ("trainval",) if settings["learn_from"] == "trainval" else ("train", "validation")
-    pictures = {
-        part: read_files(listed, part, size=size, all_classes=part != "validation")
-        for part in (*parts, "test")
-    }
+
+    def read(decoded: bool) -> tuple[PictureFolder, dict[str, FolderImages]]:
+        said, known = folders_are_classes, before or None
+        listed = list_folder(root, folders_are_classes=said, known=known, decoded=decoded)
+        if before and listed.files and not any(file.part == "test" for file in listed.files):
+            raise ValueError(
+                f"every picture of {root} is one that {settings['weights']} has learned from: none "
+                "is left for a test; add pictures that it has not seen"
+            )
+        return listed, {
+            part: read_files(listed, part, size=size, all_classes=part != "validation")
+            for part in (*parts, "test")
+        }
+
+    try:
+        listed, pictures = read(decoded=False)
+    except EmptyPartError:  # of files that are no pictures, perhaps
+        listed, pictures = read(decoded=True)
+    if folders_are_classes and not listed.doubt:
+        raise ValueError(
+            f"folders_are_classes=True must be left out: no folder of {root} is called as if it "
+            "were no class"
+        )
+    found["learned_before"] = learned_before
+    found["parts"] = dict(before)
+    for file in listed.files:
+        where = file.path.relative_to(listed.root).as_posix()
+        found["parts"] |= dict.fromkeys((file.key, where), file.part)
     learned = pictures[parts[0]]  # the others only judge: they lend it no numbers
     if "batch_size" not in given:
         b, world = min(settings["batch_size"], len(learned.images) // PARTS), processes.world()
@@ -73,15 +107,37 @@ def describe(
     notes = dict.fromkeys(note for part in pictures.values() for note in part.notes)
     labels = torch.cat([pictures[part].labels for part in parts])
     counted = _counted(listed.classes, labels, pictures["test"].labels)
+    if learned_before == "trainval" and "validation" in parts:
+        notes[LEARNED.format("validation")] = None
     return found | {"classes": list(listed.classes)}, pictures, (counted, *notes)
+
+
+def _lender(weights: str | None) -> tuple[dict[str, str], str | None]:
+    """The part of each picture in the run that lends its weights, and which it learned from."""
+    place = Path(weights or "")
+    run = place if place.is_dir() else place.parent
+    if weights is None or not (run / PARTS_FILE).is_file():
+        return {}, None
+    parts = json.loads((run / PARTS_FILE).read_text(encoding="utf-8"))
+    theirs = json.loads((run / "run.json").read_text(encoding="utf-8"))["settings"]
+    learned = {theirs["learn_from"], theirs.get("learned_before")}
+    return parts, "trainval" if "trainval" in learned else "train"
+
+
+def lending_run(weights: Path) -> Path | None:
+    """The folder of the run that weights are of: its own, that of its head, or the file in one."""
+    folder = weights.parent if weights.name == CHECKPOINT_FILE else weights
+    if not (folder / CHECKPOINT_FILE).is_file():
+        return None
+    return next((run for run in (folder, folder.parent) if (run / "run.json").is_file()), None)
 
 
 def _statistics(pixels: Tensor) -> dict:
     """Mean and standard deviation of each channel, in the scale of [0, 1]; exact sums of bytes."""
     n = pixels[:, 0].numel()
     total = squares = torch.zeros(pixels.shape[1], dtype=torch.int64)
-    for some in pixels.split(CHUNK):
-        x = some.to(torch.int64)
+    for part in pixels.split(CHUNK):
+        x = part.to(torch.int64)
         total, squares = total + x.sum(dim=(0, 2, 3)), squares + (x * x).sum(dim=(0, 2, 3))
     mean = total.double() / n
     std = ((squares.double() - n * mean * mean) / (n - 1)).sqrt() / 255
@@ -119,7 +175,8 @@ def read_pictures(settings: dict, part: str, root: str | None) -> FolderImages:
     """One part of the pictures. A file that the run had in a part is in no other, ever after."""
     if root is None:
         raise ValueError(NEEDS_ROOT)
-    listed = list_folder(root, folders_are_classes=True, known=settings.get("parts"))
+    known, classes = settings.get("parts"), settings["classes"]
+    listed = list_folder(root, known=known, classes=classes)
     if list(listed.classes) != settings["classes"]:
         raise ValueError(
             f"{root} holds the classes {', '.join(listed.classes)}, the run learned "
@@ -167,13 +224,39 @@ def start_from(model: Any, settings: dict) -> list[str]:
     found, own = read_weights(Path(where)), model.state_dict()
     if settings["timm"] is None:
         weights, notes = take_ours(found, own, where)
-        return notes + adapt(model, weights)
+        with telling(notes):
+            adapted = adapt(model, weights, old_grid=found.grid)
+            return notes + adapted + _untold(model, Path(where))
     weights, notes = take(found, own, where)
     heads = tuple(f"{name}." for name in classifiers(model))
     head = {name for name in own if name.startswith(heads)}
     weights = {name: x for name, x in weights.items() if name not in head}
-    notes += load_whole(model, weights | {name: own[name] for name in head}, where)
+    with telling(notes):
+        notes = notes + load_whole(model, weights | {name: own[name] for name in head}, where)
     return [*notes, f"starts from {where}; head drawn anew"]
+
+
+def _untold(model: nn.Module, path: Path) -> list[str]:
+    """What names and shapes do not tell: asked of the file beside, where there is one."""
+    heads = {part.num_heads for part in model.modules() if hasattr(part, "num_heads")}
+    if not heads or lending_run(path):
+        return []
+    config: Any = None
+    beside = (path if path.is_dir() else path.parent) / "config.json"
+    with suppress(OSError, ValueError):
+        config = json.loads(beside.read_text(encoding="utf-8"))
+    config = config if isinstance(config, dict) else {}
+    config = config.get("vision_config", config)
+    theirs = config.get("num_attention_heads")
+    if theirs is None:
+        return [f"no file says how many heads they had: {some(heads)}, as in the model, are taken"]
+    if heads != {theirs}:
+        raise ValueError(
+            f"{beside} says {theirs} heads, the model has {some(heads)}: num_heads={theirs}"
+        )
+    if (gelu := config.get("hidden_act", "gelu")) != "gelu":
+        return [f"{beside} says {gelu}, the model has gelu"]
+    return []
 
 
 def head_of(model: Any) -> nn.Module:

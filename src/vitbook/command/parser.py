@@ -1,6 +1,7 @@
 """What can be asked of the command."""
 
 import argparse
+import os
 import re
 from typing import NoReturn
 
@@ -43,7 +44,9 @@ def parser() -> argparse.ArgumentParser:
     whole.add_argument("--version", action="version", version=f"vitbook {vitbook.__version__}")
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (add, words) in COMMANDS.items():
-        add(commands.add_parser(name, help=words))
+        one = commands.add_parser(name, help=words)
+        one.register("type", None, _text)  # of every option that names no type of its own
+        add(one)
     return whole
 
 
@@ -57,6 +60,15 @@ def options_of(command: str) -> list[str]:
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"vitbook: {message}; see {self.prog} --help\n")
+
+
+def _text(text: str) -> str:
+    """Words, or a path: the shell leaves --out=~/run as it is, and an unset variable is empty."""
+    if not text:
+        raise argparse.ArgumentTypeError("must not be empty; leave it out, or give it a value")
+    if (text := os.path.expanduser(text)).startswith("~"):
+        raise argparse.ArgumentTypeError(f"must name a user's folder that exists, got {text}")
+    return text
 
 
 def _count(text: str) -> int:

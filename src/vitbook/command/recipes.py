@@ -58,7 +58,7 @@ COMMON: dict[str, Any] = {
     "dropout": 0.0,
     **DEFAULTS,
 }
-COMMON |= {"shift": 0, "flip": False, "learn_from": "trainval", "class_weights": False}
+COMMON |= {"shift": 0, "flip": False, "learn_from": "trainval"}
 COMMON |= {
     field.name: field.default
     for field in dataclasses.fields(TrainConfig)
@@ -90,6 +90,7 @@ RECIPES = {
 }
 # What only one's own pictures have: their size, and the weights to start from.
 OWN: dict[str, Any] = {"image_size": 64, "weights": None, "timm": None, "head_epochs": 0}
+OWN |= {"class_weights": False, "learned_before": None}  # the part that a run has learned from whose weights it began with
 STARTED = {"epochs": 10, "head_epochs": 3, "learning_rate": 3e-4}  # with weights to start from
 
 
@@ -175,9 +176,10 @@ def titled_part(
 ) -> tuple[tuple[Images, Tensor], list[str], tuple[str, ...]]:
     """``load_part``, a title for each image, and what a reader has to know of them."""
     learned = {"trainval": ("train", "validation", "trainval"), "train": ("train", "trainval")}
+    ever = {settings["learn_from"], settings.get("learned_before")} - {None}
     notes: tuple[str, ...] = ()
-    if part in learned[settings["learn_from"]]:
-        notes = (f"The run has learned from the part {part}: this is no test.",)
+    if any(part in learned[one] for one in ever):
+        notes = (own_pictures.LEARNED.format(part),)
     if settings["data"] != "folder":
         known = load_part(settings, part, root)
         return known, [f"{part} image {i}" for i in range(len(known[1]))], notes

@@ -50,6 +50,7 @@ def results(options: argparse.Namespace) -> None:
     shown = images[worst].to("cpu")
     body += _mistakes(model.cpu(), settings, shown, labels, probabilities, worst, names, titles)
     name = Path(options.run).resolve().name
+    out.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(out, document(f"What {name} answers ({options.part})", body).encode())
     right = len(labels) - len(wrong)
     print(f"{settings['data']}, {options.part}: {right} of {len(labels)} right; written into {out}")

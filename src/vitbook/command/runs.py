@@ -9,12 +9,12 @@ from torch import nn
 
 import vitbook
 from vitbook.command.architectures import arguments_of
+from vitbook.command.own_pictures import PARTS_FILE, lending_run
 from vitbook.command.recipes import MODELS, SHAPES, build_model, settings_of
 from vitbook.files import write_atomically
 from vitbook.models.weights import load_weights
 
 FORMAT = 4  # 0.1.0 wrote 3
-PARTS = "parts.json"  # which part each picture was in, by the hash of what is in its file
 
 
 def stored_run(out: Path) -> dict:
@@ -35,10 +35,10 @@ def stored_run(out: Path) -> dict:
             settings = {"position_base": 2.0 * side, "centred_positions": True} | settings
         settings = settings_of(settings)
         root = run["root"]
-        if (path := out / PARTS).is_file():
-            settings["parts"] = json.loads(path.read_text(encoding="utf-8"))
+        if (path := out / PARTS_FILE).is_file():
+            settings["parts"] = dict(json.loads(path.read_text(encoding="utf-8")).items())
         return {"settings": settings, "root": root}
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{path} is damaged ({error!r}); train again into another folder"
         ) from None
@@ -47,9 +47,11 @@ def stored_run(out: Path) -> dict:
 def write_run(out: Path, settings: dict, root: str | None) -> None:
     """Keep what describes a run beside its weights."""
     out.mkdir(parents=True, exist_ok=True)
-    root = None if root is None else str(Path(root).expanduser().resolve())
+    root = None if root is None else str(Path(root).resolve())
     if "parts" in settings:
-        write_atomically(out / PARTS, (json.dumps(settings["parts"], indent=0) + "\n").encode())
+        write_atomically(
+            out / PARTS_FILE, (json.dumps(settings["parts"], indent=0) + "\n").encode()
+        )
     settings = {name: value for name, value in settings.items() if name != "parts"}
     run = {"vitbook": vitbook.__version__, "format": FORMAT, "settings": settings, "root": root}
     write_atomically(out / "run.json", (json.dumps(run, indent=2) + "\n").encode())
@@ -60,14 +62,10 @@ def lent_settings(given: dict) -> dict:
 
     What is said of the model's kind, of its size by a name, or of a model of timm, says it alone.
     """
-    out = Path(given.get("weights") or "")
-    if (
-        given.get("data") != "folder"
-        or not given.get("weights")
-        or not (out / "run.json").is_file()
-    ):
+    weights = given.get("weights")
+    if given.get("data") != "folder" or not weights or not (run := lending_run(Path(weights))):
         return {}
-    stored = stored_run(out)["settings"]
+    stored = stored_run(run)["settings"]
     if stored.get("timm"):
         theirs = {name: stored[name] for name in ("timm", "image_size")}
         return {} if "architecture" in given else theirs
@@ -98,7 +96,7 @@ def trained_model(options: argparse.Namespace) -> tuple[dict, str | None, nn.Mod
             f"there is no checkpoint {checkpoint}; train first, or name another run"
         )
     if adapted := load_weights(model, checkpoint):
-        raise ValueError(f"checkpoint {checkpoint} is of another model: {'; '.join(adapted)}")
+        raise ValueError(f"checkpoint {checkpoint} is not of this run: {'; '.join(adapted)}")
     model.to(device_type(options.device)).eval()
     return run["settings"], run["root"], model
 

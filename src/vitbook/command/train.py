@@ -53,7 +53,10 @@ def train(options: argparse.Namespace) -> None:
     out = Path(options.out)
     if device_type(options.device) == "cuda":
         _make_gpu_repeatable()
+    folder = RunFolder(out, resume=options.resume, checkpoint_every=options.checkpoint_every)
     with processes.process_group(device_type(options.device)) as device:
+        if processes.rank() == 0:
+            folder.require_free()
         settings, root, pictures = _settings(options, out, device)
         config, model = train_config(settings), build_model(settings).to(device)
         if (settings.get("weights") or settings.get("timm")) and not _goes_on(options, out):
@@ -63,11 +66,6 @@ def train(options: argparse.Namespace) -> None:
         read = {name: own_pictures.prepared(one, settings) for name, one in pictures.items()}
         images, labels = read.get(settings["learn_from"]) or _learned(options, settings, root)
         evaluate_on = read.get(part) or load_part(settings, part, root)
-        folder = RunFolder(
-            out,
-            resume=options.resume,
-            checkpoint_every=options.checkpoint_every,
-        )
         shape = " x ".join(map(str, images.shape[1:]))
         _say(
             f"{settings['data']}: {len(images):,} images of {shape} to learn from; "
@@ -130,6 +128,8 @@ def _settings(
         data = json.dumps(stored_run(out)).encode()
     data = processes.from_first(data, device)  # only process 0 needs to see the folder
     if data is None:
+        if options.resume and not given:
+            raise ValueError(f"{out} holds no run to go on with; say what is to be trained")
         given = lent_settings(given) | given
         settings = settings_of(given)
         refuse_idle_data(options, settings["data"])
@@ -137,6 +137,10 @@ def _settings(
             refuse_idle_of_timm(given)
             settings = {k: v for k, v in settings.items() if k not in OF_OUR_MODELS}
         if settings["data"] == "folder":
+            if options.root and out.resolve().is_relative_to(Path(options.root).resolve()):
+                raise ValueError(
+                    f"out must lie outside of root: {out} would be taken for one of its classes"
+                )
             found, pictures, notes = own_pictures.describe(
                 settings, options.root, given, options.folders_are_classes
             )

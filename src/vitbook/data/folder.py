@@ -1,19 +1,21 @@
 """One's own pictures: a folder for each class."""
 
+import hashlib
 import os
-import re
+import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from hashlib import blake2b
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
 from vitbook import require
-from vitbook.data.pictures import PictureError, endings, read_picture
+from vitbook.data import folder_names
+from vitbook.data.folder_names import listed, printed
+from vitbook.data.pictures import SMALLEST, PictureError, endings, read_picture
 from vitbook.data.room import room
 from vitbook.data.splits import PARTS
 
@@ -30,12 +32,15 @@ HIDDEN = (
     "Thumbs.db",
     "desktop.ini",
 )
-# Words in a folder's name that make it a part, in any case: Training, train_set, TRAIN2017.
-READY = {"train": ("train", "training"), "validation": ("validation", "val", "valid")}
-READY |= {"test": ("test", "testing")}
-BESIDE = ("set", "data", "dataset", "images", "img", "imgs", "pictures", "photos", "split")
-# Names of what a data set is made of, which are seldom those of classes.
-MATERIAL = ("image", "images", "img", "imgs", "mask", "masks", "label", "labels", "annotations")
+SCALED = (
+    "Pictures of more than 8 bits are scaled by the bits that each one's largest number needs: "
+    "what is equally bright in two of them may not be so here."
+)
+LARGEST = 2**31  # bytes; no camera writes such a picture
+
+
+class EmptyPartError(ValueError):
+    """A part without a picture, or without one of a class."""
 
 
 class PictureFile(NamedTuple):
@@ -48,12 +53,18 @@ class PictureFile(NamedTuple):
 
 
 class PictureFolder(NamedTuple):
-    """What a folder holds before a picture is decoded; ``notes`` as in :class:`FolderImages`."""
+    """What a folder holds before a picture is decoded; ``notes`` as in :class:`FolderImages`.
+
+    ``ready``: its folders say which part a file is in. ``doubt``: why its classes were refused if
+    nobody had said that they are classes, or "".
+    """
 
     root: Path
     classes: tuple[str, ...]
     files: tuple[PictureFile, ...]
     notes: tuple[str, ...]
+    ready: bool = False
+    doubt: str = ""
 
 
 class FolderImages(NamedTuple):
@@ -119,50 +130,95 @@ def list_folder(
     *,
     folders_are_classes: bool = False,
     known: Mapping[str, str] | None = None,
+    classes: Sequence[str] | None = None,
+    decoded: bool = False,
 ) -> PictureFolder:
     """What ``load_folder`` would read, for all parts.
 
     Args:
         root, folders_are_classes: As for ``load_folder``.
-        known: Parts of files by the hash of what is in them, as a run had them. They stay, in
-            whichever class the file lies today.
+        known: Parts of files by the hash of what is in them and by their paths below the root, as
+            a run had them. They stay, in whichever class the file lies today.
+        classes: Those that a run has learned: what is called so is a class.
+        decoded: Divide only what can be read as a picture, which takes as long as to read it all.
 
     Returns:
-        PictureFolder(root, classes, files, notes).
+        PictureFolder(root, classes, files, notes, ready, doubt).
     """
     root = Path(root).expanduser()
     odd = _Odd(root)
     if not root.is_dir():
         raise ValueError(f"root must be a folder with a folder for each class, {root} is none")
-    places = _places(root, odd)
+    places = {"": root}
+    if not folders_are_classes and set(classes or ()) != set(_folders(root, _Odd(root))):
+        places = _places(root, odd)
     below = {part: _folders(place, odd) for part, place in places.items()}
-    classes = sorted(set().union(*below.values()))
-    if len(classes) < 2:
+    names = sorted(set().union(*below.values()))
+    if len(names) < 2:
         raise ValueError(
             f"root must hold a folder for each class, at least two; {root} holds "
-            f"{', '.join(classes) or 'no folder'}{_deeper(root, classes)}"
+            f"{listed(names) or 'no folder'}{_deeper(root, names)}"
         )
-    if not folders_are_classes and (names := _seldom_classes(classes)):
+    doubt = _doubt(below)
+    if doubt and classes is None and not folders_are_classes:
         raise ValueError(
-            f"the classes of {root} would be {', '.join(classes)}, but {', '.join(names)} seldom "
-            "is a class. Parts are called train, val and test, with a folder for each class in "
-            "each; if these are the classes, say so with folders_are_classes=True"
+            f"the classes of {root} would be {listed(names)}, but {doubt}; if these are the "
+            "classes, say so with folders_are_classes=True"
         )
     files = []
     for part, named in below.items():
-        for label, name in enumerate(classes):
+        for label, name in enumerate(names):
             for path in sorted(_walk(named[name], odd)) if name in named else ():
                 try:
-                    key = blake2b(path.read_bytes(), digest_size=16).hexdigest()
+                    if path.stat().st_size > LARGEST:
+                        odd.add("left out: larger than 2 GB", path)
+                        continue
+                    with open(path, "rb") as file:
+                        key = hashlib.file_digest(file, _hash).hexdigest()
                     files.append(PictureFile(path, label, part, key))
                 except OSError:
                     odd.add("left out: cannot be opened", path)
+                    continue
+                if path.parent != named[name]:
+                    odd.add("taken from folders inside those of the classes", path)
     files = _once(files, odd)
+    if decoded:
+        files = [file for file in files if _is_picture(file.path, odd)]
     if "validation" not in places:
         files = _divided(files, tuple(places))
     if known is not None:
         files = _as_known(files, known, odd)
-    return PictureFolder(root, tuple(classes), tuple(files), tuple(odd.notes()))
+    ready = "" not in places
+    return PictureFolder(root, tuple(names), tuple(files), tuple(odd.notes()), ready, doubt)
+
+
+def _is_picture(path: Path, odd: "_Odd") -> bool:
+    try:
+        read_picture(path, SMALLEST)
+        return True
+    except ValueError as error:
+        odd.add(f"left out: {getattr(error, 'kind', 'gone')}", path)
+        return False
+
+
+def _hash() -> Any:
+    return hashlib.blake2b(digest_size=16)
+
+
+def _doubt(below: Mapping[str, Mapping[str, Path]]) -> str:
+    """Why the folders of the parts are perhaps not those of classes."""
+    inside: dict[str, set[str]] = defaultdict(set)
+    for named in below.values():
+        for name, place in named.items():
+            inside[name] |= _folders(place, _Odd(place)).keys()
+    if doubt := folder_names.doubt(inside):
+        return doubt
+    alike: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(inside):
+        alike[unicodedata.normalize("NFC", name).strip().casefold()].append(name)
+    same = [name for names in alike.values() if len(names) > 1 for name in names]
+    why = "differ in capitals, spaces or the coding of accents alone: give them one name"
+    return f"{listed(same)} {why}" if same else ""
 
 
 def read_files(
@@ -188,18 +244,25 @@ def read_files(
         except PictureError as error:
             odd.add(f"left out: {error.kind}", path)
             continue
+        except ValueError:
+            if path.is_file():
+                raise
+            odd.add("left out: gone since it was listed", path)
+            continue
         pixels[len(labels)] = picture.pixels
         labels.append(label)
         files.append(odd.name(path))
         for remark in picture.remarks:
             odd.add(remark, path)
     notes = (*found.notes, *odd.notes(), *([held] if held else []))
+    if len([kind for kind in odd.kinds if " bits: scaled to 8" in kind]) > 1:
+        notes += (SCALED,)
     empty = [name for label, name in enumerate(classes) if label not in labels]
     if empty and (all_classes or not labels):
         why = f". What was found: {' '.join(notes)}" if notes else ""
-        raise ValueError(
-            f"{root} has no picture for the part {part} in {', '.join(empty)}: each class needs "
-            f"at least {FEWEST} that can be read{why}"
+        raise EmptyPartError(
+            f"{root} has no picture for the part {part} in {listed(empty)}: each class needs "
+            f"{'one in each part' if found.ready else f'at least {FEWEST}'} that can be read{why}"
         )
     pixels = pixels[: len(labels)]
     return FolderImages(pixels, torch.tensor(labels), classes, tuple(files), notes)
@@ -225,7 +288,7 @@ class _Odd:
 def _note(kind: str, names: list[str]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     files = "1 file" if len(names) == 1 else f"{len(names)} files"
-    return f"{files}, {kind}: {', '.join(names[:SHOWN])}{more}."
+    return f"{files}, {kind}: {', '.join(map(printed, names[:SHOWN]))}{more}."
 
 
 def _entries(place: Path, odd: _Odd) -> Iterator[Path]:
@@ -238,10 +301,14 @@ def _entries(place: Path, odd: _Odd) -> Iterator[Path]:
     for path in (place / name for name in names):
         if path.name.startswith(".") or path.name in HIDDEN:
             odd.add("left out: hidden", path)
-        elif not path.exists():
-            odd.add("left out: a broken link", path)
-        else:
-            yield path
+            continue
+        try:
+            if path.exists():
+                yield path
+            else:
+                odd.add("left out: a broken link", path)
+        except OSError:  # a link to a name that is too long, or into a closed folder
+            odd.add("left out: cannot be opened", path)
 
 
 def _folders(place: Path, odd: _Odd) -> dict[str, Path]:
@@ -279,11 +346,12 @@ def _places(root: Path, odd: _Odd) -> dict[str, Path]:
     names = [path.name for path in _entries(root, _Odd(root)) if path.is_dir()]
     roles: dict[str, list[str]] = defaultdict(list)
     for name in names:
-        if role := _role(_words(name) - _shared(names)):
+        if role := folder_names.role(name, names):
             roles[role].append(name)
     whole = {role: root / only[0] for role, only in roles.items() if len(only) == 1}
     if "train" not in whole or len(whole) < 2 or len(whole) < len(roles):
         return {"": root}
+    whole = {role: _only(place) for role, place in whole.items()}
     inside = {role: _folders(place, _Odd(root)) for role, place in whole.items()}
     if not inside["train"]:
         return {"": root}
@@ -294,49 +362,30 @@ def _places(root: Path, odd: _Odd) -> dict[str, Path]:
             f"{whole['train']}, and a fifth of each class in it is kept for the test"
         )
     for path in _entries(root, odd):
-        if path not in whole.values():
+        if not any(place.is_relative_to(path) for place in whole.values()):
             odd.add("left out: beside the folders of the parts", path)
     if "test" not in whole:  # two folders: the second is the test
         whole = {"train": whole["train"], "test": whole["validation"]}
     return whole
 
 
-def _words(name: str) -> set[str]:
-    """The words of a folder's name, without numbers: train_set, TrainSet2 and trainset have two."""
-    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_]+", name)
-    return {part for word in words for part in re.split("(?=(?:set|data)$)", word.lower()) if part}
-
-
-def _shared(names: list[str]) -> set[str]:
-    """Words that all names have, such as "seg" of seg_train and seg_test."""
-    return set.intersection(*map(_words, names)) if len(names) > 1 else set()
-
-
-def _role(words: set[str]) -> str | None:
-    """The part that the words name and nothing more."""
-    roles = {part for part, own in READY.items() if words & set(own)}
-    known = set(BESIDE).union(*READY.values())
-    return roles.pop() if len(roles) == 1 and words <= known else None
-
-
-def _seldom_classes(classes: list[str]) -> list[str]:
-    """Those that are called like a part or like what a data set is made of."""
-    shared, material = _shared(classes), set(MATERIAL) | set(BESIDE)
-    parts = [name for name in classes if _role(_words(name) - shared)]
-    if len(parts) < 2:  # else what is left without the shared words is what they differ in
-        parts = [name for name in classes if _role(_words(name))]
-    return [
-        n for n in classes if n in parts or (_words(n) & set(MATERIAL) and _words(n) <= material)
-    ]
+def _only(place: Path) -> Path:
+    """The folder of a part, or the only one in it, as in seg_train/seg_train/buildings."""
+    found = list(_entries(place, _Odd(place)))
+    while len(found) == 1 and found[0].is_dir():
+        inside = list(_entries(found[0], _Odd(place)))
+        if not inside or not all(path.is_dir() for path in inside):
+            break
+        place, found = found[0], inside
+    return place
 
 
 def _deeper(root: Path, classes: list[str]) -> str:
     """Which folder the user may have meant."""
-    if len(classes) != 1 or not (root / classes[0]).is_dir():
-        return ""
-    inside = list(_folders(root / classes[0], _Odd(root)))
-    named = f"; {root / classes[0]} holds {', '.join(inside[:SHOWN])}: name that one"
-    return named if len(inside) > 1 else ""
+    while len(classes) == 1 and (root / classes[0]).is_dir():
+        root = root / classes[0]
+        classes = list(_folders(root, _Odd(root)))
+    return f"; {root} holds {listed(classes)}: name that one" if len(classes) > 1 else ""
 
 
 def _divided(files: list[PictureFile], places: tuple[str, ...]) -> list[PictureFile]:
@@ -365,10 +414,17 @@ def _cut(number: int, part: str) -> list[str]:
 def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> list[PictureFile]:
     """Each file in the part that a run had it in; a new one where the folder says."""
     kept = []
+    paths = {odd.name(file.path) for file in files}
+    then = {one for one in known if "/" in one}
+    gone = len(then - paths)
+    perhaps = f", as {gone} are gone: if they are the same, it has learned from them"
+    perhaps = perhaps if 2 * gone > len(then) else ""
     for file in files:
         part = known.get(file.key)
-        if part is None:
-            odd.add("new since the training", file.path)
+        if part is None and (part := known.get(odd.name(file.path))):
+            odd.add("changed since the training, kept in its part", file.path)
+        elif part is None:
+            odd.add(f"new since the training{perhaps}", file.path)
         elif part != file.part:
             odd.add("kept in the part that the training had it in", file.path)
         kept.append(file if part is None else file._replace(part=part))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from vitbook import require
-from vitbook.files import what_instead
+from vitbook.files import ends_with_zeros, what_instead
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -21,7 +21,11 @@ SMALLEST = 8  # pixels of the shorter side; from fewer nothing can be learned
 ORIENTATION = 0x0112  # EXIF's tag: how the camera was held
 UPRIGHT = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}  # its value -> Pillow's Image.Transpose
 PLAIN = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX")  # modes of which convert loses nothing
-FOREIGN = ("EPS",)  # Pillow gives it to Ghostscript, which runs what the file says
+# What several pictures in a file are; of MPO the second is of the other eye, or smaller.
+FRAMES = {"TIFF": "several pages: the first", "MPO": ""}
+SAMPLES, FORMAT, PHOTOMETRIC, SIGNED = 277, 339, 262, 2  # tags of TIFF, and a value of FORMAT
+NEGATIVE = "vitbook: zero is white"
+FOREIGN = ("EPS", "MPEG")  # Ghostscript runs what the file says; films are named, not decoded
 
 
 class PictureError(ValueError):
@@ -101,6 +105,8 @@ def read_picture(
             "too small",
         )
     remarks += converted
+    if isinstance(picture, Path) and ends_with_zeros(picture):
+        remarks.append("ends with zeros: was it all written?")
     if upright.width < width or upright.height < height:
         remarks.append("smaller than the model's images: enlarged")
     return Picture(pixels.permute(2, 0, 1).contiguous(), tuple(remarks))
@@ -129,23 +135,56 @@ def _upright(picture: "Path | Image.Image") -> tuple["Image.Image", list[str]]:
     opened = Image.open(picture, formats=_decoded()) if isinstance(picture, Path) else picture
     try:
         remarks = []
-        if getattr(opened, "n_frames", 1) > 1:
-            remarks.append("an animation: its first frame")
+        frames = FRAMES.get(opened.format or "", "an animation: its first frame")
+        if frames and getattr(opened, "n_frames", 1) > 1:
+            remarks.append(frames)
         if any(";16" in str(tile[3]) for tile in getattr(opened, "tile", ())) and not _deep(opened):
             remarks.append("16 bits a channel: the upper 8")  # by Pillow's decoder
-        try:
-            orientation = opened.getexif().get(ORIENTATION, 1)
-        except Exception:  # a picture is a picture, whatever stands beside it
-            orientation = 1
-            remarks.append("its EXIF cannot be read: taken as it lies")
+        # Pillow turns TIFF itself, and takes the tag; of others EXIF is asked when all is read
+        told = _orientation(opened) if opened.format == "TIFF" else 1
         opened.load()
-        if orientation in UPRIGHT:
+        if opened.format == "PNG" and isinstance(picture, Path):
+            with Image.open(picture) as again:
+                again.verify()  # its checksums, which loading passes over
+        opened, more = _as_its_tags_say(opened)
+        remarks += more
+        left = _orientation(opened)
+        if left is None:
+            remarks.append("its EXIF cannot be read: taken as it lies")
+        if told in UPRIGHT or left in UPRIGHT:
             remarks.append("rotated by its camera: turned upright")
-            return opened.transpose(Image.Transpose(UPRIGHT[orientation])), remarks
+        if left in UPRIGHT:
+            return opened.transpose(Image.Transpose(UPRIGHT[left])), remarks
         return opened.copy(), remarks
     finally:
         if isinstance(picture, Path):
             opened.close()
+
+
+def _as_its_tags_say(picture: "Image.Image") -> tuple["Image.Image", list[str]]:
+    """A TIFF whose numbers Pillow took as they lie; ``info`` keeps whether zero is white."""
+    from PIL import Image
+
+    tags, remarks = getattr(picture, "tag_v2", {}), []
+    if tags.get(SAMPLES, 1) > len(picture.getbands()):
+        remarks.append("further channels: left out")
+    signed = SIGNED in tags.get(FORMAT, ())
+    if signed and not _deep(picture):
+        raise ValueError("its bytes are signed numbers, which are not read")
+    picture.info[NEGATIVE] = _deep(picture) and tags.get(PHOTOMETRIC) == 0
+    if picture.mode == "I" and not signed and (values := np.asarray(picture)).min() < 0:
+        upper = Image.fromarray((values.view(np.uint32) >> 16).astype(np.uint16))
+        upper.info.update(picture.info)
+        return upper, [*remarks, "32 bits: the upper 16"]
+    return picture, remarks
+
+
+def _orientation(picture: "Image.Image") -> int | None:
+    """What EXIF says of how the camera was held; None if it cannot be read."""
+    try:
+        return picture.getexif().get(ORIENTATION, 1)
+    except Exception:  # a picture is a picture, whatever stands beside it
+        return None
 
 
 def _deep(picture: "Image.Image") -> bool:
@@ -160,6 +199,8 @@ def _eight_bits(picture: "Image.Image", channels: int) -> tuple["Image.Image", l
     remarks = []
     if _deep(picture):
         values, remark = _scaled(np.asarray(picture))
+        if picture.info.get(NEGATIVE):
+            values, remark = 255 - values, f"{remark}, zero is white"
         picture = Image.fromarray(values)
         remarks.append(remark)
     elif picture.mode not in PLAIN:

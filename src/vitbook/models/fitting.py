@@ -186,15 +186,27 @@ def require_tensors(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) ->
     """The same shapes, finite numbers; a sentence for the first tensor of each kind."""
     wrong: dict[str, str] = {}
     for name, tensor in weights.items():
-        ours, theirs = tuple(own[name].shape), tuple(tensor.shape)
-        if ours != theirs:
-            words = (
-                f"{name} has the shape {theirs}, the model needs {ours}{_why(weights, name, ours)}"
-            )
-            wrong.setdefault(_kind(name), words)
-        elif not tensor.is_meta and not torch.isfinite(tensor).all():
-            wrong.setdefault(_kind(name), f"{name} holds nan or inf")
+        if why := unfit(tensor, own[name]):
+            why += _why(weights, name, tuple(own[name].shape)) if "shape" in why else ""
+            wrong.setdefault(why if "torch" in why else _kind(name), f"{name} {why}")
     refuse(list(wrong.values()))
+
+
+def unfit(tensor: Tensor, ours: Tensor) -> str:
+    """Why a tensor cannot take the place of one of the model; "" if it can."""
+    if tensor.shape != ours.shape:
+        return f"has the shape {tuple(tensor.shape)}, the model needs {tuple(ours.shape)}"
+    if ours.is_floating_point() and not tensor.is_floating_point():
+        return f"is in {tensor.dtype}, no weights but what stands for them (quantized)"
+    bad = not tensor.is_meta and not torch.isfinite(tensor).all()
+    return "holds nan or inf" if bad else ""
+
+
+def wholly_zero(weights: Mapping[str, Tensor]) -> list[str]:
+    """A sentence on matrices without a number, as where a file was not all written."""
+    zeros = [n for n, x in weights.items() if x.ndim in (2, 4) and not x.is_meta and not x.any()]
+    more = f" and {len(zeros) - 1} more" if len(zeros) > 1 else ""
+    return [f"nothing but zeros in {zeros[0]}{more}: were they all written?"] if zeros else []
 
 
 def _why(weights: Mapping[str, Tensor], name: str, ours: tuple[int, ...]) -> str:

@@ -7,23 +7,33 @@ does not know becomes an empty one.
 import json
 import pickle
 import re
+import tarfile
+import warnings
+import zipfile
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
+from torch import Tensor, nn
 
-from vitbook.files import CHECKPOINT, what_instead
+from vitbook.files import CHECKPOINT, printable, what_instead
+from vitbook.models.fitting import IDLE
 from vitbook.models.names import to_ours
 
 SHOWN = 3  # names in a sentence
 ALIKE = 0.9  # of the tensors of the best: as good a choice
 FOREIGN_CLASSES = 100  # that a file may name
 # What of several is meant, where a file does not say: what its training meant to be used.
-PREFERRED = (r"ema|average", r"teacher", r"", r"student|online")
+PREFERRED = (r"(?<![a-z])ema(?![a-z])|average", r"teacher", r"", r"student|online")
+CODE = re.compile(r"Unsupported global|Can only|reduce for|is blocked")  # torch does not run it
+OPTIMIZER = re.compile(r"(?<![a-z])optim(izers?)?(?![a-z])")
+# Tensors that are fitted to the images and classes: another shape is no sign of another model.
+FITTED = re.compile(r"(head|classifier|fc)\b|positions\.table|pos_embed|.*patch_embed\.|stem\.")
+TIMM = "what no option sets: --timm NAME trains a model of their kind"
 # Files of a folder, the first that is there; a run's, then those of the hub.
 IN_FOLDER = (
     "checkpoint.safetensors",
@@ -41,8 +51,26 @@ KERNELS = (
     "embeddings.patch_embeddings.projection.weight",
     "embeddings.patch_embedding.weight",
 )
+LEGACY = re.compile(rb"\x80[\x02\x03]\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19\.")  # torch.save until 1.5
+# How other files begin that are named as weights, and what they are.
+BEGINNINGS = {
+    b"\x89HDF": "a file of HDF5, Keras's perhaps",
+    b"GGUF": "a file of GGUF",
+    b"\x93NUMPY": "an array of numpy",
+    b"\x1f\x8b": "packed by gzip; unpack it",
+    b"BZh": "packed by bzip2; unpack it",
+    b"\xfd7zXZ": "packed by xz; unpack it",
+    b"7z\xbc\xaf": "packed by 7-Zip; unpack it",
+    b"Rar!": "packed by RAR; unpack it",
+    b"\x80": "a pickle that torch.save did not write",
+}
 
-Found = dict[str, dict[str, Tensor]]
+
+class Found(dict[str, dict[str, Tensor]]):
+    """The state dicts of a file by name ("" for the file), sentences on it, and its grid."""
+
+    notes: tuple[str, ...] = ()
+    grid: tuple[int, int] | None = None
 
 
 def read_weights(path: Path) -> Found:
@@ -54,41 +82,99 @@ def read_weights(path: Path) -> Found:
     Raises:
         ValueError: There is no such file, or no weights are in it; the message says what is.
     """
-    if path.is_dir():
-        path = next(
-            (path / name for name in IN_FOLDER if (path / name).is_file()), path / IN_FOLDER[0]
-        )
+    path, notes = _in_folder(path) if path.is_dir() else (path, [])
     if not path.is_file():
         raise ValueError(
             f"--weights must be a file, or the folder of a run, but there is no {path}"
         )
-    if instead := what_instead(path):
+    whole, metadata = _shards(path) if path.suffix == ".json" else _whole(path)
+    if not (found := Found(state_dicts(whole))):
+        code = [_class(x) for x in (whole, *_values(whole)) if isinstance(x, _Empty)]
+        if code:
+            raise ValueError(_code(path, f"objects of {some(dict.fromkeys(code))}"))
+        holds = f"the names {some(whole)}" if isinstance(whole, Mapping) else type(whole).__name__
+        raise ValueError(f"{path} holds no state dict, names with a tensor each; it has {holds}")
+    for name, value in whole.items():
+        if isinstance(value, _Empty) and _rank(str(name)) < _rank(""):
+            notes.append(f"{path}: {name} is left out, {_class(value)} with code, which is not run")
+    found.notes, found.grid = tuple(notes), grid_of(metadata)
+    return found
+
+
+def _in_folder(folder: Path) -> tuple[Path, list[str]]:
+    """The file of weights in a folder, and a sentence where there are several."""
+    names = [name for name in IN_FOLDER if (folder / name).is_file()]
+    if not names:
+        lies = sorted(path.name + "/" * path.is_dir() for path in folder.iterdir())
+        raise ValueError(
+            f"there is no {' or '.join(IN_FOLDER[::2])} in {folder}: name the file of the weights; "
+            f"it holds {some(lies) or 'nothing'}"
+        )
+    several = f"{folder} holds {' and '.join(names)}: {names[0]} is taken"
+    return folder / names[0], [several] if len(names) > 1 else []
+
+
+def _whole(path: Path) -> tuple[Any, dict[str, str]]:
+    """All that a file of safetensors or of torch holds, and the text beside it."""
+    if instead := what_instead(path) or _no_weights(path):
         raise ValueError(f"{path} holds no weights: {instead}")
     try:
-        if is_safetensors(path):
-            return {"": open_safetensors(path)[0]}
-        if path.suffix == ".json":
-            return {"": _shards(path)}
-        whole = _torch_file(path)
-    except (pickle.UnpicklingError, AttributeError, TypeError, KeyError):
-        raise ValueError(_code(path)) from None
-    except (ValueError, RuntimeError, EOFError, IndexError, OSError) as error:
+        return open_safetensors(path) if is_safetensors(path) else (_torch_file(path), {})
+    except Exception as error:  # readers meet damage with errors of every kind
+        if isinstance(error, pickle.UnpicklingError) and CODE.search(str(error)):
+            raise ValueError(_code(path, "more than tensors, a whole model perhaps")) from None
         raise ValueError(
             f"{path} cannot be read as weights ({_first_line(error)}); a state dict saved "
             "by safetensors.torch.save_file or torch.save can"
         ) from None
-    if found := dict(state_dicts(whole)):
-        return found
-    if isinstance(whole, _Empty) or any(isinstance(x, _Empty) for x in _values(whole)):
-        raise ValueError(_code(path))
-    holds = f"the names {some(whole)}" if isinstance(whole, Mapping) else type(whole).__name__
-    raise ValueError(f"{path} holds no state dict, names with a tensor each; it has {holds}")
+
+
+def _no_weights(path: Path) -> str:
+    """What a file is by its first bytes, if no weights of torch or safetensors can be in it."""
+    with open(path, "rb") as file:
+        start = file.read(512)
+    if start[8:9] == b"{" or LEGACY.match(start):
+        return ""
+    if start.startswith(b"PK\x03\x04"):
+        return _in_zip(path)
+    for beginning, what in BEGINNINGS.items():
+        if start.startswith(beginning):
+            return f"it is {what}"
+    if tarfile.is_tarfile(path):
+        return "it is a tar archive; unpack it"
+    words = " ".join(start.decode("utf-8", "replace").split())[:60]
+    if words.isprintable() and "\ufffd" not in words:
+        return f'it is text, "{words}"'
+    of = "ONNX, as it is called" if path.suffix == ".onnx" else f"another kind, {start[:8]!r}"
+    return f"its beginning is of {of}, and not of torch or safetensors"
+
+
+def _in_zip(path: Path) -> str:
+    """What a zip archive is, if torch.save did not write it."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except zipfile.BadZipFile:
+        return ""  # cut, perhaps: torch says how
+    if any("/code/" in name for name in names):
+        return "it is a program of TorchScript; save torch.jit.load(...).state_dict() of it"
+    if any(re.fullmatch(r"[^/]+/data\.pkl", name) for name in names):
+        return ""
+    if any(name.endswith("archive_format") for name in names):
+        return "it is a program of torch.export"
+    return f"it is a zip archive of {some(names)}"
 
 
 def is_safetensors(path: Path) -> bool:
-    """Whether a file is one by its first bytes, a length and a JSON object, or by its name."""
+    """Whether a file is one by its first bytes, a length and a JSON object."""
     with open(path, "rb") as file:
-        return file.read(9)[8:] == b"{" or path.suffix == ".safetensors"
+        return file.read(9)[8:] == b"{"
+
+
+def grid_of(metadata: Mapping[str, str]) -> tuple[int, int] | None:
+    """(rows, columns) of patches, where the text beside the weights tells them."""
+    grid = re.fullmatch(r"(\d+)x(\d+)", metadata.get("grid", ""))
+    return (int(grid[1]), int(grid[2])) if grid else None
 
 
 def open_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -98,73 +184,101 @@ def open_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         ValueError: It is none.
     """
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            start = "model." if metadata.get("format") == CHECKPOINT else ""
-            names = [name for name in file.keys() if name.startswith(start)]  # noqa: SIM118
-            return {name.removeprefix(start): file.get_tensor(name) for name in names}, metadata
+        with open(path, "rb") as opened:  # whose number is a name where the path is no UTF-8
+            place = path if printable(str(path)) == str(path) else f"/dev/fd/{opened.fileno()}"
+            with safe_open(place, framework="pt") as file:
+                metadata = file.metadata() or {}
+                start = "model." if metadata.get("format") == CHECKPOINT else ""
+                names = [name for name in file.keys() if name.startswith(start)]  # noqa: SIM118
+                return {name.removeprefix(start): file.get_tensor(name) for name in names}, metadata
     except SafetensorError as error:
         raise ValueError(f"path must be a safetensors file, {path} is none: {error}") from error
 
 
 def state_dicts(whole: Any, name: str = "", depth: int = 3) -> Iterator[tuple[str, dict]]:
     """The mappings in a checkpoint whose values are tensors, but for those of an optimizer."""
-    if not isinstance(whole, Mapping) or "optim" in name:
+    if not isinstance(whole, Mapping) or OPTIMIZER.search(name.lower()):
         return
-    tensors = {key: x for key, x in whole.items() if isinstance(key, str) and isinstance(x, Tensor)}
+    tensors = {
+        key: x
+        for key, x in whole.items()
+        if isinstance(key, str) and isinstance(x, Tensor) and not x.is_nested  # has no shape
+    }
     if len(tensors) > len(whole) / 2:  # a number of epochs may stand beside
         yield name, tensors
     for key, value in whole.items() if depth else ():
         yield from state_dicts(value, f"{name}.{key}" if name else str(key), depth - 1)
 
 
-def take(found: Found, own: Iterable[str], where: str) -> tuple[dict[str, Tensor], list[str]]:
+def take(
+    found: Mapping[str, dict[str, Tensor]], own: Mapping[str, Tensor], where: str
+) -> tuple[dict[str, Tensor], list[str]]:
     """What of a file has the names of a model, and sentences on what was taken and left.
 
     Args:
         found: Of :func:`read_weights`.
-        own: The names of the model's tensors.
+        own: The model's tensors.
         where: The file, for sentences.
 
     Raises:
-        ValueError: None of it has; the message tells the names there are.
+        ValueError: None of it has, or what has is no plain tensor; the message tells the names.
     """
-    own = set(own)
     fits = {
-        (name, prefix): count
+        (name, prefix): _fit(_without(state, prefix), own)
         for name, state in found.items()
-        for prefix, count in _prefixes(state, own).items()
+        for prefix in _prefixes(state, own)
     }
     if not fits:
         held = "; ".join(f"{name or 'it'} has {some(state)}" for name, state in found.items())
         raise ValueError(f"{where} has no name of the model, which has {some(own)}; {held}")
-    return _best(found, fits, where)
+    return _best(found, fits, own, where)
 
 
-def take_ours(found: Found, own: Iterable[str], where: str) -> tuple[dict[str, Tensor], list[str]]:
+def take_ours(
+    found: Mapping[str, dict[str, Tensor]], own: Mapping[str, Tensor], where: str
+) -> tuple[dict[str, Tensor], list[str]]:
     """``take`` for a model of this package: weights of torchvision, timm or transformers, too.
 
     What has no names that are known comes back whole, to be refused by name where it is loaded.
     """
-    own, fits = set(own), {}
+    fits = {}
     for name, state in found.items():
-        for prefix in {"", *_prefixes(state, {*KERNELS, *own})}:
+        shapes = {key: torch.empty(tuple(x.shape), device="meta") for key, x in state.items()}
+        for prefix in dict.fromkeys(("", *_prefixes(state, {**dict.fromkeys(KERNELS), **own}))):
             try:
-                fits[name, prefix] = len(own & to_ours(_without(state, prefix)).keys())
-            except (ValueError, RuntimeError):
+                fits[name, prefix] = _fit(to_ours(_without(shapes, prefix)), own)
+            except ValueError:
                 continue
-    fits = {place: count for place, count in fits.items() if count}
-    return _best(found, fits, where) if fits else (next(iter(found.values())), [])
+            except RuntimeError as error:
+                raise ValueError(f"{where} is of no model: {_first_line(error)}") from None
+    fits = {place: fit for place, fit in fits.items() if fit[0]}
+    return _best(found, fits, own, where) if fits else (next(iter(found.values())), [])
 
 
-def _best(found: Found, fits: dict[tuple[str, str], int], where: str) -> tuple[dict, list[str]]:
-    most = max(fits.values())
-    equal = [place for place, count in fits.items() if count > ALIKE * most]
+def _fit(state: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> tuple[int, int]:
+    """How many names of the model there are, and how many are missing, too many, or of another
+    shape."""
+    same = sum(name in state for name in own)
+    firm = [name for name in {**own, **state} if not FITTED.match(name) and not IDLE.match(name)]
+    shapes = ([getattr(x.get(name), "shape", None) for x in (state, own)] for name in firm)
+    return same, sum(theirs != ours for theirs, ours in shapes)
+
+
+def _best(
+    found: Mapping[str, dict[str, Tensor]],
+    fits: dict[tuple[str, str], tuple[int, int]],
+    own: Mapping[str, Tensor],
+    where: str,
+) -> tuple[dict, list[str]]:
+    most = max(count for count, _ in fits.values())
+    equal = [place for place, (count, _) in fits.items() if count > ALIKE * most]
     equal = [
         (n, p) for n, p in equal if not any(n == m and p != q and p.startswith(q) for m, q in equal)
     ]
-    name, prefix = min(equal, key=lambda place: (_rank("".join(place)), -fits[place]))
-    state, notes = _without(found[name], prefix), []
+    name, prefix = min(
+        equal, key=lambda place: (fits[place][1], _rank("".join(place)), -fits[place][0])
+    )
+    state, notes = _without(found[name], prefix), list(getattr(found, "notes", ()))
     words = [f"{n or 'the file'}{f' with the prefix {p}' if p else ''}" for n, p in equal]
     chosen = words[equal.index((name, prefix))]
     if len(equal) > 1:
@@ -173,13 +287,56 @@ def _best(found: Found, fits: dict[tuple[str, str], int], where: str) -> tuple[d
         notes.append(f"{where}: {chosen} is taken")
     if prefix and (left := [n for n in found[name] if not n.startswith(prefix)]):
         notes.append(f"{where}: left out, without this prefix: {some(left)}")
-    kinds = {x.dtype for x in state.values() if x.is_floating_point()}
-    if kinds and all(kind.itemsize < 4 for kind in kinds):
-        notes.append(f"{where} is in {' and '.join(sorted(map(str, kinds)))}")
-    return state, notes
+    state, kinds = _plain(state, own, where)
+    return state, notes + kinds
 
 
-def _prefixes(state: Mapping[str, Tensor], own: set[str]) -> Counter[str]:
+def _plain(
+    state: Mapping[str, Tensor], own: Mapping[str, Tensor], where: str
+) -> tuple[dict[str, Tensor], list[str]]:
+    """Weights are dense tensors of real numbers; those of less than 32 bits as float32, and said.
+
+    Raises:
+        ValueError: One is something else; the message tells its name and what it is.
+    """
+    plain, kinds, odd = {}, dict[str, None](), dict[str, list[str]]()
+    no_numbers = not any(tensor.is_meta for tensor in own.values())
+    for name, x in state.items():
+        what = ""
+        if type(x) not in (Tensor, nn.Parameter):
+            what = f"{type(x).__name__}, no plain tensor"
+        elif x.layout is not torch.strided or x.is_quantized or x.is_complex():
+            what = f"{x.dtype}, {x.layout}" if x.layout is not torch.strided else str(x.dtype)
+        elif x.is_meta and no_numbers:
+            what = "a shape without numbers (meta)"
+        elif not x.numel():
+            what = f"empty, of the shape {tuple(x.shape)}: kept in other files, perhaps"
+        elif x.is_floating_point() and x.dtype.itemsize < 4:
+            kinds[str(x.dtype)] = None
+            try:
+                x = x.float()
+            except RuntimeError:
+                what = str(x.dtype)
+        plain[name] = x
+        if what:
+            odd.setdefault(what, []).append(name)
+    if odd:
+        sentences = (f"{some(names)}: {what}" for what, names in odd.items())
+        raise ValueError(f"{where} holds no weights that can be loaded: {'; '.join(sentences)}")
+    return plain, [f"{where} is in {' and '.join(kinds)}: read as float32"] if kinds else []
+
+
+@contextmanager
+def telling(notes: list[str]) -> Iterator[None]:
+    """Say in a refusal what had been taken of a file, too, and what else the command can do."""
+    try:
+        yield
+    except ValueError as error:
+        advice = [TIMM] if re.search(r"decides|channels=|old_grid", str(error)) else []
+        raise ValueError("; ".join([str(error), *advice, *notes])) from None
+
+
+def _prefixes(state: Mapping[str, Tensor], own: Mapping[str, Any]) -> Counter[str]:
     """What stands before names of the model, and before how many."""
     counts: Counter[str] = Counter()
     for name in state:
@@ -193,23 +350,25 @@ def _without(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def _rank(place: str) -> int:
-    matches = (i for i, words in enumerate(PREFERRED) if words and re.search(words, place))
+    matches = (i for i, words in enumerate(PREFERRED) if words and re.search(words, place.lower()))
     return next(matches, PREFERRED.index(""))
 
 
-def _shards(index: Path) -> dict[str, Tensor]:
+def _shards(index: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors of all files that an index names."""
+    if instead := what_instead(index):
+        raise ValueError(f"{index} holds no weights: {instead}")
     try:
-        names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-    except (KeyError, TypeError, AttributeError, UnicodeDecodeError):
-        raise ValueError("JSON, and no index of shards") from None
+        named = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        names = sorted({str(name) for name in named.values()})
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
+        raise ValueError(f"{index} holds no weights, and is no index of shards") from None
     if missing := [name for name in names if not (index.parent / name).is_file()]:
         raise ValueError(f"the index names {some(missing)}, which do not lie beside it")
     found: dict[str, Tensor] = {}
     for name in names:
-        shard = index.parent / Path(name).name
-        found |= open_safetensors(shard)[0] if is_safetensors(shard) else _torch_file(shard)
-    return found
+        found |= _whole(index.parent / name)[0]
+    return found, {}
 
 
 class _Empty:
@@ -222,30 +381,31 @@ class _Empty:
         pass
 
 
-class _EmptyMapping:
-    """The same for one that is filled like a dict: its values are kept."""
-
-    def __new__(cls, *arguments: object, **named: object) -> Any:
-        return OrderedDict()
+FILLED = {"append": list, "SETITEM": OrderedDict}  # words of torch -> what it would fill
 
 
 def _torch_file(path: Path) -> Any:
     """What torch's restricted reader gives, with empty objects for what it does not know."""
-    names: list[str] = []
-    kind: type = _Empty
+    kinds: dict[str, type] = {}  # a class of its own for each name: an error tells which
     while True:
-        # Arrays of numpy are never filled like a dict. A name without its module is a builtin.
-        kinds: list[Any] = [(_Empty if n.startswith("numpy") else kind, n) for n in names]
-        kinds += [(of, f"builtins.{name}") for of, name in kinds]
+        known: list[Any] = [(kind, name) for name, kind in kinds.items()]
+        known += [(kind, f"builtins.{name}") for kind, name in known]  # as those are reported
         try:
-            with torch.serialization.safe_globals(kinds):
-                return torch.load(path, map_location="cpu", weights_only=True)
+            with (
+                torch.serialization.safe_globals(known),
+                warnings.catch_warnings(action="ignore"),  # to who saved it, not to who reads it
+                open(path, "rb") as file,
+            ):
+                return torch.load(file, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
-            named = re.search(r"Unsupported global: GLOBAL (\S+) was not", str(error))
-            if named is not None and named[1] not in names and len(names) < FOREIGN_CLASSES:
-                names.append(named[1])
-            elif "Can only SETITEM" in str(error) and kind is _Empty:
-                kind = _EmptyMapping
+            said = str(error)
+            named = re.search(r"Unsupported global: GLOBAL (\S+) was not", said)
+            filled = re.search(r"Can only (append|SETITEM).*got <class '(\S+)'>", said)
+            if named and named[1] not in kinds and len(kinds) < FOREIGN_CLASSES:
+                kinds[named[1]] = type(named[1], (_Empty,), {"__module__": "builtins"})
+            elif filled and kinds.get(filled[2], nn.Module).__base__ is _Empty:
+                make = FILLED[filled[1]]  # what is filled like a list or a dict keeps its values
+                kinds[filled[2]] = type(filled[2], (), {"__new__": lambda *_, make=make: make()})
             else:
                 raise
 
@@ -254,15 +414,20 @@ def _values(whole: Any) -> list:
     return list(whole.values()) if isinstance(whole, Mapping) else []
 
 
-def _code(path: Path) -> str:
+def _class(thing: _Empty) -> str:
+    return "numpy (arrays)" if (name := type(thing).__name__).startswith("numpy") else name
+
+
+def _code(path: Path, what: str) -> str:
     return (
-        f"{path} holds more than tensors, a whole model perhaps, and code in it is not run; "
+        f"{path} holds {what}, and code in it is not run; "
         "save its weights alone, torch.save(model.state_dict(), ...)"
     )
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    said = str(error).rpartition("WeightsUnpickler error: ")[2].strip()  # else that of torch
+    return (said.splitlines() or [type(error).__name__])[0].split(". ")[0]
 
 
 def some(names: Iterable[object]) -> str:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from vitbook import require
 from vitbook.models.channels import KERNEL, adapt_channels, kernel_name
-from vitbook.models.foreign import state_dicts, take_ours
+from vitbook.models.foreign import grid_of, state_dicts, take_ours
 from vitbook.models.names import to_ours
 from vitbook.models.weights import load_weights, read_weights
 
@@ -84,9 +84,7 @@ def adapt(
     """
     if isinstance(weights, (str, os.PathLike)):
         weights, metadata = read_weights(weights)
-        if old_grid is None and "grid" in metadata:
-            rows, columns = map(int, metadata["grid"].split("x"))
-            old_grid = rows, columns
+        old_grid = old_grid or grid_of(metadata)
     parts: Any = model
     own, taken = model.state_dict(), list[str]()
     if found := dict(state_dicts(weights)):

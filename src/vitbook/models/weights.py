@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from vitbook.files import write_atomically
 from vitbook.models import fitting
 from vitbook.models.channels import adapt_channels, kernel_name
-from vitbook.models.foreign import open_safetensors, state_dicts, take_ours
+from vitbook.models.foreign import grid_of, open_safetensors, state_dicts, take, take_ours
 from vitbook.models.names import (
     TIMM_NAMES,
     TORCHVISION_NAMES,
@@ -76,13 +76,11 @@ def load_weights(
     """
     if isinstance(weights, (str, os.PathLike)):
         weights, metadata = read_weights(weights)
-        if old_grid is None and "grid" in metadata:
-            rows, columns = map(int, metadata["grid"].split("x"))
-            old_grid = rows, columns
+        old_grid = old_grid or grid_of(metadata)
     own, notes = model.state_dict(), list[str]()
     same = isinstance(weights, Mapping) and weights.keys() == own.keys()  # a run of timm's model
-    if not same and (found := dict(state_dicts(weights))):
-        weights, notes = take_ours(found, own, "weights")
+    if found := dict(state_dicts(weights)):
+        weights, notes = (take if same else take_ours)(found, own, "weights")
     weights = dict(weights) if same else to_ours(weights)
     if channels is not None:
         name = kernel_name(weights)
@@ -94,6 +92,7 @@ def load_weights(
     fitting.require_same_grid(weights, own)
     notes += fitting.fit_positions(weights, model, old_grid)
     fitting.require_tensors(weights, own)
+    notes += fitting.wholly_zero(weights)
     model.load_state_dict(weights)
     return notes
 

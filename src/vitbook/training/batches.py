@@ -21,8 +21,8 @@ def device_of(model: nn.Module) -> torch.device:
     return torch.device("cpu") if parameter is None else parameter.device
 
 
-def require_data(images: Images, labels: Tensor, where: str = "") -> None:
-    """Refuse what is not a data set, with a sentence."""
+def require_data(images: Images, labels: Tensor, where: str = "", *, classes: bool = True) -> None:
+    """Refuse what is not a data set, with a sentence; targets that are no classes may be floats."""
     if not isinstance(images, NormalizedImages) and (
         not isinstance(images, Tensor)
         or not (images.is_floating_point() or images.dtype == torch.uint8)
@@ -31,11 +31,13 @@ def require_data(images: Images, labels: Tensor, where: str = "") -> None:
         raise TypeError(f"{where}images must be a float or uint8 tensor, got {kind}")
     if len(images) == 0:
         raise ValueError(f"{where}images must not be empty")
-    if not isinstance(labels, Tensor) or labels.is_floating_point():
+    if not isinstance(labels, Tensor) or (classes and labels.is_floating_point()):
         kind = labels.dtype if isinstance(labels, Tensor) else type(labels).__name__
-        raise TypeError(f"{where}labels must be a tensor of class numbers, got {kind}")
-    if labels.shape != images.shape[:1]:
+        what = "class numbers" if classes else "targets"
+        raise TypeError(f"{where}labels must be a tensor of {what}, got {kind}")
+    if (labels.shape if classes else labels.shape[:1]) != images.shape[:1]:
+        shape = f"({len(images)},)" if classes else f"({len(images)}, ...)"
         raise ValueError(
-            f"{where}labels must have the shape ({len(images)},), one for each image, "
+            f"{where}labels must have the shape {shape}, one for each image, "
             f"got {tuple(labels.shape)}"
         )

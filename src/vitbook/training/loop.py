@@ -37,7 +37,7 @@ def update(
         model: Images (B, C, H, W) -> logits (B, K).
         optimizer: Its learning rate is already that of the step.
         images: (B, C, H, W) in float.
-        labels: Class numbers (B,).
+        labels: Class numbers (B,), or what the loss_function takes, (B, ...).
         config: Label smoothing, precision and the largest norm are read from it.
         loss_function: (outputs, labels) -> scalar, a mean over images, instead of cross-entropy.
         micro_batch: Images that go through the model at once; by default, all of them. The
@@ -87,13 +87,14 @@ def train(
     Args:
         model: Images (B, C, H, W) -> logits (B, K). It is trained on the device it is on.
         images: (n, C, H, W), float, or uint8 that stands for 0 ... 1.
-        labels: Class numbers (n,).
+        labels: Class numbers (n,); with a loss_function also other targets (n, ...), such as
+            numbers to be predicted or a yes or no for each of several labels.
         config: The recipe.
         augment: (images (B, C, H, W) in float, generator) -> images; whatever is random in it
             comes from the generator.
-        loss_function: (outputs, labels) -> scalar, instead of cross-entropy.
+        loss_function: (outputs, labels) -> scalar, a mean over images, instead of cross-entropy.
         schedule: (step, total_steps, warmup_steps) -> the fraction of the peak learning rate.
-        evaluate_on: Images and labels to evaluate on while training. They choose nothing.
+        evaluate_on: Images and class numbers to evaluate on while training. They choose nothing.
         evaluate_every: Steps between evaluations; by default, after each epoch. The last step is
             always evaluated.
         micro_batch: Images that go through the model at once, for a large batch in little memory;
@@ -112,7 +113,7 @@ def train(
         ArithmeticError: The loss is no longer finite.
         OSError: The folder cannot be written; the last checkpoint stays whole.
     """
-    require_data(images, labels)
+    require_data(images, labels, classes=loss_function is None)
     if evaluate_on is not None:
         require_data(*evaluate_on, "evaluate_on: ")
     _require_batches(config, len(images))

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import zlib
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from vitbook.training.config import TrainConfig
 CHUNK = 64  # images that are looked at together
 # of metrics.csv, one row for each step
 COLUMNS: tuple[str, ...] = ("step", "epoch", "seconds", "learning_rate", "loss", "grad_norm")
+NO_ROW = (ValueError, TypeError, KeyError, csv.Error)  # of a line that was cut or overwritten
 COLUMNS += ("val_loss", "val_accuracy")
 
 
@@ -53,6 +55,13 @@ class RunFolder:
             self.path / "metrics.csv",
         )
 
+    def require_free(self) -> None:
+        """Refuse a folder that holds a run, unless it is resumed."""
+        if not self.resume and (self.checkpoint.exists() or self.metrics.exists()):
+            raise ValueError(
+                f"{self.path} already holds a run; go on with resume=True or choose another folder"
+            )
+
     def start(
         self,
         model: nn.Module,
@@ -72,11 +81,7 @@ class RunFolder:
         )
         data = None
         if processes.rank() == 0:
-            if not self.resume and (self.checkpoint.exists() or self.metrics.exists()):
-                raise ValueError(
-                    f"{self.path} already holds a run; go on with resume=True or choose "
-                    "another folder"
-                )
+            self.require_free()
             self.path.mkdir(parents=True, exist_ok=True)
             for half_written in self.path.glob(".*.tmp"):  # by a process that was killed
                 half_written.unlink()
@@ -126,7 +131,7 @@ class RunFolder:
         """The rows of the steps that the checkpoint has seen."""
         rows: list[dict] = []
         if step and self.metrics.exists():
-            with open(self.metrics, newline="", encoding="utf-8") as file:
+            with open(self.metrics, newline="", encoding="utf-8") as file, suppress(*NO_ROW):
                 for row in csv.DictReader(file):
                     if len(rows) == step:
                         break

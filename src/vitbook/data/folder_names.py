@@ -1,0 +1,98 @@
+"""Which folders are parts and which are classes, as far as their names tell."""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+
+# Words in a folder's name that make it a part, in any case: Training, train_set, TRAIN2017.
+READY = {"train": ("train", "training"), "validation": ("validation", "val", "valid")}
+READY |= {"test": ("test", "testing")}
+BESIDE = ("set", "data", "dataset", "images", "img", "imgs", "pictures", "photos", "split")
+# Names of what a data set is made of, which are seldom those of classes.
+MATERIAL = ("image", "images", "img", "imgs", "mask", "masks", "label", "labels", "annotations")
+SHARES = (*MATERIAL, *BESIDE, "part", "fold", "batch", "chunk")  # what is cut into numbered ones
+SHOWN = 5  # names in a sentence
+
+
+def role(name: str, names: Collection[str]) -> str | None:
+    """The part that a folder's name says, beside what it has in common with the other names."""
+    return _role(_words(name) - _shared(names))
+
+
+def doubt(folders: Mapping[str, Collection[str]]) -> str:
+    """Why folders of these names, with these folders in them, are seldom classes; else ""."""
+    if names := _seldom(list(folders)):
+        return (
+            f"{listed(names)} seldom {'is a class' if len(names) == 1 else 'are classes'}. Parts "
+            "are called train, val and test, with a folder for each class in each"
+        )
+    holders = defaultdict(list)
+    for name, inside in folders.items():
+        for one in inside:
+            holders[one].append(name)
+    if same := {one: names for one, names in holders.items() if len(names) > 1}:
+        names = sorted(set().union(*same.values()))
+        return (
+            f"{listed(names)} hold folders of the same names ({listed(sorted(same))}), whose "
+            "pictures would be taken together. Where those are the classes or the parts, name a "
+            "folder of them, or put the parts above the classes"
+        )
+    return ""
+
+
+def listed(names: Collection[str]) -> str:
+    """Some names for a sentence, and how many more there are."""
+    some = [printed(name) for name in list(names)[:SHOWN]]
+    return ", ".join(some) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+
+
+def printed(name: str) -> str:
+    """A name without what a terminal would obey."""
+    shown = [c if c.isprintable() else c.encode("unicode_escape").decode() for c in name]
+    return "".join(shown)
+
+
+def _words(name: str) -> set[str]:
+    """The words of a folder's name, without numbers: train_set, TrainSet2 and trainset have two."""
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_]+", name)
+    return {part for word in words for part in re.split("(?=(?:set|data)$)", word.lower()) if part}
+
+
+def _shared(names: Collection[str]) -> set[str]:
+    """Words that all names have, such as "seg" of seg_train and seg_test."""
+    return set.intersection(*map(_words, names)) if len(names) > 1 else set()
+
+
+def _role(words: set[str]) -> str | None:
+    """The part that the words name and nothing more."""
+    roles = {part for part, own in READY.items() if words & set(own)}
+    known = set(BESIDE).union(*READY.values())
+    return roles.pop() if len(roles) == 1 and words <= known else None
+
+
+def _named(words: set[str]) -> str | None:
+    """The part that a word names or begins with, whatever stands beside it: trainA, Testdaten."""
+    for part in ("train", "test"):
+        if any(word.startswith(part) for word in words):
+            return part
+    return "validation" if words & set(READY["validation"]) else None
+
+
+def _seldom(names: list[str]) -> list[str]:
+    """Those that are called like a part, or like what a data set is made of or cut into."""
+    words, shared = {name: _words(name) for name in names}, _shared(names)
+    parts = [name for name in names if _role(words[name] - shared)]
+    if len(parts) < 2:  # else what is left without the shared words is what they differ in
+        parts = [name for name in names if _role(words[name])]
+    parts_named = {name: part for name in names if (part := _named(words[name]))}
+    if len(set(parts_named.values())) > 1 or len(parts_named) == len(names):
+        parts += parts_named
+    numbered = all(own == shared for own in words.values()) and shared & set(SHARES)
+    material = set(MATERIAL) | set(BESIDE)
+    return [
+        name
+        for name in names
+        if name in parts
+        or (len(names) > 1 and numbered)
+        or (words[name] & set(MATERIAL) and words[name] <= material)
+    ]
