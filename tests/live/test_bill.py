@@ -92,6 +92,7 @@ def test_the_bill_asks_before_it_shows(opened):
     assert page.locator(".ask-said").is_visible()
     figure.get_by_role("button", name="take it back").click()
     assert keep.is_disabled()
+    page.wait_for_timeout(400)  # what is spoken comes after a while
     assert "1,752" not in figure.inner_text()
 
 
@@ -170,6 +171,7 @@ def sizes(at):
 def test_a_sentence_sets_the_bill_and_refuses_what_there_is_not(opened):
     page = opened()
     page.evaluate("live.bill.set({ask: '1'})")
+    assert page.get_by_role("slider", name="Your guess").count() == 0  # the question made room
     assert text(page, TOLD).startswith("One of 197 tokens asks.")
     page.evaluate("live.bill.set({heads: '1'})")
     assert text(page, TOLD).startswith("All 197 tokens ask. The head’s M takes 116 million")

@@ -542,7 +542,7 @@ def test_what_lent_weights_learned_is_never_a_test(photos, trained, tmp_path, ca
         if parts.get(path.relative_to(root).as_posix()) == "test":
             path.unlink()
     assert run(*words, "--out", tmp_path / "none") == 2
-    assert "has learned from: none is left for a test" in capsys.readouterr().err
+    assert "lent: none is left for a test" in capsys.readouterr().err
 
 
 def test_a_run_inside_its_pictures_is_refused_and_tilde_is_home(learn, photos, monkeypatch, capsys):

@@ -36,8 +36,11 @@ def test_the_title_leads_and_what_only_a_screen_can_do_is_gone(paper):
     for part in (".predict-choices", ".predict-explained", ".ask-output"):  # what waits for a guess
         some = asked.locator(part)
         assert len(some.evaluate_all(SEEN)) == some.count(), part
+    covers = asked.locator(".ask-output").evaluate_all(COVERS)
+    assert set(covers) <= {"none"}, "a figure lies under its cover on paper"
 
 
+COVERS = "all => all.map(one => getComputedStyle(one, '::before').content)"
 INKS = """all => all.filter(one => one.checkVisibility() && !one.closest("details:not([open])"))
     .map(one => {
         const { color, backgroundColor, fill, borderTopColor } = getComputedStyle(one);

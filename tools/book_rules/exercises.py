@@ -38,7 +38,8 @@ def _exercise(chapter: Chapter, start: Item) -> Iterator[Finding]:
     first = next((item.text.strip() for item in inside if item.kind == "text"), "")
     if not LABEL_LINE.match(first):
         yield chapter.finding(
-            start, "an exercise begins with *Difficulty n of 3, m minutes, Colab (a phone will do).*"
+            start,
+            "an exercise begins with *Difficulty n of 3, m minutes, Colab (a phone will do).*",
         )
     if not _checks(inside):
         yield chapter.finding(start, "no cell of this exercise calls a check_ function")

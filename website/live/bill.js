@@ -20,9 +20,8 @@ vitbook.live.figure("bill", function (stage) {
   const NAMES = { separate: "separate", merged: "merged", reordered: "re\u2011ordered" };
   const state = { ...START },
     ask = stage.root.querySelector(".predict");
-  let seen = false,
-    last = null,
-    begun = null; // asked for by a sentence; the last move; where a drag began
+  let last = null,
+    begun = null; // the last move; where a drag began
 
   // --- the counts of the page ---
   function find({ D, h, N, n }) {
@@ -48,7 +47,7 @@ vitbook.live.figure("bill", function (stage) {
     N: TOKENS[N],
     n: asking(TOKENS[N], n)
   });
-  const isOpen = () => !ask || seen || ask.classList.contains("is-open");
+  const isOpen = () => !ask || ask.classList.contains("is-open");
 
   // --- words ---
   const whole = (value) => value.toLocaleString("en");
@@ -321,8 +320,8 @@ vitbook.live.figure("bill", function (stage) {
     };
     if (Object.keys(wanted).length > 4 || Object.values(at).some((index) => index < 0))
       throw new Error("bill.js: there is no such setting");
+    if (!isOpen()) ask.querySelector(".ask-skip").click(); // else bars and question lie over each other
     Object.assign(state, at);
-    seen = true;
     last = null;
     draw();
     for (const { grip, key } of controls) grip.set(state[key]);
@@ -336,6 +335,7 @@ vitbook.live.figure("bill", function (stage) {
     addEventListener("afterprint", take);
     new MutationObserver(() => {
       if (!isOpen()) {
+        stage.say(""); // what was to be said tells the answer
         Object.assign(state, START);
         last = null;
         for (const { grip, key } of controls) grip.set(state[key]);

@@ -455,7 +455,7 @@ vitbook.live.figure("train", function (stage, data) {
       newer ? `B differs from A: ${newer}. ` : newer === "" ? "B is as A. " : "",
       news || chosen.B ? first : ""
     );
-    seed.value = chosen.A.seed;
+    if (document.activeElement !== seed) seed.value = chosen.A.seed; // else it is being typed
     words.replaceChildren(WORDS[chosen.A.task]);
     const who = el(
       "div",

@@ -40,6 +40,8 @@ CAPTION = re.compile(r"<figcaption.*?>(.*?)</figcaption>", re.DOTALL)
 COMMAND = re.compile(r"\\(?:[A-Za-z]+|,)")
 SILENT = {"solution", "cell_input", "cell_output", "predict-title", "predict-explained"}
 SILENT |= {"claim-label", "claim-verdict", "in-depth-label", "change-log", "not-searched"}
+SILENT |= {"minutes"}
+DIFFICULTY = re.compile(r"Difficulty [1-3] of 3, ")  # and minutes: the first line of an exercise
 SILENT_NODES = (
     nodes.literal_block,
     nodes.math_block,
@@ -195,7 +197,10 @@ def formula(tex: str) -> str:
 
 def is_silent(node: nodes.Node) -> bool:
     known = type(node).__name__ == "solution_node"
-    return known or isinstance(node, SILENT_NODES) or bool(SILENT & child_classes(node))
+    timed = isinstance(node, nodes.paragraph) and DIFFICULTY.match(node.astext())
+    return (
+        known or bool(timed) or isinstance(node, SILENT_NODES) or bool(SILENT & child_classes(node))
+    )
 
 
 def child_classes(node: nodes.Node) -> set[str]:

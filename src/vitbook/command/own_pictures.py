@@ -18,6 +18,7 @@ from vitbook.data.folder import (
     list_folder,
     read_files,
 )
+from vitbook.data.folder_names import listed as named
 from vitbook.data.room import NormalizedImages
 from vitbook.models.foreign import read_weights, some, take, take_ours, telling
 from vitbook.models.transfer import adapt
@@ -39,7 +40,11 @@ NEEDS_ROOT = "root must say which folder holds a folder of pictures for each cla
 
 
 def describe(
-    settings: dict, root: str | None, given: dict, folders_are_classes: bool = False
+    settings: dict,
+    root: str | None,
+    given: dict,
+    folders_are_classes: bool = False,
+    lender: dict | None = None,
 ) -> tuple[dict, dict[str, FolderImages], tuple[str, ...]]:
     """What the pictures themselves settle, the pictures by part, and sentences on odd ones.
 
@@ -48,6 +53,7 @@ def describe(
         root: The folder of pictures.
         given: What the user said, which stays.
         folders_are_classes: As for :func:`~vitbook.data.load_folder`.
+        lender: Settings of the run whose weights are lent: what it learned is never a test.
 
     Returns:
         The names of the classes, mean and standard deviation of the channels, the size of the
@@ -64,26 +70,14 @@ def describe(
         _try_size(settings["timm"], found["image_size"])
         found |= {name: [float(x) for x in known[name]] for name in ("mean", "std")}
     size = found["image_size"]
-    before, learned_before = _lender(settings["weights"])
     parts = ("trainval",) if settings["learn_from"] == "trainval" else ("train", "validation")
-
-    def read(decoded: bool) -> tuple[PictureFolder, dict[str, FolderImages]]:
-        said, known = folders_are_classes, before or None
-        listed = list_folder(root, folders_are_classes=said, known=known, decoded=decoded)
-        if before and listed.files and not any(file.part == "test" for file in listed.files):
-            raise ValueError(
-                f"every picture of {root} is one that {settings['weights']} has learned from: none "
-                "is left for a test; add pictures that it has not seen"
-            )
-        return listed, {
-            part: read_files(listed, part, size=size, all_classes=part != "validation")
-            for part in (*parts, "test")
-        }
-
+    before = (lender or {}).get("parts", {})
+    learned_before = learned_by(lender) if lender and before else None
+    listing: dict = {"folders_are_classes": folders_are_classes, "known": before or None}
     try:
-        listed, pictures = read(decoded=False)
+        listed, pictures = _read(root, parts, size, listing)
     except EmptyPartError:  # of files that are no pictures, perhaps
-        listed, pictures = read(decoded=True)
+        listed, pictures = _read(root, parts, size, listing | {"decoded": True})
     if folders_are_classes and not listed.doubt:
         raise ValueError(
             f"folders_are_classes=True must be left out: no folder of {root} is called as if it "
@@ -112,16 +106,26 @@ def describe(
     return found | {"classes": list(listed.classes)}, pictures, (counted, *notes)
 
 
-def _lender(weights: str | None) -> tuple[dict[str, str], str | None]:
-    """The part of each picture in the run that lends its weights, and which it learned from."""
-    place = Path(weights or "")
-    run = place if place.is_dir() else place.parent
-    if weights is None or not (run / PARTS_FILE).is_file():
-        return {}, None
-    parts = json.loads((run / PARTS_FILE).read_text(encoding="utf-8"))
-    theirs = json.loads((run / "run.json").read_text(encoding="utf-8"))["settings"]
-    learned = {theirs["learn_from"], theirs.get("learned_before")}
-    return parts, "trainval" if "trainval" in learned else "train"
+def _read(
+    root: str, parts: tuple[str, ...], size: int, listing: dict
+) -> tuple[PictureFolder, dict[str, FolderImages]]:
+    """What lies in a folder, and the pictures of the parts and of the test."""
+    listed = list_folder(root, **listing)
+    if listing["known"] and listed.files and not any(file.part == "test" for file in listed.files):
+        raise ValueError(
+            f"every picture of {root} is one that the run has learned from whose weights are "
+            "lent: none is left for a test; add pictures that it has not seen"
+        )
+    return listed, {
+        part: read_files(listed, part, size=size, all_classes=part != "validation")
+        for part in (*parts, "test")
+    }
+
+
+def learned_by(run: dict) -> str:
+    """The part that a run, or one that lent it weights, has learned from, by its settings."""
+    ever = (run["learn_from"], run.get("learned_before"))
+    return "trainval" if "trainval" in ever else "train"
 
 
 def lending_run(weights: Path) -> Path | None:
@@ -179,8 +183,8 @@ def read_pictures(settings: dict, part: str, root: str | None) -> FolderImages:
     listed = list_folder(root, known=known, classes=classes)
     if list(listed.classes) != settings["classes"]:
         raise ValueError(
-            f"{root} holds the classes {', '.join(listed.classes)}, the run learned "
-            f"{', '.join(settings['classes'])}"
+            f"{root} holds the classes {named(listed.classes)}, the run learned "
+            f"{named(settings['classes'])}"
         )
     found = read_files(listed, part, size=settings["image_size"], all_classes=False)
     notes = found.notes

@@ -90,7 +90,10 @@ RECIPES = {
 }
 # What only one's own pictures have: their size, and the weights to start from.
 OWN: dict[str, Any] = {"image_size": 64, "weights": None, "timm": None, "head_epochs": 0}
-OWN |= {"class_weights": False, "learned_before": None}  # the part that a run has learned from whose weights it began with
+OWN |= {
+    "class_weights": False,
+    "learned_before": None,
+}  # the part that a run has learned from whose weights it began with
 STARTED = {"epochs": 10, "head_epochs": 3, "learning_rate": 3e-4}  # with weights to start from
 
 
@@ -176,9 +179,8 @@ def titled_part(
 ) -> tuple[tuple[Images, Tensor], list[str], tuple[str, ...]]:
     """``load_part``, a title for each image, and what a reader has to know of them."""
     learned = {"trainval": ("train", "validation", "trainval"), "train": ("train", "trainval")}
-    ever = {settings["learn_from"], settings.get("learned_before")} - {None}
     notes: tuple[str, ...] = ()
-    if any(part in learned[one] for one in ever):
+    if part in learned[own_pictures.learned_by(settings)]:
         notes = (own_pictures.LEARNED.format(part),)
     if settings["data"] != "folder":
         known = load_part(settings, part, root)

@@ -57,15 +57,21 @@ def write_run(out: Path, settings: dict, root: str | None) -> None:
     write_atomically(out / "run.json", (json.dumps(run, indent=2) + "\n").encode())
 
 
-def lent_settings(given: dict) -> dict:
-    """What the run lends whose folder is named as the weights to start from: the model's sizes.
-
-    What is said of the model's kind, of its size by a name, or of a model of timm, says it alone.
-    """
+def lender_of(given: dict) -> dict:
+    """The settings of the run whose weights are to be started from; {} if they are of none."""
     weights = given.get("weights")
     if given.get("data") != "folder" or not weights or not (run := lending_run(Path(weights))):
         return {}
-    stored = stored_run(run)["settings"]
+    return stored_run(run)["settings"]
+
+
+def lent_settings(given: dict, stored: dict) -> dict:
+    """What a run lends whose weights are to be started from: the model's sizes.
+
+    What is said of the model's kind, of its size by a name, or of a model of timm, says it alone.
+    """
+    if not stored:
+        return {}
     if stored.get("timm"):
         theirs = {name: stored[name] for name in ("timm", "image_size")}
         return {} if "architecture" in given else theirs

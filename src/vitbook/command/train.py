@@ -23,6 +23,7 @@ from vitbook.command.recipes import (
 )
 from vitbook.command.runs import (
     device_type,
+    lender_of,
     lent_settings,
     same_settings,
     stored_run,
@@ -130,7 +131,8 @@ def _settings(
     if data is None:
         if options.resume and not given:
             raise ValueError(f"{out} holds no run to go on with; say what is to be trained")
-        given = lent_settings(given) | given
+        lender = lender_of(given)
+        given = lent_settings(given, lender) | given
         settings = settings_of(given)
         refuse_idle_data(options, settings["data"])
         if settings.get("timm"):
@@ -142,7 +144,7 @@ def _settings(
                     f"out must lie outside of root: {out} would be taken for one of its classes"
                 )
             found, pictures, notes = own_pictures.describe(
-                settings, options.root, given, options.folders_are_classes
+                settings, options.root, given, options.folders_are_classes, lender
             )
             settings |= found
             _say(*notes)

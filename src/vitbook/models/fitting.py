@@ -186,9 +186,12 @@ def require_tensors(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) ->
     """The same shapes, finite numbers; a sentence for the first tensor of each kind."""
     wrong: dict[str, str] = {}
     for name, tensor in weights.items():
-        if why := unfit(tensor, own[name]):
-            why += _why(weights, name, tuple(own[name].shape)) if "shape" in why else ""
-            wrong.setdefault(why if "torch" in why else _kind(name), f"{name} {why}")
+        ours = own[name]
+        if why := unfit(tensor, ours):
+            other = tensor.shape != ours.shape
+            why += _why(weights, name, tuple(ours.shape)) if other else ""
+            number = other or tensor.is_floating_point()  # else one sentence for all that are none
+            wrong.setdefault(_kind(name) if number else str(tensor.dtype), f"{name} {why}")
     refuse(list(wrong.values()))
 
 

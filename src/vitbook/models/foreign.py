@@ -303,7 +303,7 @@ def _plain(
     no_numbers = not any(tensor.is_meta for tensor in own.values())
     for name, x in state.items():
         what = ""
-        if type(x) not in (Tensor, nn.Parameter):
+        if type(x) not in (Tensor, nn.Parameter) and type(x).__module__.startswith("torch."):
             what = f"{type(x).__name__}, no plain tensor"
         elif x.layout is not torch.strided or x.is_quantized or x.is_complex():
             what = f"{x.dtype}, {x.layout}" if x.layout is not torch.strided else str(x.dtype)

@@ -178,7 +178,7 @@
     let looked = false; // without a guess
 
     const keep = make("button", { class: "predict-button ask-keep", value: "keep" }, "Keep");
-    const skip = button("skip, and look", "ask-link", () => {
+    const skip = button("skip, and look", "ask-link ask-skip", () => {
       look();
       said.focus({ preventScroll: true });
     });
