@@ -30,6 +30,7 @@ from vitbook.inspection.weights import (
     mha_draws,
     on_the_side,
     operands,
+    sdpa_draws,
     sdpa_holds,
     sdpa_weights,
 )
@@ -76,6 +77,7 @@ class Watch(TorchFunctionMode):
         maps: Layer name -> weights, in the order in which they were seen. Where a layer attends
             several times in one pass, the later ones are called "name#2", "name#3" ...
         doubts: Layer name -> why there is no map of it, or why the map is not one of its tokens.
+        draws: The layers that drop some weights at random.
         modules, ran: All modules of the model, and those that ran, by name.
 
     Args:
@@ -89,6 +91,7 @@ class Watch(TorchFunctionMode):
         self.verify, self.rough = verify, rough
         self.maps: dict[str, Tensor] = {}
         self.doubts: dict[str, str] = {}
+        self.draws: set[str] = set()
         self.ran: dict[str, nn.Module] = {}
         self.modules = {  # without what torch.compile puts round a module
             name.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix("."): module
@@ -183,6 +186,8 @@ class Watch(TorchFunctionMode):
     def _see(self, func: Any, args: tuple, kwargs: dict, out: Any) -> Any:
         """What a function gave: the attention of a layer, a softmax, or something else."""
         if func is F.scaled_dot_product_attention:
+            if sdpa_draws(*args, **kwargs):
+                self.draws.add(self._layer().name)
             return self._attended(
                 out,
                 lambda: on_the_side(sdpa_weights, *args, **kwargs),
@@ -197,6 +202,8 @@ class Watch(TorchFunctionMode):
                 return again[1]
 
             drawn = mha_draws(*args, **kwargs)
+            if drawn:
+                self.draws.add(self._layer().name)
             values, axes = fused_values(func, *args, **kwargs)
 
             def holds(_: Tensor) -> bool:
@@ -217,8 +224,10 @@ class Watch(TorchFunctionMode):
                     softmax.dropped.append(out.detach().clone().view(softmax.weights.shape))
                 for used, values, axes in operands(func, args, kwargs):
                     known = (softmax.weights, *softmax.dropped)
-                    order = next(filter(None, (as_used(used, x) for x in known)), None)
+                    orders = [as_used(used, x) for x in known]
+                    order = next(filter(None, orders), None)
                     if order:
+                        self.draws |= set() if orders[0] else {call.name}
                         call.softmaxes.remove(softmax)
                         self._unused -= 1
                         found = softmax.weights.permute(order).reshape(used.shape)

@@ -66,6 +66,19 @@ def mha_draws(*args: Any, **kwargs: Any) -> bool:
     return given.get("training", True) and given["dropout_p"] > 0
 
 
+def sdpa_draws(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    *_: Any,
+    **__: Any,
+) -> bool:
+    """Does this call of ``F.scaled_dot_product_attention`` drop weights?"""
+    return dropout_p > 0
+
+
 MHA_ARGUMENTS = F.multi_head_attention_forward.__code__.co_varnames
 
 
