@@ -19,6 +19,7 @@ from torch.testing import assert_close
 
 from tests.package.random_models import all_random
 from vitbook.inspection import attention_maps, find_num_prefix, record_attention
+from vitbook.inspection.mixing import all_ways
 from vitbook.layers.attention import MultiHeadSelfAttention
 from vitbook.models.published import rebuild
 
@@ -249,6 +250,10 @@ def heads_first(q, k, v):
     return F.scaled_dot_product_attention(*(t.transpose(0, 1) for t in (q, k, v))).transpose(0, 1)
 
 
+def dropped(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, dropout_p=0.5)
+
+
 class Called(Block):
     """A convolution over tokens behind attention, where the block is called in another way."""
 
@@ -290,6 +295,7 @@ def between(layer):
     return lambda: nn.Sequential(nn.Flatten(2), Turn(), stack(plain(), layer(), plain()))
 
 
+DROPS = "drops weights of '2.1.layer' at random"
 MIXED, STRANGE = "values that move when the tokens of others", "values that do not follow"
 UNSEEN = {
     "values rolled": (between(lambda: Other(lambda q, k, v: attend(q, k, v.roll(1, -2)))), MIXED),
@@ -324,6 +330,156 @@ def test_what_no_module_shows_is_seen_in_the_operands_of_the_products(name):
     build, why = UNSEEN[name]
     with pytest.raises(ValueError, match=why):  # as many images as heads
         attention_maps(build(), torch.randn(H, D, 3, 4).double())
+
+
+class Root(nn.Module):
+    """Tokens are made, and handed to layers, in the model's own forward."""
+
+    def __init__(self, forward, depth=2, batch_first=True):
+        super().__init__()
+        self.patches, self.pos = nn.Conv2d(3, D, P, P), nn.Parameter(torch.randn(1, N, D))
+        self.new = nn.Parameter(torch.randn(1, 4, D))
+        attention = [nn.MultiheadAttention(D, H, batch_first=batch_first) for _ in range(depth)]
+        self.layers = nn.ModuleList(attention)
+        self.qkv = nn.ModuleList(nn.Linear(D, 3 * D) for _ in range(depth))
+        self.attends = nn.ModuleList(Attend(D, D) for _ in range(depth))
+        self.blocks = nn.ModuleList(Block(Open()) for _ in range(depth))
+        self.run = forward
+
+    def forward(self, images):
+        return self.run(self, self.patches(images).flatten(2).mT)
+
+
+def one_tensor(model, x):
+    x = torch.cat([x.mean(1, keepdim=True), x], 1)
+    for layer in model.layers:
+        x = x + layer(x, x, x)[0]
+    return x
+
+
+def by_name(model, x):
+    for layer in model.layers:
+        x = x + layer(x, key=x, value=x)[0]
+    return x
+
+
+def with_positions(model, x):
+    for layer in model.layers:
+        x = x + layer(x + model.pos, x + model.pos, x)[0]
+    return x
+
+
+def first_axis(model, x):
+    x = x.transpose(0, 1)
+    for layer in model.layers:
+        x = x + layer(x, x, x, need_weights=False)[0]
+    return x.transpose(0, 1)
+
+
+class Attend(nn.Linear):
+    def forward(self, q, k, v):
+        q, k, v = (x.unflatten(-1, (H, D // H)).transpose(1, 2) for x in (q, k, v))
+        return super().forward(attend(q, k, v).transpose(1, 2).flatten(2))
+
+
+def made_outside(model, x, shared=False):
+    k = v = None
+    for qkv, layer in zip(model.qkv, model.attends, strict=True):
+        q, *other = qkv(x).chunk(3, dim=-1)
+        k, v = (k, v) if shared and v is not None else other
+        x = x + layer(q, k, v)
+    return x
+
+
+def new_prompts(model, x):
+    for block in model.blocks:
+        x = block(torch.cat([model.new.expand(len(x), -1, -1), x[:, -N:]], 1))
+    return x
+
+
+def registers(model, x):
+    x = torch.cat([model.new.expand(len(x), -1, -1), x], 1)
+    for block in model.blocks:
+        x = block(x)
+    return x[:, 4:]
+
+
+HONEST = {
+    "one tensor three times": Root(one_tensor),
+    "one layer alone": Root(one_tensor, depth=1),
+    "by name": Root(by_name),
+    "positions on queries and keys": Root(with_positions),
+    "sequence first": Root(first_axis, batch_first=False),
+    "queries, keys and values made outside": Root(made_outside),
+    "keys and values of the first layer": Root(lambda m, x: made_outside(m, x, shared=True)),
+    "new prompts in each layer": Root(new_prompts),
+    "registers": Root(registers),
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+@pytest.mark.parametrize("count", [1, B, H])
+def test_tokens_that_a_model_makes_itself_are_no_reason_to_doubt_its_maps(name, count):
+    model, images = all_random(HONEST[name]).eval(), torch.randn(count, 3, *SIZE)
+    maps = attention_maps(model, images)
+    assert_close(maps, attention_maps(model, images, verify=False))
+    assert len(maps) == len(model.layers)
+
+
+def test_of_any_two_tokens_one_stays_as_it_was_while_the_other_is_disturbed():
+    for count in (1, 2, 12, 50, 197):
+        ways = all_ways(count)
+        same = (ways[:, None] == ways).flatten(0, 1).double()  # (pairs of runs, tokens)
+        told = same.T @ (1 - same)  # how many pairs of runs tell the second token from the first
+        assert (told.fill_diagonal_(1) > 0).all()
+        assert (ways[0] == 0).all()
+
+
+def weak(strength):
+    return lambda x: x + strength * torch.randn_like(x)
+
+
+def all_images(x):
+    return x + 0.01 * x.flip(0)
+
+
+DRAWS = {
+    "dropout that never stops, in the last layer": (lambda: Open(lambda _, w: F.dropout(w)), DROPS),
+    "fused dropout that never stops": (lambda: Other(dropped), DROPS),
+    "little noise": (lambda: Parts(weak(1e-3)), "draws at random|gives something else when"),
+    "hardly any noise": (lambda: Parts(weak(1e-4)), "gives something else when it runs again"),
+    "images that see each other": (lambda: Parts(all_images), "depends on the others"),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("last", [True, False])
+def test_what_is_drawn_is_said_to_be_drawn_wherever_it_stands(name, last):
+    build, why = DRAWS[name]
+    if last and why != DROPS:
+        pytest.skip("behind the last map nothing is told apart")
+    model = nn.Sequential(nn.Flatten(2), Turn(), stack(plain(), build(), *[plain()] * (not last)))
+    dtype = torch.float32 if name == "hardly any noise" else torch.float64  # as little as rounding
+    with pytest.raises(ValueError, match=why):
+        attention_maps(model.to(dtype), torch.randn(B, D, 3, 4, dtype=dtype))
+
+
+INSIDE = {
+    "values rolled": (lambda q, k, v: attend(q, k, v.roll(1, -2)), MIXED),
+    "keys and values sorted": (sorted_keys, MIXED),
+    "as many slots as tokens": (slots, STRANGE),
+    "the product rolled": (lambda q, k, v: attend(q, k, v).roll(1, -2), MOVES),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_who_names_layers_is_told_what_goes_on_inside_of_them(name):
+    mix, why = INSIDE[name]
+    model = stack(plain(), Other(mix), Parts(conv), plain())
+    with pytest.raises(ValueError, match=f"'1.layer' .*{why}") as refusal:
+        attention_maps(model, tokens(), layers="*.layer")
+    assert "attention_maps(" not in str(refusal.value)
+    assert attention_maps(model, tokens(), layers=["0.layer", "3.layer"]).shape[0] == 2
 
 
 class ByEinsum(Other):

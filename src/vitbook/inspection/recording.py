@@ -14,8 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.inspection.mixing import Trace, drawn, mixers
+from vitbook.inspection.again import Run
+from vitbook.inspection.mixing import drawn, mixers
 from vitbook.inspection.watching import Watch
+
+SAME = 0.05  # how far the maps of two runs may lie apart, by rounding, against the largest
 
 
 @contextmanager
@@ -71,18 +74,22 @@ def attention_maps(
     The model, of any library (see :func:`record_attention`), runs in evaluation mode and without
     gradients; afterwards each of its modules is in the mode it was in before. It runs once for the
     maps. Then the first image runs alone: its maps have to be the same. Then it runs some more
-    times (10 for 197 tokens), half of its tokens disturbed, all attention held still: no other
-    token may move, and of the values that a map is multiplied with, those of the same tokens. What
-    shows in no later values and in no module that is given tokens (B, N, D) is not seen: a mixing
-    before the first layer or behind the last one; neither is what makes the weights themselves, nor
-    whether a product is used.
+    times (6 for 197 tokens, 8 for 1,000), its tokens disturbed, all attention held still: no token
+    may move another one, and of the values that a map is multiplied with, those of the same tokens
+    have to move, at least half of them. Of any two tokens it is seen whether one moves the other.
+
+    What shows in no later values and in no module that is given tokens (B, N, D) is not seen: a
+    mixing before the first layer or behind the last one; neither is what makes the weights
+    themselves, nor whether a product is used, nor two streams of as many tokens, one after the
+    other, nor what moves tokens by less than rounding.
 
     Args:
         model: A model whose attention layers all see the same N tokens.
         images: What the model takes, for a ViT (B, C, H, W).
         layers: Which layers, where not all belong together: a pattern such as "blocks.*", or
             several. The names are those of ``record_attention``. Who names layers asks for a
-            part: then other layers may mix tokens, too.
+            part: then tokens may be mixed between them, and inside of them only where they are
+            called with tokens (B, N, D) is it seen.
         verify: Whether the maps are held against what the model computes, as in
             ``record_attention`` and as above. Without it they are what the model showed, unchecked
             and perhaps rounded in another way, and come several times as fast for one image.
@@ -125,15 +132,22 @@ def _require_whole(
     """The same tokens in a second run, and no token moves another but by the maps."""
     kind, model = type(model).__name__, getattr(model, "_orig_mod", model)
     one = images[:1] if images.ndim == 4 else images
+    batch = {len(one), one.shape[1]} if one.ndim == 3 else {1}
+    N = next(iter(maps.values())).shape[-1]
+    names = [name.partition("#")[0] for name in maps]
+    if dropped := sorted(watch.draws & set(names)):
+        raise ValueError(
+            f"model ({kind}) drops weights of {_list(dropped)} at random in evaluation mode, too"
+        )
     try:
         with same_draws(images), torch.no_grad(), evaluated(model), uncompiled():
-            with (trace := Trace(model)):
+            with (first := Run(model, N, batch)):
                 model(one)
-            random = drawn({name: x[: len(one)] for name, x in maps.items()}, trace.maps)
-            missing = sorted(watch.maps.keys() ^ trace.maps.keys()) if everything else []
-            N = next(iter(maps.values())).shape[-1]
-            whole = everything and not (random or missing)
-            mixing = mixers(model, one, trace, N) if whole else {}
+            known = {name: x[: len(one)] for name, x in maps.items()}
+            random = drawn(known, first.maps, _rounding(first, one))
+            missing = sorted(watch.maps.keys() ^ first.maps.keys()) if everything else []
+            chosen = None if everything else names
+            mixing = {} if random or missing else mixers(model, one, first, chosen)
     except Exception as error:  # of a model of somebody's
         raise ValueError(
             f"model ({kind}) fails where the first image runs again with a token disturbed "
@@ -151,12 +165,21 @@ def _require_whole(
             "shows a map in one of two runs only"
         )
     if mixing:
-        raise ValueError(
-            f"model ({kind}) mixes tokens by more than its maps: "
-            f"{'; '.join(f'{_list(names)} {why}' for why, names in _by_reason(mixing).items())}. "
-            f"attention_maps(model, images, layers={_pattern(list(maps), watch.maps)!r}) gives the "
-            f"maps of {_list(list(maps))} alone"
+        why = "; ".join(f"{_list(names)} {why}" for why, names in _by_reason(mixing).items())
+        part = (
+            f". attention_maps(model, images, layers={_pattern(list(maps), watch.maps)!r}) gives "
+            f"the maps of {_list(list(maps))} alone"
         )
+        raise ValueError(
+            f"model ({kind}) mixes tokens by more than its maps: {why}{part if everything else ''}"
+        )
+
+
+def _rounding(first: Run, image: Tensor) -> float:
+    """How far the maps of two runs may lie apart, against the largest weight."""
+    eps = [passed.eps for passed in first.passed.values()]
+    eps += [2**-10] if image.is_cuda else []  # convolutions round to ten bits there
+    return min(SAME, 10 * max(eps, default=1.0) ** 0.5)
 
 
 def same_draws(images: Tensor) -> AbstractContextManager:
