@@ -232,7 +232,7 @@ def _tokens(call: Call) -> Tensor | None:
     x, module = call.x, call.module
     if x is None or x.ndim != 3 or not x.is_floating_point():
         return None
-    if type(module) is nn.LayerNorm and len(module.normalized_shape) == 1:
+    if isinstance(module, (nn.LayerNorm, nn.RMSNorm)) and len(module.normalized_shape) == 1:
         return None  # of each token alone
     scores = x.shape[1] == x.shape[2] and next(module.parameters(), None) is None
     return None if scores else x  # of one head, given to an nn.Softmax
