@@ -15,6 +15,7 @@ import timm
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.attention.bias import causal_lower_right
 from torch.testing import assert_close
 
 from tests.package.random_models import all_random
@@ -643,6 +644,133 @@ def test_who_names_layers_asks_for_a_part_and_is_told_so():
     ):
         attention_maps(model, tokens())
     assert attention_maps(model, tokens(), layers="*.layer").shape == (2, B, H, N, N)
+
+
+class Helps(Other):
+    """Its ``attention_weights`` is a part of ``forward``, with arguments of its own."""
+
+    def __init__(self):
+        super().__init__(lambda q, k, v: self.attention_weights(q, k) @ v)
+
+    def attention_weights(self, q, k):
+        return (q @ k.mT / 3).softmax(-1)
+
+
+class Speaks(Other):
+    """What its ``attention_weights`` gives, and what it does."""
+
+    def __init__(self, say, mix):
+        super().__init__(mix)
+        self.say = say
+
+    def attention_weights(self, x):
+        q, k, _ = self.heads(x)
+        return self.say(q, k)
+
+
+def soft(q, k):
+    return (q @ k.mT / 3).softmax(-1)
+
+
+def in_halves(q, k, v):
+    halves = zip(*(x.chunk(2, 1) for x in (q, k, v)), strict=True)
+    return torch.cat([soft(q, k) @ v for q, k, v in halves], 1)
+
+
+def causal_bias(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=causal_lower_right(N, N))
+
+
+def gated(q, k, v):
+    return attend(q, k, v) * q.mean(-1).softmax(1)[..., None]
+
+
+def placed(q, k, v):
+    weights = torch.arange(H * N * N).sin().view(H, N, N).to(q).softmax(-1)
+    return weights @ v
+
+
+def by_place(q, k):
+    weights = torch.arange(H * N * N).sin().view(H, N, N).to(q).softmax(-1)
+    return weights.expand(len(q), -1, -1, -1)
+
+
+def sparse(q, k, v):
+    return torch.bmm(soft(q, k).flatten(0, 1).to_sparse(), v.flatten(0, 1)).view_as(v)
+
+
+def lower(q, k):
+    scores = (q @ k.mT / math.sqrt(D // H)).masked_fill(~torch.ones(N, N).tril().bool(), -math.inf)
+    return scores.softmax(-1)
+
+
+ALSO_READ = {
+    "a causal bias": (lambda: Other(causal_bias), lower),
+    "a gate over heads": (lambda: Other(gated), soft),
+    "one map for all images and heads": (
+        lambda: Other(placed),
+        by_place,
+    ),
+    "a helper of that name": (Helps, soft),
+    "says it, and multiplies in two halves": (lambda: Speaks(soft, in_halves), soft),
+    "sparse weights": (lambda: Other(sparse), soft),
+}
+
+
+@pytest.mark.parametrize("name", ALSO_READ)
+def test_what_is_written_in_another_way_is_read_nevertheless(name):
+    build, expected = ALSO_READ[name]
+    model, x = stack(plain(), build(), plain()), tokens()[: 1 if name == "sparse weights" else B]
+    middle = model[1].layer
+    q, k, _ = middle.heads(model[1].norm(model[0](x)))
+    assert_close(attention_maps(model, x)[1], expected(q, k))
+
+
+def in_vmap(q, k, v):
+    return torch.vmap(torch.vmap(lambda q, k, v: soft(q, k) @ v))(q, k, v)
+
+
+def nested(q, k, v):
+    q, k, v = (torch.nested.as_nested_tensor(x, layout=torch.jagged) for x in (q, k, v))
+    return torch.stack([*F.scaled_dot_product_attention(q, k, v).unbind()])
+
+
+def heads_added_up(q, k, v):
+    return torch.einsum("bhij,bgjd->bgid", soft(q, k), v)
+
+
+def used_in_turn(q, k, v):
+    first, second = soft(q, k), soft(k, q)
+    return second @ v + (first * 2) @ v
+
+
+NOT_READ = {
+    "in vmap": (lambda: Other(in_vmap), "it runs in torch.vmap"),
+    "nested": (lambda: Other(nested), "its tokens are a nested tensor"),
+    "heads added up": (lambda: Other(heads_added_up), CHANGED),
+    "two softmaxes, the later one first": (lambda: Other(used_in_turn), CHANGED),
+    "says other heads of two halves": (
+        lambda: Speaks(lambda q, k: soft(q, k).roll(1, 1), in_halves),
+        SAID,
+    ),
+    "says scores": (lambda: Speaks(lambda q, k: q @ k.mT, exponentials), "numbers below 0"),
+    "says nothing": (lambda: Speaks(lambda q, k: None, exponentials), "no weights .* but NoneType"),
+    "cannot say": (lambda: Speaks(lambda q, k: q @ k, exponentials), "its attention_weights fails"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_READ)
+def test_what_cannot_be_read_is_refused_in_a_sentence_that_names_it(name):
+    build, why = NOT_READ[name]
+    with pytest.raises(ValueError, match=f"'1.layer': .*{why}"):
+        attention_maps(stack(plain(), build(), plain()), tokens())
+
+
+def test_what_torch_export_made_is_refused_in_a_sentence():
+    model = stack(plain(), plain())
+    exported = torch.export.export(model, (tokens(),)).module()
+    with pytest.raises(ValueError, match="give the model that was exported"):
+        attention_maps(exported, tokens())
 
 
 # --- models --------------------------------------------------------------------------------------

@@ -191,7 +191,13 @@ def same_draws(images: Tensor) -> AbstractContextManager:
 def evaluated(model: nn.Module) -> Iterator[None]:
     """In evaluation mode; afterwards each module is in the mode it was in before."""
     training = [module for module in model.modules() if module.training]
-    model.eval()
+    try:
+        model.eval()
+    except NotImplementedError as error:  # of torch.export
+        raise ValueError(
+            f"model ({type(model).__name__}) cannot be set to evaluation mode ({error}): give the "
+            "model that was exported"
+        ) from error
     try:
         yield
     finally:

@@ -7,9 +7,11 @@ is multiplied is held against the softmax, number by number, whatever way it wen
 attends in another way is told by the name of its class, so that it is missed and not forgotten.
 """
 
+import inspect
 import re
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn.modules import module as all_modules
 from torch.overrides import TorchFunctionMode
 
-from vitbook.inspection.judging import not_of_tokens, padded, tokens_of, with_heads
+from vitbook.inspection.judging import no_weights, not_of_tokens, padded, tokens_of, with_heads
 from vitbook.inspection.weights import (
     ROWS,
     as_used,
@@ -33,6 +35,7 @@ from vitbook.inspection.weights import (
     sdpa_draws,
     sdpa_holds,
     sdpa_weights,
+    unreadable,
 )
 
 T = Tensor
@@ -173,7 +176,10 @@ class Watch(TorchFunctionMode):
                 return self._product(*args, **kwargs)
         out = func(*args, **kwargs)  # the functions that this one calls are not seen
         if seen and not _runs_backwards():
-            return self._see(func, args, kwargs, out)
+            why = unreadable(out)
+            if not why:
+                return self._see(func, args, kwargs, out)
+            self.doubts[self._layer().name] = why
         return out
 
     def _product(self, query: Tensor, key: Tensor, value: Tensor, *mask: Any, **how: Any) -> Any:
@@ -231,6 +237,9 @@ class Watch(TorchFunctionMode):
                         call.softmaxes.remove(softmax)
                         self._unused -= 1
                         found = softmax.weights.permute(order).reshape(used.shape)
+                        if axes == ROWS and values.ndim > 2:  # one map may serve all images
+                            front = torch.broadcast_shapes(used.shape[:-2], values.shape[:-2])
+                            found = found.expand(*front, *used.shape[-2:])
                         return self._multiplied(call, found, values, out, axes)
         return out
 
@@ -269,15 +278,21 @@ class Watch(TorchFunctionMode):
 
     def _said(self, call: Call, args: tuple, kwargs: dict, out: Any) -> Any:
         """Keep the weights that a layer says, and give what the model goes on with."""
-        with torch.no_grad():
-            self._add(call, lambda: call.module.attention_weights(*args, **kwargs))  # type: ignore[operator]
+        why = ""
+        try:
+            with torch.no_grad():
+                said = call.module.attention_weights(*args, **kwargs)  # type: ignore[operator]
+        except Exception as error:  # of a method of somebody's
+            said, why = None, f"its attention_weights fails ({error})"
+        self._add(call, lambda: said)
         label = call.seen[-1][0]
-        if (
-            self.verify
-            and len(call.checks) == call.multiplied == 1
-            and not call.checks[0](self.maps[label])
-        ):
-            self.doubts[label] = OTHERS
+        why = why or ("" if call.multiplied else no_weights(said))
+        if not why and self.verify and len(call.checks) == call.multiplied > 0:
+            why = "" if _hold(call.checks, said) else OTHERS
+        if why:
+            self.doubts[label] = why
+        if not isinstance(said, Tensor):
+            del self.maps[label]
         return out
 
     def _layer(self) -> Call:
@@ -310,10 +325,16 @@ class Watch(TorchFunctionMode):
             x for x in inputs if isinstance(x, Tensor) and x.is_floating_point() and x.ndim > 1
         ]
         why = ""
-        if call.other_axes:
+        keys = {self.maps[label].shape[-1] for label, _ in call.seen}
+        if keys and given:  # a softmax of something else than tokens is a gate
+            keys |= tokens_of(given[:1], len(given[0]))
+        if any(not keys or length in keys for length in call.other_axes):
             why = "it takes a softmax over another axis than the last"
-        elif call.softmaxes:
-            why = "it changes its softmax before it is multiplied with values"
+        elif any(not keys or softmax.weights.shape[-1] in keys for softmax in call.softmaxes):
+            why = (
+                "it changes its softmax before it is multiplied with values, or multiplies by a "
+                "function that is not read"
+            )
         elif len(call.seen) > 1:
             why = "it attends more than once in one call"
         if why:
@@ -354,10 +375,24 @@ class Watch(TorchFunctionMode):
                 self.doubts[name] = (reasons or ["no function that it calls is known to attend"])[0]
 
 
+def _hold(checks: list[Callable[[Tensor], bool]], said: Any) -> bool:
+    """Do weights give what came out, where some products have an equal part of them each?"""
+
+    def holds(axis: int) -> bool:
+        parts = said.chunk(len(checks), axis)
+        return all(check(part) for check, part in zip(checks, parts, strict=True))
+
+    for axis in (1, 2):  # heads, queries
+        with suppress(RuntimeError, ValueError, AttributeError):  # of other shapes
+            if holds(axis):
+                return True
+    return False
+
+
 def says_weights(module: nn.Module) -> bool:
     """Has it a method ``attention_weights`` that belongs to the ``forward`` it has?"""
     method = getattr(module, "attention_weights", None)
-    if not callable(method) or isinstance(method, nn.Module):
+    if not callable(method) or isinstance(method, nn.Module) or not _same_arguments(module):
         return False
     if "attention_weights" in vars(module):
         return True
@@ -367,6 +402,18 @@ def says_weights(module: nn.Module) -> bool:
         if "forward" in vars(kind):
             return False
     return False
+
+
+def _same_arguments(module: Any) -> bool:
+    """Does ``attention_weights`` take what ``forward`` takes, as far as it must be given?"""
+    with suppress(ValueError):  # nobody knows
+        given = inspect.signature(module.forward).parameters.values()
+        must = [x for x in given if x.default is x.empty and x.kind < x.VAR_POSITIONAL]
+        try:
+            inspect.signature(module.attention_weights).bind(*must)
+        except TypeError:
+            return False
+    return True
 
 
 def may_be_native(module: nn.Module) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention.bias import CausalBias
 
 ROWS = (-2, -2)  # the axes of the tokens, in values and in what came out
 PRODUCT = {torch.matmul, Tensor.matmul, torch.bmm, Tensor.bmm}
@@ -30,6 +31,8 @@ def sdpa_weights(
     query that may attend to nothing has zero weights.
     """
     query, key = _wide(query), _wide(key)
+    if isinstance(attn_mask, CausalBias):
+        attn_mask = attn_mask._materialize(query.device)
     if enable_gqa:  # some heads share their keys
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], dim=-3)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
@@ -95,6 +98,16 @@ def on_the_side(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return work(*args, **kwargs)
 
 
+def unreadable(out: Any) -> str:
+    """Why the numbers of what a function gave cannot be looked at, or nothing."""
+    x = out[0] if isinstance(out, tuple) else out
+    if isinstance(x, Tensor) and x.is_nested:
+        return "its tokens are a nested tensor: as many for each image are needed"
+    if isinstance(x, Tensor) and torch._C._functorch.is_batchedtensor(x):
+        return "it runs in torch.vmap, which shows nothing"
+    return ""
+
+
 def _wide(value: Any) -> Any:
     narrow = isinstance(value, Tensor) and value.dtype in (torch.float16, torch.bfloat16)
     return value.float() if narrow else value
@@ -127,7 +140,8 @@ def operands(
             term = term.replace("...", "." * (weights.ndim - len(term.replace("...", ""))))
             keys = [axis for axis, x in enumerate(term) if x in other and x not in left]
             queries = [axis for axis, x in enumerate(term) if x in left and x not in other]
-            if len(keys) == 1 and queries:
+            summed = {*term, *other} - {*left}
+            if len(keys) == len(summed) == 1 and queries:
                 long = [axis for axis in queries if weights.shape[axis] == weights.shape[keys[0]]]
                 last = [(long or queries)[-1], *keys]  # heads may share their values
                 front = [axis for axis in range(len(term)) if axis not in last]
@@ -148,6 +162,7 @@ def as_used(used: Tensor, weights: Tensor) -> tuple[int, ...] | None:
     """
     if used.numel() != weights.numel() or not used.is_floating_point():
         return None
+    used = used if used.layout == torch.strided else used.to_dense()
     used, weights = used.detach(), weights.to(used)
     for order in permutations(range(weights.ndim - 1)):
         turned = weights.permute(*order, -1)
