@@ -845,6 +845,26 @@ ARRANGED = {
         lambda x, r: torch.cat([r, x[:, torch.randperm(12)]], 1),
         "no token follows|is token",
     ),
+    "the last patch missing": (
+        lambda x, r: torch.cat([r, x[:, :-1], r[:, :1]], 1),
+        "no token follows patch 11",
+    ),
+    "one patch twice": (
+        lambda x, r: torch.cat([r, x[:, [0, 1, 2, 3, 4, 4, *range(6, 12)]]], 1),
+        "no token follows patch 5",
+    ),
+    "some patches constant": (
+        lambda x, r: torch.cat([r, x[:, :7], 0 * x[:, 7:]], 1),
+        "no token follows patch 7",
+    ),
+    "a token of nothing": (
+        lambda x, r: torch.cat([r, x[:, :5], r[:, :1], (x[:, 5:6] + x[:, 6:7]), x[:, 7:]], 1),
+        "is token 10|token 9 follows no patch",
+    ),
+    "mostly the mirror image": (
+        lambda x, r: torch.cat([r, x / 4 + x.flip(1)], 1),
+        "is token|token .* follows patch",
+    ),
     "all alike": (
         lambda x, r: torch.cat([r, x.mean(1, keepdim=True).expand_as(x)], 1),
         "is token|no token",
@@ -877,6 +897,57 @@ def test_behind_a_stem_that_overlaps_the_order_is_seen_and_a_shift_by_one_patch_
             continue
         with pytest.raises(ValueError, match="is token"):
             find_num_prefix(model, images)
+
+
+def test_an_image_that_a_model_cuts_is_no_grid_of_its_patches():
+    cut = nn.Sequential(nn.ZeroPad2d((-4, -4, -4, -4)), nn.Conv2d(3, D, P, P))
+    model = all_random(Tokens(lambda x, r: torch.cat([r, x], 1), stem=cut)).eval()
+    with pytest.raises(ValueError, match="pixels at the top, half a patch wide: they are cut"):
+        find_num_prefix(model, torch.randn(1, 3, 8 + 5 * P, 8 + 5 * P))
+
+
+class Twice(Tokens):
+    """The image and another view of it, one after the other."""
+
+    def __init__(self, view):
+        super().__init__(lambda x, r: torch.cat([r, x], 1))
+        self.view = view
+
+    def forward(self, images):
+        return super().forward(images) + super().forward(self.view(images))
+
+
+@pytest.mark.parametrize("view", [lambda x: x.flip(-1), lambda x: x.flip(-2), lambda x: x.mT])
+def test_all_layers_have_to_see_the_same_patches_not_the_first_alone(view):
+    images = torch.randn(1, 3, 3 * P, 3 * P)
+    with pytest.raises(ValueError, match=r"other patches than those of 'blocks.0.layer': .*#2'"):
+        find_num_prefix(all_random(Twice(view)).eval(), images)
+    assert find_num_prefix(all_random(Twice(lambda x: x + 1)).eval(), images) == 4
+
+
+class Placed(Tokens):
+    """Positions are the first argument of each layer."""
+
+    def __init__(self):
+        super().__init__(lambda x, r: torch.cat([r, x], 1))
+        self.pos = nn.Parameter(torch.zeros(1, 16, D))
+        self.blocks = nn.ModuleList([Behind(), Behind()])
+
+    def forward(self, images):
+        x = self.patches(images).flatten(2).mT
+        x = self.arrange(x, self.registers.expand(len(x), -1, -1))
+        for block in self.blocks:
+            x = x + block(self.pos, x)
+        return x
+
+
+class Behind(Open):
+    def forward(self, pos, x):
+        return super().forward(x + pos)
+
+
+def test_tokens_are_found_among_the_arguments_of_a_layer_by_what_moves_them():
+    assert find_num_prefix(all_random(Placed()).eval(), torch.randn(1, 3, *SIZE)) == 4
 
 
 def test_a_model_that_says_nothing_is_tested_with_the_number_that_fits():

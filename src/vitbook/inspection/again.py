@@ -211,7 +211,7 @@ class Disturbed(Run):
         if place[1] == "given" and (then is None or then.shape != x.shape):
             return x
         if then is None:
-            raise ValueError("it attends more often then")
+            raise ValueError(f"{place[0]!r} attends more often when it runs again")
         if isinstance(then, tuple):
             return (self._disturbed(then[0], axis), *_copy(then[1:]))
         return self._disturbed(then, axis)
@@ -225,6 +225,16 @@ class Disturbed(Run):
             size = torch.linalg.vector_norm(x, dtype=wide) / math.sqrt(x.numel()) + 1e-3
             rows += ((size * SIGNS.to(size)[self._way])[:, None].to(x) * noise).view_as(rows)
         return x
+
+
+class Held(Disturbed):
+    """A later run on another image, all attention held, and nothing else."""
+
+    def __init__(self, model: nn.Module, first: Run):
+        super().__init__(model, first, torch.zeros(first.N, dtype=torch.long))
+
+    def _again(self, place: Place, x: Any, axis: int) -> Any:
+        return x if place[1] == "given" else super()._again(place, x, axis)
 
 
 def _tokens(call: Call) -> Tensor | None:

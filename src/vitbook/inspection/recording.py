@@ -137,7 +137,7 @@ def _require_whole(
     names = [name.partition("#")[0] for name in maps]
     if dropped := sorted(watch.draws & set(names)):
         raise ValueError(
-            f"model ({kind}) drops weights of {_list(dropped)} at random in evaluation mode, too"
+            f"model ({kind}) drops weights of {listed(dropped)} at random in evaluation mode, too"
         )
     try:
         with same_draws(images), torch.no_grad(), evaluated(model), uncompiled():
@@ -156,19 +156,19 @@ def _require_whole(
     if random:
         raise ValueError(
             f"model ({kind}) draws at random, or what it makes of an image depends on the others, "
-            f"or {_list(random)} has the images on another axis than the first: two runs give "
+            f"or {listed(random)} has the images on another axis than the first: two runs give "
             "other maps of the first image, so that a map of one run is none of the next"
         )
     if missing:
         raise ValueError(
-            f"model ({kind}) attends in another way to one image than to several: {_list(missing)} "
-            "shows a map in one of two runs only"
+            f"model ({kind}) attends in another way to one image than to several: "
+            f"{listed(missing)} shows a map in one of two runs only"
         )
     if mixing:
-        why = "; ".join(f"{_list(names)} {why}" for why, names in _by_reason(mixing).items())
+        why = "; ".join(f"{listed(names)} {why}" for why, names in _by_reason(mixing).items())
         part = (
             f". attention_maps(model, images, layers={_pattern(list(maps), watch.maps)!r}) gives "
-            f"the maps of {_list(list(maps))} alone"
+            f"the maps of {listed(list(maps))} alone"
         )
         raise ValueError(
             f"model ({kind}) mixes tokens by more than its maps: {why}{part if everything else ''}"
@@ -213,7 +213,7 @@ def stacked(
     seen = {**watch.maps, **watch.doubts}
     names = [name for name in seen if any(fnmatchcase(name, pattern) for pattern in wanted)]
     if not names:
-        raise ValueError(f"layers must match some of {_list(list(seen))}; got {layers!r}")
+        raise ValueError(f"layers must match some of {listed(list(seen))}; got {layers!r}")
     doubts: dict[str, str] = {}
     kinds: dict[tuple[int, ...], list[str]] = {}  # shape -> the layers that have it
     for name in names:
@@ -224,7 +224,7 @@ def stacked(
             kinds.setdefault(tuple(watch.maps[name].shape), []).append(name)
     said = [_doubts(doubts)] if doubts else []
     if len(kinds) > 1:
-        shapes = "; ".join(f"{shape} of {_list(names)}" for shape, names in kinds.items())
+        shapes = "; ".join(f"{shape} of {listed(names)}" for shape, names in kinds.items())
         said.append(f"maps of different shapes: {shapes}")
     if said:
         raise ValueError(
@@ -258,7 +258,7 @@ def _choice(kinds: dict[tuple[int, ...], list[str]], seen: Iterable[str]) -> str
     pattern = _pattern(names, seen)
     if not isinstance(pattern, str):
         return ""
-    return f", and attention_maps(model, images, layers={pattern!r}) stacks {_list(names)}"
+    return f", and attention_maps(model, images, layers={pattern!r}) stacks {listed(names)}"
 
 
 def _pattern(names: list[str], seen: Iterable[str]) -> str | list[str]:
@@ -272,7 +272,7 @@ def _pattern(names: list[str], seen: Iterable[str]) -> str | list[str]:
 
 def _doubts(doubts: dict[str, str]) -> str:
     """Which layers, reason by reason."""
-    return "; ".join(f"{_list(names)}: {why}" for why, names in _by_reason(doubts).items())
+    return "; ".join(f"{listed(names)}: {why}" for why, names in _by_reason(doubts).items())
 
 
 def _by_reason(doubts: dict[str, str]) -> dict[str, list[str]]:
@@ -282,7 +282,7 @@ def _by_reason(doubts: dict[str, str]) -> dict[str, list[str]]:
     return by_reason
 
 
-def _list(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
     named = ", ".join(repr(name) for name in names[:3])
     return named if len(names) < 4 else f"{named} ... {names[-1]!r} ({len(names)} layers)"
 
