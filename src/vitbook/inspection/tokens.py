@@ -190,18 +190,27 @@ def _tokens(
     names = [name.partition("#")[0] for name in maps]
     weights = next(iter(maps.values()))
     B, N = weights.shape[0], weights.shape[-1]
+    if images.ndim == 4 and B == N > 1:  # which axis is which is seen with fewer images
+        parts = [_tokens(model, part, layers, read) for part in (images[:1], images[1:])]
+        return [torch.cat(both) for both in zip(*parts, strict=True)]
     swapped = images.ndim == 3 and images.shape[:2] != (B, N)  # (N, B, D)
     seen: list[Tensor] = []
+    widths: list[int] = []
 
     def measure(name: str, values: Any) -> None:
         found = [value for value in values if isinstance(value, Tensor) and value.ndim == 3]
-        tokens = found[0].transpose(0, 1) if found and swapped else found[0] if found else None
-        if tokens is None or tokens.shape[:2] != (B, N):
-            shape = None if tokens is None else tuple(tokens.shape)
+        turned = [
+            x.transpose(0, 1) if swapped or x.shape[:2] == (N, B) != (B, N) else x for x in found
+        ]
+        fit = [x for x in turned if x.shape[:2] == (B, N)]
+        if not fit:
+            shape = tuple(found[0].shape) if found else None
             raise ValueError(
                 f"block {name!r} must take and give tokens (B, N, D) with B, N = {B}, {N}, "
                 f"got {shape}"
             )
+        tokens = next((x for x in fit if x.shape[2] in widths), fit[0])  # as they came in
+        widths.append(tokens.shape[2])
         seen.append(read(tokens))
 
     def hook(name: str) -> Any:
