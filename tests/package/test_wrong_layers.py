@@ -453,8 +453,10 @@ DRAWS = {
 }
 
 
-@pytest.mark.parametrize("name", DRAWS)
-@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize(  # behind the last map only what drops its weights is told
+    ("name", "last"),
+    [(name, last) for name in DRAWS for last in (False, True) if DROPS in DRAWS[name] or not last],
+)
 def test_what_is_drawn_is_said_to_be_drawn_wherever_it_stands(name, last):
     build, why = DRAWS[name]
     if last and why != DROPS:
@@ -771,6 +773,13 @@ def test_what_torch_export_made_is_refused_in_a_sentence():
     exported = torch.export.export(model, (tokens(),)).module()
     with pytest.raises(ValueError, match="give the model that was exported"):
         attention_maps(exported, tokens())
+
+
+def test_no_images_and_layers_that_are_none_are_refused():
+    with pytest.raises(ValueError, match="at least one, got the shape"):
+        attention_maps(stack(plain()), tokens()[:0])
+    with pytest.raises(TypeError, match="a pattern or several, got 0"):
+        attention_maps(stack(plain()), tokens(), layers=0)
 
 
 # --- models --------------------------------------------------------------------------------------

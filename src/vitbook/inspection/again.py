@@ -204,6 +204,9 @@ class Disturbed(Run):
     def _add(self, call: Call, weights: Any, values: Tensor | None = None) -> None:
         call.seen.append(("", values))  # the map is known
 
+    def _said(self, call: Call, args: tuple, kwargs: dict, out: Any) -> Any:
+        return out if call.multiplied else self._again(self._place(call.name, "product"), out, -2)
+
     def _again(self, place: Place, x: Any, axis: int) -> Any:
         """What was given then, but for the tokens that are disturbed."""
         self._fed |= place[1] == "product"

@@ -11,7 +11,7 @@ from itertools import product
 import torch
 from torch import Tensor, nn
 
-from vitbook.inspection.again import MOVES, OTHERS, Disturbed, Run
+from vitbook.inspection.again import MIXED, MOVES, OTHERS, Disturbed, Run
 from vitbook.inspection.watching import is_part
 
 STILL = 1e-5  # how far a token may move, against those that were disturbed
@@ -87,19 +87,31 @@ def wrong(runs: list[Run], ways: Tensor) -> dict[str, str]:
         if not whole:
             continue
         x = torch.stack(those)  # (runs, N, 8)
-        moved = (x - x[0]).abs().amax(dim=2)  # (runs, N)
-        apart = (x - x.gather(0, alike[..., None].expand_as(x))).abs().amax(dim=2)
-        rounding = 16 * first.eps * x[0].abs().amax()
-        still = apart <= (STILL * moved.amax(dim=1, keepdim=True)).maximum(rounding)
-        if not still.all() and x[0].isfinite().all():  # nan is a move
+        if _depends(x, alike, first.eps):
             found.setdefault(first.layer, first.why)
-        if first.why == MOVES:
-            continue
-        stays = (moved <= 1e-6 * moved.amax())[ways > 0].double().mean() > 0.5
-        if stays and runs[-1].passed[place].fed and not any(x[0].equal(y) for y in had):
-            found.setdefault(first.layer, OTHERS)
-        had.append(x[0])
+        if first.why == MIXED:
+            shared = any(x[0].equal(y) for y in had)
+            if runs[-1].passed[place].fed and _stays(x, ways) and not shared:
+                found.setdefault(first.layer, OTHERS)
+            had.append(x[0])
     return found
+
+
+def _depends(x: Tensor, alike: Tensor, eps: float) -> bool:
+    """Does what tokens become (runs, N, 8) differ between runs in which their way is alike?"""
+    then = x.gather(0, alike[..., None].expand_as(x))
+    if x.equal(then):
+        return False
+    moved = (x - x[0]).abs().amax(dim=2)  # (runs, N)
+    rounding = 16 * eps * x[0].abs().amax()
+    still = (x - then).abs().amax(dim=2) <= (STILL * moved.amax(1, keepdim=True)).maximum(rounding)
+    return bool(x[0].isfinite().all()) and not still.all()  # nan is a move
+
+
+def _stays(x: Tensor, ways: Tensor) -> bool:
+    """Do most of the tokens stay as they are where they are disturbed?"""
+    moved = (x - x[0]).abs().amax(dim=2)  # (runs, N)
+    return bool((moved <= 1e-6 * moved.amax())[ways > 0].double().mean() > 0.5)
 
 
 def drawn(first: dict[str, Tensor], again: dict[str, Tensor], same: float) -> list[str]:

@@ -211,6 +211,6 @@ def grid_of(patches: int, size: tuple[int, int]) -> tuple[int, int]:
     if rows * columns != patches or not rows or size[0] * columns != size[1] * rows:
         raise ValueError(
             f"{patches} patches make no grid over {size[0]} x {size[1]} pixels; say num_prefix, "
-            "how many tokens stand before the patches"
+            "how many tokens stand before the patches, if none stand behind them"
         )
     return rows, columns

@@ -29,8 +29,9 @@ def record_attention(model: nn.Module, *, verify: bool = True) -> Iterator[dict[
     ``F.multi_head_attention_forward`` (so ``nn.MultiheadAttention``, timm, torchvision,
     transformers), layers that multiply values with a softmax, and layers that have a method
     ``attention_weights``, as this package's do. Weights are without gradients and without dropout;
-    half precision gives float32. Logits, gradients and random numbers stay the same, bit for bit,
-    and the model is not touched. A compiled model runs uncompiled inside the block.
+    those of the two functions are float32 also in half precision. Logits, gradients and random
+    numbers stay the same, bit for bit, and the model is not touched. A compiled model runs
+    uncompiled inside the block.
 
     Args:
         model: Any module. It, or parts of it, are called by you, once, inside the block.
@@ -49,9 +50,9 @@ def record_attention(model: nn.Module, *, verify: bool = True) -> Iterator[dict[
         RuntimeError: Nothing ran inside the block, or a layer ran in two passes.
 
     Warns:
-        UserWarning: A layer seems to attend and has no map, or has one that is not of its tokens,
-            or not what it multiplies with the values. It is named; so the dict is never less than
-            it seems.
+        UserWarning: A layer attends by the name of its class and has no map, or has one that is
+            not of its tokens, or not what it multiplies with the values. It is named. What attends
+            under another name, by other means than a softmax, :func:`attention_maps` alone sees.
     """
     watch = Watch(require.module("model", model), verify)
     with uncompiled(), watch:
@@ -116,6 +117,8 @@ def watch_images(model: nn.Module, images: Tensor, verify: bool = False) -> Watc
     """Run the model once, and see where it attends; unverified, by weights times values alone."""
     if not isinstance(images, Tensor):
         raise TypeError(f"images must be a torch.Tensor, got {type(images).__name__}")
+    if not images.numel():
+        raise ValueError(f"images must hold at least one, got the shape {tuple(images.shape)}")
     require.module("model", model)
     model = getattr(model, "_orig_mod", model)  # what was compiled
     watch = Watch(model, verify, rough=not verify)
@@ -209,6 +212,8 @@ def stacked(
     model: nn.Module, watch: Watch, images: Tensor, layers: str | Sequence[str] | None
 ) -> dict[str, Tensor]:
     """The maps of the layers that were asked for, if they can be stacked."""
+    if layers is not None and not isinstance(layers, Iterable):
+        raise TypeError(f"layers must be a pattern or several, got {layers!r}")
     wanted = ["*"] if layers is None else [layers] if isinstance(layers, str) else list(layers)
     seen = {**watch.maps, **watch.doubts}
     names = [name for name in seen if any(fnmatchcase(name, pattern) for pattern in wanted)]
@@ -245,7 +250,7 @@ def _misfit(weights: Tensor, images: Tensor) -> str:
     if weights.ndim != 4 or shape[0] not in batch:
         return (
             f"it attends within windows or groups, {shape}, or gives maps whose first axis is not "
-            f"that of the {len(images)} images"
+            f"that of the {len(images)} images (perhaps of one image alone)"
         )
     if shape[2] != shape[3]:
         return f"{shape[2]} queries ask {shape[3]} keys (a pooling head, other or fewer keys)"
