@@ -755,7 +755,6 @@ NOT_READ = {
         lambda: Speaks(lambda q, k: soft(q, k).roll(1, 1), in_halves),
         SAID,
     ),
-    "says scores": (lambda: Speaks(lambda q, k: q @ k.mT, exponentials), "numbers below 0"),
     "says nothing": (lambda: Speaks(lambda q, k: None, exponentials), "no weights .* but NoneType"),
     "cannot say": (lambda: Speaks(lambda q, k: q @ k, exponentials), "its attention_weights fails"),
 }
