@@ -774,6 +774,25 @@ def test_what_torch_export_made_is_refused_in_a_sentence():
         attention_maps(exported, tokens())
 
 
+class Reused(nn.Module):
+    """A layer for all tokens, and once more for a part of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = Block(Open())
+
+    def forward(self, x):
+        x = self.layer(x)
+        return torch.cat([self.layer(x[:, :4]), x[:, 4:]], 1)
+
+
+def test_a_layer_that_is_called_again_with_other_tokens_can_be_named_alone():
+    model = all_random(Reused()).double()
+    with pytest.raises(ValueError, match=r"layers='layer\.layer'"):
+        attention_maps(model, tokens())
+    assert attention_maps(model, tokens(), layers="layer.layer").shape == (1, B, H, N, N)
+
+
 def test_no_images_and_layers_that_are_none_are_refused():
     with pytest.raises(ValueError, match="at least one, got the shape"):
         attention_maps(stack(plain()), tokens()[:0])

@@ -11,7 +11,7 @@ from itertools import product
 import torch
 from torch import Tensor, nn
 
-from vitbook.inspection.again import MIXED, MOVES, OTHERS, Disturbed, Run
+from vitbook.inspection.again import MIXED, MOVES, NUMBERS, OTHERS, Disturbed, Run
 from vitbook.inspection.watching import is_part
 
 STILL = 1e-5  # how far a token may move, against those that were disturbed
@@ -81,11 +81,8 @@ def wrong(runs: list[Run], ways: Tensor) -> dict[str, str]:
     had: list[Tensor] = []  # values
     for place, first in runs[0].passed.items():
         those = [run.passed.get(place, first).numbers for run in runs]
-        whole = all(x.shape == (runs[0].N, x.shape[1]) == those[0].shape for x in those)
-        if not whole and first.why != MOVES:
-            found.setdefault(first.layer, OTHERS)
-        if not whole:
-            continue
+        if any(x.shape != (runs[0].N, NUMBERS) for x in those):
+            continue  # other tokens
         x = torch.stack(those)  # (runs, N, 8)
         if _depends(x, alike, first.eps):
             found.setdefault(first.layer, first.why)
