@@ -8,7 +8,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.attention.bias import CausalBias
 
 ROWS = (-2, -2)  # the axes of the tokens, in values and in what came out
 PRODUCT = {torch.matmul, Tensor.matmul, torch.bmm, Tensor.bmm}
@@ -31,7 +30,7 @@ def sdpa_weights(
     query that may attend to nothing has zero weights.
     """
     query, key = _wide(query), _wide(key)
-    if isinstance(attn_mask, CausalBias):
+    if attn_mask is not None and hasattr(attn_mask, "_materialize"):  # a CausalBias
         attn_mask = attn_mask._materialize(query.device)
     if enable_gqa:  # some heads share their keys
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], dim=-3)
