@@ -342,3 +342,56 @@ BAD_INPUT = [
     (lambda: tried(model(), learning_rate=0.0), ValueError, "learning_rate must be"),
     (lambda: examine(model(), IMAGES, LABELS, updates=3), ValueError, "must be at least 50, got 3"),
 ]
+
+
+def trial(examination, name):
+    return next(one for one in examination.findings if one.trial == name)
+
+
+class Remembers(Transformer):
+    """Keeps what a run gave, with its graph."""
+
+    def own(self, y):
+        self.seen = {"out": [super().own(y)]}
+        return self.seen["out"][0]
+
+
+def test_a_model_that_remembers_an_earlier_run_is_examined():
+    model = Remembers(axis=-1)
+    model(IMAGES[:2])
+    found = examine(model, IMAGES[:64], LABELS[:64], updates=50)
+    assert trial(found, "all weights move").verdict == "fine"
+    assert not model.seen["out"][0].is_leaf
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "name", "seen"),
+    [
+        (64, 10, "labels are class numbers", "There are 10 labels for 64 images."),
+        (0, 0, "pixels are scaled", "There are no images."),
+    ],
+)
+def test_numbers_of_images_that_cannot_be_are_findings(images, labels, name, seen):
+    found = examine(Transformer(), IMAGES[:images], LABELS[:labels], updates=50)
+    assert trial(found, name).seen == seen
+    assert trial(found, name) == found.findings[-1]
+
+
+def test_a_weight_that_a_step_cannot_move_in_half_precision_is_not_cut_off():
+    found = examine(Transformer().bfloat16(), IMAGES[:64].bfloat16(), LABELS[:64], updates=50)
+    assert trial(found, "all weights move").verdict == "fine"
+
+
+def test_what_draws_at_random_is_not_said_to_look_at_the_rest_of_the_batch():
+    found = examine(Transformer(dropout=0.3), IMAGES[:64], LABELS[:64], updates=50)
+    assert trial(found, "the same answer twice").verdict == "wrong"
+    assert "the rest of the batch does not count" not in {one.trial for one in found.findings}
+
+
+def test_models_that_cannot_be_trained_as_they_are_are_refused():
+    lazy = Transformer()
+    lazy.head = nn.LazyLinear(10)
+    with pytest.raises(ValueError, match=r"no head.weight yet: call it once"):
+        examine(lazy, IMAGES[:64], LABELS[:64])
+    with pytest.raises(ValueError, match="TorchScript"):
+        examine(torch.jit.trace(nn.Flatten(), IMAGES[:2]), IMAGES[:64], LABELS[:64])

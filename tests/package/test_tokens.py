@@ -152,3 +152,47 @@ BAD_INPUT = [
         "block '0' must take and give tokens (B, N, D) with B, N = 2, 7, got (2, 32, 7)",
     ),
 ]
+
+
+class Beside(nn.TransformerEncoderLayer):
+    """Gives something of another width before its tokens."""
+
+    def forward(self, x):
+        x = super().forward(x[1] if isinstance(x, tuple) else x)
+        return x.new_zeros(*x.shape[:2], 7), x
+
+
+class Encoder(nn.Module):
+    def __init__(self, layer, batch_first):
+        super().__init__()
+        self.patches, self.batch_first = nn.Conv2d(3, 32, P, P), batch_first
+        self.blocks = nn.ModuleList(layer(32, 4, 48, batch_first=batch_first) for _ in range(2))
+
+    def tokens(self, images):
+        x = self.patches(images).flatten(2).mT
+        return x if self.batch_first else x.transpose(0, 1)
+
+    def forward(self, images):
+        x = self.tokens(images)
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+@pytest.mark.parametrize("count", [1, 2, 16])  # 16 tokens
+@pytest.mark.parametrize("layer", [nn.TransformerEncoderLayer, Beside])
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_norms_are_of_the_tokens_that_came_in_whichever_axis_is_the_first(
+    count, layer, batch_first
+):
+    model = all_random(Encoder(layer, batch_first)).eval()
+    images = torch.randn(count, 3, 32, 32)
+    with torch.no_grad():
+        x = model.tokens(images)
+        x = x if batch_first else x.transpose(0, 1)
+        outs = model(images)
+        out = outs[1] if layer is Beside else outs
+        out = out if batch_first else out.transpose(0, 1)
+    norms = token_norms(model, images)
+    assert_close(norms[0], x.norm(dim=-1))
+    assert_close(norms[-1], out.norm(dim=-1))

@@ -15,10 +15,12 @@ import timm
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.attention.bias import causal_lower_right
 from torch.testing import assert_close
 
 from tests.package.random_models import all_random
 from vitbook.inspection import attention_maps, find_num_prefix, record_attention
+from vitbook.inspection.mixing import all_ways
 from vitbook.layers.attention import MultiHeadSelfAttention
 from vitbook.models.published import rebuild
 
@@ -213,6 +215,271 @@ def test_a_layer_whose_map_would_be_false_or_missing_is_refused_by_name(name):
     assert "'1.layer'" in str(refusal.value) or name == "noise"  # which shows behind it
 
 
+def attend(q, k, v):
+    return (q @ k.mT / 3).softmax(-1) @ v
+
+
+def sorted_keys(q, k, v):
+    order = k.norm(dim=-1, keepdim=True).argsort(-2).expand_as(k)
+    return F.scaled_dot_product_attention(q, k.gather(2, order), v.gather(2, order))
+
+
+def slots(q, k, v):
+    memory = torch.linspace(-1, 1, N * D // H).view(N, D // H).to(q).sin()
+    return attend(q, memory, memory.cos())
+
+
+def centred(q, k, v):
+    out = F.scaled_dot_product_attention(q, k, v)
+    return out - out.mean(-2, keepdim=True)
+
+
+def chosen_keys(q, k, v):
+    """Seen as a product with weights where there is one image, and not where there are two."""
+    best = (q @ k.mT).topk(4)
+    rows = best.indices[..., None].expand(*best.indices.shape, D // H)
+    values = v[..., None, :, :].expand(*v.shape[:-2], N, N, -1).gather(-2, rows)
+    return (best.values.softmax(-1)[..., None, :] @ values)[..., 0, :]
+
+
+def heads_first(q, k, v):
+    return F.scaled_dot_product_attention(*(t.transpose(0, 1) for t in (q, k, v))).transpose(0, 1)
+
+
+def dropped(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, dropout_p=0.5)
+
+
+class Called(Block):
+    """A convolution over tokens behind attention, where the block is called in another way."""
+
+    def __init__(self, take, give):
+        super().__init__(Open())
+        self.take, self.give = take, give
+
+    def forward(self, x):
+        x = self.take(x)
+        x = x + self.layer.forward(self.norm(x))
+        return self.give(x + conv(x))
+
+
+class Grid(nn.Module):
+    """Blocks that hand on what ``Called`` gives, whatever it is."""
+
+    def __init__(self, take, give, keyword=False):
+        super().__init__()
+        self.blocks = nn.ModuleList([Called(take, give), Called(take, give)])
+        self.take, self.give, self.keyword = take, give, keyword
+
+    def forward(self, images):
+        x = self.give(images.flatten(2).mT)
+        for block in self.blocks:
+            x = block(x=x) if self.keyword else block(x)
+        return self.take(x)
+
+
+class Turn(nn.Module):
+    def forward(self, x):
+        return x.mT
+
+
+def by(take, give, keyword=False):
+    return lambda: all_random(Grid(take, give, keyword)).eval().double()
+
+
+def between(layer):
+    return lambda: nn.Sequential(nn.Flatten(2), Turn(), stack(plain(), layer(), plain()))
+
+
+DROPS = "drops weights of '2.1.layer' at random"
+MIXED, STRANGE = "values that move when the tokens of others", "values that do not follow"
+UNSEEN = {
+    "values rolled": (between(lambda: Other(lambda q, k, v: attend(q, k, v.roll(1, -2)))), MIXED),
+    "keys and values sorted": (between(lambda: Other(sorted_keys)), MIXED),
+    "a mean taken off the product": (between(lambda: Other(centred)), MOVES),
+    "the product rolled": (
+        between(lambda: Other(lambda q, k, v: attend(q, k, v).roll(1, -2))),
+        MOVES,
+    ),
+    "as many slots as tokens": (between(lambda: Other(slots)), STRANGE),
+    "called by keyword": (by(lambda x: x, lambda x: x, keyword=True), MIXED),
+    "called with a tuple": (by(lambda x: x[0], lambda x: (x, 1)), MIXED),
+    "called with a grid": (
+        by(lambda x: x.flatten(2).mT, lambda x: x.mT.unflatten(2, (3, 4))),
+        MIXED,
+    ),
+    "two tokens that are not the first": (
+        between(lambda: Parts(lambda x: torch.cat([x[:, :1], x[:, 1:3].flip(1), x[:, 3:]], 1))),
+        MOVES,
+    ),
+    "the largest token goes to all": (
+        between(lambda: Parts(lambda x: x.gather(1, x[..., :1].argmax(1, True).expand(-1, 1, D)))),
+        MOVES,
+    ),
+    "seen with one image only": (between(lambda: Other(chosen_keys)), "in one of two runs only"),
+    "heads before images": (between(lambda: Other(heads_first)), "images on another axis"),
+}
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_what_no_module_shows_is_seen_in_the_operands_of_the_products(name):
+    build, why = UNSEEN[name]
+    with pytest.raises(ValueError, match=why):  # as many images as heads
+        attention_maps(build(), torch.randn(H, D, 3, 4).double())
+
+
+class Root(nn.Module):
+    """Tokens are made, and handed to layers, in the model's own forward."""
+
+    def __init__(self, forward, depth=2, batch_first=True):
+        super().__init__()
+        self.patches, self.pos = nn.Conv2d(3, D, P, P), nn.Parameter(torch.randn(1, N, D))
+        self.new = nn.Parameter(torch.randn(1, 4, D))
+        attention = [nn.MultiheadAttention(D, H, batch_first=batch_first) for _ in range(depth)]
+        self.layers = nn.ModuleList(attention)
+        self.qkv = nn.ModuleList(nn.Linear(D, 3 * D) for _ in range(depth))
+        self.attends = nn.ModuleList(Attend(D, D) for _ in range(depth))
+        self.blocks = nn.ModuleList(Block(Open()) for _ in range(depth))
+        self.run = forward
+
+    def forward(self, images):
+        return self.run(self, self.patches(images).flatten(2).mT)
+
+
+def one_tensor(model, x):
+    x = torch.cat([x.mean(1, keepdim=True), x], 1)
+    for layer in model.layers:
+        x = x + layer(x, x, x)[0]
+    return x
+
+
+def by_name(model, x):
+    for layer in model.layers:
+        x = x + layer(x, key=x, value=x)[0]
+    return x
+
+
+def with_positions(model, x):
+    for layer in model.layers:
+        x = x + layer(x + model.pos, x + model.pos, x)[0]
+    return x
+
+
+def first_axis(model, x):
+    x = x.transpose(0, 1)
+    for layer in model.layers:
+        x = x + layer(x, x, x, need_weights=False)[0]
+    return x.transpose(0, 1)
+
+
+class Attend(nn.Linear):
+    def forward(self, q, k, v):
+        q, k, v = (x.unflatten(-1, (H, D // H)).transpose(1, 2) for x in (q, k, v))
+        return super().forward(attend(q, k, v).transpose(1, 2).flatten(2))
+
+
+def made_outside(model, x, shared=False):
+    k = v = None
+    for qkv, layer in zip(model.qkv, model.attends, strict=True):
+        q, *other = qkv(x).chunk(3, dim=-1)
+        k, v = (k, v) if shared and v is not None else other
+        x = x + layer(q, k, v)
+    return x
+
+
+def new_prompts(model, x):
+    for block in model.blocks:
+        x = block(torch.cat([model.new.expand(len(x), -1, -1), x[:, -N:]], 1))
+    return x
+
+
+def registers(model, x):
+    x = torch.cat([model.new.expand(len(x), -1, -1), x], 1)
+    for block in model.blocks:
+        x = block(x)
+    return x[:, 4:]
+
+
+HONEST = {
+    "one tensor three times": Root(one_tensor),
+    "one layer alone": Root(one_tensor, depth=1),
+    "by name": Root(by_name),
+    "positions on queries and keys": Root(with_positions),
+    "sequence first": Root(first_axis, batch_first=False),
+    "queries, keys and values made outside": Root(made_outside),
+    "keys and values of the first layer": Root(lambda m, x: made_outside(m, x, shared=True)),
+    "new prompts in each layer": Root(new_prompts),
+    "registers": Root(registers),
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+@pytest.mark.parametrize("count", [1, B, H])
+def test_tokens_that_a_model_makes_itself_are_no_reason_to_doubt_its_maps(name, count):
+    model, images = all_random(HONEST[name]).eval(), torch.randn(count, 3, *SIZE)
+    maps = attention_maps(model, images)
+    assert_close(maps, attention_maps(model, images, verify=False))
+    assert len(maps) == len(model.layers)
+
+
+def test_of_any_two_tokens_one_stays_as_it_was_while_the_other_is_disturbed():
+    for count in (1, 2, 12, 50, 197):
+        ways = all_ways(count)
+        same = (ways[:, None] == ways).flatten(0, 1).double()  # (pairs of runs, tokens)
+        told = same.T @ (1 - same)  # how many pairs of runs tell the second token from the first
+        assert (told.fill_diagonal_(1) > 0).all()
+        assert (ways[0] == 0).all()
+
+
+def weak(strength):
+    return lambda x: x + strength * torch.randn_like(x)
+
+
+def all_images(x):
+    return x + 0.01 * x.flip(0)
+
+
+DRAWS = {
+    "dropout that never stops, in the last layer": (lambda: Open(lambda _, w: F.dropout(w)), DROPS),
+    "fused dropout that never stops": (lambda: Other(dropped), DROPS),
+    "little noise": (lambda: Parts(weak(1e-3)), "draws at random|gives something else when"),
+    "hardly any noise": (lambda: Parts(weak(1e-4)), "gives something else when it runs again"),
+    "images that see each other": (lambda: Parts(all_images), "depends on the others"),
+}
+
+
+@pytest.mark.parametrize(  # behind the last map only what drops its weights is told
+    ("name", "last"),
+    [(name, last) for name in DRAWS for last in (False, True) if DROPS in DRAWS[name] or not last],
+)
+def test_what_is_drawn_is_said_to_be_drawn_wherever_it_stands(name, last):
+    build, why = DRAWS[name]
+    if last and why != DROPS:
+        pytest.skip("behind the last map nothing is told apart")
+    model = nn.Sequential(nn.Flatten(2), Turn(), stack(plain(), build(), *[plain()] * (not last)))
+    dtype = torch.float32 if name == "hardly any noise" else torch.float64  # as little as rounding
+    with pytest.raises(ValueError, match=why):
+        attention_maps(model.to(dtype), torch.randn(B, D, 3, 4, dtype=dtype))
+
+
+INSIDE = {
+    "values rolled": (lambda q, k, v: attend(q, k, v.roll(1, -2)), MIXED),
+    "keys and values sorted": (sorted_keys, MIXED),
+    "as many slots as tokens": (slots, STRANGE),
+    "the product rolled": (lambda q, k, v: attend(q, k, v).roll(1, -2), MOVES),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_who_names_layers_is_told_what_goes_on_inside_of_them(name):
+    mix, why = INSIDE[name]
+    model = stack(plain(), Other(mix), Parts(conv), plain())
+    with pytest.raises(ValueError, match=f"'1.layer' .*{why}") as refusal:
+        attention_maps(model, tokens(), layers="*.layer")
+    assert "attention_maps(" not in str(refusal.value)
+    assert attention_maps(model, tokens(), layers=["0.layer", "3.layer"]).shape[0] == 2
+
+
 class ByEinsum(Other):
     """Attention whose maps have their axes in another order, or whose heads share values."""
 
@@ -376,6 +643,158 @@ def test_who_names_layers_asks_for_a_part_and_is_told_so():
     assert attention_maps(model, tokens(), layers="*.layer").shape == (2, B, H, N, N)
 
 
+class Helps(Other):
+    """Its ``attention_weights`` is a part of ``forward``, with arguments of its own."""
+
+    def __init__(self):
+        super().__init__(lambda q, k, v: self.attention_weights(q, k) @ v)
+
+    def attention_weights(self, q, k):
+        return (q @ k.mT / 3).softmax(-1)
+
+
+class Speaks(Other):
+    """What its ``attention_weights`` gives, and what it does."""
+
+    def __init__(self, say, mix):
+        super().__init__(mix)
+        self.say = say
+
+    def attention_weights(self, x):
+        q, k, _ = self.heads(x)
+        return self.say(q, k)
+
+
+def soft(q, k):
+    return (q @ k.mT / 3).softmax(-1)
+
+
+def in_halves(q, k, v):
+    halves = zip(*(x.chunk(2, 1) for x in (q, k, v)), strict=True)
+    return torch.cat([soft(q, k) @ v for q, k, v in halves], 1)
+
+
+def causal_bias(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=causal_lower_right(N, N))
+
+
+def gated(q, k, v):
+    return attend(q, k, v) * q.mean(-1).softmax(1)[..., None]
+
+
+def placed(q, k, v):
+    weights = torch.arange(H * N * N).sin().view(H, N, N).to(q).softmax(-1)
+    return weights @ v
+
+
+def by_place(q, k):
+    weights = torch.arange(H * N * N).sin().view(H, N, N).to(q).softmax(-1)
+    return weights.expand(len(q), -1, -1, -1)
+
+
+def sparse(q, k, v):
+    return torch.bmm(soft(q, k).flatten(0, 1).to_sparse(), v.flatten(0, 1)).view_as(v)
+
+
+def lower(q, k):
+    scores = (q @ k.mT / math.sqrt(D // H)).masked_fill(~torch.ones(N, N).tril().bool(), -math.inf)
+    return scores.softmax(-1)
+
+
+ALSO_READ = {
+    "a causal bias": (lambda: Other(causal_bias), lower),
+    "a gate over heads": (lambda: Other(gated), soft),
+    "one map for all images and heads": (
+        lambda: Other(placed),
+        by_place,
+    ),
+    "a helper of that name": (Helps, soft),
+    "says it, and multiplies in two halves": (lambda: Speaks(soft, in_halves), soft),
+    "sparse weights": (lambda: Other(sparse), soft),
+}
+
+
+@pytest.mark.parametrize("name", ALSO_READ)
+def test_what_is_written_in_another_way_is_read_nevertheless(name):
+    build, expected = ALSO_READ[name]
+    model, x = stack(plain(), build(), plain()), tokens()[: 1 if name == "sparse weights" else B]
+    middle = model[1].layer
+    q, k, _ = middle.heads(model[1].norm(model[0](x)))
+    assert_close(attention_maps(model, x)[1], expected(q, k))
+
+
+def in_vmap(q, k, v):
+    return torch.vmap(torch.vmap(lambda q, k, v: soft(q, k) @ v))(q, k, v)
+
+
+def nested(q, k, v):
+    q, k, v = (torch.nested.as_nested_tensor(x, layout=torch.jagged) for x in (q, k, v))
+    return torch.stack([*F.scaled_dot_product_attention(q, k, v).unbind()])
+
+
+def heads_added_up(q, k, v):
+    return torch.einsum("bhij,bgjd->bgid", soft(q, k), v)
+
+
+def used_in_turn(q, k, v):
+    first, second = soft(q, k), soft(k, q)
+    return second @ v + (first * 2) @ v
+
+
+NOT_READ = {
+    "in vmap": (lambda: Other(in_vmap), "it runs in torch.vmap"),
+    "nested": (lambda: Other(nested), "its tokens are a nested tensor"),
+    "heads added up": (lambda: Other(heads_added_up), CHANGED),
+    "two softmaxes, the later one first": (lambda: Other(used_in_turn), CHANGED),
+    "says other heads of two halves": (
+        lambda: Speaks(lambda q, k: soft(q, k).roll(1, 1), in_halves),
+        SAID,
+    ),
+    "says nothing": (lambda: Speaks(lambda q, k: None, exponentials), "no weights .* but NoneType"),
+    "cannot say": (lambda: Speaks(lambda q, k: q @ k, exponentials), "its attention_weights fails"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_READ)
+def test_what_cannot_be_read_is_refused_in_a_sentence_that_names_it(name):
+    build, why = NOT_READ[name]
+    with pytest.raises(ValueError, match=f"'1.layer': .*{why}"):
+        attention_maps(stack(plain(), build(), plain()), tokens())
+
+
+def test_what_torch_export_made_is_refused_in_a_sentence():
+    model = stack(plain(), plain())
+    exported = torch.export.export(model, (tokens(),)).module()
+    with pytest.raises(ValueError, match="give the model that was exported"):
+        attention_maps(exported, tokens())
+
+
+class Reused(nn.Module):
+    """A layer for all tokens, and once more for a part of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = Block(Open())
+
+    def forward(self, x):
+        x = self.layer(x)
+        return torch.cat([self.layer(x[:, :4]), x[:, 4:]], 1)
+
+
+def test_a_layer_that_is_called_again_with_other_tokens_can_be_named_alone():
+    model = all_random(Reused()).double()
+    with pytest.raises(ValueError, match=r"layers='layer\.layer'"):
+        attention_maps(model, tokens())
+    assert attention_maps(model, tokens(), layers="layer.layer").shape == (1, B, H, N, N)
+
+
+def test_no_images_and_layers_that_are_none_are_refused():
+    with pytest.raises(ValueError, match="at least one, got the shape"):
+        attention_maps(stack(plain()), tokens()[:0])
+    with pytest.raises(TypeError, match="a pattern or several, got 0"):
+        attention_maps(stack(plain()), tokens(), layers=0)
+
+
 # --- models --------------------------------------------------------------------------------------
 
 TINY = {"patch_size": P, "embed_dim": D, "depth": 2, "num_heads": H, "num_classes": 5}
@@ -448,6 +867,26 @@ ARRANGED = {
         lambda x, r: torch.cat([r, x[:, torch.randperm(12)]], 1),
         "no token follows|is token",
     ),
+    "the last patch missing": (
+        lambda x, r: torch.cat([r, x[:, :-1], r[:, :1]], 1),
+        "no token follows patch 11",
+    ),
+    "one patch twice": (
+        lambda x, r: torch.cat([r, x[:, [0, 1, 2, 3, 4, 4, *range(6, 12)]]], 1),
+        "no token follows patch 5",
+    ),
+    "some patches constant": (
+        lambda x, r: torch.cat([r, x[:, :7], 0 * x[:, 7:]], 1),
+        "no token follows patch 7",
+    ),
+    "a token of nothing": (
+        lambda x, r: torch.cat([r, x[:, :5], r[:, :1], (x[:, 5:6] + x[:, 6:7]), x[:, 7:]], 1),
+        "is token 10|token 9 follows no patch",
+    ),
+    "mostly the mirror image": (
+        lambda x, r: torch.cat([r, x / 4 + x.flip(1)], 1),
+        "is token|token .* follows patch",
+    ),
     "all alike": (
         lambda x, r: torch.cat([r, x.mean(1, keepdim=True).expand_as(x)], 1),
         "is token|no token",
@@ -480,6 +919,57 @@ def test_behind_a_stem_that_overlaps_the_order_is_seen_and_a_shift_by_one_patch_
             continue
         with pytest.raises(ValueError, match="is token"):
             find_num_prefix(model, images)
+
+
+def test_an_image_that_a_model_cuts_is_no_grid_of_its_patches():
+    cut = nn.Sequential(nn.ZeroPad2d((-4, -4, -4, -4)), nn.Conv2d(3, D, P, P))
+    model = all_random(Tokens(lambda x, r: torch.cat([r, x], 1), stem=cut)).eval()
+    with pytest.raises(ValueError, match="pixels at the top, half a patch wide: they are cut"):
+        find_num_prefix(model, torch.randn(1, 3, 8 + 5 * P, 8 + 5 * P))
+
+
+class Twice(Tokens):
+    """The image and another view of it, one after the other."""
+
+    def __init__(self, view):
+        super().__init__(lambda x, r: torch.cat([r, x], 1))
+        self.view = view
+
+    def forward(self, images):
+        return super().forward(images) + super().forward(self.view(images))
+
+
+@pytest.mark.parametrize("view", [lambda x: x.flip(-1), lambda x: x.flip(-2), lambda x: x.mT])
+def test_all_layers_have_to_see_the_same_patches_not_the_first_alone(view):
+    images = torch.randn(1, 3, 3 * P, 3 * P)
+    with pytest.raises(ValueError, match=r"other patches than those of 'blocks.0.layer': .*#2'"):
+        find_num_prefix(all_random(Twice(view)).eval(), images)
+    assert find_num_prefix(all_random(Twice(lambda x: x + 1)).eval(), images) == 4
+
+
+class Placed(Tokens):
+    """Positions are the first argument of each layer."""
+
+    def __init__(self):
+        super().__init__(lambda x, r: torch.cat([r, x], 1))
+        self.pos = nn.Parameter(torch.zeros(1, 16, D))
+        self.blocks = nn.ModuleList([Behind(), Behind()])
+
+    def forward(self, images):
+        x = self.patches(images).flatten(2).mT
+        x = self.arrange(x, self.registers.expand(len(x), -1, -1))
+        for block in self.blocks:
+            x = x + block(self.pos, x)
+        return x
+
+
+class Behind(Open):
+    def forward(self, pos, x):
+        return super().forward(x + pos)
+
+
+def test_tokens_are_found_among_the_arguments_of_a_layer_by_what_moves_them():
+    assert find_num_prefix(all_random(Placed()).eval(), torch.randn(1, 3, *SIZE)) == 4
 
 
 def test_a_model_that_says_nothing_is_tested_with_the_number_that_fits():

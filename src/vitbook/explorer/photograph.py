@@ -13,7 +13,7 @@ from vitbook import require
 from vitbook.data.pictures import PictureError, read_picture
 from vitbook.data.transforms import normalize
 from vitbook.inspection import attention_maps, find_num_prefix
-from vitbook.inspection.tokens import require_patches
+from vitbook.inspection.patches import require_patches
 
 
 @dataclass(frozen=True)

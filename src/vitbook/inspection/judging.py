@@ -1,5 +1,7 @@
 """Is what a layer has shown a map of its tokens?"""
 
+from typing import Any
+
 from torch import Tensor
 
 
@@ -22,6 +24,14 @@ def not_of_tokens(weights: Tensor, values: Tensor | None, given: list[Tensor], s
             return f"its {Nq} x {Nk} weights are not of its {count} tokens"
     if values is not None and Nq == Nk == width and Nq in tokens and values.stride(-1) != 1:
         return f"{Nq} tokens and heads of width {Nq}: it is open which of the two attend"
+    return ""
+
+
+def no_weights(said: Any) -> str:
+    """Why what a layer says can be no weights (..., N_q, N_k), or nothing."""
+    if not isinstance(said, Tensor) or said.ndim < 3 or not said.is_floating_point():
+        shape = tuple(said.shape) if isinstance(said, Tensor) else type(said).__name__
+        return f"its attention_weights gives no weights (B, h, N_q, N_k) but {shape}"
     return ""
 
 

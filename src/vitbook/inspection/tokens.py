@@ -1,6 +1,5 @@
 """A model's tokens: how many stand before the patches, and how large they become."""
 
-import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -9,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
+from vitbook.inspection.patches import grid_of, require_patches
 from vitbook.inspection.recording import (
     attention_maps,
     evaluated,
-    same_draws,
     stacked,
     uncompiled,
     watch_images,
@@ -24,14 +23,6 @@ PREFIX_COUNTS = ("num_prefix_tokens", "num_prefix")
 PREFIX_TOKENS = {"cls_token", "class_token", "class_embedding"}
 PREFIX_TOKENS |= {"dist_token", "distillation_token"}
 PREFIX_TOKENS |= {"reg_token", "register_tokens", "storage_tokens"}
-
-
-GROUPS = 64  # of patches that are disturbed together
-AT_ONCE = 16  # images
-# How far a token moves with its patch, of the farthest that it moves with any. Behind a stem that
-# overlaps, its neighbour may move it farther; where its own hardly does, it is another's.
-FOLLOWS, CLEAR = 0.2, 0.3
-ALONE = 1.2  # times as far as with other patches on average
 
 
 def find_num_prefix(
@@ -70,114 +61,6 @@ def find_num_prefix(
     return number
 
 
-def require_patches(
-    model: nn.Module,
-    images: Tensor,
-    num_prefix: int,
-    layers: str | Sequence[str] | None = None,
-) -> tuple[int, int]:
-    """Test that the tokens behind the first ones are the patches, row by row.
-
-    Pixels of the first image are disturbed, patch by patch (of many patches some together, drawn
-    twice); the token that moves, at the first layer of attention, is this patch.
-
-    Args:
-        model: Any Vision Transformer.
-        images: What it takes (B, C, H, W); its patches must be squares.
-        num_prefix: How many tokens stand before the patches.
-        layers: Which layers, as for :func:`~vitbook.inspection.attention_maps`.
-
-    Returns:
-        (rows, columns) of patches.
-
-    Raises:
-        ValueError: They are not: another number, another order, tokens behind the patches, or
-            patches that no token follows.
-    """
-    images = images[:1]
-    watch = watch_images(model, images)
-    names = list(stacked(model, watch, images, layers))
-    N = watch.maps[names[0]].shape[-1]
-    rows, columns = grid_of(N - num_prefix, (images.shape[-2], images.shape[-1]))
-    first = next(name for name, weights in watch.maps.items() if weights.shape[-1] == N)
-    layer = watch.modules[first.partition("#")[0]]
-    follows = _following(model, layer, images, (rows, columns), N)  # (N, patches)
-    patches = torch.arange(rows * columns)
-    said = follows[num_prefix + patches, patches]
-    best, where = follows.max(dim=0)
-    wrong = ((said < FOLLOWS) & (best - said > CLEAR)).nonzero().flatten()
-    others = (follows[num_prefix + patches].sum(dim=1) - said) / max(len(patches) - 1, 1)
-    if len(wrong) or (said > ALONE * others).double().mean() < 0.5:
-        examples = [f"patch {p} (row by row) is token {int(where[p])}" for p in wrong[:3].tolist()]
-        raise ValueError(
-            f"model ({type(model).__name__}) has {N} tokens, which are not {num_prefix} and then "
-            f"the {rows} x {columns} patches, row by row: "
-            f"{', '.join(examples) or 'no token follows the pixels of one patch alone'}. Their "
-            "maps cannot be laid over the image; with another num_prefix, perhaps"
-        )
-    return rows, columns
-
-
-class _Seen(Exception):  # noqa: N818
-    """The tokens are known, and the rest of the model need not run."""
-
-
-def _following(
-    model: nn.Module, layer: nn.Module, image: Tensor, grid: tuple[int, int], N: int
-) -> Tensor:
-    """How far each token moves with each patch, from 0 to 1 (N, patches), at this layer."""
-    found: list[Tensor] = []
-    of: list[int] = []  # which form of them it is
-
-    def before(_: nn.Module, args: tuple, kwargs: dict) -> None:
-        inputs = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor) and x.ndim > 2]
-        x = inputs[0]
-        forms = [x.flatten(1, -2), x.transpose(0, 1), x.flatten(2).mT]  # (B, N, D) of three
-        if not found:  # one image
-            of.extend([i for i, form in enumerate(forms) if form.shape[:2] == (1, N)][:1])
-        found.extend(forms[i].double().cpu() for i in of)
-        raise _Seen
-
-    generator = torch.Generator().manual_seed(0)
-    patches = math.prod(grid)
-    draws = 1 if patches <= GROUPS else 2
-    groups = [torch.randperm(patches, generator=generator) % GROUPS for _ in range(draws)]
-    chosen = torch.cat([nn.functional.one_hot(group).T for group in groups]).view(-1, 1, *grid)
-    noise = torch.randn(image.shape, generator=generator).to(image)
-    handle = layer.register_forward_pre_hook(before, with_kwargs=True)
-    try:
-        with same_draws(image), torch.no_grad(), evaluated(model), uncompiled():
-            for some in [0 * chosen[:1], *chosen.split(AT_ONCE)]:
-                size = (image.shape[-2], image.shape[-1])
-                mask = nn.functional.interpolate(some.double(), size).to(image)
-                with suppress(_Seen):
-                    model(image + 2 * mask * noise)
-    finally:
-        handle.remove()
-    if not found:
-        raise ValueError(f"the first layer that attends is not given {N} tokens")
-    moved = (torch.cat(found[1:]) - found[0]).norm(dim=-1).unflatten(0, (draws, -1))
-    moved = (moved / moved.amax(dim=1, keepdim=True)).nan_to_num(0.0)  # a class token stays
-    follows = torch.stack([moved[i, group] for i, group in enumerate(groups)])  # (2, patches, N)
-    return follows.amin(dim=0).T
-
-
-def grid_of(patches: int, size: tuple[int, int]) -> tuple[int, int]:
-    """(rows, columns) of square patches over an image of this size.
-
-    Raises:
-        ValueError: No grid of square patches has so many.
-    """
-    rows = round(math.sqrt(max(patches, 0) * size[0] / size[1]))
-    columns = patches // rows if rows else 0
-    if rows * columns != patches or not rows or size[0] * columns != size[1] * rows:
-        raise ValueError(
-            f"{patches} patches make no grid over {size[0]} x {size[1]} pixels; say num_prefix, "
-            "how many tokens stand before the patches"
-        )
-    return rows, columns
-
-
 def _fitting(N: int, images: Tensor) -> int:
     """The smallest number of tokens without which the others make a grid over the image."""
     for number in range(min(N, 17)):
@@ -192,7 +75,7 @@ def _said(model: nn.Module) -> int:
     for module in require.module("model", model).modules():
         for attribute in PREFIX_COUNTS:
             number = getattr(module, attribute, None)
-            if isinstance(number, int):
+            if isinstance(number, int) and not isinstance(number, bool):
                 return number
     for module in model.modules():
         own = dict(module.named_parameters(recurse=False))
@@ -307,18 +190,27 @@ def _tokens(
     names = [name.partition("#")[0] for name in maps]
     weights = next(iter(maps.values()))
     B, N = weights.shape[0], weights.shape[-1]
+    if images.ndim == 4 and B == N > 1:  # which axis is which is seen with fewer images
+        parts = [_tokens(model, part, layers, read) for part in (images[:1], images[1:])]
+        return [torch.cat(both) for both in zip(*parts, strict=True)]
     swapped = images.ndim == 3 and images.shape[:2] != (B, N)  # (N, B, D)
     seen: list[Tensor] = []
+    widths: list[int] = []
 
     def measure(name: str, values: Any) -> None:
         found = [value for value in values if isinstance(value, Tensor) and value.ndim == 3]
-        tokens = found[0].transpose(0, 1) if found and swapped else found[0] if found else None
-        if tokens is None or tokens.shape[:2] != (B, N):
-            shape = None if tokens is None else tuple(tokens.shape)
+        turned = [
+            x.transpose(0, 1) if swapped or x.shape[:2] == (N, B) != (B, N) else x for x in found
+        ]
+        fit = [x for x in turned if x.shape[:2] == (B, N)]
+        if not fit:
+            shape = tuple(found[0].shape) if found else None
             raise ValueError(
                 f"block {name!r} must take and give tokens (B, N, D) with B, N = {B}, {N}, "
                 f"got {shape}"
             )
+        tokens = next((x for x in fit if x.shape[2] in widths), fit[0])  # as they came in
+        widths.append(tokens.shape[2])
         seen.append(read(tokens))
 
     def hook(name: str) -> Any:

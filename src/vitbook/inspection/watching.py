@@ -7,9 +7,11 @@ is multiplied is held against the softmax, number by number, whatever way it wen
 attends in another way is told by the name of its class, so that it is missed and not forgotten.
 """
 
+import inspect
 import re
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,17 +21,21 @@ from torch import Tensor, nn
 from torch.nn.modules import module as all_modules
 from torch.overrides import TorchFunctionMode
 
-from vitbook.inspection.judging import not_of_tokens, padded, tokens_of, with_heads
+from vitbook.inspection.judging import no_weights, not_of_tokens, padded, tokens_of, with_heads
 from vitbook.inspection.weights import (
+    ROWS,
     as_used,
+    fused_values,
     is_close,
     is_dropped,
     mha_again,
     mha_draws,
     on_the_side,
     operands,
+    sdpa_draws,
     sdpa_holds,
     sdpa_weights,
+    unreadable,
 )
 
 T = Tensor
@@ -43,7 +49,7 @@ PLAIN = {nn.Linear, nn.Dropout, nn.Identity, nn.GELU}  # what they do to each to
 OTHERS = "what it multiplies with values are not the weights that it says"
 
 
-@dataclass
+@dataclass(eq=False)
 class Softmax:
     """A softmax over the last axis, whose use is not seen yet."""
 
@@ -74,8 +80,8 @@ class Watch(TorchFunctionMode):
         maps: Layer name -> weights, in the order in which they were seen. Where a layer attends
             several times in one pass, the later ones are called "name#2", "name#3" ...
         doubts: Layer name -> why there is no map of it, or why the map is not one of its tokens.
+        draws: The layers that drop some weights at random.
         modules, ran: All modules of the model, and those that ran, by name.
-        inputs: Layer name -> what it was given, the first image of it.
 
     Args:
         model: Any module.
@@ -86,9 +92,9 @@ class Watch(TorchFunctionMode):
     def __init__(self, model: nn.Module, verify: bool = True, rough: bool = False):
         super().__init__()
         self.verify, self.rough = verify, rough
-        self.inputs: dict[str, Tensor] = {}
         self.maps: dict[str, Tensor] = {}
         self.doubts: dict[str, str] = {}
+        self.draws: set[str] = set()
         self.ran: dict[str, nn.Module] = {}
         self.modules = {  # without what torch.compile puts round a module
             name.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix("."): module
@@ -170,7 +176,10 @@ class Watch(TorchFunctionMode):
                 return self._product(*args, **kwargs)
         out = func(*args, **kwargs)  # the functions that this one calls are not seen
         if seen and not _runs_backwards():
-            return self._see(func, args, kwargs, out)
+            why = unreadable(out)
+            if not why:
+                return self._see(func, args, kwargs, out)
+            self.doubts[self._layer().name] = why
         return out
 
     def _product(self, query: Tensor, key: Tensor, value: Tensor, *mask: Any, **how: Any) -> Any:
@@ -183,13 +192,13 @@ class Watch(TorchFunctionMode):
     def _see(self, func: Any, args: tuple, kwargs: dict, out: Any) -> Any:
         """What a function gave: the attention of a layer, a softmax, or something else."""
         if func is F.scaled_dot_product_attention:
-            given = dict(zip(("query", "key", "value"), args, strict=False)) | kwargs
-            values = given["value"]
+            if sdpa_draws(*args, **kwargs):
+                self.draws.add(self._layer().name)
             return self._attended(
                 out,
                 lambda: on_the_side(sdpa_weights, *args, **kwargs),
                 sdpa_holds(*args, out=out, **kwargs) if self.verify else None,
-                values,
+                fused_values(func, *args, **kwargs)[0],
             )
         if func is F.multi_head_attention_forward:
             again: list[Tensor] = []
@@ -199,9 +208,14 @@ class Watch(TorchFunctionMode):
                 return again[1]
 
             drawn = mha_draws(*args, **kwargs)
-            return self._attended(
-                out, weights, lambda _: drawn or not again or is_close(again[0], out[0])
-            )
+            if drawn:
+                self.draws.add(self._layer().name)
+            values, axes = fused_values(func, *args, **kwargs)
+
+            def holds(_: Tensor) -> bool:
+                return drawn or not again or is_close(again[0], out[0])
+
+            return self._attended(out, weights, holds, values, axes=axes)
         if func in SOFTMAX and out.ndim > 2:
             axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
             if axis in (-1, out.ndim - 1):
@@ -214,21 +228,28 @@ class Watch(TorchFunctionMode):
             for softmax in list(call.softmaxes):
                 if func in DROPOUT and is_dropped(out, softmax.weights):
                     softmax.dropped.append(out.detach().clone().view(softmax.weights.shape))
-                for used, values in operands(func, args, kwargs):
+                for used, values, axes in operands(func, args, kwargs):
                     known = (softmax.weights, *softmax.dropped)
-                    order = next(filter(None, (as_used(used, x) for x in known)), None)
+                    orders = [as_used(used, x) for x in known]
+                    order = next(filter(None, orders), None)
                     if order:
+                        self.draws |= set() if orders[0] else {call.name}
                         call.softmaxes.remove(softmax)
                         self._unused -= 1
                         found = softmax.weights.permute(order).reshape(used.shape)
-                        return self._multiplied(call, found, values, out)
+                        if axes == ROWS and values.ndim > 2:  # one map may serve all images
+                            front = torch.broadcast_shapes(used.shape[:-2], values.shape[:-2])
+                            found = found.expand(*front, *used.shape[-2:])
+                        return self._multiplied(call, found, values, out, axes)
         return out
 
-    def _multiplied(self, call: Call, found: Tensor, values: Tensor, out: Any) -> Any:
+    def _multiplied(
+        self, call: Call, found: Tensor, values: Tensor, out: Any, axes: tuple[int, int]
+    ) -> Any:
         def holds(said: Tensor) -> bool:
             return is_close(said, found)
 
-        return self._attended(out, lambda: found, holds if call.own else None, values, call)
+        return self._attended(out, lambda: found, holds if call.own else None, values, call, axes)
 
     def _attended(
         self,
@@ -237,17 +258,19 @@ class Watch(TorchFunctionMode):
         holds: Callable[[Tensor], bool] | None,
         values: Tensor | None = None,
         call: Call | None = None,
+        axes: tuple[int, int] = ROWS,
     ) -> Any:
         """Keep the weights of a layer, and give what the model goes on with.
 
-        ``holds`` tells whether weights, multiplied with the values, give what came out.
+        ``holds`` tells whether weights, multiplied with the values, give what came out; ``axes``,
+        where the tokens are in the values and in what came out.
         """
         call = call or self._layer()
         if call.own:
             call.multiplied += 1
             call.checks += [holds] if holds else []
         else:
-            self._add(call, weights, values)
+            self._add(call, weights, None if axes[0] == 0 else values)  # which holds all heads
             label = call.seen[-1][0]
             if self.verify and holds and not holds(self.maps[label]):
                 self.doubts[label] = OTHERS
@@ -255,15 +278,21 @@ class Watch(TorchFunctionMode):
 
     def _said(self, call: Call, args: tuple, kwargs: dict, out: Any) -> Any:
         """Keep the weights that a layer says, and give what the model goes on with."""
-        with torch.no_grad():
-            self._add(call, lambda: call.module.attention_weights(*args, **kwargs))  # type: ignore[operator]
+        why = ""
+        try:
+            with torch.no_grad():
+                said = call.module.attention_weights(*args, **kwargs)  # type: ignore[operator]
+        except Exception as error:  # of a method of somebody's
+            said, why = None, f"its attention_weights fails ({error})"
+        self._add(call, lambda: said)
         label = call.seen[-1][0]
-        if (
-            self.verify
-            and len(call.checks) == call.multiplied == 1
-            and not call.checks[0](self.maps[label])
-        ):
-            self.doubts[label] = OTHERS
+        why = why or ("" if call.multiplied else no_weights(said))
+        if not why and self.verify and len(call.checks) == call.multiplied > 0:
+            why = "" if _hold(call.checks, said) else OTHERS
+        if why:
+            self.doubts[label] = why
+        if not isinstance(said, Tensor):
+            del self.maps[label]
         return out
 
     def _layer(self) -> Call:
@@ -284,8 +313,6 @@ class Watch(TorchFunctionMode):
         self._times[name] += 1
         label = name if self._times[name] == 1 else f"{name}#{self._times[name]}"
         self.maps[label] = weights()
-        if self.verify and call.x is not None:
-            self.inputs[label] = call.x[:1].detach().clone()
         call.seen.append((label, values))
 
     # --- doubts --------------------------------------------------------------------------------
@@ -298,10 +325,16 @@ class Watch(TorchFunctionMode):
             x for x in inputs if isinstance(x, Tensor) and x.is_floating_point() and x.ndim > 1
         ]
         why = ""
-        if call.other_axes:
+        keys = {self.maps[label].shape[-1] for label, _ in call.seen}
+        if keys and given:  # a softmax of something else than tokens is a gate
+            keys |= tokens_of(given[:1], len(given[0]))
+        if any(not keys or length in keys for length in call.other_axes):
             why = "it takes a softmax over another axis than the last"
-        elif call.softmaxes:
-            why = "it changes its softmax before it is multiplied with values"
+        elif any(not keys or softmax.weights.shape[-1] in keys for softmax in call.softmaxes):
+            why = (
+                "it changes its softmax before it is multiplied with values, or multiplies by a "
+                "function that is not read"
+            )
         elif len(call.seen) > 1:
             why = "it attends more than once in one call"
         if why:
@@ -342,10 +375,24 @@ class Watch(TorchFunctionMode):
                 self.doubts[name] = (reasons or ["no function that it calls is known to attend"])[0]
 
 
+def _hold(checks: list[Callable[[Tensor], bool]], said: Any) -> bool:
+    """Do weights give what came out, where some products have an equal part of them each?"""
+
+    def holds(axis: int) -> bool:
+        parts = said.chunk(len(checks), axis)
+        return all(check(part) for check, part in zip(checks, parts, strict=True))
+
+    for axis in (1, 2):  # heads, queries
+        with suppress(RuntimeError, ValueError, AttributeError):  # of other shapes
+            if holds(axis):
+                return True
+    return False
+
+
 def says_weights(module: nn.Module) -> bool:
     """Has it a method ``attention_weights`` that belongs to the ``forward`` it has?"""
     method = getattr(module, "attention_weights", None)
-    if not callable(method) or isinstance(method, nn.Module):
+    if not callable(method) or isinstance(method, nn.Module) or not _same_arguments(module):
         return False
     if "attention_weights" in vars(module):
         return True
@@ -355,6 +402,18 @@ def says_weights(module: nn.Module) -> bool:
         if "forward" in vars(kind):
             return False
     return False
+
+
+def _same_arguments(module: Any) -> bool:
+    """Does ``attention_weights`` take what ``forward`` takes, as far as it must be given?"""
+    with suppress(ValueError):  # nobody knows
+        given = inspect.signature(module.forward).parameters.values()
+        must = [x for x in given if x.default is x.empty and x.kind < x.VAR_POSITIONAL]
+        try:
+            inspect.signature(module.attention_weights).bind(*must)
+        except TypeError:
+            return False
+    return True
 
 
 def may_be_native(module: nn.Module) -> bool:

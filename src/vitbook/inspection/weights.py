@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+ROWS = (-2, -2)  # the axes of the tokens, in values and in what came out
 PRODUCT = {torch.matmul, Tensor.matmul, torch.bmm, Tensor.bmm}
 
 
@@ -29,6 +30,8 @@ def sdpa_weights(
     query that may attend to nothing has zero weights.
     """
     query, key = _wide(query), _wide(key)
+    if attn_mask is not None and hasattr(attn_mask, "_materialize"):  # a CausalBias
+        attn_mask = attn_mask._materialize(query.device)
     if enable_gqa:  # some heads share their keys
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], dim=-3)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
@@ -65,7 +68,26 @@ def mha_draws(*args: Any, **kwargs: Any) -> bool:
     return given.get("training", True) and given["dropout_p"] > 0
 
 
+def sdpa_draws(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    *_: Any,
+    **__: Any,
+) -> bool:
+    """Does this call of ``F.scaled_dot_product_attention`` drop weights?"""
+    return dropout_p > 0
+
+
 MHA_ARGUMENTS = F.multi_head_attention_forward.__code__.co_varnames
+
+
+def fused_values(func: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, tuple[int, int]]:
+    """The values of a call of PyTorch's two attention functions, and the axes of their tokens."""
+    value = args[2] if len(args) > 2 else kwargs["value"]
+    return value, (0, 0) if func is F.multi_head_attention_forward else ROWS
 
 
 def on_the_side(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -73,6 +95,16 @@ def on_the_side(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     device = next(a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)).device
     with torch.no_grad(), torch.autocast(device.type, enabled=False):
         return work(*args, **kwargs)
+
+
+def unreadable(out: Any) -> str:
+    """Why the numbers of what a function gave cannot be looked at, or nothing."""
+    x = out[0] if isinstance(out, tuple) else out
+    if isinstance(x, Tensor) and x.is_nested:
+        return "its tokens are a nested tensor: as many for each image are needed"
+    if isinstance(x, Tensor) and torch._C._functorch.is_batchedtensor(x):
+        return "it runs in torch.vmap, which shows nothing"
+    return ""
 
 
 def _wide(value: Any) -> Any:
@@ -83,13 +115,18 @@ def _wide(value: Any) -> Any:
 # --- do weights give what came out? --------------------------------------------------------------
 
 
-def operands(func: Any, args: tuple, kwargs: dict) -> Iterator[tuple[Tensor, Tensor]]:
-    """What a product could take for weights (..., N_q, N_k), and for values, either way round."""
+def operands(
+    func: Any, args: tuple, kwargs: dict
+) -> Iterator[tuple[Tensor, Tensor, tuple[int, int]]]:
+    """What a product could take for weights (..., N_q, N_k), and for values, either way round.
+
+    With the axes of the keys in the values, and of the queries in what comes out.
+    """
     if func in PRODUCT:
         a, b = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)][:2]
         if a.ndim > 1 and b.ndim > 1:
-            yield a, b
-            yield b.mT, a.mT
+            yield a, b, ROWS
+            yield b.mT, a.mT, (-2, -1)
     elif func is torch.einsum and isinstance(args[0], str):
         both = args[1] if isinstance(args[1], (list, tuple)) else args[1:]
         terms, arrow, left = args[0].replace(" ", "").partition("->")
@@ -102,11 +139,19 @@ def operands(func: Any, args: tuple, kwargs: dict) -> Iterator[tuple[Tensor, Ten
             term = term.replace("...", "." * (weights.ndim - len(term.replace("...", ""))))
             keys = [axis for axis, x in enumerate(term) if x in other and x not in left]
             queries = [axis for axis, x in enumerate(term) if x in left and x not in other]
-            if len(keys) == 1 and queries:
+            summed = {*term, *other} - {*left}
+            if len(keys) == len(summed) == 1 and queries:
                 long = [axis for axis in queries if weights.shape[axis] == weights.shape[keys[0]]]
                 last = [(long or queries)[-1], *keys]  # heads may share their values
                 front = [axis for axis in range(len(term)) if axis not in last]
-                yield weights.permute(*front, *last), values
+                rows = axis_of(other, term[keys[0]]), axis_of(left, term[last[0]])
+                yield weights.permute(*front, *last), values, rows
+
+
+def axis_of(term: str, letter: str) -> int:
+    """Where a letter stands, from the end where dots, of any number of axes, stand before it."""
+    at = term.index(letter)
+    return at - len(term) if "." in term[:at] else at
 
 
 def as_used(used: Tensor, weights: Tensor) -> tuple[int, ...] | None:
@@ -116,6 +161,7 @@ def as_used(used: Tensor, weights: Tensor) -> tuple[int, ...] | None:
     """
     if used.numel() != weights.numel() or not used.is_floating_point():
         return None
+    used = used if used.layout == torch.strided else used.to_dense()
     used, weights = used.detach(), weights.to(used)
     for order in permutations(range(weights.ndim - 1)):
         turned = weights.permute(*order, -1)

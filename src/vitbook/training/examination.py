@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from tqdm import tqdm
 
 from vitbook import require
 from vitbook.training import examined_data, examined_learning, examined_model, examined_weights
+from vitbook.training.examined_learning import copied
 from vitbook.training.findings import Finding
 
 LONGEST = 512  # images that are looked at; more tell little more
@@ -97,7 +97,7 @@ def examine(
 
     Source: Karpathy 2019, A recipe for training neural networks.
     """
-    require.module("model", model)
+    examined_weights.require_free(require.module("model", model))
     require.whole("batch_size", batch_size, at_least=2)
     require.whole("updates", updates, at_least=50)
     require.whole("seed", seed, at_least=0)
@@ -131,22 +131,24 @@ def _trials(
     images, labels = images.to(device), labels.to(device)
     found = examined_data.pixels(images)
     yield found
-    if found.verdict == "wrong" and not images.is_floating_point():
+    if found.verdict == "wrong" and not (len(images) and images.is_floating_point()):
         return
     yield examined_data.copies(images, labels)
-    quiet = copy.deepcopy(model).eval()
+    quiet = copied(model).eval()
     found, logits = examined_model.output(quiet, images[:batch_size])
     yield found
     if logits is None:
         return
-    found = examined_data.classes(labels, logits.shape[1])
+    found = examined_data.classes(labels, logits.shape[1], len(images))
     yield found
     if found.verdict == "wrong":
         return
     labels = labels.long()
     yield examined_model.first_loss(quiet, images, labels)
-    yield examined_model.twice(quiet, images[:batch_size])
-    yield examined_model.alone(quiet, images[:batch_size])
+    found = examined_model.twice(quiet, images[:batch_size])
+    yield found
+    if found.verdict == "fine":  # else the rest of the batch is not what makes a difference
+        yield examined_model.alone(quiet, images[:batch_size])
     yield examined_model.weights_of_a_query(quiet, images)
     if optimizer is not None:
         yield examined_weights.optimized(model, optimizer)

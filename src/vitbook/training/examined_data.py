@@ -80,6 +80,8 @@ def pixels(images: Tensor) -> Finding:
     if not images.is_floating_point():
         seen = f"The images are {images.dtype}."
         return Finding(trial, "wrong", seen, "Convert: images.float() / 255, then normalise.")
+    if not len(images):
+        return Finding(trial, "wrong", "There are no images.", "Look at what should read them.")
     if images.ndim != 4:
         seen = f"The images have the shape {tuple(images.shape)}."
         return Finding(trial, "wrong", seen, "A batch has the axes (B, C, H, W).")
@@ -123,12 +125,15 @@ def copies(images: Tensor, labels: Tensor) -> Finding:
     return Finding(trial, "fine", seen)
 
 
-def classes(labels: Tensor, num_classes: int) -> Finding:
+def classes(labels: Tensor, num_classes: int, count: int) -> Finding:
     """Are the labels the class numbers of the logits?"""
     trial = "labels are class numbers"
     if labels.ndim != 1:
         seen = f"The labels have the shape {tuple(labels.shape)}."
         return Finding(trial, "wrong", seen, "One number for each image: one-hot.argmax(dim=1).")
+    if len(labels) != count:
+        seen = f"There are {len(labels)} labels for {count} images."
+        return Finding(trial, "wrong", seen, "One number for each image, in the same order.")
     if labels.is_floating_point() or labels.dtype == torch.bool:
         seen = f"The labels are {labels.dtype}."
         return Finding(trial, "wrong", seen, "Convert them: labels.long().")

@@ -6,6 +6,7 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from vitbook.training.findings import Finding
 
@@ -18,6 +19,13 @@ SETTLED = 50  # passes in which averages of BatchNorm catch up with weights that
 LEARNED = 0.1  # loss, in nats, at which one batch counts as learned
 
 
+def copied(model: nn.Module) -> nn.Module:
+    """A copy; of what its modules keep of an earlier run, without the graph that made it."""
+    kept = [x for module in model.modules() for x in tree_leaves(list(vars(module).values()))]
+    graphs = [x for x in kept if isinstance(x, Tensor) and not x.is_leaf]
+    return copy.deepcopy(model, {id(x): x.detach().clone() for x in graphs})
+
+
 def one_batch(
     model: nn.Module, images: Tensor, labels: Tensor, updates: int, best: float
 ) -> tuple[Finding, nn.Module | None, float]:
@@ -25,7 +33,7 @@ def one_batch(
     trial, ends = "one batch is learned", []
     nearest, least = None, math.inf
     for rate in (best, best / 5):
-        learner = copy.deepcopy(model).train()
+        learner = copied(model).train()
         losses = learn(learner, [(images, labels)] * updates, rate, enough=LEARNED)
         if losses[-1] < least:
             nearest, least = learner, losses[-1]
@@ -88,7 +96,7 @@ def rates(
     batches = drawn(images, labels, batch_size, updates)
     tried = sorted({*RATES, chosen}) if chosen else RATES
     for rate in tried:
-        losses = learn(copy.deepcopy(model).train(), batches, rate)
+        losses = learn(copied(model).train(), batches, rate)
         tail = losses[-max(1, len(losses) // 4) :]
         ends[rate] = sum(tail) / len(tail) if all(map(math.isfinite, losses)) else math.inf
         start = losses[0]
@@ -118,7 +126,7 @@ def belongs(
     trial = "labels belong to their images"
     order = torch.randperm(len(images), device=images.device)
     some, others = order[: len(order) // 2], order[len(order) // 2 :]
-    learner = copy.deepcopy(model).train()
+    learner = copied(model).train()
     learn(learner, drawn(images[some], labels[some], batch_size, updates), rate)
     with torch.no_grad():
         learner.eval()

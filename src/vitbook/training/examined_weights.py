@@ -1,13 +1,25 @@
 """Trials of :func:`~vitbook.training.examine` that ask which weights can be trained."""
 
-import copy
 import math
 
 import torch
 from torch import Tensor, nn
 
-from vitbook.training.examined_learning import learn
+from vitbook.training.examined_learning import copied, learn
 from vitbook.training.findings import Finding
+
+RATE = 1e-3
+
+
+def require_free(model: nn.Module) -> None:
+    """Refuse a model whose weights are not there yet, or cannot be trained as they are."""
+    if isinstance(model, torch.jit.ScriptModule):
+        raise ValueError("model is TorchScript, which cannot be copied and trained: give the model")
+    for name, weight in model.named_parameters():
+        if isinstance(weight, nn.parameter.UninitializedParameter):
+            raise ValueError(
+                f"model has no {name} yet: call it once with some images, then examine"
+            )
 
 
 def optimized(model: nn.Module, optimizer: torch.optim.Optimizer) -> Finding:
@@ -28,14 +40,14 @@ def optimized(model: nn.Module, optimizer: torch.optim.Optimizer) -> Finding:
 def moves(model: nn.Module, images: Tensor, labels: Tensor) -> tuple[Finding, bool]:
     """Does every weight that is to be trained change within three updates? Can it learn at all?"""
     trial = "all weights move"
-    learner = copy.deepcopy(model).train()
+    learner = copied(model).train()
     trained = {name: p for name, p in learner.named_parameters() if p.requires_grad}
     if not trained:
         advice = "Unfreeze what is to be trained: parameter.requires_grad_(True)."
         return Finding(trial, "wrong", "No parameter has requires_grad.", advice), False
     before = {name: p.detach().clone() for name, p in trained.items()}
     try:
-        losses = learn(learner, [(images, labels)] * 3, 1e-3)
+        losses = learn(learner, [(images, labels)] * 3, RATE)
     except RuntimeError as error:
         seen = f"The backward pass fails: {' '.join(str(error).split())[:200]}"
         return Finding(trial, "wrong", seen, "Look for detach(), no_grad, in-place steps."), False
@@ -43,7 +55,11 @@ def moves(model: nn.Module, images: Tensor, labels: Tensor) -> tuple[Finding, bo
         return Finding(
             trial, "wrong", "A loss is nan or inf.", "Look for a root or log of 0."
         ), True
-    still = [name for name, p in trained.items() if torch.equal(before[name], p)]
+    still = [
+        name
+        for name, p in trained.items()  # where a step is more than rounding in bfloat16
+        if torch.equal(before[name], p) and not torch.equal(before[name], before[name] + RATE)
+    ]
     if still:
         seen = f"{len(still)} of {len(trained)} parameters stay as they are: {_some(still)}."
         advice = "What they make is not used, or cut off (detach)."

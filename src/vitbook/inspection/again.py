@@ -1,0 +1,266 @@
+"""Run a model again on the same image, its attention held, its tokens disturbed.
+
+The first time, what its modules were given and what its products of weights with values gave is
+kept. Then both come again, each token as it was or disturbed. :mod:`~vitbook.inspection.mixing`
+compares the runs.
+"""
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
+
+from vitbook.inspection.watching import ROWS, Call, Watch
+from vitbook.inspection.weights import fused_values
+
+FUSED = {F.scaled_dot_product_attention, F.multi_head_attention_forward}
+UNWATCHED = torch._C.DisableTorchFunction
+SIGNS = torch.tensor([0.0, 1.0, -1.0])  # of the noise, way by way
+NUMBERS = 8  # by which a token is known again
+MOVES = (
+    "moves tokens when another one is disturbed and all attention is held still, and shows no map "
+    "of it"
+)
+MIXED = (
+    "multiplies its map with values that move when the tokens of others are disturbed: they were "
+    "mixed, or put in another order"
+)
+OTHERS = (
+    "multiplies its map with values that do not follow the tokens before, one each: slots, "
+    "channels, or tokens of something else"
+)
+Place = tuple[str, str, int]  # a layer, what of it, and the how manieth time
+
+
+@dataclass
+class Passed:
+    """Tokens that passed a place, and what is wrong where they depend on each other."""
+
+    layer: str
+    why: str
+    numbers: Tensor  # (N, 8)
+    eps: float
+    fed: bool = False  # they are values that have to follow
+
+
+@dataclass
+class Kept:
+    """What the first run leaves to the others.
+
+    Attributes:
+        given: A module -> the tokens that it was given; a product -> what it gave.
+        alone: The modules all of whose tokens come by one argument.
+    """
+
+    given: dict[Place, Any] = field(default_factory=dict)
+    alone: set[Place] = field(default_factory=set)
+    _noise: dict[tuple[int, int], Tensor] = field(default_factory=dict)
+
+    def noise(self, rows: int, columns: int, like: Tensor) -> Tensor:
+        """The same in each run."""
+        if (rows, columns) not in self._noise:
+            self._noise[rows, columns] = torch.randn(rows, columns, device=like.device)
+        return self._noise[rows, columns].to(like)
+
+    def numbers(self, x: Tensor, axis: int) -> Tensor:
+        """Some random sums of each token (N, 8), by which it is known again."""
+        rows = x.detach().movedim(axis, 0).flatten(1)
+        if rows.is_complex():
+            rows = torch.view_as_real(rows).flatten(1)
+        rows = rows if rows.dtype == torch.float64 else rows.float()
+        return (self.noise(NUMBERS, rows.shape[1], like=rows) @ rows.T).T
+
+
+class Run(Watch):
+    """One run more, in which nothing is disturbed, and all is kept.
+
+    Attributes:
+        passed: Where tokens passed, in order.
+
+    Args:
+        model: Any module.
+        N: How many tokens it has.
+        batch: How many images there may be.
+    """
+
+    def __init__(self, model: nn.Module, N: int, batch: set[int]):
+        super().__init__(model, verify=False)
+        self.N, self.batch = N, batch
+        self.kept = Kept()
+        self.passed: dict[Place, Passed] = {}
+        self._times_of: Counter[tuple[str, str]] = Counter()
+        self._open: list[Place] = []
+        self._fed = False  # a product came
+
+    def _enter(self, module: nn.Module, args: tuple) -> Any:
+        before = len(self._calls)
+        super()._enter(module, args)
+        if len(self._calls) == before:
+            return None
+        call = self._calls[-1]
+        call.native = False  # its parts are wanted
+        place = self._place(call.name, "given")
+        self._open.append(place)
+        x = _tokens(call)
+        axis = None if x is None else self._axis(x)
+        if x is None or axis is None:
+            return None
+        with UNWATCHED():
+            self._pass(place, self._calls[-2].name if before else "", MOVES, x, axis)
+            again = self._again(place, x, axis)
+        return tuple(again if value is x else value for value in args)
+
+    def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
+        before = len(self._calls)
+        name = self._calls[-1].name if before else ""
+        given = super()._leave(module, args, *rest)
+        if len(self._calls) == before:
+            return given
+        place = self._open.pop()
+        x = self.kept.given.get(place)
+        if x is None or len(rest) < 2:
+            return given
+        others = tree_leaves([[y for y in args if y is not args[0]], rest[0]])
+        if not any(isinstance(y, Tensor) and y.ndim > 2 for y in others):
+            self.kept.alone.add(place)
+        out, axis = _first(rest[-1] if given is None else given), self._axis(x)
+        if out is not None and axis is not None and out.ndim == 3 and out.shape[:2] == x.shape[:2]:
+            with UNWATCHED():
+                self._pass((name, "gave", place[2]), name, MOVES, out, axis)
+        return given
+
+    def _axis(self, x: Tensor) -> int | None:
+        """Which axis of (B, N, D) or (N, B, D) is that of the tokens."""
+        found = (i for i in (1, 0) if x.shape[i] == self.N and x.shape[1 - i] in self.batch)
+        return next(found, None)
+
+    def _attended(
+        self,
+        out: Any,
+        weights: Any,
+        holds: Any,
+        values: Any = None,
+        call: Any = None,
+        axes: tuple[int, int] = ROWS,
+    ) -> Any:
+        call = call or self._layer()
+        place = self._place(call.name, "product")
+        with UNWATCHED():
+            self._pass(place, call.name, MIXED, values, axes[0])
+            out = self._again(place, out, axes[1])
+        return super()._attended(out, weights, None, values, call, axes)
+
+    def _said(self, call: Call, args: tuple, kwargs: dict, out: Any) -> Any:
+        if not call.multiplied:  # it attends in a way of its own
+            out = self._again(self._place(call.name, "product"), out, -2)
+        super()._said(call, args, kwargs, out)
+        return out
+
+    def _judge(self, call: Call, inputs: list[Any]) -> None:
+        pass
+
+    def _place(self, name: str, what: str) -> Place:
+        self._times_of[name, what] += 1
+        return name, what, self._times_of[name, what]
+
+    def _pass(self, place: Place, layer: str, why: str, x: Tensor, axis: int) -> None:
+        numbers, eps = self.kept.numbers(x, axis), torch.finfo(x.dtype).eps
+        fed = self._fed or any(around in self.kept.alone for around in self._open)
+        self.passed[place] = Passed(layer, why, numbers, eps, fed)
+
+    def _again(self, place: Place, x: Any, axis: int) -> Any:
+        """Keep what a module is given, or what a product gives."""
+        self._fed |= place[1] == "product"
+        self.kept.given[place] = _copy(x)
+        return x
+
+
+class Disturbed(Run):
+    """A later run, all attention held, each token disturbed in its way.
+
+    Args:
+        model: Any module.
+        first: Its run before.
+        way: In which way each of the N tokens is disturbed; 0 is not at all.
+    """
+
+    def __init__(self, model: nn.Module, first: Run, way: Tensor):
+        super().__init__(model, first.N, first.batch)
+        self.kept, self._way = first.kept, way
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        if func in FUSED and self._calls and not self._away:  # it need not run
+            values, axes = fused_values(func, *args, **(kwargs or {}))
+            return self._attended(None, None, None, values, self._layer(), axes)
+        return super().__torch_function__(func, types, args, kwargs)
+
+    def _add(self, call: Call, weights: Any, values: Tensor | None = None) -> None:
+        call.seen.append(("", values))  # the map is known
+
+    def _said(self, call: Call, args: tuple, kwargs: dict, out: Any) -> Any:
+        return out if call.multiplied else self._again(self._place(call.name, "product"), out, -2)
+
+    def _again(self, place: Place, x: Any, axis: int) -> Any:
+        """What was given then, but for the tokens that are disturbed."""
+        self._fed |= place[1] == "product"
+        then = self.kept.given.get(place)
+        if place[1] == "given" and (then is None or then.shape != x.shape):
+            return x
+        if then is None:
+            raise ValueError(f"{place[0]!r} attends more often when it runs again")
+        if isinstance(then, tuple):
+            return (self._disturbed(then[0], axis), *_copy(then[1:]))
+        return self._disturbed(then, axis)
+
+    def _disturbed(self, x: Tensor, axis: int) -> Tensor:
+        x = x.clone()
+        if x.shape[axis] == self.N:
+            rows = x.movedim(axis, 0)
+            noise = self.kept.noise(self.N, rows[0].numel(), like=x)
+            wide = torch.promote_types(x.dtype, torch.float32)
+            size = torch.linalg.vector_norm(x, dtype=wide) / math.sqrt(x.numel()) + 1e-3
+            rows += ((size * SIGNS.to(size)[self._way])[:, None].to(x) * noise).view_as(rows)
+        return x
+
+
+class Held(Disturbed):
+    """A later run on another image, all attention held, and nothing else."""
+
+    def __init__(self, model: nn.Module, first: Run):
+        super().__init__(model, first, torch.zeros(first.N, dtype=torch.long))
+
+    def _again(self, place: Place, x: Any, axis: int) -> Any:
+        return x if place[1] == "given" else super()._again(place, x, axis)
+
+
+def _tokens(call: Call) -> Tensor | None:
+    """The tokens that a module was given, where they may move each other in it."""
+    x, module = call.x, call.module
+    if x is None or x.ndim != 3 or not x.is_floating_point():
+        return None
+    if isinstance(module, (nn.LayerNorm, nn.RMSNorm)) and len(module.normalized_shape) == 1:
+        return None  # of each token alone
+    scores = x.shape[1] == x.shape[2] and next(module.parameters(), None) is None
+    return None if scores else x  # of one head, given to an nn.Softmax
+
+
+def _copy(out: Any) -> Any:
+    """What a model may change in place without changing what is kept."""
+    if isinstance(out, (tuple, list)):
+        return type(out)(map(_copy, out)) if type(out) in (tuple, list) else out
+    return out.detach().clone() if isinstance(out, Tensor) else out
+
+
+def _first(out: Any) -> Tensor | None:
+    """The tokens among what a module gave."""
+    found = (
+        out.values() if isinstance(out, dict) else out if isinstance(out, (tuple, list)) else [out]
+    )
+    return next((x for x in found if isinstance(x, Tensor)), None)
