@@ -300,6 +300,22 @@ def test_every_setting_is_drawn_in_words_and_numbers(opened):
     assert [name for name, text in found.items() if STRANGE.search(text)] == []
 
 
+@pytest.mark.parametrize(("depth", "over"), [(6, 1), (2, 0)])
+def test_numbers_that_ran_over_are_said_and_a_new_run_is_sound(depth, over, opened):
+    page = opened()
+    page.evaluate(STEPS, [{"depth": depth, "norm": "none", "rate": 0.4, "warmup": 0}, 20])
+    said = page.locator(".train-over").get_by_text("The numbers ran over")
+    assert said.count() == over
+    page.get_by_role("button", name="One step").click()
+    page.locator("[aria-live]", has_text="21 updates").wait_for()
+    assert page.locator("[aria-live]", has_text="ran over").count() == over
+    page.get_by_text("The curves as a table").click()
+    assert not STRANGE.search(page.locator(".train").inner_html())
+    assert [page.evaluate(OUTSIDE), page.evaluate(BLACK)] == [0, 0]
+    page.evaluate(STEPS, [{"rate": 0.004}, 1])
+    assert said.count() == 0
+
+
 def test_the_choice_of_an_answer_brings_the_question_the_curve_and_the_drawing_into_view(opened):
     page = opened(viewport={"width": 1280, "height": 800})
     page.get_by_label("Speed").select_option("slow")
