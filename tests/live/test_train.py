@@ -1,5 +1,6 @@
 """The model that trains in the page: it learns, is cut and compared while it runs."""
 
+import json
 import re
 from itertools import cycle
 
@@ -248,6 +249,36 @@ def test_a_question_that_fails_takes_no_later_answer(opened, script):
     asked = page.evaluate("live.train.ask('nothing').then(() => 'an answer', () => 'an error')")
     assert asked == "an error"
     assert page.evaluate(STEPS, [{"seed": 5}, 3])[0]["steps"] == 3
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_answers_while_two_models_train_on_a_machine_four_times_as_slow(width, opened):
+    page = opened(viewport={"width": width, "height": 844}, reduced_motion="no-preference")
+    page.get_by_label("Speed").select_option("full")
+    page.get_by_role("button", name="attention, for recall").click()
+    page.get_by_role("button", name="half of the answers").click()  # and it plays
+    page.wait_for_function("document.querySelector('.train-count b').textContent > 0")
+    browser = page.context.browser
+    browser.start_tracing(page=page, categories=["toplevel", "devtools.timeline"])
+    page.wait_for_timeout(2000)
+    events = json.loads(browser.stop_tracing())["traceEvents"]
+    (main,) = {
+        (one["pid"], one["tid"])
+        for one in events
+        if one["name"] == "HandlePostMessage" and "tdur" in one  # in the page, and in the worker
+        if any(
+            other["name"] == "Layout" and (other["pid"], other["tid"]) == (one["pid"], one["tid"])
+            for other in events
+        )
+    }
+    tasks = [one for one in events if (one["pid"], one["tid"]) == main and "tdur" in one]
+    drawn = [one for one in tasks if one["name"] == "HandlePostMessage"]
+    assert len(drawn) > 2
+    # microseconds of the processor, whatever else the machine does
+    assert 4 * max(one["tdur"] for one in tasks) < 50_000
+    laid = [one["ts"] for one in tasks if one["name"] == "Layout"]
+    asked = [at for at in laid if any(one["ts"] < at < one["ts"] + one["dur"] for one in drawn)]
+    assert asked == []  # a drawing is laid out once, after it
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -599,6 +599,10 @@ vitbook.live.figure("train", function (stage, data) {
     const style = getComputedStyle(stage.root);
     ink = style.getPropertyValue("--live-ink").trim();
     paper = style.getPropertyValue("--live-soft").trim();
+    hot = {
+      A: style.getPropertyValue("--live-query").trim(),
+      B: style.getPropertyValue("--live-heat").trim()
+    };
     for (const one of runs) {
       one.images.forEach((canvas, i) => pixels(one, i, canvas));
       pixels(one, image, one.board.node.querySelector("canvas"));
@@ -622,11 +626,11 @@ vitbook.live.figure("train", function (stage, data) {
       return `color-mix(in srgb, ${ink} ${value(0) / 2.55}%, ${paper})`;
     });
   }
-  let ink = "",
-    paper = "";
+  let ink = "", // read once: a question for a style in mid-drawing makes the browser lay out the page
+    paper = "",
+    hot = {};
 
   function draw() {
-    const style = getComputedStyle(stage.root);
     const { steps } = runs[0],
       of = planned && steps <= planned.until ? `of ${planned.until} ` : "";
     counted.textContent = steps.toLocaleString("en");
@@ -634,8 +638,7 @@ vitbook.live.figure("train", function (stage, data) {
     for (const one of runs) {
       const { task, one: s } = one,
         { grid, classes, read } = task.shape,
-        N = grid * grid,
-        hot = style.getPropertyValue(one.name === "A" ? "--live-query" : "--live-heat").trim();
+        N = grid * grid;
       one.board.choose(asks);
       const names = task.targets?.[image * N + asks]; // the patch it ought to look at
       frames(one.board.layer, grid, names);
@@ -648,7 +651,7 @@ vitbook.live.figure("train", function (stage, data) {
             cell.querySelector("canvas"),
             grid,
             (p) =>
-              `color-mix(in srgb, ${hot} ${(100 * map[at + p]) / Math.max(most, 0.25) || 0}%, ${paper})`
+              `color-mix(in srgb, ${hot[one.name]} ${(100 * map[at + p]) / Math.max(most, 0.25) || 0}%, ${paper})`
           );
         })
       );
