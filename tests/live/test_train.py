@@ -243,6 +243,35 @@ def test_it_learns_in_a_worker_and_where_there_is_none_in_the_page_to_the_same_b
     assert told[0]["steps"] == 10
 
 
+def test_a_browser_without_webassembly_learns_the_same_and_says_that_it_is_slow(opened):
+    slow = opened(script="delete globalThis.Worker; delete globalThis.WebAssembly")
+    page = opened()
+    told, told_slow = (one.evaluate(STEPS, [{"seed": 5}, 10]) for one in (page, slow))
+    assert told == told_slow
+    seen = [
+        one.get_by_text("This browser runs the plain path").is_visible() for one in (page, slow)
+    ]
+    assert seen == [False, True]
+
+
+def test_a_page_in_the_background_pauses_and_goes_on(opened):
+    page = opened(reduced_motion="no-preference")
+    page.get_by_label("Speed").select_option("full")
+    page.get_by_role("button", name="Play").click()
+    steps = "live.train.told().then(([one]) => one.steps)"
+    page.wait_for_function(f"{steps}.then((count) => count > 3)")
+    page.evaluate("""() => {
+        globalThis.away = true;
+        Object.defineProperty(document, "hidden", {get: () => away, configurable: true});
+    }""")
+    page.evaluate("new Promise(requestAnimationFrame)")
+    left = page.evaluate(steps)  # after what was asked before
+    page.wait_for_timeout(500)
+    assert page.evaluate(steps) == left
+    page.evaluate("away = false")
+    page.wait_for_function(f"{steps}.then((count) => count > {left})")
+
+
 @pytest.mark.parametrize("script", ["", "delete globalThis.Worker"])
 def test_a_question_that_fails_takes_no_later_answer(opened, script):
     page = opened(script=script)
