@@ -326,6 +326,7 @@ OUTSIDE = """() => [...document.querySelectorAll(".train rect, .train-answer")].
 }).length"""
 BLACK = """() => [...document.querySelectorAll(".train-map canvas")].filter((one) =>
     [...one.getContext("2d").getImageData(0, 0, 1, 1).data].join() === "0,0,0,255").length"""
+TURN = (".train-asks-first", ".train-chart", ".train-first-bar")
 STRANGE = re.compile("undefined|NaN|Infinity|null")
 
 
@@ -340,6 +341,9 @@ def test_an_experiment_is_whole_and_nothing_moves_when_it_ends(one, width, opene
     said = page.locator(".train-verdict").inner_text()
     assert f"recorded runs; in all {len(train.SEEDS)}: " in said
     assert page.evaluate(HELD) == held
+    *above, bar = (page.locator(one).first.bounding_box() for one in TURN)
+    end = max(one["y"] + one["height"] for one in above)
+    assert width < 1280 or bar["y"] - end < 35  # Play stands below the question, or the curve
     assert not STRANGE.search(page.locator(".train").inner_html())
     assert [page.evaluate(OUTSIDE), page.evaluate(BLACK)] == [0, 0]
 
