@@ -77,6 +77,51 @@ RUNS = """async ([{images, labels}, words]) => {
 }"""
 SETTINGS = ("", "task=recall&mixing=conv&positions=sincos&norm=after", "mixing=mlp&rate=0.4")
 
+# In a worker: short runs at the page's highest rate, with every part, told one by one as they end.
+# `ways`: the kernels; `only`: a part that all have. What is told are losses, logits and weights of
+# each way as text, or how many of the losses are numbers.
+HIGHEST = """async ({images, labels, updates, ways, only}) => {
+    const arrays = {images: Uint8Array.from(images), labels};
+    const { CHOICES, START, settings, recipe } = vitbook.trainSettings;
+    const rate = Math.max(...Object.keys(CHOICES.find(([key]) => key === "rate")[2]));
+    let all = [{depth: 6}, {task: "recall", depth: 1}].map((one) => ({...START, ...one, rate}));
+    for (const [key, , list, live] of CHOICES)
+        if (live && key !== "rate")
+            all = all.flatMap((one) => Object.keys(list).map((value) => ({...one, [key]: value})));
+    const has = ([key, value]) => (one) => String(one[key]) === value;
+    all = all.filter((one) => one.mixing === "attention" || one.scaled === "1");
+    for (const part of Object.entries(only)) all = all.filter(has(part));
+    postMessage(all.length);
+    const kernels = await Promise.all(ways.map((kernel) => vitbook.engine.load(400, kernel)));
+    for (const one of all)
+        postMessage(kernels.map((loaded) => {
+            const task = vitbook.training.TASKS[one.task](arrays);
+            const run = vitbook.training.run(task, settings(one), loaded,
+                {...recipe(one), batch: 4});
+            const losses = Array.from({length: updates}, run.step);
+            const first = task.held.inputs.slice(0, 4 * task.shape.grid ** 2 * task.shape.inputs);
+            const said = [losses, run.net.forward(first, 4),
+                ...run.net.tensors().map((tensor) => tensor.values)];
+            return {said: ways.length > 1 ? said.join(" ") : "",
+                numbers: losses.filter(Number.isFinite).length};
+        }));
+}"""
+IN_A_WORKER = """([scripts, run, given, seconds]) => new Promise((done) => {
+    const text = `globalThis.vitbook = {};${scripts}
+        const failed = (error) => postMessage(String(error)), run = ${run};
+        addEventListener("message", ({data}) => run(data).catch(failed), {once: true});`;
+    const worker = new Worker(URL.createObjectURL(new Blob([text]))), told = [];
+    const end = () => (worker.terminate(), done(told));
+    let limit = setTimeout(end, 1000 * seconds);
+    worker.onmessage = ({data}) => {
+        told.push(data);
+        clearTimeout(limit);
+        limit = setTimeout(end, 1000 * seconds);
+        if (told.length > told[0]) end();
+    };
+    worker.postMessage(given);
+})"""
+
 
 class Unscaled(MultiHeadSelfAttention):
     """Attention whose scores are not divided by sqrt(d)."""
@@ -270,6 +315,43 @@ def test_its_own_functions_are_those_of_mathematics(page):
             Math.max(...all.map((x) => Math.abs(cos(x) - Math.cos(x))))];
     }""")
     assert max(found) < 1e-12
+
+
+def test_its_own_functions_end_for_numbers_that_ran_over(page):
+    scripts = (LIVE / "train-engine.js").read_text("utf8")
+    told = """async () => {
+        const { exp, log } = vitbook.engine, all = [1e20, -1e20, 1e300, Infinity, -Infinity, NaN];
+        postMessage(2);
+        postMessage(all.every((x) => Object.is(exp(x), Math.exp(x))));
+        postMessage([0, -1, Infinity, -Infinity, NaN].every((x) => Object.is(log(x), Math.log(x))));
+    }"""
+    assert page.evaluate(IN_A_WORKER, [scripts, told, None, 10]) == [2, True, True]
+
+
+def at_the_highest_rate(page, **given) -> list[list[dict]]:
+    scripts = "".join((LIVE / f"{name}.js").read_text("utf8") for name in train.COMPUTES)
+    digits = load_digits()
+    given |= {"images": digits.data.ravel().tolist(), "labels": digits.target.tolist()}
+    count, *told = page.evaluate(IN_A_WORKER, [scripts, HIGHEST, given, 20])
+    assert len(told) == count, told[-1:]
+    return told
+
+
+def test_every_combination_of_parts_comes_to_its_end_at_the_highest_rate(page):
+    kernel = page.evaluate("vitbook.kernel")
+    told = at_the_highest_rate(page, updates=30, ways=[kernel], only={})
+    numbers = [one["numbers"] for (one,) in told]
+    assert len(numbers) == 2 * 3 * 6 * 2 * 3 * 2
+    assert max(numbers) == 30
+    assert min(numbers) < 20  # some do run over
+
+
+def test_numbers_that_run_over_do_so_alike_with_and_without_the_kernel(page):
+    kernel = page.evaluate("vitbook.kernel")
+    only = {"norm": "none", "mlp": "1", "residual": "1", "positions": "learned"}
+    told = at_the_highest_rate(page, updates=20, ways=[kernel, ""], only=only)
+    assert [fast["said"] == plain["said"] for fast, plain in told] == [True] * 12
+    assert any("NaN" in fast["said"] for fast, _ in told)
 
 
 def test_dice_are_those_of_their_seed_and_name_and_fall_evenly(page):

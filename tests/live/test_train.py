@@ -1,5 +1,6 @@
 """The model that trains in the page: it learns, is cut and compared while it runs."""
 
+import json
 import re
 from itertools import cycle
 
@@ -242,12 +243,71 @@ def test_it_learns_in_a_worker_and_where_there_is_none_in_the_page_to_the_same_b
     assert told[0]["steps"] == 10
 
 
+def test_a_browser_without_webassembly_learns_the_same_and_says_that_it_is_slow(opened):
+    slow = opened(script="delete globalThis.Worker; delete globalThis.WebAssembly")
+    page = opened()
+    told, told_slow = (one.evaluate(STEPS, [{"seed": 5}, 10]) for one in (page, slow))
+    assert told == told_slow
+    seen = [
+        one.get_by_text("This browser runs the plain path").is_visible() for one in (page, slow)
+    ]
+    assert seen == [False, True]
+
+
+def test_a_page_in_the_background_pauses_and_goes_on(opened):
+    page = opened(reduced_motion="no-preference")
+    page.get_by_label("Speed").select_option("full")
+    page.get_by_role("button", name="Play").click()
+    steps = "live.train.told().then(([one]) => one.steps)"
+    page.wait_for_function(f"{steps}.then((count) => count > 3)")
+    page.evaluate("""() => {
+        globalThis.away = true;
+        Object.defineProperty(document, "hidden", {get: () => away, configurable: true});
+    }""")
+    page.evaluate("new Promise(requestAnimationFrame)")
+    left = page.evaluate(steps)  # after what was asked before
+    page.wait_for_timeout(500)
+    assert page.evaluate(steps) == left
+    page.evaluate("away = false")
+    page.wait_for_function(f"{steps}.then((count) => count > {left})")
+
+
 @pytest.mark.parametrize("script", ["", "delete globalThis.Worker"])
 def test_a_question_that_fails_takes_no_later_answer(opened, script):
     page = opened(script=script)
     asked = page.evaluate("live.train.ask('nothing').then(() => 'an answer', () => 'an error')")
     assert asked == "an error"
     assert page.evaluate(STEPS, [{"seed": 5}, 3])[0]["steps"] == 3
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_answers_while_two_models_train_on_a_machine_four_times_as_slow(width, opened):
+    page = opened(viewport={"width": width, "height": 844}, reduced_motion="no-preference")
+    page.get_by_label("Speed").select_option("full")
+    page.get_by_role("button", name="attention, for recall").click()
+    page.get_by_role("button", name="half of the answers").click()  # and it plays
+    page.wait_for_function("document.querySelector('.train-count b').textContent > 0")
+    browser = page.context.browser
+    browser.start_tracing(page=page, categories=["toplevel", "devtools.timeline"])
+    page.wait_for_timeout(2000)
+    events = json.loads(browser.stop_tracing())["traceEvents"]
+    (main,) = {
+        (one["pid"], one["tid"])
+        for one in events
+        if one["name"] == "HandlePostMessage" and "tdur" in one  # in the page, and in the worker
+        if any(
+            other["name"] == "Layout" and (other["pid"], other["tid"]) == (one["pid"], one["tid"])
+            for other in events
+        )
+    }
+    tasks = [one for one in events if (one["pid"], one["tid"]) == main and "tdur" in one]
+    drawn = [one for one in tasks if one["name"] == "HandlePostMessage"]
+    assert len(drawn) > 2
+    # microseconds of the processor, whatever else the machine does
+    assert 4 * max(one["tdur"] for one in tasks) < 50_000
+    laid = [one["ts"] for one in tasks if one["name"] == "Layout"]
+    asked = [at for at in laid if any(one["ts"] < at < one["ts"] + one["dur"] for one in drawn)]
+    assert asked == []  # a drawing is laid out once, after it
 
 
 @pytest.mark.parametrize("width", [390, 1280])
@@ -266,6 +326,7 @@ OUTSIDE = """() => [...document.querySelectorAll(".train rect, .train-answer")].
 }).length"""
 BLACK = """() => [...document.querySelectorAll(".train-map canvas")].filter((one) =>
     [...one.getContext("2d").getImageData(0, 0, 1, 1).data].join() === "0,0,0,255").length"""
+TURN = (".train-asks-first", ".train-chart", ".train-first-bar")
 STRANGE = re.compile("undefined|NaN|Infinity|null")
 
 
@@ -280,6 +341,9 @@ def test_an_experiment_is_whole_and_nothing_moves_when_it_ends(one, width, opene
     said = page.locator(".train-verdict").inner_text()
     assert f"recorded runs; in all {len(train.SEEDS)}: " in said
     assert page.evaluate(HELD) == held
+    *above, bar = (page.locator(one).first.bounding_box() for one in TURN)
+    end = max(one["y"] + one["height"] for one in above)
+    assert width < 1280 or bar["y"] - end < 35  # Play stands below the question, or the curve
     assert not STRANGE.search(page.locator(".train").inner_html())
     assert [page.evaluate(OUTSIDE), page.evaluate(BLACK)] == [0, 0]
 
@@ -298,6 +362,22 @@ def test_every_setting_is_drawn_in_words_and_numbers(opened):
         return texts;
     }""")
     assert [name for name, text in found.items() if STRANGE.search(text)] == []
+
+
+@pytest.mark.parametrize(("depth", "over"), [(6, 1), (2, 0)])
+def test_numbers_that_ran_over_are_said_and_a_new_run_is_sound(depth, over, opened):
+    page = opened()
+    page.evaluate(STEPS, [{"depth": depth, "norm": "none", "rate": 0.4, "warmup": 0}, 20])
+    said = page.locator(".train-over").get_by_text("The numbers ran over")
+    assert said.count() == over
+    page.get_by_role("button", name="One step").click()
+    page.locator("[aria-live]", has_text="21 updates").wait_for()
+    assert page.locator("[aria-live]", has_text="ran over").count() == over
+    page.get_by_text("The curves as a table").click()
+    assert not STRANGE.search(page.locator(".train").inner_html())
+    assert [page.evaluate(OUTSIDE), page.evaluate(BLACK)] == [0, 0]
+    page.evaluate(STEPS, [{"rate": 0.004}, 1])
+    assert said.count() == 0
 
 
 def test_the_choice_of_an_answer_brings_the_question_the_curve_and_the_drawing_into_view(opened):

@@ -26,7 +26,7 @@
     function draw(runs, keys, guess) {
       const all = runs.flatMap((run) => keys.flatMap((key) => run.points[key]));
       const end = Math.max(100, ...all.map(([at]) => at)),
-        most = top ?? Math.max(guess * 1.15, ...all.map(([, value]) => value).filter(isFinite));
+        most = top ?? Math.max(guess * 1.15, ...all.map(([, value]) => value));
       const x = (at) => LEFT + (at / end) * (WIDE - LEFT - RIGHT),
         y = (value) => TOP + (1 - Math.min(1, value / most)) * (HIGH - TOP - LOW);
       const steps = top ? [0, 0.25, 0.5, 0.75, 1] : [0, most / 2, most];

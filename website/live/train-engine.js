@@ -8,6 +8,7 @@
   // --- Functions whose last bit every browser chooses for itself, from sums and products alone
 
   function exp(x) {
+    if (!(Math.abs(x) < 746)) return x > 0 ? Infinity : x < 0 ? 0 : NaN; // beyond all doubles
     const k = Math.round(x / Math.LN2),
       r = x - k * Math.LN2;
     let y = 1,
@@ -19,6 +20,7 @@
   }
 
   function log(x) {
+    if (!(x > 0 && x < Infinity)) return x === 0 ? -Infinity : x > 0 ? Infinity : NaN;
     let k = 0;
     for (; x > 1.5; k++) x /= 2;
     for (; x < 0.75; k--) x *= 2;

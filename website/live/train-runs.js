@@ -69,7 +69,7 @@
           points: Object.fromEntries(
             ["held", "known", "loss"].map((key) => [
               key,
-              rows.filter((row) => row[key] !== null).map((row) => [row.at, row[key]])
+              rows.filter((row) => Number.isFinite(row[key])).map((row) => [row.at, row[key]])
             ])
           )
         }))

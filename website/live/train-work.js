@@ -29,6 +29,7 @@
         marks,
         rows,
         logits,
+        over: !logits.every(Number.isFinite), // no answer comes of it any more
         inputs,
         steps: run.steps,
         weights: run.net.weights,

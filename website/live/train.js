@@ -19,6 +19,7 @@ vitbook.live.figure("train", function (stage, data) {
       "Recall. The white dot in a patch stands where, in the whole picture, another patch stands. Each patch answers with that patch’s colour.",
     pairs: "Matching pairs. Are the two glyphs the same?"
   };
+  const OVER = "The numbers ran over: infinite, or none. Start again.";
   const HINT = "Click a part: it is cut, in every block.";
   const DOES = {
     positions: "Adds to each patch a vector that stands for its place.",
@@ -153,9 +154,9 @@ vitbook.live.figure("train", function (stage, data) {
   const speak = () =>
     stage.say(
       runs
-        .map(({ name, steps, rows }) => {
+        .map(({ name, steps, rows, over }) => {
           const held = percent(rows.at(-1).held);
-          return `${runs.length > 1 ? `${name}, ` : ""}${steps} updates, ${held} % of the held-out answers right.`;
+          return `${runs.length > 1 ? `${name}, ` : ""}${steps} updates, ${held} % of the held-out answers right.${over ? ` ${OVER}` : ""}`;
         })
         .join(" ")
     );
@@ -279,7 +280,9 @@ vitbook.live.figure("train", function (stage, data) {
       hint.textContent = target.closest(".train-part")?.title ?? HINT;
     });
   const accuracy = chart("Accuracy", "in percent, thin as in training", 1, percent);
-  const loss = chart("Loss", "in training, nats", null, (value) => number(value, 1));
+  const loss = chart("Loss", "in training, nats", null, (value) =>
+    value < 1e4 ? number(value, 1) : value.toExponential(0)
+  );
   const bar = el(
     "div",
     { class: "train-bar train-first-bar" },
@@ -306,7 +309,7 @@ vitbook.live.figure("train", function (stage, data) {
           `${name}, ${at}`,
           `${percent(held)} %`,
           `${percent(known)} %`,
-          loss === null ? "no update since" : number(loss, 3)
+          loss === null ? "no update since" : Number.isFinite(loss) ? number(loss, 3) : "ran over"
         ])
       )
   );
@@ -596,6 +599,10 @@ vitbook.live.figure("train", function (stage, data) {
     const style = getComputedStyle(stage.root);
     ink = style.getPropertyValue("--live-ink").trim();
     paper = style.getPropertyValue("--live-soft").trim();
+    hot = {
+      A: style.getPropertyValue("--live-query").trim(),
+      B: style.getPropertyValue("--live-heat").trim()
+    };
     for (const one of runs) {
       one.images.forEach((canvas, i) => pixels(one, i, canvas));
       pixels(one, image, one.board.node.querySelector("canvas"));
@@ -619,11 +626,11 @@ vitbook.live.figure("train", function (stage, data) {
       return `color-mix(in srgb, ${ink} ${value(0) / 2.55}%, ${paper})`;
     });
   }
-  let ink = "",
-    paper = "";
+  let ink = "", // read once: a question for a style in mid-drawing makes the browser lay out the page
+    paper = "",
+    hot = {};
 
   function draw() {
-    const style = getComputedStyle(stage.root);
     const { steps } = runs[0],
       of = planned && steps <= planned.until ? `of ${planned.until} ` : "";
     counted.textContent = steps.toLocaleString("en");
@@ -631,8 +638,7 @@ vitbook.live.figure("train", function (stage, data) {
     for (const one of runs) {
       const { task, one: s } = one,
         { grid, classes, read } = task.shape,
-        N = grid * grid,
-        hot = style.getPropertyValue(one.name === "A" ? "--live-query" : "--live-heat").trim();
+        N = grid * grid;
       one.board.choose(asks);
       const names = task.targets?.[image * N + asks]; // the patch it ought to look at
       frames(one.board.layer, grid, names);
@@ -645,12 +651,12 @@ vitbook.live.figure("train", function (stage, data) {
             cell.querySelector("canvas"),
             grid,
             (p) =>
-              `color-mix(in srgb, ${hot} ${(100 * map[at + p]) / Math.max(most, 0.25)}%, ${paper})`
+              `color-mix(in srgb, ${hot[one.name]} ${(100 * map[at + p]) / Math.max(most, 0.25) || 0}%, ${paper})`
           );
         })
       );
       one.differences[image].forEach((share, l) => {
-        one.blocks[l].differ.style.width = `${100 * share}%`;
+        one.blocks[l].differ.style.width = `${100 * share || 0}%`;
       });
       const { held, known } = one.rows.at(-1);
       one.score.textContent = `${percent(held)} %`;
@@ -676,7 +682,8 @@ vitbook.live.figure("train", function (stage, data) {
     (rgb) => `rgb(${rgb.map((share) => Math.round(255 * share))})`
   );
   function answer(one, classes, read, N) {
-    const { logits } = one;
+    const { logits, over } = one;
+    if (over) return one.answer.replaceChildren(el("p", { class: "train-over" }, OVER));
     const best = (at) => {
       let most = 0;
       for (let c = 1; c < classes; c++) if (logits[at + c] > logits[at + most]) most = c;
