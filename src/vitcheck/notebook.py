@@ -44,6 +44,11 @@ class Said:
         return self.answer in (None, ..., "") or (bool(self._choices) and self.answer == 0)
 
     @property
+    def of_key(self) -> str:
+        """What a bare number would leave open: choices may be numbers, too."""
+        return "choice " if self._choices else ""
+
+    @property
     def _choices(self) -> int:
         return int(self.key.partition("/")[2] or 0)
 
@@ -52,8 +57,8 @@ class Said:
         if self._choices:
             right = int(self.key.partition("/")[0])
             if self.answer == right:
-                return f"It was {right}, as you said."
-            return f"It was {right}, you said {self.answer}."
+                return f"It was choice {right}, as you said."
+            return f"It was choice {right}, you said choice {self.answer}."
         if not self.key:
             return f"You said: {self.answer}."
         number, within, unit = self.key.split(" ", 2)
@@ -119,7 +124,7 @@ def predict(name: str, answer: Any, key: str = "") -> None:
         _session.said[name] = Said("", said.key)
         print(f"Not understood: the answer is {wrong}.")
     elif whole.startswith(">"):
-        print(f"You expect {answer}. Run the next cell to see what happened.")
+        print(f"You expect {said.of_key}{answer}. Run the next cell to see what happened.")
     else:
         print(said.in_words())
 
@@ -200,7 +205,8 @@ class Answered(ast.NodeTransformer):
 
 def _held(count: int, failed: int) -> None:
     if failed:
-        print(f"{failed} of {count} checks did not hold here")
+        asks = "was a cell run out of order? Then first run those above it"
+        print(f"{failed} of {count} checks did not hold here; {asks}")
     else:
         print("ok" if count == 1 else f"ok: {count} checks")
 

@@ -189,7 +189,7 @@ class Predict(BookDirective):
         """The question with its choices, quoted and numbered, and what happened, folded."""
         question = notebook.body(written, 0, len(read.question))
         said = (notebook.text(choice, written.line) for choice in read.choices)
-        choices = "\n".join(f"{at}. {choice}" for at, choice in enumerate(said, 1))
+        choices = "\n".join(f"+ *choice {at}*: {choice}" for at, choice in enumerate(said, 1))
         after = notebook.body(written, read.explanation_at)
         explained = titled(notebook.text(read.right, written.line), after)
         asked = quote(titled(TITLE, paragraphs(question, choices)))
@@ -199,7 +199,7 @@ class Predict(BookDirective):
 def asked_for(read: Prediction) -> str:
     """What kind of answer a notebook's cell waits for."""
     if read.choices:
-        return f"1 to {len(read.choices)}"
+        return f"Choice 1 to {len(read.choices)}"
     if read.number:
         return f"A number, in {read.unit}" if read.unit else "A number"
     return "A few words"
