@@ -24,7 +24,7 @@ QUESTIONS = {
 CHAPTER = "vit/looking"
 NEXT = CHAPTERS[CHAPTERS.index(CHAPTER) + 1]
 NUMBER = PLACES[CHAPTER].number
-OF = f"{NUMBER} of {PLACES[CHAPTERS[-1]].number}"  # as the header says it
+OF = f"Chapter {NUMBER}"  # as the header says it; chapters have numbers like 2b, and are not counted so
 SETTLED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 ROUNDING = 0.5
 
@@ -99,7 +99,7 @@ def test_the_list_has_each_chapters_minutes_and_what_is_below_the_open_one_alone
 def test_the_header_says_where_one_is_and_how_long_it_still_takes(reader, width):
     page = reader(viewport={"width": width, "height": 800})
     header, minutes = page.locator(".book-header"), page.locator(".header-minutes")
-    assert header.inner_text().replace("\n", " ").count(OF) == 1
+    assert header.inner_text().replace("\n", " ").count(OF if width > 576 else NUMBER) == 1
     assert minutes.inner_text() == "30 min left"
     page.evaluate("document.getElementById('near-and-far').scrollIntoView()")
     page.evaluate(SETTLED)
