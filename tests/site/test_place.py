@@ -24,7 +24,7 @@ QUESTIONS = {
 CHAPTER = "vit/looking"
 NEXT = CHAPTERS[CHAPTERS.index(CHAPTER) + 1]
 NUMBER = PLACES[CHAPTER].number
-OF = f"Chapter {NUMBER}"  # as the header says it; chapters have numbers like 2b, and are not counted so
+OF = f"Chapter {NUMBER}"  # as the header says it: not of how many, for one is 2b
 SETTLED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 ROUNDING = 0.5
 

@@ -47,7 +47,9 @@ def test_an_index_of_a_letter_is_set_as_one_wherever_a_hit_shows_it(dialog):
 def test_a_hit_names_its_chapter_and_begins_with_a_sentence_of_its_own(dialog):
     hits = dialog("what the factor does for learning").locator("#pst-search-dialog .search-above")
     assert "2. Why divide by the square root of d?" in hits.all_inner_texts()
-    found = json.loads(INDEX.read_text("utf8").removeprefix("window.bookIndex=").removesuffix(";\n"))
+    found = json.loads(
+        INDEX.read_text("utf8").removeprefix("window.bookIndex=").removesuffix(";\n")
+    )
     first = {page: places[0] for page, *places in found["pages"]}
     for page in ("attention/scaled_dot_product", "attention/qk_merge", "vit/looking"):
         _, _, heading, text, *_ = first[f"{page}.html"]

@@ -105,7 +105,9 @@ def of_section(page: str, section: nodes.section, above: list[str]) -> Iterator[
     if heading in NOT_INDEXED:
         return
     named = first(section, "chapter-name")
-    if named:  # the title is the chapter's question: its number goes along, and its name is asked for
+    if (
+        named
+    ):  # the title is the chapter's question: its number goes along, and its name is asked for
         heading = f"{named[0].astext()}. {heading}"
     here = Place(page, section["ids"][0], above, heading)
     own: list[Place] = []
