@@ -116,20 +116,20 @@ def told(page):
     return " ".join(page.locator(KEYS_TOLD).inner_text().split())
 
 
-def guess(page, steps, look="Keep"):
+def guess(page, steps, look="Look"):
     """Move the ring down from its first place and look."""
     page.get_by_label("Your guess").focus()
     for _ in range(steps):
         page.keyboard.press("ArrowDown")
-    page.locator("#live-softmax").get_by_role("button", name=look).click()
+    page.locator("#live-softmax").get_by_role("button", name=look, exact=True).click()
 
 
 def test_the_sixteen_keys_ask_before_they_show(open_figure):
     page = open_figure("softmax", reduced_motion="reduce")
     figure, ring = page.locator("#live-softmax"), page.get_by_label("Your guess")
     assert ring.get_attribute("aria-valuetext") == "no guess yet"
-    keep = figure.get_by_role("button", name="Keep your guess")
-    assert keep.is_disabled()
+    look = figure.get_by_role("button", name="Look", exact=True)
+    assert not look.is_visible()
     ring.press("Enter")
     assert "256? Drag the ring." in page.locator(TODO).inner_text()
     assert not page.get_by_label("Numbers in each vector").is_visible()
@@ -139,8 +139,8 @@ def test_the_sixteen_keys_ask_before_they_show(open_figure):
         "You said 0.60, it is 1.00. From 4 to 256 numbers a typical score grew from ±2.0 to ±16."
     )
     figure.get_by_role("button", name="take it back").click()
-    assert keep.is_disabled()
-    figure.get_by_role("button", name="skip, and play").click()
+    assert not look.is_visible()
+    figure.get_by_role("button", name="skip, and look").click()
     assert told(page).startswith(
         "At 4 numbers a typical score is ±2.0, and the largest weight 0.41."
     )
@@ -196,7 +196,7 @@ def test_each_sentence_of_the_sixteen_keys_is_true(open_figure):
     """Each control to both ends and by one step, divided and not, in each draw."""
     page = open_figure("softmax", reduced_motion="reduce")
     figure = page.locator("#live-softmax")
-    figure.get_by_role("button", name="skip, and play").click()
+    figure.get_by_role("button", name="skip, and look").click()
     handle, switch = page.get_by_label("Numbers in each vector"), figure.get_by_role("switch")
     for _ in range(softmax.DRAWS):
         for divided in (False, True):
@@ -322,7 +322,7 @@ def test_the_ring_is_dragged_and_one_drag_of_the_handle_is_one_move(open_figure)
     assert ring.get_attribute("aria-valuetext") == "0.50"
     page.mouse.click(box["x"] + 22, page.locator(".softmax-column").bounding_box()["y"] + 20)
     assert float(ring.get_attribute("aria-valuetext")) > 0.8  # a click on the bar brings it there
-    page.locator("#live-softmax").get_by_role("button", name="Keep").click()
+    page.locator("#live-softmax").get_by_role("button", name="Look", exact=True).click()
     page.mouse.move(*rest_at(page, "Numbers in each vector", 1))
     page.mouse.down()
     page.mouse.move(*rest_at(page, "Numbers in each vector", 0), steps=9)

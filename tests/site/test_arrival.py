@@ -1,6 +1,7 @@
 """Where a reader arrives: the place a link names, and the page's entry in the list of pages."""
 
 import pytest
+from answerable import NO_GUESSES
 from test_site import PAGES
 
 SIZES = [{"width": 390, "height": 844}, {"width": 1280, "height": 800}]
@@ -84,6 +85,27 @@ def test_a_reader_who_scrolls_is_not_pulled_back(browser, address, name):
         page.mouse.wheel(0, -2500)
         page.evaluate(SETTLED)
         assert page.evaluate(OFF, "summary") > 800
+
+
+@pytest.mark.parametrize("size", SIZES, ids=["phone", "laptop"])
+def test_a_link_within_the_page_offers_the_way_back_to_where_one_was(open_page, size):
+    page = open_page("attention/qk_merge.html", NO_GUESSES, viewport=size)
+    back = page.get_by_role("button", name="Back to where you were")
+    by_button, by_browser = back.click, page.go_back
+    for hash_, go in (("#equation-eq", by_button), ("#live-bill", by_browser), ("#eq", by_button)):
+        link = page.locator(f".bd-article a[href^='#'][href*='{hash_[1:]}']").last
+        link.scroll_into_view_if_needed()
+        page.evaluate(SETTLED)
+        stood = link.bounding_box()["y"]
+        link.click()
+        back.wait_for()
+        assert not 0 <= link.bounding_box()["y"] <= size["height"]
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        go()
+        page.evaluate(SETTLED)
+        assert link.bounding_box()["y"] == pytest.approx(stood, abs=NEAR)
+        assert link.evaluate("one => one === document.activeElement")
+        assert not back.is_visible()
 
 
 ENTRY = """() => {

@@ -156,7 +156,7 @@ def test_the_list_of_pages_lies_over_a_phones_page_and_closes_again(open_page, s
 
 def test_a_reader_who_scrolls_up_is_offered_the_top(open_page):
     page = open_page(CHAPTER, NO_GUESSES, viewport={"width": 1000, "height": 900})
-    button = page.locator("#pst-back-to-top")
+    button = page.locator(".header-top")
     page.evaluate("scrollTo(0, 5000)")
     page.wait_for_timeout(500)
     assert not button.is_visible()

@@ -7,7 +7,7 @@ from test_arrival import SETTLED
 PAGES = ["index", "preview", "attention/scaled_dot_product", "classroom/a2_block"]
 SCREEN_ONLY = (
     ".book-header, .bd-docs-nav, .page-forms, .way-on, .copybtn, .headerlink, "
-    "#pst-search-dialog, #pst-back-to-top, "
+    "#pst-search-dialog, "
     "details.code-fold:not([open]), .ask-more, .ask-row, .ask-track input, .ask-back, "
     ".progress-box, .vit-map-tall, .vitbook-explorer .controls"
 )

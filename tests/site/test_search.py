@@ -5,11 +5,12 @@ import re
 from pathlib import Path
 
 import pytest
-from answerable import HTML, VIEWS
+from answerable import HTML, ROOT, VIEWS
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from test_site import OPTIONS, STILL
 
+from website.pages.contents import places_of
 from website.pages.moved import notebooks_in
 
 HERE = Path(__file__).resolve().parent
@@ -17,6 +18,7 @@ QUERIES = json.loads((HERE / "search_queries.json").read_text("utf8"))
 SHUT = json.loads((HERE / "search_queries_shut.json").read_text("utf8"))["queries"]
 INDEX = HTML / "_static" / "search" / "index.js"
 PAGE = "vit/hybrids.html"
+PLACES = places_of(ROOT)
 ENOUGH = 0.85  # the share of queries whose first hit must be right: 17 of 20
 
 pytestmark = [pytest.mark.site, pytest.mark.browser]
@@ -40,6 +42,19 @@ def test_an_index_of_a_letter_is_set_as_one_wherever_a_hit_shows_it(dialog):
     hits = dialog("W_Q and W_K").locator("#pst-search-dialog .search-hits")
     assert hits.locator("sub").count() > 4
     assert re.findall(r"\b\w_\w\b", hits.inner_text()) == []
+
+
+def test_a_hit_names_its_chapter_and_begins_with_a_sentence_of_its_own(dialog):
+    hits = dialog("what the factor does for learning").locator("#pst-search-dialog .search-above")
+    assert "2. Why divide by the square root of d?" in hits.all_inner_texts()
+    found = json.loads(
+        INDEX.read_text("utf8").removeprefix("window.bookIndex=").removesuffix(";\n")
+    )
+    first = {page: places[0] for page, *places in found["pages"]}
+    for page in ("attention/scaled_dot_product", "attention/qk_merge", "vit/looking"):
+        _, _, heading, text, *_ = first[f"{page}.html"]
+        assert heading.startswith(f"{PLACES[page].number}. ")
+        assert not re.match(r"\d|After it", text)
 
 
 TIMES = """queries => queries.map(({query}) => Math.min(...[1, 2, 3].map(() => {

@@ -327,7 +327,7 @@ vitbook.live.figure("occlusion", function (stage, data) {
     const said = guess(),
       mine = open && state.at === 0 && said >= 0;
     squares.forEach((square, i) => {
-      square.className = `${i < one.common ? "occ-is" : ""} ${mine && i < said ? "occ-said" : ""}`;
+      square.className = `${i < one.common ? "occ-is" : ""} ${mine && i === said - 1 ? "occ-said" : ""}`;
     });
     counted.replaceChildren(
       ...(mine ? [el("b", { class: "occ-you" }, `you said ${WORDS[said]}`), ", it is "] : []),

@@ -126,7 +126,7 @@ vitbook.live.figure("softmax", function (stage, data) {
         strong(share(best(now))),
         ". How much will the best get with ",
         strong("256"),
-        moved ? "? Keep your guess." : "? Drag the ring."
+        moved ? "? Now look." : "? Drag the ring."
       ];
     if (state.divided)
       return tried
@@ -215,7 +215,7 @@ vitbook.live.figure("softmax", function (stage, data) {
   const keep = el(
     "button",
     { type: "button", class: "live-button live-first", onclick: () => look() },
-    "Keep"
+    "Look"
   );
   const sure = [
     [50, "a guess"],
@@ -229,20 +229,22 @@ vitbook.live.figure("softmax", function (stage, data) {
     { class: "softmax-sure", role: "group", "aria-label": "Look, and say how sure you are" },
     ...sure
   );
-  const skip = el(
-    "button",
-    {
-      type: "button",
-      class: "softmax-link",
-      onclick() {
-        skipped = true;
-        sync();
-        wide.node.focus();
-      }
-    },
-    "skip, and play"
+  const link = (words, onclick) =>
+    el("button", { type: "button", class: "softmax-link", onclick }, words);
+  const skip = link("skip, and look", () => {
+    skipped = true;
+    sync();
+    wide.node.focus();
+  });
+  const skipAll = link("read without guessing", () =>
+    kept.change((page) => {
+      page.read = true;
+    })
   );
-  const asks = el("div", { class: "softmax-asks" }, keep, surely, skip);
+  const words = el("small", { "aria-hidden": "true" }, "or look, and say how sure:");
+  const looks = el("div", { class: "softmax-look" }, keep, words, surely);
+  const skips = el("div", { class: "softmax-skips" }, skip, globalThis.kept ? skipAll : "");
+  const asks = el("div", { class: "softmax-asks" }, skips, looks);
   const track = el("div", { class: "live-track" }),
     named = el("b", {});
   const wide = handle({
@@ -301,11 +303,7 @@ vitbook.live.figure("softmax", function (stage, data) {
     el("div", { class: "softmax-wide" }, el("span", {}, italic("d"), " = ", named), track),
     el("div", { class: "softmax-two" }, divide, other)
   );
-  const takeBack = el(
-    "button",
-    { type: "button", class: "softmax-link", onclick: forget },
-    "take it back"
-  );
+  const takeBack = link("take it back", forget);
   const before = el("span", {}, "dashed: before");
   const above = el("p", { class: "softmax-todo" }),
     below = el("p", { class: "softmax-told" });
@@ -435,9 +433,7 @@ vitbook.live.figure("softmax", function (stage, data) {
     named.textContent = String(widths[state.at]);
     divide.setAttribute("aria-checked", String(state.divided));
     [asks.inert, plays.inert] = [open, !open];
-    asks.classList.toggle("softmax-unsaid", !moved);
-    keep.textContent = moved ? `Keep ${share(at)}, and look` : "Keep your guess";
-    for (const button of [keep, ...sure]) button.disabled = !moved;
+    [skips.inert, looks.inert] = [moved, !moved];
     ring.hidden = open && !asked;
     ring.classList.toggle("softmax-kept", open);
     ring.classList.toggle("softmax-moved", moved);

@@ -100,15 +100,17 @@ def count(chapter: Chapter, part: Sequence[Item] | None = None) -> Counts:
     )
 
 
-def sections(chapter: Chapter) -> list[float]:
-    """The minutes of reading that are shown, shared out: before the first section, and for each."""
+def sections(chapter: Chapter) -> list[tuple[float, int]]:
+    """The minutes of reading that are shown, shared out, and those of exercises: before the first
+    section, and for each."""
     cuts = [
         at for at, item in enumerate(chapter.items) if item.kind == "heading" and item.level == 2
     ]
     ends = [*cuts, len(chapter.items)]
     parts = [chapter.items[start:end] for start, end in zip([0, *cuts], ends, strict=True)]
-    minutes = [count(chapter, part).minutes for part in parts]
-    return [count(chapter).read * each / (sum(minutes) or 1) for each in minutes]
+    counted = [count(chapter, part) for part in parts]
+    share = count(chapter).read / (sum(one.minutes for one in counted) or 1)
+    return [(share * one.minutes, one.do) for one in counted]
 
 
 def _words(item: Item) -> int:

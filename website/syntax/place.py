@@ -34,7 +34,8 @@ from website.theme.page import Page, each_page
 class Section:
     address: str
     words: str  # HTML
-    minutes: float | None = None
+    minutes: float | None = None  # of reading
+    do: int = 0  # of exercises
 
 
 @dataclass(frozen=True)
@@ -121,11 +122,11 @@ class Course:
             raise ValueError(
                 f"{page}: {len(links)} sections on the page, {len(shared) - 1} counted"
             )
-        minutes: list[float | None] = [*shared] if timed else [None] * (len(links) + 1)
-        found = [Section("", "", minutes[0])]
-        for link, each in zip(links, minutes[1:], strict=True):
+        takes: list[tuple[float | None, int]] = [*shared] or [(None, 0)] * (len(links) + 1)
+        found = [Section("", "", *takes[0])]
+        for link, each in zip(links, takes[1:], strict=True):
             words = "".join(builder.render_partial(node)["fragment"] for node in link.children)
-            found.append(Section(link["anchorname"], words.strip(), each))
+            found.append(Section(link["anchorname"], words.strip(), *each))
         return found
 
     def way_on(self, page: str) -> tuple[Entry | None, Entry | None]:

@@ -165,6 +165,8 @@ class Predict(BookDirective):
         asked = nodes.container(classes=["ask-asked"])
         if read.choices:
             said = [nodes.paragraph("", "", *self.words(choice)) for choice in read.choices]
+            letters = max(len(choice.astext()) for choice in said)
+            group["data"]["style"] = f"--of: {len(said)}; --letters: {letters}"  # short: in a row
             items = [nodes.list_item("", choice) for choice in said]
             asked += nodes.bullet_list("", *items, classes=["predict-choices"])
         answer = nodes.container(classes=["predict-explained"])

@@ -42,6 +42,8 @@ WAITING = {"documentation_options.js", *WORKS_ON, "frame.js", "book.js", "report
 NEVER_LOADED = ["scripts", "doctools.js", "**/*.map", "locales", "images", "vendor/fontawesome"]
 SIGNATURE = re.compile(r'<dt class="sig .*?</dt>', re.DOTALL)
 SPAN = re.compile(r"(</?span[^>]*>)")
+LONG = 24  # letters of code without a space that a phone shows on one line
+LETTER = re.compile(r"<[^>]*>|&\w+;|&#\d+;|.", re.DOTALL)  # or what stands for one, or a tag
 
 coloured = Kept("code.json", [Path(__file__)])
 
@@ -71,9 +73,34 @@ class PlainBridge(PygmentsBridge):
         formatter = self.get_formatter(**kwargs)
         about = (source, lang, opts, force, kwargs)
         try:
-            return coloured.of(about, lambda: highlight(source, lexer, formatter))
+            return coloured.of(about, lambda: breakable(highlight(source, lexer, formatter)))
         except ErrorToken:  # Sphinx warns, and does what it can
             return super().highlight_block(source, lang, opts, force, location, **kwargs)
+
+
+def breakable(code: str) -> str:
+    """Coloured code in which long words may go on in the next line: behind a bracket that opens, a
+    comma or an equals sign, and before the dot of a method. Names stay whole."""
+    made: list[str] = []
+    word: list[str] = []
+    places: list[int] = []  # in the word
+    letters, before = 0, ""
+    for one in [*LETTER.findall(code), " "]:
+        tag = one.startswith("<")
+        opened = before in {"(", "[", "{", ",", "="} and one not in {")", "]", "}", "="}
+        if not tag and (opened or (one == "." and (before.isidentifier() or before in {")", "]"}))):
+            places.append(len(word))
+        if tag or not one.isspace():
+            word.append(one)
+            letters += not tag
+            before = before if tag else one
+            continue
+        if letters > LONG:
+            for at in reversed(places):
+                word.insert(at, "<wbr>")
+        made += [*word, one]
+        word, places, letters, before = [], [], 0, ""
+    return "".join(made[:-1])
 
 
 def colour(app: Sphinx) -> None:

@@ -41,7 +41,7 @@ CAPTION = re.compile(r"<figcaption.*?>(.*?)</figcaption>", re.DOTALL)
 COMMAND = re.compile(r"\\(?:[A-Za-z]+|,)")
 SILENT = {"solution", "cell_input", "cell_output", "predict-title", "predict-explained"}
 SILENT |= {"claim-label", "claim-verdict", "in-depth-label", "change-log", "not-searched"}
-SILENT |= {"minutes"}
+SILENT |= {"minutes", "chapter-name", "page-checks"}
 DIFFICULTY = re.compile(r"Difficulty [1-3] of 3, ")  # and minutes: the first line of an exercise
 SILENT_NODES = (
     nodes.literal_block,
@@ -105,14 +105,28 @@ def of_section(page: str, section: nodes.section, above: list[str]) -> Iterator[
     heading = said(section.next_node(nodes.title))
     if heading in NOT_INDEXED:
         return
+    named = first(section, "chapter-name")
+    if (
+        named
+    ):  # the title is the chapter's question: its number goes along, and its name is asked for
+        heading = f"{named[0].astext()}. {heading}"
     here = Place(page, section["ids"][0], above, heading)
     own: list[Place] = []
     collect(section, here, own)
+    if named:
+        here.keywords.append(named[1].astext().strip())
+    if goals := first(section, "goals"):
+        here.words.append(said(goals))
     yield here
     yield from own
     for child in section.children:
         if isinstance(child, nodes.section):
             yield from of_section(page, child, [*above, heading])
+
+
+def first(section: nodes.section, name: str) -> nodes.Element | None:
+    """The first part of a section with this class."""
+    return next((one for one in section.children if name in child_classes(one)), None)
 
 
 def collect(node: nodes.Node, here: Place, own: list[Place]) -> None:
@@ -132,7 +146,8 @@ def collect(node: nodes.Node, here: Place, own: list[Place]) -> None:
         elif here.page == "notation" and isinstance(child, nodes.row):
             own += of_row(here, child, below)
         elif isinstance(child, nodes.paragraph | nodes.term):
-            here.words.append(said(child))
+            if "goals" not in child_classes(child):  # no sentence to begin with: it comes last
+                here.words.append(said(child))
         elif "cell_output" in child_classes(child):
             here.words += captions(child)
         elif not is_silent(child):

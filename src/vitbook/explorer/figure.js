@@ -362,7 +362,7 @@
           el("label", { class: label.textContent.length > 2 ? "wide" : "" }, input, label)
         );
       });
-      return el("fieldset", {}, el("legend", {}, title), bar);
+      return el("fieldset", { class: "of-" + key }, el("legend", {}, title), bar);
     }
     function spans(words) {
       return words.map(function (word) {

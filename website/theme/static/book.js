@@ -6,19 +6,19 @@ document.addEventListener("click", (event) => {
     document.getElementById("book-pages").hidePopover();
 });
 
-// The way back to the top is offered to a reader who scrolls up; by a few pixels a page moves by
-// itself, when something above the reader gets its true height.
+// The way back to the top is offered, in the header, to a reader who scrolls up; by a few pixels a
+// page moves by itself, when something above the reader gets its true height.
 {
   const LEAST = 60;
-  const button = document.getElementById("pst-back-to-top");
+  const button = document.querySelector(".header-top");
   button.addEventListener("click", () => scrollTo(0, 0));
   let low = 0; // how far down the reader was
   addEventListener(
     "scroll",
     () => {
       const up = scrollY < low - LEAST;
-      if (scrollY <= innerHeight || scrollY > low) button.style.display = "none";
-      else if (up) button.style.display = "block";
+      if (scrollY <= innerHeight || scrollY > low) button.hidden = true;
+      else if (up) button.hidden = false;
       low = up ? scrollY + LEAST : Math.max(low, scrollY);
     },
     { passive: true }
@@ -73,6 +73,68 @@ addEventListener("hashchange", () => arrive(false));
 addEventListener("DOMContentLoaded", () =>
   arrive(performance.getEntriesByType("navigation")[0].type === "navigate")
 );
+
+// A link to another place of its page offers the way back: to the link, where it stood, and with the
+// focus. The browser's own Back does the same. What is kept of an entry of the history: the link by
+// which one left it, `left`, and the one that led to it, `came`.
+{
+  const back = document.querySelector(".header-back");
+  const links = []; // those that were followed, with where each stood
+  const isSeen = ({ bottom, top }) => bottom > back.parentElement.offsetHeight && top < innerHeight;
+  const note = (values) => history.replaceState({ ...history.state, ...values }, "");
+  let far = 0; // where one has read on so far that nobody wants to go back
+
+  function offer() {
+    const one = links[history.state?.came];
+    back.hidden = !one || isSeen(one.link.getBoundingClientRect()) || scrollY > far;
+  }
+  function focus(place) {
+    place.setAttribute("tabindex", "-1");
+    place.focus({ preventScroll: true });
+    place.addEventListener("blur", () => place.removeAttribute("tabindex"), { once: true });
+  }
+  document.addEventListener(
+    "click",
+    (event) => {
+      const link = event.target.closest(".bd-article a[href*='#']:not(.headerlink)");
+      const here = location.href.replace(/#.*/, "");
+      const place =
+        link?.href.startsWith(`${here}#`) &&
+        document.getElementById(decodeURIComponent(link.hash.slice(1)));
+      if (!place || event.metaKey || event.ctrlKey || event.shiftKey) return;
+      const came = links.push({ link, top: link.getBoundingClientRect().top }) - 1;
+      note({ left: came });
+      // what sets a figure leads there by a script, and a second time to a place is no entry
+      if (link.matches(".live-set") || link.hash === location.hash)
+        history.pushState(null, "", link.hash);
+      setTimeout(() => {
+        note({ came, left: undefined });
+        focus(place);
+        far = Infinity;
+        setTimeout(() => {
+          far = scrollY + 3 * innerHeight;
+          offer();
+        }, 700); // after a glide
+      });
+    },
+    true
+  );
+  addEventListener("popstate", () => {
+    const one = links[history.state?.left];
+    far = Infinity;
+    offer();
+    if (!one) return;
+    const stand = () => {
+      stay.abort();
+      one.link.focus({ preventScroll: true });
+      scrollBy(0, one.link.getBoundingClientRect().top - one.top);
+      offer();
+    };
+    requestAnimationFrame(() => requestAnimationFrame(stand)); // the browser goes where it thinks
+  });
+  addEventListener("scroll", offer, { passive: true });
+  back.addEventListener("click", () => history.back());
+}
 
 // Paper has no folds: solutions and boxes are printed open. Short code stays on one page.
 addEventListener("beforeprint", () => {

@@ -115,7 +115,7 @@
     )
       return;
     kept.change((state) => {
-      for (const key of ["last", "seen", "done"]) delete state[key];
+      for (const key of ["last", "seen", "spent", "done"]) delete state[key];
     });
   }
 

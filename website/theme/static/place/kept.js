@@ -4,6 +4,7 @@
 //            0.5 (partly), 90 % sure, and concept checks
 //   read     true of who wants to read without guessing
 //   done     page -> true: read to its end, or marked so by the reader
+//   spent    page -> milliseconds that the reader was with it
 //   seen     page -> the section that the reader has come to, counted from 1
 //   last     where the reader was last: {page, title, anchor, section, at, of, left, when}
 // Where the browser lets no page keep anything, it lasts as long as the page.
@@ -21,7 +22,7 @@ globalThis.kept ??= {
     } catch (error) {
       kept.works = error instanceof SyntaxError; // what is not ours is written over
     }
-    return { answers: {}, done: {}, seen: {}, ...kept.memory };
+    return { answers: {}, done: {}, seen: {}, spent: {}, ...kept.memory };
   },
 
   // Without a word to the page (`change` has one): for what nothing on the page shows.

@@ -21,10 +21,21 @@
     section: header.querySelector(".header-section")
   };
   const SCREENS = 1.5; // a longer way at once is a jump, and reads nothing
+  const MINUTE = 60_000; // ms: who does nothing for longer is not reading
+  const FAST = 3; // times as fast as the minutes say is still reading
 
   let at = -1; // the section in sight; 0 is what stands before the first
   let reached = kept.load().seen[page] ?? 0; // read so far, one after the other
   let before = scrollY;
+  let spent = kept.load().spent[page] ?? 0; // ms with this page, all visits together
+  let then = performance.now();
+  let done = false;
+
+  function spend() {
+    const now = performance.now();
+    spent += Math.min(now - then, MINUTE);
+    then = now;
+  }
 
   // Sections are those of a page: each ends where the next begins, the last with the text.
   function tops() {
@@ -60,20 +71,26 @@
       Math.abs(scrollY - before) < SCREENS * innerHeight
     ) {
       reached = now;
-      if (now === last && last)
-        kept.change((state) => {
-          state.done = { ...state.done, [page]: true };
-        });
     }
     before = scrollY;
+    // read is what was gone through in its order, and not only scrolled through
+    if (page && last && reached === last && !done && spent * FAST > whole * MINUTE)
+      kept.change((state) => {
+        state.done = { ...state.done, [page]: true };
+      });
     if (now !== at) mark(now);
     header.classList.toggle("is-past", titleFoot() < header.offsetHeight);
     if (!whole) return;
     header.style.setProperty("--read", 1 - left / whole);
     const words = left < 0.3 ? "" : `${Math.max(1, Math.round(left))} min`;
-    const tick = kept.load().done[page] ? "✓ read" : "";
-    shown.minutes.replaceChildren(words || tick, words && kept.make("i", {}, " left"));
-    shown.minutes.classList.toggle("is-done", !words && Boolean(tick));
+    const tick = done ? "✓ read" : "";
+    const exercises = links[now - 1]?.dataset.do; // apart: the minutes left are of reading
+    shown.minutes.replaceChildren(
+      ...(exercises
+        ? [kept.make("i", {}, "exercises "), `${exercises} min`]
+        : [words || tick, words && kept.make("i", {}, " left")])
+    );
+    shown.minutes.classList.toggle("is-done", !exercises && !words && done);
   }
   const titleFoot = () => article.querySelector("h1")?.getBoundingClientRect().bottom ?? 0;
 
@@ -124,14 +141,23 @@
       left: Math.round(minutesLeft(tops(), article.getBoundingClientRect().bottom)),
       when: Date.now()
     };
-    kept.keep((state) => Object.assign(state, { last, seen: { ...state.seen, [page]: reached } }));
+    spend();
+    kept.keep((state) =>
+      Object.assign(state, {
+        last,
+        seen: { ...state.seen, [page]: reached },
+        spent: { ...state.spent, [page]: Math.round(spent) }
+      })
+    );
   }
 
   function drawTicks() {
-    const { done } = kept.load();
+    const state = kept.load();
     list.querySelectorAll("[data-page]").forEach((item) => {
-      item.classList.toggle("is-done", Boolean(done[item.dataset.page]));
+      item.classList.toggle("is-done", Boolean(state.done[item.dataset.page]));
     });
+    if (done && !state.done[page]) spent = 0; // the reader says that it is not read
+    done = Boolean(state.done[page]);
     look();
   }
 
@@ -141,6 +167,7 @@
     waiting = true;
     requestAnimationFrame(() => {
       waiting = false;
+      spend();
       look();
     });
   }
@@ -155,6 +182,7 @@
     addEventListener("pagehide", remember);
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "hidden") remember();
+      else then = performance.now();
     });
   }
 }

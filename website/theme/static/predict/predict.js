@@ -34,6 +34,7 @@
     list.replaceWith(field);
     return {
       field,
+      todo: "Tap your guess, then look.",
       shown,
       longest: choices[lengths.indexOf(Math.max(...lengths))],
       said: () => field.querySelector("input:checked")?.value ?? "",
@@ -104,13 +105,13 @@
       const high = said > right;
       if (!log)
         return `${named(Number(Math.abs(said - right).toPrecision(3)))} too ${high ? "high" : "low"}`;
-      return `${Number((high ? said / right : right / said).toPrecision(2))} times too ${high ? "large" : "small"}`;
+      const times = Number((high ? said / right : right / said).toPrecision(2));
+      return `${times === 1 ? "a little" : `${times} times`} too ${high ? "large" : "small"}`;
     };
     const near = (said) => Math.abs(said - right) <= Number(within) + 1e-9;
     return {
       field,
-      keep: true,
-      todo: "Drag the ring, or move it with the arrow keys.",
+      todo: "Drag the ring to your guess, then look.",
       said: () => (moved ? String(value()) : ""),
       reset: () => {
         moved = false;
@@ -146,8 +147,7 @@
     });
     return {
       field: make("div", { class: "ask-words" }, field),
-      keep: true,
-      todo: "A few words will do.",
+      todo: "Write your guess, then look.",
       said: () => field.value.trim(),
       knows: () => true,
       shown: (said) => [`“${said}”`],
@@ -177,7 +177,6 @@
     const explained = group.querySelector(".predict-explained");
     let looked = false; // without a guess
 
-    const keep = make("button", { class: "predict-button ask-keep", value: "keep" }, "Keep");
     const skip = button("skip, and look", "ask-link ask-skip", () => {
       look();
       said.focus({ preventScroll: true });
@@ -190,20 +189,19 @@
     const hint = make(
       "p",
       { class: "ask-hint" },
-      make("span", {}, `${way.todo ?? "One tap is your guess."} `),
-      way.keep ? keep : "",
-      make("span", {}, skip, at ? "" : skipAll)
+      make("span", {}, `${way.todo} `),
+      make("span", {}, skip, asked + at ? "" : skipAll)
     );
     const sure = Object.entries(LEVELS).map(([value, words]) => make("button", { value }, words));
     const surely = make(
       "span",
-      { class: "ask-sure", role: "group", "aria-label": "Look, and say how sure you were" },
+      { class: "ask-sure", role: "group", "aria-label": "Look, and say how sure you are" },
       ...sure
     );
     const opens = make(
       "div",
       { class: "ask-look" },
-      make("small", { "aria-hidden": "true" }, "or look, and say how sure you were"),
+      make("small", { "aria-hidden": "true" }, "or look, and say how sure:"),
       make("button", { class: "predict-button", value: "look" }, "Look"),
       surely
     );
@@ -230,12 +228,7 @@
     }
 
     function chosen() {
-      group.classList.toggle(
-        "is-chosen",
-        Boolean(way.said()) && (!way.keep || group.classList.contains("is-chosen"))
-      );
-      keep.textContent = way.said() && number ? `Keep ${way.shown(way.said())}` : "Keep this";
-      keep.disabled = !way.said();
+      group.classList.toggle("is-chosen", Boolean(way.said()));
     }
 
     function draw() {
@@ -245,7 +238,6 @@
       if (!open && group.matches(".is-open")) {
         form.reset();
         way.reset?.();
-        group.classList.remove("is-chosen");
       }
       // before it is open, the longest that it may say keeps its room
       const right = group.querySelector(".predict-right");
@@ -268,11 +260,6 @@
       event.preventDefault();
       const { value } = event.submitter;
       if (!way.said()) return form.querySelector("input, textarea").focus();
-      if (value === "keep") {
-        group.classList.add("is-chosen");
-        chosen();
-        return opens.querySelector("button").focus();
-      }
       const answer = { said: way.said() };
       if (value in SURE) answer.sure = Number(value);
       if (way.mark) answer.mark = way.mark(answer.said);

@@ -34,6 +34,7 @@
       };
       move(state.done, page, to);
       move(state.seen, page, to);
+      move(state.spent, page, to);
       for (const id of Object.keys(state.answers)) {
         const now = id.startsWith(`${page}#`) ? to + id.slice(page.length) : named(id, words);
         move(state.answers, id, now);
