@@ -150,7 +150,8 @@ TRANSLATED = {
     "```{admonition} Try\n:class: goals\nWhat?\n```": "> **Try**\n>\n> What?",
     "```{predict} sums-sum\n:choices: $1$ | {glue:text}`mean:.2f`\n:answer: $1$\nHow many?\n\n"
     "- Or\n+++\nSee {ref}`sec-a`.\n```":
-        "> **Predict, then run**\n>\n> How many?\n>\n> - Or\n>\n> + *choice 1*: $1$\n> + *choice 2*: 0.12\n\n"
+        "> **Predict, then run**\n>\n> How many?\n>\n> - Or\n>\n"
+        "> + *choice 1*: $1$\n> + *choice 2*: 0.12\n\n"
         '#@title What do you expect? Choice 1 to 2 { run: "auto" }\n'
         'my_guess = 0  #@param [0, 1, 2] {type:"raw"}\npredict("sums-sum", my_guess, "MS8y")\n\n'
         "<details>\n"
