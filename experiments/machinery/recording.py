@@ -56,12 +56,14 @@ def write_record(
         raise ValueError(f"the weights take {total} bytes, more than {MAX_WEIGHTS}: keep fewer")
     rows = summary(experiment, results)
     require_above_linear({"name": stem, "summary": rows, "data": data})
-    entries = {}
+    entries: dict[str, dict] = {}
+    files: dict[str, str] = {}
     for label, content in weights.items():
         condition, seed = experiment.keep[label]
-        file = f"{stem}.safetensors" if len(weights) == 1 else f"{stem}-{label}.safetensors"
-        write_bytes(folder / file, content)
         sha256 = hashlib.sha256(content).hexdigest()
+        file = f"{stem}.safetensors" if len(weights) == 1 else f"{stem}-{label}.safetensors"
+        file = files.setdefault(sha256, file)  # of equal weights one file
+        write_bytes(folder / file, content)
         entries[label] = {"file": file, "sha256": sha256, "condition": condition, "seed": seed}
     machines = _distinct(result["machine"] for result in [*results, *trials])
     versions = _distinct(result["versions"] for result in [*results, *trials])
