@@ -81,21 +81,6 @@ PEERS = {
 }
 
 UPDATES = 10
-ENGINE = """async () => {
-    const { settings, recipe, START } = vitbook.trainSettings;
-    const images = Uint8Array.from({length: 1797 * 64}, (_, i) => i % 17);
-    const labels = images.subarray(0, 1797).map((i) => i % 10), runs = {};
-    for (const [way, kernel] of [["kernel", vitbook.kernel], ["plain", ""]]) {
-        const loaded = await vitbook.engine.load(400, kernel);
-        const task = vitbook.training.TASKS.digits({images, labels});
-        runs[way] = vitbook.training.run(task, settings(START), loaded, recipe(START));
-    }
-    globalThis.update = ([way, updates]) => {
-        const start = performance.now();
-        for (let i = 0; i < updates; i++) runs[way].step();
-        return (performance.now() - start) / updates;
-    };
-}"""
 SLOWER = 4
 WATCH = """
 window.seen = {task: 0, shift: 0};
@@ -262,10 +247,7 @@ def engine() -> Iterator[str]:
     times: dict[str, list[float]] = {}
     with chromium() as browser:
         page = browser.new_page()
-        page.evaluate("globalThis.vitbook = {}")
-        for name in train.COMPUTES:
-            page.add_script_tag(path=train.FOLDER / f"{name}.js")
-        page.evaluate(ENGINE)
+        train.prepare(page)
         throttle = page.context.new_cdp_session(page)
         for _ in range(ROUNDS):
             start = time.perf_counter()

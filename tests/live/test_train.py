@@ -252,6 +252,7 @@ def test_a_browser_without_webassembly_learns_the_same_and_says_that_it_is_slow(
         one.get_by_text("This browser runs the plain path").is_visible() for one in (page, slow)
     ]
     assert seen == [False, True]
+    assert page.get_by_text(f"about {train.slower()} times as long").count() == 1
 
 
 def test_a_page_in_the_background_pauses_and_goes_on(opened):

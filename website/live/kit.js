@@ -85,6 +85,18 @@
   function svg(tag, attributes, ...children) {
     return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
   }
+  // Makes the children of a node anew, unless they were made for the same words before.
+  const made = new WeakMap();
+  function renew(node, of, make) {
+    if (made.get(node) === of) return;
+    made.set(node, of);
+    node.replaceChildren(...make());
+  }
+  // The same with words alone: nothing enters or leaves the page, so its styles are not asked again.
+  function word(node, text) {
+    const words = node.firstChild ?? node.appendChild(new Text(""));
+    if (words.data !== text) words.data = text;
+  }
   function place(patch, columns) {
     return `row ${Math.floor(patch / columns) + 1}, column ${(patch % columns) + 1}`;
   }
@@ -462,9 +474,11 @@
       number,
       onTheme,
       place,
+      renew,
       rove,
       svg,
       table,
+      word,
       data(name, value) {
         files.set(name, value);
       },

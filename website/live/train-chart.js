@@ -2,7 +2,7 @@
 // changed and a dotted line for a guess.
 (function () {
   "use strict";
-  const { el, svg, number } = vitbook.live;
+  const { el, renew, svg, number, word } = vitbook.live;
   const WIDE = 260,
     HIGH = 150,
     LEFT = 30,
@@ -25,12 +25,12 @@
     // runs: [{name, points: {key: [[update, value]]}, marks: [update]}]
     function draw(runs, keys, guess) {
       const all = runs.flatMap((run) => keys.flatMap((key) => run.points[key]));
-      const end = Math.max(100, ...all.map(([at]) => at)),
+      const end = 100 * Math.ceil(Math.max(1, ...all.map(([at]) => at)) / 100),
         most = top ?? Math.max(guess * 1.15, ...all.map(([, value]) => value));
       const x = (at) => LEFT + (at / end) * (WIDE - LEFT - RIGHT),
         y = (value) => TOP + (1 - Math.min(1, value / most)) * (HIGH - TOP - LOW);
       const steps = top ? [0, 0.25, 0.5, 0.75, 1] : [0, most / 2, most];
-      frame.replaceChildren(
+      renew(frame, `${end} ${most} ${guess}`, () => [
         ...steps.map((value) =>
           svg("line", {
             x1: LEFT,
@@ -52,9 +52,10 @@
           class: "train-guess"
         }),
         label(WIDE - RIGHT + 4, y(guess) + 3, "guess", {})
-      );
-      lines.replaceChildren(
-        ...runs.flatMap(({ name, points, marks }) => [
+      ]);
+      const of = runs.map(({ name, marks }) => [name, ...marks]);
+      renew(lines, JSON.stringify([end, keys, of]), () =>
+        of.flatMap(([name, ...marks]) => [
           ...marks.map((at) =>
             svg("line", {
               x1: x(at),
@@ -65,18 +66,22 @@
             })
           ),
           ...keys.map((key, i) =>
-            svg("polyline", {
-              points: points[key].map(([at, value]) => `${x(at)},${y(value)}`).join(" "),
-              class: `train-curve train-${name}${i ? " train-second" : ""}`
-            })
+            svg("polyline", { class: `train-curve train-${name}${i ? " train-second" : ""}` })
           ),
-          ...points[keys[0]].slice(-1).map(([at, value]) =>
-            label(x(at) + 4, y(value) - 4, text(value, name), {
-              class: `train-end train-${name}`
-            })
-          )
+          svg("text", { class: `train-end train-${name}` })
         ])
       );
+      for (const { name, points } of runs) {
+        lines.querySelectorAll(`polyline.train-${name}`).forEach((line, i) => {
+          const drawn = points[keys[i]].map(([at, value]) => `${x(at)},${y(value)}`);
+          line.setAttribute("points", drawn.join(" "));
+        });
+        const last = lines.querySelector(`text.train-${name}`),
+          [at, value] = points[keys[0]].at(-1) ?? [];
+        word(last, value === undefined ? "" : text(value, name));
+        last.setAttribute("x", x(at ?? 0) + 4);
+        last.setAttribute("y", y(value ?? 0) - 4);
+      }
     }
     return { node, draw };
   }

@@ -4,7 +4,7 @@
 (function () {
   "use strict";
   const PAGES = 400, // of 64 kB, for each model
-    SLICE = { worker: 40, page: 16 }, // milliseconds of work between two answers at full speed
+    SLICE = { worker: 25, page: 16 }, // milliseconds of work between two answers at full speed
     SHOWN = 6; // held-out images that are looked at, the last of them the reader's own
 
   // The questions, by name.

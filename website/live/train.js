@@ -3,7 +3,8 @@
 vitbook.live.figure("train", function (stage, data) {
   "use strict";
   if (!vitbook.trainWork) document.head.append(vitbook.live.el("script", {}, data.scripts));
-  const { board, decode, el, isStill, number, onTheme, pad, pen, svg, table } = vitbook.live;
+  const { board, decode, el, isStill, number, onTheme, pad, pen, renew, svg, table, word } =
+    vitbook.live;
   const { chart, percent } = vitbook.trainChart;
   const { CHOICES, START, knows, read, written } = vitbook.trainSettings;
   const { employ, SHOWN } = vitbook.trainWork;
@@ -270,7 +271,7 @@ vitbook.live.figure("train", function (stage, data) {
     slowly = el(
       "p",
       { class: "train-note", hidden: true },
-      "This browser runs the plain path, which takes several times as long for the same numbers."
+      `This browser runs the plain path: the same numbers take about ${data.slower} times as long.`
     );
   const unknown = el("p", { class: "train-note", role: "status", hidden: true });
   const panel = el("div", { class: "train-panel" });
@@ -571,7 +572,7 @@ vitbook.live.figure("train", function (stage, data) {
 
   // --- Drawing what changes
   function paint(canvas, grid, colour) {
-    canvas.width = canvas.height = grid;
+    if (canvas.width !== grid || canvas.height !== grid) canvas.width = canvas.height = grid;
     const pen = canvas.getContext("2d");
     for (let i = 0; i < grid * grid; i++) {
       pen.fillStyle = colour(i);
@@ -588,11 +589,13 @@ vitbook.live.figure("train", function (stage, data) {
         height: 1,
         class: kind
       });
-    layer.setAttribute("viewBox", `0 0 ${grid} ${grid}`);
-    layer.replaceChildren(
-      frame(asks, "train-asks"),
-      ...(names === undefined ? [] : [frame(names, "train-named")])
-    );
+    renew(layer, `${grid} ${asks} ${names}`, () => {
+      layer.setAttribute("viewBox", `0 0 ${grid} ${grid}`);
+      return [
+        frame(asks, "train-asks"),
+        ...(names === undefined ? [] : [frame(names, "train-named")])
+      ];
+    });
   }
 
   function pictures() {
@@ -630,11 +633,14 @@ vitbook.live.figure("train", function (stage, data) {
     paper = "",
     hot = {};
 
+  function hide(node, is) {
+    if (node.hidden !== is) node.hidden = is;
+  }
   function draw() {
     const { steps } = runs[0],
       of = planned && steps <= planned.until ? `of ${planned.until} ` : "";
-    counted.textContent = steps.toLocaleString("en");
-    unit.textContent = `${of}updates`;
+    word(counted, steps.toLocaleString("en"));
+    word(unit, `${of}updates`);
     for (const one of runs) {
       const { task, one: s } = one,
         { grid, classes, read } = task.shape,
@@ -656,25 +662,26 @@ vitbook.live.figure("train", function (stage, data) {
         })
       );
       one.differences[image].forEach((share, l) => {
-        one.blocks[l].differ.style.width = `${100 * share || 0}%`;
+        one.blocks[l].differ.style.transform = `scaleX(${share || 0})`;
       });
       const { held, known } = one.rows.at(-1);
-      one.score.textContent = `${percent(held)} %`;
-      one.known.textContent = `${percent(known)} %`;
-      one.size.textContent = ` ${one.weights.toLocaleString("en")} weights`;
+      word(one.score, `${percent(held)} %`);
+      word(one.known, `${percent(known)} %`);
+      word(one.size, ` ${one.weights.toLocaleString("en")} weights`);
       answer(one, classes, read, N);
     }
     accuracy.draw(lines, ["held", "known"], runs[0].task.guess);
-    out.hidden = Object.entries(WHOLE).some(([key, is]) => String(chosen.A[key]) !== String(is));
+    const parted = ([key, is]) => String(chosen.A[key]) !== String(is);
+    hide(out, Object.entries(WHOLE).some(parted));
     curves.update();
     earlier.update();
-    drawn.hidden = !runs[0].task.drawable;
-    lots.hidden = chosen.A.task !== "lots";
-    beside.replaceChildren(
-      ...(own && !drawn.hidden ? runs : []).map((one) =>
-        el("div", { class: `train-answer train-${one.name}` }, ...shares(one, SHOWN - 1))
-      )
+    hide(drawn, !runs[0].task.drawable);
+    hide(lots, chosen.A.task !== "lots");
+    const shown = own && !drawn.hidden ? runs : [];
+    renew(beside, String(shown.map(({ name }) => name)), () =>
+      shown.map(({ name }) => el("div", { class: `train-answer train-${name}` }))
     );
+    shown.forEach((one, i) => shares(beside.children[i], one, SHOWN - 1));
     loss.draw(lines, ["loss"], runs[0].task.guessLoss);
   }
 
@@ -683,46 +690,43 @@ vitbook.live.figure("train", function (stage, data) {
   );
   function answer(one, classes, read, N) {
     const { logits, over } = one;
-    if (over) return one.answer.replaceChildren(el("p", { class: "train-over" }, OVER));
+    if (over) return renew(one.answer, OVER, () => [el("p", { class: "train-over" }, OVER)]);
+    if (read !== "each") return shares(one.answer, one, image);
     const best = (at) => {
       let most = 0;
       for (let c = 1; c < classes; c++) if (logits[at + c] > logits[at + most]) most = c;
       return most;
     };
-    if (read === "each") {
-      const right = Array.from({ length: N }, (_, p) => best((image * N + p) * classes));
-      one.answer.replaceChildren(
-        el(
-          "div",
-          { class: "train-colours" },
-          ...right.map((c, p) => {
-            const cell = el("i", {}, one.task.labels[image * N + p] === c ? "" : "×");
-            cell.style.background = COLOURS[c];
-            return cell;
-          })
-        ),
-        el(
-          "small",
-          {},
-          `${right.filter((c, p) => one.task.labels[image * N + p] === c).length} of ${N} answers right`
-        )
-      );
-      return;
-    }
-    one.answer.replaceChildren(...shares(one, image));
+    const found = Array.from({ length: N }, (_, p) => best((image * N + p) * classes)),
+      right = found.map((c, p) => one.task.labels[image * N + p] === c);
+    renew(one.answer, `${found}, ${right}`, () => [
+      el(
+        "div",
+        { class: "train-colours" },
+        ...found.map((c, p) => {
+          const cell = el("i", {}, right[p] ? "" : "×");
+          cell.style.background = COLOURS[c];
+          return cell;
+        })
+      ),
+      el("small", {}, `${right.filter(Boolean).length} of ${N} answers right`)
+    ]);
   }
 
-  // The answer to an image, a bar for each class.
-  function shares(one, i) {
+  // The answer to an image, a bar for each class. Their lengths cost no layout.
+  function shares(box, one, i) {
     const { classes } = one.task.shape,
       row = one.logits.subarray(i * classes, (i + 1) * classes),
       top = Math.max(...row),
       sum = row.reduce((all, value) => all + Math.exp(value - top), 0),
       truth = own && one.task.drawable && i === SHOWN - 1 ? null : one.task.labels[i];
-    return Array.from(row, (value, c) => {
-      const bar = el("i");
-      bar.style.width = `${(60 * Math.exp(value - top)) / sum}%`;
-      return el("p", { class: c === truth ? "train-true" : "" }, `${c} `, bar);
+    renew(box, `${classes} ${truth}`, () =>
+      Array.from(row, (_, c) =>
+        el("p", { class: c === truth ? "train-true" : "" }, `${c} `, el("i"))
+      )
+    );
+    row.forEach((value, c) => {
+      box.children[c].lastChild.style.transform = `scaleX(${Math.exp(value - top) / sum})`;
     });
   }
 

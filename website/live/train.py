@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from sklearn.datasets import load_digits
 from tqdm import tqdm
@@ -24,10 +26,14 @@ from vitbook.data.glyphs import glyphs
 from website.live.pack import packed, script
 from website.live.train_experiments import EXPERIMENTS, Experiment
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
 FOLDER = Path(__file__).parent
 RECORD = FOLDER / "train-record.json"
 COMPUTES = ("train-kernel", "train-engine", "train-tasks", "train-settings", "train-runs")
 SMALL = ("train-chart", "train-experiments")  # for train-one
+PLAIN = "plain path"  # in the record, beside the experiments
 SCRIPTS = (*SMALL, "pen", "pad")
 CHOOSING, SEEDS = range(20), range(20, 40)
 PAGE = """<!doctype html><meta charset="utf-8"><body><div class="live" id="live-train"
@@ -35,6 +41,22 @@ data-live="train" data-source="train" data-scripts='%s'><div class="live-still">
 <script src="%s"></script><script>const begin = vitbook.live.figure;
 vitbook.live.figure = (name, start) => begin(name, (...given) => (globalThis.train =
 start(...given)));</script>"""
+# Of the first model, in milliseconds an update: with the kernel, and in plain JavaScript.
+UPDATES = """async () => {
+    const { settings, recipe, START } = vitbook.trainSettings;
+    const images = Uint8Array.from({length: 1797 * 64}, (_, i) => i % 17);
+    const labels = images.subarray(0, 1797).map((i) => i % 10), runs = {};
+    for (const [way, kernel] of [["kernel", vitbook.kernel], ["plain", ""]]) {
+        const loaded = await vitbook.engine.load(400, kernel);
+        const task = vitbook.training.TASKS.digits({images, labels});
+        runs[way] = vitbook.training.run(task, settings(START), loaded, recipe(START));
+    }
+    globalThis.update = ([way, updates]) => {
+        const start = performance.now();
+        for (let i = 0; i < updates; i++) runs[way].step();
+        return (performance.now() - start) / updates;
+    };
+}"""
 
 
 def data() -> dict:
@@ -45,7 +67,8 @@ def data() -> dict:
         ValueError: The record is of another engine, or of other experiments.
     """
     record = read_record()
-    return {**material(), "experiments": [told(one, record[one.id]) for one in EXPERIMENTS]}
+    experiments = [told(one, record[one.id]) for one in EXPERIMENTS]
+    return {**material(), "experiments": experiments, "slower": slower()}
 
 
 def material() -> dict:
@@ -67,13 +90,18 @@ def told(one: Experiment, runs: list[list[int]]) -> dict:
     return {**asdict(one), "ranges": ranges, "held": held, "runs": len(runs), "seeds": seeds}
 
 
-def digest(one: Experiment) -> str:
-    """Of all that decides what the experiment's runs give."""
+def engine(*more: object) -> str:
+    """A digest of the scripts that compute."""
     hashed = hashlib.sha256()
     for name in COMPUTES:
         hashed.update((FOLDER / f"{name}.js").read_bytes())
-    hashed.update(repr((one.starts, one.cuts, one.until, one.reads)).encode())
+    hashed.update(repr(more).encode() if more else b"")
     return hashed.hexdigest()
+
+
+def digest(one: Experiment) -> str:
+    """Of all that decides what the experiment's runs give."""
+    return engine(one.starts, one.cuts, one.until, one.reads)
 
 
 def read_record() -> dict[str, list[list[int]]]:
@@ -90,6 +118,21 @@ def read_record() -> dict[str, list[list[int]]]:
                 "python -m website.live.train makes them"
             )
     return {one.id: record[one.id]["percent"] for one in EXPERIMENTS}
+
+
+def slower() -> int:
+    """How many times as long an update takes without the kernel: the record's median.
+
+    Raises:
+        ValueError: The record is of another engine.
+    """
+    plain = json.loads(RECORD.read_text("utf8")).get(PLAIN, {})
+    if plain.get("digest") != engine():
+        raise ValueError(
+            f"{RECORD.name} does not say how slow this engine's plain path is: "
+            "python -m website.live.train measures it"
+        )
+    return round(median(plain["ratios"]))
 
 
 def kernel() -> str:
@@ -114,7 +157,7 @@ def run(one: Experiment, seeds: Sequence[int], choosing: bool = False) -> list[l
         needed = [(FOLDER / f"{name}.js").as_uri() for name in (*SCRIPTS, "train")]
         page = Path(folder) / "page.html"
         page.write_text(PAGE % (json.dumps([*needed, "data.js"]), (FOLDER / "kit.js").as_uri()))
-        data = {**material(), "experiments": [told(one, [[0] * len(one.reads)])]}
+        data = {**material(), "experiments": [told(one, [[0] * len(one.reads)])], "slower": 0}
         (Path(folder) / "data.js").write_text(script("train", data), "utf8")
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
         tab = browser.new_page()
@@ -129,6 +172,32 @@ def run(one: Experiment, seeds: Sequence[int], choosing: bool = False) -> list[l
     return found
 
 
+def prepare(page: Page) -> None:
+    """Then ``update(["kernel" or "plain", count])`` there takes so many milliseconds an update."""
+    page.evaluate("globalThis.vitbook = {}")
+    for name in COMPUTES:
+        page.add_script_tag(path=FOLDER / f"{name}.js")
+    page.evaluate(UPDATES)
+
+
+def ratios(rounds: int = 15, updates: int = 20) -> list[float]:
+    """Times of the plain path over those of the kernel, one after the other, in Chromium."""
+    from playwright.sync_api import sync_playwright
+
+    from tools.browser import FLAGS, find_chromium
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
+        page = browser.new_page()
+        prepare(page)
+        times = [
+            [page.evaluate("given => update(given)", [way, updates]) for way in ("plain", "kernel")]
+            for _ in range(rounds)
+        ]
+        browser.close()
+    return [round(plain / fast, 1) for plain, fast in times[1:]]  # the first compiles
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--choose", action="store_true", help="seeds 0 to 19; nothing is kept")
@@ -140,7 +209,9 @@ def main(arguments: list[str] | None = None) -> None:
         (FOLDER / "train-kernel.js").write_text(kernel(), "utf8")
         return
     kept = json.loads(RECORD.read_text("utf8")) if RECORD.is_file() else {}
-    record = {one.id: kept[one.id] for one in EXPERIMENTS if one.id in kept}
+    record = {
+        name: kept[name] for name in (PLAIN, *(one.id for one in EXPERIMENTS)) if name in kept
+    }
     todo = [
         one
         for one in EXPERIMENTS
@@ -156,7 +227,13 @@ def main(arguments: list[str] | None = None) -> None:
             tqdm.write(f"{one.id}: {found['held']} of {found['runs']}, {found['ranges']}")
             if not given.choose:
                 record[one.id] = {"digest": digest(one), "percent": percent}
-                RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", "utf8")
+                keep(record)
+    if not given.choose and record.get(PLAIN, {}).get("digest") != engine():
+        keep({**record, PLAIN: {"digest": engine(), "ratios": ratios()}})
+
+
+def keep(record: dict) -> None:
+    RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", "utf8")
 
 
 if __name__ == "__main__":
