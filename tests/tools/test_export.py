@@ -1,5 +1,6 @@
 """The exporter: every construct of the pages as plain Markdown, everything else an error."""
 
+import importlib.metadata
 import importlib.util
 import json
 import re
@@ -584,6 +585,11 @@ TIMM = "Text\n\n```{code-cell} ipython3\nimport torch\nimport timm\n```\n"
 # what is not installed, the page: what is handed to pip, or said to the reader
 INSTALLS = {
     "nothing lacks": (set(), "Text", []),
+    "this release of it": (
+        {"vitbook 1.0.0"},
+        "Text",
+        ['install -q --no-deps "{package}"'],
+    ),
     "the package": ({"vitbook"}, "Text", ['install -q --no-deps "{package}"']),
     "others": ({"sklearn", "safetensors"}, "Text", "pip install scikit-learn safetensors"),
     "timm, which a cell imports": ({"timm"}, TIMM, "pip install timm"),
@@ -602,12 +608,19 @@ def test_the_first_cell_installs_the_package_and_names_what_else_is_missing(
     class Shell:
         def run_line_magic(self, name, line):
             asked.append(line)
-            lacking.discard("vitbook")
+            lacking.difference_update({"vitbook", "vitbook 1.0.0"})
+
+    def distributions(real=importlib.metadata.distributions, **asked):
+        if asked != {"name": "vitbook"}:
+            return real(**asked)
+        version = "0.9.0" if "vitbook 1.0.0" in lacking else "1.0.0"
+        return [] if "vitbook" in lacking else [SimpleNamespace(version=version)]
 
     def find_spec(name, real=importlib.util.find_spec):
         return None if name in lacking else real(name)
 
     monkeypatch.setattr(importlib.util, "find_spec", find_spec)
+    monkeypatch.setattr(importlib.metadata, "distributions", distributions)
     code = TransformerManager().transform_cell(source)
     assert "run_line_magic('pip'" in code
     if isinstance(wanted, str):

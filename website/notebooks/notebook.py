@@ -60,10 +60,10 @@ SOLUTION = "solution"  # the tag of a solution's cell
 
 BOOTSTRAP = """\
 #@title Setup: installs the course's package, imports. Run it first, and again after a restart
-import importlib.util
+import importlib.metadata
 from pathlib import Path
 
-if importlib.util.find_spec("vitbook") is None:
+if {version!r} not in [found.version for found in importlib.metadata.distributions(name="vitbook")]:
     beside = Path("{wheel}")  # handed out with this notebook? Then no network is needed.
     package = beside if beside.is_file() else "{wheel_url}"
     %pip install -q --no-deps "{{package}}"
@@ -408,7 +408,8 @@ def bootstrap(settings: Settings, code: str = "", template: str = BOOTSTRAP) -> 
     """
     imports = re.compile(rf"^\s*(?:import|from) ({'|'.join(NEEDED_BY_SOME)})\b", re.M)
     more = ", ".join(f'"{name}"' for name in sorted(set(imports.findall(code))))
-    installs = template.format(wheel=settings.wheel, wheel_url=settings.wheel_url)
+    given = {"version": settings.version, "wheel": settings.wheel, "wheel_url": settings.wheel_url}
+    installs = template.format(**given)
     return f"{installs}{LOOK}{more})\n"
 
 
