@@ -8,7 +8,7 @@ import pytest
 
 from tools.assignment import verify
 from tools.assignment.__main__ import find_master, main
-from website.assignments import patience
+from website.assignments import patience, prove
 from website.assignments.draw import PUBLIC, Secret, read_key, write_key
 from website.assignments.marks import stub_of, without_marks
 from website.assignments.master import MasterError
@@ -266,6 +266,21 @@ def test_the_proofs_of_the_course_ask_for_eight_mutants(tmp_path, capsys):
     path.write_text(MASTER.replace(MUTANTS.splitlines()[-1], ""))
     assert verify.main([str(path), "--draws", "0"]) == 1
     assert "at least 8 mutants" in capsys.readouterr().err
+
+
+def test_a_draw_that_did_not_hold_is_told(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "mine.md"
+    path.write_text(MASTER)
+    draw_once = prove._draw_once
+
+    def first_fails(*given):
+        if given[-1] == 0:
+            raise ProofError("q1-2 (edge): no mutant fails it")
+        return draw_once(*given)
+
+    monkeypatch.setattr(prove, "_draw_once", first_fails)
+    assert verify.main([str(path), "--draws", "0"]) == 0
+    assert "did not hold: q1-2 (edge): no mutant fails it" in capsys.readouterr().out
 
 
 def test_solution_and_stub_follow_otters_rules():

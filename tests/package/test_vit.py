@@ -13,8 +13,9 @@ from torch.testing import assert_close
 
 from vitbook.layers.attention import MultiHeadSelfAttention
 from vitbook.layers.init import truncated_normal_
-from vitbook.layers.positions import LearnedPositions, sincos_1d, sincos_2d
+from vitbook.layers.positions import POSITIONS, LearnedPositions, sincos_1d, sincos_2d
 from vitbook.models.vit import POOLS, VisionTransformer
+from vitbook.training import parameter_groups
 
 B, C, HEIGHT, WIDTH, P, N, D, H, CLASSES = 3, 3, 6, 8, 2, 12, 16, 2, 5
 
@@ -123,6 +124,14 @@ def test_positions_of_ones_own_are_made_where_the_named_ones_are():
         states.append(model(**given).state_dict())
     assert list(states[0]) == list(states[1])
     assert all(map(torch.equal, *(state.values() for state in states)))
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_no_parameter_of_the_positions_decays(positions):
+    net = model(positions=positions)
+    own = {id(parameter) for parameter in net.positions.parameters()}
+    (decayed,) = [one for one in parameter_groups(net, 0.1) if one["weight_decay"]]
+    assert not own & {id(parameter) for parameter in decayed["params"]}
 
 
 BAD_INPUT = [

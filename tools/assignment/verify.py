@@ -53,6 +53,8 @@ def main(arguments: list[str] | None = None) -> int:
             mutants = [row for row in drawn.rows if row.who.startswith("mutant")]
             print(table(drawn) if number == 0 else f"  {drawn.name} holds", flush=True)
             print(f"  {len(mutants)} mutants, all caught", flush=True)
+            for why in drawn.refused:
+                print(f"  drawn again, since the draw before did not hold: {why}", flush=True)
             if len(mutants) < LEAST:
                 failures += 1
                 print(f"{path.name}: at least {LEAST} mutants are needed", file=sys.stderr)

@@ -49,6 +49,7 @@ class Drawn:
     master: Master
     cases: Assignment
     rows: tuple[Row, ...]
+    refused: tuple[str, ...] = ()  # why the draws before this one did not hold
 
     @property
     def name(self) -> str:
@@ -63,12 +64,13 @@ def draw_assignment(path: Path, key: bytes, release: str) -> Drawn:
         ProofError: no draw held; the message is that of the last.
     """
     secret = Secret(key, read_name(path))
+    refused: list[str] = []
     for attempt in range(ATTEMPTS):
         try:
-            return _draw_once(path, secret, release, attempt)
+            return replace(_draw_once(path, secret, release, attempt), refused=tuple(refused))
         except ProofError as error:
-            last = error
-    raise ProofError(f"{path.name}: no draw of {ATTEMPTS} holds:\n{last}")
+            refused.append(str(error))
+    raise ProofError(f"{path.name}: no draw of {ATTEMPTS} holds:\n{refused[-1]}")
 
 
 def _draw_once(path: Path, secret: Secret, release: str, attempt: int) -> Drawn:
