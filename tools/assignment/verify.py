@@ -27,7 +27,9 @@ def keys(draws: int) -> list[bytes]:
 
 def table(drawn: Drawn) -> str:
     """One line for each answer: who, its points, and the cases that it fails."""
-    lines = [f"{drawn.master.title}, variant {drawn.cases.variant}"]
+    master = drawn.master
+    asked = f"{len(master.questions)} questions, {master.points:g} points, {master.minutes} minutes"
+    lines = [f"{master.title}, variant {drawn.cases.variant}: {asked}"]
     for row in drawn.rows:
         failed = f"  fails {' '.join(row.failed)}" if row.failed else ""
         lines.append(f"  {row.question}  {row.points:g}/{row.of:g}  {row.who}{failed}")
