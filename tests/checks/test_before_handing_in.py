@@ -30,7 +30,9 @@ LOST = {
     "all_of_it = [x async for x in stream]": "await outside of a function",
 }
 KEPT = [
+    "import torch, math, os.path",
     "from torch import nn",
+    "from . import mine",
     "get_ipython().run_cell_magic('time', '', 'x = 1')",
     "get_ipython().run_line_magic('matplotlib', 'inline')",
     "layer.load_state_dict(weights)",

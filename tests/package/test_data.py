@@ -106,10 +106,11 @@ def test_generated_sets_leave_the_global_generator_alone():
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_covered_patches_of_a_box_that_crosses_a_border():
-    boxes = torch.tensor([[2, 6, 7, 11]])  # rows 2-6, columns 6-10
-    touched = covered_patches(boxes, image_size=16, patch_size=4).view(4, 4)
-    assert touched.nonzero().tolist() == [[0, 1], [0, 2], [1, 1], [1, 2]]
+def test_covered_patches_of_a_box_that_crosses_a_border_and_of_one_that_ends_there():
+    boxes = torch.tensor([[2, 6, 7, 11], [4, 8, 8, 12]])  # rows 2-6, columns 6-10; one patch
+    crosses, ends = covered_patches(boxes, image_size=16, patch_size=4).view(2, 4, 4)
+    assert crosses.nonzero().tolist() == [[0, 1], [0, 2], [1, 1], [1, 2]]
+    assert ends.nonzero().tolist() == [[1, 2]]
 
 
 # --- pointer

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from random_models import all_random
+from torch import nn
 from torch.testing import assert_close
 
 from vitbook.inspection import attention_maps, record_attention
@@ -97,6 +98,12 @@ def test_a_control_gives_its_weights_times_the_values(control):
     weights = layer.attention_weights(x)
     assert_close(weights.sum(dim=-1), torch.ones(B, 1, N))
     assert_close(layer(x), layer.proj(weights[:, 0] @ layer.value(x)))
+
+
+@pytest.mark.parametrize(("first", "last"), [("conv", "mixer"), ("mixer", "conv")])
+def test_a_norm_follows_the_last_layer_unless_that_ends_with_one(first, last):
+    norm = nn.Identity if last == "conv" else nn.LayerNorm
+    assert isinstance(model(first, last).encoder.norm, norm)
 
 
 def test_positions_are_resampled_where_no_layer_is_tied():

@@ -1,5 +1,6 @@
 """Figures are looked at by people; what can be checked is what they hold and what they refuse."""
 
+import base64
 import io
 import re
 import subprocess
@@ -31,6 +32,7 @@ from vitbook.plotting import (
 )
 from vitbook.plotting.caption import caption_html
 from vitbook.plotting.colormaps import oklab
+from vitbook.plotting.style import STYLE, style
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +68,9 @@ def test_show_displays_one_html_figure_and_closes_it(monkeypatch):
     soup = BeautifulSoup(bundle["text/html"], "html.parser")
     assert [tag.name for tag in soup.figure.find_all()] == ["img", "figcaption"]
     assert soup.img["alt"] == "A rising line"
+    width, height = Image.open(io.BytesIO(base64.b64decode(soup.img["src"].partition(",")[2]))).size
+    assert abs(width - 2 * int(soup.img["width"])) <= 1, "sharp on good screens"
+    assert abs(height - 2 * int(soup.img["height"])) <= 1
     assert soup.figcaption.text == "It rises."
     assert bundle["text/plain"] == "Figure: A rising line"
 
@@ -129,6 +134,19 @@ def test_lightness_changes_evenly_along_the_scale(colormap):
     assert (steps < 0).all(), "a darker colour must mean more"
     assert np.ptp(steps) < 0.2 * abs(steps.mean())
     assert half[0] - half[-1] > 0.5
+
+
+def test_the_style_of_the_book_leaves_the_readers_own_as_it_was():
+    before = dict(matplotlib.rcParams)
+    with style():
+        assert dict(matplotlib.rcParams) != before
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_no_letter_of_the_style_is_smaller_than_nine_points():
+    sizes = [STYLE[name] for name in STYLE if re.search("(font|title|label).*size", name)]
+    assert len(sizes) >= 5
+    assert min(sizes) >= 9
 
 
 # --- what the figures hold -----------------------------------------------------------------------
@@ -200,6 +218,23 @@ def test_attention_has_a_row_for_each_layer_and_a_column_for_each_head():
     assert "max 0.010" in even, "of many patches two decimals would tell nothing apart"
 
 
+def test_a_rollout_is_the_image_and_a_panel_for_each_layer():
+    titles = [ax.get_title() for ax in panels(show_rollout(IMAGE, MAPS[:, 0]))]
+    assert titles == ["image", "after layer 1", "after layer 2", "after layer 3"]
+
+
+def test_a_distance_is_one_dot_for_each_head_and_the_image_is_the_measure():
+    fig = show_attention_distance(rng.random((3, 4)) * 9, image_size=28)
+    assert sum(line.get_marker() == "o" for line in fig.axes[0].lines) == 4
+    assert "side of the image" in texts(fig)
+
+
+def test_images_stand_in_rows_with_their_titles():
+    fig = show_images(rng.random((5, 4, 6)), titles=list("abcde"), columns=3)
+    assert [ax.get_title() for ax in panels(fig)] == list("abcde")
+    assert len(fig.axes) == 6
+
+
 def warmth(panel):
     """How far each pixel is from grey: attention is colour, the image is not."""
     rgb = np.asarray(panel.images[0].get_array())
@@ -238,6 +273,8 @@ def test_a_small_matrix_prints_its_values_and_labels_and_a_large_one_has_a_colou
     for word in ("0.25", "0.75", "0.00", "<0.01", "1.00", "cat", "eats", "a", "c", "query", "key"):
         assert word in words
     assert len(fig.axes) == 1, "values are printed, a colour bar would say it twice"
+    inks = {text.get_text(): text.get_color() for text in fig.axes[0].texts}
+    assert (inks["0.00"], inks["1.00"]) == ("black", "white"), "on a pale and on a dark cell"
     fig = show_attention_matrix(rng.random((20, 30)))
     assert len(fig.axes) == 2
     assert "weight" in texts(fig)

@@ -116,6 +116,7 @@ def test_rotary_on_a_grid_turns_half_of_the_pairs_by_column_and_half_by_row():
         turned = rotate_pairs(x[..., num_prefix:, :], angles.cos(), angles.sin())
         assert_close(layer(x)[..., num_prefix:, :], turned)
         assert torch.equal(layer(x)[..., :num_prefix, :], x[..., :num_prefix, :])
+        assert layer(x.bfloat16()).dtype == torch.bfloat16
 
 
 # resampling

@@ -59,6 +59,7 @@ def test_moodle_gets_the_right_answer_with_all_points(site):
     right = [a.findtext("text") for a in quiz.iter("answer") if a.get("fraction") == "100"]
     assert right == ["the same", "0.5"]
     assert quiz[1].findtext("answer/text") == "one &lt; half"  # choices are HTML there
+    assert quiz[2].findtext("answer/tolerance") == "0.1"
     assert "answers are public" in quiz[0].findtext("category/text")
     for question in quiz[1:]:  # without a name, Moodle's import fails
         assert question.findtext("name/text")
@@ -71,6 +72,7 @@ def test_canvas_gets_the_right_answer_too(site):
     found = root.findall(".//q:item", space)
     assert len(found) == 3
     assert found[0].findtext(".//q:varequal", namespaces=space) == "1"
+    assert found[0].findtext(".//q:response_label//q:mattext", namespaces=space) == "one &lt; half"
     edges = [found[1].findtext(f".//q:{edge}", namespaces=space) for edge in ("vargte", "varlte")]
     assert edges == ["0.4", "0.6"]
     assert found[2].find(".//q:setvar", space) is None
