@@ -750,6 +750,10 @@ NOT_READ = {
     ),
     "says nothing": (lambda: Speaks(lambda q, k: None, exponentials), "no weights .* but NoneType"),
     "cannot say": (lambda: Speaks(lambda q, k: q @ k, exponentials), "its attention_weights fails"),
+    "says which, not how much": (
+        lambda: Speaks(lambda q, k: soft(q, k) > 0.1, attend),
+        "no weights .* but torch.bool",
+    ),
 }
 
 

@@ -286,7 +286,8 @@ class Watch(TorchFunctionMode):
             said, why = None, f"its attention_weights fails ({error})"
         self._add(call, lambda: said)
         label = call.seen[-1][0]
-        why = why or ("" if call.multiplied else no_weights(said))
+        floats = isinstance(said, Tensor) and said.is_floating_point()
+        why = why or ("" if call.multiplied and floats else no_weights(said))
         if not why and self.verify and len(call.checks) == call.multiplied > 0:
             why = "" if _hold(call.checks, said) else OTHERS
         if why:
