@@ -764,6 +764,18 @@ def test_what_cannot_be_read_is_refused_in_a_sentence_that_names_it(name):
         attention_maps(stack(plain(), build(), plain()), tokens())
 
 
+def test_a_forward_put_on_one_layer_makes_what_it_says_nobodys():
+    patched = MultiHeadSelfAttention(embed_dim=D, num_heads=H)
+    patched.forward = lambda x, mask=None: patched.proj(x.mean(1, keepdim=True).expand_as(x))
+    with pytest.raises(ValueError, match=f"'1' {MOVES}|'1.layer': no function that it calls"):
+        attention_maps(stack(plain(), patched, plain()), tokens())
+    fused = MultiHeadSelfAttention(embed_dim=D, num_heads=H)
+    model, x = stack(plain(), fused, plain()), tokens()
+    expected = attention_maps(model, x)
+    fused.forward = lambda x, mask=None, forward=fused.forward: forward(x, mask)
+    assert_close(attention_maps(model, x), expected)
+
+
 def test_what_torch_export_made_is_refused_in_a_sentence():
     model = stack(plain(), plain())
     exported = torch.export.export(model, (tokens(),)).module()

@@ -397,6 +397,8 @@ def says_weights(module: nn.Module) -> bool:
         return False
     if "attention_weights" in vars(module):
         return True
+    if "forward" in vars(module):  # somebody's, put on this one layer
+        return False
     for kind in type(module).__mro__:  # what is defined with or after the newest forward is of it
         if "attention_weights" in vars(kind):
             return True
