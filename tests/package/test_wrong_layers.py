@@ -422,6 +422,64 @@ def test_tokens_that_a_model_makes_itself_are_no_reason_to_doubt_its_maps(name, 
     assert len(maps) == len(model.layers)
 
 
+class Channels(nn.Module):
+    """A module of torch that takes (B, D, N), given tokens."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, x):
+        return self.module(x.mT).mT
+
+
+class Temper(nn.Module):
+    """A learned temperature, in a module of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.heat = nn.Parameter(torch.ones(1))
+
+    def forward(self, scores):
+        return scores * self.heat
+
+
+class OneHead(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(D, D) for _ in range(3))
+        self.temper = Temper()
+
+    def forward(self, x):
+        return self.temper(self.q(x) @ self.k(x).mT / D).softmax(-1) @ self.v(x)
+
+
+AS_MANY = {
+    "a convolution of size one": lambda: Channels(nn.Conv1d(D, D, 1)),
+    "a batch norm": lambda: Channels(nn.BatchNorm1d(D)),
+    "a linear layer": lambda: nn.Linear(D, D),
+}
+
+
+@pytest.mark.parametrize("name", AS_MANY)
+def test_as_many_channels_as_tokens_are_no_reason_to_doubt_a_map(name):
+    x = torch.randn(1, D, D).double()
+    layer = AS_MANY[name]
+    assert attention_maps(stack(plain(), layer(), plain()), x).shape == (2, 1, H, D, D)
+    with pytest.raises(ValueError, match=MOVES):
+        attention_maps(stack(plain(), layer(), Parts(conv), plain()), x)
+    with pytest.raises(ValueError, match=MOVES):  # its neighbours, not itself alone
+        attention_maps(stack(plain(), Channels(nn.Conv1d(D, D, 3, padding=1)), plain()), x)
+
+
+def test_scores_of_one_head_in_a_module_of_their_own_are_no_tokens():
+    model = stack(OneHead(), OneHead())
+    model[0].norm = model[1].norm = nn.Identity()
+    assert attention_maps(model, tokens()).shape == (2, B, 1, N, N)
+    with pytest.raises(ValueError, match=MOVES):
+        attention_maps(stack(OneHead(), Parts(conv), OneHead()), tokens())
+
+
 def test_of_any_two_tokens_one_stays_as_it_was_while_the_other_is_disturbed():
     for count in (1, 2, 12, 50, 197):
         ways = all_ways(count)
