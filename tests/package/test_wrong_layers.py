@@ -480,6 +480,30 @@ def test_scores_of_one_head_in_a_module_of_their_own_are_no_tokens():
         attention_maps(stack(OneHead(), Parts(conv), OneHead()), tokens())
 
 
+class Logarithm(nn.Module):
+    def forward(self, x):
+        return x.log()
+
+
+class OfPositive(nn.Module):
+    """Each token alone, by a module that takes positive numbers and no others."""
+
+    def __init__(self, mix=lambda x: x):
+        super().__init__()
+        self.mix, self.log = mix, Logarithm()
+
+    def forward(self, x):
+        return self.mix(self.log(F.softplus(x) + 0.1))
+
+
+def test_where_a_disturbed_token_gives_no_number_nothing_is_said_of_mixing():
+    untold = r"cannot be asked what its maps leave out: .*numbers that are none \(nan or inf\)"
+    for mix in (lambda x: x, conv):
+        with pytest.raises(ValueError, match=untold) as refusal:
+            attention_maps(stack(plain(), OfPositive(mix), plain()), tokens())
+        assert "moves tokens" not in str(refusal.value)
+
+
 def test_of_any_two_tokens_one_stays_as_it_was_while_the_other_is_disturbed():
     for count in (1, 2, 12, 50, 197):
         ways = all_ways(count)

@@ -16,6 +16,8 @@ from vitbook.inspection.watching import is_part
 
 STILL = 1e-5  # how far a token may move, against those that were disturbed
 RANDOM = "gives something else when it runs again and nothing is disturbed"
+NAN = "gives numbers that are none (nan or inf) where its tokens are disturbed"
+UNTOLD = {RANDOM, NAN}  # with these, nobody can tell what mixes
 
 
 def mixers(
@@ -84,7 +86,9 @@ def wrong(runs: list[Run], ways: Tensor) -> dict[str, str]:
         if any(x.shape != (runs[0].N, NUMBERS) for x in those):
             continue  # other tokens
         x = torch.stack(those)  # (runs, N, 8)
-        if _depends(x, alike, first.eps):
+        if bool(x[0].isfinite().all() and not x.isfinite().all()):
+            found.setdefault(first.layer, NAN)
+        elif _depends(x, alike, first.eps):
             found.setdefault(first.layer, first.why)
         if first.why == MIXED:
             shared = any(x[0].equal(y) for y in had)
@@ -102,7 +106,7 @@ def _depends(x: Tensor, alike: Tensor, eps: float) -> bool:
     moved = (x - x[0]).abs().amax(dim=2)  # (runs, N)
     rounding = 16 * eps * x[0].abs().amax()
     still = (x - then).abs().amax(dim=2) <= (STILL * moved.amax(1, keepdim=True)).maximum(rounding)
-    return bool(x[0].isfinite().all()) and not still.all()  # nan is a move
+    return bool(x[0].isfinite().all()) and not still.all()
 
 
 def _stays(x: Tensor, ways: Tensor) -> bool:

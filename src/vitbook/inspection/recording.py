@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from vitbook import require
 from vitbook.inspection.again import Run
-from vitbook.inspection.mixing import drawn, mixers
+from vitbook.inspection.mixing import UNTOLD, drawn, mixers
 from vitbook.inspection.watching import Watch
 
 SAME = 0.05  # how far the maps of two runs may lie apart, by rounding, against the largest
@@ -173,6 +173,11 @@ def _require_whole(
             f". attention_maps(model, images, layers={_pattern(list(maps), watch.maps)!r}) gives "
             f"the maps of {listed(list(maps))} alone"
         )
+        if UNTOLD.issuperset(mixing.values()):
+            raise ValueError(
+                f"model ({kind}) cannot be asked what its maps leave out: {why}; verify=False does "
+                "not ask"
+            )
         raise ValueError(
             f"model ({kind}) mixes tokens by more than its maps: {why}{part if everything else ''}"
         )
