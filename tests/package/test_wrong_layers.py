@@ -560,6 +560,14 @@ def test_who_names_layers_is_told_what_goes_on_inside_of_them(name):
     assert attention_maps(model, tokens(), layers=["0.layer", "3.layer"]).shape[0] == 2
 
 
+@pytest.mark.parametrize("name", INSIDE)
+def test_layers_are_named_as_a_way_out_where_nothing_goes_on_inside_of_them(name):
+    model = stack(plain(), Other(INSIDE[name][0]), plain())
+    with pytest.raises(ValueError, match=INSIDE[name][1]) as refusal:
+        attention_maps(model, tokens())
+    assert "attention_maps(" not in str(refusal.value)
+
+
 class ByEinsum(Other):
     """Attention whose maps have their axes in another order, or whose heads share values."""
 

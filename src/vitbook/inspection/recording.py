@@ -151,6 +151,7 @@ def _require_whole(
             missing = sorted(watch.maps.keys() ^ first.maps.keys()) if everything else []
             chosen = None if everything else names
             mixing = {} if random or missing else mixers(model, one, first, chosen)
+            apart = everything and mixing and not mixers(model, one, first, names)
     except Exception as error:  # of a model of somebody's
         raise ValueError(
             f"model ({kind}) fails where the first image runs again with a token disturbed "
@@ -179,7 +180,7 @@ def _require_whole(
                 "not ask"
             )
         raise ValueError(
-            f"model ({kind}) mixes tokens by more than its maps: {why}{part if everything else ''}"
+            f"model ({kind}) mixes tokens by more than its maps: {why}{part if apart else ''}"
         )
 
 
