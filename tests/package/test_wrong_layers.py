@@ -178,6 +178,14 @@ WRONG = {
     "a copy that is changed": (lambda: Open(lambda _, w: w.clone().mul_(2)), CHANGED),
     "the rows shuffled": (lambda: Open(lambda _, w: w.roll(1, dims=-2)), CHANGED),
     "the heads mixed": (lambda: Open(lambda _, w: w.flip(1)), CHANGED),
+    "masked, before dropout that is off": (
+        lambda: Open(lambda _, w: F.dropout(w.tril(), 0.5, False)),
+        CHANGED,
+    ),
+    "some signs turned, before dropout of nothing": (
+        lambda: Open(lambda _, w: F.dropout(w * torch.tensor([1.0, -1, 1, 1]).view(H, 1, 1), 0.0)),
+        CHANGED,
+    ),
     "sharpened": (lambda: Open(lambda _, w: w.square()), CHANGED),
     "a third factor": (lambda: Other(scaled_einsum), CHANGED),
     "a product by hand": (lambda: Other(pointwise), CHANGED),

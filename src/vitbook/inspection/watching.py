@@ -25,6 +25,7 @@ from vitbook.inspection.judging import no_weights, not_of_tokens, padded, tokens
 from vitbook.inspection.weights import (
     ROWS,
     as_used,
+    drops,
     fused_values,
     is_close,
     is_dropped,
@@ -226,7 +227,7 @@ class Watch(TorchFunctionMode):
             return out
         for call in self._calls:
             for softmax in list(call.softmaxes):
-                if func in DROPOUT and is_dropped(out, softmax.weights):
+                if func in DROPOUT and drops(*args, **kwargs) and is_dropped(out, softmax.weights):
                     softmax.dropped.append(out.detach().clone().view(softmax.weights.shape))
                 for used, values, axes in operands(func, args, kwargs):
                     known = (softmax.weights, *softmax.dropped)
