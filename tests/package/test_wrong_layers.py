@@ -874,6 +874,52 @@ def test_a_forward_put_on_one_layer_makes_what_it_says_nobodys():
     assert_close(attention_maps(model, x), expected)
 
 
+class Remembers(Open):
+    """Attention that keeps the map of its first call."""
+
+    def __init__(self):
+        super().__init__(lambda layer, w: layer.used[0][: len(w)] if layer.used else w)
+
+
+def heads_attend(q, k, v):
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))  # (B, N, h, d)
+    return attend(q, k, v).transpose(1, 2)
+
+
+def test_a_reason_that_cannot_be_told_from_others_stands_among_them():
+    images = torch.randn(1, D, 3, 4).double()
+    model = nn.Sequential(nn.Flatten(2), Turn(), stack(plain(), Remembers(), plain()))
+    with pytest.raises(ValueError, match=r"'2.1.layer' shows its map in some runs on the same"):
+        attention_maps(model, images)
+    last = [torch.zeros(1, N, D).double()]
+
+    def before(x):
+        last.append(x)
+        return last[-2]
+
+    model = nn.Sequential(nn.Flatten(2), Turn(), stack(plain(), Parts(before), plain()))
+    with pytest.raises(ValueError, match="or keeps something from one run for the next"):
+        attention_maps(model, images)
+    with pytest.raises(ValueError, match="are not of its 12 tokens: channels attend, or heads"):
+        attention_maps(stack(plain(), Other(heads_attend), plain()), tokens())
+
+
+def test_windows_of_one_image_are_not_said_to_be_images():
+    class Cut(nn.Module):
+        def forward(self, x):  # (B, D, 4, 4) -> windows (4 B, 2, 2, D)
+            return x.movedim(1, -1).unfold(1, 2, 2).unfold(2, 2, 2).flatten(0, 2).movedim(1, -1)
+
+    class Window(nn.Linear):
+        def forward(self, x):
+            x = super().forward(x.flatten(1, 2)).unflatten(-1, (3, H, D // H))
+            return attend(*x.permute(2, 0, 3, 1, 4).flatten(1, 2))
+
+    model = nn.Sequential(Cut(), Window(D, 3 * D))
+    for count, said in ((1, "heads, and perhaps windows or groups, share"), (2, "if no windows")):
+        with pytest.raises(ValueError, match=said):
+            attention_maps(model, torch.randn(count, D, 4, 4))
+
+
 def test_what_torch_export_made_is_refused_in_a_sentence():
     model = stack(plain(), plain())
     exported = torch.export.export(model, (tokens(),)).module()

@@ -19,7 +19,10 @@ def not_of_tokens(weights: Tensor, values: Tensor | None, given: list[Tensor], s
     width = values.shape[-1] if values is not None else 0
     if not tokens & {Nq, Nk}:
         if tokens & {width, *weights.shape[1:-2]}:
-            return f"its {Nq} x {Nk} weights are not of its {count} tokens: channels attend"
+            return (
+                f"its {Nq} x {Nk} weights are not of its {count} tokens: channels attend, or "
+                "heads, or tokens that it makes itself"
+            )
         if strict:
             return f"its {Nq} x {Nk} weights are not of its {count} tokens"
     if values is not None and Nq == Nk == width and Nq in tokens and values.stride(-1) != 1:

@@ -17,7 +17,8 @@ from vitbook.inspection.watching import is_part
 STILL = 1e-5  # how far a token may move, against those that were disturbed
 RANDOM = "gives something else when it runs again and nothing is disturbed"
 NAN = "gives numbers that are none (nan or inf) where its tokens are disturbed"
-UNTOLD = {RANDOM, NAN}  # with these, nobody can tell what mixes
+SOMETIMES = "shows its map in some runs on the same image, and not in all"
+UNTOLD = {RANDOM, NAN, SOMETIMES}  # with these, nobody can tell what mixes
 
 
 def mixers(
@@ -47,8 +48,8 @@ def mixers(
     found = asked(wrong([first, *map(run, ways[1:])], ways))
     if found and asked(wrong([first, run(ways[0])], ways[[0, 0]])):
         return dict.fromkeys(found, RANDOM)
-    moves = [name for name, how in found.items() if how == MOVES]
-    whole = {name: how for name, how in found.items() if how == MOVES or not moves}
+    first_of = next((x for x in (UNTOLD, {MOVES}) if x & {*found.values()}), {*found.values()})
+    whole = {name: how for name, how in found.items() if how in first_of}
     return {
         name or f"{type(model).__name__}.forward": how
         for name, how in whole.items()
@@ -82,6 +83,9 @@ def wrong(runs: list[Run], ways: Tensor) -> dict[str, str]:
     found: dict[str, str] = {}
     had: list[Tensor] = []  # values
     for place, first in runs[0].passed.items():
+        if place[1] == "product" and any(place not in run.passed for run in runs):
+            found.setdefault(first.layer, SOMETIMES)
+            continue
         those = [run.passed.get(place, first).numbers for run in runs]
         if any(x.shape != (runs[0].N, NUMBERS) for x in those):
             continue  # other tokens

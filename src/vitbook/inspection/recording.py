@@ -159,14 +159,17 @@ def _require_whole(
         ) from error
     if random:
         raise ValueError(
-            f"model ({kind}) draws at random, or what it makes of an image depends on the others, "
+            f"model ({kind}) draws at random, or keeps something from one run for the next, or "
+            "what it makes of an image depends on the others, "
             f"or {listed(random)} has the images on another axis than the first: two runs give "
             "other maps of the first image, so that a map of one run is none of the next"
         )
     if missing:
         raise ValueError(
-            f"model ({kind}) attends in another way to one image than to several: "
-            f"{listed(missing)} shows a map in one of two runs only"
+            f"model ({kind}) cannot be asked what its maps leave out: {listed(missing)} shows a "
+            "map in one of two runs only (it keeps something from the run before, or attends in "
+            "another way to one image than to several, or what has an axis for the images looks "
+            "like attention where there is one)"
         )
     if mixing:
         why = "; ".join(f"{listed(names)} {why}" for why, names in _by_reason(mixing).items())
@@ -252,7 +255,12 @@ def _misfit(weights: Tensor, images: Tensor) -> str:
     batch = {len(images)} | ({1} if images.ndim == 2 else set())
     batch |= {images.shape[1]} if images.ndim == 3 else set()  # (N, B, D)
     if weights.ndim == 3:
-        return f"images and heads share an axis of {shape}: one image at a time can be read"
+        if len(images) == 1 and images.ndim > 3:
+            return f"heads, and perhaps windows or groups, share an axis of {shape}"
+        return (
+            f"images and heads share an axis of {shape}: one image at a time can be read, if "
+            "no windows share it, too"
+        )
     if weights.ndim != 4 or shape[0] not in batch:
         return (
             f"it attends within windows or groups, {shape}, or gives maps whose first axis is not "
