@@ -837,7 +837,23 @@ def used_in_turn(q, k, v):
     return second @ v + (first * 2) @ v
 
 
+def in_parts(q, k, v):
+    weights = soft(q, k)
+    return torch.stack([weights[:, head] @ v[:, head] for head in range(H)], 1)
+
+
+def twice(q, k, v):
+    weights, (left, right) = soft(q, k), v.chunk(2, dim=-1)
+    return torch.cat([weights @ left, weights @ right], -1)
+
+
+def two_hops(q, k, v):
+    weights = soft(q, k)
+    return weights @ (weights @ v)
+
+
 NOT_READ = {
+    "its softmax in parts": (lambda: Other(in_parts), "multiplies a part of it"),
     "in vmap": (lambda: Other(in_vmap), "it runs in torch.vmap"),
     "nested": (lambda: Other(nested), "its tokens are a nested tensor"),
     "heads added up": (lambda: Other(heads_added_up), CHANGED),
@@ -918,6 +934,12 @@ def test_windows_of_one_image_are_not_said_to_be_images():
     for count, said in ((1, "heads, and perhaps windows or groups, share"), (2, "if no windows")):
         with pytest.raises(ValueError, match=said):
             attention_maps(model, torch.randn(count, D, 4, 4))
+
+
+@pytest.mark.parametrize("mix", [twice, two_hops], ids=lambda mix: mix.__name__)
+def test_a_softmax_that_is_multiplied_twice_is_seen_twice(mix):
+    with pytest.raises(ValueError, match=r"'1.layer', '1.layer#2': it attends more than once"):
+        attention_maps(stack(plain(), Other(mix), plain()), tokens())
 
 
 def test_what_torch_export_made_is_refused_in_a_sentence():

@@ -52,10 +52,11 @@ OTHERS = "what it multiplies with values are not the weights that it says"
 
 @dataclass(eq=False)
 class Softmax:
-    """A softmax over the last axis, whose use is not seen yet."""
+    """A softmax over the last axis, in the call in which it is taken."""
 
     weights: Tensor
     dropped: list[Tensor] = field(default_factory=list)  # what dropout made of them
+    used: bool = False
 
 
 @dataclass
@@ -109,7 +110,7 @@ class Watch(TorchFunctionMode):
         self._times: Counter[str] = Counter()
         self._why: dict[str, str] = {}  # layers whose softmax was no map
         self._away = False  # what runs now is ours, not the model's
-        self._unused = 0  # softmaxes whose use is not seen yet
+        self._softmaxes = 0  # of calls that still run
 
     def __enter__(self) -> "Watch":
         # hooks for all modules: one on the model would keep it from its native kernels
@@ -147,7 +148,7 @@ class Watch(TorchFunctionMode):
         if _runs_backwards():
             return None
         call = self._calls.pop()
-        self._unused -= len(call.softmaxes)
+        self._softmaxes -= len(call.softmaxes)
         if len(rest) < 2:  # after an error
             return None
         kwargs, out = rest
@@ -170,7 +171,7 @@ class Watch(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        seen = self._calls and not self._away and (self._unused or func in ATTENTION)
+        seen = self._calls and not self._away and (self._softmaxes or func in ATTENTION)
         if seen and self.rough and func is F.scaled_dot_product_attention:
             plain = len(args) < 5 and not (kwargs.get("dropout_p") or kwargs.get("enable_gqa"))
             if plain and not self._layer().own:
@@ -221,12 +222,12 @@ class Watch(TorchFunctionMode):
             axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
             if axis in (-1, out.ndim - 1):
                 self._layer().softmaxes.append(Softmax(out.detach().clone()))
-                self._unused += 1
+                self._softmaxes += 1
             else:
                 self._layer().other_axes.append(out.shape[0 if axis is None else axis])
             return out
         for call in self._calls:
-            for softmax in list(call.softmaxes):
+            for softmax in sorted(call.softmaxes, key=lambda softmax: softmax.used):
                 if func in DROPOUT and drops(*args, **kwargs) and is_dropped(out, softmax.weights):
                     softmax.dropped.append(out.detach().clone().view(softmax.weights.shape))
                 for used, values, axes in operands(func, args, kwargs):
@@ -235,8 +236,7 @@ class Watch(TorchFunctionMode):
                     order = next(filter(None, orders), None)
                     if order:
                         self.draws |= set() if orders[0] else {call.name}
-                        call.softmaxes.remove(softmax)
-                        self._unused -= 1
+                        softmax.used = True
                         found = softmax.weights.permute(order).reshape(used.shape)
                         if axes == ROWS and values.ndim > 2:  # one map may serve all images
                             front = torch.broadcast_shapes(used.shape[:-2], values.shape[:-2])
@@ -321,7 +321,8 @@ class Watch(TorchFunctionMode):
 
     def _judge(self, call: Call, inputs: list[Any]) -> None:
         """Hold what a layer's call has shown against the tokens that it was given."""
-        if not (call.seen or call.softmaxes or call.other_axes):
+        softmaxes = [softmax for softmax in call.softmaxes if not softmax.used]
+        if not (call.seen or softmaxes or call.other_axes):
             return
         given = [
             x for x in inputs if isinstance(x, Tensor) and x.is_floating_point() and x.ndim > 1
@@ -332,16 +333,16 @@ class Watch(TorchFunctionMode):
             keys |= tokens_of(given[:1], len(given[0]))
         if any(not keys or length in keys for length in call.other_axes):
             why = "it takes a softmax over another axis than the last"
-        elif any(not keys or softmax.weights.shape[-1] in keys for softmax in call.softmaxes):
+        elif any(not keys or softmax.weights.shape[-1] in keys for softmax in softmaxes):
             why = (
-                "it changes its softmax before it is multiplied with values, or multiplies by a "
-                "function that is not read"
+                "it changes its softmax before it is multiplied with values, or multiplies a part "
+                "of it, or by a function that is not read, or it is the softmax of a gate"
             )
         elif len(call.seen) > 1:
             why = "it attends more than once in one call"
         if why:
             self._why[call.name] = why
-        unread = {*call.other_axes, *(softmax.weights.shape[-1] for softmax in call.softmaxes)}
+        unread = {*call.other_axes, *(softmax.weights.shape[-1] for softmax in softmaxes)}
         if given and not call.seen and tokens_of(given[:1], len(given[0])) & unread:
             self.doubts[call.name] = why  # whatever its class is called
         for label, values in call.seen:
