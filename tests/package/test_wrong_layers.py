@@ -550,6 +550,38 @@ def test_what_is_drawn_is_said_to_be_drawn_wherever_it_stands(name, last):
         attention_maps(model.to(dtype), torch.randn(B, D, 3, 4, dtype=dtype))
 
 
+def next_image(q, k, v):
+    return attend(q, k, v.roll(1, 0))
+
+
+def mean_image(q, k, v):
+    return attend(q, k, v.mean(0, keepdim=True).expand_as(v))
+
+
+def image_before(x):
+    """As of a video: each frame has something of the one before, and the first has nothing."""
+    return torch.cat([torch.zeros_like(x[:1]), x[:-1]])
+
+
+def all_but_the_first(x):
+    return torch.cat([x[:1], x[1:] + x[1:].mean(1, keepdim=True)])
+
+
+FROM_OTHERS = {
+    "values of the next image": lambda: stack(plain(), Other(next_image)),
+    "the mean image": lambda: stack(plain(), Other(mean_image)),
+    "the image before": lambda: stack(plain(), Parts(image_before), plain()),
+    "otherwise for the first": lambda: stack(plain(), Parts(all_but_the_first), plain()),
+}
+
+
+@pytest.mark.parametrize("name", FROM_OTHERS)
+def test_what_comes_from_other_images_is_seen_in_the_last_layer_and_the_last_image(name):
+    model = nn.Sequential(nn.Flatten(2), Turn(), FROM_OTHERS[name]())
+    with pytest.raises(ValueError, match="what it makes of an image depends on the others"):
+        attention_maps(model, torch.randn(B + 1, D, 3, 4).double())
+
+
 INSIDE = {
     "values rolled": (lambda q, k, v: attend(q, k, v.roll(1, -2)), MIXED),
     "keys and values sorted": (sorted_keys, MIXED),

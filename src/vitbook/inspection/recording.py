@@ -74,10 +74,11 @@ def attention_maps(
 
     The model, of any library (see :func:`record_attention`), runs in evaluation mode and without
     gradients; afterwards each of its modules is in the mode it was in before. It runs once for the
-    maps. Then the first image runs alone: its maps have to be the same. Then it runs some more
-    times (6 for 197 tokens, 8 for 1,000), its tokens disturbed, all attention held still: no token
-    may move another one, and of the values that a map is multiplied with, those of the same tokens
-    have to move, at least half of them. Of any two tokens it is seen whether one moves the other.
+    maps. Then the first image and the last run alone: their maps, and what these gave, have to be
+    the same. Then the first one runs some more times (6 for 197 tokens, 8 for 1,000), its tokens
+    disturbed, all attention held still: no token may move another one, and of the values that a map
+    is multiplied with, those of the same tokens have to move, at least half of them. Of any two
+    tokens it is seen whether one moves the other.
 
     What shows in no later values and in no module that is given tokens (B, N, D) is not seen: a
     mixing before the first layer or behind the last one; neither is what makes the weights
@@ -148,6 +149,14 @@ def _require_whole(
                 model(one)
             known = {name: x[: len(one)] for name, x in maps.items()}
             random = drawn(known, first.maps, _rounding(first, one))
+            random += _others(watch, first, 0, names, _rounding(first, one))
+            if len(one) < len(images):
+                with (last := Run(model, N, batch)):
+                    model(images[-1:])
+                known = {name: x[-1:] for name, x in maps.items()}
+                random += drawn(known, last.maps, _rounding(first, one))
+                random += _others(watch, last, 1, names, _rounding(first, one))
+            random = list(dict.fromkeys(random))
             missing = sorted(watch.maps.keys() ^ first.maps.keys()) if everything else []
             chosen = None if everything else names
             mixing = {} if random or missing else mixers(model, one, first, chosen)
@@ -162,7 +171,8 @@ def _require_whole(
             f"model ({kind}) draws at random, or keeps something from one run for the next, or "
             "what it makes of an image depends on the others, "
             f"or {listed(random)} has the images on another axis than the first: two runs give "
-            "other maps of the first image, so that a map of one run is none of the next"
+            "other maps of the same image, or other products, so that a map of one run is none of "
+            "the next"
         )
     if missing:
         raise ValueError(
@@ -185,6 +195,20 @@ def _require_whole(
         raise ValueError(
             f"model ({kind}) mixes tokens by more than its maps: {why}{part if apart else ''}"
         )
+
+
+def _others(watch: Watch, alone: Run, end: int, names: list[str], same: float) -> list[str]:
+    """The layers whose products gave something else to this image with others round it."""
+    found = []
+    for (name, number), (gave, axis) in watch.gave.items():
+        again = alone.kept.given.get((name, "product", number))
+        again = again[0] if isinstance(again, tuple) else again
+        if name not in names or again is None or again.shape[axis] != 1:
+            continue
+        x, y = gave[end], again.select(axis, 0)
+        if x.shape == y.shape and bool(((x - y).abs() > same * x.abs().amax()).any()):
+            found.append(name)
+    return found
 
 
 def _rounding(first: Run, image: Tensor) -> float:

@@ -83,6 +83,8 @@ class Watch(TorchFunctionMode):
             several times in one pass, the later ones are called "name#2", "name#3" ...
         doubts: Layer name -> why there is no map of it, or why the map is not one of its tokens.
         draws: The layers that drop some weights at random.
+        gave: What the products gave for the first image and the last, where verify is on: layer
+            and the how manieth time -> (2, ...), and the axis of the images.
         modules, ran: All modules of the model, and those that ran, by name.
 
     Args:
@@ -97,6 +99,7 @@ class Watch(TorchFunctionMode):
         self.maps: dict[str, Tensor] = {}
         self.doubts: dict[str, str] = {}
         self.draws: set[str] = set()
+        self.gave: dict[tuple[str, int], tuple[Tensor, int]] = {}
         self.ran: dict[str, nn.Module] = {}
         self.modules = {  # without what torch.compile puts round a module
             name.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix("."): module
@@ -108,6 +111,7 @@ class Watch(TorchFunctionMode):
         self._passes = 0  # calls from outside
         self._pass_of: dict[str, int] = {}
         self._times: Counter[str] = Counter()
+        self._products: Counter[str] = Counter()
         self._why: dict[str, str] = {}  # layers whose softmax was no map
         self._away = False  # what runs now is ours, not the model's
         self._softmaxes = 0  # of calls that still run
@@ -267,6 +271,11 @@ class Watch(TorchFunctionMode):
         where the tokens are in the values and in what came out.
         """
         call = call or self._layer()
+        if self.verify:
+            x, axis = (out[0] if isinstance(out, tuple) else out).detach(), int(axes[1] == 0)
+            self._products[call.name] += 1
+            ends = torch.stack([x.select(axis, 0), x.select(axis, -1)])
+            self.gave[call.name, self._products[call.name]] = ends, axis
         if call.own:
             call.multiplied += 1
             call.checks += [holds] if holds else []
