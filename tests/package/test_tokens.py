@@ -84,6 +84,13 @@ def our_tokens(model, x):
         return torch.stack(tokens)
 
 
+def test_what_is_no_batch_of_images_has_no_tested_prefix():
+    with pytest.raises(
+        ValueError, match=r"images must be \(B, C, H, W\), got the shape \(2, 4, 3,"
+    ):
+        find_num_prefix(nn.Identity(), torch.randn(2, 4, 3, 8, 8))
+
+
 @pytest.mark.parametrize("depth", [1, 2])
 def test_norms_are_those_of_the_tokens_between_the_blocks(depth):
     model, x = timm_model("vit_small_patch14_reg4_dinov2", depth=depth), torch.randn(B, 3, *SIZE)

@@ -178,6 +178,14 @@ WRONG = {
     "a copy that is changed": (lambda: Open(lambda _, w: w.clone().mul_(2)), CHANGED),
     "the rows shuffled": (lambda: Open(lambda _, w: w.roll(1, dims=-2)), CHANGED),
     "the heads mixed": (lambda: Open(lambda _, w: w.flip(1)), CHANGED),
+    "masked, before dropout that is off": (
+        lambda: Open(lambda _, w: F.dropout(w.tril(), 0.5, False)),
+        CHANGED,
+    ),
+    "some signs turned, before dropout of nothing": (
+        lambda: Open(lambda _, w: F.dropout(w * torch.tensor([1.0, -1, 1, 1]).view(H, 1, 1), 0.0)),
+        CHANGED,
+    ),
     "sharpened": (lambda: Open(lambda _, w: w.square()), CHANGED),
     "a third factor": (lambda: Other(scaled_einsum), CHANGED),
     "a product by hand": (lambda: Other(pointwise), CHANGED),
@@ -422,6 +430,88 @@ def test_tokens_that_a_model_makes_itself_are_no_reason_to_doubt_its_maps(name, 
     assert len(maps) == len(model.layers)
 
 
+class Channels(nn.Module):
+    """A module of torch that takes (B, D, N), given tokens."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, x):
+        return self.module(x.mT).mT
+
+
+class Temper(nn.Module):
+    """A learned temperature, in a module of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.heat = nn.Parameter(torch.ones(1))
+
+    def forward(self, scores):
+        return scores * self.heat
+
+
+class OneHead(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(D, D) for _ in range(3))
+        self.temper = Temper()
+
+    def forward(self, x):
+        return self.temper(self.q(x) @ self.k(x).mT / D).softmax(-1) @ self.v(x)
+
+
+AS_MANY = {
+    "a convolution of size one": lambda: Channels(nn.Conv1d(D, D, 1)),
+    "a batch norm": lambda: Channels(nn.BatchNorm1d(D)),
+    "a linear layer": lambda: nn.Linear(D, D),
+}
+
+
+@pytest.mark.parametrize("name", AS_MANY)
+def test_as_many_channels_as_tokens_are_no_reason_to_doubt_a_map(name):
+    x = torch.randn(1, D, D).double()
+    layer = AS_MANY[name]
+    assert attention_maps(stack(plain(), layer(), plain()), x).shape == (2, 1, H, D, D)
+    with pytest.raises(ValueError, match=MOVES):
+        attention_maps(stack(plain(), layer(), Parts(conv), plain()), x)
+    with pytest.raises(ValueError, match=MOVES):  # its neighbours, not itself alone
+        attention_maps(stack(plain(), Channels(nn.Conv1d(D, D, 3, padding=1)), plain()), x)
+
+
+def test_scores_of_one_head_in_a_module_of_their_own_are_no_tokens():
+    model = stack(OneHead(), OneHead())
+    model[0].norm = model[1].norm = nn.Identity()
+    assert attention_maps(model, tokens()).shape == (2, B, 1, N, N)
+    with pytest.raises(ValueError, match=MOVES):
+        attention_maps(stack(OneHead(), Parts(conv), OneHead()), tokens())
+
+
+class Logarithm(nn.Module):
+    def forward(self, x):
+        return x.log()
+
+
+class OfPositive(nn.Module):
+    """Each token alone, by a module that takes positive numbers and no others."""
+
+    def __init__(self, mix=lambda x: x):
+        super().__init__()
+        self.mix, self.log = mix, Logarithm()
+
+    def forward(self, x):
+        return self.mix(self.log(F.softplus(x) + 0.1))
+
+
+def test_where_a_disturbed_token_gives_no_number_nothing_is_said_of_mixing():
+    untold = r"cannot be asked what its maps leave out: .*numbers that are none \(nan or inf\)"
+    for mix in (lambda x: x, conv):
+        with pytest.raises(ValueError, match=untold) as refusal:
+            attention_maps(stack(plain(), OfPositive(mix), plain()), tokens())
+        assert "moves tokens" not in str(refusal.value)
+
+
 def test_of_any_two_tokens_one_stays_as_it_was_while_the_other_is_disturbed():
     for count in (1, 2, 12, 50, 197):
         ways = all_ways(count)
@@ -460,6 +550,38 @@ def test_what_is_drawn_is_said_to_be_drawn_wherever_it_stands(name, last):
         attention_maps(model.to(dtype), torch.randn(B, D, 3, 4, dtype=dtype))
 
 
+def next_image(q, k, v):
+    return attend(q, k, v.roll(1, 0))
+
+
+def mean_image(q, k, v):
+    return attend(q, k, v.mean(0, keepdim=True).expand_as(v))
+
+
+def image_before(x):
+    """As of a video: each frame has something of the one before, and the first has nothing."""
+    return torch.cat([torch.zeros_like(x[:1]), x[:-1]])
+
+
+def all_but_the_first(x):
+    return torch.cat([x[:1], x[1:] + x[1:].mean(1, keepdim=True)])
+
+
+FROM_OTHERS = {
+    "values of the next image": lambda: stack(plain(), Other(next_image)),
+    "the mean image": lambda: stack(plain(), Other(mean_image)),
+    "the image before": lambda: stack(plain(), Parts(image_before), plain()),
+    "otherwise for the first": lambda: stack(plain(), Parts(all_but_the_first), plain()),
+}
+
+
+@pytest.mark.parametrize("name", FROM_OTHERS)
+def test_what_comes_from_other_images_is_seen_in_the_last_layer_and_the_last_image(name):
+    model = nn.Sequential(nn.Flatten(2), Turn(), FROM_OTHERS[name]())
+    with pytest.raises(ValueError, match="what it makes of an image depends on the others"):
+        attention_maps(model, torch.randn(B + 1, D, 3, 4).double())
+
+
 INSIDE = {
     "values rolled": (lambda q, k, v: attend(q, k, v.roll(1, -2)), MIXED),
     "keys and values sorted": (sorted_keys, MIXED),
@@ -476,6 +598,14 @@ def test_who_names_layers_is_told_what_goes_on_inside_of_them(name):
         attention_maps(model, tokens(), layers="*.layer")
     assert "attention_maps(" not in str(refusal.value)
     assert attention_maps(model, tokens(), layers=["0.layer", "3.layer"]).shape[0] == 2
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_layers_are_named_as_a_way_out_where_nothing_goes_on_inside_of_them(name):
+    model = stack(plain(), Other(INSIDE[name][0]), plain())
+    with pytest.raises(ValueError, match=INSIDE[name][1]) as refusal:
+        attention_maps(model, tokens())
+    assert "attention_maps(" not in str(refusal.value)
 
 
 class ByEinsum(Other):
@@ -739,7 +869,23 @@ def used_in_turn(q, k, v):
     return second @ v + (first * 2) @ v
 
 
+def in_parts(q, k, v):
+    weights = soft(q, k)
+    return torch.stack([weights[:, head] @ v[:, head] for head in range(H)], 1)
+
+
+def twice(q, k, v):
+    weights, (left, right) = soft(q, k), v.chunk(2, dim=-1)
+    return torch.cat([weights @ left, weights @ right], -1)
+
+
+def two_hops(q, k, v):
+    weights = soft(q, k)
+    return weights @ (weights @ v)
+
+
 NOT_READ = {
+    "its softmax in parts": (lambda: Other(in_parts), "multiplies a part of it"),
     "in vmap": (lambda: Other(in_vmap), "it runs in torch.vmap"),
     "nested": (lambda: Other(nested), "its tokens are a nested tensor"),
     "heads added up": (lambda: Other(heads_added_up), CHANGED),
@@ -750,6 +896,10 @@ NOT_READ = {
     ),
     "says nothing": (lambda: Speaks(lambda q, k: None, exponentials), "no weights .* but NoneType"),
     "cannot say": (lambda: Speaks(lambda q, k: q @ k, exponentials), "its attention_weights fails"),
+    "says which, not how much": (
+        lambda: Speaks(lambda q, k: soft(q, k) > 0.1, attend),
+        "no weights .* but torch.bool",
+    ),
 }
 
 
@@ -758,6 +908,70 @@ def test_what_cannot_be_read_is_refused_in_a_sentence_that_names_it(name):
     build, why = NOT_READ[name]
     with pytest.raises(ValueError, match=f"'1.layer': .*{why}"):
         attention_maps(stack(plain(), build(), plain()), tokens())
+
+
+def test_a_forward_put_on_one_layer_makes_what_it_says_nobodys():
+    patched = MultiHeadSelfAttention(embed_dim=D, num_heads=H)
+    patched.forward = lambda x, mask=None: patched.proj(x.mean(1, keepdim=True).expand_as(x))
+    with pytest.raises(ValueError, match=f"'1' {MOVES}|'1.layer': no function that it calls"):
+        attention_maps(stack(plain(), patched, plain()), tokens())
+    fused = MultiHeadSelfAttention(embed_dim=D, num_heads=H)
+    model, x = stack(plain(), fused, plain()), tokens()
+    expected = attention_maps(model, x)
+    fused.forward = lambda x, mask=None, forward=fused.forward: forward(x, mask)
+    assert_close(attention_maps(model, x), expected)
+
+
+class Remembers(Open):
+    """Attention that keeps the map of its first call."""
+
+    def __init__(self):
+        super().__init__(lambda layer, w: layer.used[0][: len(w)] if layer.used else w)
+
+
+def heads_attend(q, k, v):
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))  # (B, N, h, d)
+    return attend(q, k, v).transpose(1, 2)
+
+
+def test_a_reason_that_cannot_be_told_from_others_stands_among_them():
+    images = torch.randn(1, D, 3, 4).double()
+    model = nn.Sequential(nn.Flatten(2), Turn(), stack(plain(), Remembers(), plain()))
+    with pytest.raises(ValueError, match=r"'2.1.layer' shows its map in some runs on the same"):
+        attention_maps(model, images)
+    last = [torch.zeros(1, N, D).double()]
+
+    def before(x):
+        last.append(x)
+        return last[-2]
+
+    model = nn.Sequential(nn.Flatten(2), Turn(), stack(plain(), Parts(before), plain()))
+    with pytest.raises(ValueError, match="or keeps something from one run for the next"):
+        attention_maps(model, images)
+    with pytest.raises(ValueError, match="are not of its 12 tokens: channels attend, or heads"):
+        attention_maps(stack(plain(), Other(heads_attend), plain()), tokens())
+
+
+def test_windows_of_one_image_are_not_said_to_be_images():
+    class Cut(nn.Module):
+        def forward(self, x):  # (B, D, 4, 4) -> windows (4 B, 2, 2, D)
+            return x.movedim(1, -1).unfold(1, 2, 2).unfold(2, 2, 2).flatten(0, 2).movedim(1, -1)
+
+    class Window(nn.Linear):
+        def forward(self, x):
+            x = super().forward(x.flatten(1, 2)).unflatten(-1, (3, H, D // H))
+            return attend(*x.permute(2, 0, 3, 1, 4).flatten(1, 2))
+
+    model = nn.Sequential(Cut(), Window(D, 3 * D))
+    for count, said in ((1, "heads, and perhaps windows or groups, share"), (2, "if no windows")):
+        with pytest.raises(ValueError, match=said):
+            attention_maps(model, torch.randn(count, D, 4, 4))
+
+
+@pytest.mark.parametrize("mix", [twice, two_hops], ids=lambda mix: mix.__name__)
+def test_a_softmax_that_is_multiplied_twice_is_seen_twice(mix):
+    with pytest.raises(ValueError, match=r"'1.layer', '1.layer#2': it attends more than once"):
+        attention_maps(stack(plain(), Other(mix), plain()), tokens())
 
 
 def test_what_torch_export_made_is_refused_in_a_sentence():

@@ -21,6 +21,7 @@ from vitbook.inspection.weights import fused_values
 FUSED = {F.scaled_dot_product_attention, F.multi_head_attention_forward}
 UNWATCHED = torch._C.DisableTorchFunction
 SIGNS = torch.tensor([0.0, 1.0, -1.0])  # of the noise, way by way
+CHANNELS_FIRST = (nn.modules.conv._ConvNd, nn.modules.batchnorm._NormBase, nn.GroupNorm)
 NUMBERS = 8  # by which a token is known again
 MOVES = (
     "moves tokens when another one is disturbed and all attention is held still, and shows no map "
@@ -106,7 +107,7 @@ class Run(Watch):
         call.native = False  # its parts are wanted
         place = self._place(call.name, "given")
         self._open.append(place)
-        x = _tokens(call)
+        x = _tokens(call, self._calls[-2].x if before else None)
         axis = None if x is None else self._axis(x)
         if x is None or axis is None:
             return None
@@ -240,15 +241,23 @@ class Held(Disturbed):
         return x if place[1] == "given" else super()._again(place, x, axis)
 
 
-def _tokens(call: Call) -> Tensor | None:
-    """The tokens that a module was given, where they may move each other in it."""
+def _tokens(call: Call, outer: Tensor | None) -> Tensor | None:
+    """The tokens that a module was given, where they may move each other in it.
+
+    ``outer`` is what the module round it was given.
+    """
     x, module = call.x, call.module
     if x is None or x.ndim != 3 or not x.is_floating_point():
         return None
     if isinstance(module, (nn.LayerNorm, nn.RMSNorm)) and len(module.normalized_shape) == 1:
         return None  # of each token alone
-    scores = x.shape[1] == x.shape[2] and next(module.parameters(), None) is None
-    return None if scores else x  # of one head, given to an nn.Softmax
+    if x.shape[1] != x.shape[2]:
+        return x
+    if isinstance(module, CHANNELS_FIRST) or next(module.parameters(), None) is None:
+        return None  # as many channels as tokens; scores of one head, given to an nn.Softmax
+    narrow = outer is not None and outer.ndim == 3 and outer.shape[2] != x.shape[2]
+    blocks = any(isinstance(part, nn.Linear) for part in module.modules())
+    return x if blocks or not narrow else None  # scores; what is round them is watched
 
 
 def _copy(out: Any) -> Any:

@@ -19,7 +19,10 @@ def not_of_tokens(weights: Tensor, values: Tensor | None, given: list[Tensor], s
     width = values.shape[-1] if values is not None else 0
     if not tokens & {Nq, Nk}:
         if tokens & {width, *weights.shape[1:-2]}:
-            return f"its {Nq} x {Nk} weights are not of its {count} tokens: channels attend"
+            return (
+                f"its {Nq} x {Nk} weights are not of its {count} tokens: channels attend, or "
+                "heads, or tokens that it makes itself"
+            )
         if strict:
             return f"its {Nq} x {Nk} weights are not of its {count} tokens"
     if values is not None and Nq == Nk == width and Nq in tokens and values.stride(-1) != 1:
@@ -29,7 +32,9 @@ def not_of_tokens(weights: Tensor, values: Tensor | None, given: list[Tensor], s
 
 def no_weights(said: Any) -> str:
     """Why what a layer says can be no weights (..., N_q, N_k), or nothing."""
-    if not isinstance(said, Tensor) or said.ndim < 3 or not said.is_floating_point():
+    if isinstance(said, Tensor) and not said.is_floating_point():
+        return f"its attention_weights gives no weights (B, h, N_q, N_k) but {said.dtype}"
+    if not isinstance(said, Tensor) or said.ndim < 3:
         shape = tuple(said.shape) if isinstance(said, Tensor) else type(said).__name__
         return f"its attention_weights gives no weights (B, h, N_q, N_k) but {shape}"
     return ""

@@ -16,6 +16,9 @@ from vitbook.inspection.watching import is_part
 
 STILL = 1e-5  # how far a token may move, against those that were disturbed
 RANDOM = "gives something else when it runs again and nothing is disturbed"
+NAN = "gives numbers that are none (nan or inf) where its tokens are disturbed"
+SOMETIMES = "shows its map in some runs on the same image, and not in all"
+UNTOLD = {RANDOM, NAN, SOMETIMES}  # with these, nobody can tell what mixes
 
 
 def mixers(
@@ -45,8 +48,8 @@ def mixers(
     found = asked(wrong([first, *map(run, ways[1:])], ways))
     if found and asked(wrong([first, run(ways[0])], ways[[0, 0]])):
         return dict.fromkeys(found, RANDOM)
-    moves = [name for name, how in found.items() if how == MOVES]
-    whole = {name: how for name, how in found.items() if how == MOVES or not moves}
+    first_of = next((x for x in (UNTOLD, {MOVES}) if x & {*found.values()}), {*found.values()})
+    whole = {name: how for name, how in found.items() if how in first_of}
     return {
         name or f"{type(model).__name__}.forward": how
         for name, how in whole.items()
@@ -80,11 +83,16 @@ def wrong(runs: list[Run], ways: Tensor) -> dict[str, str]:
     found: dict[str, str] = {}
     had: list[Tensor] = []  # values
     for place, first in runs[0].passed.items():
+        if place[1] == "product" and any(place not in run.passed for run in runs):
+            found.setdefault(first.layer, SOMETIMES)
+            continue
         those = [run.passed.get(place, first).numbers for run in runs]
         if any(x.shape != (runs[0].N, NUMBERS) for x in those):
             continue  # other tokens
         x = torch.stack(those)  # (runs, N, 8)
-        if _depends(x, alike, first.eps):
+        if bool(x[0].isfinite().all() and not x.isfinite().all()):
+            found.setdefault(first.layer, NAN)
+        elif _depends(x, alike, first.eps):
             found.setdefault(first.layer, first.why)
         if first.why == MIXED:
             shared = any(x[0].equal(y) for y in had)
@@ -102,7 +110,7 @@ def _depends(x: Tensor, alike: Tensor, eps: float) -> bool:
     moved = (x - x[0]).abs().amax(dim=2)  # (runs, N)
     rounding = 16 * eps * x[0].abs().amax()
     still = (x - then).abs().amax(dim=2) <= (STILL * moved.amax(1, keepdim=True)).maximum(rounding)
-    return bool(x[0].isfinite().all()) and not still.all()  # nan is a move
+    return bool(x[0].isfinite().all()) and not still.all()
 
 
 def _stays(x: Tensor, ways: Tensor) -> bool:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from vitbook import require
 from vitbook.inspection.again import Run
-from vitbook.inspection.mixing import drawn, mixers
+from vitbook.inspection.mixing import UNTOLD, drawn, mixers
 from vitbook.inspection.watching import Watch
 
 SAME = 0.05  # how far the maps of two runs may lie apart, by rounding, against the largest
@@ -74,10 +74,11 @@ def attention_maps(
 
     The model, of any library (see :func:`record_attention`), runs in evaluation mode and without
     gradients; afterwards each of its modules is in the mode it was in before. It runs once for the
-    maps. Then the first image runs alone: its maps have to be the same. Then it runs some more
-    times (6 for 197 tokens, 8 for 1,000), its tokens disturbed, all attention held still: no token
-    may move another one, and of the values that a map is multiplied with, those of the same tokens
-    have to move, at least half of them. Of any two tokens it is seen whether one moves the other.
+    maps. Then the first image and the last run alone: their maps, and what these gave, have to be
+    the same. Then the first one runs some more times (6 for 197 tokens, 8 for 1,000), its tokens
+    disturbed, all attention held still: no token may move another one, and of the values that a map
+    is multiplied with, those of the same tokens have to move, at least half of them. Of any two
+    tokens it is seen whether one moves the other.
 
     What shows in no later values and in no module that is given tokens (B, N, D) is not seen: a
     mixing before the first layer or behind the last one; neither is what makes the weights
@@ -148,9 +149,18 @@ def _require_whole(
                 model(one)
             known = {name: x[: len(one)] for name, x in maps.items()}
             random = drawn(known, first.maps, _rounding(first, one))
+            random += _others(watch, first, 0, names, _rounding(first, one))
+            if len(one) < len(images):
+                with (last := Run(model, N, batch)):
+                    model(images[-1:])
+                known = {name: x[-1:] for name, x in maps.items()}
+                random += drawn(known, last.maps, _rounding(first, one))
+                random += _others(watch, last, 1, names, _rounding(first, one))
+            random = list(dict.fromkeys(random))
             missing = sorted(watch.maps.keys() ^ first.maps.keys()) if everything else []
             chosen = None if everything else names
             mixing = {} if random or missing else mixers(model, one, first, chosen)
+            apart = everything and mixing and not mixers(model, one, first, names)
     except Exception as error:  # of a model of somebody's
         raise ValueError(
             f"model ({kind}) fails where the first image runs again with a token disturbed "
@@ -158,14 +168,18 @@ def _require_whole(
         ) from error
     if random:
         raise ValueError(
-            f"model ({kind}) draws at random, or what it makes of an image depends on the others, "
+            f"model ({kind}) draws at random, or keeps something from one run for the next, or "
+            "what it makes of an image depends on the others, "
             f"or {listed(random)} has the images on another axis than the first: two runs give "
-            "other maps of the first image, so that a map of one run is none of the next"
+            "other maps of the same image, or other products, so that a map of one run is none of "
+            "the next"
         )
     if missing:
         raise ValueError(
-            f"model ({kind}) attends in another way to one image than to several: "
-            f"{listed(missing)} shows a map in one of two runs only"
+            f"model ({kind}) cannot be asked what its maps leave out: {listed(missing)} shows a "
+            "map in one of two runs only (it keeps something from the run before, or attends in "
+            "another way to one image than to several, or what has an axis for the images looks "
+            "like attention where there is one)"
         )
     if mixing:
         why = "; ".join(f"{listed(names)} {why}" for why, names in _by_reason(mixing).items())
@@ -173,9 +187,28 @@ def _require_whole(
             f". attention_maps(model, images, layers={_pattern(list(maps), watch.maps)!r}) gives "
             f"the maps of {listed(list(maps))} alone"
         )
+        if UNTOLD.issuperset(mixing.values()):
+            raise ValueError(
+                f"model ({kind}) cannot be asked what its maps leave out: {why}; verify=False does "
+                "not ask"
+            )
         raise ValueError(
-            f"model ({kind}) mixes tokens by more than its maps: {why}{part if everything else ''}"
+            f"model ({kind}) mixes tokens by more than its maps: {why}{part if apart else ''}"
         )
+
+
+def _others(watch: Watch, alone: Run, end: int, names: list[str], same: float) -> list[str]:
+    """The layers whose products gave something else to this image with others round it."""
+    found = []
+    for (name, number), (gave, axis) in watch.gave.items():
+        again = alone.kept.given.get((name, "product", number))
+        again = again[0] if isinstance(again, tuple) else again
+        if name not in names or again is None or again.shape[axis] != 1:
+            continue
+        x, y = gave[end], again.select(axis, 0)
+        if x.shape == y.shape and bool(((x - y).abs() > same * x.abs().amax()).any()):
+            found.append(name)
+    return found
 
 
 def _rounding(first: Run, image: Tensor) -> float:
@@ -246,7 +279,12 @@ def _misfit(weights: Tensor, images: Tensor) -> str:
     batch = {len(images)} | ({1} if images.ndim == 2 else set())
     batch |= {images.shape[1]} if images.ndim == 3 else set()  # (N, B, D)
     if weights.ndim == 3:
-        return f"images and heads share an axis of {shape}: one image at a time can be read"
+        if len(images) == 1 and images.ndim > 3:
+            return f"heads, and perhaps windows or groups, share an axis of {shape}"
+        return (
+            f"images and heads share an axis of {shape}: one image at a time can be read, if "
+            "no windows share it, too"
+        )
     if weights.ndim != 4 or shape[0] not in batch:
         return (
             f"it attends within windows or groups, {shape}, or gives maps whose first axis is not "

@@ -52,6 +52,11 @@ def find_num_prefix(
     """
     if images is None:
         return _said(model)
+    if isinstance(images, Tensor) and images.ndim != 4:
+        raise ValueError(
+            f"images must be (B, C, H, W), got the shape {tuple(images.shape)}: where else the "
+            "patches lie is not tested; without images, the number is what the model says"
+        )
     maps = attention_maps(model, images[:1], layers, verify=False)
     try:
         number = _said(model)

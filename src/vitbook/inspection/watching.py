@@ -25,6 +25,7 @@ from vitbook.inspection.judging import no_weights, not_of_tokens, padded, tokens
 from vitbook.inspection.weights import (
     ROWS,
     as_used,
+    drops,
     fused_values,
     is_close,
     is_dropped,
@@ -51,10 +52,11 @@ OTHERS = "what it multiplies with values are not the weights that it says"
 
 @dataclass(eq=False)
 class Softmax:
-    """A softmax over the last axis, whose use is not seen yet."""
+    """A softmax over the last axis, in the call in which it is taken."""
 
     weights: Tensor
     dropped: list[Tensor] = field(default_factory=list)  # what dropout made of them
+    used: bool = False
 
 
 @dataclass
@@ -81,6 +83,8 @@ class Watch(TorchFunctionMode):
             several times in one pass, the later ones are called "name#2", "name#3" ...
         doubts: Layer name -> why there is no map of it, or why the map is not one of its tokens.
         draws: The layers that drop some weights at random.
+        gave: What the products gave for the first image and the last, where verify is on: layer
+            and the how manieth time -> (2, ...), and the axis of the images.
         modules, ran: All modules of the model, and those that ran, by name.
 
     Args:
@@ -95,6 +99,7 @@ class Watch(TorchFunctionMode):
         self.maps: dict[str, Tensor] = {}
         self.doubts: dict[str, str] = {}
         self.draws: set[str] = set()
+        self.gave: dict[tuple[str, int], tuple[Tensor, int]] = {}
         self.ran: dict[str, nn.Module] = {}
         self.modules = {  # without what torch.compile puts round a module
             name.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix("."): module
@@ -106,9 +111,10 @@ class Watch(TorchFunctionMode):
         self._passes = 0  # calls from outside
         self._pass_of: dict[str, int] = {}
         self._times: Counter[str] = Counter()
+        self._products: Counter[str] = Counter()
         self._why: dict[str, str] = {}  # layers whose softmax was no map
         self._away = False  # what runs now is ours, not the model's
-        self._unused = 0  # softmaxes whose use is not seen yet
+        self._softmaxes = 0  # of calls that still run
 
     def __enter__(self) -> "Watch":
         # hooks for all modules: one on the model would keep it from its native kernels
@@ -146,7 +152,7 @@ class Watch(TorchFunctionMode):
         if _runs_backwards():
             return None
         call = self._calls.pop()
-        self._unused -= len(call.softmaxes)
+        self._softmaxes -= len(call.softmaxes)
         if len(rest) < 2:  # after an error
             return None
         kwargs, out = rest
@@ -169,7 +175,7 @@ class Watch(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        seen = self._calls and not self._away and (self._unused or func in ATTENTION)
+        seen = self._calls and not self._away and (self._softmaxes or func in ATTENTION)
         if seen and self.rough and func is F.scaled_dot_product_attention:
             plain = len(args) < 5 and not (kwargs.get("dropout_p") or kwargs.get("enable_gqa"))
             if plain and not self._layer().own:
@@ -220,13 +226,13 @@ class Watch(TorchFunctionMode):
             axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
             if axis in (-1, out.ndim - 1):
                 self._layer().softmaxes.append(Softmax(out.detach().clone()))
-                self._unused += 1
+                self._softmaxes += 1
             else:
                 self._layer().other_axes.append(out.shape[0 if axis is None else axis])
             return out
         for call in self._calls:
-            for softmax in list(call.softmaxes):
-                if func in DROPOUT and is_dropped(out, softmax.weights):
+            for softmax in sorted(call.softmaxes, key=lambda softmax: softmax.used):
+                if func in DROPOUT and drops(*args, **kwargs) and is_dropped(out, softmax.weights):
                     softmax.dropped.append(out.detach().clone().view(softmax.weights.shape))
                 for used, values, axes in operands(func, args, kwargs):
                     known = (softmax.weights, *softmax.dropped)
@@ -234,8 +240,7 @@ class Watch(TorchFunctionMode):
                     order = next(filter(None, orders), None)
                     if order:
                         self.draws |= set() if orders[0] else {call.name}
-                        call.softmaxes.remove(softmax)
-                        self._unused -= 1
+                        softmax.used = True
                         found = softmax.weights.permute(order).reshape(used.shape)
                         if axes == ROWS and values.ndim > 2:  # one map may serve all images
                             front = torch.broadcast_shapes(used.shape[:-2], values.shape[:-2])
@@ -266,6 +271,11 @@ class Watch(TorchFunctionMode):
         where the tokens are in the values and in what came out.
         """
         call = call or self._layer()
+        if self.verify:
+            x, axis = (out[0] if isinstance(out, tuple) else out).detach(), int(axes[1] == 0)
+            self._products[call.name] += 1
+            ends = torch.stack([x.select(axis, 0), x.select(axis, -1)])
+            self.gave[call.name, self._products[call.name]] = ends, axis
         if call.own:
             call.multiplied += 1
             call.checks += [holds] if holds else []
@@ -286,7 +296,8 @@ class Watch(TorchFunctionMode):
             said, why = None, f"its attention_weights fails ({error})"
         self._add(call, lambda: said)
         label = call.seen[-1][0]
-        why = why or ("" if call.multiplied else no_weights(said))
+        floats = isinstance(said, Tensor) and said.is_floating_point()
+        why = why or ("" if call.multiplied and floats else no_weights(said))
         if not why and self.verify and len(call.checks) == call.multiplied > 0:
             why = "" if _hold(call.checks, said) else OTHERS
         if why:
@@ -319,7 +330,8 @@ class Watch(TorchFunctionMode):
 
     def _judge(self, call: Call, inputs: list[Any]) -> None:
         """Hold what a layer's call has shown against the tokens that it was given."""
-        if not (call.seen or call.softmaxes or call.other_axes):
+        softmaxes = [softmax for softmax in call.softmaxes if not softmax.used]
+        if not (call.seen or softmaxes or call.other_axes):
             return
         given = [
             x for x in inputs if isinstance(x, Tensor) and x.is_floating_point() and x.ndim > 1
@@ -330,16 +342,16 @@ class Watch(TorchFunctionMode):
             keys |= tokens_of(given[:1], len(given[0]))
         if any(not keys or length in keys for length in call.other_axes):
             why = "it takes a softmax over another axis than the last"
-        elif any(not keys or softmax.weights.shape[-1] in keys for softmax in call.softmaxes):
+        elif any(not keys or softmax.weights.shape[-1] in keys for softmax in softmaxes):
             why = (
-                "it changes its softmax before it is multiplied with values, or multiplies by a "
-                "function that is not read"
+                "it changes its softmax before it is multiplied with values, or multiplies a part "
+                "of it, or by a function that is not read, or it is the softmax of a gate"
             )
         elif len(call.seen) > 1:
             why = "it attends more than once in one call"
         if why:
             self._why[call.name] = why
-        unread = {*call.other_axes, *(softmax.weights.shape[-1] for softmax in call.softmaxes)}
+        unread = {*call.other_axes, *(softmax.weights.shape[-1] for softmax in softmaxes)}
         if given and not call.seen and tokens_of(given[:1], len(given[0])) & unread:
             self.doubts[call.name] = why  # whatever its class is called
         for label, values in call.seen:
@@ -396,6 +408,8 @@ def says_weights(module: nn.Module) -> bool:
         return False
     if "attention_weights" in vars(module):
         return True
+    if "forward" in vars(module):  # somebody's, put on this one layer
+        return False
     for kind in type(module).__mro__:  # what is defined with or after the newest forward is of it
         if "attention_weights" in vars(kind):
             return True

@@ -173,6 +173,13 @@ def as_used(used: Tensor, weights: Tensor) -> tuple[int, ...] | None:
     return None
 
 
+def drops(
+    input: Tensor, p: float = 0.5, training: bool = True, *_: Any, train: bool = True, **__: Any
+) -> bool:
+    """Does a call of a dropout function with these arguments drop anything?"""
+    return p > 0 and training and train
+
+
 def is_dropped(out: Any, weights: Tensor) -> bool:
     """Are these the weights, after dropout: some zero, the others larger by one factor?"""
     if not isinstance(out, Tensor) or out.numel() != weights.numel():
@@ -182,7 +189,8 @@ def is_dropped(out: Any, weights: Tensor) -> bool:
         return False
     ratio = (dropped / weights)[weights > 0]
     kept = ratio[ratio > 0]
-    return kept.numel() > 0 and bool((kept.amax() - kept.amin()) < 1e-2 * kept.amax())
+    even = kept.numel() > 0 and bool((kept.amax() - kept.amin()) < 1e-2 * kept.amax())
+    return even and not (ratio < 0).any()
 
 
 def sdpa_holds(
