@@ -4,7 +4,7 @@ import pytest
 from answerable import NO_GUESSES, SHIFTS, VIEWS
 from test_site import CHAPTERS, STILL
 
-from tools.book_rules.kit import WIDEST
+from tools.book_rules.length import WIDEST
 
 CHAPTER = "attention/qk_merge.html"  # solutions, boxes with cells, folded figures, many formulas
 SOME = CHAPTERS[1::6]

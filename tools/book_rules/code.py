@@ -45,15 +45,6 @@ def imports(book: Book) -> Iterator[Finding]:
             yield chapter.finding(cell, "import names from their module: from vitbook.x import y")
 
 
-def named_records(book: Book) -> Iterator[Finding]:
-    """A record is loaded by its name as written: so it is known whose pages wait for it."""
-    for chapter, cell, node in _nodes(book, ast.Call):
-        if called_name(node) == "load_record":
-            name = node.args[0] if node.args else None
-            if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
-                yield chapter.finding(cell, 'name the record itself: load_record("digits")')
-
-
 def first_cell(book: Book) -> Iterator[Finding]:
     """Numbers repeat only with one thread and, in chapters, a seed."""
     for chapter in book.chapters:
