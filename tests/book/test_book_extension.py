@@ -226,27 +226,11 @@ Because.
 print("in the box")
 ```
 
-```{claim} it-is-one
-:says: "It is one"
-:verdict: true
-It is.
-```
-
-```{code-cell} ipython3
-:tags: [hide-input]
-assert 1 == 1
-```
-
 ```{code-cell} ipython3
 :tags: [hide-input]
 from IPython.display import HTML
 HTML('<figure><img alt="A dot" src="data:,">'
      '<figcaption>One <b>dot</b>. It is red.</figcaption></figure>')
-```
-
-```{code-cell} ipython3
-:tags: [hide-cell]
-print("all of it")
 ```
 
 ```{exercise-start} One
@@ -448,7 +432,6 @@ SHOWN = {
     "details.solution .cell_output": "ok: one",
     "details.sd-dropdown .cell_output": "in the box",
     "details.sd-dropdown .cell details > summary": "code of this output",
-    ".claim details > summary": "✓ 1 check of this verdict: “It is one”",
     ".cell > details:only-child:-soup-contains('N = 3') > summary": "setup",
     ".cell > .cell_input:has(+ details)": "def naive(x): return x + 0",
     ".cell > .cell_input + details > summary": "✓ 1 check: equal to the package, 1e-6",
@@ -461,7 +444,6 @@ SHOWN = {
     "table.vitbook-table caption": "Table 2.1. Of two. Small.",
     ".cell > .cell_output:has(table) + details > summary": "code of this table: Of two",
     ".cell > .cell_output:has(figcaption) + details > summary": "code of this figure: One dot",
-    "details:-soup-contains('all of it') > .cell_output": "all of it",
     ".package-code > p": "From the package: mix, src/vitbook/part.py",
     ".package-code details .docstring": "Mix x, as there. More.",
     ".predict-explained": "0.5 Just 0.50, or 1/2.",
@@ -469,7 +451,7 @@ SHOWN = {
     ".predict + .ask-more + .ask-rest[hidden='until-found'] > .package-code > p": (
         "From the package: mix, src/vitbook/part.py"
     ),
-    "section > .page-checks": "✓ 3 checks of this page ran in this build.",
+    "section > .page-checks": "✓ 2 checks of this page ran in this build.",
 }
 
 

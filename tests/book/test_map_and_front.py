@@ -28,11 +28,11 @@ def drawn(address, places=PLACES):
     return BeautifulSoup(vit_map.figure(address, places), "html.parser")
 
 
-@pytest.mark.parametrize("layout", ["wide", "tall"])
-def test_each_layout_links_to_every_chapter(layout):
-    links = drawn(lambda n: ("2b", f"page-{n}.html")).select(f"svg.vit-map-{layout} a")
-    assert {link["href"] for link in links} == {f"page-{n}.html" for n in CHAPTERS}
-    assert all(re.match(r"Chapter \d+b?: \S", link["aria-label"]) for link in links)
+def test_both_layouts_link_to_every_chapter_by_its_name():
+    page = drawn(lambda n: ("2b", f"page-{n}.html"))
+    for links in (page.select("svg.vit-map-wide a"), page.select("svg.vit-map-tall a")):
+        assert {link["href"] for link in links} == {f"page-{n}.html" for n in CHAPTERS}
+        assert all(re.match(r"Chapter \d+b?: \S", link["aria-label"]) for link in links)
 
 
 def test_a_chapter_that_is_missing_is_named_without_a_link():

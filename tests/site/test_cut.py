@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from answerable import NO_GUESSES, VIEWS
-from playwright.sync_api import expect
 
 from vitbook.book.records import load_record
 from vitbook.data import matching_pairs
@@ -241,54 +240,6 @@ def test_everything_works_by_keyboard_and_is_said(open_figure, net, pairs):
     guess.focus()
     page.keyboard.press("Home")
     assert guess.get_attribute("aria-valuetext") == "−12.0, different"
-
-
-def test_the_table_holds_the_weights(open_figure, net, pairs):
-    page = open_figure()
-    choose(page, 0, 2)
-    page.locator(".live-table summary").click()
-    table, rows = page.locator(".live-table"), page.locator(".live-table tbody tr")
-    caption = "Layer 1, head 3; query: row 4, column 2 (T lying left)"
-    expect(table.locator("caption")).to_have_text(caption)  # it is written in the next frame
-    with torch.no_grad():
-        x = net.embed(pairs.images[96:97])
-        block = net.encoder.blocks[0]
-        weights = block.attn.attention_weights(block.norm1(x))[0, 2, 13]
-    for key, row in enumerate(rows.all()):
-        assert float(row.locator("td").first.inner_text()) == pytest.approx(
-            weights[key].item(), abs=1e-4
-        )
-
-
-SMALL = """() => [...document.querySelectorAll('#live-cut button')]
-    .filter(one => one.checkVisibility()).map(one => [one.className, one.getBoundingClientRect()])
-    .filter(([, box]) => box.height < 43.9 || box.width < 30).map(([name]) => name)"""
-
-
-NEAREST = """() => {
-    const select = (what) => [...document.querySelectorAll(`#live-cut ${what}`)];
-    let nearest = Infinity;
-    for (const button of select(".cut-head")) {
-        button.click();
-        for (const patch of select(".live-patch")) {
-            patch.click();
-            const boxes = select(".cut-arrow").map(one => one.getBoundingClientRect());
-            boxes.forEach((a, i) => boxes.slice(0, i).forEach(b => {
-                nearest = Math.min(nearest, Math.max(Math.abs(a.x - b.x), Math.abs(a.y - b.y)));
-            }));
-        }
-    }
-    return nearest;
-}"""
-
-
-def test_a_finger_hits_every_button_and_one_arrow_at_a_time(open_figure):
-    page = open_figure(**VIEWS["phone"], has_touch=True)
-    choose(page, 0, 2)
-    assert page.evaluate(SMALL) == []
-    page.locator(".live-first").tap()
-    assert page.locator(".cut-arrow[aria-pressed=true]").count() == 1
-    assert 44 <= page.evaluate(NEAREST) < 82  # pixels; arrows to neighbours are there
 
 
 AT_REST = """() => new Promise(done => { // a page that was swiped glides on for a while
