@@ -137,6 +137,10 @@ def test_what_is_said_of_a_choice_of_a_number_and_of_words(reader):
     one = reader().open()
     assert one.guess("view", "the same") == "You said the same. That is right."
     assert one.kept()["answers"] == {"heads-view": {"said": "the *same*", "mark": 1}}
+    ring = one.box("share").get_by_role("slider")
+    assert ring.get_attribute("aria-valuetext") == "no guess yet"  # its first place is none
+    ring.press("Enter")
+    assert not one.box("share").get_by_role("button", name="Look", exact=True).is_visible()
     for number, words in (
         ("50", "That is right."),
         ("45", "It is 50 %: your guess is 5 % too low, near enough."),

@@ -283,7 +283,7 @@ Sums.
 """
 
 
-def test_a_notebook_has_an_opening_a_setup_and_one_cell_for_each_part(book):
+def test_notebook_and_script_have_an_opening_a_setup_and_one_cell_for_each_part(book):
     """Valid, without outputs, the same every time; a solution has names of its own."""
     files = book(EXERCISE)
     assert files == book(EXERCISE)
@@ -308,6 +308,12 @@ def test_a_notebook_has_an_opening_a_setup_and_one_cell_for_each_part(book):
     assert found[8].metadata == {**FOLDED, "tags": ["hide-input", "solution"]}
     code = [cell for cell in found if cell.cell_type == "code"]
     assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
+    script = files["sums.py"]  # plain Python
+    compile(script, "sums.py", "exec")
+    assert not any(line.startswith("%") for line in script.splitlines())
+    assert f"This script needs the package: pip install {SITE}/notebooks/{WHEEL}" in script
+    sources = [c.source for c in jupytext.reads(script, fmt="py:percent").cells]
+    assert sources[3] == "#@title Computed for later: x\nx = 1\nprint(x)"
 
 
 # cells of a page: the notebook's cells of code below the set-up, a line --- between them
@@ -512,57 +518,41 @@ def test_editing_one_cell_leaves_the_ids_of_the_others_alone_and_equal_cells_dif
 
 WHEEL = "vitbook-1.0.0-py3-none-any.whl"
 
-
 TIMM = "Text\n\n```{code-cell} ipython3\nimport torch\nimport timm\n```\n"
-# what is not installed, the page: what is handed to pip, or said to the reader
-INSTALLS = {
-    "timm, which none imports": ({"timm"}, "Text", []),
-    "the package": ({"vitbook"}, "Text", ['install -q --no-deps "{package}"']),
-    "others": ({"sklearn", "safetensors"}, "Text", "pip install scikit-learn safetensors"),
-    "timm, which a cell imports": ({"timm"}, TIMM, "pip install timm"),
-}
 
 
-@pytest.mark.parametrize(("lacking", "page", "wanted"), INSTALLS.values(), ids=INSTALLS)
-def test_the_first_cell_installs_the_package_and_names_what_else_is_missing(
-    book, monkeypatch, lacking, page, wanted
-):
-    source = cells(book(page))[1].source.partition("\nfrom vitcheck.notebook")[0]
-    assert f'else "{SITE}/notebooks/{WHEEL}"' in source  # of its own release
-    asked, lacking = [], {*lacking}
+def test_the_first_cell_installs_the_package_and_names_what_else_is_missing(book, monkeypatch):
+    asked, lacking = [], set()
 
     class Shell:
         def run_line_magic(self, name, line):
-            asked.append(line)
+            asked.append(f"{name} {line}")
             lacking.discard("vitbook")
 
-    def find_spec(name, real=importlib.util.find_spec):
-        return None if name in lacking else real(name)
+    def asks(page, *missing):
+        asked.clear()
+        lacking.update(missing)
+        source = cells(book(page))[1].source.partition("\nfrom vitcheck.notebook")[0]
+        assert f'else "{SITE}/notebooks/{WHEEL}"' in source  # of its own release
+        exec(TransformerManager().transform_cell(source), {"get_ipython": Shell})
+        return asked
 
-    monkeypatch.setattr(importlib.util, "find_spec", find_spec)
-    code = TransformerManager().transform_cell(source)
-    assert "run_line_magic('pip'" in code
-    if isinstance(wanted, str):
-        with pytest.raises(ModuleNotFoundError, match=wanted):
-            exec(code, {"get_ipython": Shell})
-    else:
-        exec(code, {"get_ipython": Shell})
-        assert asked == wanted
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name in lacking else real(name)
+    )
+    assert asks("Text", "vitbook") == ['pip install -q --no-deps "{package}"']
+    assert asks("Text", "timm") == []  # no cell imports it
+    with pytest.raises(ModuleNotFoundError, match="pip install timm"):
+        asks(TIMM)
+    with pytest.raises(ModuleNotFoundError, match="pip install scikit-learn safetensors"):
+        asks("Text", "sklearn", "safetensors")
 
 
 def test_everything_that_the_package_needs_is_looked_for():
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     names = {re.split(r"[<>=]", requirement)[0] for requirement in project["dependencies"]}
     assert set(NEEDED.values()) == names - {"numpy"}  # torch and matplotlib bring numpy
-
-
-def test_the_script_is_plain_python_that_says_what_to_install(book):
-    script = book(EXERCISE)["sums.py"]
-    compile(script, "sums.py", "exec")
-    assert not any(line.startswith("%") for line in script.splitlines())
-    assert f"This script needs the package: pip install {SITE}/notebooks/{WHEEL}" in script
-    sources = [c.source for c in jupytext.reads(script, fmt="py:percent").cells]
-    assert sources[3] == "#@title Computed for later: x\nx = 1\nprint(x)"
 
 
 def test_a_page_without_a_title_two_of_one_name_and_an_unbuilt_book_are_errors(book, capsys):
