@@ -1,8 +1,7 @@
 """Check the sources of the book against its rules; one line for each finding.
 
     python -m tools.check_prose                   every page of _toc.yml
-    python -m tools.check_prose weighted          only pages whose name holds these words, and
-                                                  which of their limits are near
+    python -m tools.check_prose weighted          only pages whose name holds these words
 
 The rules are in tools/book_rules/; tests/book/test_book.py shows that each can fail.
 """
@@ -13,28 +12,22 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools.book_rules import code, contents, draws, exercises, forms, kit, prose
+from tools.book_rules import code, contents, draws, exercises, length, prose
 from website.pages.myst import PageError
 from website.pages.source import Book, Finding, read_book
 
 ROOT = Path(__file__).resolve().parents[1]
 RULES = [
-    contents.front_page,
     contents.moved,
-    prose.known_syntax,
+    contents.in_depth,
     prose.typed_numbers,
     prose.typed_chapters,
-    prose.typed_in_code,
-    prose.skeleton,
-    prose.concept_checks,
     exercises.exercises,
     exercises.claims,
+    exercises.predictions,
     draws.draws,
-    forms.predictions,
-    forms.in_depth,
-    kit.limits,
-    kit.line_length,
-    kit.kit,
+    length.minutes,
+    length.line_length,
     code.imports,
     code.named_records,
     code.first_cell,
@@ -57,18 +50,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
     options = parser.parse_args(arguments)
     try:
-        book = read_book(options.root)
-        every = check(book)
+        found = check(read_book(options.root))
     except PageError as error:
         print(str(error).replace(f"{options.root}/", ""), file=sys.stderr)
         return 1
-    found = [
-        finding
-        for finding in every
-        if not options.words or any(word in str(finding.path) for word in options.words)
-    ]
-    told = [one for one in kit.near(book) if any(word in str(one.path) for word in options.words)]
-    for finding in sorted(found + told, key=lambda one: (str(one.path), one.line)):
+    words = options.words or [""]
+    found = [one for one in found if any(word in str(one.path) for word in words)]
+    for finding in sorted(found, key=lambda one: (str(one.path), one.line)):
         print(str(finding).replace(f"{options.root}/", ""), file=sys.stderr)
     return 1 if found else 0
 

@@ -170,23 +170,6 @@ def test_signatures_words_and_links_are_those_of_the_source(page):
     assert not [tag for tag in page.select(".xref") if not tag.find_parent("a")]
 
 
-def test_a_list_of_names_leads_to_their_entries(tmp_path):
-    more = (
-        "```{api} vitbook\n:names:\n:without: guard\n```\n\n```{api} vitbook.steps\n:names:\n```\n"
-    )
-    page, warnings = build(tmp_path, index=[("# All\n", f"# All\n\n{more}")])
-    assert warnings == []
-    links = [
-        [link["href"] for link in names.select("a")]
-        for names in page.select("dl.simple:not(.field-list) dd")
-    ]
-    steps, mixing = (
-        [f"#vitbook.{name}" for name in names.split()]
-        for names in ("steps.step steps.Plan", "mixing.REACH mixing.mix mixing.Base mixing.Mixer")
-    )
-    assert links == [steps, mixing, steps]
-
-
 def test_what_is_wrong_is_a_warning(tmp_path):
     mixing = [
         ('    """Mixes."""\n', ""),

@@ -80,7 +80,7 @@ def shown(book):
     return BeautifulSoup((book.folder / "out" / "index.html").read_text("utf8"), "html.parser")
 
 
-def test_from_ones_own_release_one_reads_to_the_end(book):
+def test_from_ones_own_release_one_reads_to_the_end_and_errata_lead_to_their_pages(book):
     page = shown(book)
     assert book.warnings == ""
     titles = [title.text.rstrip("¶") for title in page.select(".body :is(h2, h3)")]
@@ -91,10 +91,7 @@ def test_from_ones_own_release_one_reads_to_the_end(book):
     assert "Second." in first
     assert "Newest, code, bold." in second
     assert "First." not in first + second
-
-
-def test_errata_lead_to_the_pages_that_hold_now(book):
-    errata = shown(book).find(id="errata-0-2-0")
+    errata = page.find(id="errata-0-2-0")
     assert "It is 0.04 more." in errata.text
     assert errata.select_one("li a")["href"] == "one.html"
 

@@ -43,33 +43,27 @@ def test_lines_without_an_environment_are_set_below_each_other():
     assert typeset(aligned(r"a &= b \\ &= c"), display=True).count("<mtr>") == 2
 
 
-def test_equations_are_numbered_and_referred_to(book):
-    book.page("index", "```{toctree}\none\n```\n\nSee {eq}`eq-b`.\n")
-    book.page("one", "$$a$$ (eq-a)\n\n$$b$$ (eq-b)\n")
-    page = book.build().html("one")
+def test_equations_are_numbered_and_formulas_in_titles_and_claims_are_set_too(book):
+    claim = "```{claim} big\n:says: '\"$N^2$ is large\"'\n:verdict: true\nIt is.\n```\n"
+    table = "```{claims-table}\n```\n"
+    book.page("index", f"```{{toctree}}\none\n```\n\nSee {{eq}}`eq-b`.\n\n{claim}\n{table}")
+    book.page("one", "$$a$$ (eq-a)\n\n$$b$$ (eq-b)\n\n## Why $N$?\n\nSo.\n")
+    page, front = book.build().html("one"), book.html("index")
     assert book.warnings == ""
     box = page.find(id="equation-eq-b")
     assert box.select_one(".eqno").text.startswith("(2)")
     assert box.select_one("math").text == "b"
-    link = book.html("index").select_one('a[href="one.html#equation-eq-b"]')
-    assert link.text == "(2)"
+    assert front.select_one('a[href="one.html#equation-eq-b"]').text == "(2)"
+    assert page.select_one("h2 math").text == "N"
+    for where in (".claim-says", "table.claims-table"):
+        assert front.select_one(f"{where} math").text == "N2"
+    assert "\\(" not in front.select_one(".body").text
 
 
 def test_a_wrong_formula_is_a_warning_with_page_and_line(book):
     book.page("index", "Good.\n\nA line, and $\\frac{1}$ in the next.\n")
     line = next(line for line in book.build().warnings.splitlines() if "frac" in line)
     assert re.search(r"index\.md:5: WARNING", line)
-
-
-def test_a_formula_in_a_title_and_in_a_claim_is_set_too(book):
-    claim = "```{claim} big\n:says: '\"$N^2$ is large\"'\n:verdict: true\nIt is.\n```\n"
-    book.page("index", f"## Why $N$?\n\n{claim}\n```{{claims-table}}\n```\n")
-    page = book.build().html("index")
-    assert book.warnings == ""
-    assert page.select_one("h2 math").text == "N"
-    assert page.select_one(".claim-says math").text == "N2"
-    assert page.select_one("table.claims-table math").text == "N2"
-    assert "\\(" not in page.select_one(".body").text
 
 
 def test_a_formula_is_set_once_for_all_builds(book, monkeypatch):

@@ -118,6 +118,11 @@ def test_one_to_three_tests_name_each_fault_and_the_first_loss_none(rows, names)
     assert (signs[:, first] == 0).all()
     assert abs(rows["values"][:, first] - math.log(4)).max() < 0.02
     assert needed["scores not divided by sqrt(d)"] == 3
+    for row, name in list(enumerate(names))[1:]:
+        shows = KEYS.index(FAULTS[name][2])
+        assert signs[row, shows] != 0
+        alike = (signs[1:, shows] == signs[row, shows]).sum()
+        assert (alike == 1) == (needed[name] == 1), name
 
 
 def test_a_finding_differs_by_the_rule_that_the_page_states(made, rows):
@@ -127,15 +132,6 @@ def test_a_finding_differs_by_the_rule_that_the_page_states(made, rows):
         assert ("(0 or not)" in name) == zero
         expected = np.abs(found) < 1e-3 if zero else np.abs(found - found[0]) > 0.3
         assert (differs == expected).all(), name
-
-
-def test_the_test_that_shows_a_fault_differs_and_is_among_the_fewest_that_name_it(rows, names):
-    signs = rows["signs"].astype(int)
-    for row, name in list(enumerate(names))[1:]:
-        shows = KEYS.index(FAULTS[name][2])
-        assert signs[row, shows] != 0
-        alike = (signs[1:, shows] == signs[row, shows]).sum()
-        assert (alike == 1) == (fewest(signs, row) == 1), name
 
 
 def test_what_the_page_says_of_the_healthy_model_and_of_curves_holds(rows, names):

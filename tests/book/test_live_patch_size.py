@@ -80,39 +80,6 @@ def test_a_sentence_sets_it_and_the_comparison_follows(page):
     page.locator(".live-said", has_text="compared with").wait_for(state="attached")
 
 
-def factors(page):
-    words = page.locator(".ps-ratio").inner_text().replace(",", "").split()
-    return [float(one) for one in words if one[0].isdigit()]
-
-
-@pytest.mark.browser
-def test_what_the_words_of_the_figure_promise_comes(page):
-    """`patches`: the sentences of the figure in their order, by a click on the track."""
-    track = page.locator("#live-patch-size .live-track")
-    box = track.bounding_box()
-    track.click(position={"x": box["width"] * 4 / 11, "y": 5}, force=True)  # P = 8, the fifth of 12
-    assert page.get_by_role("slider").get_attribute("aria-valuetext") == "8 pixels, 784 tokens"
-    tokens, work, map_ = factors(page)
-    assert (tokens, map_) == (4, 16)
-    assert 4 < work < 5
-    page.get_by_role("combobox").nth(1).select_option("1024 × 1024")
-    shares = page.locator(".ps-line").first.inner_text().replace("\u00a0%", "").split(", ")[1]
-    assert float(shares.split()[0]) > 50  # pairs of tokens take most
-    assert "1024 pixels, P = 16" in page.locator(".ps-kept").inner_text()  # the same image
-    assert factors(page)[0] == 4
-    assert "too small" in page.locator(".ps-note").inner_text()
-    assert page.get_by_role("checkbox").is_disabled()
-
-
-@pytest.mark.browser
-def test_the_table_holds_every_size(page):
-    page.locator(".live-table summary").click()
-    rows = page.locator(".live-table tbody tr")
-    rows.first.wait_for()
-    assert rows.count() == len(divisors(224))
-    assert rows.nth(0).inner_text().split("\t")[1] == "50,176"
-
-
 def test_the_photograph_is_small_and_every_published_size_is_there():
     made = data()
     assert len(json.dumps(made)) < 60_000

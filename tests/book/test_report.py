@@ -20,8 +20,6 @@ SENTENCE = 'A "map" & <b>not</b> a #cause? 100 % of + and = \\ñ 𝔸.'
 # The addresses that GitHub answers are shorter than 8 KiB.
 LONGEST = 8000
 
-QUERY = {"template", "title", "body", "labels", "assignees", "milestone", "projects", "type"}
-
 
 def foot(repository, page="vit/patches"):
     options = {"repository_url": repository} if repository is not None else {}
@@ -61,22 +59,6 @@ def test_where_there_is_no_repository_on_github_the_foot_has_a_text_to_be_copied
     assert made.select(".report a") == []
     assert made.select_one("summary").text == "Report a mistake"
     assert made.select_one("pre").text == "Page: vit/patches.html\nRelease: 0.1.0\n"
-
-
-@pytest.mark.parametrize("path", sorted(FORMS.glob("[!c]*.yml")), ids=lambda path: path.name)
-def test_a_form_has_fields_that_an_address_can_fill(path):
-    assert {"name", "description", "body"} <= set(form(path))
-    names = ids(path)
-    assert len(names) == len(set(names) - QUERY)  # an address means something else by those
-    labels = [one["attributes"].get("label") for one in form(path)["body"] if "id" in one]
-    assert None not in labels
-    assert len(labels) == len(set(labels))
-
-
-def test_readers_instructors_and_developers_have_forms():
-    names = [form(path)["name"] for path in FORMS.glob("*.yml") if path.name != "config.yml"]
-    assert len(names) == len(set(names))
-    assert {name.partition(":")[0] for name in names} == {"Reader", "Instructor", "Developer"}
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 import html
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from website.live import query, rotary, softmax
@@ -90,23 +88,9 @@ def write_asking(folder: Path, name: str, asks: str, source: str = "", needs: tu
     return path.as_uri()
 
 
-@contextmanager
-def running(browser) -> Iterator:
-    """``opened(address, name, **context)``: the page, when the figure of that name runs; ``script``
-    runs before its own. In the end no page has had an error."""
-    contexts = []
-
-    def opened(address, name, script="", **options):
-        contexts.append(browser.new_context(**options))
-        page = contexts[-1].new_page()
-        page.errors = []
-        page.on("pageerror", lambda error: page.errors.append(str(error)))
-        page.add_init_script(script)
-        page.goto(address, wait_until="load")
-        page.locator(f"#live-{name}.live-running").wait_for()
-        return page
-
-    yield opened
-    for context in contexts:
-        assert all(page.errors == [] for page in context.pages)
-        context.close()
+def running(new_page, address: str, name: str, script: str = "", **options):
+    """The page, when the figure of that name runs; ``script`` runs before its own."""
+    page = new_page(script, **options)
+    page.goto(address, wait_until="load")
+    page.locator(f"#live-{name}.live-running").wait_for()
+    return page

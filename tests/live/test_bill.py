@@ -25,12 +25,11 @@ TOLD, TODO = ".bill-told", ".bill-todo"
 
 
 @pytest.fixture
-def opened(browser, tmp_path):
+def opened(new_page, tmp_path):
     """opened(asks): the page, when the figure runs."""
-    with running(browser) as opened:
-        yield lambda asks=ASKS, **options: opened(
-            write_asking(tmp_path, "bill", asks), "bill", reduced_motion="reduce", **options
-        )
+    return lambda asks=ASKS, **options: running(
+        new_page, write_asking(tmp_path, "bill", asks), "bill", reduced_motion="reduce", **options
+    )
 
 
 def text(page, where):

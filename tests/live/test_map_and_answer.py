@@ -52,12 +52,11 @@ def addresses(tmp_path_factory):
 
 
 @pytest.fixture
-def opened(browser, addresses):
+def opened(new_page, addresses):
     """opened(name): the page, when the figure runs."""
-    with running(browser) as opened:
-        yield lambda name="asks", **options: opened(
-            addresses[name], "occlusion", reduced_motion="reduce", **options
-        )
+    return lambda name="asks", **options: running(
+        new_page, addresses[name], "occlusion", reduced_motion="reduce", **options
+    )
 
 
 def text(page, where):

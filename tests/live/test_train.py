@@ -43,17 +43,16 @@ TAKEN = """async ([values, updates]) => {
 
 
 @pytest.fixture
-def opened(browser, tmp_path):
+def opened(new_page, tmp_path):
     (tmp_path / "data.js").write_text(script("train", train.data()), "utf8")
     address = write_asking(tmp_path, "train", "", "data.js", train.SCRIPTS)
-    with running(browser) as opened:
 
-        def ready(**options):
-            page = opened(address, "train", **{"reduced_motion": "reduce", **options})
-            page.get_by_role("button", name="Play").and_(page.locator(":enabled")).wait_for()
-            return page
+    def ready(**options):
+        page = running(new_page, address, "train", **{"reduced_motion": "reduce", **options})
+        page.get_by_role("button", name="Play").and_(page.locator(":enabled")).wait_for()
+        return page
 
-        yield ready
+    return ready
 
 
 def test_digits_are_learned_and_the_figure_shows_them(opened):
@@ -490,18 +489,17 @@ def test_every_link_of_the_book_to_an_experiment_leads_to_one():
     assert linked <= {one.id for one in train.EXPERIMENTS}
 
 
-def test_one_experiment_runs_in_a_chapter_and_another_seed_after_it(browser, tmp_path):
+def test_one_experiment_runs_in_a_chapter_and_another_seed_after_it(new_page, tmp_path):
     (tmp_path / "data.js").write_text(script("train", train.data()), "utf8")
     address = write_asking(tmp_path, "train-one", "", "data.js", train.SMALL)
     source = 'data-source="train-one"'  # it reads the other figure's data
     page_of = tmp_path / "train-oneFalse.html"
     page_of.write_text(page_of.read_text("utf8").replace(source, 'data-source="train"'), "utf8")
-    with running(browser) as opened:
-        page = opened(address, "train-one")
-        page.get_by_role("button", name="something between").click()
-        page.get_by_text("So it was.").wait_for()
-        assert page.locator("#live-train-one").get_attribute("data-steps") == "500"
-        page.get_by_role("button", name="Again, another seed").click()
-        page.get_by_role("button", name="Pause").click()
-        page.evaluate("live['train-one'].set({experiment: 'large-patches'})")
-        page.get_by_text("Four patches of 4 × 4").wait_for()
+    page = running(new_page, address, "train-one")
+    page.get_by_role("button", name="something between").click()
+    page.get_by_text("So it was.").wait_for()
+    assert page.locator("#live-train-one").get_attribute("data-steps") == "500"
+    page.get_by_role("button", name="Again, another seed").click()
+    page.get_by_role("button", name="Pause").click()
+    page.evaluate("live['train-one'].set({experiment: 'large-patches'})")
+    page.get_by_text("Four patches of 4 × 4").wait_for()

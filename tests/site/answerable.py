@@ -4,13 +4,12 @@ What the extensions make of PAGES is put into the pages of the real site, so tha
 styles and scripts are at work; both pages are answered at addresses that the site does not have.
 """
 
-import io
 import re
 from pathlib import Path
 
 from bs4 import BeautifulSoup
-from sphinx.application import Sphinx
-from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+from tests.book.small_book import Book, write_files
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
@@ -19,7 +18,7 @@ VIEWS = {
     "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
     "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
 }
-EXTENSIONS = ["myst_parser", "sphinx_design", "website.syntax.progress"]
+EXTENSIONS = ["sphinx_design", "website.syntax.progress"]
 KEY = "attention-patch-by-patch.predictions.v1"
 # For a context: its reader does without guessing, so what waits for a guess is seen.
 NO_GUESSES = f"""if (location.protocol !== "about:" && !localStorage.getItem("{KEY}"))
@@ -103,26 +102,9 @@ Much.
 
 def rendered(folder):
     """Page name -> its HTML: PAGES built in this folder, without the look of the book."""
-    for name, text in PAGES.items():
-        path = folder / "src" / f"{name}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf8")
-    (folder / "_toc.yml").write_text(TOC)
-    warnings = io.StringIO()
-    with patch_docutils(None), docutils_namespace():
-        app = Sphinx(
-            folder / "src",
-            None,
-            folder / "out",
-            folder / "trees",
-            "html",
-            confoverrides={"extensions": EXTENSIONS, "html_theme": "basic"},
-            status=None,
-            warning=warnings,
-        )
-        app.build()
-    found = [line for line in warnings.getvalue().splitlines() if "predict/predict" not in line]
-    assert found == []
+    write_files(folder, {f"book/{name}.md": text for name, text in PAGES.items()})
+    warnings = Book(folder, EXTENSIONS, TOC).build().warnings.splitlines()
+    assert [line for line in warnings if "predict/predict" not in line] == []
     return {name: (folder / "out" / f"{name}.html").read_text("utf8") for name in PAGES}
 
 

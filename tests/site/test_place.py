@@ -5,7 +5,7 @@ import re
 from functools import cache
 
 import pytest
-from answerable import HTML, KEY, ROOT, SHIFTS, VIEWS
+from answerable import HTML, KEY, ROOT
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
 from test_site import OPTIONS, STILL
@@ -221,23 +221,9 @@ def test_who_finished_a_chapter_is_led_to_the_next_question(reader):
     back = page.locator(".front-back")
     assert QUESTIONS[NEXT] in back.inner_text()
     assert back.get_by_role("link", name="Go on").get_attribute("href") == f"{NEXT}.html"
-
-
-@pytest.mark.parametrize("view", ["dark", "phone"])  # the widths differ, and the colours
-def test_what_the_first_screen_says_to_who_comes_back_moves_nothing_and_bars_no_one(reader, view):
-    page = reader("index", **VIEWS[view])
-    last = {"page": CHAPTER, "title": NUMBER, "anchor": "", "section": "Near", "at": 2, "of": 10}
-    keep(page, done={NEXT: True}, last=last | {"left": 21, "when": 1_699_963_200_000})
-    page.reload()
-    page.locator("#live-cut-front.live-running").wait_for()
-    page.evaluate(SHIFTS)
-    page.wait_for_timeout(500)
-    assert page.evaluate("window.shifted || 0") < 0.02
-    assert f"You were here on November 14, in {NUMBER}" in page.locator(".front-back").inner_text()
     page.add_style_tag(content=STILL)
     results = Axe().run(page, context=".front-back", options=OPTIONS)
     assert results.violations_count == 0, results.generate_report()
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_without_a_script_the_header_still_says_what_is_true_everywhere(reader):

@@ -2,16 +2,12 @@
 
 import ast
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
 from tools.anywhere import cells, report, results, runs
 from tools.anywhere.noise import ROUNDING, Noise, drawn_otherwise
-from website.pages.meaning import cell_tree
 
 A = torch.randn(40, 50, generator=torch.Generator().manual_seed(0))
 
@@ -227,37 +223,3 @@ def test_a_run_that_this_machine_cannot_make_is_named(monkeypatch):
     assert runs.environment_of("default")["ATEN_CPU_CAPABILITY"] == "default"
     assert "ATEN_CPU_CAPABILITY" not in runs.environment_of("draw-1")
     assert runs.environment_of("draw-1")["CUDA_VISIBLE_DEVICES"] == ""  # noise is the processor's
-
-
-def nearest_cells(count, seconds):
-    """The checks that are nearest to falling, one on a page, in cells that two runs have time for:
-    [[page, line]]; of a page where it stands no more all runs, and line is None."""
-    found = []
-    for name, kept in results.Results().pages.items():
-        file = runs.ROOT / "book" / f"{name}.md"
-        took = max((one.get("seconds") or 0 for one in kept.values()), default=0)
-        if file.is_file() and took < seconds / 2 / count:
-            found += [(one, file) for one in report.nearness(file, kept)[:1]]
-    for near, file in sorted(found, key=lambda one: (one[0].ratio, one[1]))[:count]:
-        lines = [
-            cell.line + node.lineno - 1
-            for cell in cells.cells_of(file)
-            for node in ast.walk(cell_tree(cell.source))
-            if isinstance(node, ast.Compare) and near.source in ast.unparse(node)  # of a chain
-        ]
-        yield str(file), min(lines, key=lambda line: abs(line - near.line), default=None)
-
-
-def test_the_checks_nearest_to_falling_hold_under_two_more_draws():
-    nearest = [*nearest_cells(count=3, seconds=60)]
-    assert len(nearest) == 3
-    code = "import json, sys; from pathlib import Path; from tools.anywhere.page import run_all; "
-    code += "run_all([(Path(file), line) for file, line in json.loads(sys.argv[1])], sys.argv[2:])"
-    command = [sys.executable, "-c", code, json.dumps(nearest), "draw-11", "draw-12"]
-    env = runs.environment_of("draw-11")
-    done = subprocess.run(command, cwd=runs.ROOT, env=env, capture_output=True, text=True)
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(told) == 6, done.stderr
-    for number, (file, _) in enumerate(nearest):
-        found = {one["run"]: one for one in told[2 * number :][:2]}
-        assert report.fallen(Path(file), found) == []

@@ -37,9 +37,6 @@ def test_a_line_is_a_part_or_a_chapter():
 def test_a_line_that_is_no_card_is_named(line):
     with pytest.raises(ValueError, match=re.escape("front matter of heads, card: question? | ")):
         read_card("heads", line)
-
-
-def test_a_line_that_is_no_part_is_named():
     with pytest.raises(ValueError, match=r"no part of the book .*: 'I \\| Attention'"):
         read_parts(["I | Attention"])
 

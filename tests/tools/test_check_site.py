@@ -91,15 +91,12 @@ def remembered(site):
     return found, len(memory.known.keys() & memory.used.keys())
 
 
-def test_a_clean_site_passes(site, capsys):
+def test_a_clean_site_passes_and_an_empty_folder_is_none(site, tmp_path, capsys):
+    [finding] = check(tmp_path / "empty", tmp_path)
+    assert "build the book first" in str(finding)
     assert findings(site) == []
     assert main([str(site), "--root", str(site.parents[1])]) == 0
     assert "2 pages, nothing to complain" in capsys.readouterr().out
-
-
-def test_an_empty_folder_is_no_site(tmp_path):
-    [finding] = check(tmp_path, tmp_path)
-    assert "build the book first" in str(finding)
 
 
 FOLD = "<details><summary>Code</summary><p>1</p></details>"
@@ -107,18 +104,14 @@ LINKED_FOLD = FOLD.replace("Code", '<a href="#first">Code</a>')
 # what stands in a file, what comes in its place, words of the finding
 REPLACED = [
     (' alt="A plan of two rooms"', "", "no alt text"),
-    ("A plan of two rooms", " ", "no alt text"),
     ("A plan of two rooms", "../_images/plan.png", "file name"),
-    ("A plan of two rooms", "figure-3.svg", "file name"),
     ("<figcaption>", "<svg></svg><figcaption>", "aria-label"),
     (FOLD, LINKED_FOLD, "in the way of opening"),
     ("<summary>C", '<summary aria-label="Toggle">C', "a spoken name"),
     (FOLD, "<details><summary>Code</summary></details>", "this fold is empty"),
     ("<figure>", "not answered yet: f<figure>", "cannot be answered"),
     ("../_static/page.js", "https://cdn.net/a.js", "from another site"),
-    ("../_static/page.js", "//cdn.net/a.js", "another site"),
     ("../_static/style.css", "https://cdn.net/a.css", "another site"),
-    ("../_images/plan.png", "http://cdn.net/a.png", "another site"),
     ('src="../_images/plan.png"', 'srcset="//cdn.net/a.png 2x"', "another"),
     ('rel="canonical"', 'rel="preconnect"', "another site"),
     ("<main>", '<iframe src="https://v.net"></iframe><main>', "another site"),
@@ -126,12 +119,9 @@ REPLACED = [
     ("<main>", "<style>@import 'https://c.net/';</style><main>", "anoth"),
     ("url(dot.png)", "url(https://f.net/a.woff)", "url()"),
     ("../index.html#claims", "../missing.html", "broken link to ../missing.html"),
-    ("../index.html#claims", "../../secret.html", "broken link"),
     ("#claims", "#nowhere", "id of ../index.html#nowhere"),
-    ("#claims", "#probe:seed=1", "id of ../index.html#probe:seed=1"),
     ('href="#first"', 'href="#second"', "id of #second"),
     ("style.css", "gone.css", "which does not exist"),
-    ("_images/plan.png", "_images/gone.png", "which does not exist"),
     ("../notebooks/01_first", "../notebooks/02_next", "broken link"),
     ("0/notebooks/01_first.ipynb", "0/01_first.md", "Colab link"),
     ("gh-pages/v1.0.0", "main", "the Colab link is not"),
@@ -139,9 +129,7 @@ REPLACED = [
     ("colab.research.google.com", "example.org", "no Colab link"),
     ("src/part.py", "src/gone.py", "no src/gone.py"),
     ("The mean", "```{note} The mean", "a MyST fence"),
-    ("The mean", ":::{note}", "a MyST fence"),
     ("The mean", "{note} The mean", "a MyST directive or role"),
-    ("The mean", "{ref}`x` The mean", "a MyST directive or role"),
     ("The mean", "{glue:text}`x`", "a glue role"),
     ("The mean", ":label: ex-1", "a directive option"),
     ("The mean is", "(sec-a)=\n", "a MyST target"),

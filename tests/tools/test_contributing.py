@@ -6,8 +6,6 @@ What the text says decides where a block goes, so a recipe can be rewritten with
     In `_toc.yml`, above `  - caption: Classroom`:         it is put there (above or below)
     Save the script of [text](file.md#part) as `path`.     the first script of that file
     ```bash                                                is run, with what stands above it
-
-"It names ...: `1 exercises`." after a command is the output that the command is held to.
 """
 
 import os
@@ -15,7 +13,6 @@ import re
 import shlex
 import subprocess
 import sys
-from typing import NamedTuple
 
 import pytest
 from copies import ROOT, WITHOUT_TYPES, copied, known, mypy
@@ -27,21 +24,9 @@ TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf8")
 BLOCK = re.compile(
     r"^(?P<indent> *)(?P<fence>`{3,})(?P<kind>\w*)\n(?P<body>.*?)^ *(?P=fence)$", re.M | re.S
 )
-HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 FILE = re.compile(r"`([\w.-]+/[\w./-]+\.\w+)`:$")
-PLACE = re.compile(r"In `(?P<path>[\w./-]+)`, (?P<how>above|below) `(?P<anchor>[^`]+)`:$")
-SCRIPT = re.compile(r"the script of \[[^\]]*\]\((?P<file>[^)#]+)[^)]*\) as `(?P<path>[^`]+)`")
-
-
-class Step(NamedTuple):
-    """One thing that a recipe does: a file is written, lines are put somewhere, a command runs."""
-
-    recipe: str
-    do: str
-    text: str
-    path: str = ""
-    how: str = ""
-    anchor: str = ""
+PLACE = re.compile(r"In `([\w./-]+)`, (above|below) `([^`]+)`:$")
+SCRIPT = re.compile(r"the script of \[[^\]]*\]\(([^)#]+)[^)]*\) as `([^`]+)`")
 
 
 def code_of(block):
@@ -49,32 +34,25 @@ def code_of(block):
     return re.sub(rf"^{block['indent']}", "", block["body"], flags=re.MULTILINE)
 
 
-def steps(text):
-    """What the recipes do, in their order."""
-    recipe, before = "", 0
-    for block in [*BLOCK.finditer(text), None]:
-        words = text[before : block.start() if block else None]
-        recipe = [recipe, *HEADING.findall(words)][-1]
-        before = block.end() if block else None
-        for script in SCRIPT.finditer(" ".join(words.split())):
-            linked = BLOCK.finditer((ROOT / script["file"]).read_text("utf8"))
-            code = next(block for block in linked if block["kind"] == "python")
-            yield Step(recipe, "write", code_of(code), script["path"])
-        if block is None:
-            return
-        code = code_of(block)
+def steps():
+    """What the recipes do, in their order: (run, the command), (write, the text, its path), or
+    (above or below, the text, the path, the line there)."""
+    before = 0
+    for block in BLOCK.finditer(TEXT):
+        words, before, code = TEXT[before : block.start()], block.end(), code_of(block)
+        for file, path in SCRIPT.findall(" ".join(words.split())):
+            linked = BLOCK.finditer((ROOT / file).read_text("utf8"))
+            yield "write", code_of(next(one for one in linked if one["kind"] == "python")), path
         paragraph = " ".join(words.strip().split("\n\n")[-1].split("\n"))
         if block["kind"] == "bash":
-            yield from (Step(recipe, "run", line) for line in code.splitlines())
+            yield from (("run", line) for line in code.splitlines())
         elif place := PLACE.search(paragraph):
-            yield Step(recipe, "put", code, *place.group("path", "how", "anchor"))
+            yield place[2], code, place[1], place[3]
         elif path := FILE.search(paragraph):
-            yield Step(recipe, "write", code, path[1])
+            yield "write", code, path[1]
 
 
-STEPS = list(steps(TEXT))
-COMMANDS = [step for step in STEPS if step.do == "run"]
-WRITTEN = [step.path for step in STEPS if step.do == "write"]
+STEPS = list(steps())
 
 
 def run(root, command):
@@ -94,79 +72,42 @@ def run(root, command):
 def recipes(tmp_path_factory):
     """All recipes, followed in the order of the text: the copy, and what became of each command."""
     root, outcomes = copied(tmp_path_factory.mktemp("recipes")), {}
-    for step in STEPS:
-        path = root / step.path
-        if step.do == "run":
-            outcomes[step.text] = run(root, step.text)
-        elif step.do == "write":
-            assert not path.exists(), f"{step.path} is there already"
-            path.write_text(step.text)
+    for do, text, *where in STEPS:
+        if do == "run":
+            outcomes[text] = run(root, text)
+        elif do == "write":
+            assert not (root / where[0]).exists(), f"{where[0]} is there already"
+            (root / where[0]).write_text(text)
         else:
-            old = path.read_text("utf8")
-            line = re.search(rf"^.*{re.escape(step.anchor)}.*\n", old, re.MULTILINE)
-            assert line, f"{step.path} has no line {step.anchor!r}"
-            at = line.start() if step.how == "above" else line.end()
-            path.write_text(old[:at] + step.text + old[at:])
+            path, anchor = where
+            old = (root / path).read_text("utf8")
+            line = re.search(rf"^.*{re.escape(anchor)}.*\n", old, re.MULTILINE)
+            assert line, f"{path} has no line {anchor!r}"
+            at = line.start() if do == "above" else line.end()
+            (root / path).write_text(old[:at] + text + old[at:])
     return root, outcomes
 
 
-@pytest.fixture(scope="module")
-def followed(recipes):
-    """The copy, with every file of every recipe."""
-    return recipes[0]
-
-
-def test_the_recipes_write_files_and_run_commands():
-    assert len(TEXT.splitlines()) <= 250
-    assert max(len(line) for line in TEXT.splitlines()) <= 100
-    recipes = {step.recipe for step in STEPS}
-    named = set(re.findall(r"\]\(#([a-z-]+)\)", TEXT.partition("\n## ")[0]))
-    assert named == {recipe.lower().replace(" ", "-") for recipe in recipes}
-    assert len(recipes) >= 6
-    assert {step.recipe for step in COMMANDS} >= recipes - {"A page in depth"}
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf8"), re.MULTILINE))
-    assert set(re.findall(r"`make ([a-z-]+)", TEXT)) - targets == set()
-
-
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "tools/README.md"])
-def test_the_files_that_a_text_leads_to_are_there(followed, name):
+def test_the_files_that_a_text_leads_to_are_there(recipes, name):
     text = BLOCK.sub("", (ROOT / name).read_text("utf8"))
-    for path in re.findall(r"\]\(([\w./-]+\.\w+)[#)]", text):
-        assert ((ROOT / name).parent / path).is_file(), path
-    for path in re.findall(
-        r"`((?:book|src|website|tools|tests|experiments|assignments)/[\w/.]*)`", text
-    ):
-        assert (followed / path).exists() or path == "tests/package/test_shift_mixer.py", path
+    folders = "book|src|website|tools|tests|experiments|assignments"
+    there = [ROOT / name / ".." / path for path in re.findall(r"\]\(([\w./-]+\.\w+)[#)]", text)]
+    there += [recipes[0] / path for path in re.findall(rf"`((?:{folders})/[\w/.]*)`", text)]
+    lost = [path for path in map(os.path.normpath, there) if not os.path.exists(path)]
+    assert [path for path in lost if not path.endswith("tests/package/test_shift_mixer.py")] == []
 
 
-def test_the_readme_shows_the_folders_and_its_example_runs():
-    text = (ROOT / "README.md").read_text("utf8")
-    package = re.search(r"^\| `src/vitbook/` \|.*$", text, re.MULTILINE)[0]
-    for folder in re.findall(r"`(\w+)/`", package):
-        assert (ROOT / "src/vitbook" / folder).is_dir(), folder
-    names = {}
+def test_the_example_of_the_readme_runs():
+    text, names = (ROOT / "README.md").read_text("utf8"), {}
     exec(next(block["body"] for block in BLOCK.finditer(text) if block["kind"] == "python"), names)
     assert names["maps"].shape == (12, 1, 3, 197, 197)
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda step: step.text)
+@pytest.mark.parametrize("command", [text for do, text, *_ in STEPS if do == "run"])
 def test_a_command_does_what_the_text_says(recipes, command):
-    """All of it where the text promises an output, and else without an error."""
-    done = recipes[1][command.text]
-    said = done.stdout + done.stderr
-    after = TEXT.partition(f"{command.text}\n```\n\n")[2]
-    if names := re.match(r"It names [^:]*:([^.]*)\.", after):
-        promised = re.findall(r"`([^`]+)`", names[1])
-        assert all(words in said for words in promised)
-        assert len(said.splitlines()) == len(promised)
-    else:
-        assert done.returncode == 0, said
-
-
-def test_the_stub_and_the_solution_of_the_new_page_have_met_its_check(followed):
-    [run] = followed.glob("_build/.jupyter_cache/executed/*/base.ipynb")
-    said = re.findall(r'"(not answered yet|ok: )', run.read_text("utf8"))
-    assert said == ["not answered yet", "ok: "]
+    done = recipes[1][command]
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 NOTEBOOK = """
@@ -182,35 +123,31 @@ print(Exporter(page, PageLinks(read_settings(Path()), None, "attention/padding")
 """
 
 
-def test_the_directive_is_a_box_on_the_page_and_on_paper_and_a_quote_in_the_notebook(followed):
-    page = (followed / "_build/preview/padding/html/attention/padding.html").read_text("utf8")
+def test_the_new_pages_keep_the_rules_meet_the_check_and_show_the_box(recipes):
+    root, _ = recipes
+    assert [str(one) for one in check(read_book(root))] == []
+    [ran] = root.glob("_build/.jupyter_cache/executed/*/base.ipynb")
+    said = re.findall(r'"(not answered yet|ok: )', ran.read_text("utf8"))
+    assert said == ["not answered yet", "ok: "]
+    page = (root / "_build/preview/padding/html/attention/padding.html").read_text("utf8")
     box = r'<div class="recall admonition">\s*<p class="admonition-title">A mean</p>\s*<p>All its'
     assert re.search(box, page)
-    assert ".admonition:not(" in (followed / "website/theme/static/print/print.css").read_text(
-        "utf8"
-    )
-    done = run(followed, f".venv/bin/python -c {shlex.quote(NOTEBOOK)}")
-    assert done.stdout == "> **A mean**\n>\n> All its weights are equal, and their sum is one.\n", (
-        done
-    )
+    done = run(root, f".venv/bin/python -c {shlex.quote(NOTEBOOK)}")
+    quoted = "> **A mean**\n>\n> All its weights are equal, and their sum is one.\n"
+    assert done.stdout == quoted, done.stderr
 
 
-def test_the_rules_find_nothing_but_what_the_text_names(followed):
-    found = list(map(str, check(read_book(followed))))
-    assert found
-    assert all("/padding.md" in line for line in found), found
-
-
-def test_make_lint_has_nothing_to_say_of_them_and_much_of_what_is_wrong(followed):
+def test_make_lint_has_nothing_to_say_of_them_and_much_of_what_is_wrong(recipes):
     """A line with an error in each file but theirs: mypy names all that it reads, and no other."""
-    theirs = [path for path in WRITTEN if path.endswith(".py")]
+    root, _ = recipes
+    theirs = [where[0] for do, _, *where in STEPS if do == "write" and where[0].endswith(".py")]
     for words in ("check", "format --check"):
-        done = run(followed, f".venv/bin/python -m ruff {words} {' '.join(theirs)}")
+        done = run(root, f".venv/bin/python -m ruff {words} {' '.join(theirs)}")
         assert done.returncode == 0, done.stdout + done.stderr
     for name in known("*.py"):
-        with (followed / name).open("a") as file:
+        with (root / name).open("a") as file:
             file.write("planted: int = never_defined\n")
-    done = mypy(followed)
+    done = mypy(root)
     seen = dict(re.findall(r"^(\S+?):\d+: error: (.*)$", done.stdout, re.MULTILINE))
     assert {name for name in seen if "never_defined" not in seen[name]} == set(), done.stdout
     unseen = set(known("*.py")) - set(seen)

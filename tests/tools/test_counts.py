@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import pytest
 
-from website.pages.counts import Counts, count, count_file, hours, main
+from website.pages.counts import Counts, count, count_file, hours
 from website.pages.myst import PageError
 from website.pages.source import read_chapter
 
@@ -132,13 +132,3 @@ def test_a_missing_source_is_named_with_its_line(page):
     line = PAGE.split("```{literalinclude}")[0].count("\n") + 1
     with pytest.raises(PageError, match=rf"01_page\.md:{line}: {{literalinclude}}"):
         count_file(page)
-
-
-def test_the_command_prints_a_line_for_each_page(page, capsys):
-    root = page.parent
-    (root / "_config.yml").write_text("repository:\n  path_to_book: .\n")
-    (root / "_toc.yml").write_text("root: 01_page\n")
-    assert main(["--root", str(root)]) == 0
-    head, row = capsys.readouterr().out.splitlines()
-    assert " ".join(head.split()) == "words code fig. tables claims pred. ex. read do"
-    assert row.split() == [str(27), "4", "2", "0", "1", "1", "1", "5", "25", "01_page"]

@@ -113,30 +113,21 @@ def test_a_command_that_is_run_says_how_it_ended(capfd):
     assert run_parts([Part("x", ("pytest", "--version"))], run) == 0
 
 
-@pytest.fixture
-def divided(request):
-    """divided(part, path): is a test with the marker kept, one without, and is the file read?"""
+@pytest.mark.parametrize(
+    ("part", "kept", "reads"),
+    [("site", [True], False), ("without-book", [False], True), (None, [True, False], True)],
+)
+def test_each_test_belongs_to_one_part(request, part, kept, reads):
+    """Which of two tests is kept, one with the marker; is a file without the marker read?"""
     shared = request.config.pluginmanager.getplugin(str(ROOT / "tests/conftest.py"))
-
-    def item(marked):
-        return SimpleNamespace(get_closest_marker=lambda name: marked or None, marked=marked)
-
-    def divide(part, path):
-        hook = SimpleNamespace(pytest_deselected=lambda items: None)
-        config = SimpleNamespace(getoption=lambda name: part, hook=hook)
-        items = [item(True), item(False)]
-        shared.pytest_collection_modifyitems(config, items)
-        return [one.marked for one in items], not shared.pytest_ignore_collect(path, config)
-
-    return divide
-
-
-def test_each_test_belongs_to_one_part(divided):
-    with_site, without = ROOT / "tests/site/test_site.py", ROOT / "tests/package/test_vit.py"
-    assert divided("site", with_site) == ([True], True)
-    assert divided("site", without) == ([True], False)
-    assert divided("without-book", with_site) == ([False], True)
-    assert divided(None, without) == ([True, False], True)
+    hook = SimpleNamespace(pytest_deselected=lambda items: None)
+    config = SimpleNamespace(getoption=lambda name: part, hook=hook)
+    items = [SimpleNamespace(get_closest_marker=lambda _, m=m: m or None) for m in (True, False)]
+    marked = dict(zip(map(id, items), (True, False), strict=True))
+    shared.pytest_collection_modifyitems(config, items)
+    assert [marked[id(one)] for one in items] == kept
+    assert not shared.pytest_ignore_collect(ROOT / "tests/site/test_site.py", config)
+    assert shared.pytest_ignore_collect(ROOT / "tests/package/test_vit.py", config) != reads
 
 
 def test_the_marker_stands_in_the_very_file_of_its_tests():

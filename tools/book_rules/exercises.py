@@ -1,4 +1,4 @@
-"""Rules for exercises and claims: what the reader is told must be checked by a cell."""
+"""Rules for exercises, claims and predictions: what is told is checked, what is asked has an id."""
 
 from __future__ import annotations
 
@@ -13,15 +13,12 @@ from website.pages.source import Book, Chapter, Finding, Item
 LABEL_LINE = re.compile(
     r"^\*Difficulty [1-3] of 3, (about )?\d+ minutes, [^*]*(phone|Colab|paper)[^*]*\*"
 )
-FEWEST = 3  # the most: kit.py
 
 
 def exercises(book: Book) -> Iterator[Finding]:
-    """At least 3 in each chapter; each with difficulty, minutes, a check and a folded solution."""
+    """Each has difficulty, minutes, a check and a folded solution."""
     for chapter in book.chapters:
         started = chapter.directives("exercise-start")
-        if chapter.number is not None and len(started) < FEWEST:
-            yield chapter.finding(None, f"{len(started)} exercises, not {FEWEST} at least")
         solutions = {s.directive.argument: s for s in chapter.directives("solution-start")}
         for start in started:
             yield from _exercise(chapter, start)
@@ -71,22 +68,28 @@ def _checks(items: list[Item]) -> set[str]:
 
 
 def claims(book: Book) -> Iterator[Finding]:
-    """The cell after a claim settles it: an assertion, before the next claim or heading."""
-    seen: dict[str, str] = {}
+    """The cell after a claim settles it: an assertion, before the next claim or heading. A
+    chapter's says what holds, and what would refute it."""
     for chapter in book.chapters:
         for item in chapter.directives("claim"):
+            after = chapter.items[chapter.items.index(item) + 1 :]
+            ends = (one for one in after if one.kind in {"cell", "heading"} or one.text == "claim")
+            nearest = next(ends, None)
+            if nearest is None or nearest.kind != "cell" or not asserts(nearest.tree):
+                name = item.directive.argument
+                yield chapter.finding(item, f"no assertion settles the claim {name}")
+            for option in ("truth", "refuted-by"):
+                if chapter.number and not item.directive.options.get(option):
+                    yield chapter.finding(item, f"this claim lacks :{option}:")
+
+
+def predictions(book: Book) -> Iterator[Finding]:
+    """What a browser keeps of an answer is called by the prediction's id, on all pages."""
+    seen: dict[str, str] = {}
+    for chapter in book.chapters:
+        for item in chapter.directives("predict"):
             name = item.directive.argument
             if name in seen:
-                yield chapter.finding(item, f"the claim {name} was made already in {seen[name]}")
+                words = f"the prediction {name} is made already in {seen[name]}"
+                yield chapter.finding(item, words)
             seen[name] = chapter.name
-            after = chapter.items[chapter.items.index(item) + 1 :]
-            nearest = next(
-                (
-                    other
-                    for other in after
-                    if other.kind in {"cell", "heading"} or other.text == "claim"
-                ),
-                None,
-            )
-            if nearest is None or nearest.kind != "cell" or not asserts(nearest.tree):
-                yield chapter.finding(item, f"no assertion settles the claim {name}")

@@ -1,8 +1,5 @@
 """How long the pages are: words, visible code, figures, and the minutes that they take.
 
-    python -m website.pages.counts                   every page of _toc.yml
-    python -m website.pages.counts many_heads        only pages whose name holds these words
-
 Read: what stands outside the exercises, at 140 words and 8 lines of visible code a minute, and
 besides half a minute for a figure, one for a claim or a prediction, one and a half for a table and
 two for a live figure.
@@ -13,10 +10,8 @@ exercises name. Both are shown to the nearest five, reading between five and ten
 
 from __future__ import annotations
 
-import argparse
 import math
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,9 +21,8 @@ from website.pages.cells import TABLE, parts, settles, shows_table
 from website.pages.docstrings import parted
 from website.pages.include import included
 from website.pages.myst import PageError, Piece, substitute
-from website.pages.source import Book, Chapter, Item, read_book, read_chapter
+from website.pages.source import Chapter, Item, read_chapter
 
-ROOT = Path(__file__).resolve().parents[2]
 WORDS_A_MINUTE = 140
 LINES_A_MINUTE = 8
 MINUTES = {"figures": 0.5, "tables": 1.5, "claims": 1, "predictions": 1, "lives": 2}
@@ -186,35 +180,3 @@ def hours(paths: list[Path]) -> str:
     """Reading and exercises of several pages together, to the nearest half hour."""
     counted = [count_file(path) for path in paths]
     return f"{max(1, round(sum(one.read + one.do for one in counted) / 30)) / 2:g}"
-
-
-def table(book: Book, words: list[str]) -> str:
-    """A line for each page."""
-    lines = ["  words  code  fig.  tables  claims  pred.  ex.  read   do"]
-    for chapter in book.chapters:
-        if not words or any(word in chapter.name for word in words):
-            n = count(chapter)
-            lines.append(
-                f"{n.words:7,}{n.code:6}{n.figures:6}{n.tables:8}{n.claims:8}{n.predictions:7}"
-                f"{n.exercises:5}{n.read:6}{n.do:5}  {chapter.name}"
-            )
-    return "\n".join(lines)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("words", nargs="*", help="pages, by a part of their name; default: all")
-    parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
-    options = parser.parse_args(arguments)
-    try:
-        print(table(read_book(options.root), options.words))
-    except PageError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

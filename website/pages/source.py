@@ -62,10 +62,6 @@ class Chapter:
     place: Place | None = None  # of a chapter, and of a page in depth
 
     @property
-    def title(self) -> str:
-        return next((item.text for item in self.items if item.kind == "heading"), "")
-
-    @property
     def number(self) -> str | None:
         """The chapter's number in the book; None for front matter and appendix."""
         return self.place.number if self.place and not self.place.deeper else None

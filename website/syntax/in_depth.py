@@ -24,7 +24,6 @@ from website.pages.markdown import link, paragraphs, quote, titled
 from website.pages.number import PATTERN
 from website.syntax.shared import BookDirective, Later, Links, Notebook, Written, register
 
-BEGINNING = "In depth: "  # of the title in the source
 TITLE = re.compile(rf"{PATTERN}, in depth: ")
 KIND = "vitbook-in-depth"
 
