@@ -189,6 +189,9 @@ SELDOM += [
     ("HAM_images_part_1", "HAM_images_part_2"),
     ("Cat", "cat"),
     ("cafe\u0301", "caf\u00e9"),
+    ("cat", "cat\u200b"),
+    ("big  cat", "big cat"),
+    ("big cat", "big\u00a0cat"),
 ]
 SELDOM += [("samples", "seg_test", "seg_train"), ("Testdaten", "Trainingsdaten")]
 SELDOM += [("X_train", "y_train")]
@@ -254,6 +257,18 @@ def test_parts_may_lie_a_folder_deeper_and_said_to_be_classes_they_are(tmp_path)
     (tmp_path / "seg_test/seg_test/Red").rename(tmp_path.with_name("away"))
     with pytest.raises(ValueError, match="part test in red: each class needs one in each part"):
         read(tmp_path, "test")
+
+
+@pytest.mark.parametrize("trash", ["@Recycle", "RECYCLER", "System Volume Information"])
+def test_what_was_thrown_away_is_in_no_class_and_is_none(tmp_path, trash):
+    root = folder(tmp_path)
+    for place in (root, root / "red"):
+        (place / trash).mkdir()
+        painted(GREEN, seed=len(place.name)).save(place / trash / "gone.png")
+    found = list_folder(root)
+    assert found.classes == ("green", "red")
+    assert not any("gone" in file.path.name for file in found.files)
+    assert found.notes == (f"2 files, left out: hidden: {trash}, red/{trash}.",)
 
 
 def test_what_a_terminal_would_obey_is_not_printed(tmp_path):

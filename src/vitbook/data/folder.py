@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -30,7 +29,13 @@ HIDDEN = (
     "__MACOSX",
     "@eaDir",
     "#recycle",
+    "#snapshot",
+    "@Recycle",
     "$RECYCLE.BIN",
+    "RECYCLER",
+    "System Volume Information",
+    "Network Trash Folder",
+    "__pycache__",
     "lost+found",
     "Thumbs.db",
     "desktop.ini",
@@ -220,9 +225,10 @@ def _doubt(below: Mapping[str, Mapping[str, Path]]) -> str:
         return doubt
     alike: dict[str, list[str]] = defaultdict(list)
     for name in sorted(inside):
-        alike[unicodedata.normalize("NFC", name).strip().casefold()].append(name)
+        alike[folder_names.plain(name)].append(name)
     same = [name for names in alike.values() if len(names) > 1 for name in names]
-    why = "differ in capitals, spaces or the coding of accents alone: give them one name"
+    why = "differ in capitals, spaces, what is not seen or the coding of accents alone: give them "
+    why += "one name"
     return f"{listed(same)} {why}" if same else ""
 
 
