@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from vitbook.data.folder import list_folder, load_folder
+from vitbook.data.folder import list_folder, load_folder, read_files
 from vitbook.data.pictures import PictureError, read_picture
 from vitbook.explorer.photograph import read_photograph
 
@@ -399,6 +399,42 @@ def test_a_picture_is_turned_whatever_else_its_exif_holds(tmp_path):
     one, other = (read_picture(tmp_path / name, 20) for name in ("a.jpg", "b.jpg"))
     assert one.remarks == other.remarks == ("rotated by its camera: turned upright",)
     assert torch.equal(one.pixels, other.pixels)
+
+
+def closed(monkeypatch, victim, error=PermissionError):
+    """Let the system refuse a file, as it refuses nobody who may do all."""
+
+    def opens(path, *arguments, real=open, **options):
+        if str(path) == str(victim):
+            raise error(5, "no", str(path))
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr("builtins.open", opens)
+
+
+@pytest.mark.parametrize("error", [PermissionError, OSError])
+def test_a_file_that_is_closed_since_it_was_listed_ends_nothing(tmp_path, monkeypatch, error):
+    found = list_folder(folder(tmp_path))
+    victim = next(file.path for file in found.files if file.part == "train")
+    closed(monkeypatch, victim, error)
+    read_found = read_files(found, "train", size=16, progress=False)
+    assert len(read_found.labels) == 11
+    assert [note[:6] for note in read_found.notes] == ["1 file"]
+    if error is PermissionError:
+        with pytest.raises(PictureError, match="cannot be opened: permission denied"):
+            read_picture(victim, 16)
+
+
+def test_a_root_that_is_closed_is_not_called_empty(tmp_path, monkeypatch):
+    def refuses(path, real=os.listdir):
+        if str(path) == str(tmp_path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    folder(tmp_path)
+    monkeypatch.setattr(os, "listdir", refuses)
+    with pytest.raises(PermissionError):
+        list_folder(tmp_path)
 
 
 @pytest.mark.parametrize("error", [TypeError, struct.error, MemoryError, RecursionError, KeyError])

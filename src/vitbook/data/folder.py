@@ -158,6 +158,7 @@ def list_folder(
     odd = _Odd(root)
     if not root.is_dir():
         raise ValueError(f"root must be a folder with a folder for each class, {root} is none")
+    os.listdir(root)  # one that is closed is told by the system, and not as an empty one
     places = {"": root}
     if not folders_are_classes and set(classes or ()) != set(_folders(root, _Odd(root))):
         places = _places(root, odd)
@@ -206,9 +207,15 @@ def _is_picture(path: Path, odd: "_Odd") -> bool:
     try:
         read_picture(path, SMALLEST)
         return True
-    except ValueError as error:
-        odd.add(f"left out: {getattr(error, 'kind', 'gone')}", path)
+    except (ValueError, OSError) as error:
+        odd.add(f"left out: {_why_not(error)}", path)
         return False
+
+
+def _why_not(error: Exception) -> str:
+    """Why a file that was listed gives no picture."""
+    unopened = "cannot be opened" if isinstance(error, OSError) else "gone since it was listed"
+    return getattr(error, "kind", unopened)
 
 
 def _hash() -> Any:
@@ -252,13 +259,10 @@ def read_files(
     for path, label, _, _ in tqdm(chosen, disable=hidden, unit="picture", desc=part, delay=2):
         try:
             picture = read_picture(path, size, channels)
-        except PictureError as error:
-            odd.add(f"left out: {error.kind}", path)
-            continue
-        except ValueError:
-            if path.is_file():
+        except (ValueError, OSError) as error:
+            if not isinstance(error, (PictureError, OSError)) and path.is_file():
                 raise
-            odd.add("left out: gone since it was listed", path)
+            odd.add(f"left out: {_why_not(error)}", path)
             continue
         pixels[len(labels)] = picture.pixels
         labels.append(label)
