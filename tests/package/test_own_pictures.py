@@ -752,6 +752,28 @@ def test_names_of_any_encoding_stop_nothing_on_any_terminal(tmp_path, encoding):
     assert "\u732b &lt;b&gt;" in page
 
 
+def test_no_command_prints_what_a_terminal_would_obey(tmp_path, capsys):
+    root, out = tmp_path / "photos", tmp_path / "run"
+    for first, name in enumerate(("a\x1b[2Jb", "c\nd")):
+        (root / name).mkdir(parents=True)
+        for seed in range(8):
+            painted(COLOURS["red"], seed + 50 * first).save(root / name / f"{seed}.png")
+    picture = root / "c\nd" / "1.png"
+    for words in (
+        ["train", "--data", "folder", "--root", root, *SMALL[:-5], "--steps", 1, "--out", out],
+        ["predict", out, picture, root / "c\nd" / "\x1b.png"],
+        ["evaluate", out],
+        ["attention", picture, "--run", out, "--out", tmp_path / "a.png"],
+        ["attention", 1, "--run", out, "--out", tmp_path / "a.html"],
+        ["export", out, "--out", tmp_path / "a.pt2"],
+        ["results", out, "--out", tmp_path / "b.html"],
+    ):
+        run(*words)
+        printed = "".join(capsys.readouterr())
+        assert "\x1b" not in printed
+        assert "c\nd" not in printed
+
+
 def test_predict_says_what_was_done_to_a_picture(trained, tmp_path, capsys):
     Image.new("RGBA", (40, 40), (20, 200, 40, 99)).save(tmp_path / "logo.png")
     assert run("predict", trained, tmp_path / "logo.png") == 0

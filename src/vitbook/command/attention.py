@@ -13,6 +13,7 @@ from vitbook.command.idle import refuse_idle_data
 from vitbook.command.images import read_image
 from vitbook.command.recipes import statistics_of
 from vitbook.command.runs import trained_model
+from vitbook.data.folder_names import printed
 from vitbook.inspection import attention_maps, attention_rollout
 from vitbook.plotting import figure_png, show_attention, show_rollout
 
@@ -31,7 +32,7 @@ def attention(options: argparse.Namespace) -> None:
     image, name = read_image(options, settings, root)
     figure, told = attention_figure(model, image, settings, options.query, options.rollout)
     save_figure(figure, Path(options.out))
-    print(f"{name}: {told}; drawn into {options.out}")
+    print(printed(f"{name}: {told}; drawn into {options.out}"))
 
 
 def attention_figure(

@@ -16,6 +16,7 @@ from vitbook.command.parser import options_of, parser
 from vitbook.command.predict import predict
 from vitbook.command.results import results
 from vitbook.command.train import train
+from vitbook.data.folder_names import printed
 
 GOES_ON = {
     "train": "train --resume goes on from the last checkpoint",
@@ -92,4 +93,4 @@ def _sentence(error: Exception, options: argparse.Namespace) -> str:
         text = text.replace(f"{name}=True", option)
         if "_" in name:  # no word of English
             text = text.replace(f"{name}=", f"{option} ").replace(name, option)
-    return where + " ".join((text or type(error).__name__).split())
+    return printed(where + " ".join((text or type(error).__name__).split()))

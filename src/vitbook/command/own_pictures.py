@@ -232,7 +232,7 @@ def read_pictures(settings: dict, part: str, root: str | None) -> FolderImages:
     if "parts" not in settings:
         notes += (NO_PARTS,)
     if empty := [n for i, n in enumerate(found.classes) if not (found.labels == i).any()]:
-        notes += (f"No picture of {', '.join(empty)} is in the part {part}.",)
+        notes += (f"No picture of {named(empty)} is in the part {part}.",)
     return found._replace(notes=notes)
 
 

@@ -30,6 +30,7 @@ from vitbook.command.runs import (
     write_run,
 )
 from vitbook.data.folder import FolderImages
+from vitbook.data.folder_names import printed
 from vitbook.data.room import Images
 from vitbook.models.cost import count_parameters
 from vitbook.training import RunFolder, TrainConfig, processes
@@ -165,7 +166,7 @@ def _goes_on(options: argparse.Namespace, out: Path) -> bool:
 def _say(*lines: str) -> None:
     """Lines for the user, from one process."""
     for line in lines if processes.rank() == 0 else ():
-        tqdm.write(line)
+        tqdm.write(printed(line))
 
 
 def _learned(
