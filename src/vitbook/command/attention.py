@@ -14,7 +14,8 @@ from vitbook.command.images import read_image
 from vitbook.command.recipes import statistics_of
 from vitbook.command.runs import trained_model
 from vitbook.data.folder_names import printed
-from vitbook.inspection import attention_maps, attention_rollout
+from vitbook.inspection import attention_maps, attention_rollout, find_num_prefix
+from vitbook.inspection.patches import require_patches
 from vitbook.plotting import figure_png, show_attention, show_rollout
 
 FORMATS = (".png", ".pdf", ".svg")
@@ -46,9 +47,14 @@ def attention_figure(
     images = image[None].to(next(model.parameters()).device)
     with torch.inference_mode():
         answer = model(images).softmax(dim=-1)[0]
-    maps = attention_maps(model, images, "*").cpu()  # (L, 1, h, N, N), of the layers that attend
-    parts: Any = model  # of every architecture
-    (rows, columns), prefix = parts.patch_embed.grid, parts.num_prefix
+    if settings.get("timm"):  # whose models do not say where their patches are
+        maps, prefix = attention_maps(model, images).cpu(), find_num_prefix(model)
+        (rows, columns), layers = require_patches(model, images, prefix), len(maps)
+    else:
+        maps = attention_maps(model, images, "*").cpu()  # (L, 1, h, N, N), of those that attend
+        parts: Any = model  # of every architecture
+        (rows, columns), prefix = parts.patch_embed.grid, parts.num_prefix
+        layers = len(parts.encoder.blocks)
     if query is not None and not (0 <= query[0] < rows and 0 <= query[1] < columns):
         raise ValueError(f"--query must lie in the grid of {rows} x {columns}, got {query}")
     token: int | None
@@ -64,10 +70,10 @@ def attention_figure(
     mean, std = statistics_of(settings)
     offset, scale = (torch.tensor(s)[:, None, None] for s in (mean, std))
     pixels = (image.cpu() * scale + offset).clamp(0, 1)
-    if rollout and len(maps) < len(parts.encoder.blocks):
+    if rollout and len(maps) < layers:
         raise ValueError(
-            f"--rollout must be left out: {len(maps)} of the model's {len(parts.encoder.blocks)} "
-            "layers attend, what the others mix would be missing"
+            f"--rollout must be left out: {len(maps)} of the model's {layers} layers attend, what "
+            "the others mix would be missing"
         )
     if rollout:
         shares = [view(attention_rollout(maps[: layer + 1]))[0] for layer in range(len(maps))]
