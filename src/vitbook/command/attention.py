@@ -1,6 +1,7 @@
 """``python -m vitbook attention``: what it reads and draws."""
 
 import argparse
+import io
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from vitbook.command.images import read_image
 from vitbook.command.recipes import statistics_of
 from vitbook.command.runs import trained_model
 from vitbook.data.folder_names import printed
+from vitbook.files import write_atomically
 from vitbook.inspection import attention_maps, attention_rollout, find_num_prefix
 from vitbook.inspection.patches import require_patches
 from vitbook.plotting import figure_png, show_attention, show_rollout
@@ -91,6 +93,9 @@ def save_figure(figure: Figure, path: Path) -> None:
         raise ValueError(f"--out must end in {', '.join(FORMATS)} or .html, got {path.name}")
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix.lower() == ".png":
-        path.write_bytes(figure_png(figure))
+        data = figure_png(figure)
     else:
-        figure.savefig(path, bbox_inches="tight")
+        drawn = io.BytesIO()
+        figure.savefig(drawn, bbox_inches="tight", format=path.suffix.lower()[1:])
+        data = drawn.getvalue()
+    write_atomically(path, data)
