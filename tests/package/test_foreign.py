@@ -71,6 +71,10 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
         {"state_dict": OTHER, "state_dict_ema": STATE},
         "holds state_dict and state_dict_ema: state_dict_ema is taken",
     ),
+    "EMA by its prefix": (
+        {"state_dict": with_prefix("model.", OTHER) | with_prefix("ema_model.")},
+        "state_dict with the prefix ema_model. is taken",
+    ),
     "teacher": (
         {"student": OTHER, "teacher": with_prefix("module.")},
         "teacher with the prefix mo",

@@ -279,7 +279,7 @@ def _best(
         (n, p) for n, p in equal if not any(n == m and p != q and p.startswith(q) for m, q in equal)
     ]
     name, prefix = min(
-        equal, key=lambda place: (fits[place][1], _rank("".join(place)), -fits[place][0])
+        equal, key=lambda place: (fits[place][1], _rank(".".join(place)), -fits[place][0])
     )
     state, notes = _without(found[name], prefix), list(getattr(found, "notes", ()))
     words = [f"{n or 'the file'}{f' with the prefix {p}' if p else ''}" for n, p in equal]
