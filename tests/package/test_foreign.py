@@ -158,6 +158,23 @@ def test_shards_are_read_through_their_index_and_a_missing_one_is_named(tmp_path
         read_weights(index)
 
 
+def test_of_one_tensor_in_two_shards_the_one_is_taken_that_the_index_names(tmp_path):
+    index = shards(tmp_path, "bin")
+    whole = torch.load(tmp_path / "m-2-of-2.bin") | {"cls_token": OTHER["cls_token"]}
+    torch.save(whole, tmp_path / "m-2-of-2.bin")
+    assert torch.equal(read_weights(index)[""]["cls_token"], STATE["cls_token"])
+    torch.save([1], tmp_path / "m-2-of-2.bin")
+    with pytest.raises(ValueError, match=r"m-2-of-2.bin holds no state dict but list"):
+        read_weights(index)
+
+
+def test_one_of_several_files_is_not_taken_for_a_smaller_model(tmp_path):
+    path = tmp_path / "model-00001-of-00002.safetensors"
+    save_file(STATE, path)
+    with pytest.raises(ValueError, match="one of several files: name the folder or the index"):
+        read_weights(path)
+
+
 def test_a_folder_of_the_hub_and_a_safetensors_file_of_any_name_are_read(tmp_path):
     save_file(STATE, tmp_path / "model.safetensors")
     assert read_weights(tmp_path)[""].keys() == STATE.keys()
@@ -262,6 +279,16 @@ def test_a_refusal_says_what_had_been_taken(tmp_path):
     torch.save({"teacher": DEEPER, "epoch": 3}, tmp_path / "x.pth")
     with pytest.raises(ValueError, match=r"3 blocks, the model has 2.*--timm.*teacher is taken"):
         own_pictures.start_from(OURS, {"weights": tmp_path / "x.pth", "timm": None})
+
+
+@pytest.mark.parametrize(
+    ("change", "option"), [({"depth": 3}, True), ({"layer_scale": 0.1}, False)]
+)
+def test_only_of_what_no_option_sets_it_is_said(tmp_path, change, option):
+    torch.save(VisionTransformer(**SIZES | change).state_dict(), tmp_path / "x.pth")
+    with pytest.raises(ValueError, match="--timm NAME trains a model of their kind") as caught:
+        own_pictures.start_from(OURS, {"weights": tmp_path / "x.pth", "timm": None})
+    assert ("what no option sets" in str(caught.value)) != option
 
 
 def test_a_path_may_be_no_utf_8(tmp_path):

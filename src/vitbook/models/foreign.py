@@ -33,7 +33,12 @@ CODE = re.compile(r"Unsupported global|Can only|reduce for|is blocked")  # torch
 OPTIMIZER = re.compile(r"(?<![a-z])optim(izers?)?(?![a-z])")
 # Tensors that are fitted to the images and classes: another shape is no sign of another model.
 FITTED = re.compile(r"(head|classifier|fc)\b|positions\.table|pos_embed|.*patch_embed\.|stem\.")
-TIMM = "what no option sets: --timm NAME trains a model of their kind"
+TIMM = "--timm NAME trains a model of their kind"
+# What the sentences of a refusal name and the command has no option for; depth it has.
+NO_OPTION = re.compile(
+    r"(layer_scale|pre_norm|final_norm|num_registers|qkv_bias) decides|channels=|old_grid"
+)
+SHARD = re.compile(r".*-\d{5}-of-(?!00001\.)\d{5}\.\w+")
 # Files of a folder, the first that is there; a run's, then those of the hub.
 IN_FOLDER = (
     "checkpoint.safetensors",
@@ -89,6 +94,8 @@ def read_weights(path: Path) -> Found:
         raise ValueError(
             f"--weights must be a file, or the folder of a run, but there is no {path}"
         )
+    if SHARD.fullmatch(path.name):
+        raise ValueError(f"{path} is one of several files: name the folder or the index of them")
     whole, metadata = _shards(path) if path.suffix == ".json" else _whole(path)
     if not (found := Found(state_dicts(whole))):
         code = [_class(x) for x in (whole, *_values(whole)) if isinstance(x, _Empty)]
@@ -336,6 +343,7 @@ def telling(notes: list[str]) -> Iterator[None]:
         yield
     except ValueError as error:
         advice = [TIMM] if re.search(r"decides|channels=|old_grid", str(error)) else []
+        advice = [f"what no option sets: {TIMM}"] if NO_OPTION.search(str(error)) else advice
         raise ValueError("; ".join([str(error), *advice, *notes])) from None
 
 
@@ -362,15 +370,18 @@ def _shards(index: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     if instead := what_instead(index):
         raise ValueError(f"{index} holds no weights: {instead}")
     try:
-        named = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
-        names = sorted({str(name) for name in named.values()})
+        place = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        names = sorted({str(name) for name in place.values()})
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
         raise ValueError(f"{index} holds no weights, and is no index of shards") from None
     if missing := [name for name in names if not (index.parent / name).is_file()]:
         raise ValueError(f"the index names {some(missing)}, which do not lie beside it")
     found: dict[str, Tensor] = {}
     for name in names:
-        found |= _whole(index.parent / name)[0]
+        held = _whole(index.parent / name)[0]
+        if not isinstance(held, Mapping):
+            raise ValueError(f"{index.parent / name} holds no state dict but {type(held).__name__}")
+        found |= {k: x for k, x in held.items() if k not in found or place.get(k) == name}
     return found, {}
 
 
