@@ -418,6 +418,28 @@ def test_a_damaged_file_is_loaded_or_refused_in_a_sentence(tmp_path, seed):
             own_pictures.start_from(model, {"weights": index, "timm": None})
 
 
+def test_a_file_that_is_cut_is_called_so(tmp_path):
+    for ending, write in (("pth", torch.save), ("safetensors", save_file)):
+        path = tmp_path / f"x.{ending}"
+        write(STATE, path)
+        for share in (0.1, 0.9):
+            (tmp_path / "cut").write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+            with pytest.raises(ValueError, match="it is cut, perhaps; download it again"):
+                read_weights(tmp_path / "cut")
+
+
+def test_weights_that_were_damaged_since_they_were_saved_are_told(tmp_path):
+    path = tmp_path / "x.pth"
+    torch.save(STATE, path)
+    assert read_weights(path).notes == ()
+    data = bytearray(path.read_bytes())
+    place = data.find(STATE["encoder.blocks.1.mlp.fc1.weight"].numpy().tobytes())
+    data[place : place + 100] = bytes(100)
+    path.write_bytes(data)
+    _, notes = take(read_weights(path), STATE, "x.pth")
+    assert "has another checksum than is written: it is damaged" in notes[0]
+
+
 def test_names_of_another_model_are_told():
     foreign = {f"layer{i}.conv.weight": torch.ones(1) for i in range(9)}
     with pytest.raises(ValueError, match=r"it has layer0.conv.weight, .* and 6 more"):

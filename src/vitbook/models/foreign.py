@@ -30,6 +30,7 @@ FOREIGN_CLASSES = 100  # that a file may name
 # What of several is meant, where a file does not say: what its training meant to be used.
 PREFERRED = (r"(?<![a-z])ema(?![a-z])|average", r"teacher", r"", r"student|online")
 CODE = re.compile(r"Unsupported global|Can only|reduce for|is blocked")  # torch does not run it
+CUT = re.compile("not fully covered|invalid header length")  # words of safetensors
 OPTIMIZER = re.compile(r"(?<![a-z])optim(izers?)?(?![a-z])")
 # Tensors that are fitted to the images and classes: another shape is no sign of another model.
 FITTED = re.compile(r"(head|classifier|fc)\b|positions\.table|pos_embed|.*patch_embed\.|stem\.")
@@ -96,7 +97,7 @@ def read_weights(path: Path) -> Found:
         )
     if SHARD.fullmatch(path.name):
         raise ValueError(f"{path} is one of several files: name the folder or the index of them")
-    whole, metadata = _shards(path) if path.suffix == ".json" else _whole(path)
+    whole, metadata = _shards(path, notes) if path.suffix == ".json" else _whole(path, notes)
     if not (found := Found(state_dicts(whole))):
         code = [_class(x) for x in (whole, *_values(whole)) if isinstance(x, _Empty)]
         if code:
@@ -124,13 +125,22 @@ def _in_folder(folder: Path) -> tuple[Path, list[str]]:
     return folder / names[0], [several] if len(names) > 1 else []
 
 
-def _whole(path: Path) -> tuple[Any, dict[str, str]]:
-    """All that a file of safetensors or of torch holds, and the text beside it."""
+def _whole(path: Path, notes: list[str]) -> tuple[Any, dict[str, str]]:
+    """All that a file of safetensors or of torch holds, and the text beside it; a note if what a
+    file of torch holds is not what was written."""
     if instead := what_instead(path) or _no_weights(path):
         raise ValueError(f"{path} holds no weights: {instead}")
     try:
-        return open_safetensors(path) if is_safetensors(path) else (_torch_file(path), {})
+        if is_safetensors(path):
+            return open_safetensors(path)
+        whole = _torch_file(path)
+        notes += _checksums(path)
+        return whole, {}
     except Exception as error:  # readers meet damage with errors of every kind
+        if CUT.search(str(error)) or _without_end(path):
+            raise ValueError(
+                f"{path} cannot be read as weights: it is cut, perhaps; download it again"
+            ) from None
         if isinstance(error, pickle.UnpicklingError) and CODE.search(str(error)):
             raise ValueError(_code(path, "more than tensors, a whole model perhaps")) from None
         raise ValueError(
@@ -165,7 +175,7 @@ def _in_zip(path: Path) -> str:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
     except zipfile.BadZipFile:
-        return ""  # cut, perhaps: torch says how
+        return ""  # cut, perhaps: told where torch meets it
     if any("/code/" in name for name in names):
         return "it is a program of TorchScript; save torch.jit.load(...).state_dict() of it"
     if any(re.fullmatch(r"[^/]+/data\.pkl", name) for name in names):
@@ -173,6 +183,22 @@ def _in_zip(path: Path) -> str:
     if any(name.endswith("archive_format") for name in names):
         return "it is a program of torch.export"
     return f"it is a zip archive of {some(names)}"
+
+
+def _checksums(path: Path) -> list[str]:
+    """A sentence on what has not the checksum that was written with it, which torch passes over."""
+    if not zipfile.is_zipfile(path):
+        return []
+    with zipfile.ZipFile(path) as archive:
+        wrong = archive.testzip()
+    other = "has another checksum than is written: it is damaged, or was saved without checksums"
+    return [f"{path}: {wrong} {other}"] if wrong else []
+
+
+def _without_end(path: Path) -> bool:
+    """Whether a file begins as a zip archive and lacks what ends one."""
+    with open(path, "rb") as file:
+        return file.read(4) == b"PK\x03\x04" and not zipfile.is_zipfile(path)
 
 
 def is_safetensors(path: Path) -> bool:
@@ -365,8 +391,8 @@ def _rank(place: str) -> int:
     return next(matches, PREFERRED.index(""))
 
 
-def _shards(index: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors of all files that an index names."""
+def _shards(index: Path, notes: list[str]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of all files that an index names; notes as of ``_whole``."""
     if instead := what_instead(index):
         raise ValueError(f"{index} holds no weights: {instead}")
     try:
@@ -378,7 +404,7 @@ def _shards(index: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise ValueError(f"the index names {some(missing)}, which do not lie beside it")
     found: dict[str, Tensor] = {}
     for name in names:
-        held = _whole(index.parent / name)[0]
+        held = _whole(index.parent / name, notes)[0]
         if not isinstance(held, Mapping):
             raise ValueError(f"{index.parent / name} holds no state dict but {type(held).__name__}")
         found |= {k: x for k, x in held.items() if k not in found or place.get(k) == name}
