@@ -267,6 +267,24 @@ def test_what_names_and_shapes_do_not_tell_is_asked_of_the_file_beside(tmp_path)
                 own_pictures.start_from(VisionTransformer(**SIZES), settings)
 
 
+def test_a_config_beside_is_asked_whatever_stands_in_it(tmp_path):
+    save_file(STATE, tmp_path / "model.safetensors")
+    unsaid = "no file says how many heads"
+    for config, said in (
+        ({"vision_config": None, "num_attention_heads": 2}, []),
+        ({"vision_config": 7}, [unsaid]),
+        ({"num_attention_heads": "2"}, []),
+        ({"num_attention_heads": 2, "layer_norm_eps": 1e-12}, []),
+        ({"num_attention_heads": 2, "layer_norm_eps": 0.01}, ["layer_norm_eps 0.01, the model"]),
+        ({"hidden_act": "relu"}, [unsaid, "says relu, the model has gelu"]),
+    ):
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        settings = {"weights": tmp_path, "timm": None}
+        notes = own_pictures.start_from(VisionTransformer(**SIZES), settings)[1:]
+        assert len(notes) == len(said)
+        assert all(words in note for words, note in zip(said, notes, strict=True))
+
+
 def test_a_training_takes_the_grid_that_the_file_tells(tmp_path):
     for size, old in (((16, 64), "2 x 8"), ((16, 48), "2 x 6")):
         save_weights(VisionTransformer(**SIZES | {"image_size": size}), tmp_path / "x.safetensors")

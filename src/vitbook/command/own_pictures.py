@@ -29,6 +29,7 @@ PARTS = 4  # updates in an epoch at least, if the batch size is not given
 LISTED = 20  # classes that are told with their numbers
 CHUNK = 32  # pictures that are summed at once
 UNEVEN = 5  # times as many pictures of one class as of another are worth a word
+EPS = 1e-5  # of a norm; no smaller one shows in what it gives
 WARMUP = 5  # one update in so many at most: a small folder has fewer than the recipe's warm-up
 NO_PARTS = (
     "The run is of a time when parts were not kept: if files were moved or deleted since, it may "
@@ -294,17 +295,25 @@ def _untold(model: nn.Module, path: Path) -> list[str]:
     with suppress(OSError, ValueError):
         config = json.loads(beside.read_text(encoding="utf-8"))
     config = config if isinstance(config, dict) else {}
-    config = config.get("vision_config", config)
+    vision = config.get("vision_config")
+    config = vision if isinstance(vision, dict) else config
     theirs = config.get("num_attention_heads")
+    notes = []
     if theirs is None:
-        return [f"no file says how many heads they had: {some(heads)}, as in the model, are taken"]
-    if heads != {theirs}:
+        notes += [
+            f"no file says how many heads they had: {some(heads)}, as in the model, are taken"
+        ]
+    elif {str(number) for number in heads} != {str(theirs)}:
         raise ValueError(
             f"{beside} says {theirs} heads, the model has {some(heads)}: num_heads={theirs}"
         )
     if (gelu := config.get("hidden_act", "gelu")) != "gelu":
-        return [f"{beside} says {gelu}, the model has gelu"]
-    return []
+        notes.append(f"{beside} says {gelu}, the model has gelu")
+    ours = {part.eps for part in model.modules() if isinstance(part, nn.LayerNorm)}
+    eps = config.get("layer_norm_eps")
+    if isinstance(eps, float) and eps > EPS and ours != {eps}:
+        notes.append(f"{beside} says layer_norm_eps {eps:g}, the model has {some(ours)}")
+    return notes
 
 
 def head_of(model: Any) -> nn.Module:
