@@ -27,7 +27,9 @@ def write_atomically(path: Path, data: bytes) -> None:
     except OSError as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        if error.errno is not None:  # of the system, which names a file of ours that is gone
+            error.filename = str(path)
+        raise
     if os.name == "posix":  # the new name has to reach the disk too
         folder = os.open(path.parent, os.O_RDONLY)
         try:
