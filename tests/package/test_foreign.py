@@ -458,6 +458,15 @@ def test_weights_that_were_damaged_since_they_were_saved_are_told(tmp_path):
     assert "has another checksum than is written: it is damaged" in notes[0]
 
 
+@pytest.mark.parametrize(
+    ("name", "words"), [("lambda_q1", "difference of two maps"), ("lambda_1", "scaled")]
+)
+def test_a_reason_is_not_told_for_a_name_that_only_begins_like_it(name, words):
+    weights = STATE | {f"encoder.blocks.0.{name}": torch.ones(8)}
+    with pytest.raises(ValueError, match=f"{name} is unknown to the model: .*{words}"):
+        load_weights(VisionTransformer(**SIZES), weights)
+
+
 def test_names_of_another_model_are_told():
     foreign = {f"layer{i}.conv.weight": torch.ones(1) for i in range(9)}
     with pytest.raises(ValueError, match=r"it has layer0.conv.weight, .* and 6 more"):
