@@ -759,6 +759,25 @@ def test_names_of_any_encoding_stop_nothing_on_any_terminal(tmp_path, encoding):
     assert "\u732b &lt;b&gt;" in page
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--batch-size", 0, "--batch-size must be at least 1, got 0"),
+        ("--batch-size", 99, "--batch-size must be at most the number of images"),
+        ("--head-epochs", -1, "--head-epochs must be at least 0, got -1"),
+        ("--shift", -1, "shift must be at least 0, got -1"),
+        ("--seed", 2**64, "seed must be below 2**64"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_a_file_is_written(
+    learn, tmp_path, capsys, option, value, words
+):
+    out = tmp_path / "run"
+    assert run(*learn, *SMALL, "--epochs", 1, "--out", out, option, value) == 2
+    assert words in capsys.readouterr().err
+    assert not out.exists()
+
+
 def test_no_command_prints_what_a_terminal_would_obey(tmp_path, capsys):
     root, out = tmp_path / "photos", tmp_path / "run"
     for first, name in enumerate(("a\x1b[2Jb", "c\nd")):
