@@ -778,6 +778,25 @@ def test_what_cannot_be_is_refused_before_a_file_is_written(
     assert not out.exists()
 
 
+def test_a_run_json_that_is_not_what_was_written_is_called_damaged(trained, tmp_path, capsys):
+    shutil.copytree(trained, tmp_path / "run")
+    path = tmp_path / "run" / "run.json"
+    kept = path.read_bytes()
+    spoiled = [b"[" * 100_000, b"\xff" + kept, kept.replace(b'"mean"', b'"meat"')]
+    spoiled += [
+        kept.replace(b'"classes"', b'"glasses"'),
+        kept.replace(b'"root": "', b'"root": 1, "'),
+    ]
+    for data in spoiled:
+        path.write_bytes(data)
+        for words in (["evaluate", tmp_path / "run"], ["train", "--out", tmp_path / "run"]):
+            resume = ["--resume"] if words[0] == "train" else []
+            assert run(*words, *resume) == 2
+            told = capsys.readouterr().err
+            assert "run.json is damaged" in told
+            assert len(told) < len(str(path)) + 200
+
+
 def test_no_command_prints_what_a_terminal_would_obey(tmp_path, capsys):
     root, out = tmp_path / "photos", tmp_path / "run"
     for first, name in enumerate(("a\x1b[2Jb", "c\nd")):
