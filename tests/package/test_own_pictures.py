@@ -22,7 +22,7 @@ from test_cli import run, settings_in, weights
 from torch.nn.functional import cross_entropy
 
 from vitbook.command import any_model, export, own_pictures
-from vitbook.command.recipes import load_part, loss_function
+from vitbook.command.recipes import load_part, loss_function, settings_of
 from vitbook.command.runs import stored_run
 from vitbook.data import normalize, room
 from vitbook.data.folder import list_folder
@@ -795,6 +795,25 @@ def test_a_run_json_that_is_not_what_was_written_is_called_damaged(trained, tmp_
             told = capsys.readouterr().err
             assert "run.json is damaged" in told
             assert len(told) < len(str(path)) + 200
+
+
+def test_pictures_of_equal_pixels_in_two_classes_and_a_test_without_a_class_are_told(tmp_path):
+    for part, seeds in (("train", range(4)), ("test", range(4, 7))):
+        for name in ("green", "red"):
+            (tmp_path / part / name).mkdir(parents=True)
+            for seed in seeds:
+                painted(COLOURS[name], seed).save(tmp_path / part / name / f"{seed}.png")
+    for path in (tmp_path / "test" / "green").iterdir():
+        path.unlink()
+    for seed in range(2):
+        again = Image.open(tmp_path / "train" / "green" / f"{seed}.png")
+        again.save(tmp_path / "test" / "green" / f"{seed}.bmp")
+    again.save(tmp_path / "train" / "red" / "again.ppm")
+    given = {"data": "folder", "image_size": 16}
+    _, _, told = own_pictures.describe(settings_of(given), str(tmp_path), given)
+    assert "No picture of green is left in the part test." in told
+    both = "1 picture, equal to one of another class, pixel by pixel, so that one is wrong: "
+    assert f"{both}train/red/again.ppm." in told
 
 
 def test_no_command_prints_what_a_terminal_would_obey(tmp_path, capsys):

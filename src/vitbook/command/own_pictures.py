@@ -138,14 +138,18 @@ def _apart(
     They are put down in ``parts`` with the picture that they equal, as all are by their pixels.
     """
     keys = {file.path.relative_to(listed.root).as_posix(): file.key for file in listed.files}
-    apart, twins = {}, []
+    apart, twins, both, notes = {}, [], [], []
+    labels: dict[str, int] = {}
     for part, found in pictures.items():
         own = ("train", "validation") if part == "trainval" else (part,)
         keep = []
         for row, name in enumerate(found.files):
-            was = parts.setdefault(pixel_key(found.images[row]), parts[name])
+            key, label = pixel_key(found.images[row]), int(found.labels[row])
+            was = parts.setdefault(key, parts[name])
             if was in own:
                 keep.append(row)
+                if labels.setdefault(key, label) != label:
+                    both.append(name)
             else:
                 twins.append(name)
                 parts |= dict.fromkeys((name, keys[name]), was)
@@ -160,8 +164,27 @@ def _apart(
                 images=found.images[keep], labels=found.labels[keep], files=files
             )
         apart[part] = found
-    of_others = "equal to one of another part, pixel by pixel: not used in theirs"
-    return apart, [f"{len(twins)} pictures, {of_others}: {some(twins)}."] if twins else []
+        none = _without_picture(found)
+        if none and part in ("train", "trainval"):
+            raise ValueError(
+                f"all pictures of {named(none)} in the part {part} of {listed.root} are equal, "
+                "pixel by pixel, to some of another part; bring others"
+            )
+        if none and part == "test":
+            notes.append(f"No picture of {named(none)} is left in the part test.")
+    for what, names in (
+        ("equal to one of another part, pixel by pixel: not used in theirs", twins),
+        ("equal to one of another class, pixel by pixel, so that one is wrong", both),
+    ):
+        if names:
+            count = "1 picture" if len(names) == 1 else f"{len(names)} pictures"
+            notes.append(f"{count}, {what}: {some(names)}.")
+    return apart, notes
+
+
+def _without_picture(found: FolderImages) -> list[str]:
+    """The classes of which a part has no picture."""
+    return [name for i, name in enumerate(found.classes) if not (found.labels == i).any()]
 
 
 def learned_by(run: dict) -> str:
@@ -232,7 +255,7 @@ def read_pictures(settings: dict, part: str, root: str | None) -> FolderImages:
     notes = found.notes
     if "parts" not in settings:
         notes += (NO_PARTS,)
-    if empty := [n for i, n in enumerate(found.classes) if not (found.labels == i).any()]:
+    if empty := _without_picture(found):
         notes += (f"No picture of {named(empty)} is in the part {part}.",)
     return found._replace(notes=notes)
 
