@@ -611,6 +611,10 @@ def test_a_photograph_of_any_model_has_the_pixels_of_a_training(tmp_path, kind, 
         (b"", "it is empty"),
         (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
         (b"<!DOCTYPE html><html>", "it is a web page"),
+        (b"<?xml version='1.0'?><Error>", "it is a web page"),
+        (b"<?xml version='1.0'?><svg>", r"it is a drawing \(SVG\); save it as PNG"),
+        (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "it is HEIC, .*; save it as JPEG"),
+        (bytes(128) + b"DICM", "it is DICOM; save it as PNG"),
     ],
 )
 def test_what_a_download_left_is_named(tmp_path, data, words):
