@@ -16,7 +16,7 @@ from vitbook.models.weights import load_weights
 
 FORMAT = 4  # 0.1.0 wrote 3
 # How a file shows that it is not what was written.
-DAMAGE = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
+DAMAGE: tuple[type[Exception], ...] = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 DAMAGE += (KeyError, TypeError, AttributeError)
 
 
