@@ -4,6 +4,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,11 @@ def write_atomically(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        if error.errno is not None:  # of the system, which names a file of ours that is gone
+            error.filename = str(path)
         raise
     if os.name == "posix":  # the new name has to reach the disk too
         folder = os.open(path.parent, os.O_RDONLY)
@@ -42,6 +46,12 @@ def what_instead(path: Path) -> str:
         return "it is empty" if not start else "it begins with zeros, as what was not all written"
     if start.startswith(b"version https://git-lfs"):
         return "it is a pointer of Git LFS; fetch the file itself with git lfs pull"
+    if start[4:8] == b"ftyp" and b"heic" in start[8:64]:
+        return "it is HEIC, as phones save it; save it as JPEG"
+    if start[128:132] == b"dicm":
+        return "it is DICOM; save it as PNG"
+    if start.startswith((b"<?xml", b"<svg")) and b"<svg" in start:
+        return "it is a drawing (SVG); save it as PNG"
     if start.startswith((b"<!doctype", b"<html", b"<?xml", b"<error")):
         return "it is a web page, of a login or an error perhaps; download the file itself"
     return ""

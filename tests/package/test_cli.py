@@ -456,6 +456,25 @@ def test_a_full_disk_is_named_wherever_it_is_met(
     assert words in message(capsys, command, *given, "--out", tmp_path / "a.png")
 
 
+@pytest.mark.parametrize("ending", ["png", "pdf", "svg", "html"])
+def test_a_figure_that_could_not_be_written_leaves_the_one_before(
+    ending, trained, tmp_path, capsys
+):
+    resource = pytest.importorskip("resource", reason="only POSIX limits the size of files")
+    (tmp_path / f"a.{ending}").write_text("before")
+    words = ["attention", 7, "--run", trained, "--out", tmp_path / f"a.{ending}"]
+    words += ["--no-audit"] if ending == "html" else []
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2048, before[1]))
+    try:
+        text = message(capsys, *words)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert f"a.{ending} could not be written: {os.strerror(errno.EFBIG)}; free space" in text
+    assert ".tmp" not in text
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["before"]
+
+
 def test_a_stopped_command_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     fails(monkeypatch, "vitbook.training.train", KeyboardInterrupt())
     assert run("train", *SMALL, "--steps", 1, "--out", tmp_path / "a") == 130

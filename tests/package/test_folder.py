@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from vitbook.data.folder import list_folder, load_folder
+from vitbook.data.folder import list_folder, load_folder, read_files
 from vitbook.data.pictures import PictureError, read_picture
 from vitbook.explorer.photograph import read_photograph
 
@@ -189,6 +189,9 @@ SELDOM += [
     ("HAM_images_part_1", "HAM_images_part_2"),
     ("Cat", "cat"),
     ("cafe\u0301", "caf\u00e9"),
+    ("cat", "cat\u200b"),
+    ("big  cat", "big cat"),
+    ("big cat", "big\u00a0cat"),
 ]
 SELDOM += [("samples", "seg_test", "seg_train"), ("Testdaten", "Trainingsdaten")]
 SELDOM += [("X_train", "y_train")]
@@ -254,6 +257,18 @@ def test_parts_may_lie_a_folder_deeper_and_said_to_be_classes_they_are(tmp_path)
     (tmp_path / "seg_test/seg_test/Red").rename(tmp_path.with_name("away"))
     with pytest.raises(ValueError, match="part test in red: each class needs one in each part"):
         read(tmp_path, "test")
+
+
+@pytest.mark.parametrize("trash", ["@Recycle", "RECYCLER", "System Volume Information"])
+def test_what_was_thrown_away_is_in_no_class_and_is_none(tmp_path, trash):
+    root = folder(tmp_path)
+    for place in (root, root / "red"):
+        (place / trash).mkdir()
+        painted(GREEN, seed=len(place.name)).save(place / trash / "gone.png")
+    found = list_folder(root)
+    assert found.classes == ("green", "red")
+    assert not any("gone" in file.path.name for file in found.files)
+    assert found.notes == (f"2 files, left out: hidden: {trash}, red/{trash}.",)
 
 
 def test_what_a_terminal_would_obey_is_not_printed(tmp_path):
@@ -384,6 +399,42 @@ def test_a_picture_is_turned_whatever_else_its_exif_holds(tmp_path):
     one, other = (read_picture(tmp_path / name, 20) for name in ("a.jpg", "b.jpg"))
     assert one.remarks == other.remarks == ("rotated by its camera: turned upright",)
     assert torch.equal(one.pixels, other.pixels)
+
+
+def closed(monkeypatch, victim, error=PermissionError):
+    """Let the system refuse a file, as it refuses nobody who may do all."""
+
+    def opens(path, *arguments, real=open, **options):
+        if str(path) == str(victim):
+            raise error(5, "no", str(path))
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr("builtins.open", opens)
+
+
+@pytest.mark.parametrize("error", [PermissionError, OSError])
+def test_a_file_that_is_closed_since_it_was_listed_ends_nothing(tmp_path, monkeypatch, error):
+    found = list_folder(folder(tmp_path))
+    victim = next(file.path for file in found.files if file.part == "train")
+    closed(monkeypatch, victim, error)
+    read_found = read_files(found, "train", size=16, progress=False)
+    assert len(read_found.labels) == 11
+    assert [note[:6] for note in read_found.notes] == ["1 file"]
+    if error is PermissionError:
+        with pytest.raises(PictureError, match="cannot be opened: permission denied"):
+            read_picture(victim, 16)
+
+
+def test_a_root_that_is_closed_is_not_called_empty(tmp_path, monkeypatch):
+    def refuses(path, real=os.listdir):
+        if str(path) == str(tmp_path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    folder(tmp_path)
+    monkeypatch.setattr(os, "listdir", refuses)
+    with pytest.raises(PermissionError):
+        list_folder(tmp_path)
 
 
 @pytest.mark.parametrize("error", [TypeError, struct.error, MemoryError, RecursionError, KeyError])
@@ -560,6 +611,10 @@ def test_a_photograph_of_any_model_has_the_pixels_of_a_training(tmp_path, kind, 
         (b"", "it is empty"),
         (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
         (b"<!DOCTYPE html><html>", "it is a web page"),
+        (b"<?xml version='1.0'?><Error>", "it is a web page"),
+        (b"<?xml version='1.0'?><svg>", r"it is a drawing \(SVG\); save it as PNG"),
+        (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "it is HEIC, .*; save it as JPEG"),
+        (bytes(128) + b"DICM", "it is DICOM; save it as PNG"),
     ],
 )
 def test_what_a_download_left_is_named(tmp_path, data, words):

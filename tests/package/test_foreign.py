@@ -71,6 +71,10 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
         {"state_dict": OTHER, "state_dict_ema": STATE},
         "holds state_dict and state_dict_ema: state_dict_ema is taken",
     ),
+    "EMA by its prefix": (
+        {"state_dict": with_prefix("model.", OTHER) | with_prefix("ema_model.")},
+        "state_dict with the prefix ema_model. is taken",
+    ),
     "teacher": (
         {"student": OTHER, "teacher": with_prefix("module.")},
         "teacher with the prefix mo",
@@ -152,6 +156,23 @@ def test_shards_are_read_through_their_index_and_a_missing_one_is_named(tmp_path
     (tmp_path / f"m-2-of-2.{ending}").unlink()
     with pytest.raises(ValueError, match=f"names m-2-of-2.{ending}, which do not lie beside it"):
         read_weights(index)
+
+
+def test_of_one_tensor_in_two_shards_the_one_is_taken_that_the_index_names(tmp_path):
+    index = shards(tmp_path, "bin")
+    whole = torch.load(tmp_path / "m-2-of-2.bin") | {"cls_token": OTHER["cls_token"]}
+    torch.save(whole, tmp_path / "m-2-of-2.bin")
+    assert torch.equal(read_weights(index)[""]["cls_token"], STATE["cls_token"])
+    torch.save([1], tmp_path / "m-2-of-2.bin")
+    with pytest.raises(ValueError, match=r"m-2-of-2.bin holds no state dict but list"):
+        read_weights(index)
+
+
+def test_one_of_several_files_is_not_taken_for_a_smaller_model(tmp_path):
+    path = tmp_path / "model-00001-of-00002.safetensors"
+    save_file(STATE, path)
+    with pytest.raises(ValueError, match="one of several files: name the folder or the index"):
+        read_weights(path)
 
 
 def test_a_folder_of_the_hub_and_a_safetensors_file_of_any_name_are_read(tmp_path):
@@ -246,6 +267,24 @@ def test_what_names_and_shapes_do_not_tell_is_asked_of_the_file_beside(tmp_path)
                 own_pictures.start_from(VisionTransformer(**SIZES), settings)
 
 
+def test_a_config_beside_is_asked_whatever_stands_in_it(tmp_path):
+    save_file(STATE, tmp_path / "model.safetensors")
+    unsaid = "no file says how many heads"
+    for config, said in (
+        ({"vision_config": None, "num_attention_heads": 2}, []),
+        ({"vision_config": 7}, [unsaid]),
+        ({"num_attention_heads": "2"}, []),
+        ({"num_attention_heads": 2, "layer_norm_eps": 1e-12}, []),
+        ({"num_attention_heads": 2, "layer_norm_eps": 0.01}, ["layer_norm_eps 0.01, the model"]),
+        ({"hidden_act": "relu"}, [unsaid, "says relu, the model has gelu"]),
+    ):
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        settings = {"weights": tmp_path, "timm": None}
+        notes = own_pictures.start_from(VisionTransformer(**SIZES), settings)[1:]
+        assert len(notes) == len(said)
+        assert all(words in note for words, note in zip(said, notes, strict=True))
+
+
 def test_a_training_takes_the_grid_that_the_file_tells(tmp_path):
     for size, old in (((16, 64), "2 x 8"), ((16, 48), "2 x 6")):
         save_weights(VisionTransformer(**SIZES | {"image_size": size}), tmp_path / "x.safetensors")
@@ -258,6 +297,16 @@ def test_a_refusal_says_what_had_been_taken(tmp_path):
     torch.save({"teacher": DEEPER, "epoch": 3}, tmp_path / "x.pth")
     with pytest.raises(ValueError, match=r"3 blocks, the model has 2.*--timm.*teacher is taken"):
         own_pictures.start_from(OURS, {"weights": tmp_path / "x.pth", "timm": None})
+
+
+@pytest.mark.parametrize(
+    ("change", "option"), [({"depth": 3}, True), ({"layer_scale": 0.1}, False)]
+)
+def test_only_of_what_no_option_sets_it_is_said(tmp_path, change, option):
+    torch.save(VisionTransformer(**SIZES | change).state_dict(), tmp_path / "x.pth")
+    with pytest.raises(ValueError, match="--timm NAME trains a model of their kind") as caught:
+        own_pictures.start_from(OURS, {"weights": tmp_path / "x.pth", "timm": None})
+    assert ("what no option sets" in str(caught.value)) != option
 
 
 def test_a_path_may_be_no_utf_8(tmp_path):
@@ -385,6 +434,37 @@ def test_a_damaged_file_is_loaded_or_refused_in_a_sentence(tmp_path, seed):
         path.write_bytes(data)
         with suppress(ValueError):
             own_pictures.start_from(model, {"weights": index, "timm": None})
+
+
+def test_a_file_that_is_cut_is_called_so(tmp_path):
+    for ending, write in (("pth", torch.save), ("safetensors", save_file)):
+        path = tmp_path / f"x.{ending}"
+        write(STATE, path)
+        for share in (0.1, 0.9):
+            (tmp_path / "cut").write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+            with pytest.raises(ValueError, match="it is cut, perhaps; download it again"):
+                read_weights(tmp_path / "cut")
+
+
+def test_weights_that_were_damaged_since_they_were_saved_are_told(tmp_path):
+    path = tmp_path / "x.pth"
+    torch.save(STATE, path)
+    assert read_weights(path).notes == ()
+    data = bytearray(path.read_bytes())
+    place = data.find(STATE["encoder.blocks.1.mlp.fc1.weight"].numpy().tobytes())
+    data[place : place + 100] = bytes(100)
+    path.write_bytes(data)
+    _, notes = take(read_weights(path), STATE, "x.pth")
+    assert "has another checksum than is written: it is damaged" in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("lambda_q1", "difference of two maps"), ("lambda_1", "scaled")]
+)
+def test_a_reason_is_not_told_for_a_name_that_only_begins_like_it(name, words):
+    weights = STATE | {f"encoder.blocks.0.{name}": torch.ones(8)}
+    with pytest.raises(ValueError, match=f"{name} is unknown to the model: .*{words}"):
+        load_weights(VisionTransformer(**SIZES), weights)
 
 
 def test_names_of_another_model_are_told():

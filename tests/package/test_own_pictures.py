@@ -22,7 +22,7 @@ from test_cli import run, settings_in, weights
 from torch.nn.functional import cross_entropy
 
 from vitbook.command import any_model, export, own_pictures
-from vitbook.command.recipes import load_part, loss_function
+from vitbook.command.recipes import load_part, loss_function, settings_of
 from vitbook.command.runs import stored_run
 from vitbook.data import normalize, room
 from vitbook.data.folder import list_folder
@@ -384,6 +384,13 @@ def test_a_model_of_timm_is_fine_tuned_evaluated_and_asked(
     assert run("evaluate", tmp_path / "run") == 0
     assert run("predict", tmp_path / "run", photos / "red" / "1.png") == 0
     assert "1.png: " in capsys.readouterr().out
+    looks = ["attention", photos / "red" / "1.png", "--run", tmp_path / "run"]
+    looks += ["--out", tmp_path / "a.png", "--query", "13,13"]
+    for more in ([], ["--rollout"]):
+        assert run(*looks, *more) == 0
+        assert "attention of the patch at 13,13" in capsys.readouterr().out
+    assert run(*looks, "--query", "14,0") == 2
+    assert "the grid of 14 x 14" in capsys.readouterr().err
 
 
 TWO_HEADS = {
@@ -750,6 +757,85 @@ def test_names_of_any_encoding_stop_nothing_on_any_terminal(tmp_path, encoding):
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "caf\\xe9" in page
     assert "\u732b &lt;b&gt;" in page
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--batch-size", 0, "--batch-size must be at least 1, got 0"),
+        ("--batch-size", 99, "--batch-size must be at most the number of images"),
+        ("--head-epochs", -1, "--head-epochs must be at least 0, got -1"),
+        ("--shift", -1, "shift must be at least 0, got -1"),
+        ("--seed", 2**64, "seed must be below 2**64"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_a_file_is_written(
+    learn, tmp_path, capsys, option, value, words
+):
+    out = tmp_path / "run"
+    assert run(*learn, *SMALL, "--epochs", 1, "--out", out, option, value) == 2
+    assert words in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_a_run_json_that_is_not_what_was_written_is_called_damaged(trained, tmp_path, capsys):
+    shutil.copytree(trained, tmp_path / "run")
+    path = tmp_path / "run" / "run.json"
+    kept = path.read_bytes()
+    spoiled = [b"[" * 100_000, b"\xff" + kept, kept.replace(b'"mean"', b'"meat"')]
+    spoiled += [
+        kept.replace(b'"classes"', b'"glasses"'),
+        kept.replace(b'"root": "', b'"root": 1, "'),
+    ]
+    for data in spoiled:
+        path.write_bytes(data)
+        for words in (["evaluate", tmp_path / "run"], ["train", "--out", tmp_path / "run"]):
+            resume = ["--resume"] if words[0] == "train" else []
+            assert run(*words, *resume) == 2
+            told = capsys.readouterr().err
+            assert "run.json is damaged" in told
+            assert len(told) < len(str(path)) + 200
+
+
+def test_pictures_of_equal_pixels_in_two_classes_and_a_test_without_a_class_are_told(tmp_path):
+    for part, seeds in (("train", range(4)), ("test", range(4, 7))):
+        for name in ("green", "red"):
+            (tmp_path / part / name).mkdir(parents=True)
+            for seed in seeds:
+                painted(COLOURS[name], seed).save(tmp_path / part / name / f"{seed}.png")
+    for path in (tmp_path / "test" / "green").iterdir():
+        path.unlink()
+    for seed in range(2):
+        again = Image.open(tmp_path / "train" / "green" / f"{seed}.png")
+        again.save(tmp_path / "test" / "green" / f"{seed}.bmp")
+    again.save(tmp_path / "train" / "red" / "again.ppm")
+    given = {"data": "folder", "image_size": 16}
+    _, _, told = own_pictures.describe(settings_of(given), str(tmp_path), given)
+    assert "No picture of green is left in the part test." in told
+    both = "1 picture, equal to one of another class, pixel by pixel, so that one is wrong: "
+    assert f"{both}train/red/again.ppm." in told
+
+
+def test_no_command_prints_what_a_terminal_would_obey(tmp_path, capsys):
+    root, out = tmp_path / "photos", tmp_path / "run"
+    for first, name in enumerate(("a\x1b[2Jb", "c\nd")):
+        (root / name).mkdir(parents=True)
+        for seed in range(8):
+            painted(COLOURS["red"], seed + 50 * first).save(root / name / f"{seed}.png")
+    picture = root / "c\nd" / "1.png"
+    for words in (
+        ["train", "--data", "folder", "--root", root, *SMALL[:-5], "--steps", 1, "--out", out],
+        ["predict", out, picture, root / "c\nd" / "\x1b.png"],
+        ["evaluate", out],
+        ["attention", picture, "--run", out, "--out", tmp_path / "a.png"],
+        ["attention", 1, "--run", out, "--out", tmp_path / "a.html"],
+        ["export", out, "--out", tmp_path / "a.pt2"],
+        ["results", out, "--out", tmp_path / "b.html"],
+    ):
+        run(*words)
+        printed = "".join(capsys.readouterr())
+        assert "\x1b" not in printed
+        assert "c\nd" not in printed
 
 
 def test_predict_says_what_was_done_to_a_picture(trained, tmp_path, capsys):

@@ -91,8 +91,9 @@ def _of_timm(options: argparse.Namespace, found: Found | None) -> nn.Module:
     if found is not None:
         state, _ = take(found, model.state_dict(), options.weights)
         heads = [state.get(f"{name}.weight") for name in classifiers(model)]
-        if heads and heads[0] is not None and len(heads[0]) != model.num_classes:  # fine-tuned
-            return timm_model(options.timm, pretrained=False, num_classes=len(heads[0]), **changed)
+        head = heads[0] if heads else None
+        if head is not None and head.ndim and len(head) != model.num_classes:  # fine-tuned
+            return timm_model(options.timm, pretrained=False, num_classes=len(head), **changed)
     return model
 
 

@@ -1,6 +1,7 @@
 """``python -m vitbook attention``: what it reads and draws."""
 
 import argparse
+import io
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ from vitbook.command.idle import refuse_idle_data
 from vitbook.command.images import read_image
 from vitbook.command.recipes import statistics_of
 from vitbook.command.runs import trained_model
-from vitbook.inspection import attention_maps, attention_rollout
+from vitbook.data.folder_names import printed
+from vitbook.files import write_atomically
+from vitbook.inspection import attention_maps, attention_rollout, find_num_prefix
+from vitbook.inspection.patches import require_patches
 from vitbook.plotting import figure_png, show_attention, show_rollout
 
 FORMATS = (".png", ".pdf", ".svg")
@@ -31,7 +35,7 @@ def attention(options: argparse.Namespace) -> None:
     image, name = read_image(options, settings, root)
     figure, told = attention_figure(model, image, settings, options.query, options.rollout)
     save_figure(figure, Path(options.out))
-    print(f"{name}: {told}; drawn into {options.out}")
+    print(printed(f"{name}: {told}; drawn into {options.out}"))
 
 
 def attention_figure(
@@ -45,9 +49,14 @@ def attention_figure(
     images = image[None].to(next(model.parameters()).device)
     with torch.inference_mode():
         answer = model(images).softmax(dim=-1)[0]
-    maps = attention_maps(model, images, "*").cpu()  # (L, 1, h, N, N), of the layers that attend
-    parts: Any = model  # of every architecture
-    (rows, columns), prefix = parts.patch_embed.grid, parts.num_prefix
+    if settings.get("timm"):  # whose models do not say where their patches are
+        maps, prefix = attention_maps(model, images).cpu(), find_num_prefix(model)
+        (rows, columns), layers = require_patches(model, images, prefix), len(maps)
+    else:
+        maps = attention_maps(model, images, "*").cpu()  # (L, 1, h, N, N), of those that attend
+        parts: Any = model  # of every architecture
+        (rows, columns), prefix = parts.patch_embed.grid, parts.num_prefix
+        layers = len(parts.encoder.blocks)
     if query is not None and not (0 <= query[0] < rows and 0 <= query[1] < columns):
         raise ValueError(f"--query must lie in the grid of {rows} x {columns}, got {query}")
     token: int | None
@@ -63,10 +72,10 @@ def attention_figure(
     mean, std = statistics_of(settings)
     offset, scale = (torch.tensor(s)[:, None, None] for s in (mean, std))
     pixels = (image.cpu() * scale + offset).clamp(0, 1)
-    if rollout and len(maps) < len(parts.encoder.blocks):
+    if rollout and len(maps) < layers:
         raise ValueError(
-            f"--rollout must be left out: {len(maps)} of the model's {len(parts.encoder.blocks)} "
-            "layers attend, what the others mix would be missing"
+            f"--rollout must be left out: {len(maps)} of the model's {layers} layers attend, what "
+            "the others mix would be missing"
         )
     if rollout:
         shares = [view(attention_rollout(maps[: layer + 1]))[0] for layer in range(len(maps))]
@@ -84,6 +93,9 @@ def save_figure(figure: Figure, path: Path) -> None:
         raise ValueError(f"--out must end in {', '.join(FORMATS)} or .html, got {path.name}")
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix.lower() == ".png":
-        path.write_bytes(figure_png(figure))
+        data = figure_png(figure)
     else:
-        figure.savefig(path, bbox_inches="tight")
+        drawn = io.BytesIO()
+        figure.savefig(drawn, bbox_inches="tight", format=path.suffix.lower()[1:])
+        data = drawn.getvalue()
+    write_atomically(path, data)

@@ -14,6 +14,7 @@ from vitbook.command.images import read_image
 from vitbook.command.recipes import load_part, shape_of, statistics_of
 from vitbook.command.runs import device_type, stored_run, trained_model
 from vitbook.data import normalize
+from vitbook.data.folder_names import printed
 from vitbook.explorer import attention_explorer
 from vitbook.explorer.photograph import Look, Preparation, look, preparation, read_photograph
 from vitbook.inspection import attention_maps, attention_rollout
@@ -72,7 +73,7 @@ def attention_page(options: argparse.Namespace) -> None:
     ).save(options.out, found, audited=what)
     told = found.sentence if found else "Not audited."
     told = " ".join([told, *_named(found, names), *_done(remarks)])
-    print(f"{name}: {what}. {told} Written into {options.out}")
+    print(printed(f"{name}: {what}. {told} Written into {options.out}"))
 
 
 def _done(remarks: tuple[str, ...]) -> list[str]:

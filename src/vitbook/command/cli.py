@@ -16,7 +16,9 @@ from vitbook.command.parser import options_of, parser
 from vitbook.command.predict import predict
 from vitbook.command.results import results
 from vitbook.command.train import train
+from vitbook.data.folder_names import printed
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 GOES_ON = {
     "train": "train --resume goes on from the last checkpoint",
     "compare": "the same command goes on, no finished training is lost",
@@ -74,9 +76,10 @@ def _sentence(error: Exception, options: argparse.Namespace) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT) and "out" in options
-        if full and text == os.strerror(error.errno or 0):
-            text = f"{options.out} could not be written: {text}; free space and run it again"
+        full = error.errno in FULL and "out" in options
+        if full and error.strerror == os.strerror(error.errno or 0):
+            text = f"{error.filename or options.out} could not be written: {error.strerror}; free "
+            text += "space and run it again"
             text += ", with --resume" if options.command == "train" else ""
     if isinstance(error, RuntimeError):
         compiler = type(error).__module__.startswith(("torch._dynamo", "torch._inductor"))
@@ -92,4 +95,4 @@ def _sentence(error: Exception, options: argparse.Namespace) -> str:
         text = text.replace(f"{name}=True", option)
         if "_" in name:  # no word of English
             text = text.replace(f"{name}=", f"{option} ").replace(name, option)
-    return where + " ".join((text or type(error).__name__).split())
+    return printed(where + " ".join((text or type(error).__name__).split()))

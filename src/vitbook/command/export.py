@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from vitbook.command.recipes import shape_of, statistics_of
 from vitbook.command.runs import trained_model
+from vitbook.data.folder_names import printed
 from vitbook.files import write_atomically
 
 CLASSES = "classes.json"  # in the file, beside the program: names in the order of the logits
@@ -69,7 +70,8 @@ def export(options: argparse.Namespace) -> None:
         f"{out}: {len(data.getvalue()):,} bytes; pixels (B, {C}, {S}, {S}) in 0 to 1 -> logits "
         f"(B, {len(names)}); for {' and '.join(map(str, BATCHES))} images they differ "
         f"from the model's by {max(differences):.1g}, relative to the largest.\n"
-        f"The logits: {', '.join(names[:SHOWN])}{', ...' * (len(names) > SHOWN)}. In the file: "
+        f"The logits: {', '.join(map(printed, names[:SHOWN]))}{', ...' * (len(names) > SHOWN)}. "
+        "In the file: "
         f"names = {{{CLASSES!r}: ''}}; torch.export.load({out.name!r}, extra_files=names)\n"
         f"In Python, without this package: torch.export.load({out.name!r}).module()(pixels)\n"
         f"For ONNX: torch.onnx.export(torch.export.load({out.name!r}), dynamo=True)"

@@ -29,6 +29,7 @@ PARTS = 4  # updates in an epoch at least, if the batch size is not given
 LISTED = 20  # classes that are told with their numbers
 CHUNK = 32  # pictures that are summed at once
 UNEVEN = 5  # times as many pictures of one class as of another are worth a word
+EPS = 1e-5  # of a norm; no smaller one shows in what it gives
 WARMUP = 5  # one update in so many at most: a small folder has fewer than the recipe's warm-up
 NO_PARTS = (
     "The run is of a time when parts were not kept: if files were moved or deleted since, it may "
@@ -137,14 +138,18 @@ def _apart(
     They are put down in ``parts`` with the picture that they equal, as all are by their pixels.
     """
     keys = {file.path.relative_to(listed.root).as_posix(): file.key for file in listed.files}
-    apart, twins = {}, []
+    apart, twins, both, notes = {}, [], [], []
+    labels: dict[str, int] = {}
     for part, found in pictures.items():
         own = ("train", "validation") if part == "trainval" else (part,)
         keep = []
         for row, name in enumerate(found.files):
-            was = parts.setdefault(pixel_key(found.images[row]), parts[name])
+            key, label = pixel_key(found.images[row]), int(found.labels[row])
+            was = parts.setdefault(key, parts[name])
             if was in own:
                 keep.append(row)
+                if labels.setdefault(key, label) != label:
+                    both.append(name)
             else:
                 twins.append(name)
                 parts |= dict.fromkeys((name, keys[name]), was)
@@ -159,8 +164,27 @@ def _apart(
                 images=found.images[keep], labels=found.labels[keep], files=files
             )
         apart[part] = found
-    of_others = "equal to one of another part, pixel by pixel: not used in theirs"
-    return apart, [f"{len(twins)} pictures, {of_others}: {some(twins)}."] if twins else []
+        none = _without_picture(found)
+        if none and part in ("train", "trainval"):
+            raise ValueError(
+                f"all pictures of {named(none)} in the part {part} of {listed.root} are equal, "
+                "pixel by pixel, to some of another part; bring others"
+            )
+        if none and part == "test":
+            notes.append(f"No picture of {named(none)} is left in the part test.")
+    for what, names in (
+        ("equal to one of another part, pixel by pixel: not used in theirs", twins),
+        ("equal to one of another class, pixel by pixel, so that one is wrong", both),
+    ):
+        if names:
+            count = "1 picture" if len(names) == 1 else f"{len(names)} pictures"
+            notes.append(f"{count}, {what}: {some(names)}.")
+    return apart, notes
+
+
+def _without_picture(found: FolderImages) -> list[str]:
+    """The classes of which a part has no picture."""
+    return [name for i, name in enumerate(found.classes) if not (found.labels == i).any()]
 
 
 def learned_by(run: dict) -> str:
@@ -231,8 +255,8 @@ def read_pictures(settings: dict, part: str, root: str | None) -> FolderImages:
     notes = found.notes
     if "parts" not in settings:
         notes += (NO_PARTS,)
-    if empty := [n for i, n in enumerate(found.classes) if not (found.labels == i).any()]:
-        notes += (f"No picture of {', '.join(empty)} is in the part {part}.",)
+    if empty := _without_picture(found):
+        notes += (f"No picture of {named(empty)} is in the part {part}.",)
     return found._replace(notes=notes)
 
 
@@ -294,17 +318,25 @@ def _untold(model: nn.Module, path: Path) -> list[str]:
     with suppress(OSError, ValueError):
         config = json.loads(beside.read_text(encoding="utf-8"))
     config = config if isinstance(config, dict) else {}
-    config = config.get("vision_config", config)
+    vision = config.get("vision_config")
+    config = vision if isinstance(vision, dict) else config
     theirs = config.get("num_attention_heads")
+    notes = []
     if theirs is None:
-        return [f"no file says how many heads they had: {some(heads)}, as in the model, are taken"]
-    if heads != {theirs}:
+        notes += [
+            f"no file says how many heads they had: {some(heads)}, as in the model, are taken"
+        ]
+    elif {str(number) for number in heads} != {str(theirs)}:
         raise ValueError(
             f"{beside} says {theirs} heads, the model has {some(heads)}: num_heads={theirs}"
         )
     if (gelu := config.get("hidden_act", "gelu")) != "gelu":
-        return [f"{beside} says {gelu}, the model has gelu"]
-    return []
+        notes.append(f"{beside} says {gelu}, the model has gelu")
+    ours = {part.eps for part in model.modules() if isinstance(part, nn.LayerNorm)}
+    eps = config.get("layer_norm_eps")
+    if isinstance(eps, float) and eps > EPS and ours != {eps}:
+        notes.append(f"{beside} says layer_norm_eps {eps:g}, the model has {some(ours)}")
+    return notes
 
 
 def head_of(model: Any) -> nn.Module:

@@ -8,6 +8,7 @@ import torch
 from vitbook.command.images import read_picture
 from vitbook.command.recipes import shape_of
 from vitbook.command.runs import trained_model
+from vitbook.data.folder_names import printed
 
 
 @torch.no_grad()
@@ -26,6 +27,6 @@ def predict(options: argparse.Namespace) -> None:
         probabilities = model(image[None].to(device)).softmax(dim=-1)[0].cpu()
         best = probabilities.topk(min(options.top, len(names)))
         answers = (f"{names[i]} {100 * p:.1f} %" for p, i in zip(*map(list, best), strict=True))
-        print(f"{path}: {', '.join(answers)}{remarks}")
+        print(printed(f"{path}: {', '.join(answers)}{remarks}"))
     if refused:
         raise ValueError("; ".join(refused))

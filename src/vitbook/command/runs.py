@@ -15,6 +15,9 @@ from vitbook.files import write_atomically
 from vitbook.models.weights import load_weights
 
 FORMAT = 4  # 0.1.0 wrote 3
+# How a file shows that it is not what was written.
+DAMAGE: tuple[type[Exception], ...] = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
+DAMAGE += (KeyError, TypeError, AttributeError)
 
 
 def stored_run(out: Path) -> dict:
@@ -35,12 +38,17 @@ def stored_run(out: Path) -> dict:
             settings = {"position_base": 2.0 * side, "centred_positions": True} | settings
         settings = settings_of(settings)
         root = run["root"]
+        for name in ("classes", "mean", "std") if settings["data"] == "folder" else ():
+            if not isinstance(settings[name], list):
+                raise TypeError(f"{name} is no list")
+        if not isinstance(root, str | None):
+            raise TypeError("root is no text")
         if (path := out / PARTS_FILE).is_file():
             settings["parts"] = dict(json.loads(path.read_text(encoding="utf-8")).items())
         return {"settings": settings, "root": root}
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+    except DAMAGE as error:
         raise ValueError(
-            f"{path} is damaged ({error!r}); train again into another folder"
+            f"{path} is damaged ({type(error).__name__}: {error}); train again into another folder"
         ) from None
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from vitbook import training
+from vitbook import require, training
 from vitbook.command import own_pictures
 from vitbook.command.idle import OF_OUR_MODELS, refuse_idle_data, refuse_idle_of_timm
 from vitbook.command.recipes import (
@@ -30,9 +30,11 @@ from vitbook.command.runs import (
     write_run,
 )
 from vitbook.data.folder import FolderImages
+from vitbook.data.folder_names import printed
 from vitbook.data.room import Images
 from vitbook.models.cost import count_parameters
 from vitbook.training import RunFolder, TrainConfig, processes
+from vitbook.training.loop import require_batches
 
 # Options of ``train`` that say where and how, not what: they may change when a run is resumed.
 WHERE: tuple[str, ...] = (
@@ -75,6 +77,7 @@ def train(options: argparse.Namespace) -> None:
             f"{config.total_steps(len(images)):,} steps of {config.batch_size} images; "
             f"{processes.world()} x {device.type}; into {out}"
         )
+        require_batches(config, len(images))
         if processes.rank() == 0 and not (folder.checkpoint.exists() or folder.metrics.exists()):
             write_run(out, settings, root)
 
@@ -134,6 +137,9 @@ def _settings(
         lender = lender_of(given)
         given = lent_settings(given, lender) | given
         settings = settings_of(given)
+        train_config(settings)  # refuses before a picture is read or a file is written
+        for name in ("shift", "head_epochs"):
+            require.whole(name, settings.get(name, 0), at_least=0)
         refuse_idle_data(options, settings["data"])
         if settings.get("timm"):
             refuse_idle_of_timm(given)
@@ -165,7 +171,7 @@ def _goes_on(options: argparse.Namespace, out: Path) -> bool:
 def _say(*lines: str) -> None:
     """Lines for the user, from one process."""
     for line in lines if processes.rank() == 0 else ():
-        tqdm.write(line)
+        tqdm.write(printed(line))
 
 
 def _learned(

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -30,7 +29,13 @@ HIDDEN = (
     "__MACOSX",
     "@eaDir",
     "#recycle",
+    "#snapshot",
+    "@Recycle",
     "$RECYCLE.BIN",
+    "RECYCLER",
+    "System Volume Information",
+    "Network Trash Folder",
+    "__pycache__",
     "lost+found",
     "Thumbs.db",
     "desktop.ini",
@@ -153,6 +158,7 @@ def list_folder(
     odd = _Odd(root)
     if not root.is_dir():
         raise ValueError(f"root must be a folder with a folder for each class, {root} is none")
+    os.listdir(root)  # one that is closed is told by the system, and not as an empty one
     places = {"": root}
     if not folders_are_classes and set(classes or ()) != set(_folders(root, _Odd(root))):
         places = _places(root, odd)
@@ -201,9 +207,15 @@ def _is_picture(path: Path, odd: "_Odd") -> bool:
     try:
         read_picture(path, SMALLEST)
         return True
-    except ValueError as error:
-        odd.add(f"left out: {getattr(error, 'kind', 'gone')}", path)
+    except (ValueError, OSError) as error:
+        odd.add(f"left out: {_why_not(error)}", path)
         return False
+
+
+def _why_not(error: Exception) -> str:
+    """Why a file that was listed gives no picture."""
+    unopened = "cannot be opened" if isinstance(error, OSError) else "gone since it was listed"
+    return getattr(error, "kind", unopened)
 
 
 def _hash() -> Any:
@@ -220,9 +232,10 @@ def _doubt(below: Mapping[str, Mapping[str, Path]]) -> str:
         return doubt
     alike: dict[str, list[str]] = defaultdict(list)
     for name in sorted(inside):
-        alike[unicodedata.normalize("NFC", name).strip().casefold()].append(name)
+        alike[folder_names.plain(name)].append(name)
     same = [name for names in alike.values() if len(names) > 1 for name in names]
-    why = "differ in capitals, spaces or the coding of accents alone: give them one name"
+    why = "differ in capitals, spaces, what is not seen or the coding of accents alone: give them "
+    why += "one name"
     return f"{listed(same)} {why}" if same else ""
 
 
@@ -246,13 +259,10 @@ def read_files(
     for path, label, _, _ in tqdm(chosen, disable=hidden, unit="picture", desc=part, delay=2):
         try:
             picture = read_picture(path, size, channels)
-        except PictureError as error:
-            odd.add(f"left out: {error.kind}", path)
-            continue
-        except ValueError:
-            if path.is_file():
+        except (ValueError, OSError) as error:
+            if not isinstance(error, (PictureError, OSError)) and path.is_file():
                 raise
-            odd.add("left out: gone since it was listed", path)
+            odd.add(f"left out: {_why_not(error)}", path)
             continue
         pixels[len(labels)] = picture.pixels
         labels.append(label)

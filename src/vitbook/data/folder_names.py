@@ -1,6 +1,7 @@
 """Which folders are parts and which are classes, as far as their names tell."""
 
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
@@ -50,6 +51,12 @@ def printed(name: str) -> str:
     """A name without what a terminal would obey."""
     shown = [c if c.isprintable() else c.encode("unicode_escape").decode() for c in name]
     return "".join(shown)
+
+
+def plain(name: str) -> str:
+    """A name without what no reader sees in it: capitals, spaces, marks, the coding of accents."""
+    seen = "".join(c for c in name if unicodedata.category(c) != "Cf")
+    return " ".join(unicodedata.normalize("NFC", seen).casefold().split())
 
 
 def _words(name: str) -> set[str]:

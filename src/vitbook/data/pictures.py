@@ -104,6 +104,8 @@ def read_picture(
             f"has more than {most:,} pixels, Pillow's limit", "too large to be opened"
         ) from None
     except Exception as error:  # decoders meet damage with errors of every kind
+        if isinstance(error, PermissionError):
+            raise PictureError("cannot be opened: permission denied", "cannot be opened") from None
         instead = what_instead(picture) if isinstance(picture, Path) else ""
         why = instead or " ".join(str(error).split()) or type(error).__name__
         raise PictureError(f"cannot be read as a picture ({why})") from None

@@ -30,10 +30,16 @@ FOREIGN_CLASSES = 100  # that a file may name
 # What of several is meant, where a file does not say: what its training meant to be used.
 PREFERRED = (r"(?<![a-z])ema(?![a-z])|average", r"teacher", r"", r"student|online")
 CODE = re.compile(r"Unsupported global|Can only|reduce for|is blocked")  # torch does not run it
+CUT = re.compile("not fully covered|invalid header length")  # words of safetensors
 OPTIMIZER = re.compile(r"(?<![a-z])optim(izers?)?(?![a-z])")
 # Tensors that are fitted to the images and classes: another shape is no sign of another model.
 FITTED = re.compile(r"(head|classifier|fc)\b|positions\.table|pos_embed|.*patch_embed\.|stem\.")
-TIMM = "what no option sets: --timm NAME trains a model of their kind"
+TIMM = "--timm NAME trains a model of their kind"
+# What the sentences of a refusal name and the command has no option for; depth it has.
+NO_OPTION = re.compile(
+    r"(layer_scale|pre_norm|final_norm|num_registers|qkv_bias) decides|channels=|old_grid"
+)
+SHARD = re.compile(r".*-\d{5}-of-(?!00001\.)\d{5}\.\w+")
 # Files of a folder, the first that is there; a run's, then those of the hub.
 IN_FOLDER = (
     "checkpoint.safetensors",
@@ -89,7 +95,9 @@ def read_weights(path: Path) -> Found:
         raise ValueError(
             f"--weights must be a file, or the folder of a run, but there is no {path}"
         )
-    whole, metadata = _shards(path) if path.suffix == ".json" else _whole(path)
+    if SHARD.fullmatch(path.name):
+        raise ValueError(f"{path} is one of several files: name the folder or the index of them")
+    whole, metadata = _shards(path, notes) if path.suffix == ".json" else _whole(path, notes)
     if not (found := Found(state_dicts(whole))):
         code = [_class(x) for x in (whole, *_values(whole)) if isinstance(x, _Empty)]
         if code:
@@ -117,13 +125,22 @@ def _in_folder(folder: Path) -> tuple[Path, list[str]]:
     return folder / names[0], [several] if len(names) > 1 else []
 
 
-def _whole(path: Path) -> tuple[Any, dict[str, str]]:
-    """All that a file of safetensors or of torch holds, and the text beside it."""
+def _whole(path: Path, notes: list[str]) -> tuple[Any, dict[str, str]]:
+    """All that a file of safetensors or of torch holds, and the text beside it; a note if what a
+    file of torch holds is not what was written."""
     if instead := what_instead(path) or _no_weights(path):
         raise ValueError(f"{path} holds no weights: {instead}")
     try:
-        return open_safetensors(path) if is_safetensors(path) else (_torch_file(path), {})
+        if is_safetensors(path):
+            return open_safetensors(path)
+        whole = _torch_file(path)
+        notes += _checksums(path)
+        return whole, {}
     except Exception as error:  # readers meet damage with errors of every kind
+        if CUT.search(str(error)) or _without_end(path):
+            raise ValueError(
+                f"{path} cannot be read as weights: it is cut, perhaps; download it again"
+            ) from None
         if isinstance(error, pickle.UnpicklingError) and CODE.search(str(error)):
             raise ValueError(_code(path, "more than tensors, a whole model perhaps")) from None
         raise ValueError(
@@ -158,7 +175,7 @@ def _in_zip(path: Path) -> str:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
     except zipfile.BadZipFile:
-        return ""  # cut, perhaps: torch says how
+        return ""  # cut, perhaps: told where torch meets it
     if any("/code/" in name for name in names):
         return "it is a program of TorchScript; save torch.jit.load(...).state_dict() of it"
     if any(re.fullmatch(r"[^/]+/data\.pkl", name) for name in names):
@@ -166,6 +183,22 @@ def _in_zip(path: Path) -> str:
     if any(name.endswith("archive_format") for name in names):
         return "it is a program of torch.export"
     return f"it is a zip archive of {some(names)}"
+
+
+def _checksums(path: Path) -> list[str]:
+    """A sentence on what has not the checksum that was written with it, which torch passes over."""
+    if not zipfile.is_zipfile(path):
+        return []
+    with zipfile.ZipFile(path) as archive:
+        wrong = archive.testzip()
+    other = "has another checksum than is written: it is damaged, or was saved without checksums"
+    return [f"{path}: {wrong} {other}"] if wrong else []
+
+
+def _without_end(path: Path) -> bool:
+    """Whether a file begins as a zip archive and lacks what ends one."""
+    with open(path, "rb") as file:
+        return file.read(4) == b"PK\x03\x04" and not zipfile.is_zipfile(path)
 
 
 def is_safetensors(path: Path) -> bool:
@@ -279,7 +312,7 @@ def _best(
         (n, p) for n, p in equal if not any(n == m and p != q and p.startswith(q) for m, q in equal)
     ]
     name, prefix = min(
-        equal, key=lambda place: (fits[place][1], _rank("".join(place)), -fits[place][0])
+        equal, key=lambda place: (fits[place][1], _rank(".".join(place)), -fits[place][0])
     )
     state, notes = _without(found[name], prefix), list(getattr(found, "notes", ()))
     words = [f"{n or 'the file'}{f' with the prefix {p}' if p else ''}" for n, p in equal]
@@ -336,6 +369,7 @@ def telling(notes: list[str]) -> Iterator[None]:
         yield
     except ValueError as error:
         advice = [TIMM] if re.search(r"decides|channels=|old_grid", str(error)) else []
+        advice = [f"what no option sets: {TIMM}"] if NO_OPTION.search(str(error)) else advice
         raise ValueError("; ".join([str(error), *advice, *notes])) from None
 
 
@@ -357,20 +391,23 @@ def _rank(place: str) -> int:
     return next(matches, PREFERRED.index(""))
 
 
-def _shards(index: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors of all files that an index names."""
+def _shards(index: Path, notes: list[str]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of all files that an index names; notes as of ``_whole``."""
     if instead := what_instead(index):
         raise ValueError(f"{index} holds no weights: {instead}")
     try:
-        named = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
-        names = sorted({str(name) for name in named.values()})
+        place = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        names = sorted({str(name) for name in place.values()})
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
         raise ValueError(f"{index} holds no weights, and is no index of shards") from None
     if missing := [name for name in names if not (index.parent / name).is_file()]:
         raise ValueError(f"the index names {some(missing)}, which do not lie beside it")
     found: dict[str, Tensor] = {}
     for name in names:
-        found |= _whole(index.parent / name)[0]
+        held = _whole(index.parent / name, notes)[0]
+        if not isinstance(held, Mapping):
+            raise ValueError(f"{index.parent / name} holds no state dict but {type(held).__name__}")
+        found |= {k: x for k, x in held.items() if k not in found or place.get(k) == name}
     return found, {}
 
 

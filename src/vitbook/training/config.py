@@ -55,7 +55,8 @@ class TrainConfig:
         if not isinstance(self.betas, (tuple, list)) or len(self.betas) != 2:
             raise ValueError(f"betas must be two numbers, got {self.betas!r}")
         object.__setattr__(self, "betas", tuple(require.fraction("betas", b) for b in self.betas))
-        require.whole("seed", self.seed, at_least=0)
+        if require.whole("seed", self.seed, at_least=0) >= 2**64:
+            raise ValueError(f"seed must be below 2**64, got {self.seed}")
         require.one_of("precision", self.precision, ("fp32", "bf16"))
         require.truth("compile", self.compile)
 

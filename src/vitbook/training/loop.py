@@ -116,7 +116,7 @@ def train(
     require_data(images, labels, classes=loss_function is None)
     if evaluate_on is not None:
         require_data(*evaluate_on, "evaluate_on: ")
-    _require_batches(config, len(images))
+    require_batches(config, len(images))
     per_epoch, total = len(images) // config.batch_size, config.total_steps(len(images))
     evaluate_every = per_epoch if evaluate_every is None else evaluate_every
     require.whole("evaluate_every", evaluate_every)
@@ -218,7 +218,7 @@ class _Log:
         self.bar.set_postfix_str(f"loss {rows[-1]['loss']:.3f}", refresh=False)
 
 
-def _require_batches(config: TrainConfig, num_images: int) -> None:
+def require_batches(config: TrainConfig, num_images: int) -> None:
     if not isinstance(config, TrainConfig):
         raise TypeError(f"config must be a TrainConfig, got {type(config).__name__}")
     b, world = config.batch_size, processes.world()
