@@ -90,7 +90,7 @@ grader: install ## the grader as a wheel for instructors, in _build/gradebox
 	@cd src/gradebox && ../../$(PY) -m hatchling build -t wheel -d ../../_build/gradebox
 
 attacks: sandbox ## try every attack on the grader, with and without its sandboxes, and record it
-	@VITBOOK_REQUIRE_SANDBOX=1 ATTACKS_JSON=book/classroom/attacks.json $(PY) -m pytest -q -s tests/gradebox/test_attacks.py
+	@VITBOOK_REQUIRE_SANDBOX=1 ATTACKS_JSON=book/classroom/attacks.json $(PY) -m pytest -v -s tests/gradebox/test_attacks.py
 
 release: install ## version, change log, commit and tag, on this machine only: make release VERSION=0.2.0
 	@$(PY) -m tools.release $(VERSION)

@@ -15,9 +15,8 @@ from tools.assignment.similar import code_of_page, corpus, likest
 from tools.assignment.verify import keys, table
 from tools.assignment.write import write_all
 from vitcheck.cases import from_parts, to_text
-from vitcheck.values import Layer
 from website.assignments.marks import stub_of, without_marks
-from website.assignments.notebooks import answer_source, solution_notebook, student_notebook
+from website.assignments.notebooks import answer_source, student_notebook
 from website.assignments.prove import draw_assignment
 from website.pages.settings import read_settings
 
@@ -106,78 +105,6 @@ def test_no_size_is_always_the_same_or_the_same_multiple_of_another(draws, numbe
     assert not tied, "\n".join(tied)
 
 
-def hidden_cases(drawn):
-    return [(q.id, case) for q in drawn.cases.questions for case in q.cases if not case.public]
-
-
-def shapes(value):
-    """The shapes of all tensors in there, in their order."""
-    if isinstance(value, Tensor):
-        return [value.shape]
-    if not isinstance(value, tuple | list | dict):
-        return []
-    parts = value.values() if isinstance(value, dict) else value
-    return [one for part in parts for one in shapes(part)]
-
-
-def test_each_answer_is_called_again_in_a_hidden_case_on_other_numbers_of_the_same_shapes(drawn):
-    """What a call leaves behind, such as a mask or the results by shape, must not count."""
-    given = {question for question, case in hidden_cases(drawn) if shapes(case.args)}
-    again = {
-        question
-        for question, case in hidden_cases(drawn)
-        if any(shapes(earlier) == shapes(case.args) != [] for earlier in case.before)
-    }
-    assert given == again
-    assert given
-
-
-def plain(*given):
-    """The numbers and grids of a call, which stand beside its tensors."""
-    return [one for one in given if not shapes(one) and not isinstance(one, Layer)]
-
-
-def test_what_a_call_leaves_behind_is_not_known_by_the_shapes_of_its_tensors_alone(drawn):
-    """Such as an index, where the number of heads or the grid is another one now."""
-    calls = [
-        (question, case, plain(*case.args, *case.kwargs.values()))
-        for question, case in hidden_cases(drawn)
-        if shapes(case.args) and not case.make
-    ]
-    others = {
-        question
-        for question, case, numbers in calls
-        for earlier in case.before
-        if shapes(earlier) == shapes(case.args) and plain(*earlier) != numbers
-    }
-    assert others == {question for question, _, numbers in calls if numbers}
-    assert others
-
-
-SHAPED = {  # what an answer may count on, and the questions with a hidden case where it is not so
-    "contiguous inputs": (
-        lambda case: not all(one.is_contiguous() for one in case.args if isinstance(one, Tensor)),
-        "a1-attention q5, a2-block q1",
-    ),
-    "tokens other than columns": (
-        lambda case: case.args[0].shape[-1] == case.args[0].shape[-2],
-        "a1-attention q1, a1-attention q5, a1-attention q6",
-    ),
-    "few tokens": (
-        lambda case: max(case.args[0].shape[-2:]) > 32,
-        "a1-attention q1, a1-attention q3, a1-attention q6, a2-block q5",
-    ),
-}
-
-
-@pytest.mark.parametrize("counted_on", SHAPED)
-def test_inputs_differ_in_what_an_answer_may_count_on(counted_on, drawn):
-    tries, questions = SHAPED[counted_on]
-    tensors = [(q, c) for q, c in hidden_cases(drawn) if c.args and isinstance(c.args[0], Tensor)]
-    found = {f"{drawn.master.name} {question}" for question, case in tensors if tries(case)}
-    assert found >= {one for one in questions.split(", ") if one.startswith(drawn.master.name)}
-
-
 def test_the_same_secret_draws_the_same_and_another_secret_something_else(draws):
     public, ours = draws(0), draws(1)
     assert to_text(draws(1, again=True).cases) == to_text(ours.cases)
@@ -228,13 +155,6 @@ def test_the_students_notebook_holds_no_answers_runs_blank_and_passes_solved(dra
     counts = public_counts(capsys.readouterr().out)
     assert counts
     assert all(passed == of for passed, of in counts)
-
-
-def test_the_solution_notebook_passes_hidden_checks_too(drawn, capsys):
-    run(solution_notebook(drawn, SETTINGS))
-    said = public_counts(capsys.readouterr().out)
-    tests = [str(len(one.tests)) for one in drawn.master.questions if not one.manual]
-    assert said == [(number, number) for number in tests]
 
 
 def test_no_answer_is_in_the_book_or_in_the_package(drawn, places):
@@ -325,13 +245,6 @@ def test_many_draws_hold_and_differ(master_path):
     found = [draw_assignment(master_path, key, "0.1.0") for key in keys(25)]
     assert len({drawn.cases.variant for drawn in found}) == 26
     assert len({str(drawn.master.questions) for drawn in found}) > 20
-
-
-def test_an_assignment_can_be_drawn_where_all_attempts_draw_the_same_width():
-    """Of width 2 no sequence is shorter: the slip about such lengths was right, and each failed."""
-    key = b"ff06b295ced4daa3604ca5e9846ac1335175fb44e0a1052377a8752c8d63f9e5"
-    drawn = draw_assignment(ROOT / "assignments/a1_attention.md", key, "0.1.0")
-    assert any("single token" in mutant.asks for mutant in drawn.master.questions[1].mutants)
 
 
 def test_the_pages_of_the_book_are_those_of_the_masters():

@@ -3,6 +3,7 @@
 import re
 import signal
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -16,179 +17,101 @@ from website.assignments.prove import ProofError, draw_assignment
 from website.pages.settings import version_of
 
 ROOT = Path(__file__).resolve().parents[2]
-MASTER = '''---
-kernelspec: {display_name: Python 3, language: python, name: python3}
----
-
-```{raw-cell}
-# ASSIGNMENT CONFIG
-name: a9-small
-title: Small
-chapters: [1]
-```
-
-```{raw-cell}
-# BEGIN VARIANT
-```
-
-```{code-cell}
-factor = draw.choice([3, 4])
-```
-
-```{raw-cell}
-# END VARIANT
-```
-
-Introduction.
-
-```{code-cell}
-import torch
-```
-
-```{raw-cell}
-# BEGIN QUESTION
-name: q1
-title: Times
-points: 10
-minutes: 5
-difficulty: 1
-objective: Multiply.
-defines: [times]
-```
-
-Multiply by {{ factor }}.
-
-```{raw-cell}
-# BEGIN SOLUTION
-```
-
-```{code-cell}
-def times(x):
-    return x * {{ factor }}  # SOLUTION
-```
-
-```{raw-cell}
-# END SOLUTION
-```
-
-```{raw-cell}
-# BEGIN TESTS
-```
-
-```{code-cell}
-""" # BEGIN TEST CONFIG
-name: small
-points: 1
-""" # END TEST CONFIG
-times(draw.randn(3))
-```
-
-```{code-cell}
-""" # BEGIN TEST CONFIG
-name: large
-points: 9
-hidden: true
-""" # END TEST CONFIG
-times(draw.randn(30))
-```
-
-```{raw-cell}
-# END TESTS
-```
-
-```{raw-cell}
-# MUTANTS
-MANY
-```
-
-```{raw-cell}
-# ALTERNATIVES
-- name: added
-  code: |
-    def times(x):
-        return sum([x] * {{ factor }})
-```
-
-```{raw-cell}
-# END QUESTION
-```
-'''
+EXAMPLE = (ROOT / "assignments/example.md").read_text()
+BEFORE, _, AFTER = EXAMPLE.partition("# MUTANTS\n")
 MUTANTS = "\n".join(
-    f"- {{asks: 'is it {n}?', change: 'x * {{{{ factor }}}}', to: 'x * {n}'}}" for n in range(5, 13)
+    f"- {{asks: 'is it {n}?', change: '** {{{{ power }}}}', to: '** {n}'}}" for n in range(5, 13)
 )
-MASTER = MASTER.replace("MANY", MUTANTS)
+MASTER = f"""{BEFORE}# MUTANTS
+{MUTANTS}
+```
+
+```{{raw-cell}}
+# ALTERNATIVES
+- name: another power
+  code: |
+    def power_weights(scores):
+        powers = scores.abs().pow({{{{ power }}}})
+        return powers / powers.sum(-1, keepdim=True)
+{AFTER[AFTER.index("```") :]}"""
 
 
 def drawn_from(tmp_path, text, key=PUBLIC):
-    path = tmp_path / "a9_small.md"
+    path = tmp_path / "quiz.md"
     path.write_text(text)
     return draw_assignment(path, key, "0.1.0")
 
 
 def test_the_small_master_holds(tmp_path):
     drawn = drawn_from(tmp_path, MASTER)
-    assert drawn.name == "a9-small-public"
+    assert drawn.name == "quiz-mean-public"
     assert drawn.cases["q1"].cases[0].mistakes[0].question == "is it 5?"
     assert {row.points for row in drawn.rows if row.who.startswith("mutant")} == {0}
 
 
 QUESTION = MASTER.partition("# BEGIN QUESTION\n")[2].partition("\n```")[0]
-LARGE = "times(draw.randn(30))"
+LARGE, NAMED = "power_weights(draw.randn(2, 3, 4))", "name: two batches of rows"
+DEFINED = "def power_weights(scores):\n"
 SMALL = """- asks: 'is it small?'
   code: |
-    def times(x):
-        return x * {{ factor }} + (len(x) == 3)"""
+    def power_weights(scores):
+        powers = scores.abs() ** {{ power }}
+        return powers / powers.sum(-1, keepdim=True) + (scores.ndim == 2)"""
 FLAWS = {
     "no config": ("# ASSIGNMENT CONFIG", "# CONFIG", "no raw cell '# ASSIGNMENT CONFIG'"),
-    "no title": ("title: Small\n", "", "has no title"),
+    "no title": ('title: "Quiz: a mean with weights"\n', "", "has no title"),
     "no minutes": ("minutes: 5\n", "", "q1 lacks minutes"),
     "unknown key": ("minutes: 5", "minutes: 5\nmood: good", "without a meaning: mood"),
-    "unknown name": ("by {{ factor }}", "by {{ fcator }}", "{{ fcator }} cannot be filled in"),
-    "bad variant": ("draw.choice([3, 4])", "draw.chioce([3])", "cannot be drawn"),
+    "unknown name": ("power {{ power }}", "power {{ pwoer }}", "{{ pwoer }} cannot be filled in"),
+    "bad variant": ("draw.integer(2, 4)", "draw.intger(2, 4)", "cannot be drawn"),
     "no end": ("# END TESTS", "# THE END", "'# END TESTS' is missing"),
     "unknown raw cell": ("# MUTANTS", "# MUTATIONS", "means nothing here: '# MUTATIONS'"),
     "points": ("points: 10", "points: 11", "is worth 11, its tests 10"),
-    "a test without a name": ("name: large\n", "", "students read a test's name"),
-    "a test with a drawn name": ("name: large", "name: '{{ factor }}'", "words, nothing drawn"),
-    "two tests of one name": ("name: large", "name: small", "two tests of one name"),
+    "a test without a name": (f"{NAMED}\n", "", "students read a test's name"),
+    "a test with a drawn name": (NAMED, "name: '{{ power }}'", "words, nothing drawn"),
+    "two tests of one name": (NAMED, "name: two rows", "two tests of one name"),
     "no hidden test": ("hidden: true\n", "", "no hidden test"),
     "no public test": ("points: 1\n", "points: 1\nhidden: true\n", "no public case"),
-    "defines nothing": ("defines: [times]\n", "", "defines nothing"),
+    "defines nothing": ("defines: [power_weights]\n", "", "defines nothing"),
     "test without a call": (LARGE, "x = 3", "the last line of a test is the call"),
-    "test with two calls": (LARGE, "times(x=1)\ntimes(2)", "not 2"),
-    "test that stops": (LARGE, "times(1 / 0)", "ZeroDivisionError"),
-    "solution that stops": ("def times(x):\n", "1 / 0\ndef times(x):\n", "stops"),
-    "no solution given away": ("  # SOLUTION", "", "the blank answer gets 10 of 10"),
-    "tame mutant": ("to: 'x * 5'", "to: 'x * {{ factor }} * 1.0'", "the mutant: is it 5?"),
-    "mutant of nothing": ("change: 'x * {{ factor }}'", "change: 'y'", "0 times"),
-    "wrong alternative": ("sum([x] * {{ factor }})", "x * 2", "added fails q1-1, q1-2"),
+    "test with two calls": (LARGE, "power_weights(scores=1)\npower_weights(2)", "not 2"),
+    "test that stops": (LARGE, "power_weights(1 / 0)", "ZeroDivisionError"),
+    "solution that stops": (DEFINED, f"1 / 0\n{DEFINED}", "stops"),
+    "no solution given away": (
+        "    # BEGIN SOLUTION\n", "", "    # END SOLUTION\n", "", "the blank answer gets 10 of 10"
+    ),
+    "tame mutant": ("to: '** 5'", "to: '** {{ power }} * 1.0'", "the mutant: is it 5?"),
+    "mutant of nothing": ("change: '** {{ power }}'", "change: 'y'", "0 times"),
+    "wrong alternative": ("pow({{ power }})", "pow(7)", "another power fails q1-1, q1-2"),
     "a name that is no number": ("name: q1", "name: first", "names like q1"),
     "a word for a chapter": (
-        "chapters: [1]", "chapters: 1", "chapters is a list like [patches, block], got 1"
+        "chapters: [weighted_average]", "chapters: 1", "chapters is a list like [patches, bl"
     ),
     "words for points": ("points: 10", "points: ten", "points of q1 must be a number, got 'ten'"),
     "words for a test's points": ("points: 9", "points: nine", "a test must be a number"),
     "a question in words": (QUESTION, "Times, 10 points", "holds keys and their values"),
     "a test in words": (
-        "name: large\npoints: 9\nhidden: true", "large", "a TEST CONFIG holds keys"
+        f"{NAMED}\npoints: 9\nhidden: true", "large", "a TEST CONFIG holds keys"
     ),
     "mutants in words": (MUTANTS, "is it 5?", "'# MUTANTS' holds a list of entries"),
     "a mutant that asks nothing": ("asks: 'is it 5?', ", "", "'# MUTANTS' lacks asks"),
-    "a mutant that changes nothing": (", to: 'x * 5'", "", "a mutant has code, or change and to"),
+    "a mutant that changes nothing": (", to: '** 5'", "", "a mutant has code, or change and to"),
     "an alternative without code": ("  code: |", "  said: |", "'# ALTERNATIVES' lacks code"),
     "no YAML": ("name: q1", "name: [q1", "no YAML"),
     "stray cell": ("# END QUESTION\n```", "# END QUESTION\n```\n\nMore.", "to no question"),
     "public cases worth more than a tenth, though their results are handed out": (
-        "small\npoints: 1", "small\npoints: 2", "points: 9", "points: 8",
+        "two rows\npoints: 1", "two rows\npoints: 2", "points: 9", "points: 8",
         "q1: the public cases are worth 2 of 10 points",
     ),
-    "a case without a mutant": (LARGE, "times(torch.zeros(2))", "q1-2 (large): no mutant fails it"),
+    "a case without a mutant": (
+        LARGE, "power_weights(torch.ones(2, 3))", "q1-2 (two batches of rows): no mutant fails it"
+    ),
     "a mutant that fails public cases only": (
         MUTANTS, f"{MUTANTS}\n{SMALL}", "q1: no hidden case fails the mutant: is it small"
     ),
     "a hidden case with the result of a public one": (
-        "draw.randn(3)", "torch.ones(3)", LARGE, "times(torch.ones(3))",
-        "q1-2 (large): a result copied out of a public case",
+        "draw.randn(2, 5)", "torch.eye(2) + 1", LARGE, "power_weights(torch.eye(2) + 1)",
+        "q1-2 (two batches of rows): a result copied out of a public case",
     ),
 }  # fmt: skip
 
@@ -205,44 +128,48 @@ def test_a_flaw_is_named(tmp_path, flaw):
     assert words in str(found.value)
 
 
-LAYER = MASTER.replace("[times]", "[Times]").replace(
-    """def times(x):
-    return x * {{ factor }}  # SOLUTION""",
-    """class Times(torch.nn.Module):
-    def forward(self, x):
-        return x * {{ factor }}  # SOLUTION""",
-).replace(
-    """    def times(x):
-        return sum([x] * {{ factor }})""",
-    """    class Times(torch.nn.Module):
-        def forward(self, x):
-            return sum([x] * {{ factor }})""",
-).replace("times(draw.randn(3))", "Times()(draw.randn(3))")  # fmt: skip
-KEPT = """- asks: does it keep the length of its first call?
+SOLUTION = DEFINED + MASTER.partition(DEFINED)[2].partition("```")[0]
+ANSWER = """class Powers(torch.nn.Module):
+    def forward(self, scores):
+        powers = scores.abs() ** {{ power }}
+        return powers / powers.sum(-1, keepdim=True)"""
+FORWARD = ANSWER.replace("keepdim=True)", "keepdim=True)  # SOLUTION") + "\n"
+ALTERNATIVE = MASTER.partition("code: |\n")[2].partition("```")[0]
+LAYERS = (
+    MASTER.replace("[power_weights]", "[Powers]")
+    .replace(SOLUTION, FORWARD)
+    .replace(ALTERNATIVE, indent(ANSWER, " " * 4) + "\n")
+    .replace("power_weights(draw.randn(2, 5))", "Powers()(draw.randn(3))"),
+    """- asks: does it keep the length of its first call?
   code: |
-    class Times(torch.nn.Module):
-        def forward(self, x):
-            self.n = getattr(self, 'n', len(x))
-            return (x * {{ factor }})[: self.n]
-"""
-LAYERS = (LAYER, KEPT)
+    class Powers(torch.nn.Module):
+        def forward(self, scores):
+            self.n = getattr(self, 'n', len(scores))
+            powers = scores.abs() ** {{ power }}
+            return (powers / powers.sum(-1, keepdim=True))[: self.n]
+""",
+)
 FUNCTIONS = (
     MASTER,
     """- asks: does it keep the result of its first call?
   code: |
     kept = {}
-    def times(x):
-        return kept.setdefault(x.shape, x * {{ factor }})
+    def power_weights(scores):
+        powers = scores.abs() ** {{ power }}
+        return kept.setdefault(scores.shape, powers / powers.sum(-1, keepdim=True))
 """,
 )
+ONE = "power_weights(draw.randn(30))"
 CALLS = {
-    "one call": (LAYERS, "Times()(draw.randn(30))", "no case fails the mutant: does it keep"),
-    "two of one object": (LAYERS, "t = Times()\nt(draw.randn(4))\nt(draw.randn(30))", ""),
-    "two of two objects": (LAYERS, "Times()(draw.randn(4))\nTimes()(draw.randn(30))", "not 2"),
-    "one with a keyword": (LAYERS, "t = Times()\nt(x=draw.randn(4))\nt(draw.randn(30))", "not 2"),
-    "one of a function": (FUNCTIONS, LARGE, "no case fails the mutant: does it keep"),
-    "two of a function": (FUNCTIONS, f"{LARGE}\n{LARGE}", ""),
-}
+    "one call": (LAYERS, "Powers()(draw.randn(30))", "no case fails the mutant: does it keep"),
+    "two of one object": (LAYERS, "t = Powers()\nt(draw.randn(4))\nt(draw.randn(30))", ""),
+    "two of two objects": (LAYERS, "Powers()(draw.randn(4))\nPowers()(draw.randn(30))", "not 2"),
+    "one with a keyword": (
+        LAYERS, "t = Powers()\nt(scores=draw.randn(4))\nt(draw.randn(30))", "not 2"
+    ),
+    "one of a function": (FUNCTIONS, ONE, "no case fails the mutant: does it keep"),
+    "two of a function": (FUNCTIONS, f"{ONE}\n{ONE}", ""),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("calls", CALLS)
@@ -334,15 +261,13 @@ def test_the_command_says_what_is_wrong(asked, tmp_path, capsys):
 
 FOREVER = "while True: pass"
 ENDLESS = {
-    "variant": ("factor = ", f"{FOREVER}\nfactor = ", "the variant cannot be drawn"),
+    "variant": ("power = ", f"{FOREVER}\npower = ", "the variant cannot be drawn"),
     "given cell": ("import torch\n", f"import torch\n{FOREVER}\n", "the solution of q1"),
-    "solution": ("def times(x):\n", f"def times(x):\n    {FOREVER}\n", "q1-1: EndlessError"),
+    "solution": (DEFINED, f"{DEFINED}    {FOREVER}\n", "q1-1: EndlessError"),
     "test": (LARGE, f"{FOREVER}\n{LARGE}", "q1-2: EndlessError"),
-    "mutant": ("to: 'x * 5'", "to: '[0 for _ in iter(int, 1)]'", "an answer to q1-1 (small)"),
-    "alternative": (
-        "    def times(x):\n        return sum", f"    {FOREVER}\n    sum", "q1, 'while"
-    ),
-}  # fmt: skip
+    "mutant": ("to: '** 5'", "to: '** len([0 for _ in iter(int, 1)])'", "an answer to q1-1 (two r"),
+    "alternative": ("code: |\n", f"code: |\n    {FOREVER}\n", "q1, 'while"),
+}
 
 
 @pytest.mark.parametrize("place", ENDLESS)
@@ -368,7 +293,7 @@ def test_a_private_master_is_drawn_from_anywhere(tmp_path, capsys):
     assert main(["--new-key", str(key)]) == 0
     assert main(["--master", str(path), "--key-file", str(key), "--out", str(out)]) == 0
     [folder] = out.iterdir()
-    assert folder.name.startswith("a9-small-")
+    assert folder.name.startswith("quiz-mean-")
     said = capsys.readouterr().out
     assert "8 mutants are caught" in said
     assert ("is no release" in said) is ("dev" in version_of(ROOT))

@@ -65,10 +65,6 @@ NOT_SHOWN = {
         CLAIM.replace("patient", "twin"), lambda w, x: (changed(w, "positions", 0), x),
         "twin's logits should stay the same",
     ),
-    "no logits": (CLAIM, lambda w, x: (changed(w, "head", 1e38), x), STAYS),
-    "infinite logits": (
-        CLAIM, lambda w, x: (changed(changed(w, "head", 1e38), "positions", 1e38), x), STAYS
-    ),
     "logits beyond float64": (
         CLAIM, lambda w, x: (changed({n: v.double() for n, v in w.items()}, "", 1e300), x), STAYS
     ),
@@ -106,46 +102,6 @@ def test_names_alone_or_the_words_of_success_are_no_experiment(given):
     right = {FAULT: ((weights, images), (changed(weights, "positions", 0), images))}
     assert compare(right, case).ok
     assert compare(None, case).message == "not answered yet"
-
-
-KINDS = [
-    *(f"softmax over the queries, 2, weights, {who}" for who in ("patient", "twin")),
-    "heads split by view alone, 2, weights, twin",
-    *(f"no residual around the MLP, 2, {differ}, patient" for differ in ("weights", "images")),
-    *(CLAIM, MOVED),
-    *(f"patches cut by reshape alone, all, images, {who}" for who in ("patient", "twin")),
-    *(f"last token read as class token, all, weights, {who}" for who in ("patient", "twin")),
-]
-SILENCED = ("nothing", "attn.proj", "positions", "mlp.fc2", "attn.qkv")
-
-
-def searched(weights, images, differ):
-    """Experiments without a thought: a part is silent, and pixels or rows of a weight change."""
-    for part in SILENCED:
-        silent = changed(weights, part, 0)
-        if differ == "images":
-            others = (1 - images, images.flip(2), images.flip(3), images.roll(2, 2))
-            yield from (((silent, images), (silent, other)) for other in others)
-            continue
-        for name, value in silent.items():
-            third = max(1, len(value) // 3)
-            for rows in (slice(None), slice(third), slice(third, 2 * third), slice(-1, None)):
-                louder = value.clone()
-                louder[rows] *= 3
-                yield (silent, images), (silent | {name: louder}, images)
-
-
-@pytest.mark.deep
-def test_a_search_by_trial_finds_most_experiments_as_the_guide_for_instructors_says():
-    torch.manual_seed(0)
-    model = ClinicViT(**SIZES | {"image_size": 6})
-    weights = {name: torch.randn_like(value) for name, value in model.state_dict().items()}
-    images, found = torch.randn(4, 1, 6, 6), []
-    for claim in KINDS:
-        fault, _, differ, _ = claim.split(", ")
-        tries = searched(weights, images, differ)
-        found.append(any(judged({fault: pair}, weights, images, claim) == SHOWN for pair in tries))
-    assert sum(found) > len(KINDS) / 2, found
 
 
 def test_many_threads_judge_as_one_does(drawn):

@@ -21,19 +21,18 @@ def stub(*args, **kwargs):
 class Case:
     """What a check cannot know of itself: other right answers, and wrong ones of no known kind.
 
-    The right answer and the mistakes that the check was given are tested without being named here.
+    The right answer and the mistakes that the check was given are tested without being named here,
+    and so is the solution of its page: another way to the same numbers is no other answer.
     An answer is what the learner hands to the check; a tuple of them where the check takes several.
 
     Args:
         check: the check.
-        right: a right answer, where the check was given none. It must also pass in float64.
-        also: other right ways ("loops", "einsum", "float64 inside"): name -> answer.
+        also: other right answers ("a list", "float64 inside"): name -> answer.
         wrong: name -> (answer, words of the message that it must be met with).
         stubs: answers that are "not answered yet".
     """
 
     check: Callable
-    right: Any = None
     also: dict[str, Any] = field(default_factory=dict)
     wrong: dict[str, tuple[Any, str]] = field(default_factory=dict)
     stubs: tuple = (stub,)

@@ -1,16 +1,16 @@
 """Every check passes right answers of every style, passes over stubs and names every mistake.
 
-A check brings a right answer and its known mistakes along (see `vitcheck.trial.staged`). Others
-stand in tables/, one module for each module of `vitcheck.exercises`.
+A check brings a right answer and its known mistakes along (see `vitcheck.trial.staged`), its page
+the solution. Others stand in tables/, one module for each module of `vitcheck.exercises`.
 """
 
 import importlib
 import pkgutil
-from inspect import signature
 
 import pytest
 import tables
 from case import Case, hand_in, in_float64
+from solved import solved
 
 from vitcheck import CheckFailed, exercises
 
@@ -18,6 +18,7 @@ MODULES = [m.name for m in pkgutil.iter_modules(exercises.__path__)]
 TABLES = [
     importlib.import_module(f"tables.{m.name}") for m in pkgutil.iter_modules(tables.__path__)
 ]
+SOLVED = solved()
 IN_TABLES = {case.check: case for table in TABLES for case in table.CASES}
 CASES = {
     f"{module}-{name}": IN_TABLES.get(check) or Case(check)
@@ -37,7 +38,9 @@ def each(find):
 
 
 def right_answers(case):
-    return [("right", case.check.right or case.right), *case.also.items()]
+    own = [("right", case.check.right)] if case.check.right else []
+    pages = [("the page's", answer) for answer in SOLVED[case.check]]
+    return [*own, *pages, *case.also.items()]
 
 
 def known_mistakes(case):
@@ -49,10 +52,8 @@ def wrong_answers(case):
 
 
 def test_every_check_is_tried_with_a_right_answer_that_is_not_its_own():
-    """But for those with one right answer, which the solution in their chapter holds, too."""
     assert set(IN_TABLES) <= {case.check for case in CASES.values()}
-    own = {name: case for name, case in CASES.items() if not case.also and case.right is None}
-    assert [name for name, case in own.items() if signature(case.check.right).parameters] == []
+    assert [name for name, case in CASES.items() if not SOLVED[case.check] and not case.also] == []
 
 
 def test_every_check_is_tried_with_three_wrong_answers():

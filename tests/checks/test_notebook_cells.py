@@ -141,10 +141,3 @@ def test_a_cell_of_checks_prints_one_line(run):
     said, _ = run("assert x > 2\nassert x > 1")
     assert said.splitlines()[-1].startswith("1 of 2 checks did not hold here; was a cell run out")
     assert run("def f():\n    assert x\nx + 1")[0] == "Out[0]: 3\n"
-
-
-def test_what_is_still_open_is_named(run):
-    run("predict('one', 1, 'MS8y')\npredict('two', 0, 'MS8y')")
-    said, _ = run("still_open({'one': 'A', 'two': 'B', 'gone': 'C'}, {})")
-    assert said == "Predictions: B, C still open.\n"
-    assert run("still_open({'one': 'A'}, {})")[0] == "Predictions: all made.\n"

@@ -6,12 +6,21 @@ import sys
 
 import pytest
 import torch
+from torch import nn
 
 from experiments.drawn_digits.hand_drawn import NOT_SURE, Drawing, drawings, said, score, share
 from experiments.drawn_digits.strokes import drawn
 from experiments.full_sets import recipe
 from experiments.full_sets.parts import CoarseStem
 from experiments.machinery.experiment import load_experiment
+from experiments.machinery.measures import (
+    BINS,
+    calibration_error,
+    multiplies,
+    probabilities,
+    reliability,
+    thin,
+)
 from experiments.machinery.several import several
 from experiments.token_mixing import mixing
 from experiments.token_mixing.mixing import Task, width_of
@@ -116,13 +125,6 @@ def test_multiplications_are_those_of_the_formulas():
     assert timing.multiplies(merged, **crossing) == timing.multiplies(separate, **crossing)
 
 
-def test_rounds_go_to_and_fro_and_the_first_is_not_counted():
-    order = []
-    took = timing.medians({name: lambda n=name: order.append(n) for name in "ab"}, 3)
-    assert "".join(order) == "ab" + "ba" + "ab" + "ba"
-    assert took.keys() == {"a", "b"}
-
-
 def test_the_mean_is_over_this_seed_and_the_next_ones():
     asked = []
 
@@ -136,3 +138,43 @@ def test_the_mean_is_over_this_seed_and_the_next_ones():
     assert found == {"loss": 101, "accuracy": pytest.approx((1 / 100 + 1 / 101 + 1 / 102) / 3)}
     assert several(trial, 2)({}, 7, print, 1.0)["loss"] == math.inf  # one diverged
     assert several(trial, 1)({}, 7, print, 1.0)["loss"] == 7
+
+
+# --- what several experiments measure, against counts and tables worked out by hand
+
+
+def test_multiplies_are_those_of_one_image():
+    assert multiplies(nn.Linear(3, 5), torch.randn(7, 3)) == 3 * 5
+
+
+def test_a_thin_curve_has_the_means_of_equal_stretches():
+    assert thin([1.0, 3.0, 5.0, 9.0, 100.0], points=2) == [2.0, 7.0]
+    assert thin([1.0, 2.0], points=100) == [1.0, 2.0]
+    assert len(thin([0.5] * 400)) == 100
+
+
+def test_probabilities_are_the_softmax_of_every_image():
+    model = nn.Sequential(nn.Flatten(), nn.Linear(4, 3))
+    images = torch.randn(501, 1, 2, 2)  # more than one batch
+    given = probabilities(model, images)
+    assert given.shape == (501, 3)
+    torch.testing.assert_close(given, model(images).detach().double().softmax(dim=-1))
+
+
+def test_an_answer_counts_in_the_bin_of_its_confidence():
+    given = torch.tensor(
+        [[1.0, 0.0, 0.0], [0.1, 0.5, 0.4], [0.5, 0.4, 0.1], [0.34, 0.33, 0.33]], dtype=torch.float64
+    )
+    table = reliability(given, torch.tensor([0, 1, 2, 0]))
+    assert len(table) == BINS == 15
+    assert table[14] == [1, 1, 1]  # all of its confidence, and right
+    assert table[7] == [2, 1, 1]  # half sure twice, right once
+    assert table[5] == [1, 0.34, 1]
+    assert sum(row[0] for row in table) == 4
+    expected = (2 / 4) * abs(0.5 - 0.5) + (1 / 4) * abs(0.34 - 1)
+    assert calibration_error(table) == pytest.approx(expected)
+
+
+def test_calibration_error_weighs_each_bin_by_its_answers():
+    table = [[0, 0, 0], [30, 6.0, 3], [10, 8.0, 10]]  # off by 0.1 and by 0.2
+    assert calibration_error(table) == pytest.approx(0.75 * 0.1 + 0.25 * 0.2)

@@ -2,14 +2,11 @@
 
 import json
 import math
-import signal
 import subprocess
-import textwrap
-import time
 from contextlib import nullcontext
 
 import pytest
-from toys import ROOT, command, results_of, started, trials_of
+from toys import ROOT, command, results_of, trials_of
 
 from experiments.__main__ import main
 from experiments.machinery import beats
@@ -19,7 +16,6 @@ from experiments.machinery.experiment import Experiment, MustBeat, Outcome, load
 from experiments.machinery.files import write_json
 from experiments.machinery.recording import write_record
 from experiments.machinery.verify import replay, verify
-from experiments.machinery.worker import tried
 from vitbook.book.records import load_record
 
 PLAN = Choice(grid={"rate": (1.0, 2.0, 4.0)}, trial=dict, by="loss", limit=6).plan([{"arm": "a"}])
@@ -100,12 +96,8 @@ def test_trials_that_are_not_those_of_the_search_are_refused(change, words):
 
 TOY = '''
 """A toy."""
-import time
-from pathlib import Path
 from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Experiment, Outcome, checksum, scaled
-
-HERE = Path(__file__)
 
 def losses(target, steps, rate, log):
     loss = 0.0
@@ -115,12 +107,7 @@ def losses(target, steps, rate, log):
     return loss
 
 def trial(condition, seed, log, scale, *, length, rate):
-    if scale == 1:  # in earnest
-        with open(HERE.with_name("started"), "a") as file:
-            file.write(f"{condition['target']} {length} {rate}\\n")
     loss = losses(condition["target"], scaled(40 * length, scale), rate, log)
-    while rate == 4.0 and HERE.with_name("stop").exists():
-        time.sleep(0.1)
     if rate > 6:
         raise ArithmeticError("training diverged")
     return {"loss": loss}
@@ -140,27 +127,9 @@ EXPERIMENT = Experiment(
 '''
 
 
-@pytest.mark.deep  # seven processes; tests/experiments/test_experiments.py stops a run in make test
-def test_a_search_that_was_stopped_goes_on_and_the_runs_use_what_it_chose(toy, tmp_path):
+@pytest.mark.deep  # five processes; how they are stopped and go on: test_experiments.py
+def test_the_runs_use_what_the_search_chose(toy, tmp_path):
     toy.write_text(TOY.replace('by="loss"', 'by="loss", finalists=0'))
-    toy.with_name("stop").touch()
-    options = {"cwd": ROOT, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
-    runner = subprocess.Popen(command(toy, "--choose"), **options)
-    try:
-        end = time.monotonic() + 500
-        while len(started(toy)) < 3:  # two run side by side, and the third does not end
-            assert time.monotonic() < end, "it did not happen"
-            time.sleep(0.1)
-        runner.send_signal(signal.SIGINT)
-        said = runner.communicate()[1]
-    finally:
-        runner.kill()
-        toy.with_name("stop").unlink()
-    assert "of 3 trials are kept, the same command goes on" in said
-    assert "Traceback" not in said
-    kept = int(said.split(" of 3 trials")[0].split()[-1])
-    assert kept in (1, 2)
-
     ended = subprocess.run(command(toy), cwd=ROOT, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert "target 5.0: rate 4\n" in ended.stdout
@@ -170,7 +139,6 @@ def test_a_search_that_was_stopped_goes_on_and_the_runs_use_what_it_chose(toy, t
     ]
     trials = [(trial["length"], trial["value"]) for trial in record.trials]
     assert trials == [(0.5, 1), (0.5, 2), (0.5, 4), (0.5, 8)]
-    assert len(started(toy)) == len(trials) + 3 - kept  # nothing that was kept is done again
     assert {(trial["seed"], trial["steps"]) for trial in record.trials} == {(100, 20)}
     assert [trial["metrics"]["loss"] for trial in record.trials][2:] == [1 + 1 / 20, None]
     assert record.values("size", target=5.0) == [4 + 1 + 1 / 40]
@@ -256,22 +224,6 @@ def test_two_recordings_are_compared_trial_by_trial(recorded, toy, capsys):
         code = main(["toy", "--folder", str(toy.parent), "--compare", str(again)])
         assert code == bool(more)
         assert f"  trials  {said}" in capsys.readouterr().out
-
-
-def test_the_script_of_the_readme_searches_and_runs(tmp_path):
-    text = (ROOT / "experiments" / "README.md").read_text()
-    block = text.split("   ```python\n", 1)[1].split("   ```\n")[0]
-    script = tmp_path / "depth.py"
-    script.write_text(textwrap.dedent(block))
-    experiment = load_experiment(str(script))
-    assert {"depth": 1} in experiment.plan["arms"]
-    losses = []
-    given = ({"depth": 1}, 100, 0.5, {"learning_rate": 1e-3})
-    metrics = tried(experiment, *given, losses.append, 0.02)
-    assert len(losses) == 3
-    assert metrics.keys() == {"validation_loss", "validation_accuracy"}
-    outcome = experiment.run({"depth": 1}, 0, losses.append, 0.02, learning_rate=1e-3)
-    assert outcome.metrics.keys() == experiment.metrics.keys()
 
 
 GRID = {"rate": (1.0, 2.0)}

@@ -269,11 +269,6 @@ def test_weights_that_do_not_fit_are_refused(toy):
         write_record("toy", experiment, [], {"w": bytes(1_000_001)}, toy.parent)
 
 
-def test_an_unknown_experiment_is_named_with_those_that_exist():
-    with pytest.raises(ValueError, match=r"no experiment 'digitz'; there are: .*matching_pairs"):
-        load_experiment("digitz")
-
-
 def test_what_declares_no_experiment_is_none_and_a_name_is_given_once(monkeypatch, tmp_path):
     monkeypatch.setattr("experiments.machinery.experiment.FOLDER", tmp_path)
     for path in ("one/depth.py", "one/shared.py", "machinery/width.py"):

@@ -22,12 +22,6 @@ ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "book/classroom/attacks.json"
 WRITE_TO = os.environ.get("ATTACKS_JSON")  # set by `make attacks`
 GRADERS = ("plain", "process", "order", "bubblewrap", "landlock")
-STOPS = {  # what stands in the way with each of them and not with those before it
-    "process": "its own process, the comparison outside, limits, one run that counts",
-    "order": "the order of phases",
-    "bubblewrap": "the sandbox",
-    "landlock": "the sandbox",
-}
 TABLE = {name: {} for name in ATTACKS}  # attack -> grader -> did it reach its goal?
 
 
@@ -36,7 +30,6 @@ def arena(tmp_path_factory):
     found = Arena(tmp_path_factory.mktemp("arena"))
     yield found
     found.close()
-    print(f"\n{each()}\n\n{counted(record())}")
     if WRITE_TO and all(set(row) == set(GRADERS) for row in TABLE.values()):
         Path(WRITE_TO).write_text(json.dumps(record(), indent=1) + "\n", "utf8")
     elif WRITE_TO:
@@ -55,26 +48,6 @@ def record():
         stopped = {grader: sum(row.get(grader) is False for row in rows) for grader in GRADERS}
         goals.append({"goal": goal, "attacks": len(rows), "stopped": stopped})
     return {"total": len(attacks), "goals": goals, "attacks": attacks}
-
-
-def each():
-    """The attacks as a table."""
-    words = {True: "succeeds", False: "stopped", None: "not tried"}
-    lines = [["attack", "goal", *GRADERS, "stopped by"]]
-    for name, row in TABLE.items():
-        stop = next((words for grader, words in STOPS.items() if row.get(grader) is False), "")
-        found = [words[row.get(grader)] for grader in GRADERS]
-        lines.append([name, ATTACKS[name].goal, *found, stop])
-    return "\n".join(map(" | ".join, lines))
-
-
-def counted(found):
-    """How many attacks there are for each goal, and how many each grader stopped."""
-    lines = [["goal", "attacks", *GRADERS]]
-    for one in found["goals"]:
-        numbers = [one["attacks"], *(one["stopped"][grader] for grader in GRADERS)]
-        lines.append([one["goal"], *map(str, numbers)])
-    return "\n".join(map(" | ".join, lines))
 
 
 def needs_root(name):

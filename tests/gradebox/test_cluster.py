@@ -53,12 +53,6 @@ def test_no_two_shards_share_a_machine():
     assert rule["labelSelector"]["matchLabels"] == {"job-name": job["metadata"]["name"]}
 
 
-def test_without_its_arguments_the_script_asks_for_them(asked):
-    run = asked(["bash", TEMPLATES / "slurm.sh"])
-    assert run.returncode != 0
-    assert "which folder or export?" in run.stderr
-
-
 def test_the_pods_of_a_kubernetes_job_are_all_shards(asked):
     job = yaml.safe_load((TEMPLATES / "kubernetes.yaml").read_text())
     assert (job["kind"], job["spec"]["completionMode"]) == ("Job", "Indexed")

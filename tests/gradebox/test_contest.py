@@ -53,18 +53,7 @@ OUT = {
     "reads the grader": (f"text = open({__file__!r}).read()", 'its file stops and says "line 1: '),
     "takes much memory": (gives("return x + torch.zeros(2**31).sum()"), "allocate"),
     "gives another shape": (gives("return x[:, 1:]"), "must be of (4, 16, 64)"),
-    "gives one token": (gives("return x.mean(1, keepdim=True)"), "must be of (4, 16"),
-    "gives no tensor": (gives("return 3"), "it is something else"),
-    "looks at its neighbours": (
-        gives("return x.mean(0, keepdim=True) + 0 * x"),
-        "looks at the other images",
-    ),
-    "has no such class": ("class Mine:\n    pass", "the file has no class MyMixing"),
     "is no Python": ("class", 'its file stops and says "SyntaxError'),
-    "asks for more": (
-        "from torch import nn\nclass MyMixing(nn.Module):\n    def __init__(self, seed): pass",
-        "asks for seed",
-    ),
 }
 
 
@@ -260,16 +249,6 @@ def test_a_rank_counts_who_is_shown_to_be_better_and_all_else_is_a_tie():
     assert rows[0]["against floor"] == "better"
     assert rows[3]["against floor"] == ""
     assert in_lines(rows)[-1].endswith("it did not end in time")
-
-
-def test_in_a_class_of_equals_nearly_every_table_sets_nobody_apart():
-    random = torch.Generator().manual_seed(0)
-    apart = 0
-    for _ in range(200):
-        times = (0.05 + torch.rand(8, 5, generator=random)).clamp(max=1).tolist()
-        rows = ranked([Entry(str(i), one) for i, one in enumerate(times)], ())
-        apart += any(row["rank"] != "1=" for row in rows)
-    assert apart <= 20  # 10 are expected at most
 
 
 def test_a_name_or_a_sentence_is_no_formula_of_the_table(tmp_path):

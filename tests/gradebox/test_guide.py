@@ -1,5 +1,6 @@
 """The instructor's guide does what it says: its master is made and marked, its commands exist."""
 
+import json
 import re
 import shlex
 import shutil
@@ -11,7 +12,7 @@ from gradebox.reading import MOST_BYTES
 from gradebox.roster import read_late
 from gradebox.sandbox import HELP, NAMES, THREADS, Limits
 
-from gradebox import cli
+from gradebox import cli, hosted
 from tools.assignment.write import write_all
 from website.assignments.draw import write_key
 from website.assignments.prove import draw_assignment
@@ -50,6 +51,21 @@ def test_its_solution_gets_all_points_and_the_blank_notebook_none(made, tmp_path
     assert totals == {"solution": "10", "blank": "0"}
 
 
+def test_the_autograder_of_gradescope_gives_the_same_points(made, tmp_path, bubblewrap):
+    package, answer = made / f"{made.name}.gradebox.zip", tmp_path / "in/answer.ipynb"
+    answer.parent.mkdir()
+    shutil.copy(made / f"{made.name}.solutions.ipynb", answer)
+
+    def found():
+        given = (answer.parent, package, tmp_path / "results.json")
+        assert hosted.main([str(path) for path in given]) == 0
+        return json.loads((tmp_path / "results.json").read_text())
+
+    assert sum(one["score"] for one in found()["tests"]) == 10
+    answer.rename(answer.with_name("notes.txt"))
+    assert "notes.txt" in found()["output"]
+
+
 def test_every_command_of_the_guide_has_only_options_that_there_are():
     commands = re.findall(r"^\.venv/bin/gradebox ((?:.*\\\n)*.*)$", GUIDE, re.MULTILINE)
     assert len(commands) >= 3
@@ -86,28 +102,3 @@ def test_the_limits_in_the_guide_are_those_of_the_grader():
         f"* - {MOST_BYTES / 1e6:g} MB for the file",
     ):
         assert words in GUIDE
-
-
-def test_every_target_of_make_in_the_guide_is_there():
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert set(re.findall(r"(?:`|^)make ([a-z-]+)", GUIDE, re.MULTILINE)) <= targets
-
-
-CHAPTER = r"\{chapter\}`\{number\} <(\w+)>`"
-
-
-def test_in_the_plan_for_a_term_an_assignment_is_due_when_its_chapters_are_read():
-    needs = {}
-    table = GUIDE.partition("(sec-teach-map)=")[2].partition("## A plan")[0]
-    for row in table.split("\n* - ")[2:]:
-        needs[row[0]] = set(re.findall(CHAPTER, row.partition("{minutes}")[0]))
-    read, due = set(), {}
-    plan = GUIDE.partition("## A plan for a term")[2].partition("\n(sec-")[0]
-    for row in plan.split("\n* - ")[2:]:
-        _, chapters, assignment, _ = row.split("\n  -")[:4]
-        read |= set(re.findall(CHAPTER, chapters))
-        if found := re.search(r"(\d)(?: due|, as a project)", assignment):
-            due[found[1]] = set(read)
-    assert set(due) == set(needs) == {"1", "2", "3", "4"}
-    assert all(needs.values())
-    assert not [number for number in due if needs[number] - due[number]]

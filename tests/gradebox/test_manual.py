@@ -147,17 +147,6 @@ def test_no_mark_is_lost_in_a_spreadsheet(room):
     assert points_of(room) == points
 
 
-def test_marks_that_were_typed_into_a_sheet_of_the_first_release_count(room):
-    assert grade(room) == 0
-    said = {"ada": 'Because\nof softmax; it "sums" to 1.', "bob": "No idea"}
-    digest = {name: hashlib.sha256(text.encode()).hexdigest()[:10] for name, text in said.items()}
-    write(room, lambda line: line.update(points="2", id=digest[line["student"]]))
-    before = (room / "out/manual.csv").read_bytes()
-    assert grade(room) == 0
-    assert points_of(room) == {"ada": "2", "bob": "2"}
-    assert (room / "out/manual.csv").read_bytes() == before
-
-
 MOVED = [["id"], ["student"], ["name"], ["student", "name"], ["answer", "points"]]
 
 

@@ -73,7 +73,6 @@ CELLS = {  # and the questions that have no points, or these
         {"q3": 0},
     ),
     "a cell that was split": [cell("# Question 1: a mean\nimport torch", "q1"), cell(ONE), *REST],
-    "cells without metadata": [cell(item["source"]) for item in answers()],
     "a deleted cell": (answers()[:2], {"q3": 0}),
     "training of the student's own": [*answers()[:1], cell(FOREVER), *REST],
     "another attempt below: the last one counts": (
@@ -81,9 +80,6 @@ CELLS = {  # and the questions that have no points, or these
         {"q1": 0},
     ),
     "training in the answer's cell": answers(q1=f"{SOLUTIONS['q1']}\n{FOREVER}"),
-    "lines that fail": answers(
-        q1="show(torch.zeros(3))\n" + SOLUTIONS["q1"] + "\nprint(not_there)"
-    ),
     "magics": answers(
         q1="%matplotlib inline\n!pip install einops\nfiles = !ls\n" + SOLUTIONS["q1"],
         q2="%%time\n" + SOLUTIONS["q2"] + "\nnn.Linear?",
@@ -97,30 +93,9 @@ CELLS = {  # and the questions that have no points, or these
     "answers in cells of one's own, the given ones deleted": [
         cell(item["source"].split("\n", 1)[1]) for item in answers()
     ],
-    "a name for a part of torch": [
-        cell("stack = torch.stack"),
-        *answers(q1=SOLUTIONS["q1"].replace("torch.stack", "stack")),
-    ],
-    "a helper that is called check": [
-        cell("def check(x):\n    return x"),
-        *answers(q1=SOLUTIONS["q1"].replace(MEAN, f"check({MEAN})")),
-    ],
     "an answer that is timed": answers(q3="%time count = 6"),
-    "a number that is worked out": [
-        cell("import math\nTWO = math.sqrt(16) / 2.0"),
-        *answers(q2=SOLUTIONS["q2"].replace("SCALE", "TWO")),
-    ],
     "a helper without def": [cell("mean = lambda x: x.mean(0)"), *answers(q1=BY_MEAN)],
-    "an import that is tried": [
-        cell("try:\n    from torch import stack as put\nexcept ImportError:\n    put = None"),
-        *answers(q1=SOLUTIONS["q1"].replace("torch.stack", "put")),
-    ],
-    "a method that is added later": [
-        *answers(q2=SOLUTIONS["q2"].split("    def forward")[0]),
-        cell(f"def forward(self, x):\n    return SCALE * {CALL}\nSmooth.forward = forward"),
-    ],
     "a helper at the end of the notebook": [*answers(q1=BY_MEAN, q3="count = 6"), A_MEAN],
-    "a cell between that fails": [*answers()[:1], cell("open('numbers.csv')\n1 / 0"), *REST],
     "a wrong answer that is changed at the end": (
         [
             *answers(q1="def windowed_mean(x, width):\n    return x"),
@@ -139,32 +114,6 @@ CELLS = {  # and the questions that have no points, or these
     ),
     "an answer above the stub": [cell(ONE), STUB, *REST],
     "the stub pasted once more": [*answers()[:1], cell(STUBS["q1"]), *REST],
-    "the stub without its comments": [
-        *answers()[:1],
-        cell("def windowed_mean(x, width):\n    return ..."),
-        *REST,
-    ],
-    "an answer that is tried": [
-        cell("try:\n    pass\nfinally:\n    " + ONE.replace("\n", "\n    ")),
-        STUB,
-        *REST,
-    ],
-    "the stub twice, around the answer": [STUB, cell(ONE), STUB, *REST],
-    "an answer with two names": [
-        cell("mine = windowed_mean = lambda x, width: x.unfold(0, width, 1).mean(-1)"),
-        STUB,
-        *REST,
-    ],
-    "names given out together": [
-        cell(ONE.replace("windowed_mean", "mine") + "\nwindowed_mean, others = mine, None"),
-        STUB,
-        *REST,
-    ],
-    "a loop's name": [
-        cell(ONE.replace("windowed_mean", "mine") + "\nfor windowed_mean in [mine]:\n    pass"),
-        STUB,
-        *REST,
-    ],
     "an answer that is run as a text": [cell(f"exec({ONE!r})"), STUB, *REST],
     # a student's class is replaced by the right one; a method set on it later would spoil that
     "a right answer that a cell changes": (

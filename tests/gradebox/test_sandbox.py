@@ -59,7 +59,6 @@ def libc(name, *given):
         raise OSError(ctypes.get_errno(), name)
 """
 # Numbers of system calls.
-# Numbers of system calls.
 CALLS = {
     "x86_64": {"futex": 202, "io_setup": 206, "timer_create": 222, "prctl": 157}
     | {"move_pages": 279, "migrate_pages": 256},
@@ -589,16 +588,6 @@ def test_a_chroot_is_told_by_its_root_folder(tmp_path):
     assert tool.in_chroot(mounts)
     mounts.write_text("36 35 98:0 / / rw - ext4 /dev/a rw\n36 35 98:0 /d /work rw - ext4 a rw\n")
     assert not tool.in_chroot(mounts)
-
-
-def test_the_tool_installs_what_is_missing_and_else_says_how(monkeypatch, complaints):
-    asked = []
-    monkeypatch.setattr(tool, "in_chroot", lambda: False)
-    monkeypatch.setattr("tools.environment.apt_install", lambda *names: asked.extend(names))
-    monkeypatch.setattr(sys, "argv", ["sandbox", "--install"])
-    with pytest.raises(SystemExit, match="apt install bubblewrap"):
-        tool.main()
-    assert asked == ["bubblewrap", "libseccomp2"]
 
 
 def test_a_project_below_tmp_is_seen(bubblewrap, monkeypatch):

@@ -11,7 +11,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from vitbook.inspection import occlusion
-from vitbook.inspection.audit import Audit, Row, _without, audit, shuffled_twin
+from vitbook.inspection.audit import Audit, Row, _without, audit
 
 P, ROWS, COLUMNS = 2, 6, 6
 USED = (7, 15, 28)
@@ -84,18 +84,6 @@ def test_a_map_of_numbers_alone_has_two_controls_missing():
     assert not judged(known).missing
 
 
-def test_a_map_that_is_the_same_for_every_image_is_told_so():
-    fixed = torch.rand(ROWS, COLUMNS)
-    row = rows_of(judged(lambda m, x: fixed))["another image"]
-    assert row.low == 0
-    assert row.value == row.floor
-
-
-def test_a_map_that_needs_no_training_is_told_so():
-    row = rows_of(judged(lambda m, x: x.mean(1).unfold(1, P, P).unfold(2, P, P).mean((-1, -2))))
-    assert not row["an untrained twin"].above
-
-
 def test_the_fast_losses_are_those_of_occlusion():
     model, x = Judge().eval(), images(2)
     with torch.no_grad():
@@ -114,13 +102,6 @@ def test_the_same_seed_gives_the_same_numbers_and_the_model_stays_as_it_was():
     assert first == second
     assert torch.equal(model.weights, before)
     assert audit(known, model, x[0], x[1:], seed=6) != first
-
-
-def test_a_twin_has_the_same_numbers_in_other_places():
-    model = Judge()
-    twin = shuffled_twin(model, 0)
-    assert torch.equal(twin.weights.flatten().sort().values, model.weights.flatten().sort().values)
-    assert not torch.equal(twin.weights, model.weights)
 
 
 # --- the sentence follows from the rows ----------------------------------------------------------

@@ -15,7 +15,6 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 import torch
-from scipy.special import stdtrit
 
 from experiments.machinery.experiment import checksum
 from experiments.machinery.generated import LEARNED
@@ -23,10 +22,9 @@ from experiments.token_mixing import mixing_pictures
 from experiments.token_mixing import time_to_learn as time_to_learn_record
 from experiments.token_mixing.mixing_recall import images_of
 from experiments.token_mixing.together import Together
-from vitbook.book.intervals import Interval, student_interval
+from vitbook.book.intervals import Interval
 from vitbook.book.records import FOLDER, load_record
 from vitbook.command.cli import main
-from vitbook.command.compare import _body
 from vitbook.comparison import contest, garments_task
 from vitbook.comparison.contest import compare
 from vitbook.comparison.entrant import mixer_model, prepare
@@ -38,20 +36,15 @@ from vitbook.comparison.times import (
     by_time,
     ratio,
     ratio_in_words,
-    recorded,
 )
 from vitbook.comparison.verdict import (
     BESIDE,
     Contest,
-    Row,
-    Verdict,
-    by_accuracy,
     difference_in_words,
     in_short,
 )
 from vitbook.data import ImageSet
 from vitbook.data.recall import recall
-from vitbook.explorer.page import document
 from vitbook.models.cost import count_parameters
 from vitbook.training import TrainConfig
 
@@ -308,15 +301,6 @@ def test_fifteen_more_seeds_follow_where_one_of_five_learns(file, small, tmp_pat
     assert seeds == [20, 5]
 
 
-def test_an_interval_is_cut_where_no_share_can_be():
-    record = record_of("garments")
-    of = Contest("a.py:A", "garments", 48, 1, 1, 1, 1)
-    shares = [1.0, 1.0, 1.0, 1.0, 0.9]
-    row = by_accuracy(of, [{"accuracy": share} for share in shares], record)[1][-1]
-    assert row.cells[0] == "98.0 % (92.4 to 100.0)"
-    assert row.bar == pytest.approx((0.924, 0.98, 1.0), abs=1e-3)
-
-
 def test_a_model_learns_as_those_of_the_record_and_is_asked_as_often():
     given = record_of("places").settings
     at = given["looks"]
@@ -384,37 +368,6 @@ def test_a_budget_is_told_as_times_of_attention_and_some_seeds_are_counted():
     assert cells["no mixing"][2].endswith(": sooner")
 
 
-@pytest.mark.parametrize("task", ["places", "labels"])
-def test_of_ten_pairs_of_seed_sets_of_one_layer_at_most_one_is_set_apart(task):
-    """Five seeds against five others, drawn from the record: what a student's second try is."""
-    random, whole = np.random.default_rng(0), recorded(record_of(task), "ViT", "until_half")
-    apart = 0
-    for _ in range(200):
-        order = random.permutation(whole.until)
-        pair = (Times(part, whole.budget) for part in (order[:5], order[5:10]))
-        found = ratio(*pair)
-        apart += not found.low <= 1 <= found.high  # without the allowance for the rate
-    assert apart <= 20
-
-
-@pytest.mark.browser
-def test_a_page_of_a_contest_fits_a_phone(browser, tmp_path):
-    name = "AnUncommonlyLongNameOfALayer"
-    row = Row(
-        name,
-        ("not within 182 (12 of 20)", *2 * ["more than 0.45 (0.4 or more): later"]),
-        (0.02, 0.98, 0.98),
-    )
-    of = Contest(f"a.py:{name}", "places", 48, 48244, 1_000_000, 900, 1000)
-    found = Verdict(of, 0.002, False, ({"accuracy": 0.3},) * 5, "It has not.", (row,) * 9)
-    (tmp_path / "index.html").write_text(document(name, _body(found)))
-    with browser.new_context(viewport={"width": 390, "height": 844}) as context:
-        page = context.new_page()
-        page.goto((tmp_path / "index.html").as_uri())
-        for part in ("html", ".scroll", ".shares"):
-            assert page.eval_on_selector(part, "e => e.scrollWidth - e.clientWidth") == 0
-
-
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows has no signal mask")
 def test_ctrl_c_is_not_heard_by_workers_and_ends_them_at_once():
     code = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
@@ -473,12 +426,6 @@ def test_garments_are_those_of_the_record_and_are_missed_in_one_sentence(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_task_that_is_not_there_is_refused_in_one_sentence(file, tmp_path):
-    words = "task must be one of 'places', 'labels', 'garments'; got 'names'"
-    with pytest.raises(ValueError, match=words):
-        compare(f"{file}:Ours", tmp_path / "out", task="names")
-
-
 def test_a_training_for_one_task_is_not_taken_for_the_other(file, small, tmp_path):
     ledgers = []
     for task in TASKS:
@@ -505,12 +452,3 @@ def test_a_verdict_says_no_more_than_its_interval(interval, words):
     short = in_short(interval)
     assert short == ("tie" if interval.low <= 0 <= interval.high else words.split()[0])
     assert words in difference_in_words(interval, 5)
-
-
-def test_the_number_of_seeds_that_a_verdict_asks_for_does_not_depend_on_how_many_there_were():
-    rng = np.random.default_rng(0)
-    for n in (3, 5, 10):  # the same spread of pairs, told by few and by many
-        half = stdtrit(n - 1, 0.975) * 0.02 / n**0.5
-        assert "about 32 seeds" in difference_in_words(Interval(0.01, 0.01 - half, 0.01 + half), n)
-    shown = [student_interval(0.01 + 0.02 * rng.normal(size=32)).low > 0 for _ in range(2000)]
-    assert 0.74 < np.mean(shown) < 0.86

@@ -14,7 +14,6 @@ import torch
 from torchvision import datasets
 
 from vitbook.data import DataError, load_torchvision
-from vitbook.data import torchvision_sets as module
 
 TRAIN, TEST = 300, 100  # images of the small sets
 
@@ -100,17 +99,6 @@ def test_a_tenth_of_each_training_class_validates(name, tmp_path, server):
     assert {image.numpy().tobytes() for image in both} == rows
 
 
-def test_archives_alone_and_unpacked_files_alone_are_enough(tmp_path, mirror, server):
-    for kind in ("*-ubyte", "*.gz"):
-        fetched("mnist", tmp_path, server)
-        for file in (tmp_path / "MNIST" / "raw").glob(kind):
-            file.unlink()
-        assert len(load_torchvision("mnist", tmp_path).images) == TRAIN
-    (tmp_path / "c").mkdir()
-    (mirror / "cifar-10-python.tar.gz").rename(tmp_path / "c" / "cifar-10-python.tar.gz")
-    assert len(load_torchvision("cifar10", tmp_path / "c").images) == TRAIN
-
-
 # --- what can go wrong: for each kind of damage, what the message must say
 
 
@@ -146,13 +134,6 @@ def test_a_damaged_file_is_named_and_download_mends_it(name, file, damage, words
     assert len(fetched(name, tmp_path, server).images) == TRAIN
 
 
-def test_a_damaged_list_of_class_names_is_named(tmp_path, server):
-    fetched("cifar10", tmp_path, server)
-    change(tmp_path / "cifar-10-batches-py" / "batches.meta")
-    with pytest.raises(DataError, match=r"batches\.meta is damaged"):
-        load_torchvision("cifar10", tmp_path)
-
-
 @pytest.mark.parametrize(
     ("name", "file"),
     [("mnist", "train-labels-idx1-ubyte.gz"), ("cifar10", "cifar-10-python.tar.gz")],
@@ -178,19 +159,6 @@ def test_without_a_network_the_message_says_what_to_do(name, tmp_path):
     assert nobody in message
     assert "check the network" in message
     assert "\n" not in message
-
-
-def test_the_wait_for_an_answer_is_limited_only_while_downloading(tmp_path, server, monkeypatch):
-    import socket
-
-    seen = []
-    monkeypatch.setattr(
-        datasets.MNIST, "download", lambda self: seen.append(socket.getdefaulttimeout())
-    )
-    with pytest.raises(DataError):
-        fetched("mnist", tmp_path, server)
-    assert seen == [module.SECONDS_WITHOUT_ANSWER]
-    assert socket.getdefaulttimeout() is None
 
 
 BAD_INPUT = [

@@ -48,14 +48,6 @@ def test_a_student_who_says_what_the_teacher_says_pays_nothing_for_it():
     assert abs(loss.item()) < 1e-12
 
 
-def test_the_gradient_goes_to_the_student_only():
-    student, teacher, labels = logits()
-    student.requires_grad_(), teacher.requires_grad_()
-    distillation_loss(student, teacher, labels).backward()
-    assert student.grad.abs().sum() > 0
-    assert teacher.grad is None
-
-
 def test_while_training_both_answer_the_same_images_and_only_the_student_moves():
     torch.manual_seed(0)
     student, teacher, images = net(), net(dropout=0.5), torch.randn(6, 3, 2, 2)
@@ -77,6 +69,14 @@ def test_while_training_both_answer_the_same_images_and_only_the_student_moves()
     assert not pair.training
     assert_close(pair(images), student(images))
     assert evaluate(pair, images, labels).count == 6
+
+
+def test_the_gradient_goes_to_the_student_only():
+    student, teacher, labels = logits()
+    student.requires_grad_(), teacher.requires_grad_()
+    distillation_loss(student, teacher, labels).backward()
+    assert student.grad.abs().sum() > 0
+    assert teacher.grad is None
 
 
 BAD_INPUT = [

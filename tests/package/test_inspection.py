@@ -42,14 +42,6 @@ def random_maps(*shape):
 # --- recording ---------------------------------------------------------------------------------
 
 
-def test_a_mask_given_by_keyword_is_recorded_as_the_layer_saw_it():
-    layer = MultiHeadSelfAttention(embed_dim=12, num_heads=3)
-    with record_attention(layer) as maps:
-        layer(torch.randn(B, 5, 12), mask=causal_mask(5))
-    assert (maps[""].triu(diagonal=1) == 0).all()
-    assert_close(maps[""].sum(dim=-1), torch.ones(B, 3, 5))
-
-
 def test_cross_attention_is_recorded_with_its_context():
     layer = MultiHeadCrossAttention(embed_dim=12, num_heads=3)
     with record_attention(nn.ModuleDict({"cross": layer})) as maps:
@@ -147,15 +139,6 @@ def test_rollout_of_two_tokens_is_what_the_hand_computes():
     assert_close(attention_rollout(maps[:1]), torch.tensor([[[0.75, 0.25], [0.0, 1.0]]]))
 
 
-def test_rollout_rows_sum_to_one_even_where_a_mask_has_emptied_some_and_images_stay_apart():
-    maps = random_maps()
-    maps[1:, :, :, 2] = 0
-    rollout = attention_rollout(maps)
-    assert rollout.shape == (B, N, N)
-    assert_close(rollout.sum(dim=-1), torch.ones(B, N))
-    assert_close(rollout[1:], attention_rollout(maps[:, 1:]))
-
-
 # --- distance and the class token's view ---------------------------------------------------------
 
 
@@ -184,12 +167,6 @@ def test_the_mean_over_the_queries_is_the_mean_attention_distance():
     got = query_distance(maps, GRID, (5, 7))
     assert got.shape == (L, B, H, 6)
     assert_close(got.mean(dim=-1), mean_attention_distance(maps, GRID, (5, 7)))
-
-
-def test_a_patch_that_looks_at_no_patch_has_no_distance():
-    maps = torch.zeros(1, 1, 1, N, N)
-    maps[..., 0] = 1
-    assert query_distance(maps, GRID, 4).isnan().all()
 
 
 def test_the_share_of_a_region_is_what_a_loop_finds():
@@ -238,26 +215,6 @@ def test_a_hit_is_when_the_strongest_other_patch_is_a_target():
     assert attention_hits(maps, patches(1), patches(2, 3), num_prefix=0).item() == 0
 
 
-def test_the_class_token_is_never_the_strongest_patch():
-    maps = random_maps(1, 1, 1, N, N)
-    maps[..., 2, :] = torch.tensor([0.9, 0.0, 0.0, 0.0, 0.0, 0.1, 0.0])  # patch 1 looks at patch 4
-    assert attention_hits(maps, patches(1), patches(4)).item() == 1
-
-
-def test_several_source_patches_are_averaged_and_do_not_count_as_found():
-    maps = looking((0, 1), (1, 0), (0, 5), (1, 4))
-    maps[..., 1, 4] = 0.3
-    assert attention_hits(maps, patches(0, 1), patches(5), num_prefix=0).item() == 1
-    maps[..., 1, 4] = 0.8
-    assert attention_hits(maps, patches(0, 1), patches(5), num_prefix=0).item() == 0
-
-
-def test_uniform_attention_scores_what_guessing_scores():
-    maps = torch.full((L, B, H, N, N), 1 / N)
-    sources, targets = patches(0).expand(B, 6), patches(2, 4).expand(B, 6)
-    assert_close(attention_hits(maps, sources, targets), torch.full((L, B, H), 2 / 5))
-
-
 # --- bad input ---------------------------------------------------------------------------------
 
 
@@ -278,6 +235,24 @@ class TwoSizes(nn.Module):
 
 MAPS = torch.full((L, B, H, N, N), 1 / N)
 ONE, OTHER = patches(0).expand(B, 6), patches(1).expand(B, 6)
+
+
+def test_a_mask_given_by_keyword_is_recorded_as_the_layer_saw_it():
+    layer = MultiHeadSelfAttention(embed_dim=12, num_heads=3)
+    with record_attention(layer) as maps:
+        layer(torch.randn(B, 5, 12), mask=causal_mask(5))
+    assert (maps[""].triu(diagonal=1) == 0).all()
+    assert_close(maps[""].sum(dim=-1), torch.ones(B, 3, 5))
+
+
+def test_several_source_patches_are_averaged_and_do_not_count_as_found():
+    maps = looking((0, 1), (1, 0), (0, 5), (1, 4))
+    maps[..., 1, 4] = 0.3
+    assert attention_hits(maps, patches(0, 1), patches(5), num_prefix=0).item() == 1
+    maps[..., 1, 4] = 0.8
+    assert attention_hits(maps, patches(0, 1), patches(5), num_prefix=0).item() == 0
+
+
 BAD_INPUT = [
     (lambda: record(torch.relu), TypeError, "model must be"),
     (

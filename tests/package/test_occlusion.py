@@ -71,34 +71,6 @@ def test_the_forecast_of_a_small_change_is_what_occlusion_finds(target):
     assert_close(foretold.float() * 1e5, found * 1e5, atol=1e-3, rtol=1e-2)
 
 
-def test_the_forecast_leaves_gradients_and_modes_alone():
-    model, x = Reads().train(), images().requires_grad_()
-    gradient_drop(model, x, P)
-    occlusion(model, x, P)
-    assert model.weight.grad is None
-    assert x.grad is None
-    assert model.training
-
-
-def test_a_class_one_asks_about_is_followed_in_place_of_the_answer():
-    model, x, paint = Reads(), images(), images(7)
-    answers = model(x).argmax(-1)
-    assert torch.equal(occlusion(model, x, P, paint, answers), occlusion(model, x, P, paint))
-    assert torch.equal(gradient_drop(model, x, P, target=answers), gradient_drop(model, x, P))
-    others = (answers + torch.tensor([1, 2])) % K
-    drops, forecast = occlusion(model, x, P, paint, others), gradient_drop(model, x, P, x, others)
-    for b in range(B):
-        asked = int(others[b])
-        before = model(x).log_softmax(-1)[b, asked]
-        changed = x.clone()
-        changed[:, :, 2:, 4:] = paint[:, :, 2:, 4:]
-        assert_close(drops[b, 1, 2], before - model(changed).log_softmax(-1)[b, asked])
-        alone = occlusion(model, x[b : b + 1], P, paint[b : b + 1], asked)
-        assert_close(alone, drops[b : b + 1])
-    assert (forecast == 0).all()
-    assert not torch.allclose(drops, occlusion(model, x, P, paint), atol=0.01)
-
-
 def test_any_classifier_is_tested_a_convolution_too_and_logits_in_an_output():
     conv = nn.Sequential(nn.Conv2d(C, K, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
@@ -124,6 +96,27 @@ def test_rank_correlation_is_scipys_with_and_without_ties():
 
 
 X = images()
+
+
+def test_a_class_one_asks_about_is_followed_in_place_of_the_answer():
+    model, x, paint = Reads(), images(), images(7)
+    answers = model(x).argmax(-1)
+    assert torch.equal(occlusion(model, x, P, paint, answers), occlusion(model, x, P, paint))
+    assert torch.equal(gradient_drop(model, x, P, target=answers), gradient_drop(model, x, P))
+    others = (answers + torch.tensor([1, 2])) % K
+    drops, forecast = occlusion(model, x, P, paint, others), gradient_drop(model, x, P, x, others)
+    for b in range(B):
+        asked = int(others[b])
+        before = model(x).log_softmax(-1)[b, asked]
+        changed = x.clone()
+        changed[:, :, 2:, 4:] = paint[:, :, 2:, 4:]
+        assert_close(drops[b, 1, 2], before - model(changed).log_softmax(-1)[b, asked])
+        alone = occlusion(model, x[b : b + 1], P, paint[b : b + 1], asked)
+        assert_close(alone, drops[b : b + 1])
+    assert (forecast == 0).all()
+    assert not torch.allclose(drops, occlusion(model, x, P, paint), atol=0.01)
+
+
 BAD_INPUT = [
     (lambda: occlusion(Reads(), X[0], P), ValueError, "(B, C, H, W)"),
     (lambda: occlusion(Reads(), [1.0], P), TypeError, "images must be"),

@@ -22,7 +22,6 @@ def test_what_it_computes_written_out():
 
 BAD_INPUT = [
     (lambda: cnn(widths=()), ValueError, "widths must name at least one convolution"),
-    (lambda: cnn(in_channels=0), ValueError, "in_channels must be at least 1"),
     (lambda: cnn()(torch.zeros(2, 8, 8)), ValueError, "images must have the axes"),
     (lambda: cnn()(torch.zeros(1, 2, 8, 8).long()), TypeError, "images must hold"),
     (lambda: cnn()(torch.zeros(1, 2, 1, 8)), ValueError, "at least 2 pixels high"),

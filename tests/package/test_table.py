@@ -1,6 +1,5 @@
 """The tables of results."""
 
-import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 
@@ -36,12 +35,6 @@ def test_an_interval_stands_small_behind_its_mean_and_what_was_not_run_in_words(
     assert soup(missing="has no map").em.text == "has no map"
 
 
-def test_each_cell_knows_its_column_for_the_cards_of_a_phone():
-    assert [td["data-of"] for td in soup().select("tbody tr:first-child td")] == [
-        "weights", "right, %", "gain, x_i",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("best", "of", "bold"),
     [
@@ -60,16 +53,6 @@ def test_exactly_one_number_is_bold(best, of, bold):
 def test_a_column_may_say_how_its_numbers_are_written():
     page = soup(formats={"right, %": "+.2f"})
     assert "+19.04 +18.00 to +20.00" in page.text
-
-
-def test_numbers_of_numpy_are_numbers():
-    table = Table([["a", np.int64(1200), np.float32(0.25)]], ["", "n", "x"], "Numbers.")
-    assert str(table).splitlines()[-1].split() == ["a", "1,200", "0.2"]
-
-
-def test_an_interval_without_an_end_says_infinity():
-    table = Table([["a", Interval(8.4, 6.6, float("inf"))]], ["", "x"], "Never learned.")
-    assert str(table).splitlines()[-1] == "a  8.4 6.6 to ∞"
 
 
 def test_without_html_the_table_is_lines_of_text(capsys):

@@ -51,14 +51,6 @@ def test_merging_keeps_the_weighted_sum_and_the_class_token(r):
     assert_close(merged[:, 0], x[:, 0])
 
 
-def test_without_a_class_token_the_first_patch_may_merge():
-    x, q, _ = tokens(N=2)
-    k = torch.ones(2, 2, 2, 3)
-    merged, size = merge_tokens(x, None, q, k, r=1, num_prefix=0)
-    assert_close(merged, x.mean(1, keepdim=True))
-    assert_close(size, torch.full((2, 1), 2.0))
-
-
 def test_pruning_keeps_what_the_class_token_looks_at_in_the_old_order():
     x = torch.arange(5.0)[None, :, None]
     q = torch.tensor([1.0, 0, 0, 0, 0])[None, None, :, None]
@@ -105,6 +97,16 @@ def masked():
 
 
 X, *QK = tokens()
+
+
+def test_without_a_class_token_the_first_patch_may_merge():
+    x, q, _ = tokens(N=2)
+    k = torch.ones(2, 2, 2, 3)
+    merged, size = merge_tokens(x, None, q, k, r=1, num_prefix=0)
+    assert_close(merged, x.mean(1, keepdim=True))
+    assert_close(size, torch.full((2, 1), 2.0))
+
+
 BAD_INPUT = [
     (lambda: merge(r=5), ValueError, "r must be at most 4 of 9"),
     (lambda: merge(r=1, num_prefix=2), ValueError, "num_prefix must be 0 or 1"),

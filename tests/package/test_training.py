@@ -24,7 +24,6 @@ from vitbook.training import (
     evaluate,
     parameter_groups,
     train,
-    update,
     warmup_cosine,
 )
 from vitbook.training.run_folder import COLUMNS, RunFolder
@@ -101,22 +100,10 @@ def test_only_weight_matrices_decay():
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     assert decayed["weight_decay"] == 0.3
     assert others["weight_decay"] == 0.0
-    assert {names[id(p)] for p in decayed["params"]} == {
-        "patches.weight",
-        "attention.in_proj_weight",
-        "attention.out_proj.weight",
-        "head.weight",
-    }
-    assert {names[id(p)] for p in others["params"]} == {
-        "cls_token",
-        "table",
-        "patches.bias",
-        "norm.weight",
-        "norm.bias",
-        "attention.in_proj_bias",
-        "attention.out_proj.bias",
-        "head.bias",
-    }
+    matrices = {"patches.weight", "attention.in_proj_weight", "attention.out_proj.weight"}
+    assert {names[id(p)] for p in decayed["params"]} == matrices | {"head.weight"}
+    learned = {name for name, p in model.named_parameters() if p.requires_grad}
+    assert {names[id(p)] for p in others["params"]} == learned - matrices - {"head.weight"}
 
 
 def falls(step, total_steps, warmup_steps):
@@ -174,23 +161,6 @@ def test_the_seed_decides_all_and_the_global_generator_nothing():
     assert not same_weights(models[0], models[2])
 
 
-def test_dropout_differs_from_step_to_step():
-    masks = []
-    model = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(40, 3))
-    model[1].register_forward_hook(lambda module, args, output: masks.append(output == 0))
-    train(model, torch.ones(8, 2, 5, 4), torch.zeros(8, dtype=torch.long), tiny_config(epochs=3))
-    assert len(masks) == 3
-    assert not torch.equal(masks[0], masks[1])
-    assert not torch.equal(masks[1], masks[2])
-
-
-def test_each_epoch_shows_every_image_once_in_its_own_order():
-    orders = [epoch_order(20, seed=0, epoch=epoch).tolist() for epoch in range(3)]
-    assert all(sorted(order) == list(range(20)) for order in orders)
-    assert orders[0] != orders[1] != orders[2]
-    assert epoch_order(20, seed=1, epoch=0).tolist() != orders[0]
-
-
 def test_uint8_images_are_shares_of_255():
     images, labels = torch.randint(256, (16, 2, 5, 4), dtype=torch.uint8), torch.arange(16) % 3
     one, other = tiny_model(), tiny_model()
@@ -239,21 +209,6 @@ def test_a_loss_of_ones_own_takes_targets_that_are_no_classes(loss_function, tmp
     assert same_weights(model, numbered)
 
 
-def test_clipping_changes_the_update_and_the_row_holds_the_norm_before_it():
-    images, labels = tiny_data(8)
-    norms = {}
-    for clip_norm in (None, 1e-3):
-        model = tiny_model(dropout=0.0)
-        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-        config = tiny_config(clip_norm=clip_norm)
-        before = [p.detach().clone() for p in model.parameters()]
-        _, norms[clip_norm] = update(model, optimizer, images, labels, config)
-        steps = [(a - b).norm() for a, b in zip(before, model.parameters(), strict=True)]
-        moved = torch.stack(steps).norm().item()
-        assert moved == pytest.approx(clip_norm or float(norms[None]), rel=1e-3)
-    assert norms[None] == norms[1e-3] > 1e-3
-
-
 @pytest.mark.parametrize("micro_batch", [1, 3, 4, 8])
 def test_a_batch_in_parts_makes_the_updates_of_the_whole(micro_batch):
     data = tiny_data()
@@ -272,16 +227,6 @@ def test_a_batch_in_parts_makes_the_updates_of_the_whole(micro_batch):
         torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-9)
 
 
-def test_bf16_stays_close_to_fp32_and_keeps_weights_in_fp32():
-    one, other = tiny_model(dropout=0.0), tiny_model(dropout=0.0)
-    exact = train(one, *tiny_data(), tiny_config())
-    rough = train(other, *tiny_data(), tiny_config(precision="bf16"))
-    assert {p.dtype for p in other.parameters()} == {torch.float32}
-    assert not same_weights(one, other)
-    for a, b in zip(exact, rough, strict=True):
-        assert a["loss"] == pytest.approx(b["loss"], abs=0.02)
-
-
 def test_evaluations_stand_in_the_rows_where_they_were_made():
     reported, model, without = [], tiny_model(), tiny_model()
     looks = {"evaluate_on": tiny_data(30), "evaluate_every": 5, "report": reported.append}
@@ -293,13 +238,6 @@ def test_evaluations_stand_in_the_rows_where_they_were_made():
     assert not any(module.training for module in model.modules())
     train(without, *tiny_data(), tiny_config(epochs=2))
     assert same_weights(model, without), "looking changes nothing"
-
-
-def test_the_progress_bar_is_off_where_nobody_looks(capfd):
-    train(tiny_model(), *tiny_data(), tiny_config())
-    assert capfd.readouterr() == ("", "")
-    train(tiny_model(), *tiny_data(), tiny_config(), progress=True)
-    assert "24/24" in capfd.readouterr().err
 
 
 # --- evaluation
@@ -453,33 +391,6 @@ def test_a_killed_run_ends_in_the_same_weights_and_the_same_metrics(number, kill
     one, other = (load_file(f / CHECKPOINT) for f in (folder, whole_folder))
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
-
-
-def run_until(step, folder):
-    """`run_into`, stopped by the keyboard in the middle of a step."""
-    steps = []
-
-    def stop():
-        steps.append(0)
-        if len(steps) == step:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_into(folder, during_step=stop)
-
-
-@pytest.mark.slow
-def test_a_run_may_be_stopped_again_and_again(tmp_path, whole_run):
-    for steps in (6, 3, 7, 1, 2):  # from the checkpoints of the steps 0, 4, 4, 8, 8
-        run_until(steps, tmp_path)
-    metrics = (tmp_path / "metrics.csv").read_bytes()
-    assert metrics.splitlines()[-1].startswith(b"9,")
-    (tmp_path / "metrics.csv").write_bytes(metrics[:-12])  # a row that is half written
-    model, history = run_into(tmp_path)
-    assert same_weights(model, whole_run[0])
-    assert rows_of(tmp_path) == rows_of(whole_run[2])
-    seconds = [row["seconds"] for row in history]
-    assert seconds == sorted(seconds), "time goes on after a pause"
 
 
 def test_a_finished_run_is_neither_changed_nor_overwritten(tmp_path):
@@ -664,32 +575,16 @@ BAD_INPUT = [
     (lambda: TrainConfig(), ValueError, "either epochs or steps"),
     (lambda: TrainConfig(epochs=1, steps=1), ValueError, "either epochs or steps"),
     (lambda: TrainConfig(epochs=0), ValueError, "epochs must be at least 1, got 0"),
-    (lambda: TrainConfig(steps=2.5), TypeError, "steps must be a whole number"),
-    (lambda: tiny_config(batch_size=0), ValueError, "batch_size must be at least 1"),
     (lambda: tiny_config(learning_rate=0), ValueError, "learning_rate must be finite and"),
     (lambda: tiny_config(weight_decay=-1), ValueError, "weight_decay must not be negative"),
-    (lambda: tiny_config(warmup_steps=-1), ValueError, "warmup_steps must be at least 0"),
     (lambda: tiny_config(label_smoothing=1), ValueError, "label_smoothing must be"),
     (lambda: tiny_config(clip_norm=0), ValueError, "clip_norm must be finite and greater"),
     (lambda: tiny_config(betas=(0.9, 1.0)), ValueError, "betas must be at least 0"),
-    (lambda: tiny_config(seed=-1), ValueError, "seed must be at least 0"),
-    (lambda: tiny_config(precision="fp16"), ValueError, "precision must be one of"),
-    (lambda: tiny_config(compile="no"), TypeError, "compile"),
     (lambda: warmup_cosine(10, 10, 2), ValueError, "step must be below total_steps = 10"),
     (lambda: parameter_groups(nn.GELU(), 0.1), ValueError, "no parameter"),
     (lambda: given(IMAGES.long()), TypeError, "images must be a float or uint8 tensor, got"),
     (lambda: given(labels=LABELS[:-1]), ValueError, "labels must have the shape (50,), one for"),
     (lambda: given(labels=LABELS.float()), TypeError, "labels must be a tensor of class numbers"),
-    (
-        lambda: given(labels=LABELS[:-1].float(), loss_function=F.mse_loss),
-        ValueError,
-        "labels must have the shape (50, ...), one for",
-    ),
-    (
-        lambda: given(labels=LABELS.tolist(), loss_function=F.mse_loss),
-        TypeError,
-        "labels must be a tensor of targets, got list",
-    ),
     (
         lambda: given(loss_function=F.mse_loss, evaluate_on=(IMAGES, LABELS.float())),
         TypeError,
@@ -705,6 +600,4 @@ BAD_INPUT = [
         ValueError,
         "batch_size must be at least 1",
     ),
-    (lambda: RunFolder("x", checkpoint_every=0), ValueError, "checkpoint_every must be"),
-    (lambda: RunFolder("x", resume=1), TypeError, "resume"),
 ]

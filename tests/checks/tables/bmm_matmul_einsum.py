@@ -69,7 +69,6 @@ CASES = [
     ),
     Case(
         check_strict_matmul,
-        right=strict,
         also={"einsum": strict_by_einsum},
         wrong={
             "matmul": (torch.matmul, "an axis is missing"),

@@ -5,16 +5,7 @@ import math
 import torch
 from case import Case
 
-from vitcheck.exercises.cost import QUESTIONS, check_bill, check_reading, check_window_mask
-
-
-def bill_by_sums(image_size, patch_size, D, L, classes):
-    patches = (image_size // patch_size) ** 2
-    shapes = [(patches, 3 * patch_size**2, D), (1, D, classes)]
-    n = patches + 1
-    block = [(n, D, D)] * 4 + [(n, D, n), (n, n, D), (n, D, 4 * D), (n, 4 * D, D)]
-    return sum(a * b * c for a, b, c in shapes + L * block)
-
+from vitcheck.exercises.cost import QUESTIONS, check_reading, check_window_mask
 
 EXPONENTS = math.log2(9 / 5), math.log2(20 / 5.2)
 
@@ -34,7 +25,6 @@ def mask_by_loops(rows, columns, w):
 
 
 CASES = [
-    Case(check_bill, also={"sums": bill_by_sums}),
     Case(
         check_reading,
         also={"rounded": lambda: reading(a=0.85, b=1.94, linear="Open")},
@@ -47,7 +37,6 @@ CASES = [
     ),
     Case(
         check_window_mask,
-        also={"loops": mask_by_loops},
         wrong={
             "floats": (lambda *a: mask_by_loops(*a).float(), "expected torch.bool"),
             "all": (

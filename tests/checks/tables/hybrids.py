@@ -25,12 +25,10 @@ def equal(N, D):
 CASES = [
     Case(
         check_stack,
-        also={"branches": by_branches},
         wrong={"typed depth": (three_blocks, "typed somewhere")},
     ),
     Case(
         check_equal,
-        also={"layers": equal},
         wrong={
             "right only for few patches": (
                 lambda N, D: (equal(N, D)[0], min(equal(N, D)[1], 1.1)),

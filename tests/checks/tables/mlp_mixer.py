@@ -29,7 +29,6 @@ def one_of_four(W1, W2, grid):
 CASES = [
     Case(
         check_token_mixing,
-        also={"einsum": by_einsum},
         wrong={
             "a size typed": (
                 lambda x, *rest: by_einsum(x, *rest) if x.shape[1] == 5 else 0 * x,
@@ -39,7 +38,6 @@ CASES = [
     ),
     Case(
         check_enlarged,
-        also={"loops": enlarged_by_loops},
         wrong={"one copy": (one_of_four, "weigh the same")},
         stubs=(lambda W1, W2, grid: (..., ...),),
     ),

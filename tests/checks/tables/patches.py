@@ -21,10 +21,6 @@ def cut(images, P):
     return grid.permute(0, 2, 4, 1, 3, 5).reshape(B, -1, C * P * P)
 
 
-def by_unfold(images, P):
-    return F.unfold(images, P, stride=P).transpose(1, 2)
-
-
 def cut_as(pattern):
     return lambda images, P: rearrange(
         images, f"b c (rows p) (cols q) -> {pattern}", p=P, q=P
@@ -51,7 +47,6 @@ CASES = [
     ),
     Case(
         check_patchify,
-        also={"unfold": by_unfold},
         wrong={
             "columns": (lambda x, P: F.unfold(x, P, stride=P), "one patch in each column"),
             "not flat": (cut_as("b (rows cols) c p q"), "still an image"),

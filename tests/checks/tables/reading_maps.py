@@ -1,16 +1,9 @@
 """A map that is symmetric, and what hiding a token moves."""
 
-import math
-
 import torch
 from case import Case
 
 from vitcheck.exercises.reading_maps import check_removal, check_symmetric_map
-
-
-def circle(n, radius=2.0, part=1.0):
-    angle = 2 * math.pi * part * torch.arange(n) / n
-    return radius * torch.stack([angle.cos(), angle.sin()], dim=1)
 
 
 def ring(n):
@@ -38,7 +31,6 @@ def removal_by_hiding(weights, values):
 CASES = [
     Case(
         check_symmetric_map,
-        right=circle,
         also={"a ring, by loops": ring},
         wrong={
             "random tokens": (random_tokens, "what differs between rows"),
@@ -48,7 +40,6 @@ CASES = [
     ),
     Case(
         check_removal,
-        also={"hiding": removal_by_hiding},
         wrong={"a signed length": (lambda w, v: -removal_by_hiding(w, v), "a length is negative")},
     ),
 ]

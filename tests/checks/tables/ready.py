@@ -22,11 +22,6 @@ def shapes(expression, shape, words):
     return SHAPES | {expression: shape}, words
 
 
-def softmax(scores):
-    raised = (scores - scores.amax(-1, keepdim=True)).exp()
-    return raised / raised.sum(-1, keepdim=True)
-
-
 def linear(w, b, *, transpose=True, bias=True, keep_weight=True):
     layer = nn.Linear(w.shape[0], w.shape[1], bias=bias)
     with torch.no_grad():
@@ -62,7 +57,6 @@ def weight_as_given(w, b):
 CASES = [
     Case(
         check_shapes,
-        right=SHAPES,
         also={"lists": {key: list(shape) for key, shape in SHAPES.items()}},
         wrong={
             "both axes kept": shapes("x @ w", (2, 5, 3, 4), "summed away"),
@@ -78,7 +72,6 @@ CASES = [
     ),
     Case(
         check_softmax,
-        also={"by hand": softmax, "torch": lambda s: s.softmax(-1)},
         wrong={
             "no exponential": (lambda s: s / s.sum(-1, keepdim=True), "positive"),
             "not divided": (lambda s: s.exp(), "each row sum to one"),
@@ -93,7 +86,6 @@ CASES = [
     ),
     Case(
         check_linear,
-        right=linear,
         also={"float64 inside": linear_in_float64},
         wrong={
             "as given": (weight_as_given, "which comes first"),

@@ -33,8 +33,8 @@ def said(fault, image="none"):
 CASES = [
     Case(
         check_patient,
-        right=(1, found("positions missing")),
         also={
+            "an image that was looked for": (1, found("positions missing")),
             "noise will do": (4, said("heads split by view alone", NOISE[:1])),
             "random answers": (2, lambda p: [*found("never in evaluation mode")(p)]),
             "the least unlike": (12, found("scores not divided by sqrt(d)")),

@@ -57,10 +57,7 @@ CASES = [
     ),
     Case(
         check_ffn_share,
-        also={
-            "halved": share,
-            "a tensor": lambda N, D, r: torch.tensor(share(N, D, r), dtype=torch.float32),
-        },
+        also={"a tensor": lambda *a: torch.tensor(share(*a), dtype=torch.float32)},
         wrong={
             "N times": (lambda N, D, r: share(N * N, D, r), "count it N times"),
             "per cent": (lambda N, D, r: 100 * share(N, D, r), "between 0 and 1"),

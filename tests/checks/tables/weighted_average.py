@@ -19,12 +19,6 @@ def masked(scores, mask):
     return scores.masked_fill(~mask, -math.inf).softmax(-1)
 
 
-def masked_by_hand(scores, mask):
-    top = torch.where(mask, scores, -math.inf).amax(-1, keepdim=True)
-    raised = torch.where(mask, scores - top, -math.inf).exp()
-    return raised / raised.sum(-1, keepdim=True)
-
-
 def renormalised(scores, mask):
     weights = scores.softmax(-1) * mask
     return weights / weights.sum(-1, keepdim=True)
@@ -80,7 +74,6 @@ STUBS = (stub, lambda *inputs: None, not_written)
 CASES = [
     Case(
         check_weights_by_hand,
-        right=(RIGHT, [3.5, 4.5]),
         also={
             "rounded down": ((0.12, 0.25, 0.62), (3.44, 4.48)),
             "arrays": (torch.tensor(RIGHT).numpy(), torch.tensor([3.5, 4.5]).numpy()),
@@ -104,7 +97,6 @@ CASES = [
     ),
     Case(
         check_masked_weights,
-        also={"by hand": masked_by_hand},
         wrong={
             "scores of 0": (lambda s, m: (s * m).softmax(-1), "e to the power 0 is 1"),
             "-12": (lambda s, m: s.masked_fill(~m, -12.0).softmax(-1), "weight of exactly zero"),
@@ -118,7 +110,6 @@ CASES = [
     ),
     Case(
         check_leak_detector,
-        right=detects(),
         also={
             "gradient": by_gradient,
             "cutting": by_cutting,
