@@ -163,6 +163,26 @@ def ones(*shape):
     return torch.ones(shape, dtype=torch.bool)
 
 
+def test_nan_in_the_input_is_not_hidden_by_the_mask():
+    q, k, v = qkv()
+    q[0, 0, 1, 0] = math.nan
+    output, _ = scaled_dot_product_attention(q, k, v, torch.ones(N, NK, dtype=torch.bool))
+    assert output[0, 0, 1].isnan().all()
+    assert output[0, 0, 0].isfinite().all()
+
+
+def test_the_rotary_module_turns_queries_and_keys_but_not_values():
+    class Double(nn.Module):
+        def forward(self, x):
+            return 2 * x
+
+    plain, x = self_attention(), torch.randn(B, N, D)
+    turned = MultiHeadSelfAttention(embed_dim=D, num_heads=H, rotary=Double())
+    turned.load_state_dict(plain.state_dict())
+    for ours, theirs, factor in zip(turned.project(x), plain.project(x), (2, 2, 1), strict=True):
+        assert_close(ours, factor * theirs)
+
+
 BAD_INPUT = [
     (lambda: sdpa([1.0], k, v), TypeError, "q must be a torch.Tensor"),
     (lambda: sdpa(q, k.long(), v), TypeError, "k must hold floating-point"),

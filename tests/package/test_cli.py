@@ -19,6 +19,7 @@ from vitbook.command.recipes import (
     MODELS,
     RECIPES,
     build_model,
+    load_part,
     settings_of,
     train_config,
 )
@@ -435,6 +436,19 @@ def test_a_wrong_option_is_one_line_and_exit_code_2(words, expected, capsys):
 
 
 BRIEFLY = f"train {' '.join(SMALL)} --steps 1 --out {{tmp}}/a"
+
+
+def test_no_generated_image_is_learned_from_and_tested_on():
+    settings = settings_of({"data": "matching-pairs"})
+    rows = [
+        {image.numpy().tobytes() for image in load_part(settings, part).images[:500]}
+        for part in ("train", "validation", "test")
+    ]
+    assert not rows[0] & rows[1]
+    assert not rows[0] & rows[2]
+    assert not rows[1] & rows[2]
+
+
 BAD_INPUT = [
     ("train --data mnist --out {tmp}/a", "--root DIR --download"),
     ("train --data mnist --root {tmp} --out {tmp}/a", "is missing: fetch mnist with --download"),

@@ -95,6 +95,15 @@ def test_the_convolutional_stem_has_the_grid_of_its_patch_size_and_overlaps():
 
 x = torch.randn(B, N, D)
 
+
+def test_the_convolutional_stem_has_the_channels_of_the_paper():
+    with torch.device("meta"):
+        net = stem(image_size=224, patch_size=16, embed_dim=192)
+    convs = [m for m in net.modules() if isinstance(m, nn.Conv2d)]
+    assert [conv.out_channels for conv in convs] == [24, 48, 96, 192, 192]
+    assert [conv.stride for conv in convs] == [(2, 2)] * 4 + [(1, 1)]
+
+
 BAD_INPUT = [
     (lambda: block(4), ValueError, "kernel_size must be odd, so that it has a middle, got"),
     (lambda: block()(x[:, :20]), ValueError, "N = 24 tokens, got 20: the grid is 4 x 6"),

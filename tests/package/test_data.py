@@ -251,6 +251,24 @@ def test_the_share_of_a_patch_is_counted():
 
 
 X = objects()
+
+
+def test_half_of_the_pairs_match_and_the_kinds_say_so():
+    data = matching_pairs(301, seed=5)
+    assert data.images.shape == (301, 1, 32, 32)
+    assert data.labels.sum() == 150
+    assert torch.equal(data.labels == 1, data.kinds[:, 0] == data.kinds[:, 1])
+
+
+def test_generated_sets_leave_the_global_generator_alone():
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    matching_pairs(5)
+    pointer(5)
+    assert torch.equal(torch.rand(3), expected)
+
+
 BAD_INPUT = [
     (lambda: place_on_canvas(X[0], SIZE), ValueError, "(n, C, h, w)"),
     (lambda: place_on_canvas(X, 5), ValueError, "size must be at least 6"),

@@ -71,6 +71,14 @@ def test_while_training_both_answer_the_same_images_and_only_the_student_moves()
     assert evaluate(pair, images, labels).count == 6
 
 
+def test_the_gradient_goes_to_the_student_only():
+    student, teacher, labels = logits()
+    student.requires_grad_(), teacher.requires_grad_()
+    distillation_loss(student, teacher, labels).backward()
+    assert student.grad.abs().sum() > 0
+    assert teacher.grad is None
+
+
 BAD_INPUT = [
     (lambda: call(teacher=torch.zeros(B, K + 1)), ValueError, "the student's shape (4, 3"),
     (lambda: call(student=torch.zeros(K)), ValueError, "student must have the axes (B, K)"),

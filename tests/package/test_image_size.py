@@ -74,3 +74,9 @@ def test_a_size_that_the_patches_do_not_divide_is_refused_before_anything_change
     refused(lambda: model.set_image_size(10), ValueError, "10")
     assert torch.equal(model(x), before)
     refused(lambda: model(torch.randn(5, 2, *NEW)), ValueError, "images must have the shape")
+
+
+def test_a_conv_stem_goes_with_the_stack_behind_it():
+    model = Hybrid(image_size=OLD, **SIZES, layers=["conv", "attention"], num_heads=2, stem="conv")
+    model.eval().set_image_size(NEW)
+    assert model(torch.randn(5, 2, *NEW)).shape == (5, 3)

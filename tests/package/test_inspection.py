@@ -16,7 +16,7 @@ from vitbook.inspection import (
     record_attention,
     region_attention,
 )
-from vitbook.layers.attention import MultiHeadCrossAttention, MultiHeadSelfAttention
+from vitbook.layers.attention import MultiHeadCrossAttention, MultiHeadSelfAttention, causal_mask
 from vitbook.layers.positions import POSITIONS
 from vitbook.models.vit import POOLS, VisionTransformer
 
@@ -235,6 +235,24 @@ class TwoSizes(nn.Module):
 
 MAPS = torch.full((L, B, H, N, N), 1 / N)
 ONE, OTHER = patches(0).expand(B, 6), patches(1).expand(B, 6)
+
+
+def test_a_mask_given_by_keyword_is_recorded_as_the_layer_saw_it():
+    layer = MultiHeadSelfAttention(embed_dim=12, num_heads=3)
+    with record_attention(layer) as maps:
+        layer(torch.randn(B, 5, 12), mask=causal_mask(5))
+    assert (maps[""].triu(diagonal=1) == 0).all()
+    assert_close(maps[""].sum(dim=-1), torch.ones(B, 3, 5))
+
+
+def test_several_source_patches_are_averaged_and_do_not_count_as_found():
+    maps = looking((0, 1), (1, 0), (0, 5), (1, 4))
+    maps[..., 1, 4] = 0.3
+    assert attention_hits(maps, patches(0, 1), patches(5), num_prefix=0).item() == 1
+    maps[..., 1, 4] = 0.8
+    assert attention_hits(maps, patches(0, 1), patches(5), num_prefix=0).item() == 0
+
+
 BAD_INPUT = [
     (lambda: record(torch.relu), TypeError, "model must be"),
     (

@@ -96,6 +96,27 @@ def test_rank_correlation_is_scipys_with_and_without_ties():
 
 
 X = images()
+
+
+def test_a_class_one_asks_about_is_followed_in_place_of_the_answer():
+    model, x, paint = Reads(), images(), images(7)
+    answers = model(x).argmax(-1)
+    assert torch.equal(occlusion(model, x, P, paint, answers), occlusion(model, x, P, paint))
+    assert torch.equal(gradient_drop(model, x, P, target=answers), gradient_drop(model, x, P))
+    others = (answers + torch.tensor([1, 2])) % K
+    drops, forecast = occlusion(model, x, P, paint, others), gradient_drop(model, x, P, x, others)
+    for b in range(B):
+        asked = int(others[b])
+        before = model(x).log_softmax(-1)[b, asked]
+        changed = x.clone()
+        changed[:, :, 2:, 4:] = paint[:, :, 2:, 4:]
+        assert_close(drops[b, 1, 2], before - model(changed).log_softmax(-1)[b, asked])
+        alone = occlusion(model, x[b : b + 1], P, paint[b : b + 1], asked)
+        assert_close(alone, drops[b : b + 1])
+    assert (forecast == 0).all()
+    assert not torch.allclose(drops, occlusion(model, x, P, paint), atol=0.01)
+
+
 BAD_INPUT = [
     (lambda: occlusion(Reads(), X[0], P), ValueError, "(B, C, H, W)"),
     (lambda: occlusion(Reads(), [1.0], P), TypeError, "images must be"),

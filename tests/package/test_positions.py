@@ -131,6 +131,16 @@ table = torch.randn(N, DIM)
 learned = LearnedPositions(num_tokens=N, embed_dim=DIM)
 rotary = RotaryPositions(grid=(ROWS, COLS), head_dim=DIM)
 
+
+def test_rotary_angles_are_those_of_roformer():
+    layer = RotaryPositions(grid=N, head_dim=DIM)
+    x = torch.zeros(N, DIM)
+    x[:, 0::2] = 1  # every pair points along its first axis: (1, 0) turns to (cos, sin)
+    table = sincos_1d(N, DIM)
+    assert_close(layer(x)[:, 0::2], table[:, 1::2])
+    assert_close(layer(x)[:, 1::2], table[:, 0::2])
+
+
 BAD_INPUT = [
     (lambda: sincos_1d(5, 7), ValueError, "dim must be even, got 7"),
     (lambda: sincos_1d(5, 8, base=0), ValueError, "base must be finite and gre"),

@@ -198,6 +198,16 @@ def load(without=None, channels=None, **options):
     return load_weights(ours(), names, channels=channels)
 
 
+@torch.no_grad()
+def test_the_mask_token_in_a_model_of_transformers_is_left_out():
+    rebuilt, _ = rebuild(of_timm("ViT"))
+    written = in_the_layout_of_transformers(rebuilt.state_dict())
+    written["vit.embeddings.mask_token"] = torch.randn(1, 12)
+    notes = load_weights(read := ours().double().eval(), written)
+    assert sorted(notes[0].split(": ")[1].split(", ")) == ["mask_token", "pooler"]
+    assert gap(read(images()), rebuilt(images())) < TOLERANCE
+
+
 BAD_INPUT = [
     (lambda: rebuild(nn.Linear(2, 2)), ValueError, "of timm, torchvision or transform"),
     (lambda: rebuild(gated()), ValueError, "its MLP has a gate"),

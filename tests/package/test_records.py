@@ -117,6 +117,17 @@ def test_a_damaged_file_is_named(folder, text, words):
         load_record("toy", folder)
 
 
+def test_a_ratio_of_medians_holds_the_truth_as_often_as_it_says():
+    random = np.random.default_rng(1)
+    held = 0
+    for _ in range(200):
+        theirs, ours = random.lognormal(0, 0.5, 20), 3 * random.lognormal(0, 0.5, 20)
+        ratio = ratio_of_medians(ours, theirs)
+        assert ratio.low <= ratio.mean <= ratio.high
+        held += ratio.low < 3 < ratio.high
+    assert 0.9 < held / 200 <= 0.99
+
+
 BAD_INPUT = [
     (lambda r, f: load_record("tiy", f), ValueError, r"records \(toy\), got 'tiy'"),
     (lambda r, f: load_record("../toy", f), ValueError, "name must be one of the records"),

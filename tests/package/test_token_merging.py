@@ -97,6 +97,16 @@ def masked():
 
 
 X, *QK = tokens()
+
+
+def test_without_a_class_token_the_first_patch_may_merge():
+    x, q, _ = tokens(N=2)
+    k = torch.ones(2, 2, 2, 3)
+    merged, size = merge_tokens(x, None, q, k, r=1, num_prefix=0)
+    assert_close(merged, x.mean(1, keepdim=True))
+    assert_close(size, torch.full((2, 1), 2.0))
+
+
 BAD_INPUT = [
     (lambda: merge(r=5), ValueError, "r must be at most 4 of 9"),
     (lambda: merge(r=1, num_prefix=2), ValueError, "num_prefix must be 0 or 1"),
