@@ -129,6 +129,15 @@ class Turned(nn.Module):
 
 
 X = torch.randn(B, 3, *SIZE)
+
+
+def test_taking_norms_leaves_modes_and_hooks_alone():
+    model = timm_model("vit_tiny_patch16_224").train()
+    token_norms(model, torch.randn(B, 3, *SIZE))
+    assert all(module.training for module in model.modules())
+    assert not any(module._forward_hooks for module in model.modules())
+
+
 BAD_INPUT = [
     (lambda: image_features(ours(pool="mean"), X), ValueError, "this model has no class token"),
     (lambda: image_features(ours(), X, 2), ValueError, "layer must be below 2, the number of bl"),
