@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from experiments.machinery.across_seeds import several
+from experiments.machinery.baseline_rows import PLAIN, plain, updates
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
-from experiments.machinery.plain import PLAIN, plain, updates
-from experiments.machinery.several import several
 from vitbook.data import ImageSet, pointer
 from vitbook.inspection import attention_maps
 from vitbook.models.vit import VisionTransformer

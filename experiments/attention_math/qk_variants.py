@@ -17,11 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from experiments.machinery import recall
+from experiments.machinery.across_seeds import several
+from experiments.machinery.baseline_rows import PLAIN, plain, updates
 from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.measures import parameters, thin
-from experiments.machinery.plain import PLAIN, plain, updates
-from experiments.machinery.several import several
 from vitbook.data import ImageSet, pointer
 from vitbook.layers.ablations import NoMixing, UniformAttention
 from vitbook.models.vit import VisionTransformer

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from experiments.machinery.baselines import linear, nearest_answers
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
 from experiments.machinery.image_sets import (
     checksums,
@@ -16,7 +17,6 @@ from experiments.machinery.image_sets import (
     whole_set,
 )
 from experiments.machinery.measures import parameters
-from experiments.machinery.opponents import linear, nearest_answers
 from vitbook.data import ImageSet, load_digits
 from vitbook.training import TrainConfig, evaluate, train
 

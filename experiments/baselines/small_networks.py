@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from experiments.machinery.baselines import linear, mlp, nearest_accuracy
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
 from experiments.machinery.image_sets import checksums, digits_set, image_set
-from experiments.machinery.opponents import linear, mlp, nearest_accuracy
 from vitbook.data import ImageSet, load_digits
 from vitbook.models.small_cnn import SmallCNN
 

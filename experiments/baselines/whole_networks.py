@@ -7,11 +7,11 @@ from functools import lru_cache, partial
 import torch
 from torch import nn
 
+from experiments.machinery.baselines import mlp
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment
 from experiments.machinery.image_sets import whole_checksums, whole_set
-from experiments.machinery.opponents import mlp
 from vitbook.data import ImageSet
 from vitbook.models.small_cnn import SmallCNN
 

@@ -13,11 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from experiments.machinery.baselines import linear, nearest_accuracy
 from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
 from experiments.machinery.image_sets import checksums, image_set
 from experiments.machinery.measures import parameters
-from experiments.machinery.opponents import linear, nearest_accuracy
 from vitbook.data import STATISTICS, ImageSet, augmentation
 from vitbook.layers.stems import ConvStem
 from vitbook.models.distillation import WithTeacher, distillation_loss

@@ -16,10 +16,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from experiments.machinery.baselines import linear, nearest_accuracy
 from experiments.machinery.choose import Choice, decide, search
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
 from experiments.machinery.image_sets import root
-from experiments.machinery.opponents import linear, nearest_accuracy
 from vitbook.book.records import load_record
 from vitbook.command.architectures import build as build_architecture
 from vitbook.data import STATISTICS, ImageSet, load_digits, load_torchvision, normalize

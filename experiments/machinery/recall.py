@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from experiments.machinery.opponents import linear
+from experiments.machinery.baselines import linear
 from vitbook.comparison.recall_task import PatchAnswers, answered, fit_recall
 from vitbook.data.recall import COLORS, PARTNERS, PATCH, Recall, recall
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from experiments.machinery.beats import require_above_linear, require_beaten
+from experiments.machinery.above_baselines import require_above_linear, require_beaten
 from experiments.machinery.choose import decide
 from experiments.machinery.experiment import Experiment
 from experiments.machinery.files import write_bytes, write_json

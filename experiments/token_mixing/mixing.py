@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from experiments.machinery.baselines import linear, nearest_accuracy
 from experiments.machinery.classifier import Classifier
 from experiments.machinery.experiment import Log, Outcome, scaled
-from experiments.machinery.opponents import linear, nearest_accuracy
 from vitbook.data import ImageSet
 from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.hybrid import Hybrid

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from experiments.machinery import recall
+from experiments.machinery.across_seeds import several
 from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.measures import thin
-from experiments.machinery.several import several
 from experiments.token_mixing import mixing
 from experiments.token_mixing.mixing import CNN, LAYERS, LINEAR, NEAREST, WHOLE, Task
 from vitbook.data import ImageSet

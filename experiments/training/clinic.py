@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from experiments.machinery.across_seeds import several
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import KNOWN
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
 from experiments.machinery.measures import parameters, thin
-from experiments.machinery.several import several
 from vitbook.book.clinic import PATIENTS
 from vitbook.book.faults import FAULTS, LABELS, SCHEDULE, SIZES, ClinicViT, model_with, with_fault
 from vitbook.data import ImageSet, pointer

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from experiments.machinery.baselines import linear, mlp, nearest_accuracy
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Log, Outcome
@@ -22,7 +23,6 @@ from experiments.machinery.measures import (
     probabilities,
     reliability,
 )
-from experiments.machinery.opponents import linear, mlp, nearest_accuracy
 from vitbook.data import STATISTICS, ImageSet, augmentation
 from vitbook.models.vit import VisionTransformer
 

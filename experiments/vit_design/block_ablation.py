@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from experiments.machinery.baselines import linear, nearest_accuracy
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
-from experiments.machinery.opponents import linear, nearest_accuracy
 from experiments.vit_design.canvas import COUNTS, FIRST, SIDE, garments
 from vitbook.data import ImageSet, pointer
 from vitbook.layers.ablations import UniformAttention

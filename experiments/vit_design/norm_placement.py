@@ -9,10 +9,10 @@ from itertools import product
 
 import torch
 
+from experiments.machinery.baseline_rows import PLAIN, plain, updates
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
 from experiments.machinery.image_sets import digits_set
-from experiments.machinery.plain import PLAIN, plain, updates
 from vitbook.data import load_digits
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import evaluate

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from experiments.machinery.baseline_rows import PLAIN, plain
 from experiments.machinery.classifier import Classifier, costs
 from experiments.machinery.experiment import Log, Outcome
-from experiments.machinery.plain import PLAIN, plain
 from experiments.vit_design.canvas import garments
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
+from experiments.machinery.baseline_rows import PLAIN, updates
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import COSTS, METRICS, Classifier
 from experiments.machinery.experiment import Experiment
-from experiments.machinery.plain import PLAIN, updates
 from experiments.vit_design.canvas import COUNTS, SIDE, checksums, garments
 from experiments.vit_design.on_canvas import run_on_canvas
 from vitbook.models.vit import VisionTransformer

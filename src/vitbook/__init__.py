@@ -45,7 +45,7 @@ _NAMES = {
     "data": "STATISTICS DataError ImageSet MatchingPairs PlacedObjects Pointer augmentation "
     "load_digits load_folder load_torchvision matching_pairs normalize place_on_canvas pointer "
     "recall random_flip random_shift stratified_split",
-    "comparison.entrant": "mixer_model",
+    "comparison.candidate": "mixer_model",
     "comparison.layer": "require_mixer",
     "comparison.recall_task": "RECALL_GUESS PatchAnswers fit_recall recall_images",
     "comparison.verdict": "difference_in_words",

@@ -334,7 +334,7 @@ def outcome(result: Any, case: Case) -> Any:
     """What is compared: the result, or what it shows of the case's ``claims``, in words."""
     if not case.claims:
         return result
-    from vitcheck.twins import judged  # which imports models
+    from vitcheck.paired_models import judged  # which imports models
 
     weights, images = case.args
     return judged(result, weights, images, case.claims)

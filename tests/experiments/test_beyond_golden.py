@@ -12,6 +12,7 @@ from experiments.drawn_digits.hand_drawn import NOT_SURE, Drawing, drawings, sai
 from experiments.drawn_digits.strokes import drawn
 from experiments.full_sets import recipe
 from experiments.full_sets.parts import CoarseStem
+from experiments.machinery.across_seeds import several
 from experiments.machinery.experiment import load_experiment
 from experiments.machinery.measures import (
     BINS,
@@ -21,7 +22,6 @@ from experiments.machinery.measures import (
     reliability,
     thin,
 )
-from experiments.machinery.several import several
 from experiments.token_mixing import mixing
 from experiments.token_mixing.mixing import Task, width_of
 from vitbook.book.records import Record

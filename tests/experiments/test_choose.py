@@ -9,8 +9,8 @@ import pytest
 from toys import ROOT, command, results_of, trials_of
 
 from experiments.__main__ import main
-from experiments.machinery import beats
-from experiments.machinery.beats import require_above_linear, require_beaten
+from experiments.machinery import above_baselines
+from experiments.machinery.above_baselines import require_above_linear, require_beaten
 from experiments.machinery.choose import Choice, decide, search
 from experiments.machinery.experiment import Experiment, MustBeat, Outcome, load_experiment
 from experiments.machinery.files import write_json
@@ -338,7 +338,7 @@ def test_a_record_needs_an_arm_above_its_linear_classifier(passes, summary, line
 def test_a_record_without_a_linear_classifier_is_held_against_that_of_baselines(
     linear, monkeypatch
 ):
-    monkeypatch.setitem(beats.SETS, "clothes", "clothes")
+    monkeypatch.setitem(above_baselines.SETS, "clothes", "clothes")
     record = {"name": "r", "summary": rows(({"model": "vit"}, 0.7, 0.7)), "data": {"mine": "s"}}
     with pytest.raises(ValueError, match=r"no arm of r beats .* has 0\.7000, .* against 0\.8000"):
         require_above_linear(record, linear)

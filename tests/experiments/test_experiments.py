@@ -15,7 +15,7 @@ from toys import ROOT, command, started
 
 from experiments import __main__ as program
 from experiments.machinery import runner
-from experiments.machinery.beats import require_above_linear
+from experiments.machinery.above_baselines import require_above_linear
 from experiments.machinery.experiment import all_names, load_experiment
 from experiments.machinery.files import half_precision, write_json
 from experiments.machinery.golden import golden_path

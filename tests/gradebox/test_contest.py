@@ -11,16 +11,16 @@ import torch
 import torch.nn.functional as F
 from gradebox.contest import YARDSTICKS, Rules, contested, enter, hold, kept
 from gradebox.process import BrokenError
+from gradebox.ranking import Entry, in_lines, ranked, write_csv
 from gradebox.remote import SET_UP, EntryError, Remote, count_with_sandbox
 from gradebox.sandbox import Limits
 from gradebox.session import Session
 from gradebox.sources import InputError
-from gradebox.standing import Entry, in_lines, ranked, write_csv
 
 from gradebox import cli
 from vitbook.book.records import FOLDER
+from vitbook.comparison.candidate import mixer_model, prepare
 from vitbook.comparison.contest import Ledger
-from vitbook.comparison.entrant import mixer_model, prepare
 from vitbook.comparison.layer import read_layer
 from vitbook.comparison.tasks import BLOCK, BUDGET, TASKS, record_of
 
@@ -93,7 +93,7 @@ class Here:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Only the widths that attention and the mixer get, and no further processes."""
-    monkeypatch.setattr("vitbook.comparison.entrant.WIDTHS", (48, 64))
+    monkeypatch.setattr("vitbook.comparison.candidate.WIDTHS", (48, 64))
     monkeypatch.setattr("gradebox.contest.ProcessPoolExecutor", Here)
 
 

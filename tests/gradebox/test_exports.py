@@ -8,8 +8,8 @@ import pytest
 from classroom import grade, make_package, mark_by_hand, notebook
 from gradebox.exports import fill, read_gradebook
 from gradebox.grades import Attempt, Grade
-from gradebox.people import person
 from gradebox.result import QuestionResult, Result
+from gradebox.same_person import person
 from gradebox.sources import InputError
 
 CANVAS = (

@@ -15,8 +15,8 @@ from gradebox.collect import Found
 from gradebox.feedback import page
 from gradebox.grades import Attempt, ByHand, Grade
 from gradebox.hosted import results
-from gradebox.people import person
 from gradebox.result import Result
+from gradebox.same_person import person
 
 from gradebox import cli, hosted
 

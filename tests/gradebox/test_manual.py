@@ -10,8 +10,8 @@ import pytest
 from classroom import grade, make_package, notebook, rows
 from gradebox.grades import Attempt, ByHand, Grade, without_formulas
 from gradebox.manual import Sheet, apply, cells
-from gradebox.people import Table, person, read_table
 from gradebox.result import QuestionResult, Result
+from gradebox.same_person import Table, person, read_table
 from gradebox.sources import InputError
 
 

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from gradebox.people import Matcher, person, read_table
 from gradebox.roster import LatePolicy, Student, read_late, read_roster
+from gradebox.same_person import Matcher, person, read_table
 from gradebox.sources import InputError
 
 DUE = datetime(2026, 3, 1, 22, 0, tzinfo=UTC)

@@ -28,10 +28,10 @@ from classroom import (
 )
 from gradebox.collect import Found
 from gradebox.grades import MISSING, NOT_MARKED, STATUS, Attempt, decide, harmless
-from gradebox.people import person
 from gradebox.result import Result
 from gradebox.roster import LatePolicy, Student
 from gradebox.run import Marker
+from gradebox.same_person import person
 
 from gradebox import cli, run, store
 

@@ -26,8 +26,8 @@ from vitbook.book.intervals import Interval
 from vitbook.book.records import FOLDER, load_record
 from vitbook.command.cli import main
 from vitbook.comparison import contest, garments_task
+from vitbook.comparison.candidate import mixer_model, prepare
 from vitbook.comparison.contest import compare
-from vitbook.comparison.entrant import mixer_model, prepare
 from vitbook.comparison.layer import read_layer, source_of
 from vitbook.comparison.recall_task import RECALL_GUESS, looks_until, time_to_learn
 from vitbook.comparison.tasks import BLOCK, BUDGET, SEEDS, TASKS, record_of

@@ -126,6 +126,35 @@ def test_a_block_has_the_mean_row_of_its_patches_and_takes_the_sum_of_their_shar
     torch.testing.assert_close(first[1, :, 3], attention_rollout(maps)[:, :2])
 
 
+@pytest.mark.slow
+def test_twelve_layers_and_heads_of_14_x_14_patches_fit_whole_into_a_file_of_3_mb(tmp_path):
+    maps = (1.5 * torch.randn(12, 1, 12, 197, 197)).softmax(dim=-1)  # hard to compress
+    figure = attention_explorer(images(1, 3, 224, 224), maps, 14, even=True)
+    figure.save(tmp_path / "look.html")
+    assert figure.data["pool"] == 1
+    assert figure.data["levels"] >= 8
+    assert (tmp_path / "look.html").stat().st_size < 3_000_000
+
+
+@pytest.mark.parametrize(
+    "pixels",
+    [images(B, 9, 16), images() * 7 - 3, (images() * 255).byte(), images(B, 3, 9, 16)],
+    ids=["no channel axis", "normalised", "uint8", "three channels"],
+)
+def test_images_of_every_kind_are_taken(pixels):
+    data = attention_explorer(pixels, MAPS, GRID).data
+    assert data["size"] == [9, 16]
+    assert data["channels"] == (3 if pixels.ndim == 4 and pixels.shape[1] == 3 else 1)
+    assert data["labels"] == ["image 1", "image 2"]
+
+
+def test_the_same_input_gives_the_same_html_and_another_key_for_other_input():
+    first, second = explorer()._repr_html_(), explorer()._repr_html_()
+    assert first == second
+    other = explorer(layer=0)._repr_html_()
+    assert re.search('data-key="([^"]+)"', first)[1] != re.search('data-key="([^"]+)"', other)[1]
+
+
 def test_labels_cannot_break_out_of_the_figure():
     evil = "</script><script>window.evil=1</script>"
     page = attention_explorer(images(), MAPS, GRID, labels=[evil, "b"])._repr_html_()
@@ -243,10 +272,19 @@ def test_what_is_said_is_what_the_maps_hold_for_heads_mean_and_rollout(tab):
                 close(g, float(w), float(row.max())) for g, w in zip(got, wanted, strict=True)
             ), (got, wanted)
             p = int(others.argmax())
-            if not query:
-                colour = tab.locator(".patch").nth(p).evaluate("p => p.style.backgroundColor")
-                assert colour == "rgb(224, 96, 11)", "the strongest"
             assert f"on row {p // 4 + 1}, column {p % 4 + 1}" in sentence(tab)
+
+
+@pytest.mark.browser
+def test_the_strongest_patch_has_the_strongest_colour_and_the_scale_its_number(tab):
+    show(tab, explorer(layer=1, head=2)._repr_html_())
+    colours = tab.locator(".patch").evaluate_all("all => all.map(p => p.style.backgroundColor)")
+    strongest = int(MAPS[1, 0, 2, 0, 1:].argmax())
+    assert colours[strongest] == "rgb(224, 96, 11)"
+    assert colours.count("rgb(224, 96, 11)") == 1
+    peak = float(MAPS[1, 0, 2, 0, 1:].max())
+    said = tab.locator(".scale").inner_text().split("\n")[-1].split("\u202f")[0]
+    assert close(float(said) / 100, peak, peak)
 
 
 LISTEN = "() => { window.seen = []; document.onkeydown = e => window.seen.push(e.key) }"
@@ -279,9 +317,62 @@ def test_arrow_keys_walk_over_patches_and_the_live_region_speaks(tab):
     tab.wait_for_function(f"() => {heard}.includes('row 1, column 3 looks')")
     assert sentence(tab) in live.inner_text().replace("\u202f", " ")
     assert "layer 3, mean of heads" in live.inner_text()
-    tab.locator(".thumb[aria-pressed=true]").focus()
+
+
+@pytest.mark.browser
+def test_every_choice_can_be_made_and_seen_with_the_keyboard_alone(tab):
+    show(tab, explorer()._repr_html_())
+    tab.evaluate(LISTEN)
+    stop = (
+        f"() => {{ const a = {SHADOW}.activeElement, set = a.closest('fieldset');"
+        "return a.ariaLabel || (set ? set.firstChild.textContent : a.tagName) }"
+    )
+    outlined = (
+        f"() => {{ const r = {SHADOW}, a = r.activeElement;"
+        "return [a, a.nextElementSibling, r.querySelector('.ring')].some("
+        "e => e && getComputedStyle(e).outlineStyle === 'solid') }"
+    )
+    stops = []
+    for _ in range(6):
+        tab.keyboard.press("Tab")
+        stops.append(tab.evaluate(stop))
+        assert tab.evaluate(outlined), "what has the focus is seen"
+    assert stops == ["class token", "Image", "Layer", "Head", "SUMMARY", "layer 3, mean of heads"]
     tab.keyboard.press("ArrowUp")
-    assert pressed(tab) == "layer 2, mean of heads"
+    tab.keyboard.press("ArrowRight")
+    assert pressed(tab) == "layer 2, rollout"
+    assert tab.locator("fieldset").nth(1).locator("input:checked + span").inner_text() == "2"
+    assert tab.locator("fieldset").nth(2).locator("input:checked + span").inner_text() == "rollout"
+    assert set(tab.evaluate("() => window.seen")) == {"Tab"}, "arrow keys do not reach the page"
+
+
+@pytest.mark.browser
+def test_a_step_of_the_query_writes_little(tab):
+    show(tab, explorer()._repr_html_())
+    tab.evaluate(
+        "() => { window.seen = []; new MutationObserver(all => all.forEach(one => window.seen.push("
+        f"one.target.className))).observe({SHADOW}, {{ attributes: true, subtree: true }}) }}"
+    )
+    tab.locator(".patch").nth(5).evaluate("patch => patch.click()")
+    seen = tab.evaluate("() => window.seen")
+    assert "board" not in seen, "the photograph, half a megabyte of text, is written again"
+    assert sum("patch" in one for one in seen) <= 12 + 2  # a colour each, and the choice
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("seen", ["on paper", "on the screen"])
+def test_the_table_is_painted_when_it_is_seen(tab, seen):
+    ink = "canvas => canvas.getContext('2d').getImageData(0, 0, 4, 3).data.some(byte => byte > 0)"
+    show(tab, f"<div style='height: 5000px'></div>{explorer()._repr_html_()}")
+    canvas = tab.locator(".thumb canvas").first
+    assert not canvas.evaluate(ink)
+    assert tab.locator(".thumb[aria-pressed=true]").count() == 1  # known before it is seen
+    if seen == "on paper":
+        tab.emulate_media(media="print")
+    else:
+        tab.evaluate("() => scrollTo(0, 5000)")
+    tab.wait_for_timeout(300)
+    assert canvas.evaluate(ink)
 
 
 @pytest.mark.browser
@@ -304,12 +395,80 @@ def test_a_mouse_previews_a_click_keeps_and_a_finger_chooses(tab):
     assert min(sizes) >= 44
 
 
+THEMES = [  # the system's, what the page says, the paper of the figure
+    ("light", "", "rgb(255, 255, 255)"),
+    ("light", "document.documentElement.dataset.theme = 'dark'", "rgb(19, 26, 34)"),
+    ("dark", "document.documentElement.dataset.theme = 'light'", "rgb(255, 255, 255)"),
+    ("dark", "delete document.documentElement.dataset.theme", "rgb(19, 26, 34)"),
+    ("dark", "document.body.dataset.jpThemeLight = 'true'", "rgb(255, 255, 255)"),
+]
+
+
+@pytest.mark.browser
+def test_the_theme_of_the_page_wins_over_that_of_the_system_and_its_style_stays_outside(tab):
+    show(tab, explorer()._repr_html_())
+    assert tab.locator(".token").evaluate("e => getComputedStyle(e).textTransform") == "none"
+    patches, colours = "all => all.map(p => p.style.backgroundColor)", {}
+    for system, said, paper in THEMES:
+        tab.emulate_media(color_scheme=system)
+        tab.evaluate(f"() => {{ {said} }}")
+        ground = figure(tab).evaluate("card => getComputedStyle(card).backgroundColor")
+        assert ground == paper
+        colours.setdefault(paper, tab.locator(".patch").evaluate_all(patches))
+    light, dark = colours.values()
+    assert light != dark, "cells keep the old theme"
+
+
+@pytest.mark.browser
+def test_heads_are_called_as_asked_and_one_layer_offers_neither_layers_nor_rollout(tab):
+    one = attention_explorer(images(), MAPS[:1], GRID, names=range(4), head=0)
+    assert "<th>head 0</th>" in one._repr_html_()
+    show(tab, one._repr_html_())
+    bars = [text.split() for text in tab.locator("fieldset").all_inner_texts()]
+    assert [bar[0] for bar in bars] == ["Image", "Head"]
+    assert bars[1][1:] == ["0", "1", "2", "3", "mean"]
+    assert tab.locator(".thumb").count() == 5
+    assert pressed(tab) == "layer 1, head 0"
+    show(tab, attention_explorer(images(), MAPS[:1], GRID, head="rollout")._repr_html_())
+    assert pressed(tab) == "layer 1, rollout"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_nothing(tab, theme, width):
+    marks = torch.zeros(B, 12, dtype=torch.bool)
+    marks[:, 3] = True
+    body = explorer(marks=marks)._repr_html_() + explorer(layer=0, query=4)._repr_html_()
+    show(tab, body, f' data-theme="{theme}"', width=width)
+    tab.locator("summary").first.click()
+    results = Axe().run(tab)
+    assert results.violations_count == 0, results.generate_report()
+    # prove that axe looks into the shadow tree
+    tab.evaluate(f"() => {SHADOW}.querySelector('.patch').removeAttribute('aria-label')")
+    assert Axe().run(tab).violations_count > 0
+
+
+@pytest.mark.browser
+def test_two_figures_on_a_page_even_equal_ones_do_not_disturb_each_other(tab):
+    body = explorer()._repr_html_()
+    show(tab, body + body)
+    first, second = (figure(tab).nth(i) for i in range(2))
+    first.locator("fieldset").nth(2).locator("input").nth(0).check()
+    first.locator(".patch").nth(2).click()
+    tab.mouse.move(0, 0)
+    assert title(first) == "Where row 1, column 3 looks"
+    assert title(second) == "Where the class token looks"
+    assert second.locator("fieldset").nth(2).locator("input").nth(4).is_checked()
+    ids = tab.evaluate("() => [...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(ids) == len(set(ids))
+
+
 @pytest.mark.browser
 def test_the_start_can_be_chosen_and_marks_are_framed(tab):
     marks = torch.zeros(B, 12, dtype=torch.bool)
     marks[0, 6] = marks[1, [1, 2]] = True
     source = explorer(layer=1, head="rollout", query=7, marks=marks, marks_label="the partner")
-    assert "<th>head 0</th>" in explorer(names=range(4))._repr_html_()
     show(tab, source._repr_html_())
     assert title(tab) == "Where row 2, column 3 looks"
     assert pressed(tab) == "layer 2, rollout"
@@ -318,6 +477,48 @@ def test_the_start_can_be_chosen_and_marks_are_framed(tab):
         tab.locator(".images input").nth(image).check()
         marked = "all => all.map(p => p.classList.contains('marked'))"
         assert tab.locator(".patch").evaluate_all(marked) == marks[image].tolist()
+
+
+@pytest.mark.browser
+def test_the_strongest_three_are_named_and_none_where_all_is_on_itself(tab):
+    maps = torch.zeros(1, 1, 1, 16, 16)
+    maps[..., 0, [3, 7, 9, 12]] = torch.tensor([0.4, 0.3, 0.2, 0.1])
+    maps[..., 1:, :] = torch.eye(16)[1:]
+    made = attention_explorer(torch.rand(1, 3, 8, 8), maps, 4, num_prefix=0, query=0, even=True)
+    assert "Where the patch in row 1, column 1 looks" in made._repr_html_()
+    show(tab, made._repr_html_(), width=390)
+    assert sentence(tab) == (
+        "40 % on row 1, column 4 (6.4 even shares), then row 2, column 4 (4.8) and row 3, column 2 "
+        "(3.2); <0.1 % on itself."
+    )
+    assert (
+        tab.locator(".thumb").first.get_attribute("aria-description") == "most on row 1, column 4"
+    )
+    assert tab.locator(".values span").count() == 3
+    tab.locator(".patch").nth(5).click()
+    tab.mouse.move(0, 0)
+    assert sentence(tab) == "<0.1 % on any other patch, 100 % on itself."
+
+
+@pytest.mark.browser
+def test_what_changed_is_spoken(tab):
+    pixels = images(B, 3, 9, 16)
+    show(tab, attention_explorer(pixels, MAPS, GRID, labels=["one", "two"])._repr_html_())
+
+    def heard(words):
+        found = f"{SHADOW}.querySelector('.live').textContent"
+        tab.wait_for_function(f"words => {found}.startsWith(words)", arg=words)
+
+    tab.locator(".images input").nth(1).check()
+    heard("two: Where the class token looks")
+    row = MAPS[-1, 1].mean(0)[0, 1:]
+    over = int((13 * row > 1).sum())
+    told = f"More than an even share: {over} of 12 patches."
+    assert tab.locator(".live").inner_text().endswith(told)
+    tab.get_by_label("map", exact=True).check()
+    heard("Shown: map.")
+    tab.get_by_label("6 even shares").check()
+    heard("Strongest colour: 6 even shares.")
 
 
 @pytest.mark.browser

@@ -1,11 +1,14 @@
 """Weights in files of others: what is taken of them is said, and what is not is named."""
 
 import argparse
+import gzip
 import json
 import os
 import pathlib
+import pickle
+import tarfile
 import zipfile
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, namedtuple
 from contextlib import suppress
 
 import numpy as np
@@ -36,6 +39,7 @@ class Names(list):
     """The same for a list."""
 
 
+Range = namedtuple("Range", "first last")
 DEEPER = VisionTransformer(**SIZES | {"depth": 3}).state_dict()
 WIDER = VisionTransformer(**SIZES | {"embed_dim": 16}).state_dict()
 NOT_WHOLE = {name: tensor for name, tensor in OTHER.items() if name != "encoder.norm.bias"}
@@ -50,6 +54,7 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
     "plain": (STATE, ""),
     "epoch beside": (STATE | {"epoch": 3}, ""),
     "module": (with_prefix("module."), "with the prefix module. is taken"),
+    "compiled": (with_prefix("_orig_mod."), "with the prefix _orig_mod. is taken"),
     "two": (with_prefix("model.backbone."), "with the prefix model.backbone. is taken"),
     "more beside": (
         with_prefix("backbone.") | {"neck.weight": torch.ones(2)},
@@ -80,6 +85,10 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
     ),
     "deep": ({"checkpoint": {"ema": {"module": STATE}}}, "checkpoint.ema.module is taken"),
     "half": ({n: x.half() for n, x in STATE.items()}, "is in torch.float16"),
+    "half in part": (
+        {n: x.half() if x.ndim > 1 else x for n, x in STATE.items()},
+        "is in torch.float16: read as float32",
+    ),
     "8 bits": (
         {n: x.half().to(torch.float8_e5m2) for n, x in EIGHTHS.items()},
         "is in torch.float8_e5m2: read as float32",
@@ -97,16 +106,28 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
     "EMA not whole": ({"ema": NOT_WHOLE, "model": STATE}, "holds ema and model: model is taken"),
     "deeper teacher": ({"teacher": DEEPER, "student": STATE}, "student is taken"),
     "wider teacher": ({"teacher": WIDER, "student": STATE}, "student is taken"),
+    "named tuple": ({"model": STATE, "shift": Range(1, 2)}, "model is taken"),
     "lists": ({"model": STATE, "n": Names([1]), "c": Config(n=Names([2]))}, "model is taken"),
 }
 
 
-@pytest.mark.parametrize("kind", WRAPPED)
+TODAY = {"8 bits", "EMA as a module"}  # which torch refuses in files as it wrote them until 1.5
+WAYS = [(kind, False) for kind in WRAPPED] + [(kind, True) for kind in WRAPPED.keys() - TODAY]
+
+
+@pytest.mark.parametrize("kind", sorted(TODAY))
+def test_what_torch_refuses_in_files_of_its_past_is_a_sentence(tmp_path, kind):
+    torch.save(WRAPPED[kind][0], tmp_path / "x.pth", _use_new_zipfile_serialization=False)
+    with pytest.raises(ValueError, match=r"x\.pth (cannot be read as weights|holds more than)"):
+        read_weights(tmp_path / "x.pth")
+
+
+@pytest.mark.parametrize(("kind", "legacy"), sorted(WAYS))
 @pytest.mark.parametrize("choose", [take, take_ours])
-def test_what_is_taken_of_a_file_is_the_right_one_and_said(tmp_path, kind, choose):
+def test_what_is_taken_of_a_file_is_the_right_one_and_said(tmp_path, kind, legacy, choose):
     saved, words = WRAPPED[kind]
     path = tmp_path / "x.pth"
-    torch.save(saved, path)
+    torch.save(saved, path, _use_new_zipfile_serialization=not legacy)
     state, notes = choose(read_weights(path), STATE, "x.pth")
     state = {name: tensor for name, tensor in state.items() if name in STATE}
     assert state.keys() == STATE.keys()
@@ -169,6 +190,15 @@ def test_a_shard_that_is_none_is_named_with_what_it_is(tmp_path, start):
         read_weights(index)
 
 
+def test_shards_in_a_folder_are_those_that_the_index_names(tmp_path):
+    index = shards(tmp_path, "bin")
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "m-1-of-2.bin").rename(tmp_path / "parts" / "m-1-of-2.bin")
+    torch.save({"x": torch.ones(1)}, tmp_path / "m-1-of-2.bin")
+    index.write_text(index.read_text().replace("m-1-of-2", "parts/m-1-of-2"))
+    assert read_weights(index)[""].keys() == STATE.keys()
+
+
 def test_of_a_folder_it_is_said_which_file_is_taken_or_what_lies_in_it(tmp_path):
     torch.save(STATE, tmp_path / "model_best.pth.tar")
     (tmp_path / "checkpoint-500").mkdir()
@@ -186,9 +216,13 @@ def changed(change):
 
 OF_OTHER_KINDS = {  # what is no weight, and what is said of it
     "int8": (lambda x: (x * 100).to(torch.int8), "is in torch.int8"),
+    "bool": (lambda x: x > 0, "is in torch.bool"),
+    "complex": (lambda x: x.to(torch.complex64), "torch.complex64"),
     "quantized": (lambda x: torch.quantize_per_tensor(x, 0.01, 0, torch.qint8), "qint8"),
+    "sparse": (lambda x: x.to_sparse(), "torch.sparse_coo"),
     "meta": (lambda x: x.to("meta"), "a shape without numbers"),
     "elsewhere": (lambda x: torch.empty(0), r"of the shape \(0,\)"),
+    "nested": (lambda x: torch.nested.nested_tensor([x, x]), "is missing|lacks"),
 }
 
 
@@ -296,9 +330,11 @@ class Dangerous:
 
 NO_WEIGHTS = {
     "nothing": (b"", "holds no weights: it is empty"),
+    "zeros": (bytes(4000), "holds no weights: it begins with zeros"),
     "page": (b"\n<!DOCTYPE html><html>404", "it is a web page"),
     "pointer": (b"version https://git-lfs.github.com/spec/v1\noid", "git lfs pull"),
     "text": (b"hello", "holds"),
+    "other JSON": (b'{"a": 1}', "holds"),
     "archive": (b"PK\x03\x04 and no more", "cannot be read as weights"),
     "tensor": (torch.ones(3), "holds no state dict, names with a tensor each; it has Tensor"),
     "no tensors": ({"epoch": 1, "loss": 2.0}, "it has the names epoch, loss"),
@@ -331,21 +367,40 @@ def packed(place, name):
     arrays = {key: tensor.numpy() for key, tensor in STATE.items()}
     if name == "x.npz":
         np.savez(place / name, **arrays)
+    elif name == "x.npy":
+        np.save(place / name, arrays["cls_token"])
+    elif name == "x.gz":
+        (place / name).write_bytes(gzip.compress((place / "w").read_bytes()))
+    elif name == "x.tar":
+        with tarfile.open(place / name, "w") as archive:
+            archive.add(place / "w", "w")
     elif name == "x.zip":
         with zipfile.ZipFile(place / name, "w") as archive:
             archive.write(place / "w", "w.pth")
     elif name == "x.pt":
         torch.jit.save(torch.jit.trace(nn.Linear(2, 2), torch.ones(1, 2)), place / name)
+    elif name == "x.pkl":
+        (place / name).write_bytes(pickle.dumps(STATE))
     elif name == "x.pth":
         torch.save(arrays, place / name)
 
 
 OF_OTHERS = {
     "x.npz": r"a zip archive of cls_token\.npy",
+    "x.npy": "an array of numpy",
+    "x.gz": "packed by gzip; unpack it",
+    "x.tar": "a tar archive; unpack it",
     "x.zip": r"a zip archive of w\.pth",
     "x.pt": "a program of TorchScript",
+    "x.pkl": "a pickle that torch.save did not write",
     "x.pth": r"objects of numpy \(arrays\)",
+    "x.bin": ("Entry not found", 'text, "Entry not found"'),
+    "e.pth": ('{"error": "gated"}', 'text, "{"error": "gated"}'),
+    "s.pth": ("<Error><Code>AccessDenied", "a web page, of a login or an error"),
+    "b.pth": ("\ufeff<!DOCTYPE html>", "a web page"),
     "x.onnx": ("\x08\x07\x12\x07pytorch", "of ONNX"),
+    "x.gguf": ("GGUF\x03\0\0", "a file of GGUF"),
+    "x.h5": (b"\x89HDF\r\n\x1a\n\0\0", "a file of HDF5"),
 }
 
 

@@ -699,11 +699,11 @@ def test_dropout_while_training_is_no_change_and_a_change_behind_it_is_one():
 def test_a_fused_function_that_gives_something_else_is_noticed_and_checks_can_be_left_out(
     monkeypatch,
 ):
-    from vitbook.inspection import watching
+    from vitbook.inspection import recorder
 
-    right = watching.sdpa_weights
+    right = recorder.sdpa_weights
     wrong = lambda *args, **kwargs: right(*args, **kwargs).roll(1, dims=1)  # noqa: E731
-    monkeypatch.setattr(watching, "sdpa_weights", wrong)
+    monkeypatch.setattr(recorder, "sdpa_weights", wrong)
     model = timm_model("vit_tiny_patch16_224")
     with pytest.raises(ValueError, match=f"'blocks.0.attn', 'blocks.1.attn': {SAID}"):
         attention_maps(model, torch.randn(B, 3, *SIZE))

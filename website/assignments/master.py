@@ -19,7 +19,7 @@ class Test:
     follows them is tiny and the eps of a norm shows. In the call, ``.start_values("name")`` gives
     what a parameter holds before any weights are loaded (see :class:`vitcheck.cases.Case`). With
     ``claims`` the answer plans experiments, and what they have to show stands there (see
-    :func:`vitcheck.twins.judged`).
+    :func:`vitcheck.paired_models.judged`).
     """
 
     name: str

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from vitcheck.cases import Case, Make, run_case
-from vitcheck.twins import SHOWN
+from vitcheck.paired_models import SHOWN
 from vitcheck.values import encode, fresh
 from website.assignments.draw import Draw
 from website.assignments.master import MasterError, Question, Test

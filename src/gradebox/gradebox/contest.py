@@ -17,15 +17,15 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from gradebox.ranking import Entry, in_lines, ranked, write_csv
 from gradebox.reading import NotReadableError, read_file
 from gradebox.remote import SET_UP, EntryError, Remote, count_with_sandbox
 from gradebox.sandbox import Limits, Sandbox
 from gradebox.session import Session
 from gradebox.sources import InputError
-from gradebox.standing import Entry, in_lines, ranked, write_csv
 from gradebox.store import digest, file_name, write_json
+from vitbook.comparison.candidate import prepare
 from vitbook.comparison.contest import Ledger, search_rate, train_layer
-from vitbook.comparison.entrant import prepare
 from vitbook.comparison.tasks import record_of
 
 PROCESSOR_S = 120  # what a layer may take of the processor in one training

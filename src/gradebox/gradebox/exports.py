@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gradebox.grades import Grade, rounded
-from gradebox.people import Matcher, Person, Table, read_table
 from gradebox.roster import is_student
+from gradebox.same_person import Matcher, Person, Table, read_table
 from gradebox.sources import InputError
 
 MOODLE = ("grade",)

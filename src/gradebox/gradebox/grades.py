@@ -13,9 +13,9 @@ from datetime import datetime
 
 from gradebox.assignment import Assignment
 from gradebox.collect import Found
-from gradebox.people import Matcher, Person, person
 from gradebox.result import QuestionResult, Result
 from gradebox.roster import LatePolicy, Student
+from gradebox.same_person import Matcher, Person, person
 from gradebox.words import quoted
 
 # Where a spreadsheet may see the beginning of a cell, and what makes it a formula there, full-width

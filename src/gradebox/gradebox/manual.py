@@ -19,8 +19,8 @@ from pathlib import Path
 
 from gradebox.assignment import Assignment
 from gradebox.grades import ByHand, Grade, harmless, rounded, without_formulas
-from gradebox.people import Table, read_table
 from gradebox.result import QuestionResult
+from gradebox.same_person import Table, read_table
 from gradebox.sources import InputError
 from gradebox.words import quoted
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from pathlib import Path
 
-from gradebox.people import Person, Table, read_table
+from gradebox.same_person import Person, Table, read_table
 from gradebox.sources import InputError
 
 SPOKEN = re.compile(

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from vitbook import require
 from vitbook.book.records import Record
-from vitbook.comparison.entrant import mixer_model, prepare
+from vitbook.comparison.candidate import mixer_model, prepare
 from vitbook.comparison.layer import read_layer, source_of
 from vitbook.comparison.tasks import FEW, SEEDS, TASKS, record_of
 from vitbook.comparison.times import by_time

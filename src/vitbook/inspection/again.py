@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from vitbook.inspection.watching import ROWS, Call, Watch
+from vitbook.inspection.recorder import ROWS, Call, Watch
 from vitbook.inspection.weights import fused_values
 
 FUSED = {F.scaled_dot_product_attention, F.multi_head_attention_forward}

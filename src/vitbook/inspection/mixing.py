@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook.inspection.again import MIXED, MOVES, NUMBERS, OTHERS, Disturbed, Run
-from vitbook.inspection.watching import is_part
+from vitbook.inspection.recorder import is_part
 
 STILL = 1e-5  # how far a token may move, against those that were disturbed
 RANDOM = "gives something else when it runs again and nothing is disturbed"

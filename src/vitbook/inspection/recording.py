@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from vitbook import require
 from vitbook.inspection.again import Run
 from vitbook.inspection.mixing import UNTOLD, drawn, mixers
-from vitbook.inspection.watching import Watch
+from vitbook.inspection.recorder import Watch
 
 SAME = 0.05  # how far the maps of two runs may lie apart, by rounding, against the largest
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from vitbook import require
 from vitbook.inspection.patches import grid_of, require_patches
+from vitbook.inspection.recorder import is_part
 from vitbook.inspection.recording import (
     attention_maps,
     evaluated,
@@ -16,7 +17,6 @@ from vitbook.inspection.recording import (
     uncompiled,
     watch_images,
 )
-from vitbook.inspection.watching import is_part
 
 # What timm, torchvision, transformers, CLIP and this package call tokens that are no patches.
 PREFIX_COUNTS = ("num_prefix_tokens", "num_prefix")

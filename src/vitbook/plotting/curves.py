@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from vitbook.book.intervals import student_half
 from vitbook.plotting import require
-from vitbook.plotting.letters import drawn_width, enlarge, smallest
+from vitbook.plotting.font_sizes import drawn_width, enlarge, smallest
 from vitbook.plotting.style import style
 
 LINES = ("-", "--", "-.", ":")

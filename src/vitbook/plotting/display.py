@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from vitbook.plotting.caption import caption_html
-from vitbook.plotting.inks import GROUND, dark_inks
-from vitbook.plotting.letters import PAD, enlarge, laid_out
+from vitbook.plotting.dark import GROUND, dark_inks
+from vitbook.plotting.font_sizes import PAD, enlarge, laid_out
 from vitbook.plotting.style import style
 
 CSS_DPI = 96  # one CSS inch

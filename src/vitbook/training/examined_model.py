@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from vitbook.inspection.watching import SOFTMAX
+from vitbook.inspection.recorder import SOFTMAX
 from vitbook.training.findings import Finding
 
 SAME = 1e-3  # relative difference of logits that batches of another size may make, in float32

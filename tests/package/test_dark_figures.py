@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from vitbook.plotting import COLORS, INK, figure_html, figure_png, style
+from vitbook.plotting.dark import GROUND, contrast, dark_inks, exchanged
 from vitbook.plotting.display import BOTH_THEMES
-from vitbook.plotting.inks import GROUND, contrast, dark_inks, exchanged
-from vitbook.plotting.letters import drawn_width, enlarge, laid_out, written
+from vitbook.plotting.font_sizes import drawn_width, enlarge, laid_out, written
 
 DARK = np.array(matplotlib.colors.to_rgb(GROUND))
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from experiments.machinery.baselines import linear, mlp, nearest_accuracy
 from experiments.machinery.experiment import Log, Outcome, scaled
 from experiments.machinery.measures import parameters
-from experiments.machinery.opponents import linear, mlp, nearest_accuracy
 from experiments.machinery.recall import answered, fit_recall
 from vitbook.data import ImageSet
 from vitbook.training import TrainConfig

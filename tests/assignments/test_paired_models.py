@@ -7,7 +7,7 @@ import torch
 
 from vitbook.book.faults import ClinicViT
 from vitcheck.cases import Case, compare, run_case
-from vitcheck.twins import SHOWN, judged
+from vitcheck.paired_models import SHOWN, judged
 from website.assignments.marks import without_marks
 from website.assignments.record import names_after
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn.modules import module as all_modules
 from torch.overrides import TorchFunctionMode
 
-from vitbook.inspection.judging import no_weights, not_of_tokens, padded, tokens_of, with_heads
+from vitbook.inspection.map_checks import no_weights, not_of_tokens, padded, tokens_of, with_heads
 from vitbook.inspection.weights import (
     ROWS,
     as_used,
