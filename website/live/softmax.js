@@ -234,6 +234,7 @@ vitbook.live.figure("softmax", function (stage, data) {
   const skip = link("skip, and look", () => {
     skipped = true;
     sync();
+    go({ ...CASE }, leaves()); // what was asked
     wide.node.focus();
   });
   const skipAll = link("read without guessing", () =>

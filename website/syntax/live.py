@@ -370,8 +370,20 @@ def load(page: Page) -> None:
         for name in ("live", *(name for name in found if static(page.app, name, "css"))):
             page.app.add_css_file(f"live/{name}.css")
         page.app.add_js_file("live/kit.js", loading_method="defer")
+        add_opening(page)
 
 
+def add_opening(page: Page) -> None:
+    """Links that let a browser fetch the figure of the first screen before the kit asks for it."""
+    for attributes in OPENING.findall(page.context.get("body", "")):
+        links = (
+            f'<link rel="preload" href="{html.escape(address)}" as="script" fetchpriority="low">'
+            for address in json.loads(html.unescape(attributes))
+        )
+        page.context["metatags"] = page.context.get("metatags", "") + "\n".join(links)
+
+
+OPENING = re.compile(r'class="live live-opening"[^>]*? data-scripts="([^"]*)"')
 DIRECTIVES = {"live": LiveFigure}
 ROLES = {"live": LiveRole()}
 

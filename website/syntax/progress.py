@@ -50,7 +50,8 @@ class ChapterEnd(SphinxPostTransform):
         found = list(self.document.findall(nodes.section))
         sections = {id_: node for node in found for id_ in node["ids"]}
         asks = next(iter(self.document.findall(prediction)), None) is not None
-        if asks or "concept-check" in sections:
+        front = self.env.docname == self.config.root_doc  # it has the box of all pages
+        if not front and (asks or "concept-check" in sections):
             last = sections.get("summary") or found[0]
             last += progress("", whole=False)
 

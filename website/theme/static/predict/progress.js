@@ -144,11 +144,13 @@
     parts.push(
       make("p", { class: "progress-note" }, where, button("Forget all", "progress-forget", forget))
     );
+    const shown = !box.hidden || !box.childElementCount;
     box.replaceChildren(...parts);
     if (focus) box.querySelector(`[class="${focus}"]`)?.focus({ preventScroll: true });
-    // whoever comes for the first time is not asked about what is not there yet
+    // whoever comes for the first time is not asked about what is not there yet, and nothing moves
+    // when they answer
     const begun = Object.keys(state.answers).length || Object.keys(state.done).length;
-    if (begun || !onFront) box.hidden = false;
+    if (!onFront || (begun && shown)) box.hidden = false;
   }
 
   function drawAll() {
