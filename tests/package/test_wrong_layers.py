@@ -1286,3 +1286,12 @@ def test_a_later_block_that_differs_is_found_before_a_model_is_called_rebuilt(ch
         rebuild(model, **changes)
     if "noise" in DIFFERENT[change]:
         rebuild(model, verify=False, **changes)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_little_of_the_neighbour_is_seen_where_numbers_are_coarse(dtype):
+    honest = stack(plain(), Parts(torch.zeros_like), plain()).to(dtype)
+    assert attention_maps(honest, tokens().to(dtype)).dtype == dtype
+    a_little = stack(plain(), Parts(lambda x: 0.03 * x.roll(1, dims=1)), plain()).to(dtype)
+    with pytest.raises(ValueError, match="mixes tokens"):
+        attention_maps(a_little, tokens().to(dtype))
