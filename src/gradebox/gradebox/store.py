@@ -51,7 +51,7 @@ def grader_version() -> str:
     checks = folder_of("vitcheck")
     files = [file for file in sorted(root.rglob("*.py")) if file.parent.name != "platforms"]
     files = [file for file in files if file.parent != root or file.stem not in OUTER]
-    files += [checks / f"{name}.py" for name in ("cases", "twins", "values")]
+    files += [checks / f"{name}.py" for name in ("cases", "paired_models", "values")]
     return digest(*(file.read_bytes() for file in files))
 
 

@@ -137,7 +137,6 @@ def _settings(
         lender = lender_of(given)
         given = lent_settings(given, lender) | given
         settings = settings_of(given)
-        train_config(settings)  # refuses before a picture is read or a file is written
         for name in ("shift", "head_epochs"):
             require.whole(name, settings.get(name, 0), at_least=0)
         refuse_idle_data(options, settings["data"])
