@@ -246,7 +246,7 @@ def test_another_way_to_compare_is_another_version_of_the_grader(tmp_path, monke
     copy = shutil.copytree(store.folder_of("vitcheck"), tmp_path / "vitcheck")
     monkeypatch.setattr(store, "folder_of", lambda name: copy)
     assert store.grader_version() == before
-    for name in ("exercises/weighted_average", "cases", "twins", "values"):
+    for name in ("exercises/weighted_average", "cases", "paired_models", "values"):
         before = store.grader_version()
         with open(copy / f"{name}.py", "a") as file:
             file.write("# changed")

@@ -139,6 +139,8 @@ def _settings(
         settings = settings_of(given)
         for name in ("shift", "head_epochs"):
             require.whole(name, settings.get(name, 0), at_least=0)
+        if settings.get("batch_size") is not None:
+            require.whole("batch_size", settings["batch_size"])
         refuse_idle_data(options, settings["data"])
         if settings.get("timm"):
             refuse_idle_of_timm(given)
