@@ -166,7 +166,7 @@ def install_as_a_reader_would(
     """Run the install cell, alone, and compare what is installed. Returns a complaint, or None."""
     cells = {notebook.cells[1].source for notebook in notebooks.values()}
     installs = {cell.partition(LOOK)[0] for cell in cells}  # what a page imports may differ
-    if len(installs) != 1 or "importlib" not in next(iter(installs)):
+    if len(installs) != 1 or "distributions" not in next(iter(installs)):
         return "the notebooks do not share one install cell: export them again"
     before = standin.freeze(python)
     alone = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(max(cells, key=len))])

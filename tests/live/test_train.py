@@ -482,6 +482,12 @@ def test_a_record_of_another_engine_is_refused(monkeypatch):
         train.data()
 
 
+def test_a_slowness_of_another_engine_is_refused(monkeypatch):
+    monkeypatch.setattr(train, "engine", lambda: "another")
+    with pytest.raises(ValueError, match="how slow this engine's plain path is"):
+        train.slower()
+
+
 def test_every_link_of_the_book_to_an_experiment_leads_to_one():
     texts = [path.read_text("utf8") for path in (LIVE.parents[1] / "book").rglob("*.md")]
     linked = {name for text in texts for name in re.findall(r"<train experiment=([^>]+)>", text)}

@@ -118,7 +118,7 @@ def test_what_a_notebook_or_its_solution_imports_or_loads_must_be_there(tmp_path
     assert "KeyError: 'pairs'" in report("load_record('pairs')")
 
 
-INSTALL = "import importlib.util\nimportlib.util.find_spec('os')"
+INSTALL = "import importlib.metadata\nimportlib.metadata.distributions(name='os')"
 TITLE = new_markdown_cell("# 1. Sums")
 
 
