@@ -75,10 +75,10 @@ bundle: book ## one zip with all notebooks and the package, for places without n
 	@$(PY) -m tools.bundle
 
 assignment: install ## draw, prove and write an assignment: make assignment A=1 KEY_FILE=course.key (or MASTER=path)
-	@$(PY) -m tools.assignment $(A) $(if $(MASTER),--master "$(MASTER)") $(if $(KEY_FILE),--key-file "$(KEY_FILE)")
+	@$(PY) -m website.assignments $(A) $(if $(MASTER),--master "$(MASTER)") $(if $(KEY_FILE),--key-file "$(KEY_FILE)")
 
 verify-assignments: install ## prove every assignment: solutions, mutants, other right answers (ARGS="--draws 20")
-	@$(PY) -m tools.assignment.verify $(ARGS)
+	@$(PY) -m website.assignments.verify $(ARGS)
 
 quiz: book ## the book's predictions and concept checks as a practice quiz for Moodle and Canvas
 	@$(PY) -m tools.quiz

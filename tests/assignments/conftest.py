@@ -10,9 +10,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src/gradebox"))
 
-from tools.assignment.verify import keys
 from website.assignments import prove
 from website.assignments.prove import draw_assignment
+from website.assignments.verify import keys
 
 ROOT = Path(__file__).resolve().parents[2]
 MASTERS = sorted((ROOT / "assignments").glob("a*.md"))

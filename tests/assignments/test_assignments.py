@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from torch import Tensor
 
-from tools.assignment.foreign import nbgrader_notebook, otter_notebook
-from tools.assignment.page import pages, public_master
-from tools.assignment.similar import code_of_page, corpus, likest
-from tools.assignment.verify import keys, table
-from tools.assignment.write import write_all
 from vitcheck.cases import from_parts, to_text
+from website.assignments.foreign import nbgrader_notebook, otter_notebook
 from website.assignments.marks import stub_of, without_marks
 from website.assignments.notebooks import answer_source, student_notebook
+from website.assignments.page import pages, public_master
 from website.assignments.prove import draw_assignment
+from website.assignments.similar import code_of_page, corpus, likest
+from website.assignments.verify import keys, table
+from website.assignments.write import write_all
 from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -249,7 +249,7 @@ def test_many_draws_hold_and_differ(master_path):
 
 def test_the_pages_of_the_book_are_those_of_the_masters():
     for path, text in pages(ROOT).items():
-        assert path.read_text() == text, "run: python -m tools.assignment.page"
+        assert path.read_text() == text, "run: python -m website.assignments.page"
 
 
 def test_page_and_notebook_show_the_same_variant(master_path, draws):

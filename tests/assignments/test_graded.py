@@ -8,9 +8,9 @@ from gradebox.marking import mark
 from gradebox.package import load_package
 from gradebox.sandbox import NoSandboxError, find_sandbox
 
-from tools.assignment.package import write_package
 from website.assignments.marks import without_marks
 from website.assignments.notebooks import answer_source, first_line, student_notebook
+from website.assignments.package import write_package
 from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]

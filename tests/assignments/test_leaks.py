@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.assignment.leaks import known_traces, leaks, members
-from tools.assignment.page import public_master
+from website.assignments.leaks import known_traces, leaks, members
 from website.assignments.marks import without_marks
+from website.assignments.page import public_master
 
 ROOT = Path(__file__).resolve().parents[2]
 KNOWN = known_traces(ROOT)

@@ -7,9 +7,8 @@ from textwrap import indent
 
 import pytest
 
-from tools.assignment import verify
-from tools.assignment.__main__ import find_master, main
-from website.assignments import patience, prove
+from website.assignments import patience, prove, verify
+from website.assignments.__main__ import find_master, main
 from website.assignments.draw import PUBLIC, Secret, read_key, write_key
 from website.assignments.marks import stub_of, without_marks
 from website.assignments.master import MasterError

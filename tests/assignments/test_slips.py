@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tools.assignment.verify import keys
 from website.assignments.draw import Secret
 from website.assignments.marks import without_marks
 from website.assignments.prove import _Proof
 from website.assignments.reader import read_master, read_name
+from website.assignments.verify import keys
 
 SLIPS = yaml.safe_load((Path(__file__).parent / "slips.yaml").read_text())
 RAW = re.compile(r"(```\{raw-cell\}\n# (?:MUTANTS|ALTERNATIVES)\n).*?(?=\n```)", re.DOTALL)

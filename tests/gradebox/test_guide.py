@@ -13,10 +13,10 @@ from gradebox.roster import read_late
 from gradebox.sandbox import HELP, NAMES, THREADS, Limits
 
 from gradebox import cli, hosted
-from tools.assignment.write import write_all
 from website.assignments.draw import write_key
 from website.assignments.prove import draw_assignment
 from website.assignments.reader import MOST_PUBLIC
+from website.assignments.write import write_all
 from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]

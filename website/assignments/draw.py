@@ -114,7 +114,7 @@ def read_key(path: Path) -> bytes:
     if len(text) < LEAST or len(set(text)) < 10:
         raise ValueError(
             f"{path} holds {len(text)} characters: a secret that could be guessed. "
-            f"Make one with: python -m tools.assignment --new-key {path.with_suffix('.key')}"
+            f"Make one with: python -m website.assignments --new-key {path.with_suffix('.key')}"
         )
     return text
 

@@ -3,7 +3,7 @@
     make assignment A=1 KEY_FILE=course.key     assignment 1, drawn from the secret in course.key
     make assignment A=1                         its one public variant, for who learns alone
     make assignment MASTER=path KEY_FILE=...    a master of your own, from anywhere
-    python -m tools.assignment --new-key course.key
+    python -m website.assignments --new-key course.key
 
 Nothing is written before the proof holds: the solution gets all points, the blank notebook none,
 every mutant is caught.
@@ -15,9 +15,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools.assignment.write import write_all
 from website.assignments.draw import PUBLIC, read_key, write_key
 from website.assignments.prove import draw_assignment
+from website.assignments.write import write_all
 from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]

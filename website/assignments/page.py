@@ -1,6 +1,6 @@
 """The book's page of an assignment: its public variant, without answers.
 
-    python -m tools.assignment.page      write book/classroom/ from assignments/ (then commit it)
+    python -m website.assignments.page      write book/classroom/ from assignments/ (then commit it)
 
 The pages are committed, so that the book can be built without drawing anything; a test compares
 them with their masters. No version stands in them: buttons lead to the notebook of the release.
@@ -26,7 +26,7 @@ PAGE = """\
 notebook: {name}
 ---
 
-<!-- Made by python -m tools.assignment.page from assignments/{source}: change that file. -->
+<!-- Made by python -m website.assignments.page from assignments/{source}: change that file. -->
 {typed}
 # {title}
 
@@ -50,7 +50,7 @@ notebook of its own, use that one: some layouts, orders and numbers in it are ot
 LIST = """\
 # Assignments
 
-<!-- Made by python -m tools.assignment.page from assignments/: change the masters there. -->
+<!-- Made by python -m website.assignments.page from assignments/: change the masters there. -->
 
 Each assignment asks for variants of what the chapters build: functions, classes and numbers, and
 one or two answers in words. Nothing has to be looked at. Every question names its points, its

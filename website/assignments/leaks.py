@@ -1,6 +1,6 @@
 """Is anything of the assignments' solutions where students could find it?
 
-    python -m tools.assignment.leaks PATH ...     folders, wheels, zips and tar.gz
+    python -m website.assignments.leaks PATH ...     folders, wheels, zips and tar.gz
 
 A solution is known by its text without spaces: any run of a few of its lines. Pages are read as a
 reader sees them, notebooks cell by cell, archives member by member.
@@ -18,9 +18,9 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.assignment.page import public_master
 from website.assignments.marks import stub_of, without_marks
 from website.assignments.master import Master
+from website.assignments.page import public_master
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG, SHORT = 60, 24  # characters that make a trace; of a shorter answer, all of it

@@ -1,7 +1,7 @@
 """Prove every master, and print who gets how many points: make verify-assignments.
 
-python -m tools.assignment.verify            the public variant of each, and one drawn from a key
-python -m tools.assignment.verify --draws 20     so many drawn ones instead
+python -m website.assignments.verify            the public variant of each, and one drawn from a key
+python -m website.assignments.verify --draws 20     so many drawn ones instead
 """
 
 from __future__ import annotations
