@@ -119,7 +119,8 @@ from website.pages.settings import read_settings
 
 page = read_page(Path("book/attention/padding.md"))
 (block,) = [one for one in page.blocks if getattr(one, "name", "") == "recall"]
-print(Exporter(page, PageLinks(read_settings(Path()), None, "attention/padding")).markdown(block))
+links = PageLinks(read_settings(Path()), None, "attention/padding", {})
+print(Exporter(page, links).markdown(block))
 """
 
 

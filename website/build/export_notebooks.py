@@ -36,6 +36,7 @@ from website.pages.markdown import paragraphs
 from website.pages.moved import old_notebooks
 from website.pages.myst import PageError, front_matter, read_page
 from website.pages.settings import Settings, read_settings
+from website.syntax import ROLES
 from website.syntax.cards import question
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,7 +63,7 @@ def export(settings: Settings, memory: Memory | None = None) -> dict[str, str]:
         source, costs = page.path.read_text("utf8"), seconds(targets, name)
         facts = memory.of(f"notebook of {name}", f"{outside} {costs} {source}".encode())
         if "files" not in facts or COUNTS_OTHERS.search(source):
-            links = PageLinks(settings, targets, name)
+            links = PageLinks(settings, targets, name, ROLES)
             notebook = Exporter(page, links, partial(opening, settings, targets, name)).notebook()
             offer_notebooks(notebook, settings, notebooks - {name})
             script = write_script(notebook, settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from website.notebooks.targets import Targets
@@ -10,7 +11,6 @@ from website.pages.contents import places_of
 from website.pages.markdown import display_math, one_line_math
 from website.pages.myst import PageError, Piece, substitute
 from website.pages.settings import Settings
-from website.syntax import ROLES
 
 
 class PageLinks:
@@ -20,10 +20,14 @@ class PageLinks:
         settings: The book's settings.
         site: What the built site knows.
         document: The page's name in the table of contents.
+        roles: What writes a role as Markdown, by its name: (content, links) -> Markdown.
     """
 
-    def __init__(self, settings: Settings, site: Targets, document: str) -> None:
+    def __init__(
+        self, settings: Settings, site: Targets, document: str, roles: dict[str, Callable[..., str]]
+    ) -> None:
         self.settings, self.site, self.document = settings, site, document
+        self.roles = roles
         self.folder = settings.source(document).parent
         self.places = places_of(settings.root)
 
@@ -42,9 +46,9 @@ class PageLinks:
     def _piece(self, piece: Piece, text: str) -> str | None:
         match piece.kind:
             case "role":
-                if piece.name not in ROLES:
+                if piece.name not in self.roles:
                     raise KeyError(f"the role {{{piece.name}}} is not translated")
-                return ROLES[piece.name](" ".join(piece.content.split()), self)
+                return self.roles[piece.name](" ".join(piece.content.split()), self)
             case "block":
                 number = self.site.equation(piece.name)[0] if piece.name else ""
                 before = text[: piece.start].rpartition("\n")[2]

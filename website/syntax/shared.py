@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from docutils import nodes
 from sphinx.addnodes import pending_xref
@@ -11,16 +11,20 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import ReferenceRole, SphinxDirective
 
+from website.notebooks.roles import PageLinks as Links
 from website.pages.myst import Directive as Written
-
-if TYPE_CHECKING:
-    from website.notebooks.notebook import Exporter as Notebook
-    from website.notebooks.roles import PageLinks as Links
-else:
-    Notebook = Links = Any
 
 __all__ = ["BookDirective", "Later", "Links", "Notebook", "Written", "on_the_site", "register"]
 logger = logging.getLogger(__name__)
+
+
+class Notebook(Protocol):
+    """What a directive asks of the notebook that it is written into."""
+
+    links: Links
+
+    def text(self, text: str, line: int) -> str: ...
+    def body(self, directive: Written, start: int = 0, end: int | None = None) -> str: ...
 
 
 class BookDirective(SphinxDirective):
