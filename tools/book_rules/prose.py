@@ -6,18 +6,11 @@ import re
 from collections.abc import Iterator
 
 from website.pages.myst import Piece, substitute
-from website.pages.number import is_numbered
+from website.pages.number import DEFINED, NUMBER, is_numbered
 from website.pages.source import Book, Finding, Item
 from website.syntax.goals import LONGEST, length
 
-NUMBER = re.compile(
-    r"(?P<before>(?:[Ss]ections?|[Cc]hapters?|[Ff]igures?|[Tt]ables?|[Vv]ersions?|[Pp]arts?|arXiv:"
-    r"|Python|PyTorch|CC BY|§)\s*)?"
-    r"(?P<number>\d[\d,]*\.\d+(?:\s?%)?|\d[\d,]*\s?(?:%|percent\b|per cent\b))"
-)
 OF_CHAPTER = re.compile(r"\b(?:[Cc]hapters?\s+\d+[a-z]?|(?:[Ee]xercises?|[Tt]ables?)\s+\d+\.\d+)\b")
-# Numbers that nothing computes: the level of an interval, the whole of something.
-DEFINED = {"95 %", "100 %", "0 %", "50 %"}
 ALLOWED_ON_PAGE = re.compile(r"^%\s*typed numbers?:\s*(.+)$", re.MULTILINE)
 
 

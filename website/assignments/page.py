@@ -11,13 +11,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tools.book_rules.prose import DEFINED, NUMBER
 from website.assignments.draw import PUBLIC, Secret
 from website.assignments.marks import stub_of
 from website.assignments.master import Master, Question
 from website.assignments.notebooks import heading
 from website.assignments.reader import read_master, read_name
 from website.pages.contents import CHAPTER_AND_NAME
+from website.pages.number import DEFINED, NUMBER
 from website.pages.settings import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
