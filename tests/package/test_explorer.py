@@ -376,6 +376,22 @@ def test_the_table_is_painted_when_it_is_seen(tab, seen):
 
 
 @pytest.mark.browser
+@pytest.mark.parametrize("comes", ["scrollTo(0, 0)", "dispatchEvent(new Event('beforeprint'))"])
+def test_above_the_reader_it_grows_when_it_is_near_or_printed(tab, comes):
+    show(tab, "<div style='height: 5000px'></div>")
+    tab.evaluate(
+        "html => { scrollTo(0, 4000); const all = document.createRange();"
+        " document.body.prepend(all.createContextualFragment(html)); }",
+        explorer()._repr_html_(),
+    )
+    tab.wait_for_timeout(300)
+    started = "document.querySelector('.vitbook-explorer').shadowRoot !== null"
+    assert not tab.evaluate(started)
+    tab.evaluate(comes)
+    tab.wait_for_function(started)
+
+
+@pytest.mark.browser
 def test_a_mouse_previews_a_click_keeps_and_a_finger_chooses(tab):
     show(tab, explorer()._repr_html_(), width=390)
     tab.locator(".patch").nth(5).hover()

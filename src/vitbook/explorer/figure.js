@@ -192,18 +192,36 @@
     root.vitbookStarted = true;
     var data = JSON.parse(root.querySelector("script[type='application/json']").textContent);
     var packed = bytes(data.packed);
-    if (!data.deflated) return build(root, data, packed);
+    function go(all) {
+      unlessAbove(root, function () {
+        build(root, data, all);
+      });
+    }
+    if (!data.deflated) return go(packed);
     Promise.resolve(packed)
       .then(inflate)
-      .then(
-        function (all) {
-          build(root, data, all);
-        },
-        function () {
-          root.querySelector("p").textContent =
-            "This browser cannot unpack the maps, so the figure stays still; a newer one can.";
-        }
-      );
+      .then(go, function () {
+        root.querySelector("p").textContent =
+          "This browser cannot unpack the maps, so the figure stays still; a newer one can.";
+      });
+  }
+
+  // What grows above the reader may move the page: there it waits until it is near, or on paper.
+  function unlessAbove(root, go) {
+    if (root.getBoundingClientRect().bottom > 0) return go();
+    var near = new IntersectionObserver(
+      function (entries) {
+        if (entries[entries.length - 1].isIntersecting) once();
+      },
+      { rootMargin: "500px" }
+    );
+    function once() {
+      near.disconnect();
+      removeEventListener("beforeprint", once);
+      go();
+    }
+    near.observe(root);
+    addEventListener("beforeprint", once);
   }
 
   function build(root, data, packed) {

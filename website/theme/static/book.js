@@ -54,20 +54,23 @@ function arrive(aims) {
   keep(target);
 }
 function keep(target) {
-  const top = () => Math.round(target.getBoundingClientRect().top);
-  let [place, seen] = [top(), scrollY];
+  const top = () => Math.round(target.getBoundingClientRect().top),
+    height = () => document.documentElement.scrollHeight;
+  let [place, high] = [top(), height()];
   if (place < 0 || place > innerHeight) return; // somebody came back to another place
   stay = new AbortController();
   const { signal } = stay,
     grown = new ResizeObserver(() => {
-      if (scrollY !== seen && top() !== place) return stay.abort(); // moved by the scroll bar
       target.scrollIntoView();
-      [place, seen] = [top(), scrollY];
+      [place, high] = [top(), height()];
     });
   grown.observe(document.querySelector(".bd-article"));
   signal.addEventListener("abort", () => grown.disconnect());
+  const move = () => stay.abort();
   for (const name of ["wheel", "touchstart", "pointerdown", "keydown"])
-    addEventListener(name, () => stay.abort(), { signal, capture: true, passive: true });
+    addEventListener(name, move, { signal, capture: true, passive: true });
+  // By the scroll bar: nothing has grown, and yet the target is elsewhere.
+  addEventListener("scroll", () => height() === high && top() !== place && move(), { signal });
 }
 addEventListener("hashchange", () => arrive(false));
 addEventListener("DOMContentLoaded", () =>
