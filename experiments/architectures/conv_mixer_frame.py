@@ -1,7 +1,5 @@
 """A ConvMixer of digits at a larger size: what does an empty frame change, and where?"""
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 import torch

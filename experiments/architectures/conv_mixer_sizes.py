@@ -1,7 +1,5 @@
 """Two ConvMixers and a ViT on CIFAR-10: which accuracy do the same parameters buy?"""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

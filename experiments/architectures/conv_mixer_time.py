@@ -4,8 +4,6 @@ Times are those of the process's only thread; in each round all that is compared
 and fro. About a minute.
 """
 
-from __future__ import annotations
-
 import statistics
 
 import torch

@@ -1,7 +1,5 @@
 """Does it matter on CIFAR-10 how many layers of a stack are attention, and which ones?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Is the attention of a trained hybrid used, and is it needed? Small stacks on digits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How much of a small Mixer's mixing is the same for all images, beside gates thrown by a coin?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

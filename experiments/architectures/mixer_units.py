@@ -1,7 +1,5 @@
 """What does the token mixing of an MLP-Mixer learn about the places of its patches?"""
 
-from __future__ import annotations
-
 from functools import lru_cache, partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How far apart may two glyphs stand for a model to tell whether they are the same?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """`reach` with a hidden layer in the head: is the cliff the field's, or the linear head's?"""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """From scores to weights: softmax with and without 1 / sqrt(d), over d; linear, ReLU, uniform."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Recall with separate and merged scores, each at both learning rates of `qk_variants`."""
 
-from __future__ import annotations
-
 from experiments.attention_math.qk_variants import (
     IMAGES,
     MODEL,

@@ -6,8 +6,6 @@ Beside them stand layers that are known to lose: queries and keys of one compone
 for all tokens, and no mixing at all.
 """
 
-from __future__ import annotations
-
 import math
 from copy import deepcopy
 from functools import lru_cache

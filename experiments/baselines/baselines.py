@@ -1,7 +1,5 @@
 """What a ViT has to beat: logistic regression and the nearest neighbour, on the same images."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

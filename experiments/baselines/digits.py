@@ -1,7 +1,5 @@
 """Digits: a tiny ViT learns 1,438 images of 8 x 8 pixels, beside k-NN and a small CNN."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -3,8 +3,6 @@
 The 10,000 images of MNIST, which `baselines` has not, are also given to its two classifiers.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

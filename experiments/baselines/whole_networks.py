@@ -1,7 +1,5 @@
 """What a ViT has to beat on whole data sets: a small MLP and a small CNN, as `small_networks`."""
 
-from __future__ import annotations
-
 from functools import lru_cache, partial
 
 import torch

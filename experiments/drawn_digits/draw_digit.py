@@ -1,7 +1,5 @@
 """The digit model of the live figure: MNIST augmented, digits of a pen, and what is no digit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Of which letters is the digit model unsure? Letters of a pen that it did not learn from."""
 
-from __future__ import annotations
-
 from experiments.drawn_digits.draw_digit import NO_DIGIT, stored
 from experiments.drawn_digits.pen import pen_letters
 from experiments.drawn_digits.pen_shapes import LETTERS, LIKE_DIGITS

@@ -1,7 +1,5 @@
 """Does the digit model's answer need the patches that its maps show? On digits drawn by hand."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import torch

@@ -1,7 +1,5 @@
 """Pretraining for `transfer`: a small ViT learns five of the ten classes of CIFAR-10."""
 
-from __future__ import annotations
-
 import torch
 
 from experiments.machinery.classifier import METRICS, Classifier

@@ -5,8 +5,6 @@ folder, and the command that a reader types learns what is there. The weights to
 the record `five_classes`.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

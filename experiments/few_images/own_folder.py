@@ -4,8 +4,6 @@ The folder holds CIFAR-10's five odd classes as PNG files and is learned by the 
 reader types. The weights, of the record `five_classes`, were trained on the other five classes.
 """
 
-from __future__ import annotations
-
 import tempfile
 from functools import lru_cache
 from pathlib import Path

@@ -5,8 +5,6 @@ images: there augmentation cost points in a short run and brought some in a long
 here is new, for the images drawn, the first weights, and the search for the learning rates.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

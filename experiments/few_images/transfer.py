@@ -5,8 +5,6 @@ of the probe's steps. Here every arm has the same steps, those called longer hav
 many, and all seeds are new.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from pathlib import Path

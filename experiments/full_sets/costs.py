@@ -5,8 +5,6 @@ run's mean, and how many times that of the plain arm. The kinds of steps take tu
 time, and the median over the turns counts, so that a busy machine disturbs all of them alike.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from statistics import median

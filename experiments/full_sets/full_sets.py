@@ -1,7 +1,5 @@
 """MNIST, Fashion-MNIST and CIFAR-10 whole: small ViTs on one core, by the parts of the command."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from torch import nn

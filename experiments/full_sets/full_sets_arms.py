@@ -1,7 +1,5 @@
 """Which recipe makes most of five minutes on whole data sets? A search, on validation images."""
 
-from __future__ import annotations
-
 from experiments.full_sets.full_sets import SETTINGS, images_of
 from experiments.full_sets.recipe import (
     ARMS,

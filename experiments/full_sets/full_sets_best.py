@@ -1,7 +1,5 @@
 """Whole MNIST, Fashion-MNIST and CIFAR-10: the best of `full_sets_arms`, in the same minutes."""
 
-from __future__ import annotations
-
 from experiments.full_sets.full_sets import images_of
 from experiments.full_sets.recipe import fit, steps_of
 from experiments.full_sets.tested import BEST, METRICS, checksums, settings_of_arms, tested

@@ -1,7 +1,5 @@
 """Whole MNIST, Fashion-MNIST, CIFAR-10: `full_sets_best` augmented, several times as long."""
 
-from __future__ import annotations
-
 from experiments.full_sets.recipe import augmented, steps_of
 from experiments.full_sets.tested import BEST, METRICS, checksums, settings_of_arms, tested
 from experiments.machinery.experiment import Experiment, Log, Outcome

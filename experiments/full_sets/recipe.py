@@ -3,8 +3,6 @@
 The name of an arm says what it is made of: its words, between commas.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """The best arms of `full_sets_arms`, trained and then tested once on the official test images."""
 
-from __future__ import annotations
-
 from experiments.full_sets.full_sets import SETTINGS, images_of
 from experiments.full_sets.recipe import (
     AUGMENTED,

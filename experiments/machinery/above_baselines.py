@@ -3,8 +3,6 @@
 A model that a linear classifier beats has not learned what the experiment is about.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from experiments.machinery.experiment import MustBeat

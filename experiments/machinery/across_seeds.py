@@ -4,8 +4,6 @@ On a task that can be solved completely, one seed prefers the largest learning r
 work: its loss is a hair smaller there, and another seed fails.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

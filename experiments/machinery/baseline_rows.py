@@ -1,7 +1,5 @@
 """The rows that a task of its own needs beside its models: three opponents in one call."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """What a model has to beat: a linear classifier, a small MLP, and the nearest training image."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -4,8 +4,6 @@ An experiment declares a `Choice`. Its plan, in plain values, and its trials go 
 that whoever reads it can follow the search step by step; `verify` does.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Train one classifier by condition, then measure it: the run of most experiments, in one place."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

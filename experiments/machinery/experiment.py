@@ -1,7 +1,5 @@
 """How a script in `experiments` declares what it compares and measures."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import sys

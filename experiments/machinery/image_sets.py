@@ -4,8 +4,6 @@
 that the environment variable VITBOOK_DATA names, by default in `data/` (git ignores it).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

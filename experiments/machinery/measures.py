@@ -1,7 +1,5 @@
 """What several experiments measure: sizes, cost, thinned curves, calibration."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """How much memory does one call need? (Linux)"""
 
-from __future__ import annotations
-
 import multiprocessing
 from collections.abc import Callable
 from multiprocessing.connection import Connection

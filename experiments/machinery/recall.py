@@ -1,7 +1,5 @@
 """What only the experiments on recall need; the task itself is the package's."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from experiments.machinery.baselines import linear

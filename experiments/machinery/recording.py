@@ -1,7 +1,5 @@
 """From the runs' results to the record: one JSON, its weights beside it."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Iterable, Sequence

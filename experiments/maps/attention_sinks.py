@@ -1,7 +1,5 @@
 """Where do patches look that need nothing from the others, with and without a spare token?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

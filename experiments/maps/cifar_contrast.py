@@ -1,7 +1,5 @@
 """The control that never saw a model: does a patch's contrast foretell what hiding it does?"""
 
-from __future__ import annotations
-
 import torch
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, scaled

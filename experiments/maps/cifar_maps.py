@@ -1,7 +1,5 @@
 """Where do small ViTs look on CIFAR-10, and does a map foretell what hiding a patch does?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

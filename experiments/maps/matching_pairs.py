@@ -1,7 +1,5 @@
 """Matching pairs: does a ViT need attention, does attention find the partner, and is it used?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Does the uniform control of `matching_pairs` catch up when it trains for longer?"""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An object and its background: how far do their patches look, and how much at the object?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

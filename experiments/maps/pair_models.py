@@ -1,7 +1,5 @@
 """Matching pairs: two more ViTs like the one of `matching_pairs`, to look into."""
 
-from __future__ import annotations
-
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.maps import matching_pairs as pairs
 from vitbook.training import evaluate

@@ -1,7 +1,5 @@
 """Matching pairs: what the answer loses when the arrows between the glyphs are cut one by one."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Where is a patch? A small ViT with five kinds of positions, patches in order and shuffled."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

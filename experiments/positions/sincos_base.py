@@ -1,7 +1,5 @@
 """Which sin-cos table suits a small grid? The base, centred or not, beside a learned table."""
 
-from __future__ import annotations
-
 import torch
 
 from experiments.machinery.choose import Choice

@@ -1,7 +1,5 @@
 """The tables of `sincos_base` on a large grid, 14 x 14 patches: is the default good there, too?"""
 
-from __future__ import annotations
-
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS
 from experiments.machinery.experiment import Experiment

@@ -1,7 +1,5 @@
 """The published and the default table of `sincos_base` for longer: does the gain last?"""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from experiments.machinery.choose import Choice

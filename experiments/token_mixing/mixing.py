@@ -5,8 +5,6 @@ number of updates by the multiplications of one image. Besides them a small CNN 
 parameters and compute, logistic regression, and the nearest training image.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace

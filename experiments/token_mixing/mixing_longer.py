@@ -1,7 +1,5 @@
 """Four times the compute: the ViT on the garments, and two models without attention on pointer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from experiments.machinery.choose import Choice

@@ -1,7 +1,5 @@
 """Are two glyphs the same? Seven architectures with equal parameters and equal compute."""
 
-from __future__ import annotations
-
 from functools import lru_cache, partial
 
 from experiments.machinery.choose import Choice

@@ -1,7 +1,5 @@
 """Garments on a canvas: seven architectures, equal parameters and compute; what disturbs them."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """On which pictures does mixing the tokens matter more? Settled before the comparison."""
 
-from __future__ import annotations
-
 from functools import lru_cache, partial
 
 import torch

@@ -1,7 +1,5 @@
 """Does recall need positions that start large? A ViT's table of places in five sizes."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -1,7 +1,5 @@
 """A glyph says which cell holds the answer: seven architectures, equal parameters and compute."""
 
-from __future__ import annotations
-
 from functools import lru_cache, partial
 
 from experiments.machinery.choose import Choice

@@ -1,7 +1,5 @@
 """Every patch asks another one, which its dot names: can that be learned without attention?"""
 
-from __future__ import annotations
-
 from functools import cache, lru_cache
 from typing import Any
 

@@ -4,8 +4,6 @@ of `time_to_learn`? About three minutes.
 Times are those of the process's only thread; in each round all models take turns, to and fro.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable

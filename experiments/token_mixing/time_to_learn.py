@@ -8,8 +8,6 @@ Written down before the first run: models, budget, grid, looks, and that the sec
 (from 500) are trained once, with all the rest.
 """
 
-from __future__ import annotations
-
 from functools import cache, partial
 from typing import Any
 

@@ -4,8 +4,6 @@ Two questions are meant: the batch grows while the images seen stay as many (equ
 larger batch on the same data set is), or while the updates stay as many (more data or more time).
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

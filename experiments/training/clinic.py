@@ -1,7 +1,5 @@
 """The clinic: what each of twelve silent faults costs a small ViT, and what it leaves behind."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

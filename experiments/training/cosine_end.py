@@ -1,7 +1,5 @@
 """Thirty last steps at the same rate, or along a cosine: at which rate does the cosine help?"""
 
-from __future__ import annotations
-
 from itertools import product
 
 import torch

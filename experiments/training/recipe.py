@@ -4,8 +4,6 @@ One bundle steers the steps: warm-up, cosine and clipping. The other makes the t
 mirrors and label smoothing; in the short training each of its three is also tried alone.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """One fault at a time in the loop of `training`: what the loss and the answers then show."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import nn

@@ -1,7 +1,5 @@
 """What is each part of a block for? One part left out of every block, on two tasks."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

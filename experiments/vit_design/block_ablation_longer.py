@@ -1,7 +1,5 @@
 """The garments of `block_ablation` for longer: what are attention and the MLP worth then?"""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from experiments.machinery.choose import Choice

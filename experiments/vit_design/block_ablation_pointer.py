@@ -1,7 +1,5 @@
 """The pointer images of `block_ablation`, with twenty seeds: in how many is the answer found?"""
 
-from __future__ import annotations
-
 from experiments.machinery.classifier import METRICS
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
 from experiments.vit_design.block_ablation import (

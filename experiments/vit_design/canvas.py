@@ -1,7 +1,5 @@
 """Garments somewhere on a larger dark canvas: a pixel, or a patch, says less by its place."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from experiments.machinery.experiment import checksum, scaled

@@ -1,7 +1,5 @@
 """Pre-norm and post-norm before training: gradients by block, and what Adam's first step does."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import torch

@@ -3,8 +3,6 @@
 The curve is the result: a kind that seems to need a warm-up may only need a smaller rate.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import torch

@@ -1,7 +1,5 @@
 """The run of an experiment on garments anywhere: an opponent, or a model and what it costs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How large should a patch be? One small ViT, four patch sizes, after few steps and after many."""
 
-from __future__ import annotations
-
 import torch
 
 from experiments.machinery.baseline_rows import PLAIN, updates

@@ -4,8 +4,6 @@ Does it matter how the class token starts, or a table off by one? And would such
 anything: the mean without positions.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

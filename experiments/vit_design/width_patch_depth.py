@@ -1,7 +1,5 @@
 """Width, patch size and depth: 12 small ViTs on garments anywhere, each with a rate of its own."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 
