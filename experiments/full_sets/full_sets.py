@@ -6,13 +6,7 @@ from torch import nn
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
 from experiments.machinery.image_sets import root, whole_checksums
-from experiments.machinery.measures import (
-    BINS,
-    answers,
-    parameters,
-    probabilities,
-    thin,
-)
+from experiments.machinery.measures import BINS, answers, parameters, probabilities, thin
 from vitbook.command.recipes import augment, build_model, load_part, settings_of, train_config
 from vitbook.data import ImageSet
 from vitbook.training import train
@@ -116,15 +110,9 @@ EXPERIMENT = Experiment(
     seeds=range(3),
     run=run,
     data=lambda: whole_checksums(*GIVEN, added=""),
-    settings={
-        **SETTINGS,
-        "commands": {name: command(name) for name in GIVEN},
-    },
+    settings={**SETTINGS, "commands": {name: command(name) for name in GIVEN}},
     replay=({"data": "mnist"}, 0),
-    keep={
-        "mnist": ({"data": "mnist"}, 0),
-        "fashion_mnist": ({"data": "fashion-mnist"}, 0),
-    },
+    keep={name.replace("-", "_"): ({"data": name}, 0) for name in ("mnist", "fashion-mnist")},
     steps=lambda condition: train_config(SETTINGS[condition["data"]]).total_steps(
         45_000 if condition["data"] == "cifar10" else 54_000
     ),
