@@ -1,4 +1,4 @@
-"""How much memory does one call need? (Linux)"""
+"""How much memory does one call need? (Linux: VmHWM, after a reset, in a process of its own)"""
 
 import multiprocessing
 from collections.abc import Callable
