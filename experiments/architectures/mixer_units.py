@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from experiments.machinery.choose import Choice
-from experiments.machinery.classifier import METRICS, Classifier, costs
+from experiments.machinery.classifier import COSTS, METRICS, Classifier, costs
 from experiments.machinery.experiment import Experiment, Log, MustBeat, Outcome
 from experiments.machinery.image_sets import PARTS, whole_checksums, whole_set
+from experiments.machinery.small_vit import LEARNED
 from vitbook.data import ImageSet
 from vitbook.layers.patches import patchify, unpatchify
 from vitbook.models.hybrid import Hybrid
@@ -45,10 +46,8 @@ ARMS = [
 ]
 
 
-def build(model: str, order: str, seed: int) -> Hybrid:
-    torch.manual_seed(seed)
-    table = {"positions": "learned", "position_std": 0.5}
-    positions = {"positions": "none"} if model == "mixer" else table
+def build(model: str, order: str) -> Hybrid:
+    positions = {"positions": "none"} if model == "mixer" else LEARNED
     return Hybrid(**MODEL, layers=[LAYERS[model]] * DEPTH, **positions)
 
 
@@ -113,7 +112,7 @@ def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Ou
     """Train one model; test it with the patches in each order; look at its units."""
     classifier = CLASSIFIERS[condition["order"]]
     mixes = condition["model"] != "no mixing"
-    fresh = build(seed=seed, **condition)
+    fresh = classifier.fresh(condition, seed)
     model, losses = classifier.fit(condition, seed, log, scale, **chosen)
     metrics = classifier.measure(model, losses, scale)
     for order in ORDERS:
@@ -144,8 +143,7 @@ EXPERIMENT = Experiment(
     metrics={
         **METRICS,
         **{f"accuracy_{order}": f"share of test images right, {w}" for order, w in ORDERS.items()},
-        "tokens": "N, patches in an image",
-        "multiplies": "multiplications in the matrix products for one image",
+        **COSTS,
         "alike": "correlation of a hidden unit's weights at neighbouring places, mean over the "
         "units, by block",
         "alike_start": "the same before training",

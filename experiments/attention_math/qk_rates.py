@@ -8,24 +8,18 @@ from experiments.attention_math.qk_variants import (
     images_of,
     learned_after,
 )
-from experiments.machinery import recall
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
+from vitbook.comparison.recall_task import answered
 
 TASK, RATES = "recall", (0.002, 0.004)  # what the search chose for the merged and the separate
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
-    """Train one model and test it."""
     asked = {"task": TASK, "model": condition["model"]}
     trained, losses = fit(asked, seed, log, scale, learning_rate=condition["rate"])
-    loss, accuracy = recall.answered(trained, images_of(TASK, "test", scale))
-    return Outcome(
-        {
-            "test_accuracy": accuracy,
-            "test_loss": loss,
-            "steps_to_learn": learned_after(losses),
-        }
-    )
+    loss, accuracy = answered(trained, images_of(TASK, "test", scale))
+    learned = learned_after(losses)
+    return Outcome({"test_accuracy": accuracy, "test_loss": loss, "steps_to_learn": learned})
 
 
 EXPERIMENT = Experiment(

@@ -14,13 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from experiments.machinery import recall
-from experiments.machinery.across_seeds import several
 from experiments.machinery.baseline_rows import PLAIN, plain, updates
-from experiments.machinery.choose import Choice
+from experiments.machinery.choose import Choice, several
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.measures import parameters, thin
+from vitbook.comparison.recall_task import PatchAnswers, answered, fit_recall
 from vitbook.data import ImageSet, pointer
+from vitbook.data.recall import recall
 from vitbook.layers.ablations import NoMixing, UniformAttention
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig
@@ -180,7 +180,7 @@ def images_of(task: str, part: str, scale: float = 1.0) -> ImageSet:
     if task == "pointer":
         one = pointer(count, seed=seed, cells_per_side=4)
         return ImageSet(2 * one.images - 1, one.labels[:, None])
-    each = recall.recall(count, seed=seed)
+    each = recall(count, seed=seed)
     return ImageSet(2 * each.images - 1, each.labels)
 
 
@@ -188,7 +188,7 @@ def build(task: str, model: str, seed: int) -> nn.Module:
     """A model before training, that answers as the task asks."""
     torch.manual_seed(seed)
     built = VisionTransformer(**MODEL, in_channels=CHANNELS[task], attn_layer=LAYERS[model])
-    return OneAnswer(built) if task == "pointer" else recall.PatchAnswers(built)
+    return OneAnswer(built) if task == "pointer" else PatchAnswers(built)
 
 
 def fit(
@@ -201,7 +201,7 @@ def fit(
     if condition["model"] == ADAPTED:
         given["weight_decay"] *= LESS_DECAY
     model, known = build(**condition, seed=seed), images_of(condition["task"], "train", scale)
-    return model, recall.fit_recall(model, known, TrainConfig(**given), log)
+    return model, fit_recall(model, known, TrainConfig(**given), log)
 
 
 def learned_after(losses: list[float]) -> int:
@@ -240,14 +240,13 @@ def steps(condition: dict) -> int:
 
 
 def run(condition: dict, seed: int, log: Log, scale: float, **rate: Any) -> Outcome:
-    """Train one model and test it."""
     task, model = condition["task"], condition["model"]
     if model in PLAIN:
         given: dict = {"steps": RECIPES[task]["steps"], "log": log, "scale": scale}
         return plain(model, lambda part: images_of(task, part, scale), **given)
     trained, losses = fit(condition, seed, log, scale, **rate)
     test = images_of(task, "test", scale)
-    loss, accuracy = recall.answered(trained, test)
+    loss, accuracy = answered(trained, test)
     metrics = {
         "test_accuracy": accuracy,
         "test_loss": loss,
@@ -257,7 +256,7 @@ def run(condition: dict, seed: int, log: Log, scale: float, **rate: Any) -> Outc
     }
     if model in CUT:
         some = ImageSet(*(part[:ASKED] for part in test))
-        metrics["cut_accuracy"] = [recall.answered(cut(trained, r), some)[1] for r in RANKS]
+        metrics["cut_accuracy"] = [answered(cut(trained, r), some)[1] for r in RANKS]
     return Outcome(metrics)
 
 
@@ -266,7 +265,7 @@ def trial(
 ) -> dict:
     """Train one model with a rate on trial, and judge it on validation images."""
     model, _ = fit(condition, seed, log, scale, length=length, **tried)
-    loss, accuracy = recall.answered(model, images_of(condition["task"], "validation", scale))
+    loss, accuracy = answered(model, images_of(condition["task"], "validation", scale))
     return {"validation_loss": loss, "validation_accuracy": accuracy}
 
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import torch
 from sklearn.neighbors import KNeighborsClassifier
 from torch import nn
 
@@ -50,13 +49,8 @@ def nearest_neighbours() -> Outcome:
     return Outcome({**metrics, "neighbours": k})
 
 
-def build(model: str, seed: int) -> nn.Module:
-    torch.manual_seed(seed)
-    return VisionTransformer(**MODEL) if model == "vit" else small_cnn()
-
-
 CLASSIFIER = Classifier(
-    build=build,
+    build=lambda model: VisionTransformer(**MODEL) if model == "vit" else small_cnn(),
     images=lambda part, scale: load_digits(part),  # few enough for a trial run, too
     recipe=RECIPE,
     learn_from="trainval",

@@ -6,7 +6,6 @@ The 10,000 images of MNIST, which `baselines` has not, are also given to its two
 from functools import partial
 from typing import Any
 
-import torch
 from torch import nn
 
 from experiments.machinery.baselines import linear, mlp, nearest_accuracy
@@ -34,8 +33,7 @@ def images_of(name: str, part: str, scale: float = 1.0) -> ImageSet:
     return digits_set(part, scale)
 
 
-def build(data: str, model: str, steps: int, seed: int) -> nn.Module:
-    torch.manual_seed(seed)
+def build(data: str, model: str, steps: int) -> nn.Module:
     if model == CNN:
         return SmallCNN(in_channels=1, num_classes=10, widths=WIDTHS[data])
     pixels = SIZES[data] ** 2
@@ -67,7 +65,6 @@ def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Ou
 
 
 def trial(condition: dict, *args: Any, **options: Any) -> dict[str, float]:
-    """Try a learning rate, on validation images."""
     return CLASSIFIERS[condition["data"]].trial(condition, *args, **options)
 
 

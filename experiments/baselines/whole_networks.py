@@ -2,7 +2,6 @@
 
 from functools import lru_cache, partial
 
-import torch
 from torch import nn
 
 from experiments.machinery.baselines import mlp
@@ -26,8 +25,7 @@ def images_of(name: str, part: str, scale: float = 1.0) -> ImageSet:
     return whole_set(name, part, scale)
 
 
-def build(data: str, model: str, steps: int, seed: int) -> nn.Module:
-    torch.manual_seed(seed)
+def build(data: str, model: str, steps: int) -> nn.Module:
     side, channels = (32, 3) if data == "cifar10" else (28, 1)
     if model == CNN:
         return SmallCNN(in_channels=channels, num_classes=10, widths=WIDTHS)
@@ -35,12 +33,7 @@ def build(data: str, model: str, steps: int, seed: int) -> nn.Module:
 
 
 CLASSIFIERS = {
-    name: Classifier(
-        build=build,
-        images=partial(images_of, name),
-        recipe=RECIPE,
-    )
-    for name in SETS
+    name: Classifier(build=build, images=partial(images_of, name), recipe=RECIPE) for name in SETS
 }
 
 EXPERIMENT = Experiment(

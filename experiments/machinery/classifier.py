@@ -1,9 +1,10 @@
 """Train one classifier by condition, then measure it: the run of most experiments, in one place."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from experiments.machinery.experiment import Log, Outcome, logged, scaled
@@ -34,13 +35,14 @@ class Classifier:
     calls `fit` and `measure` from a `run` of its own.
 
     Args:
-        build: `build(seed=..., **condition)` -> a model that is not trained yet.
+        build: `build(**condition)` -> a model that is not trained yet; the seed has been set.
         images: `images(part, scale)` -> the images of a part; for a trial run, scale < 1, fewer.
         recipe: arguments of `TrainConfig`, with `steps` and `batch_size`.
         settings: further ones of a condition; those that a search has chosen come by themselves.
         options: further arguments of `train` for a condition (`augment`, `schedule`).
         learn_from: the part that a run learns from. A trial learns from "train" and is judged on
             "validation".
+        further: `further(model, scale)` -> what a run measures besides, on a trained model.
     """
 
     build: Callable[..., nn.Module]
@@ -49,6 +51,18 @@ class Classifier:
     settings: Callable[[dict], dict] = lambda condition: {}
     options: Callable[[dict], dict] = lambda condition: {}
     learn_from: str = "train"
+    further: Callable[[Any, float], dict] = lambda model, scale: {}
+
+    def fresh(self, condition: dict, seed: int) -> Any:
+        """The model of a condition before training."""
+        torch.manual_seed(seed)
+        return self.build(**condition)
+
+    def watched(self, asked: ImageSet, every: int) -> tuple["Classifier", list[dict]]:
+        """The same, asked about some images every so many steps; a list that gets what it said."""
+        rows: list[dict] = []
+        watch = {"evaluate_on": asked, "evaluate_every": every, "report": rows.append}
+        return replace(self, options=lambda condition: self.options(condition) | watch), rows
 
     def steps(self, condition: dict) -> int:
         """How many updates a run of a condition makes."""
@@ -69,7 +83,7 @@ class Classifier:
 
         `part` is what it learns from, if not what a run learns from.
         """
-        model = self.build(seed=seed, **condition)
+        model = self.fresh(condition, seed)
         given = {**self.recipe, **self.settings(condition), **chosen, "seed": seed}
         given["steps"] = scaled(given["steps"], scale * length)
         given["batch_size"] = scaled(given["batch_size"], scale)
@@ -99,7 +113,8 @@ class Classifier:
     def run(self, condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
         """Train one model and test it."""
         model, losses = self.fit(condition, seed, log, scale, **chosen)
-        return Outcome(self.measure(model, losses, scale), model.state_dict())
+        metrics = self.measure(model, losses, scale) | self.further(model, scale)
+        return Outcome(metrics, model.state_dict())
 
     def trial(
         self, condition: dict, seed: int, log: Log, scale: float, *, length: float, **tried: Any

@@ -35,8 +35,7 @@ TOP = 14  # patches that are replaced together, a tenth
 SPREAD = (0.1, 0.5, 0.9)  # quantiles over images, of a rank correlation
 
 
-def build(depth: int, heads: int, seed: int) -> VisionTransformer:
-    torch.manual_seed(seed)
+def build(depth: int, heads: int) -> VisionTransformer:
     return VisionTransformer(**MODEL, depth=depth, num_heads=heads)
 
 
@@ -142,7 +141,7 @@ def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Ou
     """Train one model, test it, look where it looks, and hold that against replaced patches."""
     images, _ = images_of("test", scale)
     looked, tested = (images[: scaled(count, scale)] for count in (LOOKED, TESTED))
-    fresh = build(seed=seed, **condition)
+    fresh = CLASSIFIER.fresh(condition, seed)
     with torch.no_grad():
         before = views(fresh, looked)
     model, losses = CLASSIFIER.fit(condition, seed, log, scale, **chosen)

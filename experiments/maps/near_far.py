@@ -55,8 +55,7 @@ def placed(part: str, scale: float = 1.0) -> tuple[PlacedObjects, Tensor]:
     return canvas, labels[:kept]
 
 
-def build(depth: int, heads: int, seed: int) -> Any:
-    torch.manual_seed(seed)
+def build(depth: int, heads: int) -> Any:
     if not depth:
         return nn.Sequential(nn.Flatten(), nn.Linear(CANVAS**2, MODEL["num_classes"]))
     return VisionTransformer(**MODEL, depth=depth, num_heads=heads)
@@ -128,7 +127,7 @@ def run(condition: dict, seed: int, log: Log, scale: float, **rate: Any) -> Outc
     if condition != LINEAR:
         canvas, _ = placed("test", scale)
         canvas = PlacedObjects(*(part[: scaled(LOOKED, scale)] for part in canvas))
-        before = counts(build(**condition, seed=seed), canvas)
+        before = counts(CLASSIFIER.fresh(condition, seed), canvas)
         metrics |= counts(model, canvas) | {f"{name}_untrained": v for name, v in before.items()}
         metrics["accuracy_alone"] = alone(model, images("test", scale))
     return Outcome(metrics)

@@ -6,6 +6,7 @@ from torch import Tensor
 from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
 from experiments.machinery.image_sets import checksums, image_set
 from experiments.machinery.measures import thin
+from experiments.machinery.small_vit import SMALL
 from vitbook.data import ImageSet
 from vitbook.layers.patches import patchify, unpatchify
 from vitbook.models.vit import VisionTransformer
@@ -13,24 +14,11 @@ from vitbook.training import TrainConfig, evaluate, train
 
 SET = "mnist"
 SIZE, PATCH = 28, 4
-MODEL: dict = {
-    "image_size": SIZE,
-    "patch_size": PATCH,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 48,
-    "depth": 2,
-    "num_heads": 4,
-    "mlp_ratio": 2.0,
-    "pool": "mean",  # no class token: all tokens are patches, and their order is lost in the mean
-}
+# No class token: all tokens are patches, and their order is lost in the mean.
+MODEL: dict = {**SMALL, "image_size": SIZE, "patch_size": PATCH, "depth": 2}
 POINTS = 104  # of a curve
-RECIPE: dict = {
-    "steps": 1560,
-    "batch_size": 32,
-    "learning_rate": 4e-3,
-    "warmup_steps": 50,
-}  # 5 epochs
+# 5 epochs
+RECIPE: dict = {"steps": 1560, "batch_size": 32, "learning_rate": 4e-3, "warmup_steps": 50}
 TOKENS = (SIZE // PATCH) ** 2
 # Place i of a shuffled image shows patch ORDER[i] of the image; one order for all images.
 ORDER = torch.randperm(TOKENS, generator=torch.Generator().manual_seed(0))

@@ -7,7 +7,7 @@ parameters and compute, logistic regression, and the nearest training image.
 
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from experiments.machinery.baselines import linear, nearest_accuracy
 from experiments.machinery.classifier import Classifier
 from experiments.machinery.experiment import Log, Outcome, scaled
+from experiments.machinery.small_vit import LEARNED
 from vitbook.data import ImageSet
 from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.hybrid import Hybrid
@@ -79,7 +80,6 @@ def options_of(task: Task, model: str, width: float) -> dict:
     if model == CNN:
         return {"widths": [round(width * 2**i) for i in range(4)]}
     layers = LAYERS[model]
-    table = {"positions": "learned", "position_std": 0.5}
     return {
         "embed_dim": int(width),
         "layers": list(layers),
@@ -87,7 +87,7 @@ def options_of(task: Task, model: str, width: float) -> dict:
         "mlp_ratio": 3.0 if layers[0] in CONTROLS else 2.0,
         "kernel_size": task.kernel_size,
         "stem": "normed" if layers[0] == "conv" else "patches",
-        **(table if set(layers) & set(POSITIONS) else {"positions": "none"}),
+        **(LEARNED if set(layers) & set(POSITIONS) else {"positions": "none"}),
     }
 
 
@@ -144,9 +144,8 @@ def steps_of(task: Task, model: str, compute: float = 1.0) -> int:
     return round(compute * task.steps * whole / own)
 
 
-def build(task: Task, model: str, seed: int) -> nn.Module:
+def build(task: Task, model: str) -> nn.Module:
     """A model before training."""
-    torch.manual_seed(seed)
     if model == LINEAR:
         size, _, channels, classes = task.images
         return linear(channels * size**2, classes)
@@ -156,7 +155,7 @@ def build(task: Task, model: str, seed: int) -> nn.Module:
 def classifier(task: Task, images: Callable[[str, float], ImageSet]) -> Classifier:
     """Builds, trains and measures the models of a task, by the condition {"model", "compute"}."""
     return Classifier(
-        build=lambda model, seed, compute=1: build(task, model, seed),
+        build=lambda model, compute=1: build(task, model),
         images=images,
         recipe=task.recipe,
         settings=lambda condition: {"steps": steps_of(task, **condition)},
@@ -169,13 +168,8 @@ def trained(
     """One model, and what was measured, the curve of `CURVES` with it."""
     images, labels = of.images("validation", scale)
     spread = torch.arange(0, len(labels), max(1, len(labels) // LOOKS))[:LOOKS]
-    rows: list[dict] = []
-    watched = {
-        "evaluate_on": (images[spread], labels[spread]),
-        "evaluate_every": max(1, scaled(of.steps(condition), scale) // POINTS),
-        "report": rows.append,
-    }
-    watching = replace(of, options=lambda condition: watched)
+    every = max(1, scaled(of.steps(condition), scale) // POINTS)
+    watching, rows = of.watched(ImageSet(images[spread], labels[spread]), every)
     model, losses = watching.fit(condition, seed, log, scale, **chosen)
     metrics = of.measure(model, losses, scale)
     metrics["curve_steps"] = [row["step"] for row in rows]

@@ -19,7 +19,6 @@ def longer(condition: dict) -> dict:
 
 
 def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
-    """Train one model for longer and test it."""
     of = TASKS[condition["task"]].CLASSIFIER
     _, metrics = mixing.trained(of, longer(condition), seed, log, scale, **chosen)
     return Outcome(metrics)

@@ -4,7 +4,6 @@ import torch
 from torch import nn
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
-from experiments.machinery.recall import PatchAnswers, answered
 from experiments.token_mixing.mixing import WHOLE
 from experiments.token_mixing.mixing_recall import (
     IMAGES,
@@ -15,6 +14,7 @@ from experiments.token_mixing.mixing_recall import (
     task,
 )
 from experiments.token_mixing.time_to_learn import TABLE
+from vitbook.comparison.recall_task import PatchAnswers, answered
 from vitbook.models.hybrid import Hybrid
 from vitbook.training import TrainConfig, train
 

@@ -6,14 +6,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from experiments.machinery import recall
-from experiments.machinery.across_seeds import several
-from experiments.machinery.choose import Choice
+from experiments.machinery.baselines import linear
+from experiments.machinery.choose import Choice, several
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.measures import thin
 from experiments.token_mixing import mixing
 from experiments.token_mixing.mixing import CNN, LAYERS, LINEAR, NEAREST, WHOLE, Task
+from vitbook.comparison.recall_task import PatchAnswers, answered, fit_recall
 from vitbook.data import ImageSet
+from vitbook.data.recall import COLORS, PATCH, recall
 from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.hybrid import Hybrid
 from vitbook.models.small_cnn import SmallCNN
@@ -42,13 +43,13 @@ def images_of(
 ) -> ImageSet:
     """Images (n, 3, S, S) between -1 and 1, and a label for each patch (n, N)."""
     seed = FIRST + list(IMAGES).index(part)
-    found = recall.recall(scaled(IMAGES[part], scale), seed=seed, side=side, partner=partner)
+    found = recall(scaled(IMAGES[part], scale), seed=seed, side=side, partner=partner)
     return ImageSet(2 * found.images - 1, found.labels)
 
 
 def task(model: str, side: int = SIDE) -> Task:
     """Images and kernel of a model, as `mixing` takes them."""
-    images = (side * recall.PATCH, recall.PATCH, 3, len(recall.COLORS))
+    images = (side * PATCH, PATCH, 3, len(COLORS))
     return Task(images, 2 * side - 1 if model == WIDE else 3, STEPS, RECIPE["batch_size"])
 
 
@@ -63,20 +64,19 @@ def build(model: str, seed: int, side: int = SIDE) -> nn.Module:
     """A model before training, which answers for every patch."""
     torch.manual_seed(seed)
     if model == LINEAR:
-        return recall.linear_answers(side**2)
+        N, K = side**2, len(COLORS)
+        return nn.Sequential(linear(N * 3 * PATCH**2, N * K), nn.Unflatten(1, (N, K)))
     sizes, options = task(model, side).model, options_of(model, side)
     if model == CNN:
-        return recall.PatchAnswers(
-            SmallCNN(in_channels=3, num_classes=sizes["num_classes"], **options)
-        )
-    return recall.PatchAnswers(Hybrid(**sizes, **options))
+        return PatchAnswers(SmallCNN(in_channels=3, num_classes=sizes["num_classes"], **options))
+    return PatchAnswers(Hybrid(**sizes, **options))
 
 
 @cache
 def cost_of(model: str, side: int = SIDE) -> tuple[int, int]:
     """Parameters, and multiplications for one image."""
     with torch.device("meta"):
-        built, pixels = build(model, 0, side).eval(), side * recall.PATCH
+        built, pixels = build(model, 0, side).eval(), side * PATCH
         return count_parameters(built), count_multiplies(built, torch.empty(1, 3, pixels, pixels))
 
 
@@ -100,19 +100,19 @@ def fit(
         **chosen,
     )
     built = build(model, seed, of.get("side", SIDE))
-    return built, recall.fit_recall(built, known, config, log)
+    return built, fit_recall(built, known, config, log)
 
 
 def measured(model: nn.Module, losses: list[float], scale: float, of: dict) -> Outcome:
     """What `METRICS` names."""
     asked = images_of("test", scale, **of)
     known = ImageSet(*(part[: len(asked.labels)] for part in images_of("train", scale, **of)))
-    loss, accuracy = recall.answered(model, asked)
+    loss, accuracy = answered(model, asked)
     return Outcome(
         {
             "test_accuracy": accuracy,
             "test_loss": loss,
-            "train_accuracy": recall.answered(model, known)[1],
+            "train_accuracy": answered(model, known)[1],
             "loss": thin(losses),
             "parameters": count_parameters(model),
         }
@@ -121,7 +121,7 @@ def measured(model: nn.Module, losses: list[float], scale: float, of: dict) -> O
 
 def judged(model: nn.Module, scale: float, of: dict) -> dict[str, float]:
     """What a trial measures."""
-    loss, accuracy = recall.answered(model, images_of("validation", scale, **of))
+    loss, accuracy = answered(model, images_of("validation", scale, **of))
     return {"validation_loss": loss, "validation_accuracy": accuracy}
 
 

@@ -16,14 +16,13 @@ from torch import nn
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
-from experiments.machinery.recall import PatchAnswers
 from experiments.token_mixing import mixing_recall as whole
 from experiments.token_mixing.mixers import Address, Gated
 from experiments.token_mixing.mixing import HEADS, TOLERANCE, WHOLE
 from experiments.token_mixing.mixing_recall import IMAGES, RECIPE, SIDE, WIDE, images_of
 from experiments.token_mixing.together import DEVICE, Together
 from vitbook.comparison.layer import made
-from vitbook.comparison.recall_task import looks_until
+from vitbook.comparison.recall_task import PatchAnswers, looks_until
 from vitbook.data import ImageSet
 from vitbook.layers.efficient import LinearAttention
 from vitbook.models.cost import count_multiplies, count_parameters

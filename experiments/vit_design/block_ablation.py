@@ -1,6 +1,6 @@
 """What is each part of a block for? One part left out of every block, on two tasks."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -10,6 +10,7 @@ from experiments.machinery.baselines import linear, nearest_accuracy
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
+from experiments.machinery.small_vit import LEARNED
 from experiments.vit_design.canvas import COUNTS, FIRST, SIDE, garments
 from vitbook.data import ImageSet, pointer
 from vitbook.layers.ablations import UniformAttention
@@ -27,8 +28,7 @@ MODEL: dict = {
     "num_heads": 2,
     "mlp_ratio": 2.0,
     "pool": "mean",  # without attention a class token would see no patch
-    "positions": "learned",
-    "position_std": 0.5,
+    **LEARNED,
 }
 RECIPES = {
     "garments": {"steps": 800, "batch_size": 64, "warmup_steps": 40},
@@ -104,8 +104,7 @@ def uniform(attn: Any) -> UniformAttention:
     return without_scores
 
 
-def build(task: str, model: str, seed: int) -> nn.Module:
-    torch.manual_seed(seed)
+def build(task: str, model: str) -> nn.Module:
     sizes = TASKS[task]
     if model == LINEAR:
         return linear(sizes["in_channels"] * sizes["image_size"] ** 2, sizes["num_classes"])
@@ -117,19 +116,13 @@ def build(task: str, model: str, seed: int) -> nn.Module:
     return vit
 
 
-def classifier(task: str) -> Classifier:
-    return Classifier(
-        build=build,
-        images=lambda part, scale: images_of(task, part, scale),
-        recipe=RECIPES[task],
-    )
-
-
-CLASSIFIERS = {task: classifier(task) for task in TASKS}
+CLASSIFIERS = {
+    task: Classifier(build=build, images=partial(images_of, task), recipe=RECIPES[task])
+    for task in TASKS
+}
 
 
 def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
-    """Train one model and test it."""
     task = condition["task"]
     if condition["model"] == NEAREST:
         known, test = images_of(task, "train", scale), images_of(task, "test", scale)

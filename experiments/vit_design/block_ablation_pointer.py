@@ -19,7 +19,6 @@ KEPT = {name: words for name, words in METRICS.items() if name != "loss"}  # no 
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
-    """Train one model and test it."""
     rate = RATES[condition["model"]]
     outcome = CLASSIFIERS[TASK].run(condition, seed, log, scale, learning_rate=rate)
     return Outcome({name: outcome.metrics[name] for name in KEPT})

@@ -5,28 +5,16 @@ The curve is the result: a kind that seems to need a warm-up may only need a sma
 
 from itertools import product
 
-import torch
-
 from experiments.machinery.baseline_rows import PLAIN, plain, updates
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
 from experiments.machinery.image_sets import digits_set
+from experiments.machinery.small_vit import LEARNED, SMALL
 from vitbook.data import load_digits
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import evaluate
 
-MODEL: dict = {
-    "image_size": 8,
-    "patch_size": 2,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 32,
-    "num_heads": 4,
-    "mlp_ratio": 2.0,
-    "pool": "mean",
-    "positions": "learned",
-    "position_std": 0.5,
-}
+MODEL: dict = {**SMALL, **LEARNED, "image_size": 8, "patch_size": 2, "embed_dim": 32}
 SHORT, LONG = 450, 900  # steps: 25 passes over the images, and 50
 WARMUP = 0.2  # of the steps, where there is one
 RECIPE: dict = {"batch_size": 64}
@@ -42,15 +30,10 @@ LONGER = {  # of 24 blocks, in the long training
     ("post", False): (1.25e-4, 2.5e-4, 5e-4, 1e-3),
     ("pre", True): (5e-4, 1e-3, 2e-3, 4e-3),
 }
-
-
-def build(norm: str, depth: int, seed: int) -> VisionTransformer:
-    torch.manual_seed(seed)
-    return VisionTransformer(**MODEL, depth=depth, norm_first=norm == "pre")
-
-
 CLASSIFIER = Classifier(
-    build=lambda norm, depth, seed, **_: build(norm, depth, seed),
+    build=lambda norm, depth, **_: VisionTransformer(
+        **MODEL, depth=depth, norm_first=norm == "pre"
+    ),
     images=digits_set,
     recipe=RECIPE,
     settings=lambda condition: {
@@ -70,13 +53,8 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     found = evaluate(model, *digits_set("validation", scale))
     measured = CLASSIFIER.measure(model, losses, scale)
     del measured["loss"]  # of 240 runs, a quarter of this record that no page reads
-    return Outcome(
-        {
-            **measured,
-            "validation_accuracy": found.accuracy,
-            "validation_loss": found.loss,
-        }
-    )
+    judged = {"validation_accuracy": found.accuracy, "validation_loss": found.loss}
+    return Outcome(measured | judged)
 
 
 def conditions() -> list[dict]:

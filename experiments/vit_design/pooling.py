@@ -6,7 +6,6 @@ anything: the mean without positions.
 
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -51,10 +50,9 @@ class ShiftedPositions(nn.Module):
 
 
 def build(
-    pool: str, steps: int, seed: int, start: str = "zeros", positions: str = "learned"
+    pool: str, steps: int, start: str = "zeros", positions: str = "learned"
 ) -> VisionTransformer:
     """All class tokens come with the same other weights, given the seed."""
-    torch.manual_seed(seed)
     std = 0.5 if positions == "learned" else None
     model: Any = VisionTransformer(**MODEL, pool=pool, positions=positions, position_std=std)
     if start == "random":

@@ -1,16 +1,13 @@
 """Width, patch size and depth: 12 small ViTs on garments anywhere, each with a rate of its own."""
 
 from itertools import product
-from typing import Any
 
-import torch
-
-from experiments.machinery.baseline_rows import PLAIN, updates
+from experiments.machinery.baseline_rows import PLAIN, beside_plain, updates
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import COSTS, METRICS, Classifier
 from experiments.machinery.experiment import Experiment
-from experiments.vit_design.canvas import COUNTS, SIDE, checksums, garments
-from experiments.vit_design.on_canvas import run_on_canvas
+from experiments.machinery.small_vit import LEARNED
+from experiments.vit_design.canvas import COUNTS, SIDE, checksums, costs_on_canvas, garments
 from vitbook.models.vit import VisionTransformer
 
 WIDTHS, PATCHES, DEPTHS = (32, 64, 96), (7, 14), (2, 4)
@@ -21,20 +18,15 @@ MODEL: dict = {
     "num_heads": 4,
     "mlp_ratio": 2.0,
     "pool": "mean",
-    "positions": "learned",
-    "position_std": 0.5,
+    **LEARNED,
 }
 RECIPE: dict = {"steps": 1600, "batch_size": 64, "warmup_steps": 40}  # 3.4 passes over the images
-
-
-def build(seed: int, **condition: Any) -> VisionTransformer:
-    torch.manual_seed(seed)
-    return VisionTransformer(**MODEL, **condition)
-
-
-CLASSIFIER = Classifier(build=build, images=garments, recipe=RECIPE)
-
-
+CLASSIFIER = Classifier(
+    build=lambda **sizes: VisionTransformer(**MODEL, **sizes),
+    images=garments,
+    recipe=RECIPE,
+    further=costs_on_canvas,
+)
 EXPERIMENT = Experiment(
     what="Small ViTs of three widths, two patch sizes and two depths, each trained for as many "
     "steps on 30,000 garments somewhere on a canvas of 42 x 42 pixels; beside them logistic "
@@ -52,7 +44,7 @@ EXPERIMENT = Experiment(
     ],
     once=[{"model": name} for name in PLAIN],
     seeds=range(3),
-    run=run_on_canvas(CLASSIFIER, RECIPE["steps"]),
+    run=beside_plain(CLASSIFIER, RECIPE["steps"]),
     data=checksums,
     settings={"model": MODEL, "training": RECIPE, "images": COUNTS},
     replay=({"embed_dim": 32, "patch_size": 14, "depth": 2}, 0),
