@@ -6,19 +6,12 @@ import torch
 import torch.nn.functional as F
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
+from experiments.machinery.small_vit import DIGITS
 from vitbook.data import load_digits
 from vitbook.models.conv_mixer import ConvMixer
 from vitbook.training import TrainConfig, evaluate, train
 
-MODEL: dict = {
-    "image_size": 8,
-    "patch_size": 2,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 32,
-    "depth": 3,
-    "kernel_size": 3,
-}
+MODEL: dict = {**DIGITS, "embed_dim": 32, "depth": 3, "kernel_size": 3}
 RECIPE: dict = {"steps": 150, "batch_size": 64, "learning_rate": 8e-3, "warmup_steps": 20}
 FRAME = 2  # pixels on each side: one patch
 

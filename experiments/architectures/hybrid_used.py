@@ -7,21 +7,14 @@ import torch
 from torch import Tensor
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
+from experiments.machinery.small_vit import DIGITS
 from vitbook.data import load_digits
 from vitbook.inspection import record_attention
 from vitbook.models.hybrid import Hybrid
 from vitbook.training import TrainConfig, evaluate, train
 
 KINDS: dict = {"A": "attention", "M": "mixer", "N": "none"}
-MODEL: dict = {
-    "image_size": 8,
-    "patch_size": 2,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 24,
-    "num_heads": 3,
-    "position_std": 0.5,
-}
+MODEL: dict = {**DIGITS, "embed_dim": 24, "num_heads": 3, "position_std": 0.5}
 RECIPE: dict = {"steps": 300, "batch_size": 64, "learning_rate": 4e-3, "warmup_steps": 20}
 
 

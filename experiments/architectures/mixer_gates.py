@@ -6,18 +6,12 @@ import torch
 from torch import Tensor
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
+from experiments.machinery.small_vit import DIGITS
 from vitbook.data import load_digits
 from vitbook.models.mlp_mixer import MlpMixer
 from vitbook.training import TrainConfig, train
 
-MODEL: dict = {
-    "image_size": 8,
-    "patch_size": 2,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 32,
-    "depth": 2,
-}
+MODEL: dict = {**DIGITS, "embed_dim": 32, "depth": 2}
 RECIPE: dict = {"steps": 150, "batch_size": 64, "learning_rate": 8e-3, "warmup_steps": 20}
 IMAGES = 16  # whose mixing is compared, the first of the test digits
 

@@ -21,15 +21,8 @@ SIDE, P = 32, 4  # 8 x 8 = 64 patches
 GRID = (SIDE // P, SIDE // P)
 N = GRID[0] * GRID[1]
 DEPTH = 3
-MODEL: dict = {
-    "image_size": SIDE,
-    "patch_size": P,
-    "in_channels": 3,
-    "num_classes": 10,
-    "embed_dim": 48,
-    "mlp_ratio": 2.0,
-    "token_dim": 32,
-}
+IMAGES: dict = {"image_size": SIDE, "patch_size": P, "in_channels": 3, "num_classes": 10}
+MODEL: dict = {**IMAGES, "embed_dim": 48, "mlp_ratio": 2.0, "token_dim": 32}
 RECIPE: dict = {"steps": 700, "batch_size": 64, "warmup_steps": 40}  # one pass over 45,000 images
 ORDERS = {
     "kept": "every patch in its place",

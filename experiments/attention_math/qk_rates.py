@@ -1,10 +1,10 @@
 """Recall with separate and merged scores, each at both learning rates of `qk_variants`."""
 
 from experiments.attention_math.qk_variants import (
+    CLASSIFIERS,
     IMAGES,
     MODEL,
     RECIPES,
-    fit,
     images_of,
     learned_after,
 )
@@ -16,7 +16,8 @@ TASK, RATES = "recall", (0.002, 0.004)  # what the search chose for the merged a
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     asked = {"task": TASK, "model": condition["model"]}
-    trained, losses = fit(asked, seed, log, scale, learning_rate=condition["rate"])
+    rate = condition["rate"]
+    trained, losses = CLASSIFIERS[TASK].fit(asked, seed, log, scale, learning_rate=rate)
     loss, accuracy = answered(trained, images_of(TASK, "test", scale))
     learned = learned_after(losses)
     return Outcome({"test_accuracy": accuracy, "test_loss": loss, "steps_to_learn": learned})

@@ -8,7 +8,7 @@ for all tokens, and no mixing at all.
 
 import math
 from copy import deepcopy
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -16,14 +16,14 @@ from torch import Tensor, nn
 
 from experiments.machinery.baseline_rows import PLAIN, plain, updates
 from experiments.machinery.choose import Choice, several
+from experiments.machinery.classifier import PatchClassifier
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.measures import parameters, thin
-from vitbook.comparison.recall_task import PatchAnswers, answered, fit_recall
+from vitbook.comparison.recall_task import PatchAnswers, answered
 from vitbook.data import ImageSet, pointer
 from vitbook.data.recall import recall
 from vitbook.layers.ablations import NoMixing, UniformAttention
 from vitbook.models.vit import VisionTransformer
-from vitbook.training import TrainConfig
 
 
 class Scores(nn.Module):
@@ -184,24 +184,21 @@ def images_of(task: str, part: str, scale: float = 1.0) -> ImageSet:
     return ImageSet(2 * each.images - 1, each.labels)
 
 
-def build(task: str, model: str, seed: int) -> nn.Module:
+def build(task: str, model: str) -> nn.Module:
     """A model before training, that answers as the task asks."""
-    torch.manual_seed(seed)
     built = VisionTransformer(**MODEL, in_channels=CHANNELS[task], attn_layer=LAYERS[model])
     return OneAnswer(built) if task == "pointer" else PatchAnswers(built)
 
 
-def fit(
-    condition: dict, seed: int, log: Log, scale: float, *, length: float = 1.0, **rate: Any
-) -> tuple[nn.Module, list[float]]:
-    """Train one model for that share of its steps: it and its losses."""
-    given = {**RECIPES[condition["task"]], **rate, "seed": seed}
-    given["steps"] = scaled(given["steps"], scale * length)
-    given["batch_size"] = scaled(given["batch_size"], scale)
-    if condition["model"] == ADAPTED:
-        given["weight_decay"] *= LESS_DECAY
-    model, known = build(**condition, seed=seed), images_of(condition["task"], "train", scale)
-    return model, fit_recall(model, known, TrainConfig(**given), log)
+def decay(condition: dict) -> dict:
+    usual = RECIPES[condition["task"]]["weight_decay"]
+    return {"weight_decay": LESS_DECAY * usual} if condition["model"] == ADAPTED else {}
+
+
+CLASSIFIERS = {
+    task: PatchClassifier(build, partial(images_of, task), recipe, decay)
+    for task, recipe in RECIPES.items()
+}
 
 
 def learned_after(losses: list[float]) -> int:
@@ -234,17 +231,12 @@ def cut(answers: nn.Module, rank: int) -> nn.Module:
     return answers
 
 
-def steps(condition: dict) -> int:
-    """How many updates a run makes, for the progress bar."""
-    return updates(condition["model"], RECIPES[condition["task"]]["steps"])
-
-
 def run(condition: dict, seed: int, log: Log, scale: float, **rate: Any) -> Outcome:
     task, model = condition["task"], condition["model"]
     if model in PLAIN:
         given: dict = {"steps": RECIPES[task]["steps"], "log": log, "scale": scale}
         return plain(model, lambda part: images_of(task, part, scale), **given)
-    trained, losses = fit(condition, seed, log, scale, **rate)
+    trained, losses = CLASSIFIERS[task].fit(condition, seed, log, scale, **rate)
     test = images_of(task, "test", scale)
     loss, accuracy = answered(trained, test)
     metrics = {
@@ -260,13 +252,8 @@ def run(condition: dict, seed: int, log: Log, scale: float, **rate: Any) -> Outc
     return Outcome(metrics)
 
 
-def trial(
-    condition: dict, seed: int, log: Log, scale: float, *, length: float, **tried: Any
-) -> dict:
-    """Train one model with a rate on trial, and judge it on validation images."""
-    model, _ = fit(condition, seed, log, scale, length=length, **tried)
-    loss, accuracy = answered(model, images_of(condition["task"], "validation", scale))
-    return {"validation_loss": loss, "validation_accuracy": accuracy}
+def trial(condition: dict, *args: Any, **options: Any) -> dict[str, float]:
+    return CLASSIFIERS[condition["task"]].trial(condition, *args, **options)
 
 
 EXPERIMENT = Experiment(
@@ -308,7 +295,7 @@ EXPERIMENT = Experiment(
         "ranks": RANKS,
     },
     replay=({"task": "pointer", "model": "merged"}, 0),
-    steps=steps,
+    steps=lambda condition: updates(condition["model"], RECIPES[condition["task"]]["steps"]),
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)},
         trial=several(trial, TRIAL_SEEDS),

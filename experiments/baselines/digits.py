@@ -8,20 +8,12 @@ from torch import nn
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
+from experiments.machinery.small_vit import DIGITS
 from vitbook.data import ImageSet, load_digits
 from vitbook.models.vit import VisionTransformer
 
-MODEL: dict = {
-    "image_size": 8,
-    "patch_size": 2,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 64,
-    "depth": 3,
-    "num_heads": 4,
-    "mlp_ratio": 2.0,
-    "position_std": 0.5,
-}
+SIZES: dict = {"embed_dim": 64, "depth": 3, "num_heads": 4, "mlp_ratio": 2.0}
+MODEL: dict = {**DIGITS, **SIZES, "position_std": 0.5}
 RECIPE: dict = {"steps": 550, "batch_size": 64, "warmup_steps": 50}  # 25 epochs
 NEIGHBOURS = (1, 3, 5, 7)
 

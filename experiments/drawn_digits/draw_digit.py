@@ -16,22 +16,14 @@ from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.image_sets import whole_checksums, whole_set
 from experiments.machinery.measures import BINS, answers, parameters, probabilities, thin
+from experiments.machinery.small_vit import GREY
 from vitbook.book.records import load_record
 from vitbook.data import STATISTICS, ImageSet, normalize
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig, evaluate, train
 
-MODEL: dict = {
-    "image_size": 28,
-    "patch_size": 4,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 64,
-    "depth": 4,
-    "num_heads": 4,
-    "mlp_ratio": 2.0,
-    "position_std": 0.5,
-}
+SIZES: dict = {"embed_dim": 64, "depth": 4, "num_heads": 4, "mlp_ratio": 2.0}
+MODEL: dict = {**GREY, "image_size": 28, "patch_size": 4, **SIZES, "position_std": 0.5}
 RECIPE: dict = {"steps": 4000, "batch_size": 128, "warmup_steps": 150}
 HALF_SHARE = 0.8  # of the steps, with half of the patches
 PEN_DIGITS = 12_000  # drawn digits to learn from, besides 54,000 of MNIST

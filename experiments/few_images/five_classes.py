@@ -12,7 +12,8 @@ from vitbook.models.vit import VisionTransformer
 # The even class numbers: airplane, bird, deer, frog, ship. The odd ones are left for `transfer`.
 CLASSES = (0, 2, 4, 6, 8)
 IMAGES: dict = {"image_size": 32, "patch_size": 8, "in_channels": 3, "num_classes": 5}
-MODEL: dict = {**SMALL, **LEARNED, **IMAGES, "embed_dim": 64, "depth": 3, "pool": "cls"}
+SIZES: dict = {"embed_dim": 64, "depth": 3, "num_heads": 4, "pool": "cls"}
+MODEL: dict = {**SMALL, **LEARNED, **IMAGES, **SIZES}
 # Not searched for: nothing is compared here. The rate is the one of the command's recipe.
 RECIPE: dict = {"steps": 1000, "batch_size": 128, "warmup_steps": 100, "learning_rate": 2e-3}
 AUGMENTATION: dict = {"shift": 2, "flip": True}

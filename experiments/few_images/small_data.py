@@ -26,7 +26,7 @@ from vitbook.training import TrainConfig, evaluate, train
 
 SET = "fashion-mnist"
 PER_CLASS = 100  # images to learn from
-MODEL: dict = {**SMALL, **LEARNED, "image_size": 32, "patch_size": 8, "depth": 2}
+MODEL: dict = {**SMALL, **LEARNED, "image_size": 32, "patch_size": 8, "depth": 2, "num_heads": 4}
 RECIPE: dict = {"batch_size": 100, "weight_decay": 0.05}
 WARMUP = 10  # one step in so many
 STEPS = (80, 400)  # 8 and 40 epochs

@@ -235,12 +235,10 @@ def data() -> dict[str, str]:
         for name in CLASSES
         for part in ("train", "validation", "test")
     }
-    sources = {"full_sets": ("mnist", "fashion_mnist"), "five_classes": ("vit",)}
-    records = {"full_sets": load_record("full_sets"), "five_classes": load_record("five_classes")}
-    for record, labels in sources.items():
-        for label in labels:
-            weights = records[record].weights(label)
-            found[f"weights of {record}, {label}"] = checksum(*weights.values())
+    sources = [("full_sets", "mnist"), ("full_sets", "fashion_mnist"), ("five_classes", "vit")]
+    for record, label in sources:
+        weights = load_record(record).weights(label)
+        found[f"weights of {record}, {label}"] = checksum(*weights.values())
     return found
 
 

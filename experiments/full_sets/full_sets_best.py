@@ -53,7 +53,7 @@ def tested(
     name: str, arm: str, steps: int, seed: int, log: Log, scale: float, *, learning_rate: float
 ) -> Outcome:
     """Train an arm on nine tenths of the training images, then test it once."""
-    given = {"learning_rate": learning_rate, "evaluations": EVALUATIONS}
+    given: dict = {"learning_rate": learning_rate, "evaluations": EVALUATIONS}
     model, history = fit(name, arm, steps, seed, log, scale, **given)
     evaluated = [row for row in history if row["val_loss"] is not None]
     test = images_of(name, "test", scale)

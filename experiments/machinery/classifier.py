@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from experiments.machinery.experiment import Log, Outcome, logged, scaled
 from experiments.machinery.measures import multiplies, parameters, thin
+from vitbook.comparison.recall_task import answered, fit_recall
 from vitbook.data import ImageSet
 from vitbook.training import TrainConfig, evaluate, train
 
@@ -87,25 +88,36 @@ class Classifier:
         given = {**self.recipe, **self.settings(condition), **chosen, "seed": seed}
         given["steps"] = scaled(given["steps"], scale * length)
         given["batch_size"] = scaled(given["batch_size"], scale)
-        config = TrainConfig(**given)
+        known = self.images(part or self.learn_from, scale)
+        return model, self.learn(model, known, TrainConfig(**given), log, condition)
+
+    def learn(
+        self, model: Any, known: ImageSet, config: TrainConfig, log: Log, condition: dict
+    ) -> list[float]:
+        """Train a model on these images: each step's loss."""
         history = train(
             model,
-            *self.images(part or self.learn_from, scale),
+            *known,
             config,
             loss_function=logged(log, config.label_smoothing),
             progress=False,
             **self.options(condition),
         )
-        return model, [row["loss"] for row in history]
+        return [row["loss"] for row in history]
+
+    def judge(self, model: Any, asked: ImageSet) -> tuple[float, float]:
+        """Mean cross-entropy in nats, and the share of right answers."""
+        result = evaluate(model, *asked)
+        return result.loss, result.accuracy
 
     def measure(self, model: nn.Module, losses: list[float], scale: float = 1.0) -> dict:
         """What `METRICS` names."""
-        result = evaluate(model, *self.images("test", scale))
-        known = (part[:KNOWN] for part in self.images(self.learn_from, scale))
+        loss, accuracy = self.judge(model, self.images("test", scale))
+        known = ImageSet(*(part[:KNOWN] for part in self.images(self.learn_from, scale)))
         return {
-            "test_accuracy": result.accuracy,
-            "test_loss": result.loss,
-            "train_accuracy": evaluate(model, *known).accuracy,
+            "test_accuracy": accuracy,
+            "test_loss": loss,
+            "train_accuracy": self.judge(model, known)[1],
             "loss": thin(losses),
             "parameters": parameters(model),
         }
@@ -121,8 +133,20 @@ class Classifier:
     ) -> dict[str, float]:
         """Train one model with a setting on trial, and judge it on validation images."""
         model, _ = self.fit(condition, seed, log, scale, part="train", length=length, **tried)
-        result = evaluate(model, *self.images("validation", scale))
-        return {"validation_loss": result.loss, "validation_accuracy": result.accuracy}
+        loss, accuracy = self.judge(model, self.images("validation", scale))
+        return {"validation_loss": loss, "validation_accuracy": accuracy}
+
+
+class PatchClassifier(Classifier):
+    """The same for models that answer for every patch, (B, N, K), of images with labels (n, N)."""
+
+    def learn(
+        self, model: Any, known: ImageSet, config: TrainConfig, log: Log, condition: dict
+    ) -> list[float]:
+        return fit_recall(model, known, config, log)
+
+    def judge(self, model: Any, asked: ImageSet) -> tuple[float, float]:
+        return answered(model, asked)
 
 
 def costs(model: nn.Module, images: Tensor) -> dict[str, int]:

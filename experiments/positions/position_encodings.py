@@ -15,7 +15,7 @@ from vitbook.training import TrainConfig, evaluate, train
 SET = "mnist"
 SIZE, PATCH = 28, 4
 # No class token: all tokens are patches, and their order is lost in the mean.
-MODEL: dict = {**SMALL, "image_size": SIZE, "patch_size": PATCH, "depth": 2}
+MODEL: dict = {**SMALL, "image_size": SIZE, "patch_size": PATCH, "depth": 2, "num_heads": 4}
 POINTS = 104  # of a curve
 # 5 epochs
 RECIPE: dict = {"steps": 1560, "batch_size": 32, "learning_rate": 4e-3, "warmup_steps": 50}

@@ -9,7 +9,7 @@ from vitbook.models.vit import VisionTransformer
 
 SET = "mnist"  # digits differ in where their strokes are
 SIZE = 28
-MODEL: dict = {**SMALL, "image_size": SIZE, "depth": 2}
+MODEL: dict = {**SMALL, "image_size": SIZE, "depth": 2, "num_heads": 4}
 PATCH_SIZES = (7, 4)  # grids of 4 x 4 and of 7 x 7
 RECIPE: dict = {"steps": 500, "batch_size": 100, "warmup_steps": 50}  # 5 epochs
 # positions, base of the waves in sides of the grid or as a number, centred

@@ -17,7 +17,7 @@ from vitbook.models.vit import VisionTransformer
 from vitbook.training import evaluate
 
 SET = "mnist"
-SIZES: dict = {"image_size": 28, "patch_size": 7, "embed_dim": 32, "depth": 2}
+SIZES: dict = {"image_size": 28, "patch_size": 7, "embed_dim": 32, "depth": 2, "num_heads": 4}
 MODEL: dict = {**SMALL, **LEARNED, **SIZES}
 BATCHES = (16, 64, 256, 1024)
 FROM = 64  # the batch whose searched rate the rules start from: the command's own

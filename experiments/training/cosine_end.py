@@ -7,14 +7,14 @@ import torch.nn.functional as F
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.image_sets import digits_set
-from experiments.machinery.small_vit import SMALL
+from experiments.machinery.small_vit import DIGITS, SMALL
 from vitbook.data import load_digits
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import evaluate, parameter_groups, warmup_cosine
 
 # The tiny ViT of the page `training`.
-SIZES: dict = {"image_size": 8, "patch_size": 2, "embed_dim": 32, "depth": 1}
-MODEL: dict = {**SMALL, **SIZES, "position_std": 0.5}
+SIZES: dict = {"embed_dim": 32, "depth": 1, "num_heads": 4, "position_std": 0.5}
+MODEL: dict = {**SMALL, **DIGITS, **SIZES}
 RATES = (0.00375, 0.0075, 0.015, 0.03)
 ENDS = ("constant", "cosine")
 BEFORE, AFTER, WARMUP = 60, 30, 10  # steps

@@ -21,7 +21,7 @@ from vitbook.models.vit import VisionTransformer
 
 SET = "fashion-mnist"
 IMAGES = 4000  # to learn from: the first ones of the 10,000
-MODEL: dict = {**SMALL, **LEARNED, "image_size": 28, "patch_size": 7, "depth": 2}
+MODEL: dict = {**SMALL, **LEARNED, "image_size": 28, "patch_size": 7, "depth": 2, "num_heads": 4}
 SHORT, LONG = 500, 3000  # steps: 6 passes over the images, and 37
 RECIPE: dict = {"batch_size": 50, "weight_decay": 0.05}
 SHIFT, FLIP, SMOOTHING = {"shift": 1}, {"flip": True}, {"label_smoothing": 0.1}

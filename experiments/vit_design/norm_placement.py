@@ -9,12 +9,12 @@ from experiments.machinery.baseline_rows import PLAIN, plain, updates
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
 from experiments.machinery.image_sets import digits_set
-from experiments.machinery.small_vit import LEARNED, SMALL
+from experiments.machinery.small_vit import DIGITS, LEARNED, SMALL
 from vitbook.data import load_digits
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import evaluate
 
-MODEL: dict = {**SMALL, **LEARNED, "image_size": 8, "patch_size": 2, "embed_dim": 32}
+MODEL: dict = {**SMALL, **LEARNED, **DIGITS, "embed_dim": 32, "num_heads": 4}
 SHORT, LONG = 450, 900  # steps: 25 passes over the images, and 50
 WARMUP = 0.2  # of the steps, where there is one
 RECIPE: dict = {"batch_size": 64}

@@ -9,7 +9,7 @@ from experiments.vit_design.canvas import COUNTS, SIDE, checksums, costs_on_canv
 from vitbook.models.vit import VisionTransformer
 
 SIZES = (6, 14, 21, 42)  # pixels: 49 patches, 9, 4, and the whole image
-MODEL: dict = {**SMALL, **LEARNED, "image_size": SIDE, "depth": 2}
+MODEL: dict = {**SMALL, **LEARNED, "image_size": SIDE, "depth": 2, "num_heads": 4}
 SHORT, LONG = 300, 2400  # steps: 0.6 passes over the images, and 5
 RECIPE: dict = {"batch_size": 64, "warmup_steps": 40}
 CLASSIFIER = Classifier(

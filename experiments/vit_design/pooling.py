@@ -13,19 +13,12 @@ from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, MustBeat
 from experiments.machinery.image_sets import checksums, image_set
+from experiments.machinery.small_vit import GREY
 from vitbook.models.vit import VisionTransformer
 
 SET = "fashion-mnist"
-MODEL: dict = {
-    "image_size": 28,
-    "patch_size": 7,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 48,
-    "depth": 2,
-    "num_heads": 4,
-    "mlp_ratio": 2.0,
-}
+SIZES: dict = {"embed_dim": 48, "depth": 2, "num_heads": 4, "mlp_ratio": 2.0}
+MODEL: dict = {**GREY, "image_size": 28, "patch_size": 7, **SIZES}
 SHORT, LONG = 500, 2000  # steps: two and a half epochs, and ten
 RECIPE: dict = {"batch_size": 50}
 MEAN, ZEROS = {"pool": "mean", "positions": "learned"}, {"pool": "cls", "start": "zeros"}
