@@ -10,9 +10,9 @@ from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import COSTS, METRICS, Classifier, costs
 from experiments.machinery.experiment import Experiment, Log, MustBeat, Outcome
 from experiments.machinery.image_sets import PARTS, whole_checksums, whole_set
+from experiments.machinery.patch_orders import reordered, shuffled
 from experiments.machinery.small_vit import LEARNED
 from vitbook.data import ImageSet
-from vitbook.layers.patches import patchify, unpatchify
 from vitbook.models.hybrid import Hybrid
 from vitbook.training import evaluate
 
@@ -49,27 +49,19 @@ def fixed_order() -> Tensor:
     return torch.randperm(N, generator=torch.Generator().manual_seed(15))
 
 
-def reordered(images: Tensor, orders: Tensor) -> Tensor:
-    """Images (n, C, H, W) with patch orders[i, t] of image i at place t; orders (n, N) or (N,)."""
-    patches = patchify(images, P)  # (n, N, C * P * P)
-    index = orders.expand(len(images), N)[..., None].expand_as(patches)
-    return unpatchify(patches.gather(1, index), P, SIDE, images.shape[1])
-
-
-def shuffled(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Each image with its patches in an order of its own."""
-    return reordered(images, torch.rand(len(images), N, generator=generator).argsort(dim=1))
-
-
 @lru_cache(maxsize=4)
 def images_of(part: str, scale: float = 1.0, order: str = "kept") -> ImageSet:
     """Normalised images (n, 3, 32, 32), their patches in that order, and labels (n,)."""
     images, labels = whole_set(SET, part, scale)
     if order == "fixed":
-        images = reordered(images, fixed_order())
+        images = reordered(images, P, fixed_order())
     if order == "anew":
-        images = shuffled(images, torch.Generator().manual_seed(PARTS.index(part)))
+        images = shuffled(images, P, torch.Generator().manual_seed(PARTS.index(part)))
     return ImageSet(images, labels)
+
+
+def anew(images: Tensor, generator: torch.Generator) -> Tensor:
+    return shuffled(images, P, generator)
 
 
 CLASSIFIERS = {
@@ -77,7 +69,7 @@ CLASSIFIERS = {
         build=build,
         images=partial(images_of, order=order),
         recipe=RECIPE,
-        options=lambda condition: {"augment": shuffled} if condition["order"] == "anew" else {},
+        options=lambda condition: {"augment": anew} if condition["order"] == "anew" else {},
     )
     for order in ORDERS
 }

@@ -15,7 +15,7 @@ from experiments.full_sets.parts import Averaged, KeepHalf
 from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.image_sets import whole_checksums, whole_set
-from experiments.machinery.measures import BINS, answers, parameters, probabilities, thin
+from experiments.machinery.measures import ANSWERS, answers, parameters, probabilities, thin
 from experiments.machinery.small_vit import GREY
 from vitbook.book.records import load_record
 from vitbook.data import STATISTICS, ImageSet, normalize
@@ -196,11 +196,7 @@ EXPERIMENT = Experiment(
     metrics={
         "test_accuracy": "share of the 10,000 official test images answered rightly, with the "
         "running average of the weights, as all that follows; sure or not",
-        "test_loss": "mean cross-entropy on them, in nats",
-        "calibration_error": "expected calibration error on them: mean distance between confidence "
-        f"and accuracy, {BINS} even bins",
-        "reliability": "for each bin of confidence: answers, sum of their confidences, right ones",
-        "confusion": "test images by class (rows) and answer (columns)",
+        **ANSWERS,
         "threshold": f'confidence below which the answer is "not sure": so that {UNSURE:.0%} of '
         "the validation images fall below",
         "validation_accuracy": "share of the validation images answered rightly",

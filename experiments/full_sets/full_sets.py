@@ -6,7 +6,7 @@ from torch import nn
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
 from experiments.machinery.image_sets import root, whole_checksums
-from experiments.machinery.measures import BINS, answers, parameters, probabilities, thin
+from experiments.machinery.measures import ANSWERS, answers, parameters, probabilities, thin
 from vitbook.command.recipes import augment, build_model, load_part, settings_of, train_config
 from vitbook.data import ImageSet
 from vitbook.training import train
@@ -95,11 +95,7 @@ EXPERIMENT = Experiment(
     "the code and the trials of what was chosen were not kept",
     metrics={
         "test_accuracy": "share of the 10,000 official test images answered rightly",
-        "test_loss": "mean cross-entropy on them, in nats",
-        "calibration_error": "expected calibration error on them: mean distance between confidence "
-        f"and accuracy, {BINS} even bins",
-        "reliability": "for each bin of confidence: answers, sum of their confidences, right ones",
-        "confusion": "test images by class (rows) and answer (columns)",
+        **ANSWERS,
         "validation_accuracy": "share of the validation images answered rightly after each epoch",
         "validation_loss": "mean cross-entropy on them after each epoch, in nats",
         "loss": "training loss, means over about a hundredth of the steps each",

@@ -6,10 +6,7 @@ from experiments.full_sets.recipe import (
     COARSE,
     FINE,
     HALF,
-    HALF_SHARE,
-    LARGE_SHARE,
-    NARROWER,
-    SMOOTHING,
+    STANDS_FOR,
     epochs_of,
     fit,
     has_stem,
@@ -19,7 +16,7 @@ from experiments.full_sets.recipe import (
 from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Experiment, Log, Outcome
 from experiments.machinery.image_sets import whole_checksums
-from experiments.machinery.measures import BINS, answers, parameters, probabilities, thin
+from experiments.machinery.measures import ANSWERS, answers, parameters, probabilities, thin
 from vitbook.training import evaluate
 
 # The winners of `full_sets_arms`; a test compares. They stand here so that they count as code: with
@@ -33,11 +30,7 @@ EVALUATIONS = 16
 METRICS = {
     "test_accuracy": "share of the 10,000 official test images answered rightly, with the "
     "running average of the weights, as all that follows",
-    "test_loss": "mean cross-entropy on them, in nats",
-    "calibration_error": "expected calibration error on them: mean distance between confidence "
-    f"and accuracy, {BINS} even bins",
-    "reliability": "for each bin of confidence: answers, sum of their confidences, right ones",
-    "confusion": "test images by class (rows) and answer (columns)",
+    **ANSWERS,
     "test_accuracy_raw": "share of the test images answered rightly with the last weights "
     "instead of their average",
     "validation_accuracy": "share of the validation images answered rightly, now and then",
@@ -77,10 +70,7 @@ def settings_of_arms(arms: dict[str, str]) -> dict:
             name: stem_arguments(name, arm) if has_stem(arm) else SETTINGS[name]
             for name, arm in arms.items()
         },
-        "narrower": NARROWER,
-        "large_share": LARGE_SHARE,
-        "half_share": HALF_SHARE,
-        "label_smoothing": SMOOTHING,
+        **STANDS_FOR,
     }
 
 

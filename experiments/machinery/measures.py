@@ -26,6 +26,15 @@ def thin(values: list[float], points: int = POINTS) -> list[float]:
     ]
 
 
+ANSWERS = {  # what `answers` measures
+    "test_loss": "mean cross-entropy on them, in nats",
+    "calibration_error": "expected calibration error on them: mean distance between confidence "
+    f"and accuracy, {BINS} even bins",
+    "reliability": "for each bin of confidence: answers, sum of their confidences, right ones",
+    "confusion": "test images by class (rows) and answer (columns)",
+}
+
+
 @torch.no_grad()
 def probabilities(model: nn.Module, images: Tensor) -> Tensor:
     """What a model gives each class, (n, K), in double precision."""

@@ -1,14 +1,13 @@
 """Where is a patch? A small ViT with five kinds of positions, patches in order and shuffled."""
 
 import torch
-from torch import Tensor
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
 from experiments.machinery.image_sets import checksums, image_set
 from experiments.machinery.measures import thin
+from experiments.machinery.patch_orders import reordered, shuffled
 from experiments.machinery.small_vit import SMALL
 from vitbook.data import ImageSet
-from vitbook.layers.patches import patchify, unpatchify
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig, evaluate, train
 
@@ -24,23 +23,15 @@ TOKENS = (SIZE // PATCH) ** 2
 ORDER = torch.randperm(TOKENS, generator=torch.Generator().manual_seed(0))
 
 
-def rearranged(images: Tensor, order: Tensor) -> Tensor:
-    """Images (n, C, H, W) with their patches in another order: (N,) for all, (n, N) for each."""
-    patches = patchify(images, PATCH)  # (n, N, P * P)
-    index = order.expand(len(patches), -1)[..., None].expand_as(patches)
-    return unpatchify(patches.gather(1, index), PATCH, SIZE, MODEL["in_channels"])
-
-
 def images(part: str, patches: str, scale: float = 1.0) -> ImageSet:
     """The part's images, their patches in order or all shuffled in the same way."""
-    pictures, labels = image_set(SET, part, scale)
-    return ImageSet(rearranged(pictures, ORDER) if patches == "shuffled" else pictures, labels)
+    shown, labels = image_set(SET, part, scale)
+    return ImageSet(reordered(shown, PATCH, ORDER) if patches == "shuffled" else shown, labels)
 
 
 def each_shuffled(test: ImageSet) -> ImageSet:
     """The same images, the patches of each in a random order of its own."""
-    random = torch.rand(len(test.images), TOKENS, generator=torch.Generator().manual_seed(1))
-    return ImageSet(rearranged(test.images, random.argsort(dim=1)), test.labels)
+    return ImageSet(shuffled(test.images, PATCH, torch.Generator().manual_seed(1)), test.labels)
 
 
 def build(positions: str, seed: int) -> VisionTransformer:

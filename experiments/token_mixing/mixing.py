@@ -212,37 +212,8 @@ def sizes(task: Task) -> dict[str, dict]:
     }
 
 
-def shuffled(images: Tensor, patch: int, generator: torch.Generator) -> Tensor:
-    """Each image (C, H, W) of a batch with its patches in an order of its own."""
-    tiles = _tiles(images, patch)  # (n, N, C, P, P)
-    order = torch.rand(tiles.shape[:2], generator=generator).argsort(dim=1)
-    return _joined(tiles.gather(1, order[:, :, None, None, None].expand_as(tiles)), images.shape)
-
-
-def dropped(images: Tensor, patch: int, share: float, generator: torch.Generator) -> Tensor:
-    """Images with that share of their patches blank: zero, the mean of normalized images."""
-    tiles = _tiles(images, patch)
-    order = torch.rand(tiles.shape[:2], generator=generator).argsort(dim=1)
-    keep = order >= round(share * tiles.shape[1])
-    return _joined(tiles * keep[:, :, None, None, None], images.shape)
-
-
 def shifted(images: Tensor, by: int) -> Tensor:
     """Everything that many pixels to the right and down; the border's own pixels come in."""
     side = images.shape[-1]
     padded = nn.functional.pad(images, (by, 0, by, 0), mode="replicate")
     return padded[..., :side, :side]
-
-
-def _tiles(images: Tensor, P: int) -> Tensor:
-    """(n, C, H, W) -> (n, N, C, P, P)."""
-    tiles = images.unfold(2, P, P).unfold(3, P, P)  # (n, C, rows, columns, P, P)
-    return tiles.permute(0, 2, 3, 1, 4, 5).flatten(1, 2)
-
-
-def _joined(tiles: Tensor, shape: torch.Size) -> Tensor:
-    """(n, N, C, P, P) -> (n, C, H, W)."""
-    n, C, H, W = shape
-    P = tiles.shape[-1]
-    grid = tiles.unflatten(1, (H // P, W // P)).permute(0, 3, 1, 4, 2, 5)
-    return grid.reshape(n, C, H, W)
