@@ -5,7 +5,8 @@ from copy import deepcopy
 import torch
 import torch.nn.functional as F
 
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
+from experiments.machinery.image_sets import digits_checksums
 from experiments.machinery.small_vit import DIGITS
 from vitbook.data import load_digits
 from vitbook.models.conv_mixer import ConvMixer
@@ -65,7 +66,7 @@ EXPERIMENT = Experiment(
     conditions=[{"model": "conv-mixer"}],
     seeds=range(10, 30),
     run=run,
-    data=lambda: {f"digits, {p}": checksum(*load_digits(p)) for p in ("trainval", "test")},
+    data=lambda: digits_checksums("trainval", "test"),
     settings={"model": MODEL, "training": RECIPE, "frame": FRAME},
     replay=({"model": "conv-mixer"}, 10),
     steps=lambda condition: RECIPE["steps"],

@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
+from experiments.machinery.image_sets import digits_checksums
 from experiments.machinery.small_vit import DIGITS
 from vitbook.data import load_digits
 from vitbook.inspection import record_attention
@@ -81,7 +82,7 @@ EXPERIMENT = Experiment(
     conditions=[{"stack": stack} for stack in ("AMM", "MMM", "NNN")],
     seeds=range(10, 30),
     run=run,
-    data=lambda: {f"digits, {p}": checksum(*load_digits(p)) for p in ("trainval", "test")},
+    data=lambda: digits_checksums("trainval", "test"),
     settings={"model": MODEL, "training": RECIPE},
     replay=({"stack": "AMM"}, 10),
     steps=lambda condition: RECIPE["steps"],

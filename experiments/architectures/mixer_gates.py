@@ -5,7 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
+from experiments.machinery.image_sets import digits_checksums
 from experiments.machinery.small_vit import DIGITS
 from vitbook.data import load_digits
 from vitbook.models.mlp_mixer import MlpMixer
@@ -75,7 +76,7 @@ EXPERIMENT = Experiment(
     conditions=[{"model": "mixer"}],
     seeds=range(10, 30),
     run=run,
-    data=lambda: {f"digits, {p}": checksum(*load_digits(p)) for p in ("trainval", "test")},
+    data=lambda: digits_checksums("trainval", "test"),
     settings={"model": MODEL, "training": RECIPE, "images": IMAGES},
     replay=({"model": "mixer"}, 10),
     steps=lambda condition: RECIPE["steps"],

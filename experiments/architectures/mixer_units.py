@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from experiments.machinery.choose import Choice
-from experiments.machinery.classifier import COSTS, METRICS, Classifier, costs
+from experiments.machinery.classifier import COSTS, METRICS, Classifier, costs, trial_by
 from experiments.machinery.experiment import Experiment, Log, MustBeat, Outcome
 from experiments.machinery.image_sets import PARTS, whole_checksums, whole_set
 from experiments.machinery.patch_orders import reordered, shuffled
@@ -115,10 +115,6 @@ def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Ou
     return Outcome(metrics, model.state_dict() if condition["order"] == "kept" else weights)
 
 
-def trial(condition: dict, seed: int, log: Log, scale: float, **tried: Any) -> dict[str, float]:
-    return CLASSIFIERS[condition["order"]].trial(condition, seed, log, scale, **tried)
-
-
 EXPERIMENT = Experiment(
     what="A small MLP-Mixer on CIFAR-10 with 8 x 8 patches: what its token mixing learns, and "
     "what it knows of the order of the patches.",
@@ -153,7 +149,7 @@ EXPERIMENT = Experiment(
     steps=CLASSIFIERS["kept"].steps,
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)},
-        trial=trial,
+        trial=trial_by("order", CLASSIFIERS),
         length=0.15,
         finalists=0,
         arm=lambda condition: {

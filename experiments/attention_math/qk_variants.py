@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from experiments.machinery.baseline_rows import PLAIN, plain, updates
 from experiments.machinery.choose import Choice, several
-from experiments.machinery.classifier import PatchClassifier
+from experiments.machinery.classifier import PatchClassifier, trial_by
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.measures import parameters, thin
 from vitbook.comparison.recall_task import PatchAnswers, answered
@@ -61,28 +61,20 @@ class Scores(nn.Module):
 
 
 class Separate(Scores):
-    """As usual: 2 D d numbers a head."""
+    """As usual: 2 D d numbers a head; or with fewer components of queries and keys than d.
 
-    def __init__(self, *, embed_dim: int, num_heads: int) -> None:
+    With one, M has rank 1 in each head: known to lose.
+    """
+
+    def __init__(self, *, embed_dim: int, num_heads: int, components: int | None = None) -> None:
         super().__init__(embed_dim=embed_dim, num_heads=num_heads)
-        self.query = nn.Linear(embed_dim, embed_dim, bias=False)
-        self.key = nn.Linear(embed_dim, embed_dim, bias=False)
+        components = components or self.head_dim
+        self.factor = math.sqrt(self.head_dim / components)
+        self.query = nn.Linear(embed_dim, num_heads * components, bias=False)
+        self.key = nn.Linear(embed_dim, num_heads * components, bias=False)
 
     def queries_and_keys(self, x: Tensor) -> tuple[Tensor, Tensor]:
         return self.split(self.query(x)), self.split(self.key(x))
-
-
-class Narrow(Scores):
-    """Queries and keys of one component: M has rank 1 in each head. Known to lose."""
-
-    def __init__(self, *, embed_dim: int, num_heads: int) -> None:
-        super().__init__(embed_dim=embed_dim, num_heads=num_heads)
-        self.query = nn.Linear(embed_dim, num_heads, bias=False)
-        self.key = nn.Linear(embed_dim, num_heads, bias=False)
-        self.factor = math.sqrt(self.head_dim)  # the root of d = 1 is 1
-
-    def queries_and_keys(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        return self.split(self.query(x)), self.split(self.key(x))  # (B, h, N, 1)
 
 
 class Merged(Scores):
@@ -110,17 +102,12 @@ class Identity(Scores):
         return self.split(x), self.split(self.key(x))
 
 
-def half_scale(*, embed_dim: int, num_heads: int) -> Identity:
-    """W_Q = I with half the scores, as the authors of arXiv 2510.23912 train it."""
-    return Identity(embed_dim=embed_dim, num_heads=num_heads, factor=0.5)
-
-
 LAYERS: dict = {
     "separate": Separate,
     "merged": Merged,
     "identity": Identity,
-    "identity, adapted": half_scale,
-    "narrow": Narrow,
+    "identity, adapted": partial(Identity, factor=0.5),  # as arXiv 2510.23912 trains it
+    "narrow": partial(Separate, components=1),
     "uniform": lambda embed_dim, num_heads: UniformAttention(embed_dim=embed_dim),
     "none": lambda embed_dim, num_heads: NoMixing(embed_dim=embed_dim),
 }
@@ -252,10 +239,6 @@ def run(condition: dict, seed: int, log: Log, scale: float, **rate: Any) -> Outc
     return Outcome(metrics)
 
 
-def trial(condition: dict, *args: Any, **options: Any) -> dict[str, float]:
-    return CLASSIFIERS[condition["task"]].trial(condition, *args, **options)
-
-
 EXPERIMENT = Experiment(
     what="Scores from W_Q and W_K, from one merged matrix for each head, and with W_Q fixed to the "
     "identity, beside queries and keys of one component, uniform and no attention: one glyph names "
@@ -298,7 +281,7 @@ EXPERIMENT = Experiment(
     steps=lambda condition: updates(condition["model"], RECIPES[condition["task"]]["steps"]),
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)},
-        trial=several(trial, TRIAL_SEEDS),
+        trial=several(trial_by("task", CLASSIFIERS), TRIAL_SEEDS),
         length=1.0,
         finalists=0,
         limit=6,

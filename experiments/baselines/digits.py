@@ -7,7 +7,8 @@ from torch import nn
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
+from experiments.machinery.experiment import Experiment, Log, Outcome
+from experiments.machinery.image_sets import digits_checksums
 from experiments.machinery.small_vit import DIGITS
 from vitbook.data import ImageSet, load_digits
 from vitbook.models.vit import VisionTransformer
@@ -67,7 +68,7 @@ EXPERIMENT = Experiment(
     conditions=[{"model": "vit"}, {"model": "cnn"}],
     seeds=range(5),
     run=run,
-    data=lambda: {f"digits, {part}": checksum(*load_digits(part)) for part in ("trainval", "test")},
+    data=lambda: digits_checksums("trainval", "test"),
     settings={"model": MODEL, "training": RECIPE, "neighbours": NEIGHBOURS},
     replay=({"model": "vit"}, 0),
     keep={"vit": ({"model": "vit"}, 0)},

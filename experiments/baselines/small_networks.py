@@ -10,10 +10,10 @@ from torch import nn
 
 from experiments.machinery.baselines import linear, mlp, nearest_accuracy
 from experiments.machinery.choose import Choice
-from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
-from experiments.machinery.image_sets import checksums, digits_set, image_set
-from vitbook.data import ImageSet, load_digits
+from experiments.machinery.classifier import METRICS, Classifier, trial_by
+from experiments.machinery.experiment import Experiment, Log, Outcome
+from experiments.machinery.image_sets import checksums, digits_checksums, digits_set, image_set
+from vitbook.data import ImageSet
 from vitbook.models.small_cnn import SmallCNN
 
 DIGITS, CLOTHES, NUMBERS = "digits", "10,000 of fashion-mnist", "10,000 of mnist"
@@ -64,16 +64,6 @@ def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Ou
     return of.run(condition, seed, log, scale, **chosen)
 
 
-def trial(condition: dict, *args: Any, **options: Any) -> dict[str, float]:
-    return CLASSIFIERS[condition["data"]].trial(condition, *args, **options)
-
-
-def data() -> dict[str, str]:
-    """Checksums under the names that the other records have."""
-    digits = {f"digits, {part}": checksum(*load_digits(part)) for part in ("trainval", "test")}
-    return {**digits, **checksums("fashion-mnist"), **checksums("mnist")}
-
-
 EXPERIMENT = Experiment(
     what="An MLP with one hidden layer and a small CNN, on the very images on which small ViTs are "
     "trained and tested in this book, for about as many steps; on 10,000 images of "
@@ -90,7 +80,11 @@ EXPERIMENT = Experiment(
     once=[NEAREST],
     seeds=range(3),
     run=run,
-    data=data,
+    data=lambda: {
+        **digits_checksums("trainval", "test"),
+        **checksums("fashion-mnist"),
+        **checksums("mnist"),
+    },
     settings={
         "hidden": HIDDEN,
         "widths": WIDTHS,
@@ -100,5 +94,7 @@ EXPERIMENT = Experiment(
     },
     replay=({"data": DIGITS, "model": MLP, "steps": STEPS[DIGITS][0]}, 0),
     steps=lambda condition: condition.get("steps", 1),
-    choose=Choice(grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=trial, finalists=0),
+    choose=Choice(
+        grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=trial_by("data", CLASSIFIERS), finalists=0
+    ),
 )

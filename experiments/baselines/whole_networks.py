@@ -6,7 +6,7 @@ from torch import nn
 
 from experiments.machinery.baselines import mlp
 from experiments.machinery.choose import Choice
-from experiments.machinery.classifier import METRICS, Classifier
+from experiments.machinery.classifier import METRICS, Classifier, trial_by
 from experiments.machinery.experiment import Experiment
 from experiments.machinery.image_sets import whole_checksums, whole_set
 from vitbook.data import ImageSet
@@ -62,9 +62,7 @@ EXPERIMENT = Experiment(
     steps=lambda condition: STEPS,
     choose=Choice(
         grid={"learning_rate": (1e-3, 2e-3, 4e-3)},
-        trial=lambda condition, *args, **options: CLASSIFIERS[condition["data"]].trial(
-            condition, *args, **options
-        ),
+        trial=trial_by("data", CLASSIFIERS),
         finalists=0,
     ),
 )

@@ -1,6 +1,6 @@
 """Train one classifier by condition, then measure it: the run of most experiments, in one place."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -135,6 +135,13 @@ class Classifier:
         model, _ = self.fit(condition, seed, log, scale, part="train", length=length, **tried)
         loss, accuracy = self.judge(model, self.images("validation", scale))
         return {"validation_loss": loss, "validation_accuracy": accuracy}
+
+
+def trial_by(setting: str, of: Mapping[str, Classifier]) -> Callable[..., dict[str, float]]:
+    """The trial of whichever classifier belongs to the value of a setting in the condition."""
+    return lambda condition, *given, **tried: of[condition[setting]].trial(
+        condition, *given, **tried
+    )
 
 
 class PatchClassifier(Classifier):

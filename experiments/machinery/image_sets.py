@@ -68,6 +68,11 @@ def digits_set(part: str, scale: float = 1.0) -> ImageSet:
     return ImageSet(normalize(images[:kept], *STATISTICS["digits"]), labels[:kept])
 
 
+def digits_checksums(*parts: str) -> dict[str, str]:
+    """The same of digits, as the package loads them."""
+    return {f"digits, {part}": checksum(*load_digits(part)) for part in parts}
+
+
 def whole_set(name: str, part: str, scale: float = 1.0) -> ImageSet:
     """All images of a part, CIFAR-10's too, normalised; for a trial run only the first ones."""
     images, labels = load_torchvision(name, root(), part)

@@ -5,10 +5,9 @@ from itertools import product
 import torch
 import torch.nn.functional as F
 
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
-from experiments.machinery.image_sets import digits_set
+from experiments.machinery.experiment import Experiment, Log, Outcome, scaled
+from experiments.machinery.image_sets import digits_checksums, digits_set
 from experiments.machinery.small_vit import DIGITS, SMALL
-from vitbook.data import load_digits
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import evaluate, parameter_groups, warmup_cosine
 
@@ -63,7 +62,7 @@ EXPERIMENT = Experiment(
     conditions=[{"learning_rate": rate, "end": end} for rate, end in product(RATES, ENDS)],
     seeds=range(20),
     run=run,
-    data=lambda: {f"digits, {part}": checksum(*load_digits(part)) for part in PARTS},
+    data=lambda: digits_checksums(*PARTS),
     settings={
         "model": MODEL,
         "training": {"before": BEFORE, "after": AFTER, "warmup": WARMUP},

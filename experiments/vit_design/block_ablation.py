@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from experiments.machinery.baselines import linear, nearest_accuracy
 from experiments.machinery.choose import Choice
-from experiments.machinery.classifier import METRICS, Classifier
+from experiments.machinery.classifier import METRICS, Classifier, trial_by
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.small_vit import LEARNED
 from experiments.vit_design.canvas import COUNTS, FIRST, SIDE, garments
@@ -130,10 +130,6 @@ def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Ou
     return CLASSIFIERS[task].run(condition, seed, log, scale, **chosen)
 
 
-def trial(condition: dict, *args: Any, **options: Any) -> dict[str, float]:
-    return CLASSIFIERS[condition["task"]].trial(condition, *args, **options)
-
-
 def steps(condition: dict) -> int:
     return 0 if condition["model"] == NEAREST else RECIPES[condition["task"]]["steps"]
 
@@ -166,6 +162,10 @@ EXPERIMENT = Experiment(
     replay=({"task": "pointer", "model": WHOLE}, 0),
     steps=steps,
     choose=Choice(
-        grid={"learning_rate": (1e-3, 2e-3, 4e-3)}, trial=trial, length=0.5, finalists=0, limit=6
+        grid={"learning_rate": (1e-3, 2e-3, 4e-3)},
+        trial=trial_by("task", CLASSIFIERS),
+        length=0.5,
+        finalists=0,
+        limit=6,
     ),
 )

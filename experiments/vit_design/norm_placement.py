@@ -7,10 +7,9 @@ from itertools import product
 
 from experiments.machinery.baseline_rows import PLAIN, plain, updates
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
-from experiments.machinery.image_sets import digits_set
+from experiments.machinery.experiment import Experiment, Log, Outcome
+from experiments.machinery.image_sets import digits_checksums, digits_set
 from experiments.machinery.small_vit import DIGITS, LEARNED, SMALL
-from vitbook.data import load_digits
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import evaluate
 
@@ -99,7 +98,7 @@ EXPERIMENT = Experiment(
     once=[{"model": name} for name in PLAIN],
     seeds=range(3),
     run=run,
-    data=lambda: {f"digits, {part}": checksum(*load_digits(part)) for part in PARTS},
+    data=lambda: digits_checksums(*PARTS),
     settings={"model": MODEL, "training": {**RECIPE, "warmup": WARMUP}},
     replay=(
         {"norm": "post", "depth": 12, "warmup": True, "learning_rate": 1e-3, "steps": SHORT},
