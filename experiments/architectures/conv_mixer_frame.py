@@ -38,7 +38,6 @@ def on_larger(model: ConvMixer, *, old_edge: bool = False, old_mean: bool = Fals
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
-    """Train one ConvMixer, and test it in the frame."""
     model = build(seed)
     config = TrainConfig(**RECIPE | {"steps": scaled(RECIPE["steps"], scale), "seed": seed})
     train(model, *load_digits("trainval"), config, loss_function=logged(log), progress=False)

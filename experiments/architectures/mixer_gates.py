@@ -51,7 +51,6 @@ def same(maps: Tensor) -> float:
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
-    """Train one Mixer, and compare its mixing of sixteen images."""
     model = build(seed)
     config = TrainConfig(**RECIPE | {"steps": scaled(RECIPE["steps"], scale), "seed": seed})
     train(model, *load_digits("trainval"), config, loss_function=logged(log), progress=False)

@@ -56,7 +56,6 @@ CLASSIFIERS = {
 
 
 def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
-    """Train one network and test it; or look for the nearest images."""
     of = CLASSIFIERS[condition["data"]]
     if condition == NEAREST:
         accuracy = nearest_accuracy(of.images("train", scale), of.images("test", scale))

@@ -61,8 +61,6 @@ EXPERIMENT = Experiment(
     replay=({"data": "mnist", "model": MLP, "steps": STEPS}, 0),
     steps=lambda condition: STEPS,
     choose=Choice(
-        grid={"learning_rate": (1e-3, 2e-3, 4e-3)},
-        trial=trial_by("data", CLASSIFIERS),
-        finalists=0,
+        grid={"learning_rate": (1e-3, 2e-3, 4e-3)}, trial=trial_by("data", CLASSIFIERS), finalists=0
     ),
 )

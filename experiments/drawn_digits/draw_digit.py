@@ -124,14 +124,9 @@ def run(condition: dict, seed: int, log: Log, scale: float, *, learning_rate: fl
 def doubts(model: torch.nn.Module, test: Tensor, scale: float) -> dict:
     """When a model says "not sure": the threshold, and how often on digits and on the rest.
 
-    Args:
-        model: A trained one.
-        test: Its probabilities on the test images.
-        scale: Below 1 for a trial run.
+    `test` are its probabilities on the test images.
     """
-
-    def given(images: Tensor) -> Tensor:
-        return probabilities(model, images)
+    given = partial(probabilities, model)
 
     def unsure(probs: Tensor) -> float:
         return (probs.amax(-1) < threshold).double().mean().item()

@@ -12,7 +12,6 @@ COUNT = 200  # drawings of each letter with each seed
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
-    """Draw one letter many times, and count what the model says."""
     model, threshold = stored()
     images = pen_letters(SHAPES[condition["letter"]], scaled(COUNT, scale), seed)
     sure, answers = probabilities(model, normalize(images, *STATISTICS["mnist"])).max(dim=-1)

@@ -64,7 +64,6 @@ def learned(
 
 
 def run(condition: dict, seed: int, log: Log, scale: float, learning_rate: float) -> Outcome:
-    """Learn from one folder, and answer the test pictures."""
     counts = learned(condition, "test", seed, log, scale, 1.0, learning_rate)
     accuracy = (counts.diag().sum() / counts.sum()).item()
     return Outcome({"test_accuracy": accuracy, "confusion": counts.tolist()})

@@ -54,11 +54,7 @@ ARMS: dict = {
         "probe": {"start": "even", "train": "head"},
         "probe of random weights": {"start": "random", "train": "head"},
         "probe, longer": {"start": "even", "train": "head", "steps": LONGER},
-        "fine-tuned, larger, table resampled": {
-            "start": "even",
-            "side": LARGE,
-            "counts": ["more"],
-        },
+        "fine-tuned, larger, table resampled": {"start": "even", "side": LARGE, "counts": ["more"]},
         "fine-tuned, larger, table new": {
             "start": "even",
             "side": LARGE,

@@ -71,7 +71,6 @@ def trained(settings: dict, log: Log, scale: float = 1.0) -> tuple[nn.Module, li
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
-    """Train on nine tenths of the training images, test once on the official test images."""
     settings = {**SETTINGS[condition["data"]], "seed": seed}
     model, history = trained(settings, log, scale)
     evaluated = [row for row in history if row["val_loss"] is not None]

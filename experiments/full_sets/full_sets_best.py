@@ -21,11 +21,7 @@ from vitbook.training import evaluate
 
 # The winners of `full_sets_arms`; a test compares. They stand here so that they count as code: with
 # another winner, finished runs of this one are not taken for it.
-BEST = {
-    "mnist": f"{COARSE}, {AUGMENTED}",
-    "fashion-mnist": COARSE,
-    "cifar10": f"{FINE}, {HALF}",
-}
+BEST = {"mnist": f"{COARSE}, {AUGMENTED}", "fashion-mnist": COARSE, "cifar10": f"{FINE}, {HALF}"}
 EVALUATIONS = 16
 METRICS = {
     "test_accuracy": "share of the 10,000 official test images answered rightly, with the "

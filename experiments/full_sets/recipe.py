@@ -141,22 +141,14 @@ def fit(
     steps: int,
     seed: int,
     log: Callable[[float], None],
-    scale: float = 1.0,
+    scale: float,
     *,
-    learning_rate: float = 2e-3,
+    learning_rate: float,
     evaluations: int = 0,
 ) -> tuple[Averaged, list[dict]]:
-    """Train one arm on nine tenths of the training images: the model and its rows.
+    """Train one of the ARMS of a data set, or one `augmented`: the model and its rows.
 
-    Args:
-        name: Of the data set.
-        arm: One of its ARMS, or one of them `augmented`.
-        steps: Updates; `scale` shrinks them.
-        seed: Of weights, order and augmentation.
-        log: Takes the loss of each step.
-        scale: Below 1 for a trial run.
-        learning_rate: The peak.
-        evaluations: How often to look at the validation images, evenly spaced; 0 for never.
+    It looks at the validation images so many times, evenly spaced.
     """
     steps = scaled(steps, scale)
     learned = images_of(name, "train")

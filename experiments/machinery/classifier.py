@@ -159,7 +159,4 @@ class PatchClassifier(Classifier):
 def costs(model: nn.Module, images: Tensor) -> dict[str, int]:
     """What `COSTS` names."""
     embedding: Any = model.patch_embed
-    return {
-        "tokens": embedding.num_patches,
-        "multiplies": multiplies(model, images),
-    }
+    return {"tokens": embedding.num_patches, "multiplies": multiplies(model, images)}

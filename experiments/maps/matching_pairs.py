@@ -35,10 +35,7 @@ LEARNED: dict = {
     "centred_positions": None,
 }
 # What serves a control best on the validation images; with the ViT's own settings both only guess.
-CONTROLS = {
-    "uniform": {**LEARNED, "steps": 1200},
-    "none": {**LEARNED, "steps": 600},
-}
+CONTROLS = {"uniform": {**LEARNED, "steps": 1200}, "none": {**LEARNED, "steps": 600}}
 IMAGES = {"train": 20_000, "validation": 2_000, "test": 2_000}
 MIXERS: dict = {
     "attention": MultiHeadSelfAttention,

@@ -178,18 +178,12 @@ def trained(
 
 
 def run(
-    classifier: Classifier,
-    images_of: Callable,
-    condition: dict,
-    seed: int,
-    log: Log,
-    scale: float,
-    **chosen: Any,
+    of: Classifier, condition: dict, seed: int, log: Log, scale: float, **chosen: Any
 ) -> Outcome:
     """Train one model and test it; or ask the nearest image."""
     if condition["model"] == NEAREST:
-        return nearest(images_of, scale)
-    _, metrics = trained(classifier, condition, seed, log, scale, **chosen)
+        return nearest(of.images, scale)
+    _, metrics = trained(of, condition, seed, log, scale, **chosen)
     return Outcome(metrics)
 
 

@@ -85,7 +85,6 @@ def disturbances(model: nn.Module, name: str, scale: float) -> dict[str, float]:
 
 
 def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
-    """Train one model, test it, disturb its images."""
     if condition["model"] == NEAREST:
         return mixing.nearest(images_of, scale)
     model, metrics = mixing.trained(CLASSIFIER, condition, seed, log, scale, **chosen)

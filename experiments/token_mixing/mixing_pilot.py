@@ -41,7 +41,6 @@ CLASSIFIERS = {
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
-    """Train one model, ask it about the validation images."""
     data, asked = condition["data"], {"model": condition["model"]}
     model, _ = CLASSIFIERS[data].fit(asked, seed, log, scale, learning_rate=RATE)
     accuracy = evaluate(model, *images_of(data, "validation", scale)).accuracy

@@ -28,7 +28,7 @@ EXPERIMENT = replace(
     what="Pointer (the glyph in the first of 16 cells names the cell with the answer): seven "
     "architectures and a small CNN with equal parameters and equal compute; logistic regression "
     "and the nearest image.",
-    run=partial(mixing.run, CLASSIFIER, images_of),
+    run=partial(mixing.run, CLASSIFIER),
     data=lambda: {f"pointer, {part}": checksum(*images_of(part)) for part in IMAGES},
     settings={
         "images": TASK.model,

@@ -163,7 +163,6 @@ def until(share: float, looks: list[int], right: torch.Tensor) -> list[int]:
 
 
 def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
-    """Train twenty models of one kind."""
     seeds = range(seed, seed + TRAININGS)
     looks, _, right = fit(condition, seeds, "test", log, scale, **chosen)
     half, most = (until(share, looks, right) for share in LEARNED)

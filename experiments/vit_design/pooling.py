@@ -89,10 +89,7 @@ EXPERIMENT = Experiment(
     replay=({**ZEROS, "steps": SHORT}, 0),
     steps=CLASSIFIER.steps,
     choose=Choice(
-        grid={"learning_rate": (2e-3, 4e-3, 8e-3)},
-        trial=CLASSIFIER.trial,
-        finalists=0,
-        arm=arm,
+        grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=CLASSIFIER.trial, finalists=0, arm=arm
     ),
     must_beat=MustBeat({**ZEROS, "steps": LONG}, data="10,000 of fashion-mnist"),
 )
