@@ -1,13 +1,7 @@
 """Recall with separate and merged scores, each at both learning rates of `qk_variants`."""
 
-from experiments.attention_math.qk_variants import (
-    CLASSIFIERS,
-    IMAGES,
-    MODEL,
-    RECIPES,
-    images_of,
-    learned_after,
-)
+from experiments.attention_math import qk_variants as base
+from experiments.attention_math.qk_variants import CLASSIFIERS, IMAGES, RECIPES, images_of
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
 from vitbook.comparison.recall_task import answered
 
@@ -19,7 +13,7 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     rate = condition["rate"]
     trained, losses = CLASSIFIERS[TASK].fit(asked, seed, log, scale, learning_rate=rate)
     loss, accuracy = answered(trained, images_of(TASK, "test", scale))
-    learned = learned_after(losses)
+    learned = base.learned_after(losses)
     return Outcome({"test_accuracy": accuracy, "test_loss": loss, "steps_to_learn": learned})
 
 
@@ -38,7 +32,7 @@ EXPERIMENT = Experiment(
     seeds=range(20),
     run=run,
     data=lambda: {f"{TASK}, {part}": checksum(*images_of(TASK, part)) for part in IMAGES[TASK]},
-    settings={"model": MODEL, "training": RECIPES[TASK], "images": IMAGES[TASK]},
+    settings={"model": base.MODEL, "training": RECIPES[TASK], "images": IMAGES[TASK]},
     replay=({"model": "merged", "rate": RATES[0]}, 0),
     steps=lambda condition: RECIPES[TASK]["steps"],
 )

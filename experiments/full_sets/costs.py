@@ -55,7 +55,7 @@ def parts(name: str, arm: str) -> list[tuple[float, nn.Module]]:
     return [(1.0, last)]
 
 
-def step_costs(name: str, turns: int = TURNS) -> dict[str, float]:
+def step_costs(name: str) -> dict[str, float]:
     """Milliseconds of one step of each arm, the mean over a whole run."""
     shape, n = SHAPES[name], SETTINGS[name]["batch_size"]
     side = shape["image_size"]
@@ -65,7 +65,7 @@ def step_costs(name: str, turns: int = TURNS) -> dict[str, float]:
         change = stronger(name) if AUGMENTED in words(arm) else augment(SETTINGS[name])
         for share, model in parts(name, arm):
             kinds.append((arm, share, step(model.train(), change, *batch)))
-    took = milliseconds({str(i): call for i, (_, _, call) in enumerate(kinds)}, turns, AT_LEAST)
+    took = milliseconds({str(i): call for i, (_, _, call) in enumerate(kinds)}, TURNS, AT_LEAST)
     costs = dict.fromkeys(ARMS[name], 0.0)
     for (arm, share, _), ms in zip(kinds, took.values(), strict=True):
         costs[arm] += share * ms

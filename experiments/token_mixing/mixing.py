@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from experiments.machinery.baselines import linear, nearest_accuracy
+from experiments.machinery.baselines import linear, nearest
 from experiments.machinery.classifier import Classifier
 from experiments.machinery.experiment import Log, Outcome, scaled
 from experiments.machinery.small_vit import LEARNED
@@ -185,12 +185,6 @@ def run(
         return nearest(of.images, scale)
     _, metrics = trained(of, condition, seed, log, scale, **chosen)
     return Outcome(metrics)
-
-
-def nearest(images: Callable[[str, float], ImageSet], scale: float) -> Outcome:
-    """The run of the nearest neighbour."""
-    found = nearest_accuracy(images("train", scale), images("test", scale))
-    return Outcome({"test_accuracy": found, "parameters": 0})
 
 
 def sizes(task: Task) -> dict[str, dict]:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from experiments.machinery.baselines import nearest
 from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Log, Outcome, checksum, scaled
 from experiments.machinery.image_sets import image_set
@@ -86,7 +87,7 @@ def disturbances(model: nn.Module, name: str, scale: float) -> dict[str, float]:
 
 def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     if condition["model"] == NEAREST:
-        return mixing.nearest(images_of, scale)
+        return nearest(images_of, scale)
     model, metrics = mixing.trained(CLASSIFIER, condition, seed, log, scale, **chosen)
     if condition["model"] == LINEAR:
         return Outcome(metrics)

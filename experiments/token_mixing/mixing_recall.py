@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from experiments.machinery.baselines import linear
+from experiments.machinery.baselines import linear, nearest
 from experiments.machinery.choose import Choice, several
 from experiments.machinery.classifier import METRICS, PatchClassifier
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
@@ -94,7 +94,7 @@ CLASSIFIER = PatchClassifier(
 
 def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     if condition["model"] == NEAREST:
-        return mixing.nearest(images_of, scale)
+        return nearest(images_of, scale)
     return CLASSIFIER.run(condition, seed, log, scale, **chosen)
 
 
