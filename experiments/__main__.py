@@ -1,7 +1,5 @@
 """`python -m experiments [NAME ...]`: run experiments, and write, verify or compare records."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys

@@ -1,26 +1,18 @@
 """A ConvMixer of digits at a larger size: what does an empty frame change, and where?"""
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 import torch
 import torch.nn.functional as F
 
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
+from experiments.machinery.image_sets import digits_checksums
+from experiments.machinery.small_vit import DIGITS
 from vitbook.data import load_digits
 from vitbook.models.conv_mixer import ConvMixer
 from vitbook.training import TrainConfig, evaluate, train
 
-MODEL: dict = {
-    "image_size": 8,
-    "patch_size": 2,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 32,
-    "depth": 3,
-    "kernel_size": 3,
-}
+MODEL: dict = {**DIGITS, "embed_dim": 32, "depth": 3, "kernel_size": 3}
 RECIPE: dict = {"steps": 150, "batch_size": 64, "learning_rate": 8e-3, "warmup_steps": 20}
 FRAME = 2  # pixels on each side: one patch
 
@@ -46,7 +38,6 @@ def on_larger(model: ConvMixer, *, old_edge: bool = False, old_mean: bool = Fals
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
-    """Train one ConvMixer, and test it in the frame."""
     model = build(seed)
     config = TrainConfig(**RECIPE | {"steps": scaled(RECIPE["steps"], scale), "seed": seed})
     train(model, *load_digits("trainval"), config, loss_function=logged(log), progress=False)
@@ -74,7 +65,7 @@ EXPERIMENT = Experiment(
     conditions=[{"model": "conv-mixer"}],
     seeds=range(10, 30),
     run=run,
-    data=lambda: {f"digits, {p}": checksum(*load_digits(p)) for p in ("trainval", "test")},
+    data=lambda: digits_checksums("trainval", "test"),
     settings={"model": MODEL, "training": RECIPE, "frame": FRAME},
     replay=({"model": "conv-mixer"}, 10),
     steps=lambda condition: RECIPE["steps"],

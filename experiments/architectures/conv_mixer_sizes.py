@@ -1,23 +1,19 @@
 """Two ConvMixers and a ViT on CIFAR-10: which accuracy do the same parameters buy?"""
 
-from __future__ import annotations
-
 from functools import lru_cache
-from typing import Any
-
-import torch
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import COSTS, METRICS, Classifier, costs
-from experiments.machinery.experiment import Experiment, Log, MustBeat, Outcome
+from experiments.machinery.experiment import Experiment, MustBeat
 from experiments.machinery.image_sets import whole_checksums, whole_set
+from experiments.machinery.small_vit import LEARNED
 from vitbook.data import ImageSet
 from vitbook.models.hybrid import Hybrid
 
 SET = "cifar10"
 MODEL: dict = {"image_size": 32, "patch_size": 4, "in_channels": 3, "num_classes": 10}
 CONV = {"stem": "normed", "positions": "none", "kernel_size": 5}
-VIT = {"num_heads": 4, "mlp_ratio": 4.0, "positions": "learned", "position_std": 0.5}
+VIT = {"num_heads": 4, "mlp_ratio": 4.0, **LEARNED}
 ARMS: dict = {
     "ViT, 29 k": {**VIT, "embed_dim": 32, "layers": ["attention"] * 2},
     "ConvMixer, 8 k": {**CONV, "embed_dim": 32, "layers": ["conv"] * 3},
@@ -26,27 +22,18 @@ ARMS: dict = {
 RECIPE: dict = {"steps": 700, "batch_size": 64, "warmup_steps": 40}  # one pass over 45,000 images
 
 
-def build(arm: str, seed: int) -> Hybrid:
-    torch.manual_seed(seed)
-    return Hybrid(**MODEL, **ARMS[arm])
-
-
 @lru_cache(maxsize=4)
 def images_of(part: str, scale: float = 1.0) -> ImageSet:
     """Normalised images (n, 3, 32, 32) and labels (n,)."""
     return whole_set(SET, part, scale)
 
 
-CLASSIFIER = Classifier(build=build, images=images_of, recipe=RECIPE)
-
-
-def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
-    """Train one model, test it, count what it costs."""
-    model, losses = CLASSIFIER.fit(condition, seed, log, scale, **chosen)
-    metrics = CLASSIFIER.measure(model, losses, scale)
-    return Outcome(metrics | costs(model, images_of("test", scale).images), model.state_dict())
-
-
+CLASSIFIER = Classifier(
+    build=lambda arm: Hybrid(**MODEL, **ARMS[arm]),
+    images=images_of,
+    recipe=RECIPE,
+    further=lambda model, scale: costs(model, images_of("test", scale).images),
+)
 EXPERIMENT = Experiment(
     what="Two ConvMixers and a ViT with the same patches on CIFAR-10; the larger ConvMixer has "
     "about as many parameters as the ViT.",
@@ -55,7 +42,7 @@ EXPERIMENT = Experiment(
     metrics={**METRICS, **COSTS},
     conditions=[{"arm": arm} for arm in ARMS],
     seeds=range(3),
-    run=run,
+    run=CLASSIFIER.run,
     data=lambda: whole_checksums(SET),
     settings={"model": MODEL, "training": RECIPE, "arms": ARMS},
     replay=({"arm": "ConvMixer, 8 k"}, 0),

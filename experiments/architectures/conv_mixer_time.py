@@ -1,19 +1,16 @@
 """How long do ConvMixer and ViT take? By part, for the models of `conv_mixer_sizes`, as published.
 
-Times are those of the process's only thread; in each round all that is compared takes turns, to
-and fro. About a minute.
+About a minute.
 """
 
-from __future__ import annotations
-
-import statistics
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from experiments.architectures.conv_mixer_sizes import ARMS, CONV, MODEL, VIT
-from experiments.attention_math.attention_cost import seconds
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
+from experiments.machinery.timing import milliseconds
 from vitbook.layers.attention import MultiHeadSelfAttention
 from vitbook.layers.encoder import MLP, EncoderBlock
 from vitbook.models.conv_mixer import CONV_MIXER_VARIANTS, ConvMixerBlock
@@ -88,17 +85,14 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     assert list(calls) == NAMES[condition["measured"]]
     for module, _ in calls.values():
         module.eval()
-    took: dict[str, list[float]] = {name: [] for name in calls}
-    if scale == 1:
-        repeats = {n: max(1, round(AT_LEAST / seconds(*call))) for n, call in calls.items()}
-    else:
-        repeats = dict.fromkeys(calls, 1)
-    for number in range(scaled(ROUNDS, scale)):
-        for name in list(calls)[:: 1 if number % 2 else -1]:
-            took[name].append(seconds(*calls[name], repeats[name]))
+    took = milliseconds(
+        {name: partial(module, x) for name, (module, x) in calls.items()},
+        scaled(ROUNDS, scale),
+        AT_LEAST if scale == 1 else 0,
+    )
     return Outcome(
         {
-            "ms": [1e3 * statistics.median(times) for times in took.values()],
+            "ms": [*took.values()],
             "multiplies": [count_multiplies(*call) for call in calls.values()],
             "parameters": [count_parameters(module) for module, _ in calls.values()],
         }

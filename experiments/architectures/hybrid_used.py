@@ -1,29 +1,21 @@
 """Is the attention of a trained hybrid used, and is it needed? Small stacks on digits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
+from experiments.machinery.image_sets import digits_checksums
+from experiments.machinery.small_vit import DIGITS
 from vitbook.data import load_digits
 from vitbook.inspection import record_attention
 from vitbook.models.hybrid import Hybrid
 from vitbook.training import TrainConfig, evaluate, train
 
 KINDS: dict = {"A": "attention", "M": "mixer", "N": "none"}
-MODEL: dict = {
-    "image_size": 8,
-    "patch_size": 2,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 24,
-    "num_heads": 3,
-    "position_std": 0.5,
-}
+MODEL: dict = {**DIGITS, "embed_dim": 24, "num_heads": 3, "position_std": 0.5}
 RECIPE: dict = {"steps": 300, "batch_size": 64, "learning_rate": 4e-3, "warmup_steps": 20}
 
 
@@ -90,7 +82,7 @@ EXPERIMENT = Experiment(
     conditions=[{"stack": stack} for stack in ("AMM", "MMM", "NNN")],
     seeds=range(10, 30),
     run=run,
-    data=lambda: {f"digits, {p}": checksum(*load_digits(p)) for p in ("trainval", "test")},
+    data=lambda: digits_checksums("trainval", "test"),
     settings={"model": MODEL, "training": RECIPE},
     replay=({"stack": "AMM"}, 10),
     steps=lambda condition: RECIPE["steps"],

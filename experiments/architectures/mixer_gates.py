@@ -1,25 +1,18 @@
 """How much of a small Mixer's mixing is the same for all images, beside gates thrown by a coin?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
+from experiments.machinery.image_sets import digits_checksums
+from experiments.machinery.small_vit import DIGITS
 from vitbook.data import load_digits
 from vitbook.models.mlp_mixer import MlpMixer
 from vitbook.training import TrainConfig, train
 
-MODEL: dict = {
-    "image_size": 8,
-    "patch_size": 2,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 32,
-    "depth": 2,
-}
+MODEL: dict = {**DIGITS, "embed_dim": 32, "depth": 2}
 RECIPE: dict = {"steps": 150, "batch_size": 64, "learning_rate": 8e-3, "warmup_steps": 20}
 IMAGES = 16  # whose mixing is compared, the first of the test digits
 
@@ -58,7 +51,6 @@ def same(maps: Tensor) -> float:
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
-    """Train one Mixer, and compare its mixing of sixteen images."""
     model = build(seed)
     config = TrainConfig(**RECIPE | {"steps": scaled(RECIPE["steps"], scale), "seed": seed})
     train(model, *load_digits("trainval"), config, loss_function=logged(log), progress=False)
@@ -83,7 +75,7 @@ EXPERIMENT = Experiment(
     conditions=[{"model": "mixer"}],
     seeds=range(10, 30),
     run=run,
-    data=lambda: {f"digits, {p}": checksum(*load_digits(p)) for p in ("trainval", "test")},
+    data=lambda: digits_checksums("trainval", "test"),
     settings={"model": MODEL, "training": RECIPE, "images": IMAGES},
     replay=({"model": "mixer"}, 10),
     steps=lambda condition: RECIPE["steps"],

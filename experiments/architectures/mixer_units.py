@@ -1,7 +1,5 @@
 """What does the token mixing of an MLP-Mixer learn about the places of its patches?"""
 
-from __future__ import annotations
-
 from functools import lru_cache, partial
 from typing import Any
 
@@ -9,11 +7,12 @@ import torch
 from torch import Tensor
 
 from experiments.machinery.choose import Choice
-from experiments.machinery.classifier import METRICS, Classifier, costs
+from experiments.machinery.classifier import COSTS, METRICS, Classifier, costs, trial_by
 from experiments.machinery.experiment import Experiment, Log, MustBeat, Outcome
 from experiments.machinery.image_sets import PARTS, whole_checksums, whole_set
+from experiments.machinery.patch_orders import reordered, shuffled
+from experiments.machinery.small_vit import LEARNED
 from vitbook.data import ImageSet
-from vitbook.layers.patches import patchify, unpatchify
 from vitbook.models.hybrid import Hybrid
 from vitbook.training import evaluate
 
@@ -22,15 +21,8 @@ SIDE, P = 32, 4  # 8 x 8 = 64 patches
 GRID = (SIDE // P, SIDE // P)
 N = GRID[0] * GRID[1]
 DEPTH = 3
-MODEL: dict = {
-    "image_size": SIDE,
-    "patch_size": P,
-    "in_channels": 3,
-    "num_classes": 10,
-    "embed_dim": 48,
-    "mlp_ratio": 2.0,
-    "token_dim": 32,
-}
+IMAGES: dict = {"image_size": SIDE, "patch_size": P, "in_channels": 3, "num_classes": 10}
+MODEL: dict = {**IMAGES, "embed_dim": 48, "mlp_ratio": 2.0, "token_dim": 32}
 RECIPE: dict = {"steps": 700, "batch_size": 64, "warmup_steps": 40}  # one pass over 45,000 images
 ORDERS = {
     "kept": "every patch in its place",
@@ -47,10 +39,8 @@ ARMS = [
 ]
 
 
-def build(model: str, order: str, seed: int) -> Hybrid:
-    torch.manual_seed(seed)
-    table = {"positions": "learned", "position_std": 0.5}
-    positions = {"positions": "none"} if model == "mixer" else table
+def build(model: str, order: str) -> Hybrid:
+    positions = {"positions": "none"} if model == "mixer" else LEARNED
     return Hybrid(**MODEL, layers=[LAYERS[model]] * DEPTH, **positions)
 
 
@@ -59,27 +49,19 @@ def fixed_order() -> Tensor:
     return torch.randperm(N, generator=torch.Generator().manual_seed(15))
 
 
-def reordered(images: Tensor, orders: Tensor) -> Tensor:
-    """Images (n, C, H, W) with patch orders[i, t] of image i at place t; orders (n, N) or (N,)."""
-    patches = patchify(images, P)  # (n, N, C * P * P)
-    index = orders.expand(len(images), N)[..., None].expand_as(patches)
-    return unpatchify(patches.gather(1, index), P, SIDE, images.shape[1])
-
-
-def shuffled(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Each image with its patches in an order of its own."""
-    return reordered(images, torch.rand(len(images), N, generator=generator).argsort(dim=1))
-
-
 @lru_cache(maxsize=4)
 def images_of(part: str, scale: float = 1.0, order: str = "kept") -> ImageSet:
     """Normalised images (n, 3, 32, 32), their patches in that order, and labels (n,)."""
     images, labels = whole_set(SET, part, scale)
     if order == "fixed":
-        images = reordered(images, fixed_order())
+        images = reordered(images, P, fixed_order())
     if order == "anew":
-        images = shuffled(images, torch.Generator().manual_seed(PARTS.index(part)))
+        images = shuffled(images, P, torch.Generator().manual_seed(PARTS.index(part)))
     return ImageSet(images, labels)
+
+
+def anew(images: Tensor, generator: torch.Generator) -> Tensor:
+    return shuffled(images, P, generator)
 
 
 CLASSIFIERS = {
@@ -87,7 +69,7 @@ CLASSIFIERS = {
         build=build,
         images=partial(images_of, order=order),
         recipe=RECIPE,
-        options=lambda condition: {"augment": shuffled} if condition["order"] == "anew" else {},
+        options=lambda condition: {"augment": anew} if condition["order"] == "anew" else {},
     )
     for order in ORDERS
 }
@@ -115,7 +97,7 @@ def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Ou
     """Train one model; test it with the patches in each order; look at its units."""
     classifier = CLASSIFIERS[condition["order"]]
     mixes = condition["model"] != "no mixing"
-    fresh = build(seed=seed, **condition)
+    fresh = classifier.fresh(condition, seed)
     model, losses = classifier.fit(condition, seed, log, scale, **chosen)
     metrics = classifier.measure(model, losses, scale)
     for order in ORDERS:
@@ -133,10 +115,6 @@ def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Ou
     return Outcome(metrics, model.state_dict() if condition["order"] == "kept" else weights)
 
 
-def trial(condition: dict, seed: int, log: Log, scale: float, **tried: Any) -> dict[str, float]:
-    return CLASSIFIERS[condition["order"]].trial(condition, seed, log, scale, **tried)
-
-
 EXPERIMENT = Experiment(
     what="A small MLP-Mixer on CIFAR-10 with 8 x 8 patches: what its token mixing learns, and "
     "what it knows of the order of the patches.",
@@ -146,8 +124,7 @@ EXPERIMENT = Experiment(
     metrics={
         **METRICS,
         **{f"accuracy_{order}": f"share of test images right, {w}" for order, w in ORDERS.items()},
-        "tokens": "N, patches in an image",
-        "multiplies": "multiplications in the matrix products for one image",
+        **COSTS,
         "alike": "correlation of a hidden unit's weights at neighbouring places, mean over the "
         "units, by block",
         "alike_start": "the same before training",
@@ -172,7 +149,7 @@ EXPERIMENT = Experiment(
     steps=CLASSIFIERS["kept"].steps,
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)},
-        trial=trial,
+        trial=trial_by("order", CLASSIFIERS),
         length=0.15,
         finalists=0,
         arm=lambda condition: {

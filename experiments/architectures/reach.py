@@ -1,15 +1,12 @@
 """How far apart may two glyphs stand for a model to tell whether they are the same?"""
 
-from __future__ import annotations
-
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
+from experiments.machinery.experiment import Experiment, checksum, scaled
+from experiments.machinery.small_vit import LEARNED
 from vitbook.data import ImageSet
 from vitbook.data.glyphs import stamp
 from vitbook.models.hybrid import Hybrid
@@ -39,12 +36,10 @@ ARMS: dict = {
 }
 
 
-def build(arm: str, seed: int) -> Hybrid:
-    torch.manual_seed(seed)
+def build(arm: str) -> Hybrid:
     kind = ARMS[arm]["layers"][0]
     stem = "normed" if kind == "conv" else "patches"
-    table = {"positions": "learned", "position_std": 0.5}
-    positions = {"positions": "none"} if kind in ("conv", "mixer") else table
+    positions = {"positions": "none"} if kind in ("conv", "mixer") else LEARNED
     return Hybrid(**MODEL, **ARMS[arm], stem=stem, **positions)
 
 
@@ -74,26 +69,18 @@ def images_of(part: str, scale: float = 1.0) -> ImageSet:
     return ImageSet(images, labels)
 
 
-CLASSIFIER = Classifier(build=build, images=images_of, recipe=RECIPE)
-
-
 @torch.no_grad()
-def by_distance(model: Hybrid, scale: float) -> list[float]:
+def by_distance(model: Hybrid, scale: float) -> dict[str, list[float]]:
     """Share of the test images answered correctly, for each distance."""
     images, labels, apart = strips(
         max(200, scaled(IMAGES["test"], scale)), seed=list(IMAGES).index("test")
     )
     right = torch.cat([model(x) for x in images.split(500)]).argmax(dim=-1) == labels
-    return [round(float(right[apart == d].double().mean()), 4) for d in DISTANCES]
+    found = [round(float(right[apart == d].double().mean()), 4) for d in DISTANCES]
+    return {"by_distance": found}
 
 
-def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
-    """Train one model and test it distance by distance."""
-    model, losses = CLASSIFIER.fit(condition, seed, log, scale, **chosen)
-    metrics = CLASSIFIER.measure(model, losses, scale)
-    return Outcome(metrics | {"by_distance": by_distance(model, scale)})
-
-
+CLASSIFIER = Classifier(build=build, images=images_of, recipe=RECIPE, further=by_distance)
 EXPERIMENT = Experiment(
     what="Two glyphs in a strip of 12 patches: are they the same? By their distance, for "
     "ConvMixers of several depths and kernels, a ViT, an MLP-Mixer and a model without mixing.",
@@ -105,7 +92,7 @@ EXPERIMENT = Experiment(
     },
     conditions=[{"arm": arm} for arm in ARMS],
     seeds=range(3),
-    run=run,
+    run=CLASSIFIER.run,
     data=lambda: {f"strips, {part}": checksum(*images_of(part)) for part in IMAGES},
     settings={
         "model": MODEL,

@@ -1,7 +1,5 @@
 """`reach` with a hidden layer in the head: is the cliff the field's, or the linear head's?"""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -9,8 +7,6 @@ from torch import nn
 
 from experiments.architectures import reach
 from experiments.machinery.choose import Choice
-from experiments.machinery.classifier import METRICS
-from experiments.machinery.experiment import Experiment, Log, Outcome
 
 ARM = "no mixing"  # no token hears another, so under the linear head of `reach` it guesses
 TIMES = 2  # as many updates as in `reach`
@@ -30,9 +26,9 @@ class HiddenHead(nn.Sequential):
         self.in_features = embed_dim
 
 
-def build(seed: int, times: int = 1) -> nn.Module:
+def build(times: int) -> nn.Module:
     """The model of `reach` without mixing, with another head."""
-    model: Any = reach.build(ARM, seed)
+    model: Any = reach.build(ARM)
     model.head = HiddenHead(reach.MODEL["embed_dim"], reach.MODEL["num_classes"])
     return model
 
@@ -43,25 +39,15 @@ CLASSIFIER = replace(
     settings=lambda condition: {"steps": condition["times"] * reach.RECIPE["steps"]},
 )
 
-
-def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
-    """Train one model and test it distance by distance."""
-    model, losses = CLASSIFIER.fit(condition, seed, log, scale, **chosen)
-    metrics = CLASSIFIER.measure(model, losses, scale)
-    return Outcome(metrics | {"by_distance": reach.by_distance(model, scale)})
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = replace(
+    reach.EXPERIMENT,
     what="The strips of `reach` with a hidden layer in the head, which reads the mean of all "
     f"patches, and no mixing before it; {TIMES} times the updates.",
     chosen_on="validation images: the learning rate, with one seed, after as many updates as in "
     "`reach`, where the three lowest were as good. One run made afterwards with half of the chosen "
     "rate did much better, so what is measured here is a lower bound",
-    metrics={**METRICS, "by_distance": reach.EXPERIMENT.metrics["by_distance"]},
     conditions=[{"times": TIMES}],
-    seeds=range(3),
-    run=run,
-    data=reach.EXPERIMENT.data,
+    run=CLASSIFIER.run,
     settings={
         "model": reach.MODEL,
         "hidden": HIDDEN,

@@ -1,15 +1,12 @@
 """What `cost` shows: time and memory over the number of tokens, and what cheaper ways save.
 
-Times are those of the process's only thread, so that other programs hardly enter; in each round all
-that is timed takes turns, to and fro. Memory is the peak that one call adds to a process of its own
-(Linux: VmHWM, after a reset); a copy of known size, measured in the same way, shows what the
-measurement can see. About 4 minutes.
+A copy of known size, whose memory is measured in the same way, shows what the measurement can see.
+About 4 minutes.
 """
 
 import copy
-import statistics
-import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +16,7 @@ from experiments.attention_math.cheaper import WAYS as TIMED
 from experiments.attention_math.cheaper import with_way
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.memory import peak_mib
+from experiments.machinery.timing import milliseconds
 from vitbook.layers.attention import MultiHeadSelfAttention, scaled_dot_product_attention
 from vitbook.layers.encoder import MLP, EncoderBlock
 from vitbook.models.vit import VisionTransformer
@@ -71,36 +69,18 @@ def parts(embed_dim: int) -> dict:
     }
 
 
-def seconds(call: Callable, x: Tensor, repeats: int = 1) -> float:
-    start = time.thread_time()
-    for _ in range(repeats):
-        call(x)
-    return (time.thread_time() - start) / repeats
-
-
-def medians(calls: list[tuple[str, Callable, Tensor]], rounds: int) -> list[float]:
-    """Milliseconds of each (name, call, x), median over rounds in which all take turns."""
-    repeats = [max(1, round(AT_LEAST / seconds(call, x))) for _, call, x in calls]  # and warm up
-    took: list[list[float]] = [[] for _ in calls]
-    for number in range(rounds):
-        for i in list(range(len(calls)))[:: 1 if number % 2 else -1]:
-            _, call, x = calls[i]
-            took[i].append(seconds(call, x, repeats[i]))
-    return [1e3 * statistics.median(times) for times in took]
-
-
 @torch.no_grad()
 def timed(embed_dim: int, seed: int, lengths: list[int], rounds: int) -> dict[str, list[float]]:
     """Milliseconds of each part, by length."""
     torch.manual_seed(seed)
-    calls = [
-        (name, call, torch.randn(1, n, embed_dim))
+    calls = {
+        f"{name} {n}": partial(call, torch.randn(1, n, embed_dim))
         for n in lengths
         for name, call in parts(embed_dim).items()
-    ]
+    }
     found: dict[str, list[float]] = {}
-    for (name, _, _), ms in zip(calls, medians(calls, rounds), strict=True):
-        found.setdefault(f"ms_{name}", []).append(ms)
+    for name, ms in milliseconds(calls, rounds, AT_LEAST).items():
+        found.setdefault(f"ms_{name.split()[0]}", []).append(ms)
     return found
 
 
@@ -112,9 +92,10 @@ def timed_ways(seed: int, sides: dict[int, int], rounds: int) -> dict[str, list[
         x = torch.randn(batch, 3, side, side, generator=torch.Generator().manual_seed(seed))
         models = {way: with_way(way, {**SMALL, "image_size": side}, seed=seed) for way in TIMED}
         models["explicit"] = explicit(models["untouched"])
-        took = medians([(way, model.eval(), x) for way, model in models.items()], rounds)
-        for way, ms in zip(models, took, strict=True):
-            found.setdefault(f"ratio_{way}", []).append(ms / took[0])
+        calls = {way: partial(model.eval(), x) for way, model in models.items()}
+        took = milliseconds(calls, rounds, AT_LEAST)
+        for way, ms in took.items():
+            found.setdefault(f"ratio_{way}", []).append(ms / took["untouched"])
     return found
 
 

@@ -1,37 +1,23 @@
 """From scores to weights: softmax with and without 1 / sqrt(d), over d; linear, ReLU, uniform."""
 
-from __future__ import annotations
-
 import math
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from experiments.machinery.across_seeds import several
 from experiments.machinery.baseline_rows import PLAIN, plain, updates
-from experiments.machinery.choose import Choice
+from experiments.machinery.choose import Choice, several
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
+from experiments.machinery.small_vit import LEARNED, SMALL
 from vitbook.data import ImageSet, pointer
 from vitbook.inspection import attention_maps
 from vitbook.models.vit import VisionTransformer
 
-MODEL: dict = {
-    "image_size": 24,
-    "patch_size": 8,
-    "in_channels": 1,
-    "num_classes": 4,
-    "embed_dim": 32,
-    "depth": 2,
-    "num_heads": 1,
-    "mlp_ratio": 2.0,
-    "pool": "mean",
-    "positions": "learned",
-    "position_std": 0.5,
-}
+SIZES: dict = {"image_size": 24, "patch_size": 8, "embed_dim": 32, "depth": 2, "num_heads": 1}
+MODEL: dict = {**SMALL, **LEARNED, **SIZES, "num_classes": 4}
 RECIPE: dict = {"steps": 500, "batch_size": 128, "warmup_steps": 40}
 CELLS = {"cells_per_side": 3, "num_classes": 4}
 IMAGES = {"train": 20_000, "validation": 1_000, "test": 1_000}
@@ -107,9 +93,7 @@ def images_of(part: str, scale: float = 1.0) -> ImageSet:
     return ImageSet(2 * found.images - 1, found.labels)
 
 
-def build(seed: int, **condition: Any) -> VisionTransformer:
-    torch.manual_seed(seed)
-
+def build(**condition: Any) -> VisionTransformer:
     def one_head(embed_dim: int, num_heads: int) -> ScoreAttention:
         return ScoreAttention(embed_dim=embed_dim, **condition)
 
@@ -138,14 +122,8 @@ def run(condition: dict, seed: int, log: Log, scale: float, **rate: Any) -> Outc
     if name in PLAIN:
         opponent = {"steps": RECIPE["steps"], "log": log, "scale": scale}
         return plain(name, lambda part: images_of(part, scale), **opponent)
-    before = entropies(build(seed, **condition), test.images)
-    rows: list[dict] = []
-    watched = {
-        "evaluate_on": test,
-        "evaluate_every": scaled(EVERY, scale),
-        "report": rows.append,
-    }
-    watching = replace(CLASSIFIER, options=lambda condition: watched)
+    before = entropies(CLASSIFIER.fresh(condition, seed), test.images)
+    watching, rows = CLASSIFIER.watched(test, scaled(EVERY, scale))
     model, losses = watching.fit(condition, seed, log, scale, **rate)
     curve = [row["val_accuracy"] for row in rows]
     metrics = {

@@ -3,8 +3,6 @@
 All have the weights of the untouched model under the same names.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What cheaper attention costs a trained model: swapped in, and after a brief fine-tuning."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import torch

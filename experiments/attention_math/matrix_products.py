@@ -1,14 +1,12 @@
 """Three spellings of one product timed, fused attention's memory and time.
 
-Times are ratios, taken in turn within one process; what is counted is the time of its only thread,
-so that other programs do not enter. Memory is the peak that one attention call adds to a process of
-its own (Linux: VmHWM, after a reset); a copy of known size, measured in the same way, shows what
-the measurement can see. About 3 minutes.
+Times are ratios. A copy of known size, whose memory is measured in the same way, shows what the
+measurement can see. About 3 minutes.
 """
 
 import statistics
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -16,6 +14,7 @@ from torch import Tensor
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.memory import peak_mib
+from experiments.machinery.timing import turns
 from vitbook.layers.attention import scaled_dot_product_attention
 
 SHAPES = ["1x4x8", "8x16x16", "16x64x32", "32x196x64"]  # B, N, d
@@ -45,33 +44,23 @@ def by_bmm(q: Tensor, k: Tensor) -> Tensor:
     return torch.bmm(q, k.transpose(1, 2))
 
 
-def seconds(call: Callable, given: Sequence[Tensor], repeats: int = 1) -> float:
-    start = time.thread_time()
-    for _ in range(repeats):
-        call(*given)
-    return time.thread_time() - start
-
-
 def ratios(
-    calls: dict[str, Callable], given: Sequence[Tensor], rounds: int, repeats: int = 1
+    calls: dict[str, Callable], given: Sequence[Tensor], rounds: int, at_least: float = 0
 ) -> dict[str, float]:
-    """Median over the rounds of time / time of the first; each round times all, to and fro."""
-    first, *others = calls
-    found: dict[str, list[float]] = {name: [] for name in others}
-    for number in range(rounds):
-        order = list(calls)[:: 1 if number % 2 else -1]
-        took = {name: seconds(calls[name], given, repeats) for name in order}
-        for name in others:
-            found[name].append(took[name] / took[first])
-    return {name: statistics.median(values) for name, values in found.items()}
+    """Median over the rounds of time / time of the first."""
+    ready = {name: partial(call, *given) for name, call in calls.items()}
+    first, *others = turns(ready, rounds, at_least=at_least).items()
+    return {
+        name: statistics.median(own / one for own, one in zip(took, first[1], strict=True))
+        for name, took in others
+    }
 
 
 def spelled(shape: str, seed: int, rounds: int) -> dict[str, float]:
     generator = torch.Generator().manual_seed(seed)
     size = [int(number) for number in shape.split("x")]
     q, k = torch.randn(*size, generator=generator), torch.randn(*size, generator=generator)
-    repeats = max(3, round(5e-3 / (seconds(by_bmm, (q, k), 20) / 20)))  # about 5 ms a measurement
-    return ratios({"bmm": by_bmm, **SPELLINGS}, (q, k), rounds, repeats)
+    return ratios({"bmm": by_bmm, **SPELLINGS}, (q, k), rounds, at_least=5e-3)
 
 
 def masked(seed: int, rounds: int, tokens: int) -> dict[str, float]:

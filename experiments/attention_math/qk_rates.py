@@ -1,33 +1,20 @@
 """Recall with separate and merged scores, each at both learning rates of `qk_variants`."""
 
-from __future__ import annotations
-
-from experiments.attention_math.qk_variants import (
-    IMAGES,
-    MODEL,
-    RECIPES,
-    fit,
-    images_of,
-    learned_after,
-)
-from experiments.machinery import recall
+from experiments.attention_math import qk_variants as base
+from experiments.attention_math.qk_variants import CLASSIFIERS, IMAGES, RECIPES, images_of
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
+from vitbook.comparison.recall_task import answered
 
 TASK, RATES = "recall", (0.002, 0.004)  # what the search chose for the merged and the separate
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
-    """Train one model and test it."""
     asked = {"task": TASK, "model": condition["model"]}
-    trained, losses = fit(asked, seed, log, scale, learning_rate=condition["rate"])
-    loss, accuracy = recall.answered(trained, images_of(TASK, "test", scale))
-    return Outcome(
-        {
-            "test_accuracy": accuracy,
-            "test_loss": loss,
-            "steps_to_learn": learned_after(losses),
-        }
-    )
+    rate = condition["rate"]
+    trained, losses = CLASSIFIERS[TASK].fit(asked, seed, log, scale, learning_rate=rate)
+    loss, accuracy = answered(trained, images_of(TASK, "test", scale))
+    learned = base.learned_after(losses)
+    return Outcome({"test_accuracy": accuracy, "test_loss": loss, "steps_to_learn": learned})
 
 
 EXPERIMENT = Experiment(
@@ -45,7 +32,7 @@ EXPERIMENT = Experiment(
     seeds=range(20),
     run=run,
     data=lambda: {f"{TASK}, {part}": checksum(*images_of(TASK, part)) for part in IMAGES[TASK]},
-    settings={"model": MODEL, "training": RECIPES[TASK], "images": IMAGES[TASK]},
+    settings={"model": base.MODEL, "training": RECIPES[TASK], "images": IMAGES[TASK]},
     replay=({"model": "merged", "rate": RATES[0]}, 0),
     steps=lambda condition: RECIPES[TASK]["steps"],
 )

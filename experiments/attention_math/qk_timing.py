@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
+from experiments.machinery.timing import turns
 
 # Separate matrices: (x W_Q) (x W_K)^T. Reordered, from the left: ((x W_Q) W_K^T) x^T. Merged: M is
 # there already, (x M) x^T.
@@ -37,14 +38,8 @@ def tensors(tokens: int, embed_dim: int, head_dim: int, *, seed: int) -> list[Te
 
 
 def medians(calls: dict[str, Callable], rounds: int) -> dict[str, float]:
-    """Seconds of each call, median over rounds in which all take turns, to and fro."""
-    took: dict[str, list[float]] = {name: [] for name in calls}
-    for number in range(-1, rounds):  # the first round warms up
-        for name in list(calls)[:: 1 if number % 2 else -1]:
-            start = time.perf_counter()
-            calls[name]()
-            if number >= 0:
-                took[name].append(time.perf_counter() - start)
+    """Seconds of each call, median over the rounds."""
+    took = turns(calls, rounds, clock=time.perf_counter)
     return {name: statistics.median(times) for name, times in took.items()}
 
 

@@ -6,26 +6,24 @@ Beside them stand layers that are known to lose: queries and keys of one compone
 for all tokens, and no mixing at all.
 """
 
-from __future__ import annotations
-
 import math
 from copy import deepcopy
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from experiments.machinery import recall
-from experiments.machinery.across_seeds import several
 from experiments.machinery.baseline_rows import PLAIN, plain, updates
-from experiments.machinery.choose import Choice
+from experiments.machinery.choose import Choice, several
+from experiments.machinery.classifier import PatchClassifier, trial_by
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.measures import parameters, thin
+from vitbook.comparison.recall_task import PatchAnswers, answered
 from vitbook.data import ImageSet, pointer
+from vitbook.data.recall import recall
 from vitbook.layers.ablations import NoMixing, UniformAttention
 from vitbook.models.vit import VisionTransformer
-from vitbook.training import TrainConfig
 
 
 class Scores(nn.Module):
@@ -63,28 +61,20 @@ class Scores(nn.Module):
 
 
 class Separate(Scores):
-    """As usual: 2 D d numbers a head."""
+    """As usual: 2 D d numbers a head; or with fewer components of queries and keys than d.
 
-    def __init__(self, *, embed_dim: int, num_heads: int) -> None:
+    With one, M has rank 1 in each head: known to lose.
+    """
+
+    def __init__(self, *, embed_dim: int, num_heads: int, components: int | None = None) -> None:
         super().__init__(embed_dim=embed_dim, num_heads=num_heads)
-        self.query = nn.Linear(embed_dim, embed_dim, bias=False)
-        self.key = nn.Linear(embed_dim, embed_dim, bias=False)
+        components = components or self.head_dim
+        self.factor = math.sqrt(self.head_dim / components)
+        self.query = nn.Linear(embed_dim, num_heads * components, bias=False)
+        self.key = nn.Linear(embed_dim, num_heads * components, bias=False)
 
     def queries_and_keys(self, x: Tensor) -> tuple[Tensor, Tensor]:
         return self.split(self.query(x)), self.split(self.key(x))
-
-
-class Narrow(Scores):
-    """Queries and keys of one component: M has rank 1 in each head. Known to lose."""
-
-    def __init__(self, *, embed_dim: int, num_heads: int) -> None:
-        super().__init__(embed_dim=embed_dim, num_heads=num_heads)
-        self.query = nn.Linear(embed_dim, num_heads, bias=False)
-        self.key = nn.Linear(embed_dim, num_heads, bias=False)
-        self.factor = math.sqrt(self.head_dim)  # the root of d = 1 is 1
-
-    def queries_and_keys(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        return self.split(self.query(x)), self.split(self.key(x))  # (B, h, N, 1)
 
 
 class Merged(Scores):
@@ -112,17 +102,12 @@ class Identity(Scores):
         return self.split(x), self.split(self.key(x))
 
 
-def half_scale(*, embed_dim: int, num_heads: int) -> Identity:
-    """W_Q = I with half the scores, as the authors of arXiv 2510.23912 train it."""
-    return Identity(embed_dim=embed_dim, num_heads=num_heads, factor=0.5)
-
-
 LAYERS: dict = {
     "separate": Separate,
     "merged": Merged,
     "identity": Identity,
-    "identity, adapted": half_scale,
-    "narrow": Narrow,
+    "identity, adapted": partial(Identity, factor=0.5),  # as arXiv 2510.23912 trains it
+    "narrow": partial(Separate, components=1),
     "uniform": lambda embed_dim, num_heads: UniformAttention(embed_dim=embed_dim),
     "none": lambda embed_dim, num_heads: NoMixing(embed_dim=embed_dim),
 }
@@ -182,28 +167,25 @@ def images_of(task: str, part: str, scale: float = 1.0) -> ImageSet:
     if task == "pointer":
         one = pointer(count, seed=seed, cells_per_side=4)
         return ImageSet(2 * one.images - 1, one.labels[:, None])
-    each = recall.recall(count, seed=seed)
+    each = recall(count, seed=seed)
     return ImageSet(2 * each.images - 1, each.labels)
 
 
-def build(task: str, model: str, seed: int) -> nn.Module:
+def build(task: str, model: str) -> nn.Module:
     """A model before training, that answers as the task asks."""
-    torch.manual_seed(seed)
     built = VisionTransformer(**MODEL, in_channels=CHANNELS[task], attn_layer=LAYERS[model])
-    return OneAnswer(built) if task == "pointer" else recall.PatchAnswers(built)
+    return OneAnswer(built) if task == "pointer" else PatchAnswers(built)
 
 
-def fit(
-    condition: dict, seed: int, log: Log, scale: float, *, length: float = 1.0, **rate: Any
-) -> tuple[nn.Module, list[float]]:
-    """Train one model for that share of its steps: it and its losses."""
-    given = {**RECIPES[condition["task"]], **rate, "seed": seed}
-    given["steps"] = scaled(given["steps"], scale * length)
-    given["batch_size"] = scaled(given["batch_size"], scale)
-    if condition["model"] == ADAPTED:
-        given["weight_decay"] *= LESS_DECAY
-    model, known = build(**condition, seed=seed), images_of(condition["task"], "train", scale)
-    return model, recall.fit_recall(model, known, TrainConfig(**given), log)
+def decay(condition: dict) -> dict:
+    usual = RECIPES[condition["task"]]["weight_decay"]
+    return {"weight_decay": LESS_DECAY * usual} if condition["model"] == ADAPTED else {}
+
+
+CLASSIFIERS = {
+    task: PatchClassifier(build, partial(images_of, task), recipe, decay)
+    for task, recipe in RECIPES.items()
+}
 
 
 def learned_after(losses: list[float]) -> int:
@@ -236,20 +218,14 @@ def cut(answers: nn.Module, rank: int) -> nn.Module:
     return answers
 
 
-def steps(condition: dict) -> int:
-    """How many updates a run makes, for the progress bar."""
-    return updates(condition["model"], RECIPES[condition["task"]]["steps"])
-
-
 def run(condition: dict, seed: int, log: Log, scale: float, **rate: Any) -> Outcome:
-    """Train one model and test it."""
     task, model = condition["task"], condition["model"]
     if model in PLAIN:
         given: dict = {"steps": RECIPES[task]["steps"], "log": log, "scale": scale}
         return plain(model, lambda part: images_of(task, part, scale), **given)
-    trained, losses = fit(condition, seed, log, scale, **rate)
+    trained, losses = CLASSIFIERS[task].fit(condition, seed, log, scale, **rate)
     test = images_of(task, "test", scale)
-    loss, accuracy = recall.answered(trained, test)
+    loss, accuracy = answered(trained, test)
     metrics = {
         "test_accuracy": accuracy,
         "test_loss": loss,
@@ -259,17 +235,8 @@ def run(condition: dict, seed: int, log: Log, scale: float, **rate: Any) -> Outc
     }
     if model in CUT:
         some = ImageSet(*(part[:ASKED] for part in test))
-        metrics["cut_accuracy"] = [recall.answered(cut(trained, r), some)[1] for r in RANKS]
+        metrics["cut_accuracy"] = [answered(cut(trained, r), some)[1] for r in RANKS]
     return Outcome(metrics)
-
-
-def trial(
-    condition: dict, seed: int, log: Log, scale: float, *, length: float, **tried: Any
-) -> dict:
-    """Train one model with a rate on trial, and judge it on validation images."""
-    model, _ = fit(condition, seed, log, scale, length=length, **tried)
-    loss, accuracy = recall.answered(model, images_of(condition["task"], "validation", scale))
-    return {"validation_loss": loss, "validation_accuracy": accuracy}
 
 
 EXPERIMENT = Experiment(
@@ -311,10 +278,10 @@ EXPERIMENT = Experiment(
         "ranks": RANKS,
     },
     replay=({"task": "pointer", "model": "merged"}, 0),
-    steps=steps,
+    steps=lambda condition: updates(condition["model"], RECIPES[condition["task"]]["steps"]),
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)},
-        trial=several(trial, TRIAL_SEEDS),
+        trial=several(trial_by("task", CLASSIFIERS), TRIAL_SEEDS),
         length=1.0,
         finalists=0,
         limit=6,

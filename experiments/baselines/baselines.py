@@ -1,23 +1,22 @@
 """What a ViT has to beat: logistic regression and the nearest neighbour, on the same images."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from experiments.machinery.baselines import linear, nearest_answers
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
+from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
 from experiments.machinery.image_sets import (
     checksums,
+    digits_checksums,
     digits_set,
     image_set,
     whole_checksums,
     whole_set,
 )
 from experiments.machinery.measures import parameters
-from vitbook.data import ImageSet, load_digits
+from vitbook.data import ImageSet
 from vitbook.training import TrainConfig, evaluate, train
 
 # The images of `digits`; of `pooling` and `recipe`; and of `full_sets`.
@@ -122,12 +121,6 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     return Outcome(metrics)
 
 
-def data() -> dict[str, str]:
-    """Checksums under the names, and of the tensors, that the other records have."""
-    digits = {f"digits, {part}": checksum(*load_digits(part)) for part in ("trainval", "test")}
-    return {**digits, **checksums("fashion-mnist"), **whole_checksums(*WHOLE)}
-
-
 EXPERIMENT = Experiment(
     what="Logistic regression on the pixels, and the label of the nearest training image, on the "
     "very images on which the ViTs of Part II are trained and tested.",
@@ -151,7 +144,11 @@ EXPERIMENT = Experiment(
     once=[{"data": name, "model": "nearest neighbour"} for name in SETS],
     seeds=range(3),
     run=run,
-    data=data,
+    data=lambda: {
+        **digits_checksums("trainval", "test"),
+        **checksums("fashion-mnist"),
+        **whole_checksums(*WHOLE),
+    },
     settings={
         "parts": PARTS,
         "epochs": EPOCHS,

@@ -1,30 +1,20 @@
 """Digits: a tiny ViT learns 1,438 images of 8 x 8 pixels, beside k-NN and a small CNN."""
 
-from __future__ import annotations
-
 from typing import Any
 
-import torch
 from sklearn.neighbors import KNeighborsClassifier
 from torch import nn
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
+from experiments.machinery.experiment import Experiment, Log, Outcome
+from experiments.machinery.image_sets import digits_checksums
+from experiments.machinery.small_vit import DIGITS
 from vitbook.data import ImageSet, load_digits
 from vitbook.models.vit import VisionTransformer
 
-MODEL: dict = {
-    "image_size": 8,
-    "patch_size": 2,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 64,
-    "depth": 3,
-    "num_heads": 4,
-    "mlp_ratio": 2.0,
-    "position_std": 0.5,
-}
+SIZES: dict = {"embed_dim": 64, "depth": 3, "num_heads": 4, "mlp_ratio": 2.0}
+MODEL: dict = {**DIGITS, **SIZES, "position_std": 0.5}
 RECIPE: dict = {"steps": 550, "batch_size": 64, "warmup_steps": 50}  # 25 epochs
 NEIGHBOURS = (1, 3, 5, 7)
 
@@ -52,13 +42,8 @@ def nearest_neighbours() -> Outcome:
     return Outcome({**metrics, "neighbours": k})
 
 
-def build(model: str, seed: int) -> nn.Module:
-    torch.manual_seed(seed)
-    return VisionTransformer(**MODEL) if model == "vit" else small_cnn()
-
-
 CLASSIFIER = Classifier(
-    build=build,
+    build=lambda model: VisionTransformer(**MODEL) if model == "vit" else small_cnn(),
     images=lambda part, scale: load_digits(part),  # few enough for a trial run, too
     recipe=RECIPE,
     learn_from="trainval",
@@ -83,7 +68,7 @@ EXPERIMENT = Experiment(
     conditions=[{"model": "vit"}, {"model": "cnn"}],
     seeds=range(5),
     run=run,
-    data=lambda: {f"digits, {part}": checksum(*load_digits(part)) for part in ("trainval", "test")},
+    data=lambda: digits_checksums("trainval", "test"),
     settings={"model": MODEL, "training": RECIPE, "neighbours": NEIGHBOURS},
     replay=({"model": "vit"}, 0),
     keep={"vit": ({"model": "vit"}, 0)},

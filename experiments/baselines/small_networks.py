@@ -3,20 +3,17 @@
 The 10,000 images of MNIST, which `baselines` has not, are also given to its two classifiers.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
-import torch
 from torch import nn
 
-from experiments.machinery.baselines import linear, mlp, nearest_accuracy
+from experiments.machinery.baselines import linear, mlp, nearest
 from experiments.machinery.choose import Choice
-from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
-from experiments.machinery.image_sets import checksums, digits_set, image_set
-from vitbook.data import ImageSet, load_digits
+from experiments.machinery.classifier import METRICS, Classifier, trial_by
+from experiments.machinery.experiment import Experiment, Log, Outcome
+from experiments.machinery.image_sets import checksums, digits_checksums, digits_set, image_set
+from vitbook.data import ImageSet
 from vitbook.models.small_cnn import SmallCNN
 
 DIGITS, CLOTHES, NUMBERS = "digits", "10,000 of fashion-mnist", "10,000 of mnist"
@@ -36,8 +33,7 @@ def images_of(name: str, part: str, scale: float = 1.0) -> ImageSet:
     return digits_set(part, scale)
 
 
-def build(data: str, model: str, steps: int, seed: int) -> nn.Module:
-    torch.manual_seed(seed)
+def build(data: str, model: str, steps: int) -> nn.Module:
     if model == CNN:
         return SmallCNN(in_channels=1, num_classes=10, widths=WIDTHS[data])
     pixels = SIZES[data] ** 2
@@ -60,23 +56,10 @@ CLASSIFIERS = {
 
 
 def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
-    """Train one network and test it; or look for the nearest images."""
     of = CLASSIFIERS[condition["data"]]
     if condition == NEAREST:
-        accuracy = nearest_accuracy(of.images("train", scale), of.images("test", scale))
-        return Outcome({"test_accuracy": accuracy, "parameters": 0})
+        return nearest(of.images, scale)
     return of.run(condition, seed, log, scale, **chosen)
-
-
-def trial(condition: dict, *args: Any, **options: Any) -> dict[str, float]:
-    """Try a learning rate, on validation images."""
-    return CLASSIFIERS[condition["data"]].trial(condition, *args, **options)
-
-
-def data() -> dict[str, str]:
-    """Checksums under the names that the other records have."""
-    digits = {f"digits, {part}": checksum(*load_digits(part)) for part in ("trainval", "test")}
-    return {**digits, **checksums("fashion-mnist"), **checksums("mnist")}
 
 
 EXPERIMENT = Experiment(
@@ -95,7 +78,11 @@ EXPERIMENT = Experiment(
     once=[NEAREST],
     seeds=range(3),
     run=run,
-    data=data,
+    data=lambda: {
+        **digits_checksums("trainval", "test"),
+        **checksums("fashion-mnist"),
+        **checksums("mnist"),
+    },
     settings={
         "hidden": HIDDEN,
         "widths": WIDTHS,
@@ -105,5 +92,7 @@ EXPERIMENT = Experiment(
     },
     replay=({"data": DIGITS, "model": MLP, "steps": STEPS[DIGITS][0]}, 0),
     steps=lambda condition: condition.get("steps", 1),
-    choose=Choice(grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=trial, finalists=0),
+    choose=Choice(
+        grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=trial_by("data", CLASSIFIERS), finalists=0
+    ),
 )

@@ -1,15 +1,12 @@
 """What a ViT has to beat on whole data sets: a small MLP and a small CNN, as `small_networks`."""
 
-from __future__ import annotations
-
 from functools import lru_cache, partial
 
-import torch
 from torch import nn
 
 from experiments.machinery.baselines import mlp
 from experiments.machinery.choose import Choice
-from experiments.machinery.classifier import METRICS, Classifier
+from experiments.machinery.classifier import METRICS, Classifier, trial_by
 from experiments.machinery.experiment import Experiment
 from experiments.machinery.image_sets import whole_checksums, whole_set
 from vitbook.data import ImageSet
@@ -28,8 +25,7 @@ def images_of(name: str, part: str, scale: float = 1.0) -> ImageSet:
     return whole_set(name, part, scale)
 
 
-def build(data: str, model: str, steps: int, seed: int) -> nn.Module:
-    torch.manual_seed(seed)
+def build(data: str, model: str, steps: int) -> nn.Module:
     side, channels = (32, 3) if data == "cifar10" else (28, 1)
     if model == CNN:
         return SmallCNN(in_channels=channels, num_classes=10, widths=WIDTHS)
@@ -37,12 +33,7 @@ def build(data: str, model: str, steps: int, seed: int) -> nn.Module:
 
 
 CLASSIFIERS = {
-    name: Classifier(
-        build=build,
-        images=partial(images_of, name),
-        recipe=RECIPE,
-    )
-    for name in SETS
+    name: Classifier(build=build, images=partial(images_of, name), recipe=RECIPE) for name in SETS
 }
 
 EXPERIMENT = Experiment(
@@ -70,10 +61,6 @@ EXPERIMENT = Experiment(
     replay=({"data": "mnist", "model": MLP, "steps": STEPS}, 0),
     steps=lambda condition: STEPS,
     choose=Choice(
-        grid={"learning_rate": (1e-3, 2e-3, 4e-3)},
-        trial=lambda condition, *args, **options: CLASSIFIERS[condition["data"]].trial(
-            condition, *args, **options
-        ),
-        finalists=0,
+        grid={"learning_rate": (1e-3, 2e-3, 4e-3)}, trial=trial_by("data", CLASSIFIERS), finalists=0
     ),
 )

@@ -1,7 +1,5 @@
 """The digit model of the live figure: MNIST augmented, digits of a pen, and what is no digit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -17,23 +15,15 @@ from experiments.full_sets.parts import Averaged, KeepHalf
 from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.image_sets import whole_checksums, whole_set
-from experiments.machinery.measures import BINS, answers, parameters, probabilities, thin
+from experiments.machinery.measures import ANSWERS, answers, parameters, probabilities, thin
+from experiments.machinery.small_vit import GREY
 from vitbook.book.records import load_record
 from vitbook.data import STATISTICS, ImageSet, normalize
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig, evaluate, train
 
-MODEL: dict = {
-    "image_size": 28,
-    "patch_size": 4,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 64,
-    "depth": 4,
-    "num_heads": 4,
-    "mlp_ratio": 2.0,
-    "position_std": 0.5,
-}
+SIZES: dict = {"embed_dim": 64, "depth": 4, "num_heads": 4, "mlp_ratio": 2.0}
+MODEL: dict = {**GREY, "image_size": 28, "patch_size": 4, **SIZES, "position_std": 0.5}
 RECIPE: dict = {"steps": 4000, "batch_size": 128, "warmup_steps": 150}
 HALF_SHARE = 0.8  # of the steps, with half of the patches
 PEN_DIGITS = 12_000  # drawn digits to learn from, besides 54,000 of MNIST
@@ -134,14 +124,9 @@ def run(condition: dict, seed: int, log: Log, scale: float, *, learning_rate: fl
 def doubts(model: torch.nn.Module, test: Tensor, scale: float) -> dict:
     """When a model says "not sure": the threshold, and how often on digits and on the rest.
 
-    Args:
-        model: A trained one.
-        test: Its probabilities on the test images.
-        scale: Below 1 for a trial run.
+    `test` are its probabilities on the test images.
     """
-
-    def given(images: Tensor) -> Tensor:
-        return probabilities(model, images)
+    given = partial(probabilities, model)
 
     def unsure(probs: Tensor) -> float:
         return (probs.amax(-1) < threshold).double().mean().item()
@@ -206,11 +191,7 @@ EXPERIMENT = Experiment(
     metrics={
         "test_accuracy": "share of the 10,000 official test images answered rightly, with the "
         "running average of the weights, as all that follows; sure or not",
-        "test_loss": "mean cross-entropy on them, in nats",
-        "calibration_error": "expected calibration error on them: mean distance between confidence "
-        f"and accuracy, {BINS} even bins",
-        "reliability": "for each bin of confidence: answers, sum of their confidences, right ones",
-        "confusion": "test images by class (rows) and answer (columns)",
+        **ANSWERS,
         "threshold": f'confidence below which the answer is "not sure": so that {UNSURE:.0%} of '
         "the validation images fall below",
         "validation_accuracy": "share of the validation images answered rightly",

@@ -1,7 +1,5 @@
 """Of which letters is the digit model unsure? Letters of a pen that it did not learn from."""
 
-from __future__ import annotations
-
 from experiments.drawn_digits.draw_digit import NO_DIGIT, stored
 from experiments.drawn_digits.pen import pen_letters
 from experiments.drawn_digits.pen_shapes import LETTERS, LIKE_DIGITS
@@ -14,7 +12,6 @@ COUNT = 200  # drawings of each letter with each seed
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
-    """Draw one letter many times, and count what the model says."""
     model, threshold = stored()
     images = pen_letters(SHAPES[condition["letter"]], scaled(COUNT, scale), seed)
     sure, answers = probabilities(model, normalize(images, *STATISTICS["mnist"])).max(dim=-1)

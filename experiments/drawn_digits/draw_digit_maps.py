@@ -1,7 +1,5 @@
 """Does the digit model's answer need the patches that its maps show? On digits drawn by hand."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import torch
@@ -76,7 +74,6 @@ def settled(images: Tensor) -> list[float]:
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
-    """Hold one kind of map against the costs."""
     images, maps, lost = looked(scale)
     map_ = shown(condition, images, maps)
     draw = torch.Generator().manual_seed(seed)

@@ -4,8 +4,6 @@ They lie in strokes.json. Who drew them did not write the generator that the mod
 digit counts as read when the answer is right and sure; all else has to get "not sure".
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import dataclass

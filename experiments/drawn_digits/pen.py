@@ -4,8 +4,6 @@ They teach the model what people draw on a board; who draws the test of the live
 seen them. Everything random comes from the seed of the part.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import lru_cache

@@ -6,8 +6,6 @@ centre of mass in the middle (LeCun et al. 1998); the pen keeps its width, as st
 that would grow with them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """A folder of pictures, learned by the very command that a reader types."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import csv

@@ -1,30 +1,19 @@
 """Pretraining for `transfer`: a small ViT learns five of the ten classes of CIFAR-10."""
 
-from __future__ import annotations
-
 import torch
 
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, checksum, scaled
 from experiments.machinery.image_sets import root
+from experiments.machinery.small_vit import LEARNED, SMALL
 from vitbook.data import STATISTICS, ImageSet, augmentation, load_torchvision, normalize
 from vitbook.models.vit import VisionTransformer
 
 # The even class numbers: airplane, bird, deer, frog, ship. The odd ones are left for `transfer`.
 CLASSES = (0, 2, 4, 6, 8)
-MODEL: dict = {
-    "image_size": 32,
-    "patch_size": 8,
-    "in_channels": 3,
-    "num_classes": 5,
-    "embed_dim": 64,
-    "depth": 3,
-    "num_heads": 4,
-    "mlp_ratio": 2.0,
-    "pool": "cls",
-    "positions": "learned",
-    "position_std": 0.5,
-}
+IMAGES: dict = {"image_size": 32, "patch_size": 8, "in_channels": 3, "num_classes": 5}
+SIZES: dict = {"embed_dim": 64, "depth": 3, "num_heads": 4, "pool": "cls"}
+MODEL: dict = {**SMALL, **LEARNED, **IMAGES, **SIZES}
 # Not searched for: nothing is compared here. The rate is the one of the command's recipe.
 RECIPE: dict = {"steps": 1000, "batch_size": 128, "warmup_steps": 100, "learning_rate": 2e-3}
 AUGMENTATION: dict = {"shift": 2, "flip": True}
@@ -38,19 +27,12 @@ def images_of(part: str, scale: float = 1.0) -> ImageSet:
     return ImageSet(normalize(images[index], *STATISTICS["cifar10"]), labels[index] // 2)
 
 
-def build(classes: str, seed: int) -> VisionTransformer:
-    torch.manual_seed(seed)
-    return VisionTransformer(**MODEL)
-
-
 CLASSIFIER = Classifier(
-    build=build,
+    build=lambda classes: VisionTransformer(**MODEL),
     images=images_of,
     recipe=RECIPE,
     options=lambda condition: {"augment": augmentation(**AUGMENTATION)},
 )
-
-
 EXPERIMENT = Experiment(
     what="A small ViT learns five of the ten classes of CIFAR-10 (airplane, bird, deer, frog, "
     "ship), to be the pretrained model for the other five.",

@@ -5,8 +5,6 @@ folder, and the command that a reader types learns what is there. The weights to
 the record `five_classes`.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 
@@ -95,11 +93,6 @@ EXPERIMENT = Experiment(
     seeds=range(20),
     run=run,
     data=lambda: {f"{name}.jpg of scikit-learn": checksum(photograph(name)) for name, _ in PAIR},
-    settings={
-        "wrong": WRONG,
-        "epochs": EPOCHS,
-        "head_epochs": HEAD_EPOCHS,
-        "batch": BATCH,
-    },
+    settings={"wrong": WRONG, "epochs": EPOCHS, "head_epochs": HEAD_EPOCHS, "batch": BATCH},
     replay=({"folder": "two photographs"}, 0),
 )

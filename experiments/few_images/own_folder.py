@@ -4,8 +4,6 @@ The folder holds CIFAR-10's five odd classes as PNG files and is learned by the 
 reader types. The weights, of the record `five_classes`, were trained on the other five classes.
 """
 
-from __future__ import annotations
-
 import tempfile
 from functools import lru_cache
 from pathlib import Path
@@ -66,7 +64,6 @@ def learned(
 
 
 def run(condition: dict, seed: int, log: Log, scale: float, learning_rate: float) -> Outcome:
-    """Learn from one folder, and answer the test pictures."""
     counts = learned(condition, "test", seed, log, scale, 1.0, learning_rate)
     accuracy = (counts.diag().sum() / counts.sum()).item()
     return Outcome({"test_accuracy": accuracy, "confusion": counts.tolist()})

@@ -5,8 +5,6 @@ images: there augmentation cost points in a short run and brought some in a long
 here is new, for the images drawn, the first weights, and the search for the learning rates.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -18,6 +16,7 @@ from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
 from experiments.machinery.image_sets import checksums, image_set
 from experiments.machinery.measures import parameters
+from experiments.machinery.small_vit import LEARNED, SMALL
 from vitbook.data import STATISTICS, ImageSet, augmentation
 from vitbook.layers.stems import ConvStem
 from vitbook.models.distillation import WithTeacher, distillation_loss
@@ -27,19 +26,7 @@ from vitbook.training import TrainConfig, evaluate, train
 
 SET = "fashion-mnist"
 PER_CLASS = 100  # images to learn from
-MODEL: dict = {
-    "image_size": 32,
-    "patch_size": 8,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 48,
-    "depth": 2,
-    "num_heads": 4,
-    "mlp_ratio": 2.0,
-    "pool": "mean",
-    "positions": "learned",
-    "position_std": 0.5,
-}
+MODEL: dict = {**SMALL, **LEARNED, "image_size": 32, "patch_size": 8, "depth": 2, "num_heads": 4}
 RECIPE: dict = {"batch_size": 100, "weight_decay": 0.05}
 WARMUP = 10  # one step in so many
 STEPS = (80, 400)  # 8 and 40 epochs

@@ -5,8 +5,6 @@ of the probe's steps. Here every arm has the same steps, those called longer hav
 many, and all seeds are new.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from pathlib import Path
@@ -56,11 +54,7 @@ ARMS: dict = {
         "probe": {"start": "even", "train": "head"},
         "probe of random weights": {"start": "random", "train": "head"},
         "probe, longer": {"start": "even", "train": "head", "steps": LONGER},
-        "fine-tuned, larger, table resampled": {
-            "start": "even",
-            "side": LARGE,
-            "counts": ["more"],
-        },
+        "fine-tuned, larger, table resampled": {"start": "even", "side": LARGE, "counts": ["more"]},
         "fine-tuned, larger, table new": {
             "start": "even",
             "side": LARGE,
@@ -237,12 +231,10 @@ def data() -> dict[str, str]:
         for name in CLASSES
         for part in ("train", "validation", "test")
     }
-    sources = {"full_sets": ("mnist", "fashion_mnist"), "five_classes": ("vit",)}
-    records = {"full_sets": load_record("full_sets"), "five_classes": load_record("five_classes")}
-    for record, labels in sources.items():
-        for label in labels:
-            weights = records[record].weights(label)
-            found[f"weights of {record}, {label}"] = checksum(*weights.values())
+    sources = [("full_sets", "mnist"), ("full_sets", "fashion_mnist"), ("five_classes", "vit")]
+    for record, label in sources:
+        weights = load_record(record).weights(label)
+        found[f"weights of {record}, {label}"] = checksum(*weights.values())
     return found
 
 

@@ -3,8 +3,6 @@
 All randomness comes from the generator: `train` hands one to `augment` that depends on the step.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,15 +1,10 @@
 """How long a step of each arm of `recipe` takes: `python -m experiments.full_sets.costs`.
 
 Prints a line for each data set and arm: milliseconds of the processor for one step, of a whole
-run's mean, and how many times that of the plain arm. The kinds of steps take turns, a few at a
-time, and the median over the turns counts, so that a busy machine disturbs all of them alike.
+run's mean, and how many times that of the plain arm.
 """
 
-from __future__ import annotations
-
-import time
 from collections.abc import Callable
-from statistics import median
 
 import torch
 from torch import Tensor, nn
@@ -29,31 +24,25 @@ from experiments.full_sets.recipe import (
     prepared,
     words,
 )
+from experiments.machinery.timing import milliseconds
 from vitbook.command.recipes import SHAPES, augment
 from vitbook.models.cost import count_parameters
 from vitbook.training import TrainConfig, parameter_groups, update
 
-TURNS, STEPS = 8, 6
+TURNS, AT_LEAST = 8, 0.2  # seconds
 
 
-class Stepper:
-    """Takes steps of one kind and notes how long they take."""
+def step(
+    model: nn.Module, change: Callable | None, images: Tensor, labels: Tensor
+) -> Callable[[], None]:
+    """One step of a training."""
+    optimizer = torch.optim.AdamW(parameter_groups(model, 0.05), lr=1e-3)
+    generator, config = torch.Generator().manual_seed(0), TrainConfig(steps=1)
 
-    def __init__(
-        self, model: nn.Module, change: Callable | None, images: Tensor, labels: Tensor
-    ) -> None:
-        self.model, self.change, self.images, self.labels = model, change, images, labels
-        self.optimizer = torch.optim.AdamW(parameter_groups(model, 0.05), lr=1e-3)
-        self.milliseconds: list[float] = []
+    def call() -> None:
+        update(model, optimizer, change(images, generator) if change else images, labels, config)
 
-    def turn(self, seed: int) -> None:
-        """STEPS steps."""
-        generator, config = torch.Generator().manual_seed(seed), TrainConfig(steps=1)
-        start = time.process_time()
-        for _ in range(STEPS):
-            x = self.change(self.images, generator) if self.change else self.images
-            update(self.model, self.optimizer, x, self.labels, config)
-        self.milliseconds.append(1000 * (time.process_time() - start) / STEPS)
+    return call
 
 
 def parts(name: str, arm: str) -> list[tuple[float, nn.Module]]:
@@ -66,32 +55,21 @@ def parts(name: str, arm: str) -> list[tuple[float, nn.Module]]:
     return [(1.0, last)]
 
 
-def steppers(name: str) -> dict[str, list[tuple[float, Stepper]]]:
-    """For each arm of a data set its kinds of steps, ready for their first turn."""
+def step_costs(name: str) -> dict[str, float]:
+    """Milliseconds of one step of each arm, the mean over a whole run."""
     shape, n = SHAPES[name], SETTINGS[name]["batch_size"]
     side = shape["image_size"]
     batch = torch.randn(n, shape["in_channels"], side, side), torch.arange(n) % 10
-    weak, strong = augment(SETTINGS[name]), stronger(name)
-    return {
-        arm: [
-            (share, Stepper(model.train(), strong if AUGMENTED in words(arm) else weak, *batch))
-            for share, model in parts(name, arm)
-        ]
-        for arm in ARMS[name]
-    }
-
-
-def step_costs(name: str, turns: int = TURNS) -> dict[str, float]:
-    """Milliseconds of one step of each arm, the mean over a whole run."""
-    arms = steppers(name)
-    for turn in range(turns + 1):  # the first one warms up
-        for kinds in arms.values():
-            for _, stepper in kinds:
-                stepper.turn(turn)
-    return {
-        arm: sum(share * median(stepper.milliseconds[1:]) for share, stepper in kinds)
-        for arm, kinds in arms.items()
-    }
+    kinds = []
+    for arm in ARMS[name]:
+        change = stronger(name) if AUGMENTED in words(arm) else augment(SETTINGS[name])
+        for share, model in parts(name, arm):
+            kinds.append((arm, share, step(model.train(), change, *batch)))
+    took = milliseconds({str(i): call for i, (_, _, call) in enumerate(kinds)}, TURNS, AT_LEAST)
+    costs = dict.fromkeys(ARMS[name], 0.0)
+    for (arm, share, _), ms in zip(kinds, took.values(), strict=True):
+        costs[arm] += share * ms
+    return costs
 
 
 if __name__ == "__main__":

@@ -1,20 +1,12 @@
 """MNIST, Fashion-MNIST and CIFAR-10 whole: small ViTs on one core, by the parts of the command."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from torch import nn
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
 from experiments.machinery.image_sets import root, whole_checksums
-from experiments.machinery.measures import (
-    BINS,
-    answers,
-    parameters,
-    probabilities,
-    thin,
-)
+from experiments.machinery.measures import ANSWERS, answers, parameters, probabilities, thin
 from vitbook.command.recipes import augment, build_model, load_part, settings_of, train_config
 from vitbook.data import ImageSet
 from vitbook.training import train
@@ -79,7 +71,6 @@ def trained(settings: dict, log: Log, scale: float = 1.0) -> tuple[nn.Module, li
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
-    """Train on nine tenths of the training images, test once on the official test images."""
     settings = {**SETTINGS[condition["data"]], "seed": seed}
     model, history = trained(settings, log, scale)
     evaluated = [row for row in history if row["val_loss"] is not None]
@@ -103,11 +94,7 @@ EXPERIMENT = Experiment(
     "the code and the trials of what was chosen were not kept",
     metrics={
         "test_accuracy": "share of the 10,000 official test images answered rightly",
-        "test_loss": "mean cross-entropy on them, in nats",
-        "calibration_error": "expected calibration error on them: mean distance between confidence "
-        f"and accuracy, {BINS} even bins",
-        "reliability": "for each bin of confidence: answers, sum of their confidences, right ones",
-        "confusion": "test images by class (rows) and answer (columns)",
+        **ANSWERS,
         "validation_accuracy": "share of the validation images answered rightly after each epoch",
         "validation_loss": "mean cross-entropy on them after each epoch, in nats",
         "loss": "training loss, means over about a hundredth of the steps each",
@@ -118,15 +105,9 @@ EXPERIMENT = Experiment(
     seeds=range(3),
     run=run,
     data=lambda: whole_checksums(*GIVEN, added=""),
-    settings={
-        **SETTINGS,
-        "commands": {name: command(name) for name in GIVEN},
-    },
+    settings={**SETTINGS, "commands": {name: command(name) for name in GIVEN}},
     replay=({"data": "mnist"}, 0),
-    keep={
-        "mnist": ({"data": "mnist"}, 0),
-        "fashion_mnist": ({"data": "fashion-mnist"}, 0),
-    },
+    keep={name.replace("-", "_"): ({"data": name}, 0) for name in ("mnist", "fashion-mnist")},
     steps=lambda condition: train_config(SETTINGS[condition["data"]]).total_steps(
         45_000 if condition["data"] == "cifar10" else 54_000
     ),

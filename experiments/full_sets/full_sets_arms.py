@@ -1,15 +1,10 @@
 """Which recipe makes most of five minutes on whole data sets? A search, on validation images."""
 
-from __future__ import annotations
-
 from experiments.full_sets.full_sets import SETTINGS, images_of
 from experiments.full_sets.recipe import (
     ARMS,
     COST,
-    HALF_SHARE,
-    LARGE_SHARE,
-    NARROWER,
-    SMOOTHING,
+    STANDS_FOR,
     epochs_of,
     fit,
     has_stem,
@@ -28,7 +23,6 @@ PARTS = ("train", "validation")  # nobody looks at the test images
 
 
 def steps(condition: dict) -> int:
-    """How many updates an arm makes."""
     return steps_of(condition["data"], condition["arm"], MINUTES)
 
 
@@ -76,15 +70,12 @@ EXPERIMENT = Experiment(
     data=lambda: whole_checksums(*SETTINGS, parts=PARTS, added=""),
     settings={
         "plain": SETTINGS,
-        "narrower": NARROWER,
+        **STANDS_FOR,
         "stems": {
             name: {arm: stem_arguments(name, arm) for arm in arms if has_stem(arm)}
             for name, arms in ARMS.items()
         },
         "learning_rate": LEARNING_RATE,
-        "large_share": LARGE_SHARE,
-        "half_share": HALF_SHARE,
-        "label_smoothing": SMOOTHING,
         "cost": COST,
         "steps": {n: {arm: steps_of(n, arm, MINUTES) for arm in arms} for n, arms in ARMS.items()},
     },

@@ -1,10 +1,11 @@
 """Whole MNIST, Fashion-MNIST, CIFAR-10: `full_sets_best` augmented, several times as long."""
 
-from __future__ import annotations
+from dataclasses import replace
 
+from experiments.full_sets import full_sets_best
+from experiments.full_sets.full_sets_best import BEST, settings_of_arms, tested
 from experiments.full_sets.recipe import augmented, steps_of
-from experiments.full_sets.tested import BEST, METRICS, checksums, settings_of_arms, tested
-from experiments.machinery.experiment import Experiment, Log, Outcome
+from experiments.machinery.experiment import Log, Outcome
 
 # A search in short trainings cannot ask whether to augment: in the record `recipe` augmentation
 # costs in a short training and brings in a long one.
@@ -15,19 +16,17 @@ RATES = {"mnist": 4e-3, "fashion-mnist": 2e-3, "cifar10": 2e-3}
 
 
 def steps(condition: dict) -> int:
-    """How many updates a run makes."""
     name = condition["data"]
     return steps_of(name, ARMS[name], MINUTES[name])
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
-    """Train on nine tenths of the training images, test once on the official test images."""
-    name = condition["data"]
-    given = {"learning_rate": RATES[name]}
-    return tested(name, ARMS[name], steps(condition), seed, log, scale, **given)
+    name, updates = condition["data"], steps(condition)
+    return tested(name, ARMS[name], updates, seed, log, scale, learning_rate=RATES[name])
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = replace(
+    full_sets_best.EXPERIMENT,
     what="MNIST, Fashion-MNIST and CIFAR-10: the models of `full_sets_best`, with augmentation, "
     "trained three, four and six times as long, tested on the official test images.",
     chosen_on='a tenth of each class of the training images ("validation"), which the models do '
@@ -35,12 +34,8 @@ EXPERIMENT = Experiment(
     "shorter trainings, those of Fashion-MNIST and CIFAR-10 without augmentation; that all are "
     "augmented follows from the record `recipe`; the test images were looked at once, at the end "
     "of each run",
-    metrics=METRICS,
-    conditions=[{"data": name} for name in BEST],
-    seeds=range(3),
     run=run,
-    data=checksums,
     settings={**settings_of_arms(ARMS), "minutes": MINUTES, "learning_rates": RATES},
-    replay=({"data": "mnist"}, 0),
     steps=steps,
+    choose=None,
 )

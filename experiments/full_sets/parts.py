@@ -1,7 +1,5 @@
 """What makes training on whole data sets cheaper or better: a stem, fewer tokens, averages."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

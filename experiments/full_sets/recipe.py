@@ -3,8 +3,6 @@
 The name of an arm says what it is made of: its words, between commas.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch
@@ -27,7 +25,6 @@ _SMALL = (PLAIN, LARGE_FIRST, COARSE, f"{COARSE}, {AUGMENTED}", f"{FINE}, {HALF}
 _COLOUR = (PLAIN, LARGE_FIRST, FINE, f"{FINE}, {HALF}", f"{FINE}, {HALF}, {AUGMENTED}")
 ARMS: dict = {"mnist": _SMALL, "fashion-mnist": _SMALL, "cifar10": _COLOUR}
 LEARNED: dict = {"mnist": 54_000, "fashion-mnist": 54_000, "cifar10": 45_000}  # images, 9 of 10
-LIMITS = {"mnist": 210_000, "fashion-mnist": 210_000, "cifar10": 300_000}  # parameters
 
 LARGE_SHARE = 0.6  # of the steps, with patches twice as large
 # patches of 14 take 13,000 parameters more than those of 7, so the limit asks for narrower MLPs
@@ -35,6 +32,12 @@ NARROWER = {"mlp_ratio": 1.25}
 HALF_SHARE = 0.8  # of the steps, with half of the tokens
 SMOOTHING = 0.1  # of the labels, in the augmented arm
 WARM_AGAIN = 100  # steps; after the patches became smaller, AdamW starts anew
+STANDS_FOR = {  # the words in the names of arms, for a record
+    "narrower": NARROWER,
+    "large_share": LARGE_SHARE,
+    "half_share": HALF_SHARE,
+    "label_smoothing": SMOOTHING,
+}
 SECOND_SEED = 1000  # added to the seed for the order of the images after that
 
 # What a step takes, in steps of the plain arm of the same data set, the mean over a whole run. As
@@ -138,22 +141,14 @@ def fit(
     steps: int,
     seed: int,
     log: Callable[[float], None],
-    scale: float = 1.0,
+    scale: float,
     *,
-    learning_rate: float = 2e-3,
+    learning_rate: float,
     evaluations: int = 0,
 ) -> tuple[Averaged, list[dict]]:
-    """Train one arm on nine tenths of the training images: the model and its rows.
+    """Train one of the ARMS of a data set, or one `augmented`: the model and its rows.
 
-    Args:
-        name: Of the data set.
-        arm: One of its ARMS, or one of them `augmented`.
-        steps: Updates; `scale` shrinks them.
-        seed: Of weights, order and augmentation.
-        log: Takes the loss of each step.
-        scale: Below 1 for a trial run.
-        learning_rate: The peak.
-        evaluations: How often to look at the validation images, evenly spaced; 0 for never.
+    It looks at the validation images so many times, evenly spaced.
     """
     steps = scaled(steps, scale)
     learned = images_of(name, "train")

@@ -3,8 +3,6 @@
 A model that a linear classifier beats has not learned what the experiment is about.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from experiments.machinery.experiment import MustBeat
@@ -26,25 +24,25 @@ SETS = {  # in `baselines`: images, as its checksums name them -> as its conditi
 def require_beaten(
     must: MustBeat, values: list[float], data: dict[str, str], folder: Path | None = None
 ) -> None:
-    """The interval of the whole model has to lie above the other's mean.
+    """The interval of the whole model has to lie above the mean of logistic regression.
 
     Args:
         must: what is to be beaten.
-        values: the metric of the whole model, one for each seed.
+        values: the accuracy of the whole model, one for each seed.
         data: the checksums of the images that it was trained and tested on.
-        folder: where the other record lies; the package's by default.
+        folder: where `baselines` lies; the package's by default.
 
     Raises:
         ValueError: it does not lie above, or the other was measured on other images.
     """
-    other = load_record(must.record, folder)
+    other = load_record("baselines", folder)
     if not data or not set(data.values()) <= set(other.data.values()):
-        raise ValueError(f"record {must.record!r} was not made with the same images: {list(data)}")
-    mark = other.mean(must.metric, data=must.data, model=must.model)
+        raise ValueError(f"record 'baselines' was not made with the same images: {list(data)}")
+    mark = other.mean(METRIC, data=must.data, model=LINEAR)
     low = student_interval(values).low if len(values) > 1 else values[0]
     if low <= mark:
         raise ValueError(
-            f"refused: {must.whole} does not beat {must.model} on {must.data}: {must.metric} "
+            f"refused: {must.whole} does not beat {LINEAR} on {must.data}: {METRIC} "
             f"{sum(values) / len(values):.4f}, its interval from {low:.4f} on, against {mark:.4f}; "
             "train longer, or mend the model"
         )

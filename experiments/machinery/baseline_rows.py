@@ -1,16 +1,16 @@
 """The rows that a task of its own needs beside its models: three opponents in one call."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
 
 from experiments.machinery.baselines import linear, mlp, nearest_accuracy
+from experiments.machinery.classifier import Classifier
 from experiments.machinery.experiment import Log, Outcome, scaled
 from experiments.machinery.measures import parameters
-from experiments.machinery.recall import answered, fit_recall
+from vitbook.comparison.recall_task import answered, fit_recall
 from vitbook.data import ImageSet
 from vitbook.training import TrainConfig
 
@@ -70,3 +70,20 @@ def plain(
             "learning_rate": rate,
         }
     )
+
+
+def beside_plain(classifier: Classifier, steps: int) -> Callable[..., Outcome]:
+    """The `run` of an experiment whose conditions are those of a classifier, or {"model": name}.
+
+    Args:
+        classifier: what is trained by the other conditions.
+        steps: of each training of an opponent, one of `PLAIN`.
+    """
+
+    def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
+        if condition.get("model") in PLAIN:
+            given: dict = {"steps": steps, "log": log, "scale": scale}
+            return plain(condition["model"], lambda part: classifier.images(part, scale), **given)
+        return classifier.run(condition, seed, log, scale, **chosen)
+
+    return run

@@ -1,7 +1,5 @@
 """Does a second recording give the numbers of the first? Every number is looked at."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path

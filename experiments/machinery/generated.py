@@ -1,7 +1,5 @@
 """MNIST, Fashion-MNIST and CIFAR-10 with noise instead of images: small, made here, no download."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import pickle

@@ -7,8 +7,6 @@ stay the same, the record is what the present code computes; how the code is wri
 matter. Numbers that the miniature cannot reach are compared where they are declared.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import math

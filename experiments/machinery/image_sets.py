@@ -4,8 +4,6 @@
 that the environment variable VITBOOK_DATA names, by default in `data/` (git ignores it).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,6 +66,11 @@ def digits_set(part: str, scale: float = 1.0) -> ImageSet:
     images, labels = load_digits(part)
     kept = scaled(len(labels), scale)
     return ImageSet(normalize(images[:kept], *STATISTICS["digits"]), labels[:kept])
+
+
+def digits_checksums(*parts: str) -> dict[str, str]:
+    """The same of digits, as the package loads them."""
+    return {f"digits, {part}": checksum(*load_digits(part)) for part in parts}
 
 
 def whole_set(name: str, part: str, scale: float = 1.0) -> ImageSet:

@@ -1,7 +1,5 @@
 """What several experiments measure: sizes, cost, thinned curves, calibration."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -26,6 +24,15 @@ def thin(values: list[float], points: int = POINTS) -> list[float]:
     return [
         round(mean, 5) for mean in torch.tensor(values).unfold(0, width, width).mean(1).tolist()
     ]
+
+
+ANSWERS = {  # what `answers` measures
+    "test_loss": "mean cross-entropy on them, in nats",
+    "calibration_error": "expected calibration error on them: mean distance between confidence "
+    f"and accuracy, {BINS} even bins",
+    "reliability": "for each bin of confidence: answers, sum of their confidences, right ones",
+    "confusion": "test images by class (rows) and answer (columns)",
+}
 
 
 @torch.no_grad()

@@ -1,6 +1,4 @@
-"""How much memory does one call need? (Linux)"""
-
-from __future__ import annotations
+"""How much memory does one call need? (Linux: VmHWM, after a reset, in a process of its own)"""
 
 import multiprocessing
 from collections.abc import Callable

@@ -1,13 +1,11 @@
 """From the runs' results to the record: one JSON, its weights beside it."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from experiments.machinery.above_baselines import require_above_linear, require_beaten
+from experiments.machinery.above_baselines import METRIC, require_above_linear, require_beaten
 from experiments.machinery.choose import decide
 from experiments.machinery.experiment import Experiment
 from experiments.machinery.files import write_bytes, write_json
@@ -41,7 +39,7 @@ def write_record(
     """
     stem, data, plan = Path(name).stem, experiment.data(), experiment.plan
     if must := experiment.must_beat:
-        whole = [r["metrics"][must.metric] for r in results if r["condition"] == must.whole]
+        whole = [r["metrics"][METRIC] for r in results if r["condition"] == must.whole]
         require_beaten(must, whole, data)
     choice = plan and {**plan, "winners": decide(plan, trials)}
     if choice:

@@ -1,7 +1,5 @@
 """All trials and runs of an experiment, a few side by side; nothing is done twice."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os
@@ -12,6 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from tqdm import tqdm
 
@@ -78,7 +77,7 @@ class Runner:
             for _ in range(workers):
                 self.pool.submit(ready)
 
-    def __enter__(self) -> Runner:
+    def __enter__(self) -> Self:
         signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
         try:
             require_same_code(self.folder, self.experiment)

@@ -1,7 +1,5 @@
 """Does a record still hold? Its golden replay is made again, and the rest of it is compared."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path

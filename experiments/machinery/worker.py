@@ -1,7 +1,5 @@
 """One run of an experiment, or one trial before the runs: in a worker process, or in this one."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import multiprocessing

@@ -1,7 +1,5 @@
 """Where do patches look that need nothing from the others, with and without a spare token?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -121,13 +119,7 @@ def linear(shown: Copies) -> Callable[[Tensor], Tensor]:
 
 
 def fit(
-    condition: dict,
-    seed: int,
-    log: Log,
-    scale: float,
-    *,
-    length: float = 1.0,
-    learning_rate: float,
+    condition: dict, seed: int, log: Log, scale: float, *, length: float = 1.0, learning_rate: float
 ) -> tuple[Any, list[float]]:
     """Train one model; it and its losses."""
     shown = pictures("train", condition["arm"], scale)

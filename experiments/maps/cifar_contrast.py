@@ -1,25 +1,20 @@
 """The control that never saw a model: does a patch's contrast foretell what hiding it does?"""
 
-from __future__ import annotations
-
 import torch
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, scaled
 from experiments.machinery.image_sets import whole_checksums
+from experiments.maps import cifar_maps
 from experiments.maps.cifar_maps import SET, TESTED, P, build, fall, images_of
 from vitbook.book.records import load_record
 from vitbook.inspection.occlusion import occlusion, rank_correlation
 
-ARMS: dict = {
-    "deep": {"depth": 3, "heads": 4},
-    "one_head": {"depth": 1, "heads": 1},
-    "four_heads": {"depth": 1, "heads": 4},
-}
+ARMS: dict = {name: condition for name, (condition, _) in cifar_maps.EXPERIMENT.keep.items()}
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Ask one trained model about each patch, and hold the answers against the patches alone."""
-    model = build(**ARMS[condition["weights"]], seed=0)
+    model = build(**ARMS[condition["weights"]])
     model.load_state_dict(load_record("cifar_maps").weights(condition["weights"]))
     model.eval()
     images, _ = images_of("test", scale)
@@ -28,9 +23,7 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     contrast = torch.nn.functional.avg_pool2d(apart, P).flatten(1)  # (n, N_patches)
     agree = rank_correlation(contrast, occlusion(model, images, P).flatten(1).abs())
     dropped, changed = fall(model, images, contrast)
-    return Outcome(
-        {"agreement": float(agree.mean()), "fall": dropped, "changed": changed},
-    )
+    return Outcome({"agreement": float(agree.mean()), "fall": dropped, "changed": changed})
 
 
 EXPERIMENT = Experiment(

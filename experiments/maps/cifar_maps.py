@@ -1,7 +1,5 @@
 """Where do small ViTs look on CIFAR-10, and does a map foretell what hiding a patch does?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -12,6 +10,7 @@ from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Log, MustBeat, Outcome, scaled
 from experiments.machinery.image_sets import whole_checksums, whole_set
+from experiments.machinery.small_vit import LEARNED, SMALL
 from vitbook.data import ImageSet
 from vitbook.inspection import attention_maps, attention_rollout, mean_attention_distance
 from vitbook.inspection.occlusion import gradient_drop, occlusion, rank_correlation
@@ -19,17 +18,8 @@ from vitbook.models.vit import VisionTransformer
 
 SET = "cifar10"
 SIDE, P = 36, 3  # 12 x 12 = 144 patches
-MODEL: dict = {
-    "image_size": SIDE,
-    "patch_size": P,
-    "in_channels": 3,
-    "num_classes": 10,
-    "embed_dim": 48,
-    "mlp_ratio": 2.0,
-    "pool": "cls",
-    "positions": "learned",
-    "position_std": 0.5,
-}
+IMAGES: dict = {"image_size": SIDE, "patch_size": P, "in_channels": 3}
+MODEL: dict = {**SMALL, **LEARNED, **IMAGES, "pool": "cls"}
 RECIPE: dict = {"steps": 700, "batch_size": 64, "warmup_steps": 40}  # one pass over 45,000 images
 ARMS = [{"depth": 3, "heads": 4}, {"depth": 1, "heads": 1}, {"depth": 1, "heads": 4}]
 LOOKED, TESTED = 500, 80  # test images: whose maps are averaged; whose patches are replaced
@@ -37,8 +27,7 @@ TOP = 14  # patches that are replaced together, a tenth
 SPREAD = (0.1, 0.5, 0.9)  # quantiles over images, of a rank correlation
 
 
-def build(depth: int, heads: int, seed: int) -> VisionTransformer:
-    torch.manual_seed(seed)
+def build(depth: int, heads: int) -> VisionTransformer:
     return VisionTransformer(**MODEL, depth=depth, num_heads=heads)
 
 
@@ -144,7 +133,7 @@ def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Ou
     """Train one model, test it, look where it looks, and hold that against replaced patches."""
     images, _ = images_of("test", scale)
     looked, tested = (images[: scaled(count, scale)] for count in (LOOKED, TESTED))
-    fresh = build(seed=seed, **condition)
+    fresh = CLASSIFIER.fresh(condition, seed)
     with torch.no_grad():
         before = views(fresh, looked)
     model, losses = CLASSIFIER.fit(condition, seed, log, scale, **chosen)

@@ -1,7 +1,5 @@
 """Matching pairs: does a ViT need attention, does attention find the partner, and is it used?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -37,10 +35,7 @@ LEARNED: dict = {
     "centred_positions": None,
 }
 # What serves a control best on the validation images; with the ViT's own settings both only guess.
-CONTROLS = {
-    "uniform": {**LEARNED, "steps": 1200},
-    "none": {**LEARNED, "steps": 600},
-}
+CONTROLS = {"uniform": {**LEARNED, "steps": 1200}, "none": {**LEARNED, "steps": 600}}
 IMAGES = {"train": 20_000, "validation": 2_000, "test": 2_000}
 MIXERS: dict = {
     "attention": MultiHeadSelfAttention,

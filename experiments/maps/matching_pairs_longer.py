@@ -1,7 +1,5 @@
 """Does the uniform control of `matching_pairs` catch up when it trains for longer?"""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
@@ -48,7 +46,6 @@ def fitted(
 
 
 def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
-    """Train one control and test it."""
     model, losses, rows = fitted(condition, seed, log, scale, **chosen)
     known = images("train", scale)
     result = evaluate(model, images("test", scale).images, images("test", scale).labels)
@@ -91,11 +88,7 @@ EXPERIMENT = Experiment(
     seeds=range(3),
     run=run,
     data=lambda: {f"matching pairs, {part}": checksum(*images(part)) for part in pairs.IMAGES},
-    settings={
-        "mixing": MIXING,
-        "training": pairs.RECIPE,
-        "steps": steps({"times": TIMES}),
-    },
+    settings={"mixing": MIXING, "training": pairs.RECIPE, "steps": steps({"times": TIMES})},
     replay=({"times": TIMES}, 0),
     steps=steps,
     workers=1,

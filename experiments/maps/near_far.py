@@ -1,7 +1,5 @@
 """An object and its background: how far do their patches look, and how much at the object?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -12,6 +10,7 @@ from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.machinery.image_sets import PER_CLASS, root
+from experiments.machinery.small_vit import LEARNED, SMALL
 from vitbook.data import ImageSet, load_torchvision
 from vitbook.data.canvas import PlacedObjects, place_on_canvas
 from vitbook.data.splits import some_of_each
@@ -20,17 +19,8 @@ from vitbook.inspection.regions import query_distance, region_attention
 from vitbook.models.vit import VisionTransformer
 
 CANVAS, P = 32, 4  # 8 x 8 patches
-MODEL: dict = {
-    "image_size": CANVAS,
-    "patch_size": P,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 48,
-    "mlp_ratio": 2.0,
-    "pool": "mean",  # so that the answer is read from every patch, and every row counts
-    "positions": "learned",
-    "position_std": 0.5,
-}
+# The mean of the tokens, so that the answer is read from every patch, and every row counts.
+MODEL: dict = {**SMALL, **LEARNED, "image_size": CANVAS, "patch_size": P}
 RECIPE: dict = {"steps": 1200, "batch_size": 64, "warmup_steps": 60}
 ARMS = [{"depth": 1, "heads": 1}, {"depth": 1, "heads": 4}, {"depth": 2, "heads": 4}]
 LINEAR = {"depth": 0, "heads": 0}  # logistic regression on the pixels
@@ -57,8 +47,7 @@ def placed(part: str, scale: float = 1.0) -> tuple[PlacedObjects, Tensor]:
     return canvas, labels[:kept]
 
 
-def build(depth: int, heads: int, seed: int) -> Any:
-    torch.manual_seed(seed)
+def build(depth: int, heads: int) -> Any:
     if not depth:
         return nn.Sequential(nn.Flatten(), nn.Linear(CANVAS**2, MODEL["num_classes"]))
     return VisionTransformer(**MODEL, depth=depth, num_heads=heads)
@@ -130,7 +119,7 @@ def run(condition: dict, seed: int, log: Log, scale: float, **rate: Any) -> Outc
     if condition != LINEAR:
         canvas, _ = placed("test", scale)
         canvas = PlacedObjects(*(part[: scaled(LOOKED, scale)] for part in canvas))
-        before = counts(build(**condition, seed=seed), canvas)
+        before = counts(CLASSIFIER.fresh(condition, seed), canvas)
         metrics |= counts(model, canvas) | {f"{name}_untrained": v for name, v in before.items()}
         metrics["accuracy_alone"] = alone(model, images("test", scale))
     return Outcome(metrics)

@@ -1,7 +1,5 @@
 """Matching pairs: two more ViTs like the one of `matching_pairs`, to look into."""
 
-from __future__ import annotations
-
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from experiments.maps import matching_pairs as pairs
 from vitbook.training import evaluate
@@ -11,7 +9,6 @@ SEEDS = (1, 2)  # `matching_pairs` keeps the weights of seed 0
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
-    """Train one model as there; its weights are kept."""
     known, test = (pairs.images(part, scale) for part in PARTS)
     model = pairs.build(condition["mixing"], seed)
     pairs.fit(model, known, scaled(pairs.RECIPE["steps"], scale), seed, log, scale)

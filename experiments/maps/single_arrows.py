@@ -1,14 +1,14 @@
 """Matching pairs: what the answer loses when the arrows between the glyphs are cut one by one."""
 
-from __future__ import annotations
-
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
+from experiments.machinery.experiment import Log, Outcome, scaled
+from experiments.maps import matching_pairs
 from experiments.maps.matching_pairs import IMAGES, MODEL, RECIPE, build, chosen_head, fit, images
 from vitbook.data import MatchingPairs
 from vitbook.models.vit import VisionTransformer
@@ -68,7 +68,8 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     )
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = replace(
+    matching_pairs.EXPERIMENT,
     what="ViTs trained as in matching_pairs: the glyphs may not look at each other in one head, in "
     "one layer, or anywhere.",
     chosen_on="validation images: the layer and head that find the partner most often",
@@ -82,10 +83,7 @@ EXPERIMENT = Experiment(
         "accuracy_without_all": "the same, in all heads of all layers",
     },
     conditions=[{"mixing": "attention"}],
-    seeds=range(5),
     run=run,
-    data=lambda: {f"matching pairs, {part}": checksum(*images(part)) for part in IMAGES},
     settings={"model": MODEL, "training": RECIPE, "images": IMAGES},
-    replay=({"mixing": "attention"}, 0),
-    steps=lambda condition: RECIPE["steps"],
+    keep={},
 )

@@ -1,60 +1,37 @@
 """Where is a patch? A small ViT with five kinds of positions, patches in order and shuffled."""
 
-from __future__ import annotations
-
 import torch
-from torch import Tensor
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, logged, scaled
 from experiments.machinery.image_sets import checksums, image_set
 from experiments.machinery.measures import thin
+from experiments.machinery.patch_orders import reordered, shuffled
+from experiments.machinery.small_vit import SMALL
 from vitbook.data import ImageSet
-from vitbook.layers.patches import patchify, unpatchify
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import TrainConfig, evaluate, train
 
 SET = "mnist"
 SIZE, PATCH = 28, 4
-MODEL: dict = {
-    "image_size": SIZE,
-    "patch_size": PATCH,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 48,
-    "depth": 2,
-    "num_heads": 4,
-    "mlp_ratio": 2.0,
-    "pool": "mean",  # no class token: all tokens are patches, and their order is lost in the mean
-}
+# No class token: all tokens are patches, and their order is lost in the mean.
+MODEL: dict = {**SMALL, "image_size": SIZE, "patch_size": PATCH, "depth": 2, "num_heads": 4}
 POINTS = 104  # of a curve
-RECIPE: dict = {
-    "steps": 1560,
-    "batch_size": 32,
-    "learning_rate": 4e-3,
-    "warmup_steps": 50,
-}  # 5 epochs
+# 5 epochs
+RECIPE: dict = {"steps": 1560, "batch_size": 32, "learning_rate": 4e-3, "warmup_steps": 50}
 TOKENS = (SIZE // PATCH) ** 2
 # Place i of a shuffled image shows patch ORDER[i] of the image; one order for all images.
 ORDER = torch.randperm(TOKENS, generator=torch.Generator().manual_seed(0))
 
 
-def rearranged(images: Tensor, order: Tensor) -> Tensor:
-    """Images (n, C, H, W) with their patches in another order: (N,) for all, (n, N) for each."""
-    patches = patchify(images, PATCH)  # (n, N, P * P)
-    index = order.expand(len(patches), -1)[..., None].expand_as(patches)
-    return unpatchify(patches.gather(1, index), PATCH, SIZE, MODEL["in_channels"])
-
-
 def images(part: str, patches: str, scale: float = 1.0) -> ImageSet:
     """The part's images, their patches in order or all shuffled in the same way."""
-    pictures, labels = image_set(SET, part, scale)
-    return ImageSet(rearranged(pictures, ORDER) if patches == "shuffled" else pictures, labels)
+    shown, labels = image_set(SET, part, scale)
+    return ImageSet(reordered(shown, PATCH, ORDER) if patches == "shuffled" else shown, labels)
 
 
 def each_shuffled(test: ImageSet) -> ImageSet:
     """The same images, the patches of each in a random order of its own."""
-    random = torch.rand(len(test.images), TOKENS, generator=torch.Generator().manual_seed(1))
-    return ImageSet(rearranged(test.images, random.argsort(dim=1)), test.labels)
+    return ImageSet(shuffled(test.images, PATCH, torch.Generator().manual_seed(1)), test.labels)
 
 
 def build(positions: str, seed: int) -> VisionTransformer:
@@ -117,9 +94,6 @@ EXPERIMENT = Experiment(
     data=lambda: checksums(SET),
     settings={"model": MODEL, "training": RECIPE, "order": ORDER.tolist()},
     replay=({"positions": "sincos_2d", "patches": "in order"}, 0),
-    keep={
-        "learned": (LEARNED, 0),
-        "learned_shuffled": ({**LEARNED, "patches": "shuffled"}, 0),
-    },
+    keep={"learned": (LEARNED, 0), "learned_shuffled": ({**LEARNED, "patches": "shuffled"}, 0)},
     steps=lambda condition: RECIPE["steps"],
 )

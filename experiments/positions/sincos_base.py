@@ -1,27 +1,15 @@
 """Which sin-cos table suits a small grid? The base, centred or not, beside a learned table."""
 
-from __future__ import annotations
-
-import torch
-
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment
 from experiments.machinery.image_sets import checksums, image_set
+from experiments.machinery.small_vit import LEARNED, SMALL
 from vitbook.models.vit import VisionTransformer
 
 SET = "mnist"  # digits differ in where their strokes are
 SIZE = 28
-MODEL: dict = {
-    "image_size": SIZE,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 48,
-    "depth": 2,
-    "num_heads": 4,
-    "mlp_ratio": 2.0,
-    "pool": "mean",
-}
+MODEL: dict = {**SMALL, "image_size": SIZE, "depth": 2, "num_heads": 4}
 PATCH_SIZES = (7, 4)  # grids of 4 x 4 and of 7 x 7
 RECIPE: dict = {"steps": 500, "batch_size": 100, "warmup_steps": 50}  # 5 epochs
 # positions, base of the waves in sides of the grid or as a number, centred
@@ -40,7 +28,7 @@ def positions_of(patch_size: int, table: str) -> dict:
     """The arguments of `VisionTransformer` for one of `TABLES`."""
     positions, base, centred = TABLES[table]
     if positions == "learned":
-        return {"positions": positions, "position_std": 0.5}
+        return LEARNED
     if positions != "sincos_2d":
         return {"positions": positions}
     side = SIZE // patch_size
@@ -48,16 +36,13 @@ def positions_of(patch_size: int, table: str) -> dict:
     return {"positions": positions, "position_base": base, "centred_positions": centred}
 
 
-def build(patch_size: int, table: str, seed: int) -> VisionTransformer:
-    torch.manual_seed(seed)
+def build(patch_size: int, table: str) -> VisionTransformer:
     return VisionTransformer(**MODEL, patch_size=patch_size, **positions_of(patch_size, table))
 
 
 CLASSIFIER = Classifier(
     build=build, images=lambda part, scale: image_set(SET, part, scale), recipe=RECIPE
 )
-
-
 EXPERIMENT = Experiment(
     what="Digits in 4 x 4 and in 7 x 7 patches: the same small ViT without positions, with a "
     "learned table and with sin-cos tables of three bases, centred or as published, trained on "

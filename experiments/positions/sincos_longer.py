@@ -1,45 +1,31 @@
 """The published and the default table of `sincos_base` for longer: does the gain last?"""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from experiments.machinery.choose import Choice
-from experiments.machinery.classifier import METRICS
-from experiments.machinery.experiment import Experiment
-from experiments.machinery.image_sets import checksums
-from experiments.positions.sincos_base import (
-    CLASSIFIER,
-    MODEL,
-    PATCH_SIZES,
-    RECIPE,
-    SET,
-    positions_of,
-)
+from experiments.positions import sincos_base as base
+from experiments.positions.sincos_base import PATCH_SIZES, RECIPE
 
 TABLES = ("10000", "2 sides, centred")
 LONGER = 4
 LONG_RECIPE = {**RECIPE, "steps": LONGER * RECIPE["steps"]}
-PATIENT = replace(CLASSIFIER, recipe=LONG_RECIPE)
-
-EXPERIMENT = Experiment(
+PATIENT = replace(base.CLASSIFIER, recipe=LONG_RECIPE)
+EXPERIMENT = replace(
+    base.EXPERIMENT,
     what="Digits in 4 x 4 and in 7 x 7 patches for four times as long as in `sincos_base`: the "
     "small ViT with the published sin-cos table and with the default of `sincos_2d`, trained on "
     "10,000 images of MNIST and tested on the official 10,000.",
     chosen_on="validation images that no run learns from: the learning rate of each table, by a "
     "search with a seed of its own that this record keeps",
-    metrics=METRICS,
     conditions=[
         {"patch_size": patch_size, "table": table} for patch_size in PATCH_SIZES for table in TABLES
     ],
-    seeds=range(5),
     run=PATIENT.run,
-    data=lambda: checksums(SET),
     settings={
-        "model": MODEL,
+        "model": base.MODEL,
         "training": LONG_RECIPE,
         "tables": {
-            f"{P}, {table}": positions_of(P, table) for P in PATCH_SIZES for table in TABLES
+            f"{P}, {table}": base.positions_of(P, table) for P in PATCH_SIZES for table in TABLES
         },
     },
     replay=({"patch_size": 7, "table": "2 sides, centred"}, 0),

@@ -5,20 +5,19 @@ number of updates by the multiplications of one image. Besides them a small CNN 
 parameters and compute, logistic regression, and the nearest training image.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from experiments.machinery.baselines import linear, nearest_accuracy
+from experiments.machinery.baselines import linear, nearest
 from experiments.machinery.classifier import Classifier
 from experiments.machinery.experiment import Log, Outcome, scaled
+from experiments.machinery.small_vit import LEARNED
 from vitbook.data import ImageSet
 from vitbook.models.cost import count_multiplies, count_parameters
 from vitbook.models.hybrid import Hybrid
@@ -81,7 +80,6 @@ def options_of(task: Task, model: str, width: float) -> dict:
     if model == CNN:
         return {"widths": [round(width * 2**i) for i in range(4)]}
     layers = LAYERS[model]
-    table = {"positions": "learned", "position_std": 0.5}
     return {
         "embed_dim": int(width),
         "layers": list(layers),
@@ -89,7 +87,7 @@ def options_of(task: Task, model: str, width: float) -> dict:
         "mlp_ratio": 3.0 if layers[0] in CONTROLS else 2.0,
         "kernel_size": task.kernel_size,
         "stem": "normed" if layers[0] == "conv" else "patches",
-        **(table if set(layers) & set(POSITIONS) else {"positions": "none"}),
+        **(LEARNED if set(layers) & set(POSITIONS) else {"positions": "none"}),
     }
 
 
@@ -146,9 +144,8 @@ def steps_of(task: Task, model: str, compute: float = 1.0) -> int:
     return round(compute * task.steps * whole / own)
 
 
-def build(task: Task, model: str, seed: int) -> nn.Module:
+def build(task: Task, model: str) -> nn.Module:
     """A model before training."""
-    torch.manual_seed(seed)
     if model == LINEAR:
         size, _, channels, classes = task.images
         return linear(channels * size**2, classes)
@@ -158,7 +155,7 @@ def build(task: Task, model: str, seed: int) -> nn.Module:
 def classifier(task: Task, images: Callable[[str, float], ImageSet]) -> Classifier:
     """Builds, trains and measures the models of a task, by the condition {"model", "compute"}."""
     return Classifier(
-        build=lambda model, seed, compute=1: build(task, model, seed),
+        build=lambda model, compute=1: build(task, model),
         images=images,
         recipe=task.recipe,
         settings=lambda condition: {"steps": steps_of(task, **condition)},
@@ -171,13 +168,8 @@ def trained(
     """One model, and what was measured, the curve of `CURVES` with it."""
     images, labels = of.images("validation", scale)
     spread = torch.arange(0, len(labels), max(1, len(labels) // LOOKS))[:LOOKS]
-    rows: list[dict] = []
-    watched = {
-        "evaluate_on": (images[spread], labels[spread]),
-        "evaluate_every": max(1, scaled(of.steps(condition), scale) // POINTS),
-        "report": rows.append,
-    }
-    watching = replace(of, options=lambda condition: watched)
+    every = max(1, scaled(of.steps(condition), scale) // POINTS)
+    watching, rows = of.watched(ImageSet(images[spread], labels[spread]), every)
     model, losses = watching.fit(condition, seed, log, scale, **chosen)
     metrics = of.measure(model, losses, scale)
     metrics["curve_steps"] = [row["step"] for row in rows]
@@ -186,25 +178,13 @@ def trained(
 
 
 def run(
-    classifier: Classifier,
-    images_of: Callable,
-    condition: dict,
-    seed: int,
-    log: Log,
-    scale: float,
-    **chosen: Any,
+    of: Classifier, condition: dict, seed: int, log: Log, scale: float, **chosen: Any
 ) -> Outcome:
     """Train one model and test it; or ask the nearest image."""
     if condition["model"] == NEAREST:
-        return nearest(images_of, scale)
-    _, metrics = trained(classifier, condition, seed, log, scale, **chosen)
+        return nearest(of.images, scale)
+    _, metrics = trained(of, condition, seed, log, scale, **chosen)
     return Outcome(metrics)
-
-
-def nearest(images: Callable[[str, float], ImageSet], scale: float) -> Outcome:
-    """The run of the nearest neighbour."""
-    found = nearest_accuracy(images("train", scale), images("test", scale))
-    return Outcome({"test_accuracy": found, "parameters": 0})
 
 
 def sizes(task: Task) -> dict[str, dict]:
@@ -220,37 +200,8 @@ def sizes(task: Task) -> dict[str, dict]:
     }
 
 
-def shuffled(images: Tensor, patch: int, generator: torch.Generator) -> Tensor:
-    """Each image (C, H, W) of a batch with its patches in an order of its own."""
-    tiles = _tiles(images, patch)  # (n, N, C, P, P)
-    order = torch.rand(tiles.shape[:2], generator=generator).argsort(dim=1)
-    return _joined(tiles.gather(1, order[:, :, None, None, None].expand_as(tiles)), images.shape)
-
-
-def dropped(images: Tensor, patch: int, share: float, generator: torch.Generator) -> Tensor:
-    """Images with that share of their patches blank: zero, the mean of normalized images."""
-    tiles = _tiles(images, patch)
-    order = torch.rand(tiles.shape[:2], generator=generator).argsort(dim=1)
-    keep = order >= round(share * tiles.shape[1])
-    return _joined(tiles * keep[:, :, None, None, None], images.shape)
-
-
 def shifted(images: Tensor, by: int) -> Tensor:
     """Everything that many pixels to the right and down; the border's own pixels come in."""
     side = images.shape[-1]
     padded = nn.functional.pad(images, (by, 0, by, 0), mode="replicate")
     return padded[..., :side, :side]
-
-
-def _tiles(images: Tensor, P: int) -> Tensor:
-    """(n, C, H, W) -> (n, N, C, P, P)."""
-    tiles = images.unfold(2, P, P).unfold(3, P, P)  # (n, C, rows, columns, P, P)
-    return tiles.permute(0, 2, 3, 1, 4, 5).flatten(1, 2)
-
-
-def _joined(tiles: Tensor, shape: torch.Size) -> Tensor:
-    """(n, N, C, P, P) -> (n, C, H, W)."""
-    n, C, H, W = shape
-    P = tiles.shape[-1]
-    grid = tiles.unflatten(1, (H // P, W // P)).permute(0, 3, 1, 4, 2, 5)
-    return grid.reshape(n, C, H, W)

@@ -1,7 +1,5 @@
 """Four times the compute: the ViT on the garments, and two models without attention on pointer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from experiments.machinery.choose import Choice
@@ -21,7 +19,6 @@ def longer(condition: dict) -> dict:
 
 
 def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
-    """Train one model for longer and test it."""
     of = TASKS[condition["task"]].CLASSIFIER
     _, metrics = mixing.trained(of, longer(condition), seed, log, scale, **chosen)
     return Outcome(metrics)

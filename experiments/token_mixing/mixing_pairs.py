@@ -1,7 +1,5 @@
 """Are two glyphs the same? Seven architectures with equal parameters and equal compute."""
 
-from __future__ import annotations
-
 from functools import lru_cache, partial
 
 from experiments.machinery.choose import Choice
@@ -32,7 +30,7 @@ EXPERIMENT = Experiment(
     conditions=[{"model": model} for model in (*EQUAL, LINEAR)],
     once=[{"model": NEAREST}],
     seeds=range(5),
-    run=partial(mixing.run, CLASSIFIER, images_of),
+    run=partial(mixing.run, CLASSIFIER),
     data=lambda: {f"matching pairs, {part}": checksum(*images_of(part)) for part in IMAGES},
     settings={
         "images": TASK.model,

@@ -1,19 +1,19 @@
 """Garments on a canvas: seven architectures, equal parameters and compute; what disturbs them."""
 
-from __future__ import annotations
-
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import nn
 
+from experiments.machinery.baselines import nearest
 from experiments.machinery.choose import Choice
-from experiments.machinery.classifier import METRICS
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
+from experiments.machinery.experiment import Log, Outcome, checksum, scaled
 from experiments.machinery.image_sets import image_set
-from experiments.token_mixing import mixing
-from experiments.token_mixing.mixing import CURVES, EQUAL, LAYERS, LINEAR, NEAREST, Task
+from experiments.machinery.patch_orders import dropped, shuffled
+from experiments.token_mixing import mixing, mixing_pairs
+from experiments.token_mixing.mixing import LAYERS, LINEAR, NEAREST, Task
 from vitbook.comparison.garments_task import MEAN, STD, on_canvases
 from vitbook.data import ImageSet
 from vitbook.layers.positions import resample_positions
@@ -71,9 +71,9 @@ def disturbances(model: nn.Module, name: str, scale: float) -> dict[str, float]:
     random, P = torch.Generator().manual_seed(18), TASK.images[1]
     changed = {
         "untouched": images,
-        "shuffled": mixing.shuffled(images, P, random),
-        "quarter": mixing.dropped(images, P, 0.25, random),
-        "half": mixing.dropped(images, P, 0.5, random),
+        "shuffled": shuffled(images, P, random),
+        "quarter": dropped(images, P, 0.25, random),
+        "half": dropped(images, P, 0.5, random),
         "shift_3": mixing.shifted(images, 3),
         "shift_7": mixing.shifted(images, 7),
     }
@@ -86,32 +86,28 @@ def disturbances(model: nn.Module, name: str, scale: float) -> dict[str, float]:
 
 
 def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
-    """Train one model, test it, disturb its images."""
     if condition["model"] == NEAREST:
-        return mixing.nearest(images_of, scale)
+        return nearest(images_of, scale)
     model, metrics = mixing.trained(CLASSIFIER, condition, seed, log, scale, **chosen)
     if condition["model"] == LINEAR:
         return Outcome(metrics)
     return Outcome(metrics | disturbances(model, condition["model"], scale))
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = replace(
+    mixing_pairs.EXPERIMENT,
     what="Garments of Fashion-MNIST anywhere on a canvas, 8 x 8 patches: seven architectures and a "
     "small CNN with equal parameters and equal compute, and what disturbed images do to them; "
     "logistic regression and the nearest image.",
     chosen_on="validation images, a part of the training side: the learning rate of each model; "
     "the pictures were chosen in `mixing_pilot`",
     metrics={
-        **METRICS,
-        **CURVES,
+        **mixing_pairs.EXPERIMENT.metrics,
         **{
             f"accuracy_{how}": f"share of {DISTURBED:,} test images right, {words}"
             for how, words in DISTURBANCES.items()
         },
     },
-    conditions=[{"model": model} for model in (*EQUAL, LINEAR)],
-    once=[{"model": NEAREST}],
-    seeds=range(5),
     run=run,
     data=lambda: {f"garments on a canvas, {part}": checksum(*images_of(part)) for part in PARTS},
     settings={
@@ -124,7 +120,6 @@ EXPERIMENT = Experiment(
         "disturbances": DISTURBANCES,
         "larger": LARGER,
     },
-    replay=({"model": "ViT"}, 0),
     steps=lambda condition: 0 if condition["model"] == NEAREST else CLASSIFIER.steps(condition),
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=CLASSIFIER.trial, length=0.25, finalists=0

@@ -1,12 +1,9 @@
 """On which pictures does mixing the tokens matter more? Settled before the comparison."""
 
-from __future__ import annotations
-
 from functools import lru_cache, partial
 
 import torch
 
-from experiments.machinery.classifier import Classifier
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
 from experiments.machinery.image_sets import image_set, whole_set
 from experiments.token_mixing import mixing
@@ -38,21 +35,16 @@ def images_of(data: str, part: str, scale: float = 1.0) -> ImageSet:
     return ImageSet(normalize(canvas.images, *STATISTICS["fashion-mnist"]), labels)
 
 
-def classifier(data: str) -> Classifier:
-    return mixing.classifier(TASKS[data], partial(images_of, data))
+CLASSIFIERS = {
+    data: mixing.classifier(task, partial(images_of, data)) for data, task in TASKS.items()
+}
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
-    """Train one model, ask it about the validation images."""
-    data = condition["data"]
-    model, _ = classifier(data).fit(model_of(condition), seed, log, scale, learning_rate=RATE)
-    return Outcome(
-        {"validation_accuracy": evaluate(model, *images_of(data, "validation", scale)).accuracy}
-    )
-
-
-def model_of(condition: dict) -> dict:
-    return {"model": condition["model"]}
+    data, asked = condition["data"], {"model": condition["model"]}
+    model, _ = CLASSIFIERS[data].fit(asked, seed, log, scale, learning_rate=RATE)
+    accuracy = evaluate(model, *images_of(data, "validation", scale)).accuracy
+    return Outcome({"validation_accuracy": accuracy})
 
 
 EXPERIMENT = Experiment(
@@ -72,5 +64,5 @@ EXPERIMENT = Experiment(
         **{data: {"images": task.model, "training": task.recipe} for data, task in TASKS.items()},
     },
     replay=({"data": CIFAR, "model": "ViT"}, SEEDS[0]),
-    steps=lambda condition: classifier(condition["data"]).steps(model_of(condition)),
+    steps=lambda condition: mixing.steps_of(TASKS[condition["data"]], condition["model"]),
 )

@@ -1,12 +1,9 @@
 """Does recall need positions that start large? A ViT's table of places in five sizes."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
-from experiments.machinery.recall import PatchAnswers, answered
 from experiments.token_mixing.mixing import WHOLE
 from experiments.token_mixing.mixing_recall import (
     IMAGES,
@@ -17,6 +14,7 @@ from experiments.token_mixing.mixing_recall import (
     task,
 )
 from experiments.token_mixing.time_to_learn import TABLE
+from vitbook.comparison.recall_task import PatchAnswers, answered
 from vitbook.models.hybrid import Hybrid
 from vitbook.training import TrainConfig, train
 

@@ -1,14 +1,12 @@
 """A glyph says which cell holds the answer: seven architectures, equal parameters and compute."""
 
-from __future__ import annotations
-
+from dataclasses import replace
 from functools import lru_cache, partial
 
 from experiments.machinery.choose import Choice
-from experiments.machinery.classifier import METRICS
-from experiments.machinery.experiment import Experiment, checksum, scaled
-from experiments.token_mixing import mixing
-from experiments.token_mixing.mixing import CURVES, EQUAL, LINEAR, NEAREST, Task
+from experiments.machinery.experiment import checksum, scaled
+from experiments.token_mixing import mixing, mixing_pairs
+from experiments.token_mixing.mixing import NEAREST, Task
 from vitbook.data import ImageSet, pointer
 
 TASK = Task(images=(32, 8, 1, 4), kernel_size=3, steps=400, batch_size=128)
@@ -25,16 +23,12 @@ def images_of(part: str, scale: float = 1.0) -> ImageSet:
 
 
 CLASSIFIER = mixing.classifier(TASK, images_of)
-EXPERIMENT = Experiment(
+EXPERIMENT = replace(
+    mixing_pairs.EXPERIMENT,
     what="Pointer (the glyph in the first of 16 cells names the cell with the answer): seven "
     "architectures and a small CNN with equal parameters and equal compute; logistic regression "
     "and the nearest image.",
-    chosen_on="validation images: the learning rate of each model",
-    metrics={**METRICS, **CURVES},
-    conditions=[{"model": model} for model in (*EQUAL, LINEAR)],
-    once=[{"model": NEAREST}],
-    seeds=range(5),
-    run=partial(mixing.run, CLASSIFIER, images_of),
+    run=partial(mixing.run, CLASSIFIER),
     data=lambda: {f"pointer, {part}": checksum(*images_of(part)) for part in IMAGES},
     settings={
         "images": TASK.model,
@@ -44,7 +38,6 @@ EXPERIMENT = Experiment(
         "first_seed": FIRST,
         "cells": CELLS,
     },
-    replay=({"model": "ViT"}, 0),
     steps=lambda condition: 0 if condition["model"] == NEAREST else CLASSIFIER.steps(condition),
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=CLASSIFIER.trial, length=0.6, finalists=0

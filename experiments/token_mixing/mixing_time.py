@@ -1,13 +1,7 @@
 """How long do the models of `mixing_pictures` take, and how much memory? And an update of those
 of `time_to_learn`? About three minutes.
-
-Times are those of the process's only thread; in each round all models take turns, to and fro.
 """
 
-from __future__ import annotations
-
-import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -16,6 +10,7 @@ import torch.nn.functional as F
 
 from experiments.machinery.experiment import Experiment, Log, Outcome, scaled
 from experiments.machinery.memory import peak_mib
+from experiments.machinery.timing import milliseconds
 from experiments.token_mixing import mixing, time_to_learn
 from experiments.token_mixing.mixing import EQUAL
 from experiments.token_mixing.mixing_pictures import TASK
@@ -48,7 +43,7 @@ def updating(
 
 def training(name: str, seed: int, scale: float) -> Callable[[], object]:
     """One update of a model of `mixing_pictures`."""
-    return updating(mixing.build(TASK, name, seed), *batch(scaled(TASK.batch_size, scale)))
+    return updating(mixing.build(TASK, name), *batch(scaled(TASK.batch_size, scale)))
 
 
 def recall(name: str, seed: int, scale: float) -> Callable[[], object]:
@@ -61,7 +56,7 @@ def recall(name: str, seed: int, scale: float) -> Callable[[], object]:
 
 def answering(name: str, seed: int, scale: float) -> Callable[[], object]:
     """One call of a model without gradients."""
-    model = mixing.build(TASK, name, seed).eval()
+    model = mixing.build(TASK, name).eval()
     return partial(torch.no_grad()(model), batch(scaled(ANSWERED, scale))[0])
 
 
@@ -69,23 +64,13 @@ CALLS = {"training": training, "answering": answering, "recall": recall}
 NAMES = {"training": EQUAL, "answering": EQUAL, "recall": time_to_learn.MODELS}
 
 
-def seconds(call: Callable[[], object]) -> float:
-    start = time.thread_time()
-    call()
-    return time.thread_time() - start
-
-
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     """Milliseconds of each model, median over rounds; its memory, in a process of its own."""
     torch.manual_seed(seed)
     make, names = CALLS[condition["measured"]], NAMES[condition["measured"]]
     mib = [peak_mib(partial(make, name, seed, scale)) for name in names]
-    calls = [make(name, seed, scale) for name in names]
-    took: list[list[float]] = [[] for _ in calls]
-    for number in range(scaled(ROUNDS, scale)):
-        for i in list(range(len(calls)))[:: 1 if number % 2 else -1]:
-            took[i].append(seconds(calls[i]))
-    return Outcome({"ms": [1e3 * statistics.median(times) for times in took], "mib": mib})
+    calls = {name: make(name, seed, scale) for name in names}
+    return Outcome({"ms": [*milliseconds(calls, scaled(ROUNDS, scale)).values()], "mib": mib})
 
 
 EXPERIMENT = Experiment(

@@ -8,8 +8,6 @@ Written down before the first run: models, budget, grid, looks, and that the sec
 (from 500) are trained once, with all the rest.
 """
 
-from __future__ import annotations
-
 from functools import cache, partial
 from typing import Any
 
@@ -18,14 +16,13 @@ from torch import nn
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
-from experiments.machinery.recall import PatchAnswers
 from experiments.token_mixing import mixing_recall as whole
 from experiments.token_mixing.mixers import Address, Gated
 from experiments.token_mixing.mixing import HEADS, TOLERANCE, WHOLE
 from experiments.token_mixing.mixing_recall import IMAGES, RECIPE, SIDE, WIDE, images_of
 from experiments.token_mixing.together import DEVICE, Together
 from vitbook.comparison.layer import made
-from vitbook.comparison.recall_task import looks_until
+from vitbook.comparison.recall_task import PatchAnswers, looks_until
 from vitbook.data import ImageSet
 from vitbook.layers.efficient import LinearAttention
 from vitbook.models.cost import count_multiplies, count_parameters
@@ -166,7 +163,6 @@ def until(share: float, looks: list[int], right: torch.Tensor) -> list[int]:
 
 
 def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
-    """Train twenty models of one kind."""
     seeds = range(seed, seed + TRAININGS)
     looks, _, right = fit(condition, seeds, "test", log, scale, **chosen)
     half, most = (until(share, looks, right) for share in LEARNED)

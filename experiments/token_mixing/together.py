@@ -5,8 +5,6 @@ training, so that a step is a handful of operations; on an accelerator it is rec
 repeated.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 

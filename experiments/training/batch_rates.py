@@ -4,35 +4,21 @@ Two questions are meant: the batch grows while the images seen stay as many (equ
 larger batch on the same data set is), or while the updates stay as many (more data or more time).
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
-
-import torch
 
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import Classifier
 from experiments.machinery.experiment import Experiment, Log, Outcome
 from experiments.machinery.image_sets import checksums, image_set
+from experiments.machinery.small_vit import LEARNED, SMALL
 from vitbook.data import ImageSet
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import evaluate
 
 SET = "mnist"
-MODEL: dict = {
-    "image_size": 28,
-    "patch_size": 7,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 32,
-    "depth": 2,
-    "num_heads": 4,
-    "mlp_ratio": 2.0,
-    "pool": "mean",
-    "positions": "learned",
-    "position_std": 0.5,
-}
+SIZES: dict = {"image_size": 28, "patch_size": 7, "embed_dim": 32, "depth": 2, "num_heads": 4}
+MODEL: dict = {**SMALL, **LEARNED, **SIZES}
 BATCHES = (16, 64, 256, 1024)
 FROM = 64  # the batch whose searched rate the rules start from: the command's own
 IMAGES, UPDATES = 32_000, 125  # seen in all; a batch of 256 makes as many updates of both kinds
@@ -46,11 +32,6 @@ def images_of(part: str, scale: float = 1.0) -> ImageSet:
     return image_set(SET, part, scale)
 
 
-def build(equal: str, batch: int, seed: int) -> VisionTransformer:
-    torch.manual_seed(seed)
-    return VisionTransformer(**MODEL)
-
-
 def settings(condition: dict) -> dict:
     """What `TrainConfig` takes for one batch size."""
     batch = condition["batch"]
@@ -58,7 +39,9 @@ def settings(condition: dict) -> dict:
     return {"batch_size": batch, "steps": steps, "warmup_steps": steps // WARMUP}
 
 
-CLASSIFIER = Classifier(build=build, images=images_of, recipe={}, settings=settings)
+CLASSIFIER = Classifier(
+    build=lambda **_: VisionTransformer(**MODEL), images=images_of, recipe={}, settings=settings
+)
 
 
 class Trials:

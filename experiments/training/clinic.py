@@ -1,23 +1,19 @@
 """The clinic: what each of twelve silent faults costs a small ViT, and what it leaves behind."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from experiments.machinery.across_seeds import several
-from experiments.machinery.choose import Choice
-from experiments.machinery.classifier import KNOWN
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, logged, scaled
-from experiments.machinery.measures import parameters, thin
+from experiments.machinery.choose import Choice, several
+from experiments.machinery.classifier import KNOWN, METRICS, Classifier
+from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
 from vitbook.book.clinic import PATIENTS
 from vitbook.book.faults import FAULTS, LABELS, SCHEDULE, SIZES, ClinicViT, model_with, with_fault
 from vitbook.data import ImageSet, pointer
 from vitbook.layers.ablations import UniformAttention
-from vitbook.training import TrainConfig, evaluate, train, warmup_cosine
+from vitbook.training import evaluate, warmup_cosine
 
 RECIPE: dict = {"steps": 800, "batch_size": 64, "warmup_steps": 40}
 IMAGES = {"train": 8_000, "validation": 2_000, "test": 4_000}
@@ -35,9 +31,8 @@ def images_of(part: str, scale: float = 1.0) -> ImageSet:
     return ImageSet(found.images, found.labels)
 
 
-def build(fault: str, seed: int) -> ClinicViT:
+def build(fault: str) -> ClinicViT:
     """A model that is not trained yet; each fault begins with the same weights."""
-    torch.manual_seed(seed)
     if fault == UNIFORM:  # the control: what is known without looking
 
         def uniform(embed_dim: int, num_heads: int) -> UniformAttention:
@@ -67,66 +62,27 @@ TRAINING: dict[str, dict[str, Any]] = {  # arguments of `train`
 }
 
 
-def fit(
-    fault: str,
-    seed: int,
-    log: Log,
-    scale: float,
-    *,
-    length: float = 1.0,
-    learning_rate: float,
-) -> tuple[ClinicViT, list[dict]]:
-    """Train one model with a fault: it and a row for each step."""
-    config = TrainConfig(
-        steps=scaled(RECIPE["steps"], scale * length),
-        batch_size=scaled(RECIPE["batch_size"], scale),
-        warmup_steps=RECIPE["warmup_steps"],
-        learning_rate=learning_rate,
-        seed=seed,
-    )
-    model = build(fault, seed)
-    history = train(
-        model,
-        *images_of("train", scale),
-        config,
-        loss_function=logged(log),
-        evaluate_on=images_of("validation", scale),
-        evaluate_every=scaled(EVALUATE_EVERY, scale),
-        progress=False,
-        **TRAINING.get(fault, {}),
-    )
-    return model, history
+CLASSIFIER = Classifier(
+    build=build,
+    images=images_of,
+    recipe=RECIPE,
+    options=lambda condition: TRAINING.get(condition["fault"], {}),
+)
 
 
-def run(condition: dict, seed: int, log: Log, scale: float, learning_rate: float) -> Outcome:
+def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
     """Train one model with a fault, and test it as whoever has not seen the fault would."""
-    fault = condition["fault"]
-    model, history = fit(fault, seed, log, scale, learning_rate=learning_rate)
-    test, weights = images_of("test", scale), model.state_dict()
+    validation, every = images_of("validation", scale), scaled(EVALUATE_EVERY, scale)
+    watching, rows = CLASSIFIER.watched(validation, every)
+    model, losses = watching.fit(condition, seed, log, scale, **chosen)
+    weights = model.state_dict()
     torch.manual_seed(seed)  # of dropout that is still on
-    result = evaluate(model, *test)
-    known = (part[:KNOWN] for part in images_of("train", scale))
-    metrics: dict[str, float | list] = {
-        "test_accuracy": result.accuracy,
-        "test_loss": result.loss,
-        "train_accuracy": evaluate(model, *known).accuracy,
-        "loss": thin([row["loss"] for row in history]),
-        "accuracy": [row["val_accuracy"] for row in history if row["val_accuracy"] is not None],
-        "parameters": parameters(model),
-    }
-    if fault != UNIFORM:
-        metrics["repaired_accuracy"] = evaluate(model_with(weights), *test).accuracy
+    metrics = watching.measure(model, losses, scale)
+    metrics["accuracy"] = [row["val_accuracy"] for row in rows]
+    if condition["fault"] != UNIFORM:
+        repaired = evaluate(model_with(weights), *images_of("test", scale))
+        metrics["repaired_accuracy"] = repaired.accuracy
     return Outcome(metrics, weights)
-
-
-def trial(
-    condition: dict, seed: int, log: Log, scale: float, *, length: float, learning_rate: float
-) -> dict[str, float]:
-    """Train one model with a rate on trial, and judge it on validation images."""
-    given = {"length": length, "learning_rate": learning_rate}
-    model, _ = fit(condition["fault"], seed, log, scale, **given)
-    result = evaluate(model, *images_of("validation", scale))
-    return {"validation_loss": result.loss, "validation_accuracy": result.accuracy}
 
 
 EXPERIMENT = Experiment(
@@ -136,15 +92,13 @@ EXPERIMENT = Experiment(
     chosen_on="validation images: the learning rate of the healthy model, which all faults take, "
     "and that of uniform attention; each after half of the steps, with three seeds",
     metrics={
+        **METRICS,
         "test_accuracy": "share of the test images answered rightly, fault and all",
-        "test_loss": "mean cross-entropy on the test images, in nats",
         "train_accuracy": f"share of the first {KNOWN:,} training images answered rightly",
         "repaired_accuracy": "share of the test images that the healthy model answers rightly with "
         "the weights that were trained with the fault",
-        "loss": "training loss, about 100 means over equally many steps, in nats",
         "accuracy": f"share of the validation images answered rightly, every {EVALUATE_EVERY} "
         "steps; fault and all",
-        "parameters": "numbers that are learned",
     },
     conditions=[{"fault": fault} for fault in (HEALTHY, UNIFORM, *FAULTS)],
     seeds=range(3),
@@ -156,10 +110,10 @@ EXPERIMENT = Experiment(
         "healthy": ({"fault": HEALTHY}, 0),
         **{f"patient_{n}": ({"fault": fault}, 0) for n, fault in PATIENTS.items()},
     },
-    steps=lambda condition: RECIPE["steps"],
+    steps=CLASSIFIER.steps,
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)},
-        trial=several(trial, TRIAL_SEEDS),
+        trial=several(CLASSIFIER.trial, TRIAL_SEEDS),
         finalists=0,
         arm=lambda condition: {"fault": UNIFORM if condition["fault"] == UNIFORM else HEALTHY},
     ),

@@ -1,30 +1,19 @@
 """Thirty last steps at the same rate, or along a cosine: at which rate does the cosine help?"""
 
-from __future__ import annotations
-
 from itertools import product
 
 import torch
 import torch.nn.functional as F
 
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
-from experiments.machinery.image_sets import digits_set
-from vitbook.data import load_digits
+from experiments.machinery.experiment import Experiment, Log, Outcome, scaled
+from experiments.machinery.image_sets import digits_checksums, digits_set
+from experiments.machinery.small_vit import DIGITS, SMALL
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import evaluate, parameter_groups, warmup_cosine
 
-MODEL: dict = {  # the tiny ViT of the page `training`
-    "image_size": 8,
-    "patch_size": 2,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 32,
-    "depth": 1,
-    "num_heads": 4,
-    "mlp_ratio": 2.0,
-    "pool": "mean",
-    "position_std": 0.5,
-}
+# The tiny ViT of the page `training`.
+SIZES: dict = {"embed_dim": 32, "depth": 1, "num_heads": 4, "position_std": 0.5}
+MODEL: dict = {**SMALL, **DIGITS, **SIZES}
 RATES = (0.00375, 0.0075, 0.015, 0.03)
 ENDS = ("constant", "cosine")
 BEFORE, AFTER, WARMUP = 60, 30, 10  # steps
@@ -73,7 +62,7 @@ EXPERIMENT = Experiment(
     conditions=[{"learning_rate": rate, "end": end} for rate, end in product(RATES, ENDS)],
     seeds=range(20),
     run=run,
-    data=lambda: {f"digits, {part}": checksum(*load_digits(part)) for part in PARTS},
+    data=lambda: digits_checksums(*PARTS),
     settings={
         "model": MODEL,
         "training": {"before": BEFORE, "after": AFTER, "warmup": WARMUP},

@@ -4,11 +4,8 @@ One bundle steers the steps: warm-up, cosine and clipping. The other makes the t
 mirrors and label smoothing; in the short training each of its three is also tried alone.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import nn
 
@@ -17,30 +14,14 @@ from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, Log, Outcome
 from experiments.machinery.image_sets import checksums, image_set
-from experiments.machinery.measures import (
-    BINS,
-    calibration_error,
-    probabilities,
-    reliability,
-)
+from experiments.machinery.measures import BINS, calibration_error, probabilities, reliability
+from experiments.machinery.small_vit import LEARNED, SMALL
 from vitbook.data import STATISTICS, ImageSet, augmentation
 from vitbook.models.vit import VisionTransformer
 
 SET = "fashion-mnist"
 IMAGES = 4000  # to learn from: the first ones of the 10,000
-MODEL: dict = {
-    "image_size": 28,
-    "patch_size": 7,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 48,
-    "depth": 2,
-    "num_heads": 4,
-    "mlp_ratio": 2.0,
-    "pool": "mean",
-    "positions": "learned",
-    "position_std": 0.5,
-}
+MODEL: dict = {**SMALL, **LEARNED, "image_size": 28, "patch_size": 7, "depth": 2, "num_heads": 4}
 SHORT, LONG = 500, 3000  # steps: 6 passes over the images, and 37
 RECIPE: dict = {"batch_size": 50, "weight_decay": 0.05}
 SHIFT, FLIP, SMOOTHING = {"shift": 1}, {"flip": True}, {"label_smoothing": 0.1}
@@ -64,8 +45,7 @@ def images_of(part: str, scale: float = 1.0) -> ImageSet:
     return ImageSet(*(x[:IMAGES] for x in found)) if part == "train" else found
 
 
-def build(steps: int, seed: int, recipe: str = "", model: str = "ViT") -> nn.Module:
-    torch.manual_seed(seed)
+def build(steps: int, recipe: str = "", model: str = "ViT") -> nn.Module:
     if model == "ViT":
         return VisionTransformer(**MODEL)
     return mlp(28 * 28, HIDDEN, 10) if model == "MLP" else linear(28 * 28, 10)

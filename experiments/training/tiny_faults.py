@@ -1,13 +1,11 @@
 """One fault at a time in the loop of `training`: what the loss and the answers then show."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
-from experiments.machinery.image_sets import digits_set
+from experiments.machinery.experiment import Experiment, Log, Outcome, scaled
+from experiments.machinery.image_sets import digits_checksums, digits_set
 from experiments.training.cosine_end import BATCH, DECAY, MODEL, PARTS, WARMUP
 from vitbook.data import ImageSet, load_digits
 from vitbook.models.vit import VisionTransformer
@@ -101,7 +99,7 @@ EXPERIMENT = Experiment(
     conditions=[{"fault": fault} for fault in FAULTS],
     seeds=range(20),
     run=run,
-    data=lambda: {f"digits, {part}": checksum(*load_digits(part)) for part in PARTS},
+    data=lambda: digits_checksums(*PARTS),
     settings={"model": MODEL, "training": {"steps": STEPS, "one_batch": ONE_BATCH, "rate": RATE}},
     replay=({"fault": "nothing wrong"}, 0),
     steps=lambda condition: STEPS,

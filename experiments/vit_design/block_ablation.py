@@ -1,17 +1,16 @@
 """What is each part of a block for? One part left out of every block, on two tasks."""
 
-from __future__ import annotations
-
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from experiments.machinery.baselines import linear, nearest_accuracy
+from experiments.machinery.baselines import linear, nearest
 from experiments.machinery.choose import Choice
-from experiments.machinery.classifier import METRICS, Classifier
+from experiments.machinery.classifier import METRICS, Classifier, trial_by
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
+from experiments.machinery.small_vit import LEARNED
 from experiments.vit_design.canvas import COUNTS, FIRST, SIDE, garments
 from vitbook.data import ImageSet, pointer
 from vitbook.layers.ablations import UniformAttention
@@ -29,8 +28,7 @@ MODEL: dict = {
     "num_heads": 2,
     "mlp_ratio": 2.0,
     "pool": "mean",  # without attention a class token would see no patch
-    "positions": "learned",
-    "position_std": 0.5,
+    **LEARNED,
 }
 RECIPES = {
     "garments": {"steps": 800, "batch_size": 64, "warmup_steps": 40},
@@ -106,8 +104,7 @@ def uniform(attn: Any) -> UniformAttention:
     return without_scores
 
 
-def build(task: str, model: str, seed: int) -> nn.Module:
-    torch.manual_seed(seed)
+def build(task: str, model: str) -> nn.Module:
     sizes = TASKS[task]
     if model == LINEAR:
         return linear(sizes["in_channels"] * sizes["image_size"] ** 2, sizes["num_classes"])
@@ -119,28 +116,17 @@ def build(task: str, model: str, seed: int) -> nn.Module:
     return vit
 
 
-def classifier(task: str) -> Classifier:
-    return Classifier(
-        build=build,
-        images=lambda part, scale: images_of(task, part, scale),
-        recipe=RECIPES[task],
-    )
-
-
-CLASSIFIERS = {task: classifier(task) for task in TASKS}
+CLASSIFIERS = {
+    task: Classifier(build=build, images=partial(images_of, task), recipe=RECIPES[task])
+    for task in TASKS
+}
 
 
 def run(condition: dict, seed: int, log: Log, scale: float, **chosen: Any) -> Outcome:
-    """Train one model and test it."""
     task = condition["task"]
     if condition["model"] == NEAREST:
-        known, test = images_of(task, "train", scale), images_of(task, "test", scale)
-        return Outcome({"test_accuracy": nearest_accuracy(known, test), "parameters": 0})
+        return nearest(CLASSIFIERS[task].images, scale)
     return CLASSIFIERS[task].run(condition, seed, log, scale, **chosen)
-
-
-def trial(condition: dict, *args: Any, **options: Any) -> dict[str, float]:
-    return CLASSIFIERS[condition["task"]].trial(condition, *args, **options)
 
 
 def steps(condition: dict) -> int:
@@ -175,6 +161,10 @@ EXPERIMENT = Experiment(
     replay=({"task": "pointer", "model": WHOLE}, 0),
     steps=steps,
     choose=Choice(
-        grid={"learning_rate": (1e-3, 2e-3, 4e-3)}, trial=trial, length=0.5, finalists=0, limit=6
+        grid={"learning_rate": (1e-3, 2e-3, 4e-3)},
+        trial=trial_by("task", CLASSIFIERS),
+        length=0.5,
+        finalists=0,
+        limit=6,
     ),
 )

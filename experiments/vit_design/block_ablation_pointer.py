@@ -1,19 +1,9 @@
 """The pointer images of `block_ablation`, with twenty seeds: in how many is the answer found?"""
 
-from __future__ import annotations
-
 from experiments.machinery.classifier import METRICS
 from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
-from experiments.vit_design.block_ablation import (
-    CLASSIFIERS,
-    COUNTS,
-    FIRST,
-    MODEL,
-    RECIPES,
-    TASKS,
-    WHOLE,
-    images_of,
-)
+from experiments.vit_design import block_ablation as base
+from experiments.vit_design.block_ablation import CLASSIFIERS, COUNTS, FIRST, WHOLE, images_of
 
 TASK = "pointer"
 RATES = {"no MLP": 0.004, WHOLE: 0.002}  # what `block_ablation` chose
@@ -21,7 +11,6 @@ KEPT = {name: words for name, words in METRICS.items() if name != "loss"}  # no 
 
 
 def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
-    """Train one model and test it."""
     rate = RATES[condition["model"]]
     outcome = CLASSIFIERS[TASK].run(condition, seed, log, scale, learning_rate=rate)
     return Outcome({name: outcome.metrics[name] for name in KEPT})
@@ -37,9 +26,9 @@ EXPERIMENT = Experiment(
     run=run,
     data=lambda: {f"{TASK}, {part}": checksum(*images_of(TASK, part)) for part in COUNTS},
     settings={
-        "tasks": {TASK: TASKS[TASK]},
-        "model": MODEL,
-        "training": {TASK: RECIPES[TASK]},
+        "tasks": {TASK: base.TASKS[TASK]},
+        "model": base.MODEL,
+        "training": {TASK: base.RECIPES[TASK]},
         "rates": RATES,
         "first_seed": FIRST,
     },

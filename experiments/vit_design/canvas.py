@@ -1,9 +1,9 @@
 """Garments somewhere on a larger dark canvas: a pixel, or a patch, says less by its place."""
 
-from __future__ import annotations
-
 from functools import lru_cache
+from typing import Any
 
+from experiments.machinery.classifier import costs
 from experiments.machinery.experiment import checksum, scaled
 from experiments.machinery.image_sets import root
 from vitbook.data import STATISTICS, ImageSet, load_torchvision, normalize
@@ -28,3 +28,8 @@ def garments(part: str, scale: float = 1.0) -> ImageSet:
 def checksums() -> dict[str, str]:
     """What an experiment gives as `data`: the checksum of each part."""
     return {f"garments, {part}": checksum(*garments(part)) for part in COUNTS}
+
+
+def costs_on_canvas(model: Any, scale: float) -> dict[str, int]:
+    """What `COSTS` names, for one of these images."""
+    return costs(model, garments("test", scale).images)

@@ -1,17 +1,14 @@
 """Pre-norm and post-norm before training: gradients by block, and what Adam's first step does."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum, scaled
-from experiments.machinery.image_sets import digits_set
+from experiments.machinery.experiment import Experiment, Log, Outcome, scaled
+from experiments.machinery.image_sets import digits_checksums, digits_set
 from experiments.vit_design.norm_placement import MODEL
-from vitbook.data import load_digits
 from vitbook.models.vit import VisionTransformer
 
 TABLE: dict = {
@@ -116,7 +113,7 @@ EXPERIMENT = Experiment(
     ],
     seeds=range(20),
     run=run,
-    data=lambda: {"digits, trainval": checksum(*load_digits("trainval"))},
+    data=lambda: digits_checksums("trainval"),
     settings={
         "model": {**MODEL, **TABLE},
         "rates": RATES,

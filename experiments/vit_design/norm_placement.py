@@ -3,32 +3,17 @@
 The curve is the result: a kind that seems to need a warm-up may only need a smaller rate.
 """
 
-from __future__ import annotations
-
 from itertools import product
-
-import torch
 
 from experiments.machinery.baseline_rows import PLAIN, plain, updates
 from experiments.machinery.classifier import METRICS, Classifier
-from experiments.machinery.experiment import Experiment, Log, Outcome, checksum
-from experiments.machinery.image_sets import digits_set
-from vitbook.data import load_digits
+from experiments.machinery.experiment import Experiment, Log, Outcome
+from experiments.machinery.image_sets import digits_checksums, digits_set
+from experiments.machinery.small_vit import DIGITS, LEARNED, SMALL
 from vitbook.models.vit import VisionTransformer
 from vitbook.training import evaluate
 
-MODEL: dict = {
-    "image_size": 8,
-    "patch_size": 2,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 32,
-    "num_heads": 4,
-    "mlp_ratio": 2.0,
-    "pool": "mean",
-    "positions": "learned",
-    "position_std": 0.5,
-}
+MODEL: dict = {**SMALL, **LEARNED, **DIGITS, "embed_dim": 32, "num_heads": 4}
 SHORT, LONG = 450, 900  # steps: 25 passes over the images, and 50
 WARMUP = 0.2  # of the steps, where there is one
 RECIPE: dict = {"batch_size": 64}
@@ -44,15 +29,10 @@ LONGER = {  # of 24 blocks, in the long training
     ("post", False): (1.25e-4, 2.5e-4, 5e-4, 1e-3),
     ("pre", True): (5e-4, 1e-3, 2e-3, 4e-3),
 }
-
-
-def build(norm: str, depth: int, seed: int) -> VisionTransformer:
-    torch.manual_seed(seed)
-    return VisionTransformer(**MODEL, depth=depth, norm_first=norm == "pre")
-
-
 CLASSIFIER = Classifier(
-    build=lambda norm, depth, seed, **_: build(norm, depth, seed),
+    build=lambda norm, depth, **_: VisionTransformer(
+        **MODEL, depth=depth, norm_first=norm == "pre"
+    ),
     images=digits_set,
     recipe=RECIPE,
     settings=lambda condition: {
@@ -72,13 +52,8 @@ def run(condition: dict, seed: int, log: Log, scale: float) -> Outcome:
     found = evaluate(model, *digits_set("validation", scale))
     measured = CLASSIFIER.measure(model, losses, scale)
     del measured["loss"]  # of 240 runs, a quarter of this record that no page reads
-    return Outcome(
-        {
-            **measured,
-            "validation_accuracy": found.accuracy,
-            "validation_loss": found.loss,
-        }
-    )
+    judged = {"validation_accuracy": found.accuracy, "validation_loss": found.loss}
+    return Outcome(measured | judged)
 
 
 def conditions() -> list[dict]:
@@ -123,7 +98,7 @@ EXPERIMENT = Experiment(
     once=[{"model": name} for name in PLAIN],
     seeds=range(3),
     run=run,
-    data=lambda: {f"digits, {part}": checksum(*load_digits(part)) for part in PARTS},
+    data=lambda: digits_checksums(*PARTS),
     settings={"model": MODEL, "training": {**RECIPE, "warmup": WARMUP}},
     replay=(
         {"norm": "post", "depth": 12, "warmup": True, "learning_rate": 1e-3, "steps": SHORT},

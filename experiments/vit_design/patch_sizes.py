@@ -1,47 +1,24 @@
 """How large should a patch be? One small ViT, four patch sizes, after few steps and after many."""
 
-from __future__ import annotations
-
-import torch
-
-from experiments.machinery.baseline_rows import PLAIN, updates
+from experiments.machinery.baseline_rows import PLAIN, beside_plain, updates
 from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import COSTS, METRICS, Classifier
 from experiments.machinery.experiment import Experiment
-from experiments.vit_design.canvas import COUNTS, SIDE, checksums, garments
-from experiments.vit_design.on_canvas import run_on_canvas
+from experiments.machinery.small_vit import LEARNED, SMALL
+from experiments.vit_design.canvas import COUNTS, SIDE, checksums, costs_on_canvas, garments
 from vitbook.models.vit import VisionTransformer
 
 SIZES = (6, 14, 21, 42)  # pixels: 49 patches, 9, 4, and the whole image
-MODEL: dict = {
-    "image_size": SIDE,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 48,
-    "depth": 2,
-    "num_heads": 4,
-    "mlp_ratio": 2.0,
-    "pool": "mean",
-    "positions": "learned",
-    "position_std": 0.5,
-}
+MODEL: dict = {**SMALL, **LEARNED, "image_size": SIDE, "depth": 2, "num_heads": 4}
 SHORT, LONG = 300, 2400  # steps: 0.6 passes over the images, and 5
 RECIPE: dict = {"batch_size": 64, "warmup_steps": 40}
-
-
-def build(patch_size: int, seed: int, steps: int = SHORT) -> VisionTransformer:
-    torch.manual_seed(seed)
-    return VisionTransformer(**MODEL, patch_size=patch_size)
-
-
 CLASSIFIER = Classifier(
-    build=build,
+    build=lambda patch_size, steps: VisionTransformer(**MODEL, patch_size=patch_size),
     images=garments,
     recipe=RECIPE,
     settings=lambda condition: {"steps": condition["steps"]},
+    further=costs_on_canvas,
 )
-
-
 EXPERIMENT = Experiment(
     what="Garments somewhere on a canvas of 42 x 42 pixels, cut into patches of 6 x 6 pixels up to "
     "the whole image: the same small ViT, trained on 30,000 of them for few steps and for eight "
@@ -60,7 +37,7 @@ EXPERIMENT = Experiment(
     ],
     once=[{"model": name} for name in PLAIN],
     seeds=range(5),
-    run=run_on_canvas(CLASSIFIER, LONG),
+    run=beside_plain(CLASSIFIER, LONG),
     data=checksums,
     settings={"model": MODEL, "training": RECIPE, "images": COUNTS},
     replay=({"patch_size": 14, "steps": SHORT}, 0),

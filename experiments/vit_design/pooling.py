@@ -4,11 +4,8 @@ Does it matter how the class token starts, or a table off by one? And would such
 anything: the mean without positions.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -16,19 +13,12 @@ from experiments.machinery.choose import Choice
 from experiments.machinery.classifier import METRICS, Classifier
 from experiments.machinery.experiment import Experiment, MustBeat
 from experiments.machinery.image_sets import checksums, image_set
+from experiments.machinery.small_vit import GREY
 from vitbook.models.vit import VisionTransformer
 
 SET = "fashion-mnist"
-MODEL: dict = {
-    "image_size": 28,
-    "patch_size": 7,
-    "in_channels": 1,
-    "num_classes": 10,
-    "embed_dim": 48,
-    "depth": 2,
-    "num_heads": 4,
-    "mlp_ratio": 2.0,
-}
+SIZES: dict = {"embed_dim": 48, "depth": 2, "num_heads": 4, "mlp_ratio": 2.0}
+MODEL: dict = {**GREY, "image_size": 28, "patch_size": 7, **SIZES}
 SHORT, LONG = 500, 2000  # steps: two and a half epochs, and ten
 RECIPE: dict = {"batch_size": 50}
 MEAN, ZEROS = {"pool": "mean", "positions": "learned"}, {"pool": "cls", "start": "zeros"}
@@ -53,10 +43,9 @@ class ShiftedPositions(nn.Module):
 
 
 def build(
-    pool: str, steps: int, seed: int, start: str = "zeros", positions: str = "learned"
+    pool: str, steps: int, start: str = "zeros", positions: str = "learned"
 ) -> VisionTransformer:
     """All class tokens come with the same other weights, given the seed."""
-    torch.manual_seed(seed)
     std = 0.5 if positions == "learned" else None
     model: Any = VisionTransformer(**MODEL, pool=pool, positions=positions, position_std=std)
     if start == "random":
@@ -100,10 +89,7 @@ EXPERIMENT = Experiment(
     replay=({**ZEROS, "steps": SHORT}, 0),
     steps=CLASSIFIER.steps,
     choose=Choice(
-        grid={"learning_rate": (2e-3, 4e-3, 8e-3)},
-        trial=CLASSIFIER.trial,
-        finalists=0,
-        arm=arm,
+        grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=CLASSIFIER.trial, finalists=0, arm=arm
     ),
     must_beat=MustBeat({**ZEROS, "steps": LONG}, data="10,000 of fashion-mnist"),
 )

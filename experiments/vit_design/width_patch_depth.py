@@ -1,18 +1,13 @@
 """Width, patch size and depth: 12 small ViTs on garments anywhere, each with a rate of its own."""
 
-from __future__ import annotations
-
+from dataclasses import replace
 from itertools import product
-from typing import Any
 
-import torch
-
-from experiments.machinery.baseline_rows import PLAIN, updates
+from experiments.machinery.baseline_rows import beside_plain, updates
 from experiments.machinery.choose import Choice
-from experiments.machinery.classifier import COSTS, METRICS, Classifier
-from experiments.machinery.experiment import Experiment
-from experiments.vit_design.canvas import COUNTS, SIDE, checksums, garments
-from experiments.vit_design.on_canvas import run_on_canvas
+from experiments.machinery.small_vit import LEARNED
+from experiments.vit_design import patch_sizes
+from experiments.vit_design.canvas import COUNTS, SIDE
 from vitbook.models.vit import VisionTransformer
 
 WIDTHS, PATCHES, DEPTHS = (32, 64, 96), (7, 14), (2, 4)
@@ -23,39 +18,28 @@ MODEL: dict = {
     "num_heads": 4,
     "mlp_ratio": 2.0,
     "pool": "mean",
-    "positions": "learned",
-    "position_std": 0.5,
+    **LEARNED,
 }
 RECIPE: dict = {"steps": 1600, "batch_size": 64, "warmup_steps": 40}  # 3.4 passes over the images
-
-
-def build(seed: int, **condition: Any) -> VisionTransformer:
-    torch.manual_seed(seed)
-    return VisionTransformer(**MODEL, **condition)
-
-
-CLASSIFIER = Classifier(build=build, images=garments, recipe=RECIPE)
-
-
-EXPERIMENT = Experiment(
+CLASSIFIER = replace(
+    patch_sizes.CLASSIFIER,
+    build=lambda **sizes: VisionTransformer(**MODEL, **sizes),
+    recipe=RECIPE,
+    settings=lambda condition: {},
+)
+EXPERIMENT = replace(
+    patch_sizes.EXPERIMENT,
     what="Small ViTs of three widths, two patch sizes and two depths, each trained for as many "
     "steps on 30,000 garments somewhere on a canvas of 42 x 42 pixels; beside them logistic "
     "regression, an MLP and the nearest image.",
     chosen_on="validation images that no run learns from: the learning rate of each of the 12 "
     "models, after half of the steps, with a seed of its own",
-    metrics={
-        **METRICS,
-        **COSTS,
-        "learning_rate": "of an opponent: the one of three that validation images prefer",
-    },
     conditions=[
         {"embed_dim": embed_dim, "patch_size": patch_size, "depth": depth}
         for embed_dim, patch_size, depth in product(WIDTHS, PATCHES, DEPTHS)
     ],
-    once=[{"model": name} for name in PLAIN],
     seeds=range(3),
-    run=run_on_canvas(CLASSIFIER, RECIPE["steps"]),
-    data=checksums,
+    run=beside_plain(CLASSIFIER, RECIPE["steps"]),
     settings={"model": MODEL, "training": RECIPE, "images": COUNTS},
     replay=({"embed_dim": 32, "patch_size": 14, "depth": 2}, 0),
     steps=lambda condition: updates(condition.get("model", ""), RECIPE["steps"]),

@@ -12,7 +12,7 @@ from experiments.drawn_digits.hand_drawn import NOT_SURE, Drawing, drawings, sai
 from experiments.drawn_digits.strokes import drawn
 from experiments.full_sets import recipe
 from experiments.full_sets.parts import CoarseStem
-from experiments.machinery.across_seeds import several
+from experiments.machinery.choose import several
 from experiments.machinery.experiment import load_experiment
 from experiments.machinery.measures import (
     BINS,

@@ -120,7 +120,7 @@ DECLARED = {
 SHARED = {
     "machinery.classifier.KNOWN": "digits",
     "token_mixing.mixing.LOOKS": "mixing_pointer",
-    "full_sets.tested.EVALUATIONS": "full_sets_best",
+    "full_sets.full_sets_best.EVALUATIONS": "full_sets_long",
 }
 
 

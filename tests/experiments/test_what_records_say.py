@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from experiments.full_sets import tested
+from experiments.full_sets.full_sets_best import BEST
 from experiments.full_sets.recipe import best
 from experiments.machinery.experiment import load_experiment
 from experiments.token_mixing import mixing_places
@@ -47,7 +47,7 @@ def test_what_a_search_chose_is_what_others_take_from_it():
     rates = {tuple(c.values()): v for c, v in winners_of("time_to_learn")}
     assert rates["place", "ViT, sin-cos places"] == mixing_places.LEARNING_RATE
     assert {c["data"]: v for c, v in winners_of("full_sets_best")} == long.RATES
-    assert best(load_record("full_sets_arms")) == tested.BEST
+    assert best(load_record("full_sets_arms")) == BEST
 
 
 @pytest.mark.parametrize("name", ["mnist", "fashion-mnist", "cifar10"])
