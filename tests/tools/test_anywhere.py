@@ -187,14 +187,6 @@ def test_seeds_move_only_what_a_cell_sets_itself():
     ]
 
 
-def test_one_cell_runs_with_those_that_define_what_it_uses(ran):
-    file, _ = ran
-    kept = cells.needed_for(cells.cells_of(file), 27)
-    assert [one.number for one in kept] == [1, 2, 4]
-    with pytest.raises(SystemExit, match="no cell at line 999"):
-        cells.needed_for(cells.cells_of(file), 999)
-
-
 def test_results_are_kept_by_page_and_digest(ran, tmp_path):
     _, found = ran
     kept = results.Results(tmp_path / "results.json")
