@@ -45,7 +45,6 @@ from sphinx.ext.napoleon import Config, GoogleDocstring
 from sphinx.util import logging
 from sphinx.util.docutils import LoggingReporter, SphinxDirective
 from sphinx.util.nodes import make_refnode
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.contents import CHAPTER_AND_NAME
 from website.pages.introductions import Introduction, introductions, part_of
@@ -370,7 +369,6 @@ def resolve(
     return None if isinstance(content, nodes.literal) else nodes.inline("", "", content)
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.add_directive("api", Api)
     app.connect("missing-reference", resolve)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

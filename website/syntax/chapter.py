@@ -21,7 +21,6 @@ from sphinx.domains.std import StandardDomain
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.contents import CHAPTER, Place, chapter_called, places_of
 from website.pages.number import TITLE
@@ -120,9 +119,8 @@ def plain_title(title: str) -> str:
 ROLES = {"chapter": ChapterRole()}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.add_transform(Titles)
     register(app, globals())
     app.connect("missing-reference", resolve)
     app.connect("env-get-updated", number_exercises, priority=900)  # after Sphinx's own count
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -37,7 +37,6 @@ from sphinx.domains.std import StandardDomain
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.markdown import paragraphs, quote
 from website.syntax.cells.cell import failed, is_cell
@@ -297,10 +296,9 @@ def row(*cells: nodes.Node) -> nodes.row:
 DIRECTIVES = {"claim": Claim, "claims-table": ClaimsTable}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.add_node(claims_table)
     register(app, globals())
     app.connect("doctree-read", judge)
     app.connect("env-updated", update)
     app.connect("doctree-resolved", resolve)
-    return {"version": "1", "env_version": 3, "parallel_read_safe": False}

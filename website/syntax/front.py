@@ -34,7 +34,6 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.counts import Counts, count_file, hours
 from website.syntax.cards import SIZE, Card, Part, cut_pictures, picture_name, read_card, read_parts
@@ -223,10 +222,9 @@ def pictures(app: Sphinx, exception: Exception | None) -> None:
 DIRECTIVES = {"start": Start, "chapter-cards": ChapterCards}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.add_node(front)
     register(app, globals())
     app.connect("doctree-resolved", resolve)
     each_page(app, load)
     app.connect("build-finished", pictures, priority=900)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

@@ -18,7 +18,6 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.counts import count_file
 from website.syntax.cards import question
@@ -91,8 +90,7 @@ class Opening(SphinxPostTransform):
 DIRECTIVES = {"goals": Goals}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.setup_extension("website.syntax.chapter")
     app.add_post_transform(Opening)
     register(app, globals())
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

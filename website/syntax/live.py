@@ -53,7 +53,6 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 from sphinx.util.osutil import relative_uri
-from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
 from website.live import pack
@@ -388,11 +387,10 @@ DIRECTIVES = {"live": LiveFigure}
 ROLES = {"live": LiveRole()}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.add_node(live, html=(visit_live, depart_live))
     app.add_node(live_set, html=(visit_set, depart_set))
     register(app, globals())
     app.add_post_transform(StillAbove)
     app.connect("builder-inited", copy)
     each_page(app, load)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

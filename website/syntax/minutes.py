@@ -14,7 +14,6 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import docname_join, logging
 from sphinx.util.docutils import SphinxRole
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.counts import count_file, hours
 from website.syntax.shared import Links, register
@@ -64,6 +63,5 @@ class MinutesRole(SphinxRole):
 ROLES = {"minutes": MinutesRole()}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     register(app, globals())
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

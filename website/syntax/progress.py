@@ -17,7 +17,6 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
 from website.syntax.predict import prediction
@@ -74,7 +73,7 @@ def load(page: Page) -> None:
 DIRECTIVES = {"progress": Progress}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.setup_extension("website.syntax.predict")
     app.setup_extension("website.theme.moved")
     app.setup_extension("website.syntax.chapter")
@@ -82,4 +81,3 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     register(app, globals())
     app.add_post_transform(ChapterEnd)
     each_page(app, load)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

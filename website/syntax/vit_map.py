@@ -22,7 +22,6 @@ from sphinx.application import Sphinx
 from sphinx.domains.std import StandardDomain
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.myst import front_matter
 from website.photograph import dahlia
@@ -124,8 +123,7 @@ def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 DIRECTIVES = {"vit-map": VitMap}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.add_node(vit_map)
     register(app, globals())
     app.connect("doctree-resolved", resolve)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -17,7 +17,6 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.changelog import ERRATA, NAME, Release, read_changes
 
@@ -79,6 +78,5 @@ def titled(title: str, version: str = "") -> nodes.section:
     return section
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.add_directive("changes", Changes)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -18,7 +18,6 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
-from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
 from website.theme.kept import Kept
@@ -106,8 +105,7 @@ def add_style(page: Page) -> None:
         page.app.add_css_file(STYLE)
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.add_html_math_renderer("katex", (visit_inline, None), (visit_display, None))
     formulas.connect(app)
     each_page(app, add_style)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

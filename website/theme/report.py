@@ -14,7 +14,6 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from sphinx.application import Sphinx
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.settings import GITHUB, read_settings
 from website.theme.changes import PAGE, anchor
@@ -70,6 +69,5 @@ def add_foot(page: Page) -> None:
     page.context["theme_extra_footer"] = f"{foot} {rest}"
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     each_page(app, add_foot)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

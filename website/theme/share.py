@@ -15,7 +15,6 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.settings import Settings, read_settings
 from website.theme.page import Page, each_page
@@ -156,7 +155,6 @@ def lost(settings: Settings) -> str:
     return LOST.format(title=title, home=home, logo=logo)
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     each_page(app, add_tags, priority=800)
     app.connect("build-finished", write_files)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sphinx.application import Sphinx
-from sphinx.util.typing import ExtensionMetadata
 
 OURS = Path(__file__).resolve().parent / "static"
 LINK = re.compile(
@@ -177,6 +176,5 @@ class Links:
         return f'<link rel="stylesheet" href="{found["to"]}{to}?v={self.digests[to]}" />\n'
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.connect("build-finished", bundle, priority=900)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

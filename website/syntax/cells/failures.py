@@ -114,4 +114,3 @@ def setup(app: Any) -> dict[str, Any]:
     if Box not in plugins:
         plugins.append(Box)
     app.add_role_to_domain("glue", "text", GluedText(), override=True)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -23,7 +23,6 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
-from sphinx.util.typing import ExtensionMetadata
 from sphinx_exercise.nodes import is_exercise_node, solution_node
 
 from website.pages.cells import count_checks
@@ -159,8 +158,7 @@ def move_into_box(cell: nodes.container) -> None:
     box += cell
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.setup_extension("website.syntax.cells.details")
     app.setup_extension("website.syntax.cells.package")
     app.add_post_transform(Folds)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
