@@ -6,8 +6,6 @@
 The rules are in tools/book_rules/; tests/book/test_book.py shows that each can fail.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

@@ -8,8 +8,6 @@ choices, one with a number a numerical question; the rest is answered in words a
 answer afterwards.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import sys

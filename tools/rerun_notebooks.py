@@ -8,8 +8,6 @@ more: it fails where an earlier cell left a name with another meaning. And in fo
 as it was after the set-up, each section by itself, as somebody who comes back would run it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -13,8 +13,6 @@ solutions too, then the same notebook as a Python script. Any error fails, and a
 not hold.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import json

@@ -8,8 +8,6 @@ python -m tools.anywhere book/... --seeds 50               with other seeds and 
 python -m tools.anywhere --report                          what was seen, nothing is run
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -1,7 +1,5 @@
 """The cells of a page: run with other seeds; and what decides a check."""
 
-from __future__ import annotations
-
 import ast
 import re
 from dataclasses import dataclass

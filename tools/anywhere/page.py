@@ -5,8 +5,6 @@
 One line of JSON for each run on standard output. No kernel and no pictures: half of a build's time.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import importlib

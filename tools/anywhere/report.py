@@ -1,7 +1,5 @@
 """What the runs of a page say together: what fell, how near each check is, which numbers move."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What was seen, in one committed file: for each page its digest, and each check in all runs."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json

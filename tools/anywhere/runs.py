@@ -1,7 +1,5 @@
 """Which runs a page is put to, and which of them this machine can make."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Rules for the cells: what they import, draw and glue, and who introduces what."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -6,8 +6,6 @@ A solution is known by its text without spaces: any run of a few of its lines. P
 reader sees them, notebooks cell by cell, archives member by member.
 """
 
-from __future__ import annotations
-
 import html
 import io
 import json

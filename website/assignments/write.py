@@ -1,7 +1,5 @@
 """Everything that is made from a drawn assignment, in one folder."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

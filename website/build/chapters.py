@@ -1,8 +1,6 @@
 """The chapters of the book: which pages hold code, what each was executed at, and the cache that
 Sphinx reads their outputs from."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -4,8 +4,6 @@ The checks are in site_checks/. tests/tools/test_check_site.py plants each defec
 caught.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -6,8 +6,6 @@ that it imports, a function, a class or a constant counts where its name occurs 
 counts (``Sources.meanings``).
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import platform

@@ -10,8 +10,6 @@ sentence in place of what it has not, enters the cache, so every page can be bui
 fails, this time and every time until it is mended, and executes the chapter again each time.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import queue

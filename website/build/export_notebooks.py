@@ -11,8 +11,6 @@ How a solution is treated: an exercise's stub is a code cell, its solution a fol
 tools/run_notebooks.py still proves that the solution passes its check.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import shutil

@@ -1,7 +1,5 @@
 """One page -> one notebook: plain cells, no outputs, ids that stay when other cells change."""
 
-from __future__ import annotations
-
 import ast
 import base64
 import copy

@@ -2,8 +2,6 @@
 site, with titles, labels, numbers, the literature, and what failed while the cells ran.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a folded cell is called: its first line, which JupyterLab and Colab show in its place."""
 
-from __future__ import annotations
-
 import ast
 import re
 

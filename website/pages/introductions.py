@@ -1,7 +1,5 @@
 """Which chapter introduces which part of the package: worked out from the pages, never typed."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

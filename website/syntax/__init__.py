@@ -7,8 +7,6 @@ several share is in `shared`; `cards` and `drawing` are the large parts of `fron
 `cells` is what becomes of code cells.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules

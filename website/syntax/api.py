@@ -21,8 +21,6 @@ A constant is described by the comment above it; one without a comment is not sh
 warnings, so the build fails.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from copy import deepcopy

@@ -9,8 +9,6 @@ wherever ``{ref}`` names its label. On a page that is no numbered chapter the co
 page gives the number: ``{chapter}`chapter {number}, in depth <sec-looking-sinks>` ``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import cast
 

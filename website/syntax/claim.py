@@ -22,8 +22,6 @@ and so do its row, each link of another page to it, and the notebook. ``:unconfi
 these; where there are none it is nothing.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from copy import deepcopy

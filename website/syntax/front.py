@@ -24,8 +24,6 @@ reads the lines, and cuts the pictures when the pages are written.
 The page loads ``front/front.css``.
 """
 
-from __future__ import annotations
-
 import html
 import json
 from pathlib import Path

@@ -9,8 +9,6 @@ LONGEST characters at most. The title of such a page is the question of its card
 minutes stand small above it. Everywhere else the chapter is called by its name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

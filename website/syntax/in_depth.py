@@ -9,8 +9,6 @@ stands at the top of the page. It links back to the label that raises the questi
 links to the page with ``{in-depth}`reading_maps_depth_votes` ``.
 """
 
-from __future__ import annotations
-
 import re
 
 from docutils import nodes

@@ -29,8 +29,6 @@ which file is missing. Data scripts are written here, while the pages are. Addre
 of their file, so that no browser mixes an old one with a new one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import html
 import json

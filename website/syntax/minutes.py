@@ -5,8 +5,6 @@
 reading and exercises of several pages together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

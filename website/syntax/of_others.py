@@ -1,7 +1,5 @@
 """Directives and roles of Sphinx, MyST and the extensions in use: what they are in a notebook."""
 
-from __future__ import annotations
-
 import re
 
 from website.pages.include import included

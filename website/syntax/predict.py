@@ -24,8 +24,6 @@ Its data attributes (``data-predict``, ``data-choices``, ``data-number``, ``data
 ``data-track``, ``data-unit``, ``data-answer``) are for the script; nothing here needs one.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -11,8 +11,6 @@ sheet are loaded on those pages only. ``data-page`` names the page for the scrip
 front page has none.
 """
 
-from __future__ import annotations
-
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform

@@ -1,7 +1,5 @@
 """What the book's directives and roles have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 

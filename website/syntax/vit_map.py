@@ -8,8 +8,6 @@ a phone. The line ``map`` in front of each chapter (drawing/places.py) puts a st
 too, with the chapter's parts in colour and named; it leads back to the drawing.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import io

@@ -7,8 +7,6 @@ It is made from CHANGELOG.md (website/pages/changelog.py). The oldest release co
 reads from one's own release to the end. A link to a file of ``book/`` leads to the page.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

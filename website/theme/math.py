@@ -7,8 +7,6 @@ is a warning with page and line, so the build fails. What was set once is kept b
 (`kept`).
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

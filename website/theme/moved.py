@@ -3,8 +3,6 @@
 The script that renames what a browser has kept, ``_static/predict/progress.js``, gets the table.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import posixpath

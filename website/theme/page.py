@@ -1,7 +1,5 @@
 """A page on its way into its template, as what is done with every page is given it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ heading above it. Where the settings name no repository on GitHub, the same line
 copied. The release leads to what has changed since, on the page of the newest one.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from pathlib import Path

@@ -14,8 +14,6 @@ A line in a page tells the search by which other words a section is looked for::
 Words that mean the same everywhere stand in ``search_words.json`` beside this file.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -6,8 +6,6 @@
 - The theme writes three viewports, and the title of the front page twice: one of each is left.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from pathlib import Path

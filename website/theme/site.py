@@ -9,8 +9,6 @@
   pages whose front matter names a notebook that is made elsewhere (``notebook: a1-attention``).
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

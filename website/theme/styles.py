@@ -7,8 +7,6 @@ those go whose classes or ids no page and no script names. What only some pages 
 predictions, formulas) stays a sheet of its own, between the two, and so do the rules for paper.
 """
 
-from __future__ import annotations
-
 import hashlib
 import posixpath
 import re

@@ -5,8 +5,6 @@ does what website/pages/cells.py says of all others. Each fold has a short mark,
 which stands in the margin where there is one; what it folds opens below.
 """
 
-from __future__ import annotations
-
 import html
 import re
 

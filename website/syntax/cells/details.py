@@ -1,7 +1,5 @@
 """The nodes of what is folded: a native ``<details>`` with its title."""
 
-from __future__ import annotations
-
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator

@@ -5,8 +5,6 @@ weigh on everybody who opens the page, so what runs is written into ``_static/ex
 for near the screen. Until then, without scripts and on paper, its still and its words stand there.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

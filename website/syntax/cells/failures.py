@@ -7,8 +7,6 @@
   page it is an error, as ever.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from docutils import nodes

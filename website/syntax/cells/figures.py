@@ -6,8 +6,6 @@ style of an element (the layers of a film) become files where they are worth a r
 becomes WebP without loss, a quarter smaller: while its page is read, so that it waits in the tree.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

@@ -14,8 +14,6 @@
   "Table 17.2". On a page that is no numbered chapter the count is plain: 1, 2, 3.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 

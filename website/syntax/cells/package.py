@@ -4,8 +4,6 @@ Above it stand where it comes from and a link to the file, below it its docstrin
 ``install`` is the command that installs the package of this release.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Shapes of the drawing, as strings of SVG; colours are classes of _static/map.css."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Callable, Sequence
 from typing import Protocol

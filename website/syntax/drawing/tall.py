@@ -1,7 +1,5 @@
 """The drawing from top to bottom, 360 px wide: the same parts and links, for a phone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from .places import ROWS, Place, in_row
