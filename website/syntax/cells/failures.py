@@ -107,7 +107,7 @@ def is_folded(node: nodes.Element) -> bool:
     )
 
 
-def setup(app: Any) -> dict[str, Any]:
+def setup(app: Any) -> None:
     plugins = render.load_mime_renders()  # a list that is made once, from installed distributions
     if Box not in plugins:
         plugins.append(Box)
