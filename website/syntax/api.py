@@ -40,7 +40,6 @@ from sphinx.config import Config as SphinxConfig
 from sphinx.domains.python import PythonDomain
 from sphinx.environment import BuildEnvironment
 from sphinx.ext.napoleon import Config, GoogleDocstring
-from sphinx.util import logging
 from sphinx.util.docutils import LoggingReporter, SphinxDirective
 from sphinx.util.nodes import make_refnode
 
@@ -48,8 +47,7 @@ from website.pages.contents import CHAPTER_AND_NAME
 from website.pages.introductions import Introduction, introductions, part_of
 from website.pages.settings import read_settings
 from website.pages.source import read_book
-
-logger = logging.getLogger(__name__)
+from website.theme.page import warn
 
 # Napoleon asks for Sphinx's whole configuration and reads of it what its own has.
 NAPOLEON = cast(SphinxConfig, Config(napoleon_use_rtype=False))
@@ -345,7 +343,7 @@ class Api(SphinxDirective):
         return document.children
 
     def warn(self, message: str) -> None:
-        logger.warning(f"api: {message}", location=self.get_location(), type="vitbook")
+        warn(f"api: {message}", self.get_location())
 
 
 def resolve(

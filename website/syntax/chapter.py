@@ -18,14 +18,13 @@ from sphinx.application import Sphinx
 from sphinx.domains.std import StandardDomain
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
-from sphinx.util import logging
 
 from website.pages.contents import CHAPTER, Place, chapter_called, places_of
 from website.pages.number import TITLE
 from website.syntax import in_depth
 from website.syntax.shared import Later, Links, register
+from website.theme.page import warn
 
-logger = logging.getLogger(__name__)
 KIND = "vitbook-chapter"
 
 
@@ -98,7 +97,7 @@ def resolve(
         page, anchor = labels.get(target, ("", ""))
     if page not in known:
         words = f"no chapter and no label in one is called {target!r}"
-        logger.warning(words, location=node, type="vitbook")
+        warn(words, node)
         return nodes.inline("", target)
     there = page in env.titles
     name = plain_title(env.titles[page].astext()) if there else target

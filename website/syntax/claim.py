@@ -33,14 +33,12 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.domains.std import StandardDomain
 from sphinx.environment import BuildEnvironment
-from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from website.pages.markdown import paragraphs, quote
 from website.syntax.cells.cell import failed, is_cell
 from website.syntax.shared import BookDirective, Notebook, Written, on_the_site, register
-
-logger = logging.getLogger(__name__)
+from website.theme.page import warn
 
 # verdict -> (what the page says, a sign for the eye; the word carries the meaning)
 VERDICTS = {
@@ -227,10 +225,9 @@ def update(app: Sphinx, env: BuildEnvironment) -> list[str]:
     for entry in claims_of(env):
         if entry.id in first:
             other = first[entry.id]
-            logger.warning(
+            warn(
                 f"claim id {entry.id!r} is used twice; first in {other.docname}, line {other.line}",
-                location=(entry.docname, entry.line),
-                type="vitbook",
+                (entry.docname, entry.line),
             )
         first.setdefault(entry.id, entry)
     return []
@@ -256,7 +253,7 @@ def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         for id_ in node["only"]:
             if id_ not in known:
                 words = f"claims-table: no claim has the id {id_!r}"
-                logger.warning(words, location=(docname, node["line"]), type="vitbook")
+                warn(words, (docname, node["line"]))
         if node["only"]:
             claims = [entry for entry in claims if entry.id in node["only"]]
         if node["unconfirmed"]:

@@ -30,7 +30,6 @@ from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from website.pages.counts import Counts, count_file, hours
@@ -38,10 +37,9 @@ from website.syntax.cards import SIZE, Card, Part, cut_pictures, picture_name, r
 from website.syntax.chapter import places, plain_title
 from website.syntax.place import Course
 from website.syntax.shared import BookDirective, Notebook, Written, on_the_site, register
-from website.theme.page import Page, each_page
+from website.theme.page import Page, each_page, warn
 from website.theme.site import STATIC
 
-logger = logging.getLogger(__name__)
 BUTTONS = ("Start", "Am I ready?")
 
 
@@ -145,7 +143,7 @@ def grid(pages: Pages, parts: list[Part]) -> tuple[str, list[Card]]:
         try:
             cards.append(read_card(chapter, pages.app.env.metadata[name].get("card")))
         except ValueError as error:
-            logger.warning(str(error), location=name, type="vitbook")
+            warn(str(error), name)
     counts = {one.chapter: count_file(pages.path(pages.names[one.chapter])) for one in cards}
     longest = max((one.read + one.do for one in counts.values()), default=1)
     for one in parts:
@@ -155,7 +153,7 @@ def grid(pages: Pages, parts: list[Part]) -> tuple[str, list[Card]]:
     for caption in {pages.parts[one.chapter]: 0 for one in cards}:
         if caption not in {one.caption for one in parts}:
             words = f"the cards need a line for {caption!r}: number | title | words"
-            logger.warning(words, location=pages.docname, type="vitbook")
+            warn(words, pages.docname)
     return f'<ul class="front-cards">{"".join(entries)}</ul>', cards
 
 
@@ -214,7 +212,7 @@ def pictures(app: Sphinx, exception: Exception | None) -> None:
     """When all pages are written, in whatever form their figures are by then."""
     if exception is None:
         for told in cut_pictures(Path(app.outdir), getattr(app, "vitbook_cards", [])):
-            logger.warning(told, type="vitbook")
+            warn(told)
 
 
 DIRECTIVES = {"start": Start, "chapter-cards": ChapterCards}

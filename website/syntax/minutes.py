@@ -10,13 +10,12 @@ from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util import docname_join, logging
+from sphinx.util import docname_join
 from sphinx.util.docutils import SphinxRole
 
 from website.pages.counts import count_file, hours
 from website.syntax.shared import Links, register
-
-logger = logging.getLogger(__name__)
+from website.theme.page import warn
 
 
 def said(content: str, here: Path, path_of: Callable[[str], Path]) -> str:
@@ -48,7 +47,7 @@ class MinutesRole(SphinxRole):
         try:
             words = said(self.text, Path(self.env.doc2path(self.env.docname)), path_of)
         except ValueError as error:
-            logger.warning(str(error), location=self.get_location(), type="vitbook")
+            warn(str(error), self.get_location())
             words = self.text
         return [nodes.Text(words)], []
 

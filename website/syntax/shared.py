@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
-from sphinx.util import logging
 from sphinx.util.docutils import ReferenceRole, SphinxDirective
 
 from website.pages.myst import Directive as Written
+from website.theme.page import warn
 
 if TYPE_CHECKING:
     from website.notebooks.notebook import Exporter as Notebook
@@ -18,7 +18,6 @@ else:
     Notebook = Links = Any
 
 __all__ = ["BookDirective", "Later", "Links", "Notebook", "Written", "on_the_site", "register"]
-logger = logging.getLogger(__name__)
 
 
 class BookDirective(SphinxDirective):
@@ -43,7 +42,7 @@ class BookDirective(SphinxDirective):
 
     def warn(self, message: str) -> None:
         """What is wrong is a warning, so the build fails."""
-        logger.warning(message, location=(self.env.docname, self.lineno), type="vitbook")
+        warn(message, (self.env.docname, self.lineno))
 
 
 class Later(ReferenceRole):

@@ -18,7 +18,6 @@ from typing import cast
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.domains.std import StandardDomain
-from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from website.pages.myst import front_matter
@@ -31,8 +30,8 @@ from website.syntax.drawing.tall import tall
 from website.syntax.drawing.wide import wide
 from website.syntax.goals import end_of_opening, opens
 from website.syntax.shared import on_the_site, register
+from website.theme.page import warn
 
-logger = logging.getLogger(__name__)
 LABEL = "whole-vit"  # of the section with the drawing
 WORDS = (
     "From an image to an answer: the image is cut into patches, a linear map makes a token of "
@@ -84,7 +83,7 @@ def place_of(page: str, chapter: str, line: object) -> Place | None:
     try:
         return read_place(chapter, line)
     except ValueError as error:
-        logger.warning(str(error), location=page, type="vitbook")
+        warn(str(error), page)
         return None
 
 

@@ -13,12 +13,11 @@ from pathlib import Path
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
-from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from website.pages.changelog import ERRATA, NAME, Release, read_changes
+from website.theme.page import warn
 
-logger = logging.getLogger(__name__)
 PAGE = "appendix/changes"  # where the directive stands
 NEW = "What is new"
 
@@ -36,7 +35,7 @@ class Changes(SphinxDirective):
         try:
             releases = read_changes(Path(self.env.srcdir).parent)
         except ValueError as error:
-            logger.warning(str(error), location=self.get_location(), type="vitbook")
+            warn(str(error), self.get_location())
             return []
         since = [self.since(old, new) for old, new in pairwise(releases[::-1])]
         links = nodes.paragraph("", "Your release is: ")

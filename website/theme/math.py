@@ -14,14 +14,11 @@ from pathlib import Path
 import quickjs
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 from sphinx.writers.html5 import HTML5Translator
 
 from website.theme.kept import Kept
-from website.theme.page import Page, each_page
-
-logger = logging.getLogger(__name__)
+from website.theme.page import Page, each_page, warn
 
 KATEX = Path(__file__).resolve().parent / "vendor" / "katex" / "katex.min.js"
 STYLE = "vendor/katex/katex.min.css"
@@ -69,7 +66,7 @@ def formula(self: HTML5Translator, node: nodes.Element, tex: str, display: bool)
     try:
         return typeset(tex.strip(), display)
     except ValueError as error:
-        logger.warning(f"{error} (the formula: {tex})", location=place(node), type="vitbook")
+        warn(f"{error} (the formula: {tex})", place(node))
         return self.encode(tex)
 
 

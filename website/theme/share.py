@@ -12,13 +12,10 @@ from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util import logging
 
 from website.pages.settings import Settings, read_settings
-from website.theme.page import Page, each_page
+from website.theme.page import Page, each_page, warn
 from website.theme.preview_image import draw
-
-logger = logging.getLogger(__name__)
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGE = "_static/preview.png"
@@ -105,7 +102,7 @@ def add_tags(page: Page) -> None:
     said = describe(page.doctree, page.app.env.metadata.get(page.name, {}))
     if not said:
         words = "the page has no sentence of its own, which search engines and shared links show"
-        logger.warning(words, location=page.name, type="vitbook")
+        warn(words, page.name)
     front = page.name == page.app.config.root_doc
     told = {
         "og:type": "website" if front else "article",

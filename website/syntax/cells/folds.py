@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
-from sphinx.util import logging
 from sphinx_exercise.nodes import is_exercise_node, solution_node
 
 from website.pages.cells import count_checks
@@ -28,8 +27,7 @@ from website.syntax.cells.cell import fold_by_rule, fold_tagged, is_cell, is_fai
 from website.syntax.cells.details import fold, folded
 from website.syntax.cells.failures import bring_out, take_out
 from website.syntax.chapter import chapter_number, places
-
-logger = logging.getLogger(__name__)
+from website.theme.page import warn
 
 UNANSWERED = re.compile(r"\s*(not answered yet\b.*\s*)+")
 TABLE_CAPTION = re.compile(r'(?<=<table class="vitbook-table")([^>]*><caption>)')
@@ -150,7 +148,7 @@ def move_into_box(cell: nodes.container) -> None:
     box = before[-1] if before else None
     if not (isinstance(box, nodes.container) and box.get("design_component") == "dropdown"):
         words = "a cell tagged deeper belongs right after the dropdown that it moves into"
-        logger.warning(words, location=cell, type="vitbook")
+        warn(words, cell)
         return
     cell.parent.remove(cell)
     box += cell
