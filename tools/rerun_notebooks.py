@@ -115,14 +115,13 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("names", nargs="*", help="notebooks, by name; default: all")
-    parser.add_argument("--folder", type=Path, default=ROOT / "_build/html/notebooks")
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.inside:
         print("\n" + json.dumps(failures(options.inside)))
         return 0
     failed = 0
-    for path in notebooks_in(options.folder):
+    for path in notebooks_in(ROOT / "_build/html/notebooks"):
         if not options.names or path.stem in options.names:
             found = examined(path)
             failed += len(found["cells"])

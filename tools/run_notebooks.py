@@ -264,11 +264,10 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("names", nargs="*", help="notebooks, by name; default: all")
-    parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
     parser.add_argument("--kind", choices=["ipynb", "py", "imports"], help="only these")
     options = parser.parse_args(arguments)
     kinds = [options.kind] if options.kind else ["ipynb", "py"]
-    reports = prove(options.root.resolve(), options.names, kinds)
+    reports = prove(ROOT, options.names, kinds)
     print("\n\n".join(reports), file=sys.stderr, end="\n" if reports else "")
     return 1 if reports else 0
 

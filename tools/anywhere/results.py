@@ -87,7 +87,10 @@ def _unpacked(packed: dict[str, Any]) -> dict[str, dict[str, Any]]:
     for i, name in enumerate(packed["runs"]):
         runs[name] = {key: packed[key].get(name) for key in ("seconds", "failed", "error")}
         for key in ("checks", "glued", "tables"):
-            found = {place: _at(values, i) for place, values in packed.get(key, {}).items()}
+            found = {
+                place: values["all"] if isinstance(values, dict) else values[i]
+                for place, values in packed.get(key, {}).items()
+            }
             runs[name][key] = {place: one for place, one in found.items() if one is not None}
     return runs
 
@@ -96,7 +99,3 @@ def _once(values: list[Any]) -> Any:
     """One value where all runs saw the same; numbers to six digits."""
     short = [float(f"{one:.6g}") if isinstance(one, float) else one for one in values]
     return {"all": short[0]} if all(one == short[0] for one in short) else short
-
-
-def _at(values: Any, i: int) -> Any:
-    return values["all"] if isinstance(values, dict) else values[i]

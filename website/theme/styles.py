@@ -152,7 +152,7 @@ def bundle(app: Sphinx, exception: Exception | None) -> None:
             (static / name).unlink()
         (static / to).write_text(text, "utf8")
     for path, page in pages.items():
-        path.write_text(Links(digests).put_into(page), "utf8")
+        path.write_text(LINK.sub(Links(digests).link, page), "utf8")
 
 
 class Links:
@@ -160,9 +160,6 @@ class Links:
 
     def __init__(self, digests: dict[str, str]) -> None:
         self.digests, self.there = digests, set[str]()
-
-    def put_into(self, page: str) -> str:
-        return LINK.sub(self.link, page)
 
     def link(self, found: re.Match[str]) -> str:
         to = group(found["name"])

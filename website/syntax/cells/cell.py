@@ -49,7 +49,8 @@ def fold_by_rule(cell: nodes.container) -> None:
         return
     code = source.astext()
     found = parts(code)
-    printed = [] if output is None else [one for one in output.children if is_printed(one)]
+    printed = [] if output is None else list(output.children)
+    printed = [one for one in printed if isinstance(one, nodes.literal_block)]  # plain text
     draws = output is not None and len(printed) < len(output.children)
     proves = claim_before(cell) is not None and (settles(code) or not found.shown)
     if shows_table(code) or (proves and not draws):
@@ -67,18 +68,14 @@ def fold_by_rule(cell: nodes.container) -> None:
         cell.insert(0, folded([nodes.Text("setup")], hidden, classes=["code-fold"]))
     if found.check:
         check = of(source, found.check)
-        words = [checked_words(found.words)] if found.words else []
+        told = nodes.paragraph("", f"Checked: {found.words}.", classes=["fold-words"])
+        words = [told] if found.words else []
         title = mark(cell, check, "numbers", found.words or "")
         cell += folded(title, [*words, check, *printed], classes=["code-fold"])
     if found.shown:
         source.replace_self(of(source, found.shown))
     else:
         cell.remove(source)
-
-
-def is_printed(node: nodes.Node) -> bool:
-    """A part of an output that is plain text."""
-    return isinstance(node, nodes.literal_block)
 
 
 def of(source: nodes.container, code: str) -> nodes.container:
@@ -111,10 +108,6 @@ def mark(
         heard = f"{heard}: {more}" if more else heard
         title.append(nodes.inline("", heard, classes=["visually-hidden"]))
     return title
-
-
-def checked_words(words: str) -> nodes.paragraph:
-    return nodes.paragraph("", f"Checked: {words}.", classes=["fold-words"])
 
 
 def fold_tagged(cell: nodes.container) -> None:
