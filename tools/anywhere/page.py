@@ -11,7 +11,6 @@ import importlib
 import json
 import math
 import os
-import re
 import time
 import traceback
 from pathlib import Path
@@ -21,7 +20,6 @@ from unittest import mock
 from tools.anywhere.cells import Cell, OtherSeeds, cells_of, decisive, is_page
 from tools.anywhere.runs import DIED
 
-TABLE, TAG = 'class="vitbook-table"', re.compile(r"<[^>]+>")
 NAMES = "plain, draw-K, drawn-K, seeds-K"
 
 
@@ -46,7 +44,6 @@ class Seen:
         self.checks: dict[str, float] = {}  # by place, "cell.line.column source": the distance
         self.failed: list[dict[str, Any]] = []
         self.glued: dict[str, int | float | str] = {}
-        self.tables: dict[str, list[str]] = {}  # by place, "cell.number": what its cells print
         self.cell: Cell | None = None
         self._decisive: set[tuple[int, int]] = set()
 
@@ -75,11 +72,6 @@ class Seen:
         glued = (metadata or {}).get("scrapbook")
         if glued:
             self.glued[glued["name"]] = eval(data[glued["mime_prefix"] + "text/plain"], {})
-        html = data.get("text/html", "")
-        if TABLE in html and self.cell is not None:
-            body = html.partition("<tbody")[2]
-            place = f"{self.cell.number}.{len(self.tables)}"
-            self.tables[place] = [TAG.sub(" ", one).strip() for one in body.split("</td>")[:-1]]
 
 
 def smallest_gap(least: Any, most: Any) -> float:
@@ -130,7 +122,6 @@ def run_page(page: Path, run: str) -> dict[str, Any]:
         "checks": seen.checks,
         "failed": seen.failed,
         "glued": seen.glued,
-        "tables": seen.tables,
         "error": error,
     }
 

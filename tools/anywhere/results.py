@@ -74,7 +74,7 @@ def _packed(runs: dict[str, dict[str, Any]]) -> dict[str, Any]:
     packed: dict[str, Any] = {"runs": names}
     for key in ("seconds", "failed", "error"):
         packed[key] = {name: runs[name][key] for name in names if runs[name].get(key)}
-    for key in ("checks", "glued", "tables"):
+    for key in ("checks", "glued"):
         places = {place: None for name in names for place in runs[name].get(key, {})}
         packed[key] = {
             place: _once([runs[name].get(key, {}).get(place) for name in names]) for place in places
@@ -86,7 +86,7 @@ def _unpacked(packed: dict[str, Any]) -> dict[str, dict[str, Any]]:
     runs: dict[str, dict[str, Any]] = {}
     for i, name in enumerate(packed["runs"]):
         runs[name] = {key: packed[key].get(name) for key in ("seconds", "failed", "error")}
-        for key in ("checks", "glued", "tables"):
+        for key in ("checks", "glued"):
             found = {
                 place: values["all"] if isinstance(values, dict) else values[i]
                 for place, values in packed.get(key, {}).items()
