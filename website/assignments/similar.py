@@ -20,8 +20,7 @@ def marks(code: str) -> list[str]:
     tree = ast.parse(code)
     for node in ast.walk(tree):  # a docstring is no code
         body = getattr(node, "body", None)
-        first = body[0] if isinstance(body, list) and body else None
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+        if isinstance(body, list) and body and _is_text(body[0]):
             body[:] = body[1:] or [ast.Pass()]
     out: list[str] = []
     _walk(tree, out)
@@ -46,6 +45,10 @@ def _walk(node: ast.AST, out: list[str]) -> None:
             out.append(type(node).__name__)
     for child in ast.iter_child_nodes(node):
         _walk(child, out)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def pieces(code: str) -> set[tuple[str, ...]]:

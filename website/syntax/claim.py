@@ -36,7 +36,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 from website.pages.markdown import paragraphs, quote
-from website.syntax.cells.cell import failed, is_cell
+from website.syntax.cells.cell import failed, is_cell, marked
 from website.syntax.shared import BookDirective, Notebook, Written, on_the_site, register
 from website.theme.page import warn
 
@@ -204,13 +204,9 @@ def judge(app: Sphinx, doctree: nodes.document) -> None:
             if failed(node):
                 entries[claim["ids"][0]].confirmed = False
                 claim["classes"].append("claim-unconfirmed")
-                (verdict,) = claim.findall(is_verdict)
+                (verdict,) = claim.findall(marked("claim-verdict"))
                 verdict += [nodes.Text(" "), not_confirmed()]
             claim = None
-
-
-def is_verdict(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.paragraph) and "claim-verdict" in node["classes"]
 
 
 def claims_of(env: BuildEnvironment) -> list[Entry]:

@@ -117,17 +117,8 @@ def buttons(pages: Pages, names: list[str]) -> str:
 def come_back(pages: Pages) -> str:
     """A box for who comes back, the chapters that it tells of, and the scripts that fill it."""
     course = Course(pages.app)
-    told = [
-        {
-            "page": one.page,
-            "number": one.number,
-            "title": one.title,
-            "question": one.question,
-            "part": one.part,
-            "minutes": one.minutes,
-        }
-        for one in course.chapters
-    ]
+    keys = ("page", "number", "title", "question", "part", "minutes")
+    told = [{key: getattr(one, key) for key in keys} for one in course.chapters]
     data = html.escape(json.dumps(told, ensure_ascii=False))
     scripts = "".join(
         (STATIC / name).read_text("utf8") for name in ("place/kept.js", "front/back.js")

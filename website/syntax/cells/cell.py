@@ -7,6 +7,7 @@ which stands in the margin where there is one; what it folds opens below.
 
 import html
 import re
+from collections.abc import Callable
 
 from docutils import nodes
 
@@ -22,8 +23,12 @@ def is_cell(node: nodes.Node) -> bool:
     return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
 
 
-def is_failure(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.container) and "not-held" in node["classes"]
+def marked(name: str) -> Callable[[nodes.Node], bool]:
+    """Is this an element of the class?"""
+    return lambda node: isinstance(node, nodes.Element) and name in node.get("classes", [])
+
+
+is_failure = marked("not-held")
 
 
 def failed(cell: nodes.container) -> bool:
@@ -122,7 +127,7 @@ def fold_tagged(cell: nodes.container) -> None:
     shown = None if output in hidden or output is None or not output.children else output
     claim = claim_before(cell) if shown is None else None
     name, more = names(source, shown, claim)
-    refuted = [] if claim is None else list(claim.findall(is_refuted))
+    refuted = [] if claim is None else list(claim.findall(marked("claim-refuted")))
     for line in refuted:
         line.parent.remove(line)
     title = mark(cell, source, name, more, bool(refuted))
@@ -133,18 +138,12 @@ def fold_tagged(cell: nodes.container) -> None:
         claim += cell
 
 
-def is_refuted(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.paragraph) and "claim-refuted" in node["classes"]
-
-
 def names(
     source: nodes.container, output: nodes.container | None, claim: nodes.container | None
 ) -> tuple[str, str]:
     """What the fold belongs to, and what is said besides to tell it from the others."""
     if claim is not None and count_checks(source.astext()):
-        (said, *_) = claim.findall(
-            lambda node: isinstance(node, nodes.inline) and "claim-says" in node["classes"]
-        )
+        (said, *_) = claim.findall(marked("claim-says"))
         plain = re.sub(r"[\\{}\s]+", " ", said.astext())  # of formulas their letters
         return "claim", shortened(plain)
     if output is None:
@@ -173,5 +172,4 @@ def claim_before(cell: nodes.container) -> nodes.container | None:
     """The claim that this cell follows directly."""
     before = cell.parent.children[: cell.parent.index(cell)]
     box = before[-1] if before else None
-    is_claim = isinstance(box, nodes.container) and "claim" in box["classes"]
-    return box if is_claim else None
+    return box if box is not None and marked("claim")(box) else None

@@ -23,7 +23,15 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx_exercise.nodes import is_exercise_node, solution_node
 
 from website.pages.cells import count_checks
-from website.syntax.cells.cell import fold_by_rule, fold_tagged, is_cell, is_failure, part, tags
+from website.syntax.cells.cell import (
+    fold_by_rule,
+    fold_tagged,
+    is_cell,
+    is_failure,
+    marked,
+    part,
+    tags,
+)
 from website.syntax.cells.details import fold, folded
 from website.syntax.cells.failures import bring_out, take_out
 from website.syntax.chapter import chapter_number, places
@@ -63,7 +71,7 @@ class Folds(SphinxPostTransform):
         self.number_tables()
         if checks and self.env.docname in places(self.env):
             self.found(lambda node: isinstance(node, nodes.section))[0].append(
-                count_line(checks, len(self.found(is_lost)))
+                count_line(checks, sum(not one["elsewhere"] for one in self.found(is_failure)))
             )
 
     def found(self, wanted: Callable[[nodes.Node], bool]) -> list[nodes.Node]:
@@ -92,8 +100,7 @@ def count_line(checks: int, lost: int) -> nodes.paragraph:
     return nodes.paragraph("", "", *line, classes=["page-checks"])
 
 
-def is_count_line(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.paragraph) and "page-checks" in node["classes"]
+is_count_line = marked("page-checks")
 
 
 def has_caption(node: nodes.Node) -> bool:
@@ -110,10 +117,6 @@ def is_worked_with(cell: nodes.container) -> bool:
             return True
         node = node.parent
     return False
-
-
-def is_lost(node: nodes.Node) -> bool:
-    return is_failure(node) and not node["elsewhere"]
 
 
 def fold_solution(node: solution_node) -> None:
