@@ -223,10 +223,7 @@ def prove(root: Path, names: list[str], kinds: list[str]) -> list[str]:
 def _prove_in(python: Path, root: Path, notebooks: dict, kinds: list[str]) -> list[str]:
     settings, site = read_settings(root), root / "_build" / "html"
     files = [(name, kind) for kind in kinds if kind != "imports" for name in notebooks]
-    with (
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
-        served(site) as address,
-    ):
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, served(site) as address:
         scratch = Path(folder)
         env = standin.child_environment(python, scratch)
         here = led_to(address, notebooks, settings)

@@ -5,6 +5,8 @@ differ in their last digit, forward and backward; what is copied, compared or dr
 As on a processor, the same operation on the same numbers gives the same result again.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch

@@ -6,10 +6,7 @@ from pathlib import Path
 import nbformat
 
 from website.assignments.foreign import nbgrader_notebook, otter_notebook
-from website.assignments.notebooks import (
-    solution_notebook,
-    student_notebook,
-)
+from website.assignments.notebooks import solution_notebook, student_notebook
 from website.assignments.package import write_package
 from website.assignments.prove import Drawn
 from website.pages.settings import Settings

@@ -3,15 +3,7 @@
 import re
 
 from website.pages.include import included
-from website.pages.markdown import (
-    details,
-    fence,
-    link,
-    paragraphs,
-    quote,
-    table_cell,
-    titled,
-)
+from website.pages.markdown import details, fence, link, paragraphs, quote, table_cell, titled
 from website.syntax.shared import Links, Notebook, Written, on_the_site
 
 
