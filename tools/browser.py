@@ -6,8 +6,6 @@
 The environment variable VITBOOK_CHROMIUM names another one.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -5,8 +5,6 @@
 A notebook's first cell installs the wheel that lies beside it, and names what else is missing.
 """
 
-from __future__ import annotations
-
 import sys
 import zipfile
 from pathlib import Path

@@ -6,8 +6,6 @@
 The rules are in tools/book_rules/; tests/book/test_book.py shows that each can fail.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path
@@ -48,17 +46,16 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("words", nargs="*", help="pages, by a part of their name; default: all")
-    parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
     options = parser.parse_args(arguments)
     try:
-        found = check(read_book(options.root))
+        found = check(read_book(ROOT))
     except PageError as error:
-        print(str(error).replace(f"{options.root}/", ""), file=sys.stderr)
+        print(str(error).replace(f"{ROOT}/", ""), file=sys.stderr)
         return 1
     words = options.words or [""]
     found = [one for one in found if any(word in str(one.path) for word in words)]
     for finding in sorted(found, key=lambda one: (str(one.path), one.line)):
-        print(str(finding).replace(f"{options.root}/", ""), file=sys.stderr)
+        print(str(finding).replace(f"{ROOT}/", ""), file=sys.stderr)
     return 1 if found else 0
 
 

@@ -6,8 +6,6 @@ Needs no environment of ours: the image's Python runs the notebooks, the install
 published package, and nothing but that may be new afterwards.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

@@ -3,8 +3,6 @@
 It lives in ``.venv-colab``, pinned by requirements.txt and made anew when that file changes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -6,8 +6,6 @@ Only a clear "not found" counts (404, 410, an unknown host). A server that refus
 busy is reported and does not fail. It needs the network, so it runs weekly, not in ``make test``.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import urllib.error

@@ -9,8 +9,6 @@ there. Pages, notebooks and package come from the one build in _build/html, whos
 be that of the release.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

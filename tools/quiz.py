@@ -8,8 +8,6 @@ choices, one with a number a numerical question; the rest is answered in words a
 answer afterwards.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import sys
@@ -65,7 +63,7 @@ def _prediction(page: Page, group: Tag, address: str) -> Iterator[Item]:
     asked = [
         clean(part, address, outer=True)
         for part in group.find_all(True, recursive=False)
-        if not {"predict-title", "ask-both", "ask-output"} & _classes(part)
+        if not {"predict-title", "ask-both", "ask-output"} & {*(part.get("class") or [])}
     ]
     answer = group.select_one(".predict-explained")
     yield Item(
@@ -78,10 +76,6 @@ def _prediction(page: Page, group: Tag, address: str) -> Iterator[Item]:
         number=str(group.get("data-number", "")),
         within=str(group.get("data-within", "0")),
     )
-
-
-def _classes(tag: Tag) -> set[str]:
-    return set(tag.get("class") or [])
 
 
 def clean(tag: Tag, address: str, *, outer: bool = False) -> str:

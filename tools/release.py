@@ -13,8 +13,6 @@ is "Release 0.2.0".
     python -m tools.release --list            all releases, the newest first
 """
 
-from __future__ import annotations
-
 import datetime
 import re
 import subprocess

@@ -8,8 +8,6 @@ more: it fails where an earlier cell left a name with another meaning. And in fo
 as it was after the set-up, each section by itself, as somebody who comes back would run it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -117,14 +115,13 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("names", nargs="*", help="notebooks, by name; default: all")
-    parser.add_argument("--folder", type=Path, default=ROOT / "_build/html/notebooks")
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.inside:
         print("\n" + json.dumps(failures(options.inside)))
         return 0
     failed = 0
-    for path in notebooks_in(options.folder):
+    for path in notebooks_in(ROOT / "_build/html/notebooks"):
         if not options.names or path.stem in options.names:
             found = examined(path)
             failed += len(found["cells"])

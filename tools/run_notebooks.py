@@ -10,15 +10,11 @@ release, as the published branch would be.
 In a stand-in for Colab (tools/colab_standin.py) the install cell runs once, and ``pip freeze`` must
 then show our package more and nothing else. Each notebook runs in a kernel of its own, its
 solutions too, then the same notebook as a Python script. Any error fails, and any check that does
-not hold. What passed is not run again until a notebook, the package or the lock file changes
-(--force runs everything).
+not hold.
 """
-
-from __future__ import annotations
 
 import argparse
 import ast
-import hashlib
 import json
 import os
 import re
@@ -204,14 +200,13 @@ def led_to(address: str, notebooks: dict, settings: Settings) -> dict:
     return copies
 
 
-def prove(root: Path, names: list[str], kinds: list[str], force: bool = False) -> list[str]:
-    """Run what has changed since it last passed. Returns the reports of failures.
+def prove(root: Path, names: list[str], kinds: list[str]) -> list[str]:
+    """Run notebooks and scripts. Returns the reports of failures.
 
     Args:
         root: The repository; its site is built.
         names: Notebooks by name; none means all.
         kinds: "ipynb", "py" (whole), "imports", or several of them.
-        force: Also run what passed before.
     """
     site = root / "_build" / "html"
     notebooks = {
@@ -222,24 +217,13 @@ def prove(root: Path, names: list[str], kinds: list[str], force: bool = False) -
     if not notebooks:
         return [f"no such notebook under {site / 'notebooks'}: run make book first"]
     with standin.environment(root) as python:
-        return _prove_in(python, root, notebooks, kinds, force)
+        return _prove_in(python, root, notebooks, kinds)
 
 
-def _prove_in(
-    python: Path, root: Path, notebooks: dict, kinds: list[str], force: bool
-) -> list[str]:
+def _prove_in(python: Path, root: Path, notebooks: dict, kinds: list[str]) -> list[str]:
     settings, site = read_settings(root), root / "_build" / "html"
-    passed = Passed(root, python)
-    whole = [kind for kind in kinds if kind != "imports"]
-    files = [(name, kind) for kind in whole for name in notebooks]
-    todo = [file for file in files if force or not passed.has(file, notebooks[file[0]])]
-    print(f"{len(todo)} of {len(files)} files to run", flush=True)
-    if not todo and whole == kinds:
-        return []
-    with (
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
-        served(site) as address,
-    ):
+    files = [(name, kind) for kind in kinds if kind != "imports" for name in notebooks]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, served(site) as address:
         scratch = Path(folder)
         env = standin.child_environment(python, scratch)
         here = led_to(address, notebooks, settings)
@@ -257,44 +241,15 @@ def _prove_in(
                 report = run_script(script, name, python, scratch, env)
             seconds = time.monotonic() - started
             print(f"{name}.{kind}: {'FAILED' if report else 'ok'}, {seconds:.0f} s", flush=True)
-            if report is None:
-                passed.add(file, notebooks[name])
             return report
 
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            reports = [report for report in pool.map(one, todo) if report]
-        if whole != kinds and (report := run_imports(notebooks, python, scratch, env)):
+            reports = [report for report in pool.map(one, files) if report]
+        if "imports" in kinds and (report := run_imports(notebooks, python, scratch, env)):
             reports.append(report)
         if standin.freeze(python) != installed:
             reports.append("a notebook changed what is installed")
     return reports
-
-
-class Passed:
-    """Which files passed, each with the state of everything it depends on."""
-
-    def __init__(self, root: Path, python: Path) -> None:
-        self.file = python.parents[1] / "passed.json"
-        self.state = json.loads(self.file.read_text()) if self.file.is_file() else {}
-        tree = hashlib.sha256()
-        tools = [Path(__file__), Path(standin.__file__), root / "pyproject.toml"]
-        source = (p for p in (root / "src").rglob("*") if "__pycache__" not in p.parts)
-        for path in [*tools, *sorted(source)]:
-            if path.is_file():
-                tree.update(path.name.encode() + b"\0" + path.read_bytes())
-        self.tree = tree.digest()
-        self._lock = threading.Lock()
-
-    def has(self, file: tuple[str, str], notebook: nbformat.NotebookNode) -> bool:
-        return self.state.get(".".join(file)) == self._digest(notebook)
-
-    def add(self, file: tuple[str, str], notebook: nbformat.NotebookNode) -> None:
-        with self._lock:
-            self.state[".".join(file)] = self._digest(notebook)
-            self.file.write_text(json.dumps(self.state, indent=1, sort_keys=True))
-
-    def _digest(self, notebook: nbformat.NotebookNode) -> str:
-        return hashlib.sha256(self.tree + nbformat.writes(notebook).encode()).hexdigest()
 
 
 def plain(text: str) -> str:
@@ -306,12 +261,10 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("names", nargs="*", help="notebooks, by name; default: all")
-    parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
     parser.add_argument("--kind", choices=["ipynb", "py", "imports"], help="only these")
-    parser.add_argument("--force", action="store_true", help="also what passed before")
     options = parser.parse_args(arguments)
     kinds = [options.kind] if options.kind else ["ipynb", "py"]
-    reports = prove(options.root.resolve(), options.names, kinds, options.force)
+    reports = prove(ROOT, options.names, kinds)
     print("\n\n".join(reports), file=sys.stderr, end="\n" if reports else "")
     return 1 if reports else 0
 

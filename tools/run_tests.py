@@ -9,8 +9,6 @@ site is tested; with --deep, and nothing else said, `make anywhere` follows. Eac
 became of those before it; the last line names what failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

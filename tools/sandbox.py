@@ -4,8 +4,6 @@ python -m tools.sandbox             says which of them work
 python -m tools.sandbox --install   the same, after installing what is missing
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

@@ -1,8 +1,6 @@
 """scikit-learn's photographs, without the library they come with: importing it takes two seconds of
 each build."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 

@@ -101,7 +101,6 @@ kernelspec: {name: python3}
 ```{code-cell} ipython3
 import torch
 from vitbook.book.glue import glue
-from vitbook.book.table import show_table
 unused = 1
 ```
 
@@ -121,7 +120,6 @@ assert torch.equal(x @ x, (x.T @ x.T).T)
 ```{code-cell} ipython3
 for _ in range(60):  # any two starts part
     x = 4 * (y := torch.linalg.matrix_norm(x) % 1) * (1 - y) + (x @ x) / (x @ x).norm()
-show_table([["a", 1.0, float(y)]], header=["", "far", "near"], caption="Both.")
 glue(c99_far=torch.ones(2, 2).mean(), c99_near=float(y))
 assert (x @ x).mean() > -1 and 1 < 2
 with open("known", "a+") as first:  # what the first run found
@@ -160,7 +158,6 @@ def test_the_report_names_what_fell_what_is_near_and_the_numbers_that_move(ran):
     assert "fell in draw-1 (abs" in words
     assert "c99_near" in words.split("moves", 1)[1]
     assert "c99_far" not in words
-    assert "1 of 2 cells of the table, line" in words
     assert "torch.equal" not in words  # its cell is about rounding
 
 
@@ -185,14 +182,6 @@ def test_seeds_move_only_what_a_cell_sets_itself():
         "g.manual_seed(k + 100)",
         "randint(3)",
     ]
-
-
-def test_one_cell_runs_with_those_that_define_what_it_uses(ran):
-    file, _ = ran
-    kept = cells.needed_for(cells.cells_of(file), 27)
-    assert [one.number for one in kept] == [1, 2, 4]
-    with pytest.raises(SystemExit, match="no cell at line 999"):
-        cells.needed_for(cells.cells_of(file), 999)
 
 
 def test_results_are_kept_by_page_and_digest(ran, tmp_path):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from website.build.check_site import OF_A_PAGE, check, check_pages, defects, main
+from website.build.check_site import OF_A_PAGE, check, check_pages, defects, report
 from website.build.site import LOOKS, Memory, Site
 from website.build.site_checks.weight import compressed, weights
 
@@ -95,7 +95,7 @@ def test_a_clean_site_passes_and_an_empty_folder_is_none(site, tmp_path, capsys)
     [finding] = check(tmp_path / "empty", tmp_path)
     assert "build the book first" in str(finding)
     assert findings(site) == []
-    assert main([str(site), "--root", str(site.parents[1])]) == 0
+    assert not report(Site(site, site.parents[1]))
     assert "2 pages, nothing to complain" in capsys.readouterr().out
 
 
@@ -218,9 +218,9 @@ def test_the_weight_counts_pictures_of_style_sheets_and_of_one_theme_but_no_font
     assert 20_000 <= weigh() - before <= 20_700
 
 
-def test_the_command_prints_one_line_for_each_finding_and_fails(site, capsys):
+def test_the_report_is_one_line_for_each_finding(site, capsys):
     edit(site, "A plan of two rooms", "")
-    assert main([str(site), "--root", str(site.parents[1])]) == 1
+    assert report(Site(site, site.parents[1]))
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f'{PAGE}: <img src="../_images/plan.png">: no alt text')
 

@@ -566,7 +566,7 @@ def test_everything_that_the_package_needs_is_looked_for():
 
 def test_a_page_without_a_title_two_of_one_name_and_an_unbuilt_book_are_errors(book, capsys):
     def said():
-        assert main(["--root", str(book.root)]) == 1
+        assert main(book.root) == 1
         return capsys.readouterr().err
 
     page = book.root / "pages/ch/sums.md"
@@ -592,7 +592,7 @@ def test_the_command_puts_notebook_script_and_package_beside_each_other(book):
     (folder / "02_gone.ipynb").write_text("{}")
     (book.root / "book").mkdir()
     (book.root / "book/moved.toml").write_text('[[moved]]\npage = "01_sums"\nto = "ch/sums"\n')
-    assert main(["--root", str(book.root)]) == 0
+    assert main(book.root) == 0
     names = ["01_sums.ipynb", "sums.ipynb", "sums.py", WHEEL]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert [path.name for path in notebooks_in(folder)] == ["sums.ipynb"]

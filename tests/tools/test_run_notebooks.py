@@ -12,7 +12,6 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from tools import colab_standin as standin
 from tools import run_notebooks
 from tools.run_notebooks import (
-    Passed,
     install_as_a_reader_would,
     kernel_manager,
     led_to,
@@ -167,19 +166,3 @@ def test_the_child_gets_no_settings_of_this_environment(tmp_path, monkeypatch):
     env = standin.child_environment(Path(sys.executable), tmp_path)
     assert not {"PYTHONPATH", "JUPYTER_PATH"} & set(env)
     assert env["OMP_NUM_THREADS"] == "1"
-
-
-def test_what_passed_is_remembered_until_something_it_depends_on_changes(tmp_path):
-    (tmp_path / "src").mkdir()
-    python = tmp_path / ".venv-colab" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    notebook, other = (new_notebook(cells=[new_code_cell(text, id="a")]) for text in "xy")
-    passed = Passed(tmp_path, python)
-    assert not passed.has(("a", "ipynb"), notebook)
-    passed.add(("a", "ipynb"), notebook)
-    again = Passed(tmp_path, python)
-    assert again.has(("a", "ipynb"), notebook)
-    assert not again.has(("a", "py"), notebook)
-    assert not again.has(("a", "ipynb"), other)
-    (tmp_path / "src" / "part.py").write_text("x = 1")
-    assert not Passed(tmp_path, python).has(("a", "ipynb"), notebook)

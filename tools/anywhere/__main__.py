@@ -3,12 +3,10 @@
 python -m tools.anywhere                                   what changed since it was last seen
 python -m tools.anywhere book/vit/looking.md            one page
 python -m tools.anywhere book/... --runs avx2 draw-1       only these runs
-python -m tools.anywhere book/... --line 722 --seeds 50    one cell, and what it needs, with
-                                                  other seeds and other rounding; it is not kept
+python -m tools.anywhere book/... --seeds 50               with other seeds and other rounding; it
+                                                  is not kept
 python -m tools.anywhere --report                          what was seen, nothing is run
 """
-
-from __future__ import annotations
 
 import argparse
 import re
@@ -72,14 +70,6 @@ def died(found: dict[str, Any]) -> bool:
     return found.get("error") == DIED
 
 
-def try_cell(page: Path, line: int, runs: list[str]) -> bool:
-    """One cell under many seeds and roundings: what fell, how near the rest is."""
-    found = {one["run"]: one for one in tqdm(make_runs(page, runs, line), total=len(runs))}
-    words, well = report(page, name_of(page), found, whole=True)
-    print(words)
-    return well
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -90,18 +80,20 @@ def main() -> int:
     parser.add_argument("--runs", nargs="+", default=RUNS, metavar="RUN", help=", ".join(RUNS))
     parser.add_argument("--fresh", action="store_true", help="also what was seen already")
     parser.add_argument("--report", action="store_true", help="run nothing")
-    parser.add_argument("--line", type=int, help="only the cell at this line, and what it needs")
     parser.add_argument("--seeds", type=int, help="runs with other seeds and other rounding")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     if missing := [str(page) for page in options.pages if not page.is_file()]:
         raise SystemExit(f"No such file: {', '.join(missing)}")
-    pages = options.pages or everything()
-    runs = options.runs
+    pages, runs, well = options.pages or everything(), options.runs, True
     if options.seeds:
         runs = [f"seeds-{k}" for k in range(1, options.seeds + 1)]
-    if options.line or options.seeds:
-        return int(not all(try_cell(page, options.line, runs) for page in pages))
+        for page in pages:
+            found = {one["run"]: one for one in tqdm(make_runs(page, runs), total=len(runs))}
+            words, good = report(page, name_of(page), found, whole=True)
+            print(words)
+            well = well and good
+        return int(not well)
     results = Results()
     absent = missing_here(runs)
     for run, reason in absent.items():
@@ -111,7 +103,7 @@ def main() -> int:
         with FileLock(f"{FILE}.lock"):  # a second one waits: each writes the whole file
             results = Results()
             make(pages, here, results, options.fresh, options.jobs)
-    well, sources = True, Sources(ROOT)
+    sources = Sources(ROOT)
     for page in pages:
         known = results.pages.get(name_of(page), {})
         words, good = report(page, name_of(page), known, whole=bool(options.pages))

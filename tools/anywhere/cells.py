@@ -1,13 +1,9 @@
-"""The cells of a page: run with other seeds, or only some; and what decides a check."""
-
-from __future__ import annotations
+"""The cells of a page: run with other seeds; and what decides a check."""
 
 import ast
-import dis
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType
 
 from myst_nb.core.read import read_myst_markdown_notebook
 
@@ -85,66 +81,6 @@ def _deciding(node: ast.AST) -> list[ast.Compare]:
     elif isinstance(node, ast.List | ast.Tuple):
         inner = node.elts
     return [one for each in inner for one in _deciding(each)]
-
-
-def needed_for(cells: list[Cell], line: int) -> list[Cell]:
-    """The cell at a line of the page, and the earlier ones that define what it uses."""
-    wanted = [
-        cell for cell in cells if cell.line - 2 <= line <= cell.line + cell.source.count("\n")
-    ]
-    if not wanted:
-        raise SystemExit(f"no cell at line {line}")
-    kept = [wanted[0]]
-    modules = {
-        (alias.asname or alias.name).split(".")[0]
-        for cell in cells
-        for node in ast.walk(cell_tree(cell.source))
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
-    names, _ = _used_and_defined(wanted[0])
-    for cell in reversed(cells[: wanted[0].number - 1]):
-        used, defined = _used_and_defined(cell)
-        if names & (defined | _changed(cell) - modules):
-            kept.insert(0, cell)
-            names = names - defined | used
-    return kept
-
-
-def _used_and_defined(cell: Cell) -> tuple[set[str], set[str]]:
-    """The names that a cell reads from those before it, and those that it defines."""
-    whole = compile(cell_tree(cell.source), "cell", "exec")
-    used, defined, inner = set[str](), set[str](), set[str]()
-    for step in dis.get_instructions(whole):
-        if step.opname == "STORE_NAME":
-            defined.add(step.argval)
-        elif step.opname == "LOAD_NAME" and step.argval not in defined:
-            used.add(step.argval)
-    codes = [one for one in whole.co_consts if isinstance(one, CodeType)]
-    for code in codes:
-        codes += [one for one in code.co_consts if isinstance(one, CodeType)]
-        inner |= {one.argval for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL"}
-    return used | inner - defined, defined
-
-
-def _changed(cell: Cell) -> set[str]:
-    """Names whose value a cell may change: ``x[0] = ...``, ``train(x)``, ``x.f()``."""
-    names: set[str] = set()
-    for node in ast.walk(cell_tree(cell.source)):
-        owner: ast.AST | None = None
-        if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
-            owner = node.value
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            call = node.value
-            called = getattr(call.func, "id", getattr(call.func, "attr", ""))
-            if not re.match(r"print|show|glue|assert_|check_|display", called):
-                names |= {one.id for one in call.args if isinstance(one, ast.Name)}
-            owner = getattr(call.func, "value", None)
-        while isinstance(owner, ast.Attribute | ast.Subscript):
-            owner = owner.value
-        if isinstance(owner, ast.Name):
-            names.add(owner.id)
-    return names
 
 
 class OtherSeeds(ast.NodeTransformer):

@@ -3,8 +3,6 @@
 python -m tools.anywhere.older
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil

@@ -5,25 +5,21 @@
 One line of JSON for each run on standard output. No kernel and no pictures: half of a build's time.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import importlib
 import json
 import math
 import os
-import re
 import time
 import traceback
 from pathlib import Path
 from typing import Any, TextIO
 from unittest import mock
 
-from tools.anywhere.cells import Cell, OtherSeeds, cells_of, decisive, is_page, needed_for
+from tools.anywhere.cells import Cell, OtherSeeds, cells_of, decisive, is_page
 from tools.anywhere.runs import DIED
 
-TABLE, TAG = 'class="vitbook-table"', re.compile(r"<[^>]+>")
 NAMES = "plain, draw-K, drawn-K, seeds-K"
 
 
@@ -48,7 +44,6 @@ class Seen:
         self.checks: dict[str, float] = {}  # by place, "cell.line.column source": the distance
         self.failed: list[dict[str, Any]] = []
         self.glued: dict[str, int | float | str] = {}
-        self.tables: dict[str, list[str]] = {}  # by place, "cell.number": what its cells print
         self.cell: Cell | None = None
         self._decisive: set[tuple[int, int]] = set()
 
@@ -77,11 +72,6 @@ class Seen:
         glued = (metadata or {}).get("scrapbook")
         if glued:
             self.glued[glued["name"]] = eval(data[glued["mime_prefix"] + "text/plain"], {})
-        html = data.get("text/html", "")
-        if TABLE in html and self.cell is not None:
-            body = html.partition("<tbody")[2]
-            place = f"{self.cell.number}.{len(self.tables)}"
-            self.tables[place] = [TAG.sub(" ", one).strip() for one in body.split("</td>")[:-1]]
 
 
 def smallest_gap(least: Any, most: Any) -> float:
@@ -95,7 +85,7 @@ def smallest_gap(least: Any, most: Any) -> float:
     return float(np.where(np.isnan(gap), -np.inf, gap).min())
 
 
-def run_page(page: Path, run: str, line: int | None = None) -> dict[str, Any]:
+def run_page(page: Path, run: str) -> dict[str, Any]:
     """Run a page's cells in this process: what was compared, what failed, what was glued."""
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -118,7 +108,7 @@ def run_page(page: Path, run: str, line: int | None = None) -> dict[str, Any]:
     started = time.process_time()
     os.chdir(page.parent)
     with context_of(run), open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
-        for cell in needed_for(cells, line) if line else cells:
+        for cell in cells:
             seen.begin(cell)
             result = shell.run_cell(cell.source, store_history=False)
             trouble = result.error_before_exec or result.error_in_exec
@@ -132,7 +122,6 @@ def run_page(page: Path, run: str, line: int | None = None) -> dict[str, Any]:
         "checks": seen.checks,
         "failed": seen.failed,
         "glued": seen.glued,
-        "tables": seen.tables,
         "error": error,
     }
 
@@ -173,11 +162,11 @@ def run_tests(file: Path, run: str) -> dict[str, Any]:
     return {"run": run, "seconds": round(time.process_time() - started, 1), "error": error}
 
 
-def run_file(path: Path, run: str, line: int | None) -> dict[str, Any]:
+def run_file(path: Path, run: str) -> dict[str, Any]:
     """Run a page, an assignment or a file of tests."""
     if path.suffix == ".py":
         return run_tests(path, run)
-    return run_page(path, run, line) if is_page(path) else run_master(path, run)
+    return run_page(path, run) if is_page(path) else run_master(path, run)
 
 
 def without_pictures() -> None:
@@ -193,13 +182,13 @@ def without_pictures() -> None:
     ).start()
 
 
-def one_in_a_child(page: Path, run: str, line: int | None, to: TextIO) -> None:
+def one_in_a_child(page: Path, run: str, to: TextIO) -> None:
     """A run in a process of its own, forked from this one, in which torch is loaded already."""
     child = os.fork()
     if not child:
         status = 1
         try:
-            found = run_file(page, run, line)
+            found = run_file(page, run)
             to.write(json.dumps(found, default=float) + "\n")
             to.flush()
             status = 0
@@ -212,8 +201,8 @@ def one_in_a_child(page: Path, run: str, line: int | None, to: TextIO) -> None:
         to.flush()
 
 
-def run_all(work: list[tuple[Path, int | None]], runs: list[str]) -> None:
-    """Each file, or only the cell at its line and what that needs, in each run."""
+def run_all(page: Path, runs: list[str]) -> None:
+    """A file in each run."""
     import matplotlib
     import torch
 
@@ -223,18 +212,16 @@ def run_all(work: list[tuple[Path, int | None]], runs: list[str]) -> None:
     torch.set_num_threads(1)
     with os.fdopen(os.dup(1), "w") as to:
         os.dup2(2, 1)  # what a cell prints is nobody's
-        for page, line in work:
-            for run in runs:
-                one_in_a_child(page.resolve(), run, line, to)
+        for run in runs:
+            one_in_a_child(page.resolve(), run, to)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("page", type=Path)
     parser.add_argument("runs", nargs="+", help=NAMES)
-    parser.add_argument("--line", type=int, help="only the cell there, and what it needs")
     options = parser.parse_args()
-    run_all([(options.page, options.line)], options.runs)
+    run_all(options.page, options.runs)
 
 
 if __name__ == "__main__":

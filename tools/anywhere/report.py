@@ -1,7 +1,5 @@
 """What the runs of a page say together: what fell, how near each check is, which numbers move."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass
@@ -84,21 +82,6 @@ def moving_numbers(page: Path, runs: dict[str, dict[str, Any]]) -> list[str]:
     return list(found)
 
 
-def moving_tables(page: Path, runs: dict[str, dict[str, Any]]) -> list[str]:
-    """Tables that the runs print differently: how many of their cells, and the first of these."""
-    lines = {cell.number: cell.line for cell in cells_of(page)}
-    places = {place: None for one in runs.values() for place in one.get("tables") or {}}
-    found = []
-    for place in places:
-        printed = [one["tables"][place] for one in runs.values() if place in one.get("tables", {})]
-        moved = [cells for cells in zip(*printed, strict=False) if len(set(cells)) > 1]
-        if moved:
-            words = " or ".join(dict.fromkeys(moved[0]))
-            line, whole = lines[int(place.partition(".")[0])], len(printed[0])
-            found.append(f"{len(moved)} of {whole} cells of the table, line {line}: {words}")
-    return found
-
-
 def report(page: Path, name: str, runs: dict[str, dict[str, Any]], whole: bool) -> tuple[str, bool]:
     """The words on one page, and whether all is well: nothing fell, and each distance is at least
     the range.
@@ -111,12 +94,12 @@ def report(page: Path, name: str, runs: dict[str, dict[str, Any]], whole: bool) 
     """
     fell, near = fallen(page, runs), nearness(page, runs)
     close = [one for one in near if one.ratio < 1]
-    moving = moving_numbers(page, runs) + moving_tables(page, runs)
+    moving = moving_numbers(page, runs)
     seconds = sum(one.get("seconds") or 0 for one in runs.values())
     nearest = f"{near[0].ratio:.2g}" if near else "none"
     lines = [
         f"{name}: {len(runs)} runs, {seconds:.0f} s, {len(near)} comparisons, {len(fell)} fell, "
-        f"{len(close)} too near (nearest: {nearest}), {len(moving)} numbers or tables move"
+        f"{len(close)} too near (nearest: {nearest}), {len(moving)} numbers move"
     ]
     lines += [f"   FELL {one}" for one in fell]
     for one in near[: max(len(close), 3 if whole else 0)]:

@@ -1,7 +1,5 @@
 """What was seen, in one committed file: for each page its digest, and each check in all runs."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json
@@ -76,7 +74,7 @@ def _packed(runs: dict[str, dict[str, Any]]) -> dict[str, Any]:
     packed: dict[str, Any] = {"runs": names}
     for key in ("seconds", "failed", "error"):
         packed[key] = {name: runs[name][key] for name in names if runs[name].get(key)}
-    for key in ("checks", "glued", "tables"):
+    for key in ("checks", "glued"):
         places = {place: None for name in names for place in runs[name].get(key, {})}
         packed[key] = {
             place: _once([runs[name].get(key, {}).get(place) for name in names]) for place in places
@@ -88,8 +86,11 @@ def _unpacked(packed: dict[str, Any]) -> dict[str, dict[str, Any]]:
     runs: dict[str, dict[str, Any]] = {}
     for i, name in enumerate(packed["runs"]):
         runs[name] = {key: packed[key].get(name) for key in ("seconds", "failed", "error")}
-        for key in ("checks", "glued", "tables"):
-            found = {place: _at(values, i) for place, values in packed.get(key, {}).items()}
+        for key in ("checks", "glued"):
+            found = {
+                place: values["all"] if isinstance(values, dict) else values[i]
+                for place, values in packed.get(key, {}).items()
+            }
             runs[name][key] = {place: one for place, one in found.items() if one is not None}
     return runs
 
@@ -98,7 +99,3 @@ def _once(values: list[Any]) -> Any:
     """One value where all runs saw the same; numbers to six digits."""
     short = [float(f"{one:.6g}") if isinstance(one, float) else one for one in values]
     return {"all": short[0]} if all(one == short[0] for one in short) else short
-
-
-def _at(values: Any, i: int) -> Any:
-    return values["all"] if isinstance(values, dict) else values[i]

@@ -1,7 +1,5 @@
 """Which runs a page is put to, and which of them this machine can make."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -69,12 +67,11 @@ def processes_of(runs: list[str]) -> list[list[str]]:
     return alone + ([together] if together else [])
 
 
-def make_runs(page: Path, runs: list[str], line: int | None = None) -> Iterator[dict[str, Any]]:
+def make_runs(page: Path, runs: list[str]) -> Iterator[dict[str, Any]]:
     """Make runs of a page in one process, and give each as it ends."""
     name = [run if run not in SETS and run != OLDER else "plain" for run in runs]
     python = str(older_python()) if runs == [OLDER] else sys.executable
     command = [python, "-m", "tools.anywhere.page", str(page), *name]
-    command += ["--line", str(line)] if line else []
     with subprocess.Popen(
         command,
         cwd=ROOT,

@@ -1,7 +1,5 @@
 """Rules for the cells: what they import, draw and glue, and who introduces what."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys
@@ -9,9 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from website.pages.introductions import imported, included_sources
+from website.pages.introductions import (
+    imported,
+    included_sources,
+    introduces,
+    introductions,
+    part_of,
+)
 from website.pages.meaning import called_name
 from website.pages.source import Book, Chapter, Finding, Item
+from website.syntax.api import modules
 
 TEACHING = {f"layers.{name}" for name in ("attention", "patches", "positions", "encoder")}
 TEACHING |= {f"models.{name}" for name in ("vit", "mlp_mixer", "conv_mixer", "hybrid")}
@@ -101,29 +106,24 @@ def introduced_once(book: Book) -> Iterator[Finding]:
     matter and the preview may import everything, other pages what they name there:
     ``ahead: VisionTransformer``.
     """
-    included: dict[str, tuple[int, Chapter]] = {}  # name -> where its source is shown
-    for at, chapter, item, module, name in included_sources(book):
-        if chapter.number == "0" or module not in TEACHING:
-            continue
-        first = included.setdefault(name, (at, chapter))[1]
-        if first is not chapter:
-            yield chapter.finding(item, f"{name} was introduced in {first.name} already")
-    for name in list(included):  # the first method shown introduces its class
-        included.setdefault(name.partition(".")[0], included[name])
+    found = {key: one for key, one in introductions(book).items() if key[0] in TEACHING}
+    for _, chapter, item, module, name in included_sources(book):
+        first = found.get((module, name))
+        if introduces(chapter) and first and first.chapter is not chapter:
+            yield chapter.finding(item, f"{name} was introduced in {first.chapter.name} already")
     for at, chapter in enumerate(book.chapters):
         ahead = str(chapter.page.metadata.get("ahead", "")).split()
-        for cell in chapter.cells:
+        for cell in chapter.cells if introduces(chapter) else []:
             for module, name in imported(cell):
-                teaches = chapter.belongs_to not in (None, "0") and name not in ahead
-                known = teaches and module in TEACHING and name in included
-                if known and at < included[name][0]:
-                    where = included[name][1].name
-                    yield chapter.finding(cell, f"{name} is used before {where} introduces it")
+                first = found.get((module, name))
+                if first and first.shown and at < first.at and name not in ahead:
+                    words = f"{name} is used before {first.chapter.name} introduces it"
+                    yield chapter.finding(cell, words)
 
 
 def redefined(book: Book) -> Iterator[Finding]:
     """No cell defines again what the package teaches."""
-    public = public_names(book.root / "src" / "vitbook")
+    public = public_names(book.root / "src")
     for chapter, cell, node in _nodes(book, ast.FunctionDef, ast.ClassDef, ast.Assign):
         targets = node.targets if isinstance(node, ast.Assign) else []
         names = [t.id for t in targets if isinstance(t, ast.Name)] or [getattr(node, "name", "")]
@@ -132,24 +132,11 @@ def redefined(book: Book) -> Iterator[Finding]:
                 yield chapter.finding(cell, f"the cell defines {name} again, which the package has")
 
 
-def public_names(package: Path) -> set[str]:
-    """What the teaching modules offer: a package what its ``__all__`` lists, a module its own."""
-    names = set()
-    for module in TEACHING:
-        for path in module_files(package, module):
-            for node in ast.parse(path.read_text(encoding="utf-8")).body:
-                if path.name == "__init__.py" and isinstance(node, ast.Assign):
-                    names |= set(ast.literal_eval(node.value))
-                elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                    names.add(node.name)
-    return {name for name in names if not name.startswith("_")}
-
-
-def module_files(package: Path, module: str) -> list[Path]:
-    """The file that says what the module offers, if the module is there."""
-    base = package.joinpath(*module.split("."))
-    places = base.with_suffix(".py"), base / "__init__.py"
-    return [path for path in places if path.is_file()]
+def public_names(source: Path) -> set[str]:
+    """What the teaching modules offer."""
+    found = modules(source, "vitbook")
+    taught = [one for one in found if part_of(one.name.split(".")[1:]) in TEACHING]
+    return {member.name for one in taught for member in one.members() if not member.constant}
 
 
 def _nodes(book: Book, *types: type[ast.AST]) -> Iterator[tuple[Chapter, Item, Any]]:

@@ -1,7 +1,5 @@
 """Rules for what leads from page to page: old addresses, and pages in depth."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

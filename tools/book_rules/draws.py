@@ -1,7 +1,5 @@
 """A rule for what is told of trainings: how many draws stand behind "each", "at least", "never"."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib

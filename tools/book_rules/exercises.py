@@ -1,7 +1,5 @@
 """Rules for exercises, claims and predictions: what is told is checked, what is asked has an id."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

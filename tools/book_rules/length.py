@@ -1,7 +1,5 @@
 """Rules for lengths: a chapter is finished in an hour, and code is seen whole."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from website.pages.counts import count, seen_code

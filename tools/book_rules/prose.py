@@ -1,7 +1,5 @@
 """Rules for what stands between the cells."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

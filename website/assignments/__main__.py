@@ -9,8 +9,6 @@ Nothing is written before the proof holds: the solution gets all points, the bla
 every mutant is caught.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

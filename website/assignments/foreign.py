@@ -1,7 +1,5 @@
 """A drawn assignment for otter and for nbgrader, whose checks run beside what they check."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import nbformat

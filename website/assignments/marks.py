@@ -1,7 +1,5 @@
 """Otter's marks in a solution: the solution without them, and what they leave to the student."""
 
-from __future__ import annotations
-
 import re
 
 

@@ -1,7 +1,5 @@
 """What a master holds when it is read and filled in: an assignment, its questions, their tests."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 

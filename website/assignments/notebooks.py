@@ -1,7 +1,5 @@
 """The notebook of a drawn assignment, for students and with the solutions."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from pathlib import Path

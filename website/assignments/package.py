@@ -1,7 +1,5 @@
 """The package for the grader: points, cells, given code, reference answers and all cases."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from pathlib import Path

@@ -6,8 +6,6 @@ The pages are committed, so that the book can be built without drawing anything;
 them with their masters. No version stands in them: buttons lead to the notebook of the release.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How long the code of a master may take: without an end, it would be waited for forever."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator

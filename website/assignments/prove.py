@@ -5,8 +5,6 @@ case is failed by a mutant; other right answers, and float64, pass; no hidden ca
 a public one, which stands in the notebook.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The public variant of an assignment as the files that the site offers, without solutions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from website.assignments.draw import PUBLIC

@@ -6,8 +6,6 @@ not in what otter gets: ``# BEGIN VARIANT`` (code that draws), ``# MUTANTS`` and
 What the variant's code names can stand in double braces anywhere: ``{{ width }}``.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

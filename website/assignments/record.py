@@ -1,7 +1,5 @@
 """From a test cell of a master to a case: the call is recorded, its result is computed."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable
 from dataclasses import replace

@@ -5,8 +5,6 @@ What counts is how much of the solution, in pieces of a few neighbouring steps, 
 function, class or cell.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import re

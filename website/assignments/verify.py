@@ -4,8 +4,6 @@ python -m website.assignments.verify            the public variant of each, and 
 python -m website.assignments.verify --draws 20     so many drawn ones instead
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

@@ -1,17 +1,12 @@
 """Everything that is made from a drawn assignment, in one folder."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
 import nbformat
 
 from website.assignments.foreign import nbgrader_notebook, otter_notebook
-from website.assignments.notebooks import (
-    solution_notebook,
-    student_notebook,
-)
+from website.assignments.notebooks import solution_notebook, student_notebook
 from website.assignments.package import write_package
 from website.assignments.prove import Drawn
 from website.pages.settings import Settings

@@ -9,8 +9,6 @@ A check that does not hold and a cell that breaks never cost the site: all pages
 so. The command ends with these failures and with status 1, and so does the next one.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

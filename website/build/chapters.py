@@ -1,8 +1,6 @@
 """The chapters of the book: which pages hold code, what each was executed at, and the cache that
 Sphinx reads their outputs from."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -68,12 +66,6 @@ class Chapter:
         return next((at for at in below if lines[at].strip() == first.strip()), fence) + 1
 
 
-def not_pages(root: Path) -> str:
-    """One digest over all that a digest of a chapter may cover, but for the book's pages."""
-    files = hashes(root, ["requirements.txt"], ["book", "src", "website"])
-    return digest({name: content for name, content in files.items() if not is_page(name)})
-
-
 def is_page(name: str) -> bool:
     return name.startswith("book/") and name.endswith(".md")
 
@@ -88,7 +80,10 @@ def find_chapters(
         pages: Those named.
         known: The inputs of pages with code cells; where they are the same, the page has some.
     """
-    book, sources, rest = root / "book", Sources(root), not_pages(root)
+    book, sources = root / "book", Sources(root)
+    # one digest over all that a digest of a chapter may cover, but for the book's pages
+    files = hashes(root, ["requirements.txt"], ["book", "src", "website"])
+    rest = digest({name: content for name, content in files.items() if not is_page(name)})
     if not pages:
         toc = yaml.safe_load((root / "_toc.yml").read_text("utf8"))
         pages = [book / f"{name}.md" for name in toc_files(toc)]

@@ -1,16 +1,9 @@
-"""Check the built site; print one line for each defect and fail if there is any.
-
-    python -m website.build.check_site                the site in _build/html
-    python -m website.build.check_site --weights      also list every page's weight
-    python -m website.build.check_site FOLDER         another site
+"""Check the built site; print one line for each defect.
 
 The checks are in site_checks/. tests/tools/test_check_site.py plants each defect and sees it
 caught.
 """
 
-from __future__ import annotations
-
-import argparse
 import sys
 from pathlib import Path
 
@@ -55,31 +48,13 @@ def defects(page: Page) -> list[tuple[str, str]]:
     return [(found.element, found.message) for one in OF_A_PAGE for found in one(page)]
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("html", nargs="?", type=Path, default=ROOT / "_build" / "html")
-    parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
-    parser.add_argument("--weights", action="store_true", help="list every page's weight")
-    options = parser.parse_args(arguments)
-    return report(Site(options.html, options.root), options.weights)
-
-
-def report(site: Site, list_weights: bool = False) -> int:
-    """Print each defect, or that there is none; returns the exit status."""
+def report(site: Site) -> bool:
+    """Print each defect, or that there is none; says whether there is any."""
     found = check_pages(site)
     for finding in found:
         print(finding, file=sys.stderr)
-    weights = weight.weights(site)
-    if list_weights:
-        for name, bytes_ in sorted(weights.items(), key=lambda item: -item[1]):
-            print(f"{bytes_ / 1000:8.0f} kB  {name}")
     if not found:
+        weights = weight.weights(site)
         name, bytes_ = max(weights.items(), key=lambda item: item[1])
         print(f"{len(weights)} pages, nothing to complain; heaviest: {name}, {bytes_ // 1000} kB")
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return bool(found)

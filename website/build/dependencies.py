@@ -6,8 +6,6 @@ that it imports, a function, a class or a constant counts where its name occurs 
 counts (``Sources.meanings``).
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import platform
@@ -131,7 +129,7 @@ class Sources:
         records = None if None in loaded else set[str]().union(*filter(None, loaded))
         for path, owner in self.data:
             named = modules and (records is None or belongs(path, records))
-            if named if is_record(path) else owner in folders:
+            if named if RECORDS in path.parts else owner in folders:
                 modules.add(path)
         return sorted(modules)
 
@@ -165,10 +163,6 @@ class Sources:
             for label, piece in waiting.pop(new.pop(), []):
                 count(label, piece)
         return sorted(counts)
-
-
-def is_record(path: Path) -> bool:
-    return RECORDS in path.parts
 
 
 def belongs(path: Path, records: set[str]) -> bool:

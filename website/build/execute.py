@@ -10,8 +10,6 @@ sentence in place of what it has not, enters the cache, so every page can be bui
 fails, this time and every time until it is mended, and executes the chapter again each time.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import queue
@@ -136,7 +134,8 @@ class Client(nbclient.NotebookClient):
         label = f"cell {self.done}/{len(self.chapter.cells)}"
         start = time.monotonic()
         if self.ended:
-            cell.outputs = [not_run(self.ended)]
+            ends = f"the cell in line {self.ended} ended the run"
+            cell.outputs = [broken(f"This cell was not run on this machine: {ends}")]
         else:
             await self._try(cell, cell_index, *arguments, **options)
         self.chapter.cell_seconds.append(time.monotonic() - start)
@@ -199,10 +198,6 @@ class Client(nbclient.NotebookClient):
         rule = "-" * 72
         source = [] if cell is None else [rule, cell.source, rule, *filter(None, [more.rstrip()])]
         self.progress.say("\n".join([f"FAILED {failure}", *source]))
-
-
-def not_run(line: int) -> NotebookNode:
-    return broken(f"This cell was not run on this machine: the cell in line {line} ended the run")
 
 
 def is_error(output: NotebookNode) -> bool:
@@ -396,14 +391,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pages", nargs="*", type=Path, help="pages to execute; default: all")
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
-    parser.add_argument("--build", type=Path, help="default: _build in the repository")
     parser.add_argument("--verbose", action="store_true", help="a line for each cell")
-    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     options = parser.parse_args(arguments)
     root = options.root.resolve()
-    build = (options.build or root / "_build").resolve()
+    jobs = min(2, os.cpu_count() or 1)
     failures = execute(
-        root, build, options.pages, options.jobs, cell_timeout(root), options.verbose
+        root, root / "_build", options.pages, jobs, cell_timeout(root), options.verbose
     )
     if failures:
         print(summary(failures), file=sys.stderr, flush=True)

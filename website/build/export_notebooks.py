@@ -11,9 +11,6 @@ How a solution is treated: an exercise's stub is a code cell, its solution a fol
 tools/run_notebooks.py still proves that the solution passes its check.
 """
 
-from __future__ import annotations
-
-import argparse
 import re
 import shutil
 import subprocess
@@ -190,12 +187,7 @@ def write(settings: Settings, site: Site) -> None:
     print(f"Exported {scripts} notebooks and the package to {folder}.")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
-    root = parser.parse_args(arguments).root.resolve()
+def main(root: Path = ROOT) -> int:
     try:
         write(read_settings(root), Site(root / "_build" / "html", root))
     except ValueError as error:

@@ -1,7 +1,5 @@
 """What a step of the build was made from: files with a hash of their bytes, never their dates."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from pathlib import Path

@@ -8,8 +8,6 @@ Warnings are shown and do not stop the preview; references to other pages cannot
 What fails in a cell stands on the page, and the command fails.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

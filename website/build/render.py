@@ -14,8 +14,6 @@ where each name comes in, those of the records what was asked and who reads a re
 anew when that has changed.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The code of a page's cells, cut and changed for a notebook. Comments and layout stay."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable, Collection, Iterable

@@ -1,7 +1,5 @@
 """One page -> one notebook: plain cells, no outputs, ids that stay when other cells change."""
 
-from __future__ import annotations
-
 import ast
 import base64
 import copy
@@ -264,7 +262,9 @@ class Exporter:
             again = ", again=True" if self._asked.shown else ""
             code = f'result_of("{self._asked.name}"{again})\n{code}'
             if not self._asked.shown:
-                self._asked.cell.source = answered_by(self._asked.cell.source, self._asked.key)
+                cell, key = self._asked.cell, self._asked.key
+                asks = cell.source.removesuffix(_key(key) + ")").removesuffix(")")
+                cell.source = f"{asks}{_key(f'>{key}')})"
             self._asked.shown = True
         self._cells.append(
             folded_cell(f"#@title {title}\n{code}") if title else new_code_cell(code)
@@ -428,11 +428,6 @@ def _is_cell(block: Block | None) -> bool:
 
 def _key(key: str) -> str:
     return f', "{base64.b64encode(key.encode()).decode()}"' if key else ""
-
-
-def answered_by(source: str, key: str) -> str:
-    """The cell of a prediction whose result a later cell shows."""
-    return source.removesuffix(_key(key) + ")").removesuffix(")") + _key(f">{key}") + ")"
 
 
 def _is_deeper(block: Block | None) -> bool:

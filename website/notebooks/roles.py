@@ -1,7 +1,5 @@
 """What stands in a line of a page: its roles (website/syntax), links, images and formulas."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -2,8 +2,6 @@
 site, with titles, labels, numbers, the literature, and what failed while the cells ran.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -15,7 +13,6 @@ from sphinx.application import Sphinx
 from sphinx.domains.math import MathDomain
 from sphinx.domains.std import StandardDomain
 from sphinx.environment import BuildEnvironment
-from sphinx.util.typing import ExtensionMetadata
 
 from website.notebooks.targets import NAME
 from website.syntax.claim import claims_of
@@ -78,6 +75,5 @@ def write(app: Sphinx, exception: Exception | None) -> None:
         (Path(app.outdir).parent / NAME).write_text(text, "utf-8")
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.connect("build-finished", write)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,5 @@
 """What only Sphinx knows: titles, numbers, link targets, and the values that the runs glued."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

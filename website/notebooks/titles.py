@@ -1,7 +1,5 @@
 """What a folded cell is called: its first line, which JupyterLab and Colab show in its place."""
 
-from __future__ import annotations
-
 import ast
 import re
 
@@ -25,7 +23,8 @@ def title_of(code: str, *, words: str, claim: str, heading: str, table: str) -> 
     tree = cell_tree(code)
     if shows_table(code):
         return f"Table {table}: {_caption(tree, TABLE) or _plain(heading)}"
-    if any(_drawing(node) for node in ast.walk(tree)):
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    if any(called_name(call).startswith("show") for call in calls):
         return f"Figure: {_caption(tree, 'show') or _plain(heading)}"
     if (asserts(tree) or words) and (words or claim):
         return f"Check: {_shortened(_plain(words or claim).rstrip('.'))}"
@@ -41,10 +40,6 @@ def title_of(code: str, *, words: str, claim: str, heading: str, table: str) -> 
         if names
         else f"Done for this section: {_plain(heading)}"
     )
-
-
-def _drawing(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and called_name(node).startswith("show")
 
 
 def _listed(names: list[str]) -> str:

@@ -10,8 +10,6 @@
 A notebook keeps its cells whole.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from dataclasses import dataclass

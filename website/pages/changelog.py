@@ -11,8 +11,6 @@
 A part "Errata" names statements of the course that were wrong, and what holds instead.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ the exceptions: ``zero`` is chapter 0, a page in ``lettered`` shares the number 
 (2b). Pages below a chapter go deeper into it. No file, label or sentence holds a number of its own.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

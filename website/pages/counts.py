@@ -8,8 +8,6 @@ Words that are folded in a box count as well: folding makes no page shorter. Cod
 exercises name. Both are shown to the nearest five, reading between five and ten to the minute.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

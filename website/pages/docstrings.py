@@ -1,7 +1,5 @@
 """The docstrings of a piece of code, taken out of it, and as plain words without reST."""
 
-from __future__ import annotations
-
 import ast
 import re
 from textwrap import dedent

@@ -5,8 +5,6 @@ gets one here. Both are displayed data of a type of their own, with the sentence
 plain text. website/syntax/cells/failures.py shows them.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import re

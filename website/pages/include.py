@@ -1,7 +1,5 @@
 """The code that a ``literalinclude`` shows."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

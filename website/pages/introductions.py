@@ -1,7 +1,5 @@
 """Which chapter introduces which part of the package: worked out from the pages, never typed."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -36,18 +34,18 @@ def introductions(book: Book) -> dict[tuple[str, str], Introduction]:
     where it is first imported. The preview introduces nothing."""
     found: dict[tuple[str, str], Introduction] = {}
     for at, chapter, _, part, name in included_sources(book):
-        if _introduces(chapter):
+        if introduces(chapter):
             found.setdefault((part, name), Introduction(at, chapter, True))
             # the first method that is shown introduces its class
             found.setdefault((part, name.partition(".")[0]), Introduction(at, chapter, True))
     for at, chapter in enumerate(book.chapters):
-        for cell in chapter.cells if _introduces(chapter) else []:
+        for cell in chapter.cells if introduces(chapter) else []:
             for part, name in imported(cell):
                 found.setdefault((part, name), Introduction(at, chapter, False))
     return found
 
 
-def _introduces(chapter: Chapter) -> bool:
+def introduces(chapter: Chapter) -> bool:
     return chapter.belongs_to not in (None, "0")
 
 

@@ -1,7 +1,5 @@
 """Plain Markdown that Colab, JupyterLab and GitHub all show."""
 
-from __future__ import annotations
-
 import re
 
 from markdown_it import MarkdownIt

@@ -44,14 +44,10 @@ def _parsed(text: str) -> ast.Module:
 
 def code_hash(path: Path) -> str:
     """SHA-256 of what a module means."""
-    return _code_hash(path.read_text(encoding="utf-8"))
+    return _hash(parsed(path))
 
 
 @cache
-def _code_hash(text: str) -> str:
-    return _hash(_parsed(text))
-
-
 def _hash(tree: ast.AST) -> str:
     return hashlib.sha256(repr(meaning(tree)).encode()).hexdigest()
 

@@ -4,8 +4,6 @@ The site gets a small page at each old address, the notebooks one at each old pa
 browser has kept of its reader goes by the new names. All three read the table here.
 """
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass, field
 from functools import lru_cache

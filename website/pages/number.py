@@ -1,7 +1,5 @@
 """The number of a chapter, as a word: "2", or "2b" for one that shares it; and numbers in prose."""
 
-from __future__ import annotations
-
 import re
 
 PATTERN = r"\d+[a-z]?"

@@ -1,7 +1,5 @@
 """The few settings that site and notebooks share, each read from where it is set."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The pages of the book, each flattened to a list of items in reading order."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

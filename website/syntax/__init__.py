@@ -7,14 +7,11 @@ several share is in `shared`; `cards` and `drawing` are the large parts of `fron
 `cells` is what becomes of code cells.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules
 
 from sphinx.application import Sphinx
-from sphinx.util.typing import ExtensionMetadata
 
 from website.syntax.shared import register
 
@@ -28,10 +25,9 @@ for file in FILES:
             known[name] = getattr(one, "to_notebook", one)
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     for file in FILES:
         if hasattr(file, "setup"):
             app.setup_extension(file.__name__)
         elif file.__name__ != "website.syntax.of_others":
             register(app, vars(file))
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

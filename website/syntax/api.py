@@ -21,8 +21,6 @@ A constant is described by the comment above it; one without a comment is not sh
 warnings, so the build fails.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from copy import deepcopy
@@ -42,17 +40,14 @@ from sphinx.config import Config as SphinxConfig
 from sphinx.domains.python import PythonDomain
 from sphinx.environment import BuildEnvironment
 from sphinx.ext.napoleon import Config, GoogleDocstring
-from sphinx.util import logging
 from sphinx.util.docutils import LoggingReporter, SphinxDirective
 from sphinx.util.nodes import make_refnode
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.contents import CHAPTER_AND_NAME
 from website.pages.introductions import Introduction, introductions, part_of
 from website.pages.settings import read_settings
 from website.pages.source import read_book
-
-logger = logging.getLogger(__name__)
+from website.theme.page import warn
 
 # Napoleon asks for Sphinx's whole configuration and reads of it what its own has.
 NAPOLEON = cast(SphinxConfig, Config(napoleon_use_rtype=False))
@@ -348,7 +343,7 @@ class Api(SphinxDirective):
         return document.children
 
     def warn(self, message: str) -> None:
-        logger.warning(f"api: {message}", location=self.get_location(), type="vitbook")
+        warn(f"api: {message}", self.get_location())
 
 
 def resolve(
@@ -370,7 +365,6 @@ def resolve(
     return None if isinstance(content, nodes.literal) else nodes.inline("", "", content)
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.add_directive("api", Api)
     app.connect("missing-reference", resolve)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

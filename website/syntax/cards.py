@@ -1,7 +1,5 @@
 """The cards of the front page: their lines, and the pictures cut from the chapters' own figures."""
 
-from __future__ import annotations
-
 import base64
 import io
 import re

@@ -9,8 +9,6 @@ wherever ``{ref}`` names its label. On a page that is no numbered chapter the co
 page gives the number: ``{chapter}`chapter {number}, in depth <sec-looking-sinks>` ``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import cast
 
@@ -20,15 +18,13 @@ from sphinx.application import Sphinx
 from sphinx.domains.std import StandardDomain
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
-from sphinx.util import logging
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.contents import CHAPTER, Place, chapter_called, places_of
 from website.pages.number import TITLE
 from website.syntax import in_depth
 from website.syntax.shared import Later, Links, register
+from website.theme.page import warn
 
-logger = logging.getLogger(__name__)
 KIND = "vitbook-chapter"
 
 
@@ -101,7 +97,7 @@ def resolve(
         page, anchor = labels.get(target, ("", ""))
     if page not in known:
         words = f"no chapter and no label in one is called {target!r}"
-        logger.warning(words, location=node, type="vitbook")
+        warn(words, node)
         return nodes.inline("", target)
     there = page in env.titles
     name = plain_title(env.titles[page].astext()) if there else target
@@ -120,9 +116,8 @@ def plain_title(title: str) -> str:
 ROLES = {"chapter": ChapterRole()}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.add_transform(Titles)
     register(app, globals())
     app.connect("missing-reference", resolve)
     app.connect("env-get-updated", number_exercises, priority=900)  # after Sphinx's own count
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

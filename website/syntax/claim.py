@@ -22,8 +22,6 @@ and so do its row, each link of another page to it, and the notebook. ``:unconfi
 these; where there are none it is nothing.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from copy import deepcopy
@@ -35,15 +33,12 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.domains.std import StandardDomain
 from sphinx.environment import BuildEnvironment
-from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.markdown import paragraphs, quote
-from website.syntax.cells.cell import failed, is_cell
+from website.syntax.cells.cell import failed, is_cell, marked
 from website.syntax.shared import BookDirective, Notebook, Written, on_the_site, register
-
-logger = logging.getLogger(__name__)
+from website.theme.page import warn
 
 # verdict -> (what the page says, a sign for the eye; the word carries the meaning)
 VERDICTS = {
@@ -209,13 +204,9 @@ def judge(app: Sphinx, doctree: nodes.document) -> None:
             if failed(node):
                 entries[claim["ids"][0]].confirmed = False
                 claim["classes"].append("claim-unconfirmed")
-                (verdict,) = claim.findall(is_verdict)
+                (verdict,) = claim.findall(marked("claim-verdict"))
                 verdict += [nodes.Text(" "), not_confirmed()]
             claim = None
-
-
-def is_verdict(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.paragraph) and "claim-verdict" in node["classes"]
 
 
 def claims_of(env: BuildEnvironment) -> list[Entry]:
@@ -230,10 +221,9 @@ def update(app: Sphinx, env: BuildEnvironment) -> list[str]:
     for entry in claims_of(env):
         if entry.id in first:
             other = first[entry.id]
-            logger.warning(
+            warn(
                 f"claim id {entry.id!r} is used twice; first in {other.docname}, line {other.line}",
-                location=(entry.docname, entry.line),
-                type="vitbook",
+                (entry.docname, entry.line),
             )
         first.setdefault(entry.id, entry)
     return []
@@ -259,7 +249,7 @@ def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         for id_ in node["only"]:
             if id_ not in known:
                 words = f"claims-table: no claim has the id {id_!r}"
-                logger.warning(words, location=(docname, node["line"]), type="vitbook")
+                warn(words, (docname, node["line"]))
         if node["only"]:
             claims = [entry for entry in claims if entry.id in node["only"]]
         if node["unconfirmed"]:
@@ -297,10 +287,9 @@ def row(*cells: nodes.Node) -> nodes.row:
 DIRECTIVES = {"claim": Claim, "claims-table": ClaimsTable}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.add_node(claims_table)
     register(app, globals())
     app.connect("doctree-read", judge)
     app.connect("env-updated", update)
     app.connect("doctree-resolved", resolve)
-    return {"version": "1", "env_version": 3, "parallel_read_safe": False}

@@ -24,27 +24,22 @@ reads the lines, and cuts the pictures when the pages are written.
 The page loads ``front/front.css``.
 """
 
-from __future__ import annotations
-
 import html
 import json
 from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.counts import Counts, count_file, hours
 from website.syntax.cards import SIZE, Card, Part, cut_pictures, picture_name, read_card, read_parts
 from website.syntax.chapter import places, plain_title
 from website.syntax.place import Course
 from website.syntax.shared import BookDirective, Notebook, Written, on_the_site, register
-from website.theme.page import Page, each_page
+from website.theme.page import Page, each_page, warn
 from website.theme.site import STATIC
 
-logger = logging.getLogger(__name__)
 BUTTONS = ("Start", "Am I ready?")
 
 
@@ -122,17 +117,8 @@ def buttons(pages: Pages, names: list[str]) -> str:
 def come_back(pages: Pages) -> str:
     """A box for who comes back, the chapters that it tells of, and the scripts that fill it."""
     course = Course(pages.app)
-    told = [
-        {
-            "page": one.page,
-            "number": one.number,
-            "title": one.title,
-            "question": one.question,
-            "part": one.part,
-            "minutes": one.minutes,
-        }
-        for one in course.chapters
-    ]
+    keys = ("page", "number", "title", "question", "part", "minutes")
+    told = [{key: getattr(one, key) for key in keys} for one in course.chapters]
     data = html.escape(json.dumps(told, ensure_ascii=False))
     scripts = "".join(
         (STATIC / name).read_text("utf8") for name in ("place/kept.js", "front/back.js")
@@ -148,7 +134,7 @@ def grid(pages: Pages, parts: list[Part]) -> tuple[str, list[Card]]:
         try:
             cards.append(read_card(chapter, pages.app.env.metadata[name].get("card")))
         except ValueError as error:
-            logger.warning(str(error), location=name, type="vitbook")
+            warn(str(error), name)
     counts = {one.chapter: count_file(pages.path(pages.names[one.chapter])) for one in cards}
     longest = max((one.read + one.do for one in counts.values()), default=1)
     for one in parts:
@@ -158,7 +144,7 @@ def grid(pages: Pages, parts: list[Part]) -> tuple[str, list[Card]]:
     for caption in {pages.parts[one.chapter]: 0 for one in cards}:
         if caption not in {one.caption for one in parts}:
             words = f"the cards need a line for {caption!r}: number | title | words"
-            logger.warning(words, location=pages.docname, type="vitbook")
+            warn(words, pages.docname)
     return f'<ul class="front-cards">{"".join(entries)}</ul>', cards
 
 
@@ -217,16 +203,15 @@ def pictures(app: Sphinx, exception: Exception | None) -> None:
     """When all pages are written, in whatever form their figures are by then."""
     if exception is None:
         for told in cut_pictures(Path(app.outdir), getattr(app, "vitbook_cards", [])):
-            logger.warning(told, type="vitbook")
+            warn(told)
 
 
 DIRECTIVES = {"start": Start, "chapter-cards": ChapterCards}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.add_node(front)
     register(app, globals())
     app.connect("doctree-resolved", resolve)
     each_page(app, load)
     app.connect("build-finished", pictures, priority=900)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

@@ -9,8 +9,6 @@ LONGEST characters at most. The title of such a page is the question of its card
 minutes stand small above it. Everywhere else the chapter is called by its name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +16,6 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.counts import count_file
 from website.syntax.cards import question
@@ -91,8 +88,7 @@ class Opening(SphinxPostTransform):
 DIRECTIVES = {"goals": Goals}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.setup_extension("website.syntax.chapter")
     app.add_post_transform(Opening)
     register(app, globals())
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

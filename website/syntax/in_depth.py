@@ -9,8 +9,6 @@ stands at the top of the page. It links back to the label that raises the questi
 links to the page with ``{in-depth}`reading_maps_depth_votes` ``.
 """
 
-from __future__ import annotations
-
 import re
 
 from docutils import nodes
@@ -18,7 +16,6 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import docname_join
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.markdown import link, paragraphs, quote, titled
 from website.pages.number import PATTERN
@@ -84,7 +81,6 @@ DIRECTIVES = {"in-depth": InDepth}
 ROLES = {"in-depth": InDepthRole()}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     register(app, globals())
     app.connect("missing-reference", resolve)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -29,8 +29,6 @@ which file is missing. Data scripts are written here, while the pages are. Addre
 of their file, so that no browser mixes an old one with a new one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import html
 import json
@@ -50,19 +48,16 @@ from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
-from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 from sphinx.util.osutil import relative_uri
-from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
 from website.live import pack
 from website.pages.markdown import link, paragraphs, quote, titled
 from website.syntax.cells.cell import is_cell
 from website.syntax.shared import BookDirective, Links, Notebook, Written, register
-from website.theme.page import Page, each_page
+from website.theme.page import Page, each_page, warn
 
-logger = logging.getLogger(__name__)
 OURS = Path(pack.__file__).parent
 FOLDER = "_static/live"
 OPTIONS = ("title", "scripts", "data", "still", "asks")
@@ -238,7 +233,7 @@ class StillAbove(SphinxPostTransform):
             cell = figure.parent[at - 1] if at else None
             if not is_cell(cell):
                 words = f"above the live figure {figure['read'].name} stands no cell"
-                logger.warning(words, location=figure, type="vitbook")
+                warn(words, figure)
                 continue
             figure.parent.remove(cell)
             figure.children[-1].insert(0, cell)
@@ -254,7 +249,7 @@ class LiveRole(SphinxRole):
         try:
             read = read_setting(self.text)
         except ValueError as error:
-            logger.warning(str(error), location=self.get_location(), type="vitbook")
+            warn(str(error), self.get_location())
             return [nodes.Text(self.text)], []
         node = live_set("", read.words, read=read)
         self.set_source_info(node)
@@ -361,11 +356,11 @@ def load(page: Page) -> None:
     doctree = page.doctree
     found = [] if doctree is None else [node["read"].name for node in doctree.findall(live)]
     for name in {name for name in found if found.count(name) > 1}:
-        logger.warning(f"the live figure {name} stands twice", location=page.name, type="vitbook")
+        warn(f"the live figure {name} stands twice", page.name)
     for node in [] if doctree is None else doctree.findall(live_set):
         if (name := node["read"].name) not in [*found, *ADDRESSED]:
             words = f"a sentence sets the live figure {name}, which this page does not have"
-            logger.warning(words, location=node, type="vitbook")
+            warn(words, node)
     if found:
         for name in ("live", *(name for name in found if static(page.app, name, "css"))):
             page.app.add_css_file(f"live/{name}.css")
@@ -388,11 +383,10 @@ DIRECTIVES = {"live": LiveFigure}
 ROLES = {"live": LiveRole()}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.add_node(live, html=(visit_live, depart_live))
     app.add_node(live_set, html=(visit_set, depart_set))
     register(app, globals())
     app.add_post_transform(StillAbove)
     app.connect("builder-inited", copy)
     each_page(app, load)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

@@ -5,21 +5,17 @@
 reading and exercises of several pages together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util import docname_join, logging
+from sphinx.util import docname_join
 from sphinx.util.docutils import SphinxRole
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.counts import count_file, hours
 from website.syntax.shared import Links, register
-
-logger = logging.getLogger(__name__)
+from website.theme.page import warn
 
 
 def said(content: str, here: Path, path_of: Callable[[str], Path]) -> str:
@@ -51,7 +47,7 @@ class MinutesRole(SphinxRole):
         try:
             words = said(self.text, Path(self.env.doc2path(self.env.docname)), path_of)
         except ValueError as error:
-            logger.warning(str(error), location=self.get_location(), type="vitbook")
+            warn(str(error), self.get_location())
             words = self.text
         return [nodes.Text(words)], []
 
@@ -64,6 +60,5 @@ class MinutesRole(SphinxRole):
 ROLES = {"minutes": MinutesRole()}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     register(app, globals())
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

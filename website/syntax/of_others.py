@@ -1,19 +1,9 @@
 """Directives and roles of Sphinx, MyST and the extensions in use: what they are in a notebook."""
 
-from __future__ import annotations
-
 import re
 
 from website.pages.include import included
-from website.pages.markdown import (
-    details,
-    fence,
-    link,
-    paragraphs,
-    quote,
-    table_cell,
-    titled,
-)
+from website.pages.markdown import details, fence, link, paragraphs, quote, table_cell, titled
 from website.syntax.shared import Links, Notebook, Written, on_the_site
 
 

@@ -20,7 +20,6 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.contents import outline
 from website.pages.counts import count_file, sections
@@ -166,10 +165,9 @@ def describe(page: Page) -> None:
         context[name] = entry and {"link": context["pathto"](entry.page), "title": entry.title}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.setup_extension("website.syntax.chapter")
     app.add_css_file("place/place.css", priority=850)
     app.add_js_file("place/kept.js", priority=100, loading_method="defer")
     app.add_js_file("place/place.js", priority=850, loading_method="defer")
     each_page(app, describe)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

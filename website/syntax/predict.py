@@ -24,8 +24,6 @@ Its data attributes (``data-predict``, ``data-choices``, ``data-number``, ``data
 ``data-track``, ``data-unit``, ``data-answer``) are for the script; nothing here needs one.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -35,7 +33,6 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
-from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
 from website.pages.markdown import details, paragraphs, quote, titled
@@ -287,9 +284,8 @@ def shown_by(after: Sequence[nodes.Node]) -> nodes.Node | None:
 DIRECTIVES = {"predict": Predict}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.setup_extension("website.syntax.cells.folds")
     app.add_post_transform(OneObject)
     app.add_node(prediction, html=(visit_prediction, depart_prediction))
     register(app, globals())
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

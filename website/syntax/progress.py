@@ -11,13 +11,10 @@ sheet are loaded on those pages only. ``data-page`` names the page for the scrip
 front page has none.
 """
 
-from __future__ import annotations
-
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
 from website.syntax.predict import prediction
@@ -74,7 +71,7 @@ def load(page: Page) -> None:
 DIRECTIVES = {"progress": Progress}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.setup_extension("website.syntax.predict")
     app.setup_extension("website.theme.moved")
     app.setup_extension("website.syntax.chapter")
@@ -82,4 +79,3 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     register(app, globals())
     app.add_post_transform(ChapterEnd)
     each_page(app, load)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.meaning import loaded_records
 from website.pages.source import Book, Chapter, read_book
@@ -223,6 +222,5 @@ class Records(BookDirective):
 DIRECTIVES = {"records": Records}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     register(app, globals())
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,21 +1,18 @@
 """What the book's directives and roles have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
-from sphinx.util import logging
 from sphinx.util.docutils import ReferenceRole, SphinxDirective
 
 from website.notebooks.roles import PageLinks as Links
 from website.pages.myst import Directive as Written
+from website.theme.page import warn
 
 __all__ = ["BookDirective", "Later", "Links", "Notebook", "Written", "on_the_site", "register"]
-logger = logging.getLogger(__name__)
 
 
 class Notebook(Protocol):
@@ -49,7 +46,7 @@ class BookDirective(SphinxDirective):
 
     def warn(self, message: str) -> None:
         """What is wrong is a warning, so the build fails."""
-        logger.warning(message, location=(self.env.docname, self.lineno), type="vitbook")
+        warn(message, (self.env.docname, self.lineno))
 
 
 class Later(ReferenceRole):

@@ -8,8 +8,6 @@ a phone. The line ``map`` in front of each chapter (drawing/places.py) puts a st
 too, with the chapter's parts in colour and named; it leads back to the drawing.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import io
@@ -20,9 +18,7 @@ from typing import cast
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.domains.std import StandardDomain
-from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.myst import front_matter
 from website.photograph import dahlia
@@ -34,8 +30,8 @@ from website.syntax.drawing.tall import tall
 from website.syntax.drawing.wide import wide
 from website.syntax.goals import end_of_opening, opens
 from website.syntax.shared import on_the_site, register
+from website.theme.page import warn
 
-logger = logging.getLogger(__name__)
 LABEL = "whole-vit"  # of the section with the drawing
 WORDS = (
     "From an image to an answer: the image is cut into patches, a linear map makes a token of "
@@ -87,7 +83,7 @@ def place_of(page: str, chapter: str, line: object) -> Place | None:
     try:
         return read_place(chapter, line)
     except ValueError as error:
-        logger.warning(str(error), location=page, type="vitbook")
+        warn(str(error), page)
         return None
 
 
@@ -124,8 +120,7 @@ def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 DIRECTIVES = {"vit-map": VitMap}
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.add_node(vit_map)
     register(app, globals())
     app.connect("doctree-resolved", resolve)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,21 +7,17 @@ It is made from CHANGELOG.md (website/pages/changelog.py). The oldest release co
 reads from one's own release to the end. A link to a file of ``book/`` leads to the page.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
-from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.changelog import ERRATA, NAME, Release, read_changes
+from website.theme.page import warn
 
-logger = logging.getLogger(__name__)
 PAGE = "appendix/changes"  # where the directive stands
 NEW = "What is new"
 
@@ -39,7 +35,7 @@ class Changes(SphinxDirective):
         try:
             releases = read_changes(Path(self.env.srcdir).parent)
         except ValueError as error:
-            logger.warning(str(error), location=self.get_location(), type="vitbook")
+            warn(str(error), self.get_location())
             return []
         since = [self.since(old, new) for old, new in pairwise(releases[::-1])]
         links = nodes.paragraph("", "Your release is: ")
@@ -79,6 +75,5 @@ def titled(title: str, version: str = "") -> nodes.section:
     return section
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.add_directive("changes", Changes)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,5 @@
 """What takes its time and follows from little is made once, and kept in a file beside the site."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

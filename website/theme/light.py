@@ -25,7 +25,6 @@ from pygments.token import Name, Punctuation, Token, Whitespace
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.highlighting import PygmentsBridge
-from sphinx.util.typing import ExtensionMetadata
 
 from website.theme.kept import Kept
 from website.theme.page import Page, each_page
@@ -174,11 +173,10 @@ def lighten(app: Sphinx, exception: Exception | None) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     coloured.connect(app)
     app.connect("builder-inited", colour)
     each_page(app, add_fonts)
     each_page(app, drop_scripts, priority=900)
     each_page(app, plain_signatures)
     app.connect("build-finished", lighten)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

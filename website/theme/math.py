@@ -7,8 +7,6 @@ is a warning with page and line, so the build fails. What was set once is kept b
 (`kept`).
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path
@@ -16,15 +14,11 @@ from pathlib import Path
 import quickjs
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
-from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
 from website.theme.kept import Kept
-from website.theme.page import Page, each_page
-
-logger = logging.getLogger(__name__)
+from website.theme.page import Page, each_page, warn
 
 KATEX = Path(__file__).resolve().parent / "vendor" / "katex" / "katex.min.js"
 STYLE = "vendor/katex/katex.min.css"
@@ -72,7 +66,7 @@ def formula(self: HTML5Translator, node: nodes.Element, tex: str, display: bool)
     try:
         return typeset(tex.strip(), display)
     except ValueError as error:
-        logger.warning(f"{error} (the formula: {tex})", location=place(node), type="vitbook")
+        warn(f"{error} (the formula: {tex})", place(node))
         return self.encode(tex)
 
 
@@ -106,8 +100,7 @@ def add_style(page: Page) -> None:
         page.app.add_css_file(STYLE)
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.add_html_math_renderer("katex", (visit_inline, None), (visit_display, None))
     formulas.connect(app)
     each_page(app, add_style)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

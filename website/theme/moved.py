@@ -3,15 +3,12 @@
 The script that renames what a browser has kept, ``_static/predict/progress.js``, gets the table.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import posixpath
 from pathlib import Path
 
 from sphinx.application import Sphinx
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.moved import Moved, old_pages, read_moved
 
@@ -65,6 +62,5 @@ def write(app: Sphinx, error: Exception | None) -> None:
     script.write_text(f"globalThis.bookMoved = {json.dumps(rows)};\n", "utf8")
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.connect("build-finished", write)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,13 +1,12 @@
 """A page on its way into its template, as what is done with every page is given it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.util import logging
 
 
 @dataclass(frozen=True)
@@ -25,3 +24,8 @@ def each_page(app: Sphinx, do: Callable[[Page], None], priority: int = 500) -> N
         lambda app, name, _, context, doctree: do(Page(app, name, context, doctree)),
         priority=priority,
     )
+
+
+def warn(message: str, location: Any = None) -> None:
+    """What is wrong is a warning with its place, so the build fails."""
+    logging.getLogger(__name__).warning(message, location=location, type="vitbook")

@@ -1,7 +1,5 @@
 """The picture that stands beside a shared link: the title, and the stream of a ViT."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -6,15 +6,12 @@ heading above it. Where the settings name no repository on GitHub, the same line
 copied. The release leads to what has changed since, on the page of the newest one.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from pathlib import Path
 from urllib.parse import urlencode
 
 from sphinx.application import Sphinx
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.settings import GITHUB, read_settings
 from website.theme.changes import PAGE, anchor
@@ -70,6 +67,5 @@ def add_foot(page: Page) -> None:
     page.context["theme_extra_footer"] = f"{foot} {rest}"
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     each_page(app, add_foot)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,8 +14,6 @@ A line in a page tells the search by which other words a section is looked for::
 Words that mean the same everywhere stand in ``search_words.json`` beside this file.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
@@ -26,7 +24,6 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
-from sphinx.util.typing import ExtensionMetadata
 
 from website.theme.page import Page, each_page
 
@@ -262,10 +259,9 @@ def write(app: Sphinx, error: Exception | None) -> None:
         (folder / "_static" / name).unlink(missing_ok=True)
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.add_js_file("search/search.js", loading_method="defer")
     app.connect("builder-inited", replace_search)
     each_page(app, read, priority=900)
     app.connect("html-collect-pages", search_page)
     app.connect("build-finished", write)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

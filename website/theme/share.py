@@ -6,22 +6,16 @@
 - The theme writes three viewports, and the title of the front page twice: one of each is left.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util import logging
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.settings import Settings, read_settings
-from website.theme.page import Page, each_page
+from website.theme.page import Page, each_page, warn
 from website.theme.preview_image import draw
-
-logger = logging.getLogger(__name__)
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGE = "_static/preview.png"
@@ -108,7 +102,7 @@ def add_tags(page: Page) -> None:
     said = describe(page.doctree, page.app.env.metadata.get(page.name, {}))
     if not said:
         words = "the page has no sentence of its own, which search engines and shared links show"
-        logger.warning(words, location=page.name, type="vitbook")
+        warn(words, page.name)
     front = page.name == page.app.config.root_doc
     told = {
         "og:type": "website" if front else "article",
@@ -156,7 +150,6 @@ def lost(settings: Settings) -> str:
     return LOST.format(title=title, home=home, logo=logo)
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     each_page(app, add_tags, priority=800)
     app.connect("build-finished", write_files)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -9,8 +9,6 @@
   pages whose front matter names a notebook that is made elsewhere (``notebook: a1-attention``).
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ from pybtex.backends.plaintext import Backend
 from pybtex.plugin import register_plugin
 from sphinx.application import Sphinx
 from sphinx.config import Config
-from sphinx.util.typing import ExtensionMetadata
 
 from website.theme.page import Page, each_page
 
@@ -86,10 +83,9 @@ def add_forms(page: Page) -> None:
     ]
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     register_plugin("pybtex.backends", "plaintext", Backend, force=True)
     app.add_css_file("print/print.css", media="print", priority=900)
     app.connect("config-inited", prepare)
     each_page(app, mend_body)
     each_page(app, add_forms)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,8 +7,6 @@ those go whose classes or ids no page and no script names. What only some pages 
 predictions, formulas) stays a sheet of its own, between the two, and so do the rules for paper.
 """
 
-from __future__ import annotations
-
 import hashlib
 import posixpath
 import re
@@ -16,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sphinx.application import Sphinx
-from sphinx.util.typing import ExtensionMetadata
 
 OURS = Path(__file__).resolve().parent / "static"
 LINK = re.compile(
@@ -155,7 +152,7 @@ def bundle(app: Sphinx, exception: Exception | None) -> None:
             (static / name).unlink()
         (static / to).write_text(text, "utf8")
     for path, page in pages.items():
-        path.write_text(Links(digests).put_into(page), "utf8")
+        path.write_text(LINK.sub(Links(digests).link, page), "utf8")
 
 
 class Links:
@@ -163,9 +160,6 @@ class Links:
 
     def __init__(self, digests: dict[str, str]) -> None:
         self.digests, self.there = digests, set[str]()
-
-    def put_into(self, page: str) -> str:
-        return LINK.sub(self.link, page)
 
     def link(self, found: re.Match[str]) -> str:
         to = group(found["name"])
@@ -177,6 +171,5 @@ class Links:
         return f'<link rel="stylesheet" href="{found["to"]}{to}?v={self.digests[to]}" />\n'
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.connect("build-finished", bundle, priority=900)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

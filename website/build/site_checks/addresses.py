@@ -1,7 +1,5 @@
 """Where a page points: its links, anchors, downloads and launch buttons, and what it loads."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterator

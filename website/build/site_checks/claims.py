@@ -1,7 +1,5 @@
 """The table of claims: each row leads to a claim, and each claim to a cell that settles it."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterator

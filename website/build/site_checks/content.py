@@ -1,7 +1,5 @@
 """What stands on a page: alt texts, remnants of the source, errors in outputs, ids."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """How many bytes a reader loads to see one page, gzip-compressed."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from collections.abc import Iterator

@@ -5,10 +5,9 @@ does what website/pages/cells.py says of all others. Each fold has a short mark,
 which stands in the margin where there is one; what it folds opens below.
 """
 
-from __future__ import annotations
-
 import html
 import re
+from collections.abc import Callable
 
 from docutils import nodes
 
@@ -24,8 +23,12 @@ def is_cell(node: nodes.Node) -> bool:
     return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
 
 
-def is_failure(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.container) and "not-held" in node["classes"]
+def marked(name: str) -> Callable[[nodes.Node], bool]:
+    """Is this an element of the class?"""
+    return lambda node: isinstance(node, nodes.Element) and name in node.get("classes", [])
+
+
+is_failure = marked("not-held")
 
 
 def failed(cell: nodes.container) -> bool:
@@ -51,7 +54,8 @@ def fold_by_rule(cell: nodes.container) -> None:
         return
     code = source.astext()
     found = parts(code)
-    printed = [] if output is None else [one for one in output.children if is_printed(one)]
+    printed = [] if output is None else list(output.children)
+    printed = [one for one in printed if isinstance(one, nodes.literal_block)]  # plain text
     draws = output is not None and len(printed) < len(output.children)
     proves = claim_before(cell) is not None and (settles(code) or not found.shown)
     if shows_table(code) or (proves and not draws):
@@ -69,18 +73,14 @@ def fold_by_rule(cell: nodes.container) -> None:
         cell.insert(0, folded([nodes.Text("setup")], hidden, classes=["code-fold"]))
     if found.check:
         check = of(source, found.check)
-        words = [checked_words(found.words)] if found.words else []
+        told = nodes.paragraph("", f"Checked: {found.words}.", classes=["fold-words"])
+        words = [told] if found.words else []
         title = mark(cell, check, "numbers", found.words or "")
         cell += folded(title, [*words, check, *printed], classes=["code-fold"])
     if found.shown:
         source.replace_self(of(source, found.shown))
     else:
         cell.remove(source)
-
-
-def is_printed(node: nodes.Node) -> bool:
-    """A part of an output that is plain text."""
-    return isinstance(node, nodes.literal_block)
 
 
 def of(source: nodes.container, code: str) -> nodes.container:
@@ -115,10 +115,6 @@ def mark(
     return title
 
 
-def checked_words(words: str) -> nodes.paragraph:
-    return nodes.paragraph("", f"Checked: {words}.", classes=["fold-words"])
-
-
 def fold_tagged(cell: nodes.container) -> None:
     source, output = part(cell, "source"), part(cell, "output")
     if source is None or cell["hide_mode"] not in {"input", "all"}:
@@ -131,7 +127,7 @@ def fold_tagged(cell: nodes.container) -> None:
     shown = None if output in hidden or output is None or not output.children else output
     claim = claim_before(cell) if shown is None else None
     name, more = names(source, shown, claim)
-    refuted = [] if claim is None else list(claim.findall(is_refuted))
+    refuted = [] if claim is None else list(claim.findall(marked("claim-refuted")))
     for line in refuted:
         line.parent.remove(line)
     title = mark(cell, source, name, more, bool(refuted))
@@ -142,18 +138,12 @@ def fold_tagged(cell: nodes.container) -> None:
         claim += cell
 
 
-def is_refuted(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.paragraph) and "claim-refuted" in node["classes"]
-
-
 def names(
     source: nodes.container, output: nodes.container | None, claim: nodes.container | None
 ) -> tuple[str, str]:
     """What the fold belongs to, and what is said besides to tell it from the others."""
     if claim is not None and count_checks(source.astext()):
-        (said, *_) = claim.findall(
-            lambda node: isinstance(node, nodes.inline) and "claim-says" in node["classes"]
-        )
+        (said, *_) = claim.findall(marked("claim-says"))
         plain = re.sub(r"[\\{}\s]+", " ", said.astext())  # of formulas their letters
         return "claim", shortened(plain)
     if output is None:
@@ -182,5 +172,4 @@ def claim_before(cell: nodes.container) -> nodes.container | None:
     """The claim that this cell follows directly."""
     before = cell.parent.children[: cell.parent.index(cell)]
     box = before[-1] if before else None
-    is_claim = isinstance(box, nodes.container) and "claim" in box["classes"]
-    return box if is_claim else None
+    return box if box is not None and marked("claim")(box) else None

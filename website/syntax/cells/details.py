@@ -1,10 +1,7 @@
 """The nodes of what is folded: a native ``<details>`` with its title."""
 
-from __future__ import annotations
-
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
 
@@ -36,7 +33,6 @@ def depart_title(self: HTML5Translator, node: fold_title) -> None:
     self.body.append("</summary>\n")
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.add_node(fold, html=(visit_fold, depart_fold))
     app.add_node(fold_title, html=(visit_title, depart_title))
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

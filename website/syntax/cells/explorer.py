@@ -5,8 +5,6 @@ weigh on everybody who opens the page, so what runs is written into ``_static/ex
 for near the screen. Until then, without scripts and on paper, its still and its words stand there.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -14,7 +12,6 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.osutil import relative_uri
-from sphinx.util.typing import ExtensionMetadata
 
 LARGE = 100_000  # characters; an explorer with less stays in its page
 FOLDER = "_static/explorer"
@@ -67,6 +64,5 @@ def write_explorers(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             raw.children = [nodes.Text(EXPLORER.sub(file, raw.astext()))]
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.connect("doctree-resolved", write_explorers)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

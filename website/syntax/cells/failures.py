@@ -7,8 +7,6 @@
   page it is an error, as ever.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from docutils import nodes
@@ -109,9 +107,8 @@ def is_folded(node: nodes.Element) -> bool:
     )
 
 
-def setup(app: Any) -> dict[str, Any]:
+def setup(app: Any) -> None:
     plugins = render.load_mime_renders()  # a list that is made once, from installed distributions
     if Box not in plugins:
         plugins.append(Box)
     app.add_role_to_domain("glue", "text", GluedText(), override=True)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,8 +6,6 @@ style of an element (the layers of a film) become files where they are worth a r
 becomes WebP without loss, a quarter smaller: while its page is read, so that it waits in the tree.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io
@@ -18,7 +16,6 @@ from pathlib import Path
 from docutils import nodes
 from PIL import Image
 from sphinx.application import Sphinx
-from sphinx.util.typing import ExtensionMetadata
 
 IMAGE = re.compile(r'<img (?=[^>]*src="data:image/)([^>]*)>')
 DATA = re.compile(r"data:image/(png|jpeg|webp);base64,([A-Za-z0-9+/=]+)")
@@ -86,7 +83,6 @@ def write_picture(folder: Path, kind: str, content: bytes) -> str:
     return path.name
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.connect("doctree-read", slim)
     app.connect("doctree-resolved", write_figures, priority=900)  # those of other directives too
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

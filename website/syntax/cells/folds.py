@@ -14,25 +14,28 @@
   "Table 17.2". On a page that is no numbered chapter the count is plain: 1, 2, 3.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
-from sphinx.util import logging
-from sphinx.util.typing import ExtensionMetadata
 from sphinx_exercise.nodes import is_exercise_node, solution_node
 
 from website.pages.cells import count_checks
-from website.syntax.cells.cell import fold_by_rule, fold_tagged, is_cell, is_failure, part, tags
+from website.syntax.cells.cell import (
+    fold_by_rule,
+    fold_tagged,
+    is_cell,
+    is_failure,
+    marked,
+    part,
+    tags,
+)
 from website.syntax.cells.details import fold, folded
 from website.syntax.cells.failures import bring_out, take_out
 from website.syntax.chapter import chapter_number, places
-
-logger = logging.getLogger(__name__)
+from website.theme.page import warn
 
 UNANSWERED = re.compile(r"\s*(not answered yet\b.*\s*)+")
 TABLE_CAPTION = re.compile(r'(?<=<table class="vitbook-table")([^>]*><caption>)')
@@ -68,7 +71,7 @@ class Folds(SphinxPostTransform):
         self.number_tables()
         if checks and self.env.docname in places(self.env):
             self.found(lambda node: isinstance(node, nodes.section))[0].append(
-                count_line(checks, len(self.found(is_lost)))
+                count_line(checks, sum(not one["elsewhere"] for one in self.found(is_failure)))
             )
 
     def found(self, wanted: Callable[[nodes.Node], bool]) -> list[nodes.Node]:
@@ -97,8 +100,7 @@ def count_line(checks: int, lost: int) -> nodes.paragraph:
     return nodes.paragraph("", "", *line, classes=["page-checks"])
 
 
-def is_count_line(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.paragraph) and "page-checks" in node["classes"]
+is_count_line = marked("page-checks")
 
 
 def has_caption(node: nodes.Node) -> bool:
@@ -115,10 +117,6 @@ def is_worked_with(cell: nodes.container) -> bool:
             return True
         node = node.parent
     return False
-
-
-def is_lost(node: nodes.Node) -> bool:
-    return is_failure(node) and not node["elsewhere"]
 
 
 def fold_solution(node: solution_node) -> None:
@@ -153,14 +151,13 @@ def move_into_box(cell: nodes.container) -> None:
     box = before[-1] if before else None
     if not (isinstance(box, nodes.container) and box.get("design_component") == "dropdown"):
         words = "a cell tagged deeper belongs right after the dropdown that it moves into"
-        logger.warning(words, location=cell, type="vitbook")
+        warn(words, cell)
         return
     cell.parent.remove(cell)
     box += cell
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.setup_extension("website.syntax.cells.details")
     app.setup_extension("website.syntax.cells.package")
     app.add_post_transform(Folds)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

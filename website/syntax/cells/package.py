@@ -4,8 +4,6 @@ Above it stand where it comes from and a link to the file, below it its docstrin
 ``install`` is the command that installs the package of this release.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +11,6 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.directives.code import LiteralInclude
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.typing import ExtensionMetadata
 
 from website.pages.docstrings import parted
 from website.pages.settings import read_settings
@@ -66,8 +63,7 @@ def at_the_tag() -> str:
     return f"{settings.repository}/blob/{settings.tag}"
 
 
-def setup(app: Sphinx) -> ExtensionMetadata:
+def setup(app: Sphinx) -> None:
     app.setup_extension("website.syntax.cells.details")
     app.add_directive("literalinclude", PackageInclude, override=True)
     app.add_directive("install", Install)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

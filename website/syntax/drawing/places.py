@@ -8,8 +8,6 @@ chapters stand as in ``_toc.yml``. Those of ``DRAWN`` have links at parts of the
 their lines end with the parts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 # Rows of links, from above: about attention alone, the whole model, what takes attention's place

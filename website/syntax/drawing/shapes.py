@@ -1,7 +1,5 @@
 """Shapes of the drawing, as strings of SVG; colours are classes of _static/map.css."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -44,13 +42,7 @@ def box(x: float, y: float, w: float, h: float, words: str, name: str) -> str:
     return rect(x, y, w, h, name, 4) + text(x + w / 2, y + h / 2 + 4.5, words, "m-word", "middle")
 
 
-def link(
-    x: float,
-    y: float,
-    chapter: str,
-    lines: str | Sequence[str],
-    address: Address,
-) -> str:
+def link(x: float, y: float, chapter: str, lines: str | Sequence[str], address: Address) -> str:
     """A numbered tile and words, which lead to a chapter; without a page they are only words."""
     lines = [lines] if isinstance(lines, str) else list(lines)
     width = width_of(*lines)

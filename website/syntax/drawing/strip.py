@@ -1,7 +1,5 @@
 """The drawing as a strip without words, 600 x 64: where a chapter is."""
 
-from __future__ import annotations
-
 from .places import Place
 from .shapes import path, rect
 

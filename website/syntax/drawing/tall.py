@@ -1,7 +1,5 @@
 """The drawing from top to bottom, 360 px wide: the same parts and links, for a phone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from .places import ROWS, Place, in_row
@@ -48,15 +46,7 @@ def tall(address: Address, places: dict[str, Place], picture: str) -> str:
         to(150, 160, "patches", "linear map"),
         path("M60 194v16", end="tall-tip"),
         *(
-            cells(
-                14 * at + (6 if at else 0),
-                218,
-                6,
-                12,
-                "m-token" if at else "m-class",
-                at,
-                True,
-            )
+            cells(14 * at + (6 if at else 0), 218, 6, 12, "m-token" if at else "m-class", at, True)
             for at in range(9)
         ),
         *(

@@ -1,7 +1,5 @@
 """The drawing from left to right, 1120 px wide."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from .places import ROWS, Place, in_row
