@@ -1,7 +1,5 @@
 """What of a notebook will not run when it is marked: said at home, before it is handed in."""
 
-from __future__ import annotations
-
 import ast
 import sys
 import time

@@ -1,7 +1,5 @@
 """The public checks of an assignment, in the student's notebook."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 import textwrap

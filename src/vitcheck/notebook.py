@@ -6,8 +6,6 @@ hold prints one line. The other functions are called by the cells that website/n
 In plain Python, where the notebook is a script, the same lines are printed.
 """
 
-from __future__ import annotations
-
 import ast
 import base64
 import contextlib

@@ -4,8 +4,6 @@ An answer plans experiments and never meets a patient. Which patients there are,
 logits are, is known only to whoever holds the answer against its claims.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a table of results shows, what it refutes, and what it leaves open: statements to judge."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from vitcheck.trial import Trial

@@ -6,8 +6,6 @@ and the learner's answer, draws inputs, and has what the answer gives compared; 
 property after the other.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import inspect

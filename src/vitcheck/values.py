@@ -10,8 +10,6 @@ layer that is given to a function), ``{"other": "a generator"}``. The tensors th
 beside it under their keys, as in a safetensors file.
 """
 
-from __future__ import annotations
-
 import importlib
 import math
 import numbers

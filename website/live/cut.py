@@ -1,7 +1,5 @@
 """What "cut the arrow" reads: the recorded model of the matching pairs, images, and the glyphs."""
 
-from __future__ import annotations
-
 from website.live.pack import model, packed
 
 SEED, COUNT = 2024, 400  # the images of the page that opens with this figure

@@ -1,7 +1,5 @@
 """What "draw a digit" reads: the recorded model, its threshold, and drawings to begin with."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What "name the fault" reads: thirteen recorded trainings, and what each test says of them."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

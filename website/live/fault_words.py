@@ -1,7 +1,5 @@
 """Name the fault: the twelve faults, and the fourteen tests, in the words of the page."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What "map and answer" reads: photographs, of each patch its share, and what it moves."""
 
-from __future__ import annotations
-
 import base64
 import io
 from importlib import import_module

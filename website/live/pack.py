@@ -1,7 +1,5 @@
 """Arrays as text in a script, which a page can load without a server."""
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

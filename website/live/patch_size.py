@@ -1,7 +1,5 @@
 """What the slider of patch sizes reads: a photograph, and the published sizes of ViTs."""
 
-from __future__ import annotations
-
 import base64
 import io
 

@@ -1,7 +1,5 @@
 """What "a query among its keys" reads: the dictionary of the kitten, and its query."""
 
-from __future__ import annotations
-
 from .pack import packed
 
 ANIMALS, PLACES = ("cat", "fish", "bear"), ("house", "pond", "forest")

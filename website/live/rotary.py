@@ -1,7 +1,5 @@
 """What "turned or added" reads: a query, a key and two projections."""
 
-from __future__ import annotations
-
 import math
 
 from .pack import packed

@@ -1,7 +1,5 @@
 """What "sixteen keys" reads: the draws and the pairs of the chapter's own drawing code."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 from .pack import packed

@@ -1,7 +1,5 @@
 """The experiments of "train one here". Their numbers stand in a record, train-record.json."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What can be said about an assignment without opening its cases: names, points and stubs."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from dataclasses import dataclass

@@ -11,8 +11,6 @@
 Start it again with other options whenever you like: what is marked is not marked twice.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable

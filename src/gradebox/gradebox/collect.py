@@ -5,8 +5,6 @@ into students. Whatever is wrong with one submission becomes its `problem`, a se
 student, and never an exception: one odd file must not stop the marking of all others.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace

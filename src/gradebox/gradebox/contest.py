@@ -5,8 +5,6 @@ kept under the digest of its text and the rules, a training under its own, so a 
 stopped goes on.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections.abc import Callable

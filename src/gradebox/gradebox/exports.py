@@ -3,8 +3,6 @@
 Only the cells of one column change. Rows, columns, order, delimiter and line ends stay as they are.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

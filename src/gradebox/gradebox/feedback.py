@@ -4,8 +4,6 @@ One file without scripts or anything from another site. All that a student wrote
 student's code said, is escaped; a content policy in the page forbids scripts as well.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from html import escape
 

@@ -1,7 +1,5 @@
 """What follows from the stored results: grades, a page for each student, sheets, the gradebook."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import asdict

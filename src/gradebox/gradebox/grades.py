@@ -1,7 +1,5 @@
 """From results to grades: which attempt counts, what lateness costs, what a person gave."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -5,8 +5,6 @@ submission is marked as everywhere; Gradescope gets the points of each question 
 feedback page would show, and no hidden test.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -9,8 +9,6 @@ says of another answer than its id, columns were sorted without the rest: nothin
 typed and belongs to no answer that counts is named.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable

@@ -3,8 +3,6 @@
 Only JSON is read here. Whether a cell is Python finds out who runs it, in the sandbox.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Iterator

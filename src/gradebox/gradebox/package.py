@@ -1,7 +1,5 @@
 """What an instructor marks with: the zip that ``make assignment`` writes for the grader."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import zipfile

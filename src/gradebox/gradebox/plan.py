@@ -1,7 +1,5 @@
 """What the instructor asked for, and what it names: all read and checked before anything starts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Who learns sooner than whom, as far as paired intervals show it; all else is a tie."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """The bytes of one file that anybody may have put there: no link, no device, not without end."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

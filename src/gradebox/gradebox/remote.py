@@ -1,7 +1,5 @@
 """A layer whose code runs in the sandbox, as a module of a model that is trained out here."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """The class: who is in it, who has more time, and what lateness costs."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ roster, another late policy or marks given by hand cost no second. The order hol
 shards want a machine each.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait

@@ -1,7 +1,5 @@
 """What a notebook is asked in one run: its cells, then calls of its answers, compared out here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace

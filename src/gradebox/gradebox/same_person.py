@@ -1,7 +1,5 @@
 """The same student in a roster, an export and a gradebook: matched by number, e-mail or name."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

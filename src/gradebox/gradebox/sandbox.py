@@ -16,8 +16,6 @@ Where the grader is not root, the worker is the grader's own user, in bubblewrap
 namespace. Both need the C library libseccomp. Neither guards against a hole in the kernel.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import json

@@ -5,8 +5,6 @@ limit; its name is never used as a path. So a name with ``../`` leads nowhere, a
 followed, and an archive that would unpack to gigabytes is cut off.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

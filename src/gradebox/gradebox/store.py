@@ -14,8 +14,6 @@ limits and the grader's version. So a run that was interrupted repeats nothing, 
 marked once, and a changed package marks anew.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

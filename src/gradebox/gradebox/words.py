@@ -1,7 +1,5 @@
 """What students wrote, as a part of our own sentences: it must not read as if we had said it."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

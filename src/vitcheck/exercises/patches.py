@@ -1,7 +1,5 @@
 """Checks: counting patches, cutting them, reading a table of patch sizes."""
 
-from __future__ import annotations
-
 import torch
 
 from vitbook.layers.patches import patchify

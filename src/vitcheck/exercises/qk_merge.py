@@ -1,7 +1,5 @@
 """Checks: merging W_Q and W_K."""
 
-from __future__ import annotations
-
 import torch
 
 from vitcheck.reading import NO, OPEN, YES, judge, reading

@@ -1,7 +1,5 @@
 """Checks: maps that are symmetric, and what hiding a token moves."""
 
-from __future__ import annotations
-
 import math
 
 import torch

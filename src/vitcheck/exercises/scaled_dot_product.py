@@ -1,7 +1,5 @@
 """Checks: a softmax that survives, the scale of scores, and what trainings show."""
 
-from __future__ import annotations
-
 import torch
 
 from vitcheck.reading import NO, OPEN, judge, reading

@@ -1,7 +1,5 @@
 """Checks: what decays, a table of faults, a loop to mend."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import nn

@@ -1,7 +1,5 @@
 """Checks: accumulation, the FFN's share, a report."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch

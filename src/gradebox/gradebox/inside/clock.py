@@ -1,7 +1,5 @@
 """When a time limit is over: it counts seconds of the processor, so load costs no points."""
 
-from __future__ import annotations
-
 PATIENCE = 10  # of the clock's seconds for one of the processor's, however busy the machine is
 ASLEEP = 0.02  # a process that waits for its turn gets more of the clock's time than this
 

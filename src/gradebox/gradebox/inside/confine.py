@@ -4,8 +4,6 @@ Called from inside, once, on Linux. What it takes away cannot be taken back by t
 `libseccomp` is the C library of that name, which Debian, Ubuntu and Fedora always have.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import fcntl

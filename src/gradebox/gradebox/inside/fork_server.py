@@ -9,8 +9,6 @@ The grader speaks to it over a socket: 4 bytes of length and JSON each way; with
 ends of the worker's pipes. When the grader is gone, the socket ends, and so does everything here.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import json

@@ -4,8 +4,6 @@ The grader trains the model; in here is the layer alone. It is sent its paramete
 and sees tokens and gradients: no image, no label, no seed from which they were drawn.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass, field
 

@@ -3,7 +3,6 @@
 It happens in the sandbox, because a hostile source can bring Python's own parser down.
 """
 
-from __future__ import annotations
 import __future__
 
 import ast

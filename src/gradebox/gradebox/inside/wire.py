@@ -5,8 +5,6 @@ are written by :func:`vitcheck.values.encode`. A student's code may have written
 reads here: it becomes numbers, texts and tensors, or a :class:`WireError`; it never becomes code.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import struct

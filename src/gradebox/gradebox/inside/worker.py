@@ -6,8 +6,6 @@ the grader compares. Each request has a number drawn by lot, which the reply has
 that was written in advance does not know it.
 """
 
-from __future__ import annotations
-
 import ast
 import linecache
 import os

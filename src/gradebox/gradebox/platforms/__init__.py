@@ -6,8 +6,6 @@ moodle       Moodle, "Download all submissions": Jane Doe_4711_assignsubmission_
 gradescope   Gradescope, "Export Submissions": submission_815/ and submission_metadata.yml
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from gradebox.platforms import canvas, folder, gradescope, moodle

@@ -1,8 +1,6 @@
 """Canvas, "Download Submissions": name_LATE_user_attachment_file, all files side by side. A quiz
 has question_NUMBER before the attachment, and a name without letters is empty."""
 
-from __future__ import annotations
-
 import re
 
 from gradebox.platforms.handed import Handed, by_most

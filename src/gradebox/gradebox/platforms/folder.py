@@ -1,7 +1,5 @@
 """A plain folder: a notebook for each student, or a folder for each student."""
 
-from __future__ import annotations
-
 import re
 from pathlib import PurePosixPath
 

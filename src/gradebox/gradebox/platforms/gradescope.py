@@ -4,8 +4,6 @@ The metadata are YAML as Ruby writes it: keys begin with a colon, and objects ma
 classes. They are read as plain text: no tag ever makes an object, and no student's number a number.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from datetime import UTC, datetime

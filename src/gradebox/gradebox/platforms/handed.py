@@ -1,7 +1,5 @@
 """What every platform's reader returns."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Moodle, "Download all submissions", with folders or without."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 
