@@ -147,6 +147,18 @@ def test_the_state_is_the_address(opened):
     assert page.get_by_label("Seed").input_value() == "7"
 
 
+def test_an_exact_copy_is_in_the_address_and_learns_the_same(opened):
+    page = opened()
+    page.get_by_role("button", name="Compare with even mean").click()
+    page.get_by_label("Mixing").select_option("attention")  # of B
+    page.get_by_text("B is as A.").wait_for()
+    assert page.url.endswith("#train:&B.mixing=attention")
+    page.reload()
+    page.locator(".train-B .train-part").first.wait_for()
+    first, second = page.evaluate("live.train.learn(10).then(live.train.told)")
+    assert {**second, "name": "A"} == first
+
+
 def test_what_an_address_says_that_means_nothing_is_named(opened):
     page = opened()
     page.evaluate("location.hash = '#train:depth=4&depth=99&B.task=pairs&wings=2'")

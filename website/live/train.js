@@ -110,8 +110,9 @@ vitbook.live.figure("train", function (stage, data) {
 
   function shown() {
     const { pathname, search } = location,
-      { id } = planned ?? {},
-      state = id ? `experiment=${id}&seed=${chosen.A.seed}` : written(chosen);
+      { A, B } = chosen,
+      copied = B && !named(B, A) ? `&B.mixing=${B.mixing}` : "", // an exact copy is a B, too
+      state = planned ? `experiment=${planned.id}&seed=${A.seed}` : written(chosen) + copied;
     if (touched) history.replaceState(null, "", `${pathname}${search}${MARK}${state}`);
     build();
     draw();
