@@ -159,6 +159,20 @@ def test_an_exact_copy_is_in_the_address_and_learns_the_same(opened):
     assert {**second, "name": "A"} == first
 
 
+def test_the_board_stays_under_the_pen_when_the_answer_appears(opened):
+    page = opened()
+    page.get_by_text("Draw your own digit").click()
+    pad = page.locator(".train-own .draw-pad")
+    pad.scroll_into_view_if_needed()
+    before = pad.bounding_box()
+    page.mouse.move(before["x"] + 60, before["y"] + 20)
+    page.mouse.down()
+    page.wait_for_function(
+        "document.querySelector('.train-beside').checkVisibility({visibilityProperty: true})"
+    )
+    assert pad.bounding_box() == before
+
+
 def test_what_an_address_says_that_means_nothing_is_named(opened):
     page = opened()
     page.evaluate("location.hash = '#train:depth=4&depth=99&B.task=pairs&wings=2'")

@@ -678,7 +678,8 @@ vitbook.live.figure("train", function (stage, data) {
     earlier.update();
     hide(drawn, !runs[0].task.drawable);
     hide(lots, chosen.A.task !== "lots");
-    const shown = own && !drawn.hidden ? runs : [];
+    const shown = drawn.hidden ? [] : runs;
+    beside.style.visibility = own ? "" : "hidden"; // their room is kept: the board stays under the pen
     renew(beside, String(shown.map(({ name }) => name)), () =>
       shown.map(({ name }) => el("div", { class: `train-answer train-${name}` }))
     );
