@@ -221,6 +221,22 @@ def test_the_patch_that_asks_is_framed_and_the_one_it_names(opened):
     assert page.locator(".train-map rect.train-named").count() == 8
 
 
+def test_the_maps_of_all_patches_are_rows_and_that_of_one_is_a_picture(opened):
+    page = opened()
+    page.evaluate(STEPS, [{}, 5])
+    sizes = """[...document.querySelectorAll(".train-map canvas")].map(
+        ({width, height}) => [width, height])"""
+    frames = page.locator(".train-model .train-asks")
+    assert page.evaluate(sizes) == [[4, 4]] * 8
+    assert frames.count() == 9
+    page.get_by_role("button", name="All patches").click()
+    assert page.evaluate(sizes) == [[16, 16]] * 8
+    assert frames.count() == 0
+    page.get_by_role("button", name="One patch").click()
+    assert page.evaluate(sizes) == [[4, 4]] * 8
+    assert frames.count() == 9
+
+
 def test_the_model_that_is_taken_out_answers_in_the_package_as_in_the_page(opened, tmp_path):
     page = opened()
     found = page.evaluate(TAKEN, [{"seed": 2}, 30])
