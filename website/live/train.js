@@ -341,7 +341,7 @@ vitbook.live.figure("train", function (stage, data) {
     lots = el("p", { class: "train-note" }, "It learns labels drawn by lot: expect no digits.");
   const drawn = el(
     "details",
-    { class: "live-table train-own" },
+    { class: "live-table train-own", ontoggle: () => runs.length && draw() },
     el("summary", {}, "Draw your own digit"),
     el("div", { class: "train-drawn" }, sheet.node, beside),
     lots,
@@ -694,7 +694,7 @@ vitbook.live.figure("train", function (stage, data) {
     earlier.update();
     hide(drawn, !runs[0].task.drawable);
     hide(lots, chosen.A.task !== "lots");
-    const shown = drawn.hidden ? [] : runs;
+    const shown = drawn.open && !drawn.hidden ? runs : [];
     beside.style.visibility = own ? "" : "hidden"; // their room is kept: the board stays under the pen
     renew(beside, String(shown.map(({ name }) => name)), () =>
       shown.map(({ name }) => el("div", { class: `train-answer train-${name}` }))
