@@ -147,6 +147,32 @@ def test_the_state_is_the_address(opened):
     assert page.get_by_label("Seed").input_value() == "7"
 
 
+def test_an_exact_copy_is_in_the_address_and_learns_the_same(opened):
+    page = opened()
+    page.get_by_role("button", name="Compare with even mean").click()
+    page.get_by_label("Mixing").select_option("attention")  # of B
+    page.get_by_text("B is as A.").wait_for()
+    assert page.url.endswith("#train:&B.mixing=attention")
+    page.reload()
+    page.locator(".train-B .train-part").first.wait_for()
+    first, second = page.evaluate("live.train.learn(10).then(live.train.told)")
+    assert {**second, "name": "A"} == first
+
+
+def test_the_board_stays_under_the_pen_when_the_answer_appears(opened):
+    page = opened()
+    page.get_by_text("Draw your own digit").click()
+    pad = page.locator(".train-own .draw-pad")
+    pad.scroll_into_view_if_needed()
+    before = pad.bounding_box()
+    page.mouse.move(before["x"] + 60, before["y"] + 20)
+    page.mouse.down()
+    page.wait_for_function(
+        "document.querySelector('.train-beside').checkVisibility({visibilityProperty: true})"
+    )
+    assert pad.bounding_box() == before
+
+
 def test_what_an_address_says_that_means_nothing_is_named(opened):
     page = opened()
     page.evaluate("location.hash = '#train:depth=4&depth=99&B.task=pairs&wings=2'")
@@ -193,6 +219,22 @@ def test_the_patch_that_asks_is_framed_and_the_one_it_names(opened):
     target = page.evaluate(TOLD)[0]["task"]["targets"][6]
     assert [named.get_attribute(axis) for axis in "xy"] == [str(target % 4), str(target // 4)]
     assert page.locator(".train-map rect.train-named").count() == 8
+
+
+def test_the_maps_of_all_patches_are_rows_and_that_of_one_is_a_picture(opened):
+    page = opened()
+    page.evaluate(STEPS, [{}, 5])
+    sizes = """[...document.querySelectorAll(".train-map canvas")].map(
+        ({width, height}) => [width, height])"""
+    frames = page.locator(".train-model .train-asks")
+    assert page.evaluate(sizes) == [[4, 4]] * 8
+    assert frames.count() == 9
+    page.get_by_role("button", name="All patches").click()
+    assert page.evaluate(sizes) == [[16, 16]] * 8
+    assert frames.count() == 0
+    page.get_by_role("button", name="One patch").click()
+    assert page.evaluate(sizes) == [[4, 4]] * 8
+    assert frames.count() == 9
 
 
 def test_the_model_that_is_taken_out_answers_in_the_package_as_in_the_page(opened, tmp_path):

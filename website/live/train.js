@@ -50,6 +50,7 @@ vitbook.live.figure("train", function (stage, data) {
     speed = "even",
     image = 0,
     asks = 5,
+    whole = false, // the maps show all patches that ask, a row for each
     setting = "A",
     touched = false, // then the address follows
     planned = null, // the experiment that runs
@@ -110,8 +111,9 @@ vitbook.live.figure("train", function (stage, data) {
 
   function shown() {
     const { pathname, search } = location,
-      { id } = planned ?? {},
-      state = id ? `experiment=${id}&seed=${chosen.A.seed}` : written(chosen);
+      { A, B } = chosen,
+      copied = B && !named(B, A) ? `&B.mixing=${B.mixing}` : "", // an exact copy is a B, too
+      state = planned ? `experiment=${planned.id}&seed=${A.seed}` : written(chosen) + copied;
     if (touched) history.replaceState(null, "", `${pathname}${search}${MARK}${state}`);
     build();
     draw();
@@ -242,6 +244,15 @@ vitbook.live.figure("train", function (stage, data) {
     },
     { title: "The weights of A, for PyTorch" }
   );
+  const every = press(
+    "All patches",
+    () => {
+      whole = !whole;
+      every.textContent = whole ? "One patch" : "All patches";
+      draw();
+    },
+    { title: "What the maps show: what one patch asks, or a row for each" }
+  );
   const counted = el("b", {}, "0"),
     unit = el("span", {}, "updates");
   const pace = el(
@@ -297,6 +308,7 @@ vitbook.live.figure("train", function (stage, data) {
     { class: "train-bar train-more" },
     pace,
     el("label", {}, "Seed ", seed),
+    every,
     compare,
     copy,
     out
@@ -329,7 +341,7 @@ vitbook.live.figure("train", function (stage, data) {
     lots = el("p", { class: "train-note" }, "It learns labels drawn by lot: expect no digits.");
   const drawn = el(
     "details",
-    { class: "live-table train-own" },
+    { class: "live-table train-own", ontoggle: () => runs.length && draw() },
     el("summary", {}, "Draw your own digit"),
     el("div", { class: "train-drawn" }, sheet.node, beside),
     lots,
@@ -574,8 +586,9 @@ vitbook.live.figure("train", function (stage, data) {
   function paint(canvas, grid, colour) {
     if (canvas.width !== grid || canvas.height !== grid) canvas.width = canvas.height = grid;
     const pen = canvas.getContext("2d");
-    for (let i = 0; i < grid * grid; i++) {
-      pen.fillStyle = colour(i);
+    for (let i = 0, last = null; i < grid * grid; i++) {
+      const now = colour(i);
+      if (now !== last) pen.fillStyle = last = now;
       pen.fillRect(i % grid, Math.floor(i / grid), 1, 1);
     }
   }
@@ -589,8 +602,9 @@ vitbook.live.figure("train", function (stage, data) {
         height: 1,
         class: kind
       });
-    renew(layer, `${grid} ${asks} ${names}`, () => {
+    renew(layer, `${whole} ${grid} ${asks} ${names}`, () => {
       layer.setAttribute("viewBox", `0 0 ${grid} ${grid}`);
+      if (whole) return [];
       return [
         frame(asks, "train-asks"),
         ...(names === undefined ? [] : [frame(names, "train-named")])
@@ -598,13 +612,15 @@ vitbook.live.figure("train", function (stage, data) {
     });
   }
 
+  const shades = (colour) =>
+    Array.from({ length: 51 }, (_, i) => `color-mix(in srgb, ${colour} ${2 * i}%, ${paper})`);
   function pictures() {
     const style = getComputedStyle(stage.root);
     ink = style.getPropertyValue("--live-ink").trim();
     paper = style.getPropertyValue("--live-soft").trim();
     hot = {
-      A: style.getPropertyValue("--live-query").trim(),
-      B: style.getPropertyValue("--live-heat").trim()
+      A: shades(style.getPropertyValue("--live-query").trim()),
+      B: shades(style.getPropertyValue("--live-heat").trim())
     };
     for (const one of runs) {
       one.images.forEach((canvas, i) => pixels(one, i, canvas));
@@ -651,13 +667,14 @@ vitbook.live.figure("train", function (stage, data) {
       one.maps.forEach((map, l) =>
         one.blocks[l].maps.forEach((cell, h) => {
           frames(cell.querySelector("svg"), grid, names);
-          const at = ((image * Number(s.heads) + h) * N + asks) * N;
-          const most = Math.max(...map.subarray(at, at + N));
+          const side = whole ? N : grid,
+            at = ((image * Number(s.heads) + h) * N + (whole ? 0 : asks)) * N,
+            cells = map.subarray(at, at + side * side),
+            most = Math.max(0.25, ...cells);
           paint(
             cell.querySelector("canvas"),
-            grid,
-            (p) =>
-              `color-mix(in srgb, ${hot[one.name]} ${(100 * map[at + p]) / Math.max(most, 0.25) || 0}%, ${paper})`
+            side,
+            (p) => hot[one.name][Math.round((50 * cells[p]) / most) || 0]
           );
         })
       );
@@ -677,7 +694,8 @@ vitbook.live.figure("train", function (stage, data) {
     earlier.update();
     hide(drawn, !runs[0].task.drawable);
     hide(lots, chosen.A.task !== "lots");
-    const shown = own && !drawn.hidden ? runs : [];
+    const shown = drawn.open && !drawn.hidden ? runs : [];
+    beside.style.visibility = own ? "" : "hidden"; // their room is kept: the board stays under the pen
     renew(beside, String(shown.map(({ name }) => name)), () =>
       shown.map(({ name }) => el("div", { class: `train-answer train-${name}` }))
     );
