@@ -101,6 +101,8 @@ WRONG = {
     "```{predict} g\n:choices: a | b\n:answer: c\nHow?\n+++\nSo.\n```\n": "'c' is not among: a, b",
     "```{predict} h\n:number: 2\nHow?\n+++\nSo.\n```\n": "the prediction h needs a track",
     "```{predict} i\n:number: 2\n:track: 3 to 9\nHow?\n+++\nSo.\n```\n": "i: 2 is not between",
+    "```{predict} j\n:choices: a | a\n:answer: a\nHow?\n+++\nSo.\n```\n": "j needs two choices",
+    "```{predict} k\n:number: 2\n:track: 0 to 9 log\nHow?\n+++\nSo.\n```\n": "k: 2 is not between",
     "{in-depth}`sharing_depth`\n": "sharing_depth",
     "{minutes}`read gone`\n": "minutes 'read gone'",
     "{minutes}`eat index`\n": "minutes 'eat index': write `this page`",
@@ -297,6 +299,18 @@ show_table(rows, header=["", "value"], caption="Of two. Small.", best="max")
 :pyobject: mix
 ```
 
+```{predict} folds-words
+Which words?
++++
+These.
+```
+
+Words come first.
+
+```{code-cell} ipython3
+print("behind words")
+```
+
 ```{code-cell} ipython3
 from vitbook.book.glue import glue
 glue(half=0.5)
@@ -350,6 +364,12 @@ from vitbook.book.glue import glue
 glue(known=2.5)
 int("many")
 glue(lost=3)
+```
+
+```{predict} fails-four
+How many?
++++
+Four.
 ```
 
 ```{exercise-start} Four
@@ -451,6 +471,7 @@ SHOWN = {
     ".predict + .ask-more + .ask-rest[hidden='until-found'] > .package-code > p": (
         "From the package: mix, src/vitbook/part.py"
     ),
+    ".ask-rest .predict + .ask-more + .ask-rest > p + .cell .cell_output": "behind words",
     "section > .page-checks": "✓ 2 checks of this page ran in this build.",
 }
 
@@ -501,6 +522,7 @@ def test_what_fails_is_told_where_every_reader_sees_it_and_all_pages_are_built(s
     here[2] = f"On this machine this cell {here[2]}"
     assert [words_of(box) for box in boxes] == [f"{sentence}." for sentence in here]
     assert not any(box.find_parent("details") for box in boxes)
+    assert page.select(".ask-rest") == []  # nor is anything folded behind a guess
     assert [bool(box.find_parent(class_="claim")) for box in boxes] == [True, False, False, False]
     told = [mark.text.strip() for mark in page.select(".fold-failed, .fold-ran")]
     assert told == ["failed in this build", "✓", "✗"]

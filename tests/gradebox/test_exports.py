@@ -78,9 +78,9 @@ def test_of_two_in_one_row_who_is_spelled_so_has_it_and_the_other_is_named(tmp_p
 
 
 def test_a_moodle_worksheet_keeps_its_commas_and_its_locked_rows(tmp_path):
-    grades = [given("501", 21.5), given("x", 9.0, email="jane@example.edu")]
+    grades = [given("501", 21.25), given("x", 9.0, email="jane@example.edu")]
     found, after = filled(tmp_path, MOODLE, None, grades)
-    assert (after[1][4], after[2][4], after[1][-1]) == ("21,5", "", "keep; this")
+    assert (after[1][4], after[2][4], after[1][-1]) == ("21,25", "", "keep; this")
     assert found.unmatched == ["x (locked in the gradebook)"]
     assert found.left == ["502", "503"]
 
@@ -88,8 +88,8 @@ def test_a_moodle_worksheet_keeps_its_commas_and_its_locked_rows(tmp_path):
 def test_other_points_are_converted_only_when_asked(tmp_path):
     with pytest.raises(InputError, match="has 10 points and the assignment 30"):
         filled(tmp_path, CANVAS, "Homework 2 (816)", [])
-    _, after = filled(tmp_path, CANVAS, "Homework 2", [given("12", 15.0)], convert=True)
-    assert after[3][6] == "5"
+    _, after = filled(tmp_path, CANVAS, "Homework 2", [given("12", 16.0)], convert=True)
+    assert after[3][6] == "5.33"
 
 
 GERMAN = (

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ from classroom import (
     write_class,
 )
 from gradebox.collect import Found
-from gradebox.grades import MISSING, NOT_MARKED, STATUS, Attempt, decide, harmless
+from gradebox.grades import MISSING, NOT_MARKED, STATUS, Attempt, decide, harmless, rounded
 from gradebox.result import Result
 from gradebox.roster import LatePolicy, Student
 from gradebox.run import Marker
@@ -296,13 +297,14 @@ def test_what_the_machine_cannot_do_is_tried_again_next_time(room, capsys):
     assert len(marked(room)) == 3
 
 
-def attempt(number, status, points):
+def attempt(number, status, points, submitted=None):
     """The attempt of this number; what is no status is a problem with the file."""
     about = {"assignment": "a", "variant": "v", "possible": 30, "detail": "so it is"}
     result = Result(status=status, points=points, **about)
     result = result if status in STATUS and status != NOT_MARKED else None
     problem = "" if status in STATUS else "so it is"
-    return Attempt(Found("ada", lambda: b"", attempt=number), "key", result, problem)
+    found = Found("ada", lambda: b"", attempt=number, submitted=submitted)
+    return Attempt(found, "key", result, problem)
 
 
 @pytest.mark.parametrize("keep", ["last", "best"])
@@ -315,6 +317,21 @@ def test_an_attempt_that_cannot_be_marked_takes_nothing_from_an_earlier_one(stat
     assert ("attempt 2: so it is" in grade.notes) is (status not in {"ok", NOT_MARKED})
     [grade] = decide([late], None, LatePolicy(), keep)
     assert grade.chosen is late
+
+
+@pytest.mark.parametrize(("points", "counts"), [(16, 1), (20, 2), (18.75, 2)])
+def test_the_best_attempt_is_so_after_lateness_and_of_equal_ones_the_last(points, counts):
+    due = datetime(2026, 3, 1, tzinfo=UTC)
+    tries = [attempt(1, "ok", 15, due), attempt(2, "ok", points, due + timedelta(hours=25))]
+    [grade] = decide(tries, None, LatePolicy(due, 10), "best")
+    assert grade.chosen.found.attempt == counts
+
+
+@pytest.mark.parametrize(
+    ("points", "said"), [(2.675, "2.68"), (2 / 3, "0.67"), (1 / 3, "0.33"), (2.0, "2")]
+)
+def test_points_are_rounded_to_a_hundredth_half_up_and_whole_ones_are_whole(points, said):
+    assert str(rounded(points)) == said
 
 
 BLANK = notebook(STUB.format(n=1), STUB.format(n=2), "")

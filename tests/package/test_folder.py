@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from vitbook.data.folder import list_folder, load_folder, read_files
-from vitbook.data.pictures import PictureError, read_picture
+from vitbook.data.pictures import PictureError, pixel_key, read_picture
 from vitbook.explorer.photograph import read_photograph
 
 RED, GREEN = (220, 30, 30), (20, 200, 40)
@@ -49,14 +49,14 @@ def test_a_folder_gives_images_labels_names_and_files(tmp_path):
 
 
 def test_the_parts_have_no_file_in_common_and_do_not_hang_on_names(tmp_path):
-    root, moved = folder(tmp_path / "a"), tmp_path / "b"
+    root, moved = folder(tmp_path / "a", 15), tmp_path / "b"
     parts = {part: read(root, part) for part in ("train", "validation", "test", "trainval")}
     lengths = {part: len(one.labels) for part, one in parts.items()}
-    assert lengths == {"train": 12, "validation": 4, "test": 4, "trainval": 16}
+    assert lengths == {"train": 20, "validation": 4, "test": 6, "trainval": 24}
     seen = [set(parts[part].files) for part in ("train", "validation", "test")]
-    assert len(set.union(*seen)) == 20
+    assert len(set.union(*seen)) == 30
     for path in sorted(root.rglob("*.png"), reverse=True):
-        new = moved / path.parent.name / f"other name {path.stem}.png"
+        new = moved / path.parent.name / f"{99 - int(path.stem)}.png"
         new.parent.mkdir(parents=True, exist_ok=True)
         path.rename(new)
     again, before = read(moved, "test"), parts["test"]
@@ -116,9 +116,12 @@ ODD = {
 def test_an_odd_file_has_its_sentence(tmp_path, kind):
     root = folder(tmp_path)
     ODD[kind](root / "red" / "odd.png")
-    notes = [note for part in ("trainval", "test") for note in read(root, part).notes]
+    parts = [read(root, part) for part in ("trainval", "test")]
+    notes = [note for part in parts for note in part.notes]
     assert any(kind in note and "odd" in note for note in notes), notes
     assert all(kind in note for note in notes)
+    left = 21 - kind.startswith("left out") - ("two classes" in kind)
+    assert sum(len(part.labels) for part in parts) == left
 
 
 def test_a_truncated_picture_is_left_out_and_the_others_stay(tmp_path):
@@ -126,7 +129,8 @@ def test_a_truncated_picture_is_left_out_and_the_others_stay(tmp_path):
     whole = (root / "red" / "3.png").read_bytes()
     (root / "red" / "3.png").write_bytes(whole[: len(whole) // 2])
     parts = [read(root, part) for part in ("trainval", "test")]
-    assert sum(len(part.labels) for part in parts) == 19
+    for each in ("images", "labels", "files"):
+        assert sum(len(getattr(part, each)) for part in parts) == 19
     assert ["3.png" in note for part in parts for note in part.notes] == [True]
 
 
@@ -634,3 +638,18 @@ def test_parts_that_a_run_had_stay_after_labels_were_mended(tmp_path):
     assert {file.key for file in after.files if file.part == "test"} >= {f.key for f in tested}
     assert all(before.get(file.key, file.part) == file.part for file in after.files)
     assert any("1 file, new since the training: red/new.png." in note for note in after.notes)
+
+
+def test_a_picture_that_was_changed_or_written_anew_stays_in_its_part(tmp_path):
+    root = folder(tmp_path)
+    changed, anew = root / "red" / "1.png", root / "red" / "2.png"
+    known = {"red/1.png": "test", pixel_key(read_picture(anew, 16).pixels): "train"}
+    painted(RED, seed=901).save(changed)
+    Image.open(anew).save(root / "red" / "anew.png", compress_level=0)
+    anew.unlink()
+    found = list_folder(root, known=known)
+    parts = {file.path.name: file.part for file in found.files if file.path.parent.name == "red"}
+    assert (parts["1.png"], parts["anew.png"]) == ("test", "train")
+    for name, what in (("1", "changed"), ("anew", "written anew")):
+        note = f"1 file, {what} since the training, kept in its part: red/{name}.png."
+        assert note in found.notes

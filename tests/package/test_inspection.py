@@ -137,6 +137,7 @@ def test_rollout_of_two_tokens_is_what_the_hand_computes():
     maps = torch.stack([first, second])[:, None]  # (2, 1, 2, 2, 2)
     assert_close(attention_rollout(maps), torch.tensor([[[0.75, 0.25], [0.375, 0.625]]]))
     assert_close(attention_rollout(maps[:1]), torch.tensor([[[0.75, 0.25], [0.0, 1.0]]]))
+    assert_close(attention_rollout(0 * maps), torch.eye(2)[None])  # a mask has emptied the rows
 
 
 # --- distance and the class token's view ---------------------------------------------------------

@@ -161,6 +161,20 @@ def test_the_seed_decides_all_and_the_global_generator_nothing():
     assert not same_weights(models[0], models[2])
 
 
+def test_dropout_and_augmentation_differ_from_step_to_step():
+    dropped, drawn = set(), set()
+    model = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(40, 3))
+    model[1].register_forward_hook(lambda _, images, output: dropped.add(str(output == 0)))
+
+    def augment(images, generator):
+        drawn.add(torch.rand(1, generator=generator).item())
+        return images
+
+    one_batch = torch.ones(8, 2, 5, 4), torch.zeros(8, dtype=torch.long)
+    train(model, *one_batch, tiny_config(epochs=3), augment=augment)
+    assert (len(dropped), len(drawn)) == (3, 3)
+
+
 def test_uint8_images_are_shares_of_255():
     images, labels = torch.randint(256, (16, 2, 5, 4), dtype=torch.uint8), torch.arange(16) % 3
     one, other = tiny_model(), tiny_model()
@@ -388,6 +402,8 @@ def test_a_killed_run_ends_in_the_same_weights_and_the_same_metrics(number, kill
     assert rows_of(folder) == rows_of(whole_folder)
     for row, expected in zip(history, whole_history, strict=True):
         assert row | {"seconds": 0} == expected | {"seconds": 0}
+    seconds = [row["seconds"] for row in history]
+    assert seconds == sorted(seconds)  # they go on after a pause
     one, other = (load_file(f / CHECKPOINT) for f in (folder, whole_folder))
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
@@ -508,6 +524,7 @@ def test_two_processes_make_the_updates_of_one_even_if_one_of_them_is_killed(tmp
 
 
 IMAGES, LABELS = tiny_data()
+OTHERS = torch.cat([IMAGES[:-1], IMAGES[-1:] + 1])
 
 
 def trained(tmp_path, images=IMAGES, width=12, **changes):
@@ -521,11 +538,12 @@ def trained(tmp_path, images=IMAGES, width=12, **changes):
     [
         ({"width": 13}, r"another model: it holds \(12,\) as 4\.bias, this model needs \(13,\)"),
         ({"epochs": 5, "learning_rate": 0.1}, r"epochs was 4, now 5, learning_rate was 0\.001, no"),
-        ({"images": IMAGES + 1}, "not those of the run .*50 of 2 x 5 x 4 then, now as many, but o"),
+        ({"images": OTHERS}, "not those of the run .*50 of 2 x 5 x 4 then, now as many, but o"),
         ({"images": IMAGES[:46]}, "not those of the run in .*: 50 of 2 x 5 x 4 then, now 46 of "),
     ],
 )
-def test_a_checkpoint_of_another_run_is_named(tmp_path, other, words):
+def test_a_checkpoint_of_another_run_is_named(tmp_path, monkeypatch, other, words):
+    monkeypatch.setattr("vitbook.training.run_folder.CHUNK", 8)  # the last image is in another one
     trained(tmp_path)
     with pytest.raises(ValueError, match=words):
         trained(tmp_path, **other)

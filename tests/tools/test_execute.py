@@ -436,10 +436,13 @@ def test_a_page_whose_kernel_does_not_start_is_kept_with_a_sentence_in_each_cell
     repository, monkeypatch
 ):
     monkeypatch.setattr("website.build.execute.COLLECT", "1 / 0")
+    Store(repository / "_build" / ".jupyter_cache").keep(find_chapters(repository, [])[1])
     (failure,) = run(repository, pages=[repository / "book/one.md"])
     assert (failure.page, failure.line) == ("book/one.md", 1)
     assert "could not be run: RuntimeError: 1 / 0: division by zero" in str(failure)
     assert all("was not run" in texts(cell)[0] for cell in outputs_of(repository, "one"))
+    kept = Store(repository / "_build" / ".jupyter_cache").state
+    assert "part/two" in kept  # who runs one page keeps what is known of the others
 
 
 def test_a_missing_page_of_the_contents_is_named(repository):
