@@ -439,7 +439,7 @@ def test_what_does_not_fit_is_refused_with_a_sentence(
         ([*train, "--root", tmp_path / "one"], "at least two"),
         ([*train, "--root", photos, "--image-size", 30], "--patch-size must divide"),
         ([*train, "--root", photos, "--weights", tmp_path / "no.safetensors"], "there is no"),
-        ([*train, "--root", photos, "--timm", "vit_of_nobody"], "timm cannot make vit_of_nobody"),
+        ([*train, "--root", photos, "--timm", "tst_vit"], "nearest that it has: test_vit, "),
         (["train", "--image-size", 30, "--out", tmp_path / "x"], "only data 'folder' has such"),
         (["predict", trained, photos], "is a folder; name the picture files in it"),
         (["evaluate", trained, "--root", tmp_path / "two"], "the run learned green, red, violet"),
@@ -766,6 +766,7 @@ def test_names_of_any_encoding_stop_nothing_on_any_terminal(tmp_path, encoding):
         ("--batch-size", 99, "--batch-size must be at most the number of images"),
         ("--head-epochs", -1, "--head-epochs must be at least 0, got -1"),
         ("--shift", -1, "shift must be at least 0, got -1"),
+        ("--shift", 99, "shift must be at most "),
         ("--seed", 2**64, "seed must be below 2**64"),
     ],
 )

@@ -9,6 +9,15 @@ from collections.abc import Collection, Mapping
 READY = {"train": ("train", "training"), "validation": ("validation", "val", "valid")}
 READY |= {"test": ("test", "testing")}
 BESIDE = ("set", "data", "dataset", "images", "img", "imgs", "pictures", "photos", "split")
+# What else is a part where most folders are called so: of other habits, and of other languages.
+ELSEWHERE = re.compile(
+    r"(dev|devel|development|eval|evaluation|query|gallery|probe|support|hold_?out|held_?out"
+    r"|entrena\w*|treina\w*|treino|entraine\w*|apprentissage|addestra\w*|allenamento|lernen|egitim"
+    r"|prueba|pruebas|prova|essai|prufung|pruefung|toets|convalida|dogrulama|valida\w*|validier\w*"
+    r"|walidac\w*|ucz[aą]c\w*|обуч\w*|трен\w*|тест\w*|провер\w*|валид\w*"
+    r"|(训练|訓練|学习|學習|学習|测试|測試|验证|驗證|検証|テスト|학습|훈련|테스트|시험|검증)\w*)"
+    r"(_?(set|data|images|\d+))*"
+)
 # Names of what a data set is made of, which are seldom those of classes.
 MATERIAL = ("image", "images", "img", "imgs", "mask", "masks", "label", "labels", "annotations")
 SHARES = (*MATERIAL, *BESIDE, "part", "fold", "batch", "chunk")  # what is cut into numbered ones
@@ -65,6 +74,13 @@ def _words(name: str) -> set[str]:
     return {part for word in words for part in re.split("(?=(?:set|data)$)", word.lower()) if part}
 
 
+def _letters(name: str) -> str:
+    """A name in small letters without accents, and one mark for whatever divides its words."""
+    seen = unicodedata.normalize("NFKD", name.casefold())
+    kept = "".join(c for c in seen if unicodedata.category(c) != "Mn")
+    return re.sub(r"[\W_]+", "_", unicodedata.normalize("NFC", kept)).strip("_")
+
+
 def _shared(names: Collection[str]) -> set[str]:
     """Words that all names have, such as "seg" of seg_train and seg_test."""
     return set.intersection(*map(_words, names)) if len(names) > 1 else set()
@@ -94,6 +110,9 @@ def _seldom(names: list[str]) -> list[str]:
     parts_named = {name: part for name in names if (part := _named(words[name]))}
     if len(set(parts_named.values())) > 1 or len(parts_named) == len(names):
         parts += parts_named
+    elsewhere = [name for name in names if ELSEWHERE.fullmatch(_letters(name))]
+    likely = {*parts, *parts_named, *elsewhere}
+    parts += likely if elsewhere and max(1, len(names) / 2) < len(likely) else []
     numbered = all(own == shared for own in words.values()) and shared & set(SHARES)
     material = set(MATERIAL) | set(BESIDE)
     return [
