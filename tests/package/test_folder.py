@@ -192,6 +192,9 @@ SELDOM += [
     ("cafe\u0301", "caf\u00e9"),
     ("cat", "cat\u200b"),
     ("big  cat", "big cat"),
+    ("cat", "cat (1)"),
+    ("Copy of dog", "dog", "dog - Copy"),
+    ("cat", "unlabeled"),
     ("big cat", "big\u00a0cat"),
 ]
 SELDOM += [("samples", "seg_test", "seg_train"), ("Testdaten", "Trainingsdaten")]
@@ -225,6 +228,7 @@ def test_classes_called_like_parts_are_refused_until_they_are_said_to_be_classes
     [
         ("attest", "bus_station", "train_station"),
         ("grade 1", "grade 2"),
+        ("grade (1)", "grade (2)"),
         ("0", "1", "10"),
         ("device", "devil", "dev"),
         ("gallery", "museum"),
@@ -685,6 +689,9 @@ def test_a_photograph_of_any_model_has_the_pixels_of_a_training(tmp_path, kind, 
         (b"<?xml version='1.0'?><Error>", "it is a web page"),
         (b"<?xml version='1.0'?><svg>", r"it is a drawing \(SVG\); save it as PNG"),
         (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "it is HEIC, .*; save it as JPEG"),
+        (b"\0\0\0\x18ftypmif1\0\0\0\0mif1miaf", "it is HEIC, .*; save it as JPEG"),
+        (b"\0\0\0\x18ftypisom\0\0\2\0isomiso2", "it is a film, perhaps"),
+        (b"8BPS\0\1" + bytes(99), "of no kind that is read here; save it as PNG or JPEG"),
         (bytes(128) + b"DICM", "it is DICOM; save it as PNG"),
     ],
 )

@@ -231,11 +231,13 @@ def _doubt(below: Mapping[str, Mapping[str, Path]]) -> str:
     if doubt := folder_names.doubt(inside):
         return doubt
     alike: dict[str, list[str]] = defaultdict(list)
+    plainly = set(map(folder_names.plain, inside))
     for name in sorted(inside):
-        alike[folder_names.plain(name)].append(name)
+        whose = folder_names.original(name)
+        alike[whose if whose in plainly else folder_names.plain(name)].append(name)
     same = [name for names in alike.values() if len(names) > 1 for name in names]
-    why = "differ in capitals, spaces, what is not seen or the coding of accents alone: give them "
-    why += "one name"
+    why = "differ in capitals, spaces, what is not seen, the coding of accents or the mark of a "
+    why += "copy alone: give them one name"
     return f"{listed(same)} {why}" if same else ""
 
 

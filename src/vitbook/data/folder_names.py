@@ -20,7 +20,9 @@ ELSEWHERE = re.compile(
 )
 # Names of what a data set is made of, which are seldom those of classes.
 MATERIAL = ("image", "images", "img", "imgs", "mask", "masks", "label", "labels", "annotations")
+MATERIAL += ("unlabeled", "unlabelled")
 SHARES = (*MATERIAL, *BESIDE, "part", "fold", "batch", "chunk")  # what is cut into numbered ones
+COPY = re.compile(r"^copy of | - copy$| copy$| ?\(\d+\)$")  # what systems put to a name
 SHOWN = 5  # names in a sentence
 
 
@@ -66,6 +68,11 @@ def plain(name: str) -> str:
     """A name without what no reader sees in it: capitals, spaces, marks, the coding of accents."""
     seen = "".join(c for c in name if unicodedata.category(c) != "Cf")
     return " ".join(unicodedata.normalize("NFC", seen).casefold().split())
+
+
+def original(name: str) -> str:
+    """The plain name of what a folder called like a copy is one of."""
+    return COPY.sub("", plain(name))
 
 
 def _words(name: str) -> set[str]:

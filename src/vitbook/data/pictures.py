@@ -87,7 +87,7 @@ def read_picture(
         PictureError: No picture, a damaged one, or one that is too small.
         ValueError: No such file, or a size or number of channels that cannot be.
     """
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     height, width = require.pair("size", size)
     if channels not in (1, 3):
@@ -114,6 +114,8 @@ def read_picture(
         if isinstance(error, PermissionError):
             raise PictureError("cannot be opened: permission denied", "cannot be opened") from None
         instead = what_instead(picture) if isinstance(picture, Path) else ""
+        if isinstance(error, UnidentifiedImageError):
+            instead = instead or "of no kind that is read here; save it as PNG or JPEG"
         why = instead or " ".join(str(error).split()) or type(error).__name__
         raise PictureError(f"cannot be read as a picture ({why})") from None
     if min(upright.size) < smallest:

@@ -241,9 +241,11 @@ def evaluated(model: nn.Module) -> Iterator[None]:
     try:
         yield
     finally:
-        for module, mode in modes.items():  # parents, which take their children along, come first
+        for module, mode in [*modes.items()] * 2:  # again, as parents take along what they share
             if module.training != mode:
                 module.train(mode)
+        for module, mode in modes.items():  # of a class whose train does not say so
+            module.training = mode
 
 
 def stacked(
