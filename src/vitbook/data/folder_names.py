@@ -13,8 +13,8 @@ BESIDE = ("set", "data", "dataset", "images", "img", "imgs", "pictures", "photos
 ELSEWHERE = re.compile(
     r"(dev|devel|development|eval|evaluation|query|gallery|probe|support|hold_?out|held_?out"
     r"|entrena\w*|treina\w*|treino|entraine\w*|apprentissage|addestra\w*|allenamento|lernen|egitim"
-    r"|prueba|pruebas|prova|essai|prufung|pruefung|toets|convalida|dogrulama|valida\w*|validier\w*"
-    r"|walidac\w*|ucz[aą]c\w*|обуч\w*|трен\w*|тест\w*|провер\w*|валид\w*"
+    r"|prueba|pruebas|prova|essai|prufung|pruefung|oefen\w*|toets|convalida|dogrulama|valida\w*|validier\w*"
+    r"|tren\w*|kiem_tra|huan_luyen|تدريب|اختبار|walidac\w*|ucz[aą]c\w*|обуч\w*|трен\w*|тест\w*|провер\w*|валид\w*"
     r"|(训练|訓練|学习|學習|学習|测试|測試|验证|驗證|検証|テスト|학습|훈련|테스트|시험|검증)\w*)"
     r"(_?(set|data|images|\d+))*"
 )
@@ -81,8 +81,10 @@ def _words(name: str) -> set[str]:
     return {part for word in words for part in re.split("(?=(?:set|data)$)", word.lower()) if part}
 
 
-def _letters(name: str) -> str:
-    """A name in small letters without accents, and one mark for whatever divides its words."""
+def _letters(name: str, shared: Collection[str]) -> str:
+    """A name in small letters, without accents or shared words, one mark between its words."""
+    for word in shared:
+        name = name.casefold().replace(word, " ")
     seen = unicodedata.normalize("NFKD", name.casefold())
     kept = "".join(c for c in seen if unicodedata.category(c) != "Mn")
     return re.sub(r"[\W_]+", "_", unicodedata.normalize("NFC", kept)).strip("_")
@@ -117,7 +119,7 @@ def _seldom(names: list[str]) -> list[str]:
     parts_named = {name: part for name in names if (part := _named(words[name]))}
     if len(set(parts_named.values())) > 1 or len(parts_named) == len(names):
         parts += parts_named
-    elsewhere = [name for name in names if ELSEWHERE.fullmatch(_letters(name))]
+    elsewhere = [name for name in names if ELSEWHERE.fullmatch(_letters(name, shared))]
     likely = {*parts, *parts_named, *elsewhere}
     parts += likely if elsewhere and max(1, len(names) / 2) < len(likely) else []
     numbered = all(own == shared for own in words.values()) and shared & set(SHARES)
