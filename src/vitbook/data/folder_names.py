@@ -14,7 +14,7 @@ ELSEWHERE = re.compile(
     r"(dev|devel|development|eval|evaluation|query|gallery|probe|support|hold_?out|held_?out"
     r"|entrena\w*|treina\w*|treino|entraine\w*|apprentissage|addestra\w*|allenamento|lernen|egitim"
     r"|prueba|pruebas|prova|essai|prufung|pruefung|oefen\w*|toets|convalida|dogrulama|valida\w*|validier\w*"
-    r"|tren\w*|kiem_tra|huan_luyen|تدريب|اختبار|walidac\w*|ucz[aą]c\w*|обуч\w*|трен\w*|тест\w*|провер\w*|валид\w*"
+    r"|tren(in|ov)\w*|kiem_tra|huan_luyen|تدريب|اختبار|walidac\w*|ucz[aą]c\w*|обуч\w*|трен\w*|тест\w*|провер\w*|валид\w*"
     r"|(训练|訓練|学习|學習|学習|测试|測試|验证|驗證|検証|テスト|학습|훈련|테스트|시험|검증)\w*)"
     r"(_?(set|data|images|\d+))*"
 )
