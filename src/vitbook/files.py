@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -46,8 +47,10 @@ def what_instead(path: Path) -> str:
         return "it is empty" if not start else "it begins with zeros, as what was not all written"
     if start.startswith(b"version https://git-lfs"):
         return "it is a pointer of Git LFS; fetch the file itself with git lfs pull"
-    if start[4:8] == b"ftyp" and b"heic" in start[8:64]:
+    if start[4:8] == b"ftyp" and re.search(b"he[iv][cxms]|mif1|msf1", start[8:32]):
         return "it is HEIC, as phones save it; save it as JPEG"
+    if start[4:8] == b"ftyp":
+        return "it is a film, perhaps; save frames of it as PNG"
     if start[128:132] == b"dicm":
         return "it is DICOM; save it as PNG"
     if start.startswith((b"<?xml", b"<svg")) and b"<svg" in start:

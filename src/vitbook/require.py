@@ -13,8 +13,8 @@ import torch.fx
 from torch import Tensor, nn
 
 
-def whole(name: str, value: Any, at_least: int = 1) -> int:
-    """A whole number not below ``at_least``."""
+def whole(name: str, value: Any, at_least: int = 1, at_most: int | None = None) -> int:
+    """A whole number not below ``at_least`` and not above ``at_most``."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -23,6 +23,8 @@ def whole(name: str, value: Any, at_least: int = 1) -> int:
         raise TypeError(f"{name} must be a whole number, got {value!r} ({type(value).__name__})")
     if number < at_least:
         raise ValueError(f"{name} must be at least {at_least}, got {number}")
+    if at_most is not None and number > at_most:
+        raise ValueError(f"{name} must be at most {at_most}, got {number}")
     return number
 
 

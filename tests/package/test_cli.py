@@ -436,6 +436,7 @@ def test_traceback_shows_where_an_error_arose(tmp_path):
 
 
 PARSED = [
+    ("train --out x --steps 0", "--steps: must be a whole number of at least 1, got '0'"),
     ("train --out x --checkpoint-every 0", "whole number of at least 1, got '0'"),
     ("train --out x --clip-norm 1,0", "must be a number or \"none\", got '1,0'"),
     ("train --out x --layers mixer*0", "must be words of attention, mixer, conv, uniform, none, s"),

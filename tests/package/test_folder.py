@@ -4,11 +4,12 @@ import io
 import os
 import random
 import struct
+import zlib
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageCms
 
 from vitbook.data.folder import list_folder, load_folder, read_files
 from vitbook.data.pictures import PictureError, pixel_key, read_picture
@@ -195,10 +196,23 @@ SELDOM += [
     ("cafe\u0301", "caf\u00e9"),
     ("cat", "cat\u200b"),
     ("big  cat", "big cat"),
+    ("cat", "cat (1)"),
+    ("Copy of dog", "dog", "dog - Copy"),
+    ("cat", "unlabeled"),
     ("big cat", "big\u00a0cat"),
 ]
 SELDOM += [("samples", "seg_test", "seg_train"), ("Testdaten", "Trainingsdaten")]
 SELDOM += [("X_train", "y_train")]
+SELDOM += [("dev", "hold-out"), ("gallery", "query"), ("dev_set", "other", "probe2")]
+SELDOM += [
+    ("entrenamiento", "prueba"),
+    ("apprentissage", "entra\u00eenement"),
+    ("Pr\u00fcfung", "dev"),
+]
+SELDOM += [
+    ("\u6d4b\u8bd5\u96c6", "\u8bad\u7ec3\u96c6"),
+    ("\u043e\u0431\u0443\u0447\u0435\u043d\u0438\u0435", "test"),
+]
 
 
 @pytest.mark.parametrize("names", SELDOM)
@@ -214,14 +228,24 @@ def test_classes_called_like_parts_are_refused_until_they_are_said_to_be_classes
 
 
 @pytest.mark.parametrize(
-    "names", [("attest", "bus_station", "train_station"), ("grade 1", "grade 2"), ("0", "1", "10")]
+    "names",
+    [
+        ("attest", "bus_station", "train_station"),
+        ("grade 1", "grade 2"),
+        ("grade (1)", "grade (2)"),
+        ("0", "1", "10"),
+        ("device", "devil", "dev"),
+        ("gallery", "museum"),
+        ("probe", "rocket"),
+        ("evaluation", "development", "research", "teaching"),
+    ],
 )
 def test_what_only_reminds_of_a_part_is_a_class(tmp_path, names):
     for first, name in enumerate(names):
         (tmp_path / name).mkdir()
         for seed in range(5):
             painted(RED, seed=10 * first + seed).save(tmp_path / name / f"{seed}.png")
-    assert read(tmp_path).classes == names
+    assert read(tmp_path).classes == tuple(sorted(names))
 
 
 @pytest.mark.parametrize("inside", [("test", "train"), ("rust", "scab")])
@@ -555,6 +579,11 @@ TAGS = {  # the file, its remark, or why it is refused
         ),
         "further channels: left out",
     ),
+    "positive": (tiff((RAMP * 32767).astype(np.int16), format=2), "15 bits: scaled to 8"),
+    "negative": (
+        tiff((RAMP * 3000 - 1000).astype(np.int16), format=2),
+        "other numbers: the least is black, the largest white",
+    ),
     "signed": (tiff((RAMP * 127).astype(np.int8), format=2), "signed numbers"),
 }
 
@@ -572,21 +601,67 @@ def test_what_the_tags_of_a_tiff_say_is_heeded(tmp_path, kind):
     assert (pixels[0].float() - torch.from_numpy(RAMP * 255)).abs().max() <= 1
 
 
-def test_two_bytes_a_channel_of_colours_are_said(tmp_path):
-    import zlib
+def png(number, *, channels, told):
+    """A file of 16 bits a channel that holds one number, and chunks that tell more."""
 
     def chunk(name, data):
         return (
             struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
         )
 
-    rows = (b"\0" + b"\x80\x00" * 90) * 30
-    head = chunk(b"IHDR", struct.pack(">IIBBBBB", 30, 30, 16, 2, 0, 0, 0))
-    data = b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
-    (tmp_path / "x.png").write_bytes(data)
+    head = struct.pack(">IIBBBBB", 30, 30, 16, 2 * (channels == 3), 0, 0, 0)
+    rows = (b"\0" + struct.pack(">H", number) * 30 * channels) * 30
+    chunks = {b"IHDR": head} | told | {b"IDAT": zlib.compress(rows), b"IEND": b""}
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(name, data) for name, data in chunks.items())
+
+
+CLEAR_GREY, CLEAR_COLOUR = {b"tRNS": b"\x01\xf4"}, {b"tRNS": b"\x01\xf4" * 3}
+LINEAR, OF_SCREENS = ({b"gAMA": struct.pack(">I", number)} for number in (100_000, 45_455))
+SHORT, WHITE = "16 bits a channel: the upper 8", "transparent parts: on white"
+TOLD = {  # number, channels, chunks -> what is read, and what is said
+    "colours": (0x8000, 3, {}, 128, (SHORT,)),
+    "clear grey": (500, 1, CLEAR_GREY, 255, ("10 bits: scaled to 8", WHITE)),
+    "clear colour": (500, 3, CLEAR_COLOUR, 255, (SHORT, WHITE)),
+    "another is clear": (0x8000, 3, CLEAR_COLOUR, 128, (SHORT, WHITE)),
+    "linear": (0x3700, 3, LINEAR, 127, (SHORT, "another gamma: that of sRGB")),
+    "of screens": (0x3700, 3, OF_SCREENS, 0x37, (SHORT,)),
+}
+
+
+@pytest.mark.parametrize("kind", TOLD)
+def test_what_the_chunks_of_a_png_say_is_heeded(tmp_path, kind):
+    number, channels, told, pixel, words = TOLD[kind]
+    (tmp_path / "x.png").write_bytes(png(number, channels=channels, told=told))
     pixels, remarks = read_picture(tmp_path / "x.png", 30)
-    assert remarks == ("16 bits a channel: the upper 8",)
-    assert (pixels == 128).all()
+    assert remarks == words
+    assert (pixels == pixel).all()
+
+
+def profile_that_exchanges_red_and_blue():
+    data = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
+    other = {b"rXYZ": b"bXYZ", b"bXYZ": b"rXYZ"}
+    for at in range(132, 132 + 12 * struct.unpack(">I", data[128:132])[0], 12):
+        data[at : at + 4] = other.get(bytes(data[at : at + 4]), data[at : at + 4])
+    return bytes(data).replace("sRGB".encode("utf-16-be"), "mine".encode("utf-16-be"))
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "L", "CMYK"])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_colours_of_another_profile_become_those_of_screens(tmp_path, mode, channels):
+    shown = Image.new("RGB", (20, 20), RED).convert(mode)
+    shown.save(tmp_path / "x.tif", icc_profile=profile_that_exchanges_red_and_blue())
+    pixels, remarks = read_picture(tmp_path / "x.tif", 20, channels)
+    fits = mode in ("RGB", "RGBA", "P")
+    said = "colours of another profile: converted to sRGB"
+    assert (said if fits else "its colour profile cannot be used: left out") in remarks
+    red, _, blue = (int(v) for v in read_picture(tmp_path / "x.tif", 20).pixels[:, 9, 9])
+    assert not fits or (red < 60 and blue > 190)
+    assert channels == 3 or pixels.shape[0] == 1
+    shown.save(
+        tmp_path / "y.tif",
+        icc_profile=ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes(),
+    )
+    assert not any("profile" in remark for remark in read_picture(tmp_path / "y.tif", 20).remarks)
 
 
 ALIKE = {
@@ -618,6 +693,9 @@ def test_a_photograph_of_any_model_has_the_pixels_of_a_training(tmp_path, kind, 
         (b"<?xml version='1.0'?><Error>", "it is a web page"),
         (b"<?xml version='1.0'?><svg>", r"it is a drawing \(SVG\); save it as PNG"),
         (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "it is HEIC, .*; save it as JPEG"),
+        (b"\0\0\0\x18ftypmif1\0\0\0\0mif1miaf", "it is HEIC, .*; save it as JPEG"),
+        (b"\0\0\0\x18ftypisom\0\0\2\0isomiso2", "it is a film, perhaps"),
+        (b"8BPS\0\1" + bytes(99), "of no kind that is read here; save it as PNG or JPEG"),
         (bytes(128) + b"DICM", "it is DICOM; save it as PNG"),
     ],
 )

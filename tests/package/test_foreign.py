@@ -55,6 +55,13 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
     "epoch beside": (STATE | {"epoch": 3}, ""),
     "module": (with_prefix("module."), "with the prefix module. is taken"),
     "compiled": (with_prefix("_orig_mod."), "with the prefix _orig_mod. is taken"),
+    "parts": (
+        {
+            name.replace("blocks.0.", "blocks.0._checkpoint_wrapped_module."): x
+            for name, x in STATE.items()
+        },
+        "",
+    ),
     "two": (with_prefix("model.backbone."), "with the prefix model.backbone. is taken"),
     "more beside": (
         with_prefix("backbone.") | {"neck.weight": torch.ones(2)},
@@ -307,6 +314,13 @@ def test_only_of_what_no_option_sets_it_is_said(tmp_path, change, option):
     with pytest.raises(ValueError, match="--timm NAME trains a model of their kind") as caught:
         own_pictures.start_from(OURS, {"weights": tmp_path / "x.pth", "timm": None})
     assert ("what no option sets" in str(caught.value)) != option
+
+
+@pytest.mark.parametrize("added", ["lora_A", "weight_mask", "parametrizations.weight.original1"])
+def test_what_was_added_to_weights_is_to_be_merged_into_them(tmp_path, added):
+    torch.save(STATE | {f"encoder.blocks.0.attn.qkv.{added}": torch.ones(2)}, tmp_path / "x.pth")
+    with pytest.raises(ValueError, match="merged into them"):
+        own_pictures.start_from(OURS, {"weights": tmp_path / "x.pth", "timm": None})
 
 
 def test_a_path_may_be_no_utf_8(tmp_path):

@@ -109,14 +109,28 @@ def test_maps_of_a_vit_are_stacked_and_their_rows_sum_to_one(pool, positions):
     assert maps.std() > 0.01, "maps without structure would pass any test"
 
 
+class Merging(nn.Identity):
+    """As layers of loralib: what ``eval`` has merged stays merged until ``train`` is called."""
+
+    merged = False
+
+    def train(self, mode=True):
+        self.merged = not mode
+        return super().train(mode)
+
+
 def test_taking_maps_leaves_modes_gradients_and_random_numbers_alone():
     model = tiny_vit(dropout=0.5).train()
+    model.merging = Merging()
+    model.frozen = nn.Sequential(model.merging)
+    model.frozen.training = False
     model.head.eval()
     modes = [module.training for module in model.modules()]
     x = images().requires_grad_()
     state = torch.random.get_rng_state()
     maps = attention_maps(model, x)
     assert [module.training for module in model.modules()] == modes
+    assert not model.merging.merged
     assert not maps.requires_grad
     assert x.grad is None
     assert torch.equal(torch.random.get_rng_state(), state), "dropout was on"

@@ -439,7 +439,7 @@ def test_what_does_not_fit_is_refused_with_a_sentence(
         ([*train, "--root", tmp_path / "one"], "at least two"),
         ([*train, "--root", photos, "--image-size", 30], "--patch-size must divide"),
         ([*train, "--root", photos, "--weights", tmp_path / "no.safetensors"], "there is no"),
-        ([*train, "--root", photos, "--timm", "vit_of_nobody"], "timm cannot make vit_of_nobody"),
+        ([*train, "--root", photos, "--timm", "tst_vit"], "nearest that it has: test_vit, "),
         (["train", "--image-size", 30, "--out", tmp_path / "x"], "only data 'folder' has such"),
         (["predict", trained, photos], "is a folder; name the picture files in it"),
         (["evaluate", trained, "--root", tmp_path / "two"], "the run learned green, red, violet"),
@@ -460,7 +460,7 @@ def test_what_does_not_fit_is_refused_with_a_sentence(
     assert any_model.timm_model
 
 
-def test_the_warmup_of_a_small_folder_leaves_most_updates_to_the_full_rate(learn, tmp_path):
+def test_the_warmup_of_a_small_folder_leaves_most_updates_to_the_full_rate(learn, tmp_path, capsys):
     words = [*learn, *SMALL[:-2]]  # no word of the warm-up
     assert run(*words, "--epochs", 10, "--out", tmp_path / "run") == 0
     assert settings_in(tmp_path / "run")["warmup_steps"] == 8  # a fifth of 10 epochs of 36 // 8
@@ -471,6 +471,7 @@ def test_the_warmup_of_a_small_folder_leaves_most_updates_to_the_full_rate(learn
     assert run(*words, "--warmup-steps", 100, "--out", tmp_path / "own") == 0
     settings = settings_in(tmp_path / "own")
     assert settings["warmup_steps"] == 100  # what was said is kept
+    assert "the rate is not reached: --warmup-steps 100 of " in capsys.readouterr().out
     head = (tmp_path / "own" / "head" / "metrics.csv").read_text().splitlines()[1:]
     rates = [float(line.split(",")[3]) for line in head]
     assert rates.index(max(rates)) == 1  # a fifth of its own 12
@@ -766,6 +767,7 @@ def test_names_of_any_encoding_stop_nothing_on_any_terminal(tmp_path, encoding):
         ("--batch-size", 99, "--batch-size must be at most the number of images"),
         ("--head-epochs", -1, "--head-epochs must be at least 0, got -1"),
         ("--shift", -1, "shift must be at least 0, got -1"),
+        ("--shift", 99, "shift must be at most "),
         ("--seed", 2**64, "seed must be below 2**64"),
     ],
 )

@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 from vitbook.files import defined_in
 from vitbook.models.fitting import unfit, wholly_zero
-from vitbook.models.foreign import Found, read_weights, some, take, telling
+from vitbook.models.foreign import SHOWN, Found, read_weights, some, take, telling
 
 RANDOM = (
     "The weights are random. Nothing here was learned: these maps show what the architecture does "
@@ -87,7 +88,8 @@ def _of_timm(options: argparse.Namespace, found: Found | None) -> nn.Module:
         wanted = found is None and not options.random
         model = timm_model(options.timm, pretrained=wanted, **changed)
     except ValueError as error:
-        raise ValueError(f"{error}, or --random to see it untrained") from None
+        advice = "" if options.random else ", or --random to see it untrained"
+        raise ValueError(f"{error}{advice}") from None
     if found is not None:
         state, _ = take(found, model.state_dict(), options.weights)
         heads = [state.get(f"{name}.weight") for name in classifiers(model)]
@@ -112,10 +114,17 @@ def timm_model(name: str, **arguments: Any) -> Any:
             return _created(timm, name, arguments)
         except Exception as error:  # of timm, of its hub, of the network: many kinds
             said = silent or shorten(str(error), 200, placeholder=" ...") or type(error).__name__
-            raise ValueError(
-                f"timm cannot make {name} ({said}); where its weights cannot be downloaded, say "
-                "--weights FILE"
-            ) from None
+            raise ValueError(f"timm cannot make {name} ({said}); {_instead(timm, name)}") from None
+
+
+def _instead(timm: Any, name: str) -> str:
+    """What to say for a model that timm does not make."""
+    name, _, tag = name.partition(".")
+    if timm.is_model(name) and (not tag or name + "." + tag in timm.list_pretrained(f"{name}.*")):
+        return "where its weights cannot be downloaded, say --weights FILE"
+    known = timm.list_pretrained(f"{name}.*") or timm.list_models()
+    near = get_close_matches(f"{name}.{tag}", known, SHOWN, 0)
+    return f"the nearest that it has: {', '.join(near)}"
 
 
 def _created(timm: Any, name: str, arguments: dict[str, Any]) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vitbook import require
 from vitbook.command.any_model import classifiers, load_whole, timm_model
 from vitbook.data.folder import (
     EmptyPartError,
@@ -77,6 +78,7 @@ def describe(
         _try_size(settings["timm"], found["image_size"])
         found |= {name: [float(x) for x in known[name]] for name in ("mean", "std")}
     size = found["image_size"]
+    require.whole("shift", settings["shift"], at_least=0, at_most=size - 1)
     parts = ("trainval",) if settings["learn_from"] == "trainval" else ("train", "validation")
     before = (lender or {}).get("parts", {})
     learned_before = learned_by(lender) if lender and before else None
@@ -109,6 +111,8 @@ def describe(
     notes = dict.fromkeys(note for part in pictures.values() for note in (*part.notes, *twins))
     labels = torch.cat([pictures[part].labels for part in parts])
     counted = _counted(listed.classes, labels, pictures["test"].labels)
+    if (warm := given.get("warmup_steps", 0)) > updates:
+        notes[f"the rate is not reached: --warmup-steps {warm} of {updates} updates"] = None
     if learned_before == "trainval" and "validation" in parts:
         notes[LEARNED.format("validation")] = None
     return found | {"classes": list(listed.classes)}, pictures, (counted, *notes)

@@ -231,8 +231,8 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
 
     recipe = parser.add_argument_group("recipe")
     length = recipe.add_mutually_exclusive_group()
-    length.add_argument("--epochs", type=int, metavar="N", default=unset)
-    length.add_argument("--steps", type=int, metavar="N", default=unset)
+    length.add_argument("--epochs", type=_count, metavar="N", default=unset)
+    length.add_argument("--steps", type=_count, metavar="N", default=unset)
     recipe.add_argument(
         "--batch-size", type=int, metavar="N", default=unset, help="over all processes together"
     )

@@ -14,6 +14,7 @@ from vitbook import require, training
 from vitbook.command import own_pictures
 from vitbook.command.idle import OF_OUR_MODELS, refuse_idle_data, refuse_idle_of_timm
 from vitbook.command.recipes import (
+    SHAPES,
     augment,
     build_model,
     load_part,
@@ -137,8 +138,9 @@ def _settings(
         lender = lender_of(given)
         given = lent_settings(given, lender) | given
         settings = settings_of(given)
-        for name in ("shift", "head_epochs"):
-            require.whole(name, settings.get(name, 0), at_least=0)
+        require.whole("head_epochs", settings.get("head_epochs", 0), at_least=0)
+        size = SHAPES.get(settings["data"], {}).get("image_size")  # of a folder it is known later
+        require.whole("shift", settings["shift"], at_least=0, at_most=size and size - 1)
         if settings.get("batch_size") is not None:
             require.whole("batch_size", settings["batch_size"])
         refuse_idle_data(options, settings["data"])

@@ -22,7 +22,7 @@ from vitbook.data.room import room
 from vitbook.data.splits import PARTS
 
 SHARE = 0.2  # of a class for the test; of the rest as much for the validation
-FEWEST = 3  # pictures of a class: one for each part
+FEWEST = {"trainval": 2, "test": 2}  # pictures of a class that are divided; else one for each part
 SHOWN = 3  # files that a note names
 # What systems put beside pictures; what begins with a dot is hidden, too.
 HIDDEN = (
@@ -231,11 +231,13 @@ def _doubt(below: Mapping[str, Mapping[str, Path]]) -> str:
     if doubt := folder_names.doubt(inside):
         return doubt
     alike: dict[str, list[str]] = defaultdict(list)
+    plainly = set(map(folder_names.plain, inside))
     for name in sorted(inside):
-        alike[folder_names.plain(name)].append(name)
+        whose = folder_names.original(name)
+        alike[whose if whose in plainly else folder_names.plain(name)].append(name)
     same = [name for names in alike.values() if len(names) > 1 for name in names]
-    why = "differ in capitals, spaces, what is not seen or the coding of accents alone: give them "
-    why += "one name"
+    why = "differ in capitals, spaces, what is not seen, the coding of accents or the mark of a "
+    why += "copy alone: give them one name"
     return f"{listed(same)} {why}" if same else ""
 
 
@@ -275,9 +277,10 @@ def read_files(
     empty = [name for label, name in enumerate(classes) if label not in labels]
     if empty and (all_classes or not labels):
         why = f". What was found: {' '.join(notes)}" if notes else ""
+        each = "one in each part, two in train where the validation is cut from it,"
         raise EmptyPartError(
             f"{root} has no picture for the part {part} in {listed(empty)}: each class needs "
-            f"{'one in each part' if found.ready else f'at least {FEWEST}'} that can be read{why}"
+            f"{each if found.ready else f'at least {FEWEST.get(part, 3)}'} that can be read{why}"
         )
     pixels = pixels[: len(labels)]
     return FolderImages(pixels, torch.tensor(labels), classes, tuple(files), notes)

@@ -9,9 +9,20 @@ from collections.abc import Collection, Mapping
 READY = {"train": ("train", "training"), "validation": ("validation", "val", "valid")}
 READY |= {"test": ("test", "testing")}
 BESIDE = ("set", "data", "dataset", "images", "img", "imgs", "pictures", "photos", "split")
+# What else is a part where most folders are called so: of other habits, and of other languages.
+ELSEWHERE = re.compile(
+    r"(dev|devel|development|eval|evaluation|query|gallery|probe|support|hold_?out|held_?out"
+    r"|entrena\w*|treina\w*|treino|entraine\w*|apprentissage|addestra\w*|allenamento|lernen|egitim"
+    r"|prueba|pruebas|prova|essai|prufung|pruefung|oefen\w*|toets|convalida|dogrulama|valida\w*|validier\w*"
+    r"|tren(in|ov)\w*|kiem_tra|huan_luyen|تدريب|اختبار|walidac\w*|ucz[aą]c\w*|обуч\w*|трен\w*|тест\w*|провер\w*|валид\w*"
+    r"|(训练|訓練|学习|學習|学習|测试|測試|验证|驗證|検証|テスト|학습|훈련|테스트|시험|검증)\w*)"
+    r"(_?(set|data|images|\d+))*"
+)
 # Names of what a data set is made of, which are seldom those of classes.
 MATERIAL = ("image", "images", "img", "imgs", "mask", "masks", "label", "labels", "annotations")
+MATERIAL += ("unlabeled", "unlabelled")
 SHARES = (*MATERIAL, *BESIDE, "part", "fold", "batch", "chunk")  # what is cut into numbered ones
+COPY = re.compile(r"^copy of | - copy$| copy$| ?\(\d+\)$")  # what systems put to a name
 SHOWN = 5  # names in a sentence
 
 
@@ -59,10 +70,24 @@ def plain(name: str) -> str:
     return " ".join(unicodedata.normalize("NFC", seen).casefold().split())
 
 
+def original(name: str) -> str:
+    """The plain name of what a folder called like a copy is one of."""
+    return COPY.sub("", plain(name))
+
+
 def _words(name: str) -> set[str]:
     """The words of a folder's name, without numbers: train_set, TrainSet2 and trainset have two."""
     words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_]+", name)
     return {part for word in words for part in re.split("(?=(?:set|data)$)", word.lower()) if part}
+
+
+def _letters(name: str, shared: Collection[str]) -> str:
+    """A name in small letters, without accents or shared words, one mark between its words."""
+    for word in shared:
+        name = name.casefold().replace(word, " ")
+    seen = unicodedata.normalize("NFKD", name.casefold())
+    kept = "".join(c for c in seen if unicodedata.category(c) != "Mn")
+    return re.sub(r"[\W_]+", "_", unicodedata.normalize("NFC", kept)).strip("_")
 
 
 def _shared(names: Collection[str]) -> set[str]:
@@ -94,6 +119,9 @@ def _seldom(names: list[str]) -> list[str]:
     parts_named = {name: part for name in names if (part := _named(words[name]))}
     if len(set(parts_named.values())) > 1 or len(parts_named) == len(names):
         parts += parts_named
+    elsewhere = [name for name in names if ELSEWHERE.fullmatch(_letters(name, shared))]
+    likely = {*parts, *parts_named, *elsewhere}
+    parts += likely if elsewhere and max(1, len(names) / 2) < len(likely) else []
     numbered = all(own == shared for own in words.values()) and shared & set(SHARES)
     material = set(MATERIAL) | set(BESIDE)
     return [

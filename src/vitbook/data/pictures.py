@@ -4,7 +4,9 @@ Every command and function that opens a picture does it here, so that a file is 
 """
 
 import hashlib
+import io
 import warnings
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +28,9 @@ PLAIN = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX")  # modes of which con
 # What several pictures in a file are; of MPO the second is of the other eye, or smaller.
 FRAMES = {"TIFF": "several pages: the first", "MPO": ""}
 SAMPLES, FORMAT, PHOTOMETRIC, SIGNED = 277, 339, 262, 2  # tags of TIFF, and a value of FORMAT
-NEGATIVE = "vitbook: zero is white"
+NEGATIVE, SIGN = "vitbook: zero is white", "vitbook: one bit is the sign"
+ON_WHITE = "transparent parts: on white"
+GAMMA, NEAR = 1 / 2.2, 0.05  # of PNG: that of screens, and what share of it nobody sees
 FOREIGN = ("EPS", "MPEG")  # Ghostscript runs what the file says; films are named, not decoded
 
 
@@ -67,8 +71,8 @@ def read_picture(
 ) -> Picture:
     """Read a picture, scale it to cover the size and cut out the middle.
 
-    Cameras' rotation is undone; CMYK, palettes and other depths become 8 bits of red, green and
-    blue; what is transparent stands on white; of an animation the first frame is taken.
+    Cameras' rotation is undone; CMYK, palettes, other depths and colours of other profiles become
+    sRGB of 8 bits; what is transparent stands on white; of an animation the first frame is taken.
 
     Args:
         picture: A file of any kind that Pillow reads, or an image of Pillow's.
@@ -83,7 +87,7 @@ def read_picture(
         PictureError: No picture, a damaged one, or one that is too small.
         ValueError: No such file, or a size or number of channels that cannot be.
     """
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     height, width = require.pair("size", size)
     if channels not in (1, 3):
@@ -95,9 +99,12 @@ def read_picture(
             warnings.simplefilter("ignore")  # of decoders: what they could not read is refused
             upright, remarks = _upright(picture)
             if min(upright.size) >= smallest:
-                upright, converted = _eight_bits(upright, channels)
+                told, mode = upright.info, "RGB" if channels == 3 else "L"
+                upright, converted = _eight_bits(upright, mode)
                 cut = ImageOps.fit(upright, (width, height), Image.Resampling.BICUBIC)
-                pixels = torch.from_numpy(np.array(cut)).reshape(height, width, channels)
+                cut, coloured = _in_srgb(cut, told)
+                pixels = torch.from_numpy(np.array(cut.convert(mode)))
+                pixels = pixels.reshape(height, width, channels)
     except Image.DecompressionBombError:
         most = 2 * (Image.MAX_IMAGE_PIXELS or 0)
         raise PictureError(
@@ -107,6 +114,8 @@ def read_picture(
         if isinstance(error, PermissionError):
             raise PictureError("cannot be opened: permission denied", "cannot be opened") from None
         instead = what_instead(picture) if isinstance(picture, Path) else ""
+        if isinstance(error, UnidentifiedImageError):
+            instead = instead or "of no kind that is read here; save it as PNG or JPEG"
         why = instead or " ".join(str(error).split()) or type(error).__name__
         raise PictureError(f"cannot be read as a picture ({why})") from None
     if min(upright.size) < smallest:
@@ -114,7 +123,7 @@ def read_picture(
             f"has {upright.width} x {upright.height} pixels, fewer than {smallest} on a side",
             "too small",
         )
-    remarks += converted
+    remarks += converted + coloured
     if isinstance(picture, Path) and ends_with_zeros(picture):
         remarks.append("ends with zeros: was it all written?")
     if upright.width < width or upright.height < height:
@@ -150,6 +159,8 @@ def _upright(picture: "Path | Image.Image") -> tuple["Image.Image", list[str]]:
             remarks.append(frames)
         if any(";16" in str(tile[3]) for tile in getattr(opened, "tile", ())) and not _deep(opened):
             remarks.append("16 bits a channel: the upper 8")  # by Pillow's decoder
+            if isinstance(clear := opened.info.get("transparency"), tuple):
+                opened.info["transparency"] = tuple(number >> 8 for number in clear)
         # Pillow turns TIFF itself, and takes the tag; of others EXIF is asked when all is read
         told = _orientation(opened) if opened.format == "TIFF" else 1
         opened.load()
@@ -172,7 +183,7 @@ def _upright(picture: "Path | Image.Image") -> tuple["Image.Image", list[str]]:
 
 
 def _as_its_tags_say(picture: "Image.Image") -> tuple["Image.Image", list[str]]:
-    """A TIFF whose numbers Pillow took as they lie; ``info`` keeps whether zero is white."""
+    """A TIFF whose numbers Pillow took as they lie; ``info`` keeps what they mean."""
     from PIL import Image
 
     tags, remarks = getattr(picture, "tag_v2", {}), []
@@ -182,6 +193,7 @@ def _as_its_tags_say(picture: "Image.Image") -> tuple["Image.Image", list[str]]:
     if signed and not _deep(picture):
         raise ValueError("its bytes are signed numbers, which are not read")
     picture.info[NEGATIVE] = _deep(picture) and tags.get(PHOTOMETRIC) == 0
+    picture.info[SIGN] = signed
     if picture.mode == "I" and not signed and (values := np.asarray(picture)).min() < 0:
         upper = Image.fromarray((values.view(np.uint32) >> 16).astype(np.uint16))
         upper.info.update(picture.info)
@@ -202,33 +214,74 @@ def _deep(picture: "Image.Image") -> bool:
     return picture.mode.startswith("I;16") or picture.mode in ("I", "F")
 
 
-def _eight_bits(picture: "Image.Image", channels: int) -> tuple["Image.Image", list[str]]:
-    """A picture in grey or red, green and blue of 8 bits, and what had to be converted."""
+def _eight_bits(picture: "Image.Image", mode: str) -> tuple["Image.Image", list[str]]:
+    """A picture of 8 bits without transparency, and what had to be converted.
+
+    It is in the mode, but where a colour profile speaks of the numbers as they are.
+    """
     from PIL import Image
 
-    remarks = []
+    remarks, told = [], picture.info
     if _deep(picture):
-        values, remark = _scaled(np.asarray(picture))
-        if picture.info.get(NEGATIVE):
+        numbers = np.asarray(picture)
+        values, remark = _scaled(numbers, told.get(SIGN, False))
+        if told.get(NEGATIVE):
             values, remark = 255 - values, f"{remark}, zero is white"
-        picture = Image.fromarray(values)
         remarks.append(remark)
+        if (clear := told.get("transparency")) is not None:
+            values[numbers == clear] = 255
+            remarks.append(ON_WHITE)
+        picture = Image.fromarray(values)
     elif picture.mode not in PLAIN:
         remarks.append(f"{picture.mode}: converted")
     if picture.has_transparency_data:
         whole = picture.convert("RGBA")
         picture = Image.alpha_composite(Image.new("RGBA", whole.size, "white"), whole)
-        remarks.append("transparent parts: on white")
-    elif channels == 3 and not remarks and picture.mode in ("1", "L"):
+        remarks.append(ON_WHITE)
+    elif mode == "RGB" and not remarks and picture.mode in ("1", "L"):
         remarks.append("grey: all three channels alike")
-    return picture.convert("RGB" if channels == 3 else "L"), remarks
+    if "icc_profile" in told:
+        mode = picture.mode if picture.mode in ("L", "CMYK") else "RGB"
+    return picture.convert(mode), remarks
 
 
-def _scaled(values: Any) -> tuple[np.ndarray, str]:
+def _in_srgb(picture: "Image.Image", told: dict) -> tuple["Image.Image", list[str]]:
+    """A picture in the colours of screens, if its file has told that its numbers mean others."""
+    from PIL import ImageCms
+
+    if profile := told.get("icc_profile"):
+        try:
+            transform = _transform(profile, picture.mode)
+            if transform is None:
+                return picture, []
+            shown = ImageCms.applyTransform(picture, transform)
+            return shown, ["colours of another profile: converted to sRGB"]
+        except (ImageCms.PyCMSError, OSError):
+            return picture, ["its colour profile cannot be used: left out"]
+    own = 0 if "srgb" in told else told.get("gamma", 0)
+    if own and abs(own / GAMMA - 1) > NEAR:
+        table = [round(255 * (i / 255) ** (GAMMA / own)) for i in range(256)]
+        return picture.point(table * len(picture.getbands())), ["another gamma: that of sRGB"]
+    return picture, []
+
+
+@lru_cache(8)  # a camera's is in all its pictures, and takes longer than a small one
+def _transform(profile: bytes, mode: str) -> Any:
+    """From the colours of a profile to those of screens, None where they are the same."""
+    from PIL import ImageCms
+
+    own = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+    if "sRGB" in ImageCms.getProfileDescription(own):
+        return None
+    return ImageCms.buildTransform(own, ImageCms.createProfile("sRGB"), mode, "RGB")
+
+
+def _scaled(values: Any, signed: bool) -> tuple[np.ndarray, str]:
     """Numbers of any range as bytes, and how: what range was meant, no such file says.
 
-    Whole numbers are taken for those of the fewest bits (8, 10, 12 ...) that hold the largest;
-    fractions up to 1 as they are; others, and what is below zero, from the least to the largest.
+    Whole numbers are taken for those of the fewest bits (8, 10, 12 ...; 15 or 31 beside a sign)
+    that hold the largest; fractions up to 1 as they are; others, and what is below zero, from the
+    least to the largest.
     """
     finite = np.isfinite(values)
     if not finite.any():
@@ -236,7 +289,8 @@ def _scaled(values: Any) -> tuple[np.ndarray, str]:
     known = values[finite].astype(np.float64)
     low, high = float(known.min()), float(known.max())
     if values.dtype.kind in "iu" and low >= 0:
-        bits = max(8, 2 * -(-int(high).bit_length() // 2))
+        bits = int(high).bit_length()
+        bits = bits if signed and bits in (15, 31) else max(8, 2 * -(-bits // 2))
         low, top, remark = 0.0, 2.0**bits - 1, f"{bits} bits: scaled to 8"
     elif low >= 0 and high <= 1:
         low, top, remark = 0.0, 1.0, "fractions: 0 to 1 are black to white"

@@ -225,8 +225,12 @@ def same_draws(images: Tensor) -> AbstractContextManager:
 
 @contextmanager
 def evaluated(model: nn.Module) -> Iterator[None]:
-    """In evaluation mode; afterwards each module is in the mode it was in before."""
-    training = [module for module in model.modules() if module.training]
+    """In evaluation mode; afterwards each module is in the mode it was in before.
+
+    It goes back by its own ``train``, which may do more: loralib merges its weights for evaluation,
+    and what stays merged does not learn.
+    """
+    modes = {module: module.training for module in model.modules()}
     try:
         model.eval()
     except NotImplementedError as error:  # of torch.export
@@ -237,8 +241,11 @@ def evaluated(model: nn.Module) -> Iterator[None]:
     try:
         yield
     finally:
-        for module in training:
-            module.training = True
+        for module, mode in [*modes.items()] * 2:  # again, as parents take along what they share
+            if module.training != mode:
+                module.train(mode)
+        for module, mode in modes.items():  # of a class whose train does not say so
+            module.training = mode
 
 
 def stacked(

@@ -34,6 +34,12 @@ CUT = re.compile("not fully covered|invalid header length")  # words of safetens
 OPTIMIZER = re.compile(r"(?<![a-z])optim(izers?)?(?![a-z])")
 # Tensors that are fitted to the images and classes: another shape is no sign of another model.
 FITTED = re.compile(r"(head|classifier|fc)\b|positions\.table|pos_embed|.*patch_embed\.|stem\.")
+READABLE = "a state dict saved by safetensors.torch.save_file or torch.save can be read"
+# Words in the names of what stands beside weights, which are not those that the model used.
+ADDED = re.compile(r"lora_|base_layer|parametrizations|weight_(orig|mask)\b")
+MERGE = "save the weights with what was added to them (LoRA, pruning, norms) merged into them"
+# What stands in the middle of names, where parts of a model were wrapped one by one.
+WRAPPED = re.compile(r"_(fsdp|checkpoint)_wrapped_module\.")
 TIMM = "--timm NAME trains a model of their kind"
 # What the sentences of a refusal name and the command has no option for; depth it has.
 NO_OPTION = re.compile(
@@ -129,7 +135,8 @@ def _whole(path: Path, notes: list[str]) -> tuple[Any, dict[str, str]]:
     """All that a file of safetensors or of torch holds, and the text beside it; a note if what a
     file of torch holds is not what was written."""
     if instead := what_instead(path) or _no_weights(path):
-        raise ValueError(f"{path} holds no weights: {instead}")
+        readable = "" if ";" in instead else f"; {READABLE}"
+        raise ValueError(f"{path} holds no weights: {instead}{readable}")
     try:
         if is_safetensors(path):
             return open_safetensors(path)
@@ -144,8 +151,7 @@ def _whole(path: Path, notes: list[str]) -> tuple[Any, dict[str, str]]:
         if isinstance(error, pickle.UnpicklingError) and CODE.search(str(error)):
             raise ValueError(_code(path, "more than tensors, a whole model perhaps")) from None
         raise ValueError(
-            f"{path} cannot be read as weights ({_first_line(error)}); a state dict saved "
-            "by safetensors.torch.save_file or torch.save can"
+            f"{path} cannot be read as weights ({_first_line(error)}); {READABLE}"
         ) from None
 
 
@@ -236,7 +242,7 @@ def state_dicts(whole: Any, name: str = "", depth: int = 3) -> Iterator[tuple[st
     if not isinstance(whole, Mapping) or OPTIMIZER.search(name.lower()):
         return
     tensors = {
-        key: x
+        WRAPPED.sub("", key): x
         for key, x in whole.items()
         if isinstance(key, str) and isinstance(x, Tensor) and not x.is_nested  # has no shape
     }
@@ -370,6 +376,7 @@ def telling(notes: list[str]) -> Iterator[None]:
     except ValueError as error:
         advice = [TIMM] if re.search(r"decides|channels=|old_grid", str(error)) else []
         advice = [f"what no option sets: {TIMM}"] if NO_OPTION.search(str(error)) else advice
+        advice = [MERGE] if ADDED.search(str(error)) else advice
         raise ValueError("; ".join([str(error), *advice, *notes])) from None
 
 

@@ -1,6 +1,7 @@
 """A model of timm, torchvision or transformers as one of this package: the same, but readable."""
 
 from collections.abc import Sequence
+from textwrap import shorten
 from typing import Any
 
 import torch
@@ -86,7 +87,11 @@ def _require_equal(
     part = getattr(theirs, "vision_model", theirs) if hasattr(theirs, "text_model") else theirs
     part = part if headed else getattr(part, "base_model", part)  # of transformers
     with evaluated(theirs):
-        said = part(noise)
+        try:
+            said = part(noise)
+        except Exception as error:  # of a model of anybody
+            name, said = type(theirs).__name__, shorten(str(error), 200, placeholder=" ...")
+            raise ValueError(f"{name} refuses images of {tuple(noise.shape)}: {said}") from error
     said = list(said.values()) if isinstance(said, dict) else [said]
     tokens = ours.forward_features(noise)
     read: list[Tensor] = []
