@@ -100,8 +100,12 @@ def test_keys_and_clicks_lead_into_a_section_or_to_all_results(dialog):
     page = dialog("combine convolution and attention")
     page.locator(".search-hits a[href*='hybrids']").first.click()  # on the same page
     assert not page.locator("#pst-search-dialog").evaluate("dialog => dialog.open")
+    page = dialog("why divide by sqrt d")
+    page.keyboard.press("Enter")  # the first hit
+    page.wait_for_url("**/scaled_dot_product.html?found#why-the-square-root-of-d")
     page = dialog("attention")
-    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowUp")  # nothing above the field
+    page.locator(".search-all").press("Enter")
     page.wait_for_url("**/search.html?q=attention")
     page.wait_for_selector(".search-hits li:nth-child(9)")
 

@@ -201,13 +201,13 @@ vitbook.live.figure("softmax", function (stage, data) {
       put(fills[i], { ...lies, y: FOOT - tall, height: tall });
       put(dots[i], { cx: x(s), cy: AXIS });
       put(lines[i], {
-        d: `M${x(s)} ${AXIS + 5}C${x(s)} ${AXIS + 50} ${middle} ${BARS - 62} ${middle} ${BARS - (i < KEYS - 1 ? 3 : 20)}`
+        d: `M${x(s)} ${AXIS + 5}C${x(s)} ${AXIS + 50} ${middle} ${BARS - 62} ${middle} ${BARS - (i < KEYS - 1 ? 3 : 36)}`
       });
       put(marks[i], {
         d: before ? `M${middle - wide / 2 - 3} ${FOOT - height(before.weights[i])}h${wide + 6}` : ""
       });
     });
-    put(most, { x: W - step / 2, y: BARS - 6 });
+    put(most, { x: W - step / 2, y: BARS - 22 });
     for (const node of [ring, column]) node.style.left = `${W - step / 2}px`;
     said.style.right = `${step / 2 + 22}px`;
   }

@@ -59,16 +59,13 @@
     );
   }
 
-  function told({ found, hits, unknown }, query, dialog) {
+  function told({ found, hits, unknown }, query) {
     const instead = unknown.map(({ word, instead }) =>
       instead
         ? `“${word}” is not in the book; this is for “${instead}”.`
         : `“${word}” is not in the book.`
     );
-    const more =
-      found > hits.length
-        ? `; the best ${hits.length} are shown${dialog ? ", Enter shows more" : ""}`
-        : "";
+    const more = found > hits.length ? `; the best ${hits.length} are shown` : "";
     const count = found
       ? `${found} ${found === 1 ? "place" : "places"}${more}.`
       : `Nothing found for “${query}”.`;
@@ -81,7 +78,9 @@
     const list = make("ol", "search-hits");
     const status = make("p", "search-status");
     status.setAttribute("role", "status");
-    const box = make("div", "search-results", status, list);
+    const all = make("a", "search-all", "All places");
+    all.hidden = true;
+    const box = make("div", "search-results", status, list, all);
     form.after(box);
     let timer, asked;
 
@@ -99,23 +98,27 @@
       if (query !== asked) return; // more was typed meanwhile
       const result = query && window.bookSearch.search(query, dialog ? 8 : 30);
       list.replaceChildren(...(result ? result.hits.map(item) : []));
+      all.href = `${form.action}?q=${encodeURIComponent(query)}`;
+      all.hidden = !(dialog && result && result.found > result.hits.length);
       box.classList.toggle("search-asked", Boolean(query));
       timer = setTimeout(() => {
-        status.textContent = result ? told(result, query, dialog) : "";
+        status.textContent = result ? told(result, query) : "";
       }, STATUS_DELAY);
     }
 
     form.addEventListener("focusin", prepare, { once: true });
     input.addEventListener("input", answer);
     form.addEventListener("submit", (event) => {
-      if (dialog) return; // on to the page of the search
+      const first = dialog && list.querySelector("a");
+      if (dialog && !first) return; // on to the page of the search
       event.preventDefault();
-      answer();
+      if (first) first.click();
+      else answer();
     });
     const outer = dialog || form.parentElement;
     outer.addEventListener("keydown", (event) => {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-      const stops = [input, ...list.querySelectorAll("a")];
+      const stops = [input, ...box.querySelectorAll("a:not([hidden])")];
       const at = stops.indexOf(document.activeElement);
       if (!step || at < 0 || !stops[at + step]) return;
       event.preventDefault();
