@@ -143,6 +143,20 @@ EXPERIMENTS = (
         holds=((0, ">", 80), (1, "<", 30)),
     ),
     Experiment(
+        id="norm-after",
+        group="Break it",
+        name="norm after, no warm-up",
+        ask="Six blocks, no warm-up. B normalizes behind each part, as the first Transformer did, A "
+        "before it. How far is B after 100 updates?",
+        choices=("ahead of A", "as far as A", "behind A"),
+        answer=2,
+        told="A {0} %, B {1} %.",
+        starts="depth=6&warmup=0&B.norm=after",
+        until=100,
+        reads=(("A", "held", 100), ("B", "held", 100)),
+        holds=((0, ">", 83), (1, "<", 83)),
+    ),
+    Experiment(
         id="rate-ten",
         group="Break it",
         name="ten times the rate, for recall",
