@@ -993,6 +993,13 @@ def test_what_cannot_be_read_is_refused_in_a_sentence_that_names_it(name):
         attention_maps(stack(plain(), build(), plain()), tokens())
 
 
+def test_a_projection_that_starts_at_zero_throws_nothing_away():
+    model = stack(plain(), plain(), plain())
+    expected = attention_maps(model, x := tokens())
+    torch.nn.init.zeros_(model[2].layer.proj.weight)
+    assert_close(attention_maps(model, x), expected)
+
+
 def test_a_forward_put_on_a_class_makes_what_it_says_nobodys(monkeypatch):
     class Patched(MultiHeadSelfAttention):
         pass

@@ -112,8 +112,10 @@ def thrown(first: Run, apart: Run) -> dict[str, str]:
     for layer, what, number in first.passed:
         gave = (layer, "gave", number)
         if what == "product" and gave in first.passed and gave in apart.passed:
-            moved = first.passed[gave].numbers != apart.passed[gave].numbers
-            if not moved.any(dim=1).all():
+            moved = (first.passed[gave].numbers != apart.passed[gave].numbers).any(dim=1)
+            matrices = [x for x in first.modules[layer].parameters() if x.ndim > 1]
+            full = all(x.any() for x in matrices)  # a projection may start at zero
+            if not moved.all() and (moved.any() or full):
                 found[layer] = THROWN
     return found
 
