@@ -58,6 +58,14 @@ class Other(Open):
         return self.proj(self.mix(*self.heads(x)).transpose(1, 2).flatten(2))
 
 
+class SaysOther(Other):
+    """Attention that says a softmax, whatever it multiplies by."""
+
+    def attention_weights(self, x):
+        q, k, _ = self.heads(x)
+        return (q @ k.mT / 3).softmax(-1)
+
+
 class Says(MultiHeadSelfAttention):
     """Attention whose own ``attention_weights`` are not what its ``forward`` does."""
 
@@ -156,6 +164,7 @@ def scaled_einsum(q, k, v):
 
 
 CHANGED = "it changes its softmax"
+THROWN = "throws away, or replaces, rows or heads"
 MOVES = "moves tokens when another one is disturbed"
 SAID = "what it multiplies with values are not the weights that it says"
 # A layer, and why it is refused.
@@ -209,6 +218,20 @@ WRONG = {
         lambda: Open(after=lambda out, v: out + v.mean(-2, keepdim=True)),
         MOVES,
     ),
+    "says a softmax, multiplies by sigmoids": (lambda: SaysOther(sigmoid), SAID),
+    "two heads that keep their values": (
+        lambda: Open(after=lambda out, v: torch.cat([v[:, :2], out[:, 2:]], 1)),
+        THROWN,
+    ),
+    "a head that is zero behind the product": (
+        lambda: Open(after=lambda out, v: out * torch.tensor([1.0, 1, 0, 1]).view(H, 1, 1).to(v)),
+        THROWN,
+    ),
+    "a token that takes its own value": (
+        lambda: Open(after=lambda out, v: torch.cat([v[:, :, :1], out[:, :, 1:]], 2)),
+        THROWN,
+    ),
+    "a product that is not used": (lambda: Open(after=lambda out, v: v), THROWN),
     "a norm over all tokens": (lambda: nn.LayerNorm((N, D)), MOVES),
     "noise": (lambda: Parts(lambda x: torch.randn_like(x)), "draws at random"),
 }
@@ -299,6 +322,48 @@ def between(layer):
     return lambda: nn.Sequential(nn.Flatten(2), Turn(), stack(plain(), layer(), plain()))
 
 
+class GridOpen(Open):
+    """Attention on a grid (B, D, rows, columns), and something beside it."""
+
+    def __init__(self, beside):
+        super().__init__()
+        self.beside = beside
+
+    def forward(self, x):
+        x = x.flatten(2).mT
+        return (super().forward(x) + self.beside(x)).mT.unflatten(2, (3, 4))
+
+
+class Rows(nn.Module):
+    """One layer in a list, on a grid."""
+
+    def __init__(self, layer):
+        super().__init__()
+        layer.norm = nn.Identity()
+        self.layers = nn.ModuleList([layer])
+
+    def forward(self, x):
+        return self.layers[0](x)
+
+
+class ByKeyword(nn.Module):
+    """Two layers whose tokens come by keyword."""
+
+    def __init__(self, last, first):
+        super().__init__()
+        self.norm, self.first, self.last = nn.LayerNorm(D), first, last
+
+    def forward(self, images):
+        x = images.flatten(2).mT
+        for layer in (self.first, self.last):
+            x = x + layer(x=self.norm(x))
+        return x
+
+
+def rolled(q, k, v):
+    return attend(q, k, v.roll(1, -2))
+
+
 DROPS = "drops weights of '2.1.layer' at random"
 MIXED, STRANGE = "values that move when the tokens of others", "values that do not follow"
 UNSEEN = {
@@ -312,9 +377,17 @@ UNSEEN = {
     "as many slots as tokens": (between(lambda: Other(slots)), STRANGE),
     "called by keyword": (by(lambda x: x, lambda x: x, keyword=True), MIXED),
     "called with a tuple": (by(lambda x: x[0], lambda x: (x, 1)), MIXED),
+    "the last layer, called with a grid": (
+        lambda: all_random(Rows(Block(GridOpen(conv)))).eval().double(),
+        MOVES,
+    ),
+    "the first layer, called by keyword": (
+        lambda: all_random(ByKeyword(Open(), Other(rolled))).eval().double(),
+        MIXED,
+    ),
     "called with a grid": (
         by(lambda x: x.flatten(2).mT, lambda x: x.mT.unflatten(2, (3, 4))),
-        MIXED,
+        MOVES,
     ),
     "two tokens that are not the first": (
         between(lambda: Parts(lambda x: torch.cat([x[:, :1], x[:, 1:3].flip(1), x[:, 3:]], 1))),
@@ -558,6 +631,11 @@ def mean_image(q, k, v):
     return attend(q, k, v.mean(0, keepdim=True).expand_as(v))
 
 
+def middle_images(q, k, v):
+    v = torch.cat([v[:1], v[1:-1].mean(0, keepdim=True).expand_as(v[1:-1]), v[-1:]])
+    return attend(q, k, v)
+
+
 def image_before(x):
     """As of a video: each frame has something of the one before, and the first has nothing."""
     return torch.cat([torch.zeros_like(x[:1]), x[:-1]])
@@ -567,19 +645,24 @@ def all_but_the_first(x):
     return torch.cat([x[:1], x[1:] + x[1:].mean(1, keepdim=True)])
 
 
+MIDDLE = "those in the middle"
 FROM_OTHERS = {
     "values of the next image": lambda: stack(plain(), Other(next_image)),
     "the mean image": lambda: stack(plain(), Other(mean_image)),
     "the image before": lambda: stack(plain(), Parts(image_before), plain()),
+    MIDDLE: lambda: stack(plain(), Other(middle_images), plain()),
     "otherwise for the first": lambda: stack(plain(), Parts(all_but_the_first), plain()),
 }
 
 
-@pytest.mark.parametrize("name", FROM_OTHERS)
-def test_what_comes_from_other_images_is_seen_in_the_last_layer_and_the_last_image(name):
+@pytest.mark.parametrize(  # of three images, one alone stands in the middle
+    ("name", "count"),
+    [(x, n) for x in FROM_OTHERS for n in (B + 1, B + 2, 12) if n > B + 1 or x != MIDDLE],
+)
+def test_what_comes_from_other_images_is_seen_in_each_layer_and_image(name, count):
     model = nn.Sequential(nn.Flatten(2), Turn(), FROM_OTHERS[name]())
     with pytest.raises(ValueError, match="what it makes of an image depends on the others"):
-        attention_maps(model, torch.randn(B + 1, D, 3, 4).double())
+        attention_maps(model, torch.randn(count, D, 3, 4).double())
 
 
 INSIDE = {
@@ -908,6 +991,32 @@ def test_what_cannot_be_read_is_refused_in_a_sentence_that_names_it(name):
     build, why = NOT_READ[name]
     with pytest.raises(ValueError, match=f"'1.layer': .*{why}"):
         attention_maps(stack(plain(), build(), plain()), tokens())
+
+
+def test_a_projection_that_starts_at_zero_throws_nothing_away():
+    model = stack(plain(), plain(), plain())
+    expected = attention_maps(model, x := tokens())
+    torch.nn.init.zeros_(model[2].layer.proj.weight)
+    assert_close(attention_maps(model, x), expected)
+
+
+def test_a_forward_put_on_a_class_makes_what_it_says_nobodys(monkeypatch):
+    class Patched(MultiHeadSelfAttention):
+        pass
+
+    def mean(self, x, mask=None):
+        return self.proj(x.mean(1, keepdim=True).expand_as(x))
+
+    model = stack(plain(), Patched(embed_dim=D, num_heads=H), plain())
+    expected, fused = attention_maps(model, tokens()), MultiHeadSelfAttention.forward
+    with monkeypatch.context() as patch:
+        patch.setattr(MultiHeadSelfAttention, "forward", mean)
+        with pytest.raises(
+            ValueError, match=f"'1.layer' {MOVES}|'1.layer': no function that it calls"
+        ):
+            attention_maps(model, tokens())
+    monkeypatch.setattr(MultiHeadSelfAttention, "forward", lambda *args: fused(*args))
+    assert attention_maps(model, tokens()).shape == expected.shape
 
 
 def test_a_forward_put_on_one_layer_makes_what_it_says_nobodys():

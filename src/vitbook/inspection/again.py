@@ -7,6 +7,7 @@ compares the runs.
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ from vitbook.inspection.weights import fused_values
 FUSED = {F.scaled_dot_product_attention, F.multi_head_attention_forward}
 UNWATCHED = torch._C.DisableTorchFunction
 SIGNS = torch.tensor([0.0, 1.0, -1.0])  # of the noise, way by way
+NORMS = (nn.LayerNorm, nn.RMSNorm)
 CHANNELS_FIRST = (nn.modules.conv._ConvNd, nn.modules.batchnorm._NormBase, nn.GroupNorm)
 NUMBERS = 8  # by which a token is known again
 MOVES = (
@@ -35,6 +37,7 @@ OTHERS = (
     "multiplies its map with values that do not follow the tokens before, one each: slots, "
     "channels, or tokens of something else"
 )
+THROWN = "throws away, or replaces, rows or heads of what its map gave"
 Place = tuple[str, str, int]  # a layer, what of it, and the how manieth time
 
 
@@ -87,11 +90,12 @@ class Run(Watch):
         model: Any module.
         N: How many tokens it has.
         batch: How many images there may be.
+        blocks: The modules in which tokens may come as a grid (B, C, H, W) or (B, H, W, C), too.
     """
 
-    def __init__(self, model: nn.Module, N: int, batch: set[int]):
+    def __init__(self, model: nn.Module, N: int, batch: set[int], blocks: Iterable[str] = ()):
         super().__init__(model, verify=False)
-        self.N, self.batch = N, batch
+        self.N, self.batch, self.blocks = N, batch, set(blocks)
         self.kept = Kept()
         self.passed: dict[Place, Passed] = {}
         self._times_of: Counter[tuple[str, str]] = Counter()
@@ -107,14 +111,22 @@ class Run(Watch):
         call.native = False  # its parts are wanted
         place = self._place(call.name, "given")
         self._open.append(place)
-        x = _tokens(call, self._calls[-2].x if before else None)
-        axis = None if x is None else self._axis(x)
-        if x is None or axis is None:
-            return None
+        whole = call.x
         with UNWATCHED():
-            self._pass(place, self._calls[-2].name if before else "", MOVES, x, axis)
+            call.x = self._row_by_row(whole)
+            x = _tokens(call, self._calls[-2].x if before else None)
+            axis = None if x is None else self._axis(x)
+            if whole is None or x is None or axis is None:
+                return None
+            around = self._calls[-2].name if before else ""
+            # in a block that is given its tokens by keyword; what was before it may have mixed them
+            why = MIXED if around and isinstance(module, NORMS) else MOVES
+            self._pass(place, around, why, x, axis)
             again = self._again(place, x, axis)
-        return tuple(again if value is x else value for value in args)
+            if whole.ndim == 4:
+                last = whole.shape[-1] == x.shape[-1] and whole.shape[1] * whole.shape[2] == self.N
+                again = (again if last else again.mT).reshape(whole.shape)
+        return tuple(again if value is whole else value for value in args)
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
         before = len(self._calls)
@@ -130,10 +142,22 @@ class Run(Watch):
         if not any(isinstance(y, Tensor) and y.ndim > 2 for y in others):
             self.kept.alone.add(place)
         out, axis = _first(rest[-1] if given is None else given), self._axis(x)
-        if out is not None and axis is not None and out.ndim == 3 and out.shape[:2] == x.shape[:2]:
-            with UNWATCHED():
+        with UNWATCHED():
+            out = self._row_by_row(out)
+            if out is None or axis is None or out.ndim != 3:
+                return given
+            if out.shape[:2] == x.shape[:2]:
                 self._pass((name, "gave", place[2]), name, MOVES, out, axis)
         return given
+
+    def _row_by_row(self, x: Tensor | None) -> Tensor | None:
+        """A grid of tokens in a block as (B, N, D), and all else as it is."""
+        if x is None or x.ndim != 4 or not self.blocks & {call.name for call in self._calls}:
+            return x
+        _, *middle, last = x.shape
+        forms = [x.flatten(1, 2)] * (middle[0] * middle[1] == self.N)
+        forms += [x.flatten(2).mT] * (middle[1] * last == self.N)
+        return forms[0] if len(forms) == 1 else x
 
     def _axis(self, x: Tensor) -> int | None:
         """Which axis of (B, N, D) or (N, B, D) is that of the tokens."""
@@ -191,7 +215,7 @@ class Disturbed(Run):
     """
 
     def __init__(self, model: nn.Module, first: Run, way: Tensor):
-        super().__init__(model, first.N, first.batch)
+        super().__init__(model, first.N, first.batch, first.blocks)
         self.kept, self._way = first.kept, way
 
     def __torch_function__(
@@ -231,6 +255,32 @@ class Disturbed(Run):
         return x
 
 
+class Apart(Disturbed):
+    """A later run, in which each token of a product is disturbed in one head, in turn.
+
+    What a layer does behind its product goes on with that; all else is as it was.
+    """
+
+    def __init__(self, model: nn.Module, first: Run):
+        super().__init__(model, first, torch.zeros(first.N, dtype=torch.long))
+
+    def _again(self, place: Place, x: Any, axis: int) -> Any:
+        if place[1] == "given" and any(call.seen or call.multiplied for call in self._calls):
+            return x
+        again = super()._again(place, x, axis)
+        out = again[0] if isinstance(again, tuple) else again
+        if place[1] == "product" and out.shape[axis] == self.N:
+            rows = out.movedim(axis, 0)  # (N, ..., d), of which ... are images and heads
+            heads = math.prod(rows.shape[1:-1])
+            token = torch.arange(self.N, device=out.device)
+            size = out.abs().amax() + 1e-3
+            noise = self.kept.noise(self.N, rows.shape[-1], like=out) * size
+            turned = rows.reshape(self.N, heads, -1).clone()
+            turned[token, token % heads] += noise
+            rows.copy_(turned.view_as(rows))
+        return again
+
+
 class Held(Disturbed):
     """A later run on another image, all attention held, and nothing else."""
 
@@ -249,8 +299,8 @@ def _tokens(call: Call, outer: Tensor | None) -> Tensor | None:
     x, module = call.x, call.module
     if x is None or x.ndim != 3 or not x.is_floating_point():
         return None
-    if isinstance(module, (nn.LayerNorm, nn.RMSNorm)) and len(module.normalized_shape) == 1:
-        return None  # of each token alone
+    if isinstance(module, NORMS) and len(module.normalized_shape) == 1:
+        return None if outer is not None and outer.ndim == 3 else x  # of each token alone
     if x.shape[1] != x.shape[2]:
         return x
     if isinstance(module, CHANNELS_FIRST) or next(module.parameters(), None) is None:

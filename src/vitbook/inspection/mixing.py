@@ -11,7 +11,7 @@ from itertools import product
 import torch
 from torch import Tensor, nn
 
-from vitbook.inspection.again import MIXED, MOVES, NUMBERS, OTHERS, Disturbed, Run
+from vitbook.inspection.again import MOVES, NUMBERS, OTHERS, THROWN, Apart, Disturbed, Run
 from vitbook.inspection.recorder import is_part
 
 STILL = 1e-5  # how far a token may move, against those that were disturbed
@@ -46,7 +46,11 @@ def mixers(
 
     ways = all_ways(first.N).to(image.device)
     found = asked(wrong([first, *map(run, ways[1:])], ways))
-    if found and asked(wrong([first, run(ways[0])], ways[[0, 0]])):
+    if not found:
+        with (apart := Apart(model, first)):
+            model(image)
+        return asked(thrown(first, apart))
+    if asked(wrong([first, run(ways[0])], ways[[0, 0]])):
         return dict.fromkeys(found, RANDOM)
     first_of = next((x for x in (UNTOLD, {MOVES}) if x & {*found.values()}), {*found.values()})
     whole = {name: how for name, how in found.items() if how in first_of}
@@ -94,11 +98,25 @@ def wrong(runs: list[Run], ways: Tensor) -> dict[str, str]:
             found.setdefault(first.layer, NAN)
         elif _depends(x, alike, first.eps):
             found.setdefault(first.layer, first.why)
-        if first.why == MIXED:
+        if place[1] == "product":
             shared = any(x[0].equal(y) for y in had)
             if runs[-1].passed[place].fed and _stays(x, ways) and not shared:
                 found.setdefault(first.layer, OTHERS)
             had.append(x[0])
+    return found
+
+
+def thrown(first: Run, apart: Run) -> dict[str, str]:
+    """The layers that give some tokens as before where one head of their product is another."""
+    found = {}
+    for layer, what, number in first.passed:
+        gave = (layer, "gave", number)
+        if what == "product" and gave in first.passed and gave in apart.passed:
+            moved = (first.passed[gave].numbers != apart.passed[gave].numbers).any(dim=1)
+            matrices = [x for x in first.modules[layer].parameters() if x.ndim > 1]
+            full = all(x.any() for x in matrices)  # a projection may start at zero
+            if not moved.all() and (moved.any() or full):
+                found[layer] = THROWN
     return found
 
 

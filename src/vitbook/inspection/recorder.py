@@ -24,6 +24,7 @@ from torch.overrides import TorchFunctionMode
 from vitbook.inspection.map_checks import no_weights, not_of_tokens, padded, tokens_of, with_heads
 from vitbook.inspection.weights import (
     ROWS,
+    are_weights,
     as_used,
     drops,
     fused_values,
@@ -47,6 +48,10 @@ DROPOUT = {F.dropout, torch.dropout, F.alpha_dropout, torch.dropout_}
 NATIVE = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
 ATTENDS = re.compile(r"(?i:att(entio)?n|mh[sc]?a|multi_?head)|[A-Z][SL]A$")  # names of classes
 PLAIN = {nn.Linear, nn.Dropout, nn.Identity, nn.GELU}  # what they do to each token is known
+UNKNOWN = (
+    "no function that it calls is known to attend (one that was wrapped, or runs in a thread, is "
+    "not seen)"
+)
 OTHERS = "what it multiplies with values are not the weights that it says"
 
 
@@ -71,6 +76,7 @@ class Call:
     seen: list[tuple[str, Tensor | None]] = field(default_factory=list)  # labels, values
     multiplied: int = 0  # how often weights and values were multiplied in it, where it is own
     checks: list[Callable[[Tensor], bool]] = field(default_factory=list)  # of what it says
+    unsaid: list[Tensor] = field(default_factory=list)  # no softmax, and perhaps weights of its own
     softmaxes: list[Softmax] = field(default_factory=list)
     other_axes: list[int] = field(default_factory=list)  # lengths of what other softmaxes add up
 
@@ -83,8 +89,8 @@ class Watch(TorchFunctionMode):
             several times in one pass, the later ones are called "name#2", "name#3" ...
         doubts: Layer name -> why there is no map of it, or why the map is not one of its tokens.
         draws: The layers that drop some weights at random.
-        gave: What the products gave for the first image and the last, where verify is on: layer
-            and the how manieth time -> (2, ...), and the axis of the images.
+        gave: What the products gave, where verify is on: layer and the how manieth time, and the
+            axis of the images.
         modules, ran: All modules of the model, and those that ran, by name.
 
     Args:
@@ -175,7 +181,8 @@ class Watch(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        seen = self._calls and not self._away and (self._softmaxes or func in ATTENTION)
+        own = any(call.own for call in self._calls)
+        seen = self._calls and not self._away and (self._softmaxes or func in ATTENTION or own)
         if seen and self.rough and func is F.scaled_dot_product_attention:
             plain = len(args) < 5 and not (kwargs.get("dropout_p") or kwargs.get("enable_gqa"))
             if plain and not self._layer().own:
@@ -246,6 +253,10 @@ class Watch(TorchFunctionMode):
                             front = torch.broadcast_shapes(used.shape[:-2], values.shape[:-2])
                             found = found.expand(*front, *used.shape[-2:])
                         return self._multiplied(call, found, values, out, axes)
+        if self.verify and self._layer().own:
+            pairs = [(x, v) for x, v, _ in operands(func, args, kwargs) if x.ndim > 2]
+            square = [x for x, v in pairs if x.shape[-1] == x.shape[-2] != v.shape[-1]]
+            self._layer().unsaid += [x.detach().clone() for x in square]
         return out
 
     def _multiplied(
@@ -274,8 +285,7 @@ class Watch(TorchFunctionMode):
         if self.verify:
             x, axis = (out[0] if isinstance(out, tuple) else out).detach(), int(axes[1] == 0)
             self._products[call.name] += 1
-            ends = torch.stack([x.select(axis, 0), x.select(axis, -1)])
-            self.gave[call.name, self._products[call.name]] = ends, axis
+            self.gave[call.name, self._products[call.name]] = x.clone(), axis
         if call.own:
             call.multiplied += 1
             call.checks += [holds] if holds else []
@@ -300,6 +310,9 @@ class Watch(TorchFunctionMode):
         why = why or ("" if call.multiplied and floats else no_weights(said))
         if not why and self.verify and len(call.checks) == call.multiplied > 0:
             why = "" if _hold(call.checks, said) else OTHERS
+        if not why and self.verify and not call.multiplied:
+            same = [x for x in call.unsaid if x.shape[-2:] == said.shape[-2:]]
+            why = OTHERS if same and not any(are_weights(x, said) for x in same) else ""
         if why:
             self.doubts[label] = why
         if not isinstance(said, Tensor):
@@ -384,7 +397,7 @@ class Watch(TorchFunctionMode):
         for name in blank:
             if not any(is_part(other, of=name) for other in blank if other != name):
                 reasons = [why for part, why in self._why.items() if is_part(part, of=name)]
-                self.doubts[name] = (reasons or ["no function that it calls is known to attend"])[0]
+                self.doubts[name] = (reasons or [UNKNOWN])[0]
 
 
 def _hold(checks: list[Callable[[Tensor], bool]], said: Any) -> bool:
@@ -412,7 +425,9 @@ def says_weights(module: nn.Module) -> bool:
         return False
     for kind in type(module).__mro__:  # what is defined with or after the newest forward is of it
         if "attention_weights" in vars(kind):
-            return True
+            names = (vars(kind).get(name) for name in ("forward", "attention_weights"))
+            put_on = [f"{kind.__name__}." not in getattr(x, "__qualname__", "") for x in names if x]
+            return put_on != [True, False]  # a forward of somebody's, put on the class
         if "forward" in vars(kind):
             return False
     return False
@@ -441,6 +456,24 @@ def may_be_native(module: nn.Module) -> bool:
 def is_part(name: str, of: str) -> bool:
     """Is the module of this name the other one, or inside it?"""
     return not of or name == of or name.startswith(of + ".")
+
+
+def blocks_of(modules: dict[str, nn.Module], layers: list[str]) -> dict[str, nn.Module]:
+    """The largest module round each attention layer that holds no other one, by name."""
+    layers = list(dict.fromkeys(layers))
+    blocks = []
+    for layer in layers:
+        parts = layer.split(".")
+        around = [".".join(parts[:end]) for end in range(1, len(parts) + 1)]  # from the outside
+        if len(layers) == 1:  # nothing to tell a block by but the list in which it stands
+            held = [modules[name.rpartition(".")[0]] for name in around]
+            lists = [isinstance(holder, (nn.ModuleList, nn.Sequential)) for holder in held]
+            blocks.append(around[len(lists) - 1 - lists[::-1].index(True)] if any(lists) else layer)
+        else:
+            rest = [other for other in layers if other != layer]
+            alone = (n for n in around if not any(is_part(other, of=n) for other in rest))
+            blocks.append(next(alone, layer))
+    return {name: modules[name] for name in blocks}
 
 
 def attends_by_name(module: nn.Module) -> bool:

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from vitbook import require
 from vitbook.inspection.again import Run
 from vitbook.inspection.mixing import UNTOLD, drawn, mixers
-from vitbook.inspection.recorder import Watch
+from vitbook.inspection.recorder import Watch, blocks_of
 
+FEW = 8  # images, of which each runs alone
 SAME = 0.05  # how far the maps of two runs may lie apart, by rounding, against the largest
 
 
@@ -52,7 +53,8 @@ def record_attention(model: nn.Module, *, verify: bool = True) -> Iterator[dict[
     Warns:
         UserWarning: A layer attends by the name of its class and has no map, or has one that is
             not of its tokens, or not what it multiplies with the values. It is named. What attends
-            under another name, by other means than a softmax, :func:`attention_maps` alone sees.
+            under another name, by other means than a softmax, or is mixed or thrown away round its
+            product, is not tested here: :func:`attention_maps` alone sees it.
     """
     watch = Watch(require.module("model", model), verify)
     with uncompiled(), watch:
@@ -74,16 +76,19 @@ def attention_maps(
 
     The model, of any library (see :func:`record_attention`), runs in evaluation mode and without
     gradients; afterwards each of its modules is in the mode it was in before. It runs once for the
-    maps. Then the first image and the last run alone: their maps, and what these gave, have to be
-    the same. Then the first one runs some more times (6 for 197 tokens, 8 for 1,000), its tokens
-    disturbed, all attention held still: no token may move another one, and of the values that a map
-    is multiplied with, those of the same tokens have to move, at least half of them. Of any two
-    tokens it is seen whether one moves the other.
+    maps. Then each image runs alone (more than 8: the first, the last, and all by halves): their
+    maps, and what these gave, have to be the same. Then the first one runs some more times (7 for
+    197 tokens, 9 for 1,000), its tokens disturbed, all attention held still: no token may move
+    another one; of the values that a map is multiplied with, those of the same tokens have to move,
+    at least half of them; and what a layer gives has to move with each row and each head of its
+    product. Of any two tokens it is seen whether one moves the other.
 
-    What shows in no later values and in no module that is given tokens (B, N, D) is not seen: a
-    mixing before the first layer or behind the last one; neither is what makes the weights
-    themselves, nor whether a product is used, nor two streams of as many tokens, one after the
-    other, nor what moves tokens by less than rounding.
+    Not tested: what shows in no later values and in no module that is given tokens (B, N, D), or in
+    a block a grid of them, such as a mixing before the first layer or behind the last one, also of
+    a second view of the image; what makes the weights themselves, from queries and keys; whether a
+    block uses what its layer gives; a part of a head, or values that were scaled or are added; two
+    streams of as many tokens, one after the other; what moves tokens by less than rounding; and of
+    many images, some that see each other in one half alone.
 
     Args:
         model: A model whose attention layers all see the same N tokens.
@@ -145,17 +150,17 @@ def _require_whole(
         )
     try:
         with same_draws(images), torch.no_grad(), evaluated(model), uncompiled():
-            with (first := Run(model, N, batch)):
+            with (first := Run(model, N, batch, blocks_of(watch.modules, names))):
                 model(one)
             known = {name: x[: len(one)] for name, x in maps.items()}
             random = drawn(known, first.maps, _rounding(first, one))
-            random += _others(watch, first, 0, names, _rounding(first, one))
-            if len(one) < len(images):
-                with (last := Run(model, N, batch)):
-                    model(images[-1:])
-                known = {name: x[-1:] for name, x in maps.items()}
-                random += drawn(known, last.maps, _rounding(first, one))
-                random += _others(watch, last, 1, names, _rounding(first, one))
+            random += _others(watch, first, torch.arange(len(one)), names, _rounding(first, one))
+            for part in _parts(len(images)) if len(one) < len(images) else []:
+                with (other := Run(model, N, {len(part)})):
+                    model(images[part])
+                known = {name: x[part] for name, x in maps.items()}
+                random += drawn(known, other.maps, _rounding(first, one))
+                random += _others(watch, other, part, names, _rounding(first, one))
             random = list(dict.fromkeys(random))
             missing = sorted(watch.maps.keys() ^ first.maps.keys()) if everything else []
             chosen = None if everything else names
@@ -197,16 +202,23 @@ def _require_whole(
         )
 
 
-def _others(watch: Watch, alone: Run, end: int, names: list[str], same: float) -> list[str]:
-    """The layers whose products gave something else to this image with others round it."""
+def _parts(count: int) -> list[Tensor]:
+    """Images that run without the others, beside the first: each alone, or many by halves."""
+    alone = torch.arange(1, count).split(1)
+    halves = torch.randperm(count, generator=torch.Generator().manual_seed(count)).chunk(2)
+    return list(alone) if count <= FEW else [alone[-1], *halves]
+
+
+def _others(watch: Watch, alone: Run, part: Tensor, names: list[str], same: float) -> list[str]:
+    """The layers whose products gave something else to these images with others round them."""
     found = []
     for (name, number), (gave, axis) in watch.gave.items():
         again = alone.kept.given.get((name, "product", number))
         again = again[0] if isinstance(again, tuple) else again
-        if name not in names or again is None or again.shape[axis] != 1:
+        if name not in names or again is None or again.shape[axis] != len(part):
             continue
-        x, y = gave[end], again.select(axis, 0)
-        if x.shape == y.shape and bool(((x - y).abs() > same * x.abs().amax()).any()):
+        x = gave.index_select(axis, part.to(gave.device))
+        if x.shape == again.shape and bool(((x - again).abs() > same * x.abs().amax()).any()):
             found.append(name)
     return found
 
@@ -285,6 +297,7 @@ def _misfit(weights: Tensor, images: Tensor) -> str:
     shape = tuple(weights.shape)
     batch = {len(images)} | ({1} if images.ndim == 2 else set())
     batch |= {images.shape[1]} if images.ndim == 3 else set()  # (N, B, D)
+    count = "one image or the" if images.ndim == 3 else "the"  # perhaps (C, H, W)
     if weights.ndim == 3:
         if len(images) == 1 and images.ndim > 3:
             return f"heads, and perhaps windows or groups, share an axis of {shape}"
@@ -295,7 +308,7 @@ def _misfit(weights: Tensor, images: Tensor) -> str:
     if weights.ndim != 4 or shape[0] not in batch:
         return (
             f"it attends within windows or groups, {shape}, or gives maps whose first axis is not "
-            f"that of the {len(images)} images (perhaps of one image alone)"
+            f"that of {count} {len(images)} images (perhaps of one image alone)"
         )
     if shape[2] != shape[3]:
         return f"{shape[2]} queries ask {shape[3]} keys (a pooling head, other or fewer keys)"

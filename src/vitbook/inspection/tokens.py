@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from vitbook import require
 from vitbook.inspection.patches import grid_of, require_patches
-from vitbook.inspection.recorder import is_part
+from vitbook.inspection.recorder import blocks_of
 from vitbook.inspection.recording import (
     attention_maps,
     evaluated,
@@ -237,24 +237,6 @@ def _tokens(
         for handle in handles:
             handle.remove()
     return seen
-
-
-def blocks_of(modules: dict[str, nn.Module], layers: list[str]) -> dict[str, nn.Module]:
-    """The largest module round each attention layer that holds no other one, by name."""
-    layers = list(dict.fromkeys(layers))
-    blocks = []
-    for layer in layers:
-        parts = layer.split(".")
-        around = [".".join(parts[:end]) for end in range(1, len(parts) + 1)]  # from the outside
-        if len(layers) == 1:  # nothing to tell a block by but the list in which it stands
-            held = [modules[name.rpartition(".")[0]] for name in around]
-            lists = [isinstance(holder, (nn.ModuleList, nn.Sequential)) for holder in held]
-            blocks.append(around[len(lists) - 1 - lists[::-1].index(True)] if any(lists) else layer)
-        else:
-            rest = [other for other in layers if other != layer]
-            alone = (n for n in around if not any(is_part(other, of=n) for other in rest))
-            blocks.append(next(alone, layer))
-    return {name: modules[name] for name in blocks}
 
 
 def _each(out: Any) -> Any:

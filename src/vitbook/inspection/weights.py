@@ -224,6 +224,14 @@ def sdpa_holds(
     return holds
 
 
+def are_weights(used: Tensor, said: Tensor) -> bool:
+    """Are these the weights (B, h, N_q, N_k) that are said, perhaps to be divided by their sums?"""
+    total = used.sum(-1, keepdim=True)
+    even = total.amax() - total.amin() <= 1e-2 * total.abs().amax()
+    used = used if even else used / total
+    return any(is_close(x, used) for x in (said, said.transpose(0, 1)))
+
+
 def is_close(a: Tensor, b: Tensor, scale: Tensor | None = None) -> bool:
     """Equal but for rounding, relative to a scale; nan is equal to everything."""
     if a.numel() != b.numel():
