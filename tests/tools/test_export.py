@@ -490,7 +490,7 @@ def test_a_live_figure_that_the_package_has_runs_in_the_notebook(book):
         f'          still="It stays “3”.",\n          page="{PAGE}#live-cut")'
     )
     assert run.metadata["jupyter"] == {"source_hidden": True}
-    assert after.source.startswith("Look at [head 3]")
+    assert after.source == f"Look at *head 3*, [so]({PAGE}#live-gone)."  # a button above; a link
     unshown = cells(book(asked + figure))[-2].source  # what is no result is not closed
     assert "show_live(" in unshown
     assert "result_of(" not in unshown

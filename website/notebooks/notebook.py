@@ -113,6 +113,7 @@ class Exporter:
         self._claim = ""  # what people say, where the block before is a claim
         self._asked: Prediction | None = None
         self._explained = ""  # what happened, for below the next cell
+        self._buttons: list[str] = []  # links to figures above, which have these words as buttons
         self._predictions: dict[str, str] = {}  # name -> where it stands
         self._exercises: dict[str, str] = {}  # check -> number
         codes = [one.text for one in page.blocks if _is_cell(one)]
@@ -311,6 +312,8 @@ class Exporter:
                 code = f'result_of("{self._asked.name}", again=True)\n{code}'
             title = self.text(read.title, block.line)
             self._cells.append(folded_cell(f"#@title The live figure: {title}\n{code}"))
+            address = re.escape(f"{self.links.here[1]}#{read.anchor}")
+            self._buttons.append(rf"\[([^\[\]]+)\]\({address}\)")
 
     def _gate(self, block: Directive) -> None:
         """Exercises get a heading; a solution is a fold of words and a folded cell of code, which
@@ -371,6 +374,8 @@ class Exporter:
         if self._solution:
             return
         text = paragraphs(*self._waiting)
+        for one in self._buttons:
+            text = re.sub(one, r"*\1*", text)
         self._waiting = []
         if text:
             self._cells.append(new_markdown_cell(text))

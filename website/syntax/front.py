@@ -21,6 +21,12 @@ cent what of the figure is shown (left, top, right, bottom; without them, all of
 to be inverted for the dark theme. Titles, minutes and hours come from the pages. ``cards.py``
 reads the lines, and cuts the pictures when the pages are written.
 
+    ```{train-still} cut-digits
+    ```
+
+draws the recorded runs of an experiment of the page "Train one here" up to its cut, and leaves what
+becomes of them to the page.
+
 The page loads ``front/front.css``.
 """
 
@@ -40,6 +46,7 @@ from website.syntax.shared import BookDirective, Notebook, Written, on_the_site,
 from website.theme.page import Page, each_page, warn
 from website.theme.site import STATIC
 
+RUNS = STATIC.parents[1] / "live/train-record.json"
 BUTTONS = ("Start", "Am I ready?")
 
 
@@ -71,6 +78,35 @@ class ChapterCards(BookDirective):
         except ValueError as error:
             self.warn(str(error))
             return []
+
+
+class TrainStill(BookDirective):
+    """A drawing with a link, in the page itself: its colours are those of the theme."""
+
+    to_notebook = staticmethod(on_the_site("A drawing of recorded runs"))
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_dependency(str(RUNS))
+        recorded = json.loads(RUNS.read_text("utf8"))[self.arguments[0]]["percent"]
+        before, after = ([run[at] for run in recorded] for at in (0, 1))
+        words = (
+            f"Train one here: right answers of {len(recorded)} models. Before their attention is "
+            f"cut: {min(before)} to {max(before)} %. An update later: {min(after)} "
+            f"to {max(after)} %. What becomes of them is a question."
+        )
+        runs = zip(before, after, strict=True)
+        lines = "".join(f"M10 {110 - a}H150L170 {110 - b}" for a, b in runs)
+        made = (
+            f'<a class="front-still" href="train.html"><svg viewBox="0 0 320 140" role="img" '
+            f'aria-label="{words}"><path class="still-axis" d="M10 10V110H310M150 4V110"/>'
+            f'<path class="still-runs" d="{lines}"/>'
+            f'<path class="still-open" d="M174 {110 - max(after)}C220 40 250 20 306 '
+            f'{110 - max(before)}M174 {110 - min(after)}H306"/>'
+            f'<text x="14" y="{104 - min(before)}" dy="28">{min(before)} to {max(before)} % right'
+            f'</text><text x="240" y="66" class="still-ask">?</text><text x="150" y="130" '
+            f'class="still-cut">attention is cut</text></svg></a>'
+        )
+        return [nodes.raw("", made, format="html")]
 
 
 class Pages:
@@ -206,7 +242,7 @@ def pictures(app: Sphinx, exception: Exception | None) -> None:
             warn(told)
 
 
-DIRECTIVES = {"start": Start, "chapter-cards": ChapterCards}
+DIRECTIVES = {"start": Start, "chapter-cards": ChapterCards, "train-still": TrainStill}
 
 
 def setup(app: Sphinx) -> None:
