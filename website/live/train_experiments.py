@@ -146,8 +146,8 @@ EXPERIMENTS = (
         id="norm-after",
         group="Break it",
         name="norm after, no warm-up",
-        ask="Six blocks, no warm-up. B normalizes behind each part, as the first Transformer did, A "
-        "before it. How far is B after 100 updates?",
+        ask="Six blocks, no warm-up. B normalizes behind each part, as the first Transformer did, "
+        "A before it. How far is B after 100 updates?",
         choices=("ahead of A", "as far as A", "behind A"),
         answer=2,
         told="A {0} %, B {1} %.",

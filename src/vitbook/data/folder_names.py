@@ -19,8 +19,10 @@ ELSEWHERE = re.compile(
     r"(_?(set|data|images|\d+))*"
 )
 # Names of what a data set is made of, which are seldom those of classes.
-MATERIAL = ("image", "images", "img", "imgs", "mask", "masks", "label", "labels", "annotations")
-MATERIAL += ("unlabeled", "unlabelled")
+MATERIAL = (
+    *("image", "images", "img", "imgs", "mask", "masks", "label", "labels", "annotations"),
+    *("unlabeled", "unlabelled"),
+)
 SHARES = (*MATERIAL, *BESIDE, "part", "fold", "batch", "chunk")  # what is cut into numbered ones
 COPY = re.compile(r"^copy of | - copy$| copy$| ?\(\d+\)$")  # what systems put to a name
 SHOWN = 5  # names in a sentence

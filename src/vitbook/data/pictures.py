@@ -254,8 +254,7 @@ def _in_srgb(picture: "Image.Image", told: dict) -> tuple["Image.Image", list[st
             transform = _transform(profile, picture.mode)
             if transform is None:
                 return picture, []
-            shown = ImageCms.applyTransform(picture, transform)
-            return shown, ["colours of another profile: converted to sRGB"]
+            return transform.apply(picture), ["colours of another profile: converted to sRGB"]
         except (ImageCms.PyCMSError, OSError):
             return picture, ["its colour profile cannot be used: left out"]
     own = 0 if "srgb" in told else told.get("gamma", 0)

@@ -187,7 +187,7 @@ def _require_whole(
             "like attention where there is one)"
         )
     if mixing:
-        why = "; ".join(f"{listed(names)} {why}" for why, names in _by_reason(mixing).items())
+        why = "; ".join(f"{listed(names)} {one}" for one, names in _by_reason(mixing).items())
         part = (
             f". attention_maps(model, images, layers={_pattern(list(maps), watch.maps)!r}) gives "
             f"the maps of {listed(list(maps))} alone"
