@@ -187,8 +187,8 @@ def _require_whole(
             "like attention where there is one)"
         )
     if mixing:
-        why = "; ".join(f"{listed(names)} {one}" for one, names in _by_reason(mixing).items())
-        part = (
+        why = "; ".join(f"{listed(names)} {why}" for why, names in _by_reason(mixing).items())
+        advice = (
             f". attention_maps(model, images, layers={_pattern(list(maps), watch.maps)!r}) gives "
             f"the maps of {listed(list(maps))} alone"
         )
@@ -198,7 +198,7 @@ def _require_whole(
                 "not ask"
             )
         raise ValueError(
-            f"model ({kind}) mixes tokens by more than its maps: {why}{part if apart else ''}"
+            f"model ({kind}) mixes tokens by more than its maps: {why}{advice if apart else ''}"
         )
 
 
