@@ -450,6 +450,10 @@ def test_what_differs_from_the_first_model_is_said_and_taken_back(opened):
     page.get_by_text("Your runs").click()
     rows = page.locator(".train-charts tbody tr").all_inner_texts()
     assert rows[-1].split("\t")[2:] == ["2", "Mixing: even mean, Blocks: 1, B, seed 0"]
+    page.evaluate("navigator.clipboard.writeText = text => { globalThis.copied = text; }")
+    page.get_by_role("button", name="Copy table").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("copied").split("\n") == ["Run\theld out\tupdates\tmodel", *rows]
 
 
 def test_an_experiment_asks_runs_to_its_end_and_says_what_happened(opened):

@@ -221,17 +221,24 @@ vitbook.live.figure("train", function (stage, data) {
     },
     { class: "train-name" }
   );
-  const copy = press("Copy link", async () => {
+  function copies(label, what, text) {
+    const button = press(label, async () => {
+      const told = text();
+      try {
+        await navigator.clipboard.writeText(told);
+        button.textContent = "Copied";
+        setTimeout(() => (button.textContent = label), 2000);
+        stage.say(`${what} is copied.`);
+      } catch {
+        prompt(what, told); // no clipboard here
+      }
+    });
+    return button;
+  }
+  const copy = copies("Copy link", "The link to this setting", () => {
     touched = true;
     shown();
-    try {
-      await navigator.clipboard.writeText(location.href);
-      copy.textContent = "Copied";
-      setTimeout(() => (copy.textContent = "Copy link"), 2000);
-      stage.say("The link to this setting is copied.");
-    } catch {
-      prompt("The link to this setting", location.href); // no clipboard here
-    }
+    return location.href;
   });
   const WHOLE = { mixing: "attention", scaled: 1, residual: 1, norm: "before", mlp: 1 };
   const out = press(
@@ -347,7 +354,13 @@ vitbook.live.figure("train", function (stage, data) {
     lots,
     press("Clear", () => sheet.set([]))
   );
-  const earlier = table("Your runs", ["Run", "held out", "updates", "model"], () => before);
+  const columns = ["Run", "held out", "updates", "model"],
+    earlier = table("Your runs", columns, () => before);
+  earlier.node.append(
+    copies("Copy table", "The table of your runs", () =>
+      [columns, ...before].map((row) => row.join("\t")).join("\n")
+    )
+  );
   const all = el(
     "div",
     { class: "train" },
