@@ -227,9 +227,9 @@ def sdpa_holds(
 def are_weights(used: Tensor, said: Tensor) -> bool:
     """Are these the weights (B, h, N_q, N_k) that are said, perhaps to be divided by their sums?"""
     total = used.sum(-1, keepdim=True)
-    even = total.amax() - total.amin() <= 1e-2 * total.abs().amax()
-    used = used if even else used / total
-    return any(is_close(x, used) for x in (said, said.transpose(0, 1)))
+    scaled = total.amax() - total.amin() <= 1e-2 * total.abs().amax()  # no sum is taken out later
+    ways = [used] if scaled else [used, used / total]
+    return any(is_close(x, y) for x in (said, said.transpose(0, 1)) for y in ways)
 
 
 def is_close(a: Tensor, b: Tensor, scale: Tensor | None = None) -> bool:
