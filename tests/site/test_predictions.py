@@ -393,6 +393,7 @@ def test_a_page_opened_as_a_file_keeps_its_answers_too(open_page):
     box = page.locator(".predict").first
     box.get_by_role("radio").first.check()
     box.get_by_role("button", name="certain").click()
+    page.wait_for_timeout(500)  # from a disk, a page loaded again at once may find nothing yet
     page.reload(wait_until="load")
     assert ", certain." in box.locator(".ask-said").inner_text()
 
