@@ -24,8 +24,8 @@ reads the lines, and cuts the pictures when the pages are written.
     ```{train-still} cut-digits
     ```
 
-draws the recorded runs of an experiment of the page "Train one here" up to its cut, and leaves what
-becomes of them to the page.
+draws what the recorded runs of an experiment of the page "Train one here" knew right before its cut
+and an update later, a line for each, and leaves what becomes of them to the page.
 
 The page loads ``front/front.css``.
 """
@@ -95,16 +95,16 @@ class TrainStill(BookDirective):
             f"to {max(after)} %. What becomes of them is a question."
         )
         runs = zip(before, after, strict=True)
-        lines = "".join(f"M10 {110 - a}H150L170 {110 - b}" for a, b in runs)
+        lines = "".join(f"M130 {110 - a}L170 {110 - b}" for a, b in runs)
         made = (
             f'<a class="front-still" href="train.html"><svg viewBox="0 0 320 140" role="img" '
             f'aria-label="{words}"><path class="still-axis" d="M10 10V110H310M150 4V110"/>'
             f'<path class="still-runs" d="{lines}"/>'
             f'<path class="still-open" d="M174 {110 - max(after)}C220 40 250 20 306 '
             f'{110 - max(before)}M174 {110 - min(after)}H306"/>'
-            f'<text x="14" y="{104 - min(before)}" dy="28">{min(before)} to {max(before)} % right'
-            f'</text><text x="240" y="66" class="still-ask">?</text><text x="150" y="130" '
-            f'class="still-cut">attention is cut</text></svg></a>'
+            f'<text x="122" y="{110 - min(before)}" text-anchor="end">{min(before)} to '
+            f'{max(before)} % right</text><text x="240" y="66" class="still-ask">?</text>'
+            f'<text x="150" y="130" class="still-cut">attention is cut</text></svg></a>'
         )
         return [nodes.raw("", made, format="html")]
 
