@@ -8,5 +8,5 @@
     assignments   a master, drawn and proven, as a notebook
     build         the steps: execute, render, export the notebooks, check
 
-A room imports from those above it, never from `tools`.
+A room imports from those above it, never from `tools`, but for the browser where a record is made.
 """
