@@ -129,7 +129,8 @@ def plain_signature(signature: re.Match[str]) -> str:
 
 
 def add_fonts(page: Page) -> None:
-    """Links that let a browser fetch the fonts before it has read the style sheets."""
+    """Links that let a browser fetch the fonts before it has read the style sheets, after which
+    they stand: the first picture waits for those, not for a font."""
     context = page.context
     is_front = "front-start" in context.get("body", "")  # where all code is folded
     fonts = FONTS if is_front else FONTS + CODE_FONTS
@@ -141,7 +142,7 @@ def add_fonts(page: Page) -> None:
         'as="font" type="font/woff2" crossorigin>'
         for name in names
     )
-    context["metatags"] = context.get("metatags", "") + "\n".join(links)
+    context["preloads"] = context.get("preloads", "") + "\n".join(links)
 
 
 def drop_scripts(page: Page) -> None:
