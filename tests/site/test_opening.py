@@ -1,7 +1,7 @@
 """The first screen of a chapter that opens on a live figure."""
 
 import pytest
-from answerable import HTML, NO_GUESSES
+from answerable import HTML
 from test_live_layout import FAULTS, FEW
 from test_predictions import SEEN
 
@@ -89,7 +89,7 @@ QUESTION = ".live-opening :is(.predict-title ~ p, .live-words, .softmax-todo)"
 @pytest.mark.parametrize("address", OPENED)
 @pytest.mark.parametrize("screen", [LAPTOP, PHONE], ids=["laptop", "phone"])
 def test_the_question_is_painted_at_first_where_it_stays(new_page, address, screen, built):
-    page, held = new_page(NO_GUESSES, viewport=screen), []
+    page, held = new_page(viewport=screen), []
     page.route("**/live/kit.js*", lambda route: held.append(route))  # no figure runs without it
     page.goto(f"{HTML.as_uri()}/{address}", wait_until="commit")
     question = page.locator(QUESTION).locator("visible=true").first
