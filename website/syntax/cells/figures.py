@@ -1,8 +1,9 @@
 """Figures become files: what a cell put into the page as data is written into ``_images``.
 
 The file's name is a hash of its bytes, so a picture that several pages show is there once. It is
-loaded when the reader comes near, which one that no screen shows never is. Pictures in the style of an element (the layers of a film) become files where they are worth a request. A large PNG
-becomes WebP without loss, a quarter smaller: while its page is read, so that it waits in the tree.
+loaded when the reader comes near; one that no screen shows never is. Pictures in the style of an
+element (the layers of a film) become files where they are worth a request. A large PNG becomes WebP
+without loss, a quarter smaller: while its page is read, so that it waits in the tree.
 """
 
 import base64
