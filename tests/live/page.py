@@ -75,6 +75,7 @@ def write_asking(folder: Path, name: str, asks: str, source: str = "", needs: tu
     links = "".join(f'<link rel="stylesheet" href="{one.as_uri()}">' for one in styles)
     data = f' data-source="{name}"' if source else ""
     path = folder / f"{name}{bool(asks)}.html"
+    asks = asks and f'<div class="live-box">{asks}</div>'  # as the server writes it
     path.write_text(
         '<!doctype html><html lang="en" data-theme="light" data-mode="light"><head>'
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'

@@ -81,3 +81,23 @@ def test_who_runs_no_script_sees_the_cell_above_and_reads_what_it_would_tell(ope
         box = one.bounding_box()
         assert box is None or box["x"] + box["width"] <= frame["x"] + frame["width"]
     assert page.locator(".live-opening > .live-words").is_visible()
+
+
+QUESTION = ".live-opening :is(.predict-title ~ p, .live-words, .softmax-todo)"
+
+
+@pytest.mark.parametrize("address", OPENED)
+@pytest.mark.parametrize("screen", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_the_question_is_painted_at_first_where_it_stays(new_page, address, screen, built):
+    page, held = new_page(viewport=screen), []
+    page.route("**/live/kit.js*", lambda route: held.append(route))  # no figure runs without it
+    page.goto(f"{HTML.as_uri()}/{address}", wait_until="commit")
+    question = page.locator(QUESTION).locator("visible=true").first
+    question.wait_for()
+    text = page.locator(".live-opening ~ p").first
+    before = question.bounding_box(), text.bounding_box()["y"]
+    held[0].continue_()
+    page.locator(".live-opening.live-running").wait_for()
+    after = question.bounding_box(), text.bounding_box()["y"]
+    assert [after[0][side] for side in "xy"] == [before[0][side] for side in "xy"]
+    assert after[1] == pytest.approx(before[1], abs=4)

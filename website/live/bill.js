@@ -329,10 +329,8 @@ vitbook.live.figure("bill", function (stage) {
   }
 
   if (ask) {
-    const take = () => stage.box.prepend(ask);
-    take();
     addEventListener("beforeprint", () => stage.root.querySelector(".live-still").before(ask)); // on paper it comes first
-    addEventListener("afterprint", take);
+    addEventListener("afterprint", () => stage.box.prepend(ask));
     new MutationObserver(() => {
       if (!isOpen()) {
         stage.say(""); // what was to be said tells the answer

@@ -395,7 +395,8 @@
     if (!figures.has(live)) throw new Error("its script is damaged");
     if (source && !files.has(source)) throw new Error("its data are damaged");
     const said = el("p", { class: "live-said", "aria-live": "polite" }),
-      box = el("div", { class: "live-box" });
+      asked = root.querySelector(".live-box"), // with its prediction, which stays where it is
+      box = asked ?? root.appendChild(el("div", { class: "live-box" })); // in the page's colours
     let timer = 0;
     const stage = {
       root,
@@ -408,7 +409,7 @@
         }, 250);
       }
     };
-    root.append(box, said); // it draws in the colours of the page
+    root.append(said);
     try {
       const figure = figures.get(live)(stage, files.get(source));
       if (figure?.ready) {
@@ -418,7 +419,7 @@
       }
       return figure;
     } catch (error) {
-      box.remove();
+      box.replaceWith(...box.querySelectorAll(".predict"));
       throw error;
     } finally {
       root.querySelector(".live-still").hidden = box.isConnected;

@@ -398,10 +398,8 @@ vitbook.live.figure("occlusion", function (stage, data) {
   }
 
   if (ask) {
-    const take = () => stage.box.prepend(ask);
-    take();
     addEventListener("beforeprint", () => stage.root.querySelector(".live-still").before(ask)); // on paper it comes first
-    addEventListener("afterprint", take);
+    addEventListener("afterprint", () => stage.box.prepend(ask));
     let was = isOpen();
     new MutationObserver(() => {
       if (isOpen() === was) return;

@@ -375,7 +375,7 @@ def add_opening(page: Page) -> None:
             f'<link rel="preload" href="{html.escape(address)}" as="script" fetchpriority="low">'
             for address in json.loads(html.unescape(attributes))
         )
-        page.context["metatags"] = page.context.get("metatags", "") + "\n".join(links)
+        page.context["preloads"] = page.context.get("preloads", "") + "\n".join(links)
 
 
 OPENING = re.compile(r'class="live live-opening"[^>]*? data-scripts="([^"]*)"')

@@ -250,7 +250,8 @@ class OneObject(SphinxPostTransform):
             figure = opened_by(after)
             if figure is not None:
                 section.remove(group)
-                figure.insert(1, group)  # below its title
+                box = nodes.container("", group, classes=["live-box"])  # where the figure draws
+                figure.insert(1, box)  # below its title
                 continue
             output = shown_by(after)
             if output is not None:

@@ -129,7 +129,8 @@ def plain_signature(signature: re.Match[str]) -> str:
 
 
 def add_fonts(page: Page) -> None:
-    """Links that let a browser fetch the fonts before it has read the style sheets."""
+    """Links that let a browser fetch the fonts before it has read the style sheets. They stand
+    behind sheets and scripts: the first picture waits for those, not for a font."""
     context = page.context
     is_front = "front-start" in context.get("body", "")  # where all code is folded
     fonts = FONTS if is_front else FONTS + CODE_FONTS
@@ -138,10 +139,10 @@ def add_fonts(page: Page) -> None:
         names += [f"vendor/katex/fonts/{name}" for name in FORMULA_FONTS]
     links = (
         f'<link rel="preload" href="{context["pathto"](f"_static/{name}.woff2", resource=True)}" '
-        'as="font" type="font/woff2" crossorigin>'
+        'as="font" type="font/woff2" fetchpriority="low" crossorigin>'
         for name in names
     )
-    context["metatags"] = context.get("metatags", "") + "\n".join(links)
+    context["preloads"] = context.get("preloads", "") + "\n".join(links)
 
 
 def drop_scripts(page: Page) -> None:

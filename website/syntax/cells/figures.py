@@ -1,9 +1,9 @@
 """Figures become files: what a cell put into the page as data is written into ``_images``.
 
-The file's name is a hash of its bytes, so a picture that several pages show is there once. The
-first picture of a page is loaded with it, the others when the reader comes near. Pictures in the
-style of an element (the layers of a film) become files where they are worth a request. A large PNG
-becomes WebP without loss, a quarter smaller: while its page is read, so that it waits in the tree.
+The file's name is a hash of its bytes, so a picture that several pages show is there once. It is
+loaded when the reader comes near; one that no screen shows never is. Pictures in the style of an
+element (the layers of a film) become files where they are worth a request. A large PNG becomes WebP
+without loss, a quarter smaller: while its page is read, so that it waits in the tree.
 """
 
 import base64
@@ -56,17 +56,12 @@ def write_figures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         return
     folder = Path(app.outdir) / "_images"
     address = "../" * docname.count("/") + "_images/"
-    first = True
 
     def file(match: re.Match[str]) -> str:
         return address + write_picture(folder, match[1], base64.b64decode(match[2]))
 
     def image(match: re.Match[str]) -> str:
-        nonlocal first
-        hidden = 'class="only-dark"' in match[1]  # the light one stands before it
-        loading = "" if first and not hidden else 'loading="lazy" '
-        first = first and hidden
-        return f'<img {loading}decoding="async" {DATA.sub(file, match[1])}>'
+        return f'<img loading="lazy" decoding="async" {DATA.sub(file, match[1])}>'
 
     for raw in with_figures(doctree):
         html = IMAGE.sub(image, raw.astext())
