@@ -216,7 +216,7 @@ EXPERIMENT = Experiment(
         "torch.nn.functional.interpolate (bilinear, align_corners=False)",
         "ways": WAYS,
     },
-    replay=({"depth": 1, "heads": 1}, 0),
+    tried={"depth": 1, "heads": 1},
     keep={
         "deep": ({"depth": 3, "heads": 4}, 0),
         "one_head": ({"depth": 1, "heads": 1}, 0),

@@ -32,6 +32,5 @@ EXPERIMENT = Experiment(
         "rates": RATES,
         "first_seed": FIRST,
     },
-    replay=({"task": TASK, "model": "no MLP"}, 0),
     steps=CLASSIFIERS[TASK].steps,
 )
