@@ -356,6 +356,12 @@ def test_every_module_that_the_chapters_teach_is_there():
     assert there >= code.TEACHING
 
 
+def test_a_page_lists_every_claim():
+    pages = read_book(ROOT).chapters
+    tables = [item.directive for page in pages for item in page.directives("claims-table")]
+    assert {} in [table.options for table in tables]
+
+
 AHEAD = {
     "the preview": [("root: index", "root: index\nmeta: {zero: first}", "_toc.yml")],
     "what a page names in front": [("jupytext:", "ahead: Heads\njupytext:")],
