@@ -4,6 +4,7 @@ import argparse
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -14,7 +15,7 @@ from experiments.machinery.experiment import all_names, load_experiment
 from experiments.machinery.golden import golden_of
 from experiments.machinery.recording import write_record
 from experiments.machinery.runner import run_all, runs_folder
-from experiments.machinery.verify import stamp, verify
+from experiments.machinery.verify import replay, stamp, verify
 from experiments.machinery.worker import check_outcome
 from vitbook.book.records import FOLDER as RECORDED
 from vitbook.book.records import list_records
@@ -30,6 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     do.add_argument("--list", action="store_true", help="name the experiments")
     do.add_argument("--scale", type=float, help="below 1: try one run of so few steps, no record")
     do.add_argument("--verify", action="store_true", help="do the records follow from the code?")
+    do.add_argument("--replay", action="store_true", help="their first steps, on the real data")
     do.add_argument("--stamp", action="store_true", help="keep what the code computes now")
     parser.add_argument("--workers", type=int, help="processes side by side")
     parser.add_argument("--folder", type=Path, default=RECORDED, help="where records are kept")
@@ -39,7 +41,9 @@ def main(arguments: list[str] | None = None) -> int:
         print("\n".join(f"{name}: {load_experiment(name).what}" for name in all_names()))
         return 0
     if options.verify:
-        return hold(names or list_records(folder), folder)
+        return hold(names or list_records(folder), folder, verify)
+    if options.replay:
+        return hold(names or list_records(folder), folder, replay)
     if options.stamp:
         if not names:
             parser.error("--stamp needs a NAME: a record is stamped when somebody knows why")
@@ -60,8 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
 def try_one(name: str, scale: float) -> None:
     """One condition with one seed and the first value of a grid, here and now; no record."""
     experiment = load_experiment(name)
-    condition = experiment.tried or [*experiment.conditions, *experiment.once][0]
-    seed = experiment.seeds[0]
+    condition, seed = experiment.replay or experiment.runs[-1]
     settings = {}
     if experiment.choose and condition not in experiment.once:
         settings = {experiment.choose.setting: experiment.choose.grid[experiment.choose.setting][0]}
@@ -102,11 +105,11 @@ def record(name: str, folder: Path, workers: int | None) -> None:
     shutil.rmtree(runs)  # whoever asks for it again gets it from scratch
 
 
-def hold(names: list[str], folder: Path) -> int:
+def hold(names: list[str], folder: Path, check: Callable[[str, Path], tuple[bool, str]]) -> int:
     """Print one line for each record; 1 when any does not hold."""
     stale = 0
     for name in names:
-        holds, why = verify(name, folder)
+        holds, why = check(name, folder)
         stale += not holds
         print(f"{name}: {why}", flush=True)
     if stale:

@@ -67,5 +67,6 @@ EXPERIMENT = Experiment(
     run=run,
     data=lambda: digits_checksums("trainval", "test"),
     settings={"model": MODEL, "training": RECIPE, "frame": FRAME},
+    replay=({"model": "conv-mixer"}, 10),
     steps=lambda condition: RECIPE["steps"],
 )

@@ -84,5 +84,6 @@ EXPERIMENT = Experiment(
     run=run,
     data=lambda: digits_checksums("trainval", "test"),
     settings={"model": MODEL, "training": RECIPE},
+    replay=({"stack": "AMM"}, 10),
     steps=lambda condition: RECIPE["steps"],
 )

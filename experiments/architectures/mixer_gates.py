@@ -77,5 +77,6 @@ EXPERIMENT = Experiment(
     run=run,
     data=lambda: digits_checksums("trainval", "test"),
     settings={"model": MODEL, "training": RECIPE, "images": IMAGES},
+    replay=({"model": "mixer"}, 10),
     steps=lambda condition: RECIPE["steps"],
 )

@@ -141,6 +141,7 @@ EXPERIMENT = Experiment(
         "orders": ORDERS,
         "fixed_order": fixed_order().tolist(),
     },
+    replay=({"model": "mixer", "order": "kept"}, 0),
     keep={
         "mixer": ({"model": "mixer", "order": "kept"}, 0),
         "fixed": ({"model": "mixer", "order": "fixed"}, 0),

@@ -102,6 +102,7 @@ EXPERIMENT = Experiment(
         "kinds": KINDS,
         "noise": NOISE,
     },
+    replay=({"arm": "conv 1 x 3"}, 0),
     steps=CLASSIFIER.steps,
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=CLASSIFIER.trial, length=0.3, finalists=0

@@ -55,6 +55,7 @@ EXPERIMENT = replace(
         "arm": reach.ARMS[ARM],
         "times": TIMES,
     },
+    replay=({"times": TIMES}, 0),
     steps=CLASSIFIER.steps,
     workers=1,
     choose=Choice(

@@ -173,7 +173,7 @@ EXPERIMENT = Experiment(
         "every": EVERY,
         "trial_seeds": TRIAL_SEEDS,
     },
-    tried={"normaliser": "softmax", "scaled": True, "head_dim": 16},
+    replay=({"normaliser": "softmax", "scaled": True, "head_dim": 16}, 0),
     steps=lambda condition: updates(condition["normaliser"], RECIPE["steps"]),
     choose=Choice(
         grid={"learning_rate": (1.5e-3, 3e-3, 6e-3)},

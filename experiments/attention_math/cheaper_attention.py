@@ -109,5 +109,6 @@ EXPERIMENT = Experiment(
     run=run,
     data=lambda: {f"{SET}, {part}": checksum(*images_of(part)) for part in ("train", "test")},
     settings={"model": MODEL, "training": RECIPE, "ways": WAYS, "weights": "deep, of cifar_maps"},
+    replay=({"way": "untouched"}, 0),
     steps=lambda condition: RECIPE["steps"],
 )

@@ -33,5 +33,6 @@ EXPERIMENT = Experiment(
     run=run,
     data=lambda: {f"{TASK}, {part}": checksum(*images_of(TASK, part)) for part in IMAGES[TASK]},
     settings={"model": base.MODEL, "training": RECIPES[TASK], "images": IMAGES[TASK]},
+    replay=({"model": "merged", "rate": RATES[0]}, 0),
     steps=lambda condition: RECIPES[TASK]["steps"],
 )

@@ -277,7 +277,7 @@ EXPERIMENT = Experiment(
         "first_seed": FIRST,
         "ranks": RANKS,
     },
-    tried={"task": "pointer", "model": "merged"},
+    replay=({"task": "pointer", "model": "merged"}, 0),
     steps=lambda condition: updates(condition["model"], RECIPES[condition["task"]]["steps"]),
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)},

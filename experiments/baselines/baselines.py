@@ -156,4 +156,5 @@ EXPERIMENT = Experiment(
         "model": "one linear layer that starts from zero; the loop and the AdamW of the ViTs",
         "distance": "Euclidean, on normalised pixels",
     },
+    replay=({"data": "digits", "model": "logistic regression"}, 0),
 )

@@ -70,6 +70,7 @@ EXPERIMENT = Experiment(
     run=run,
     data=lambda: digits_checksums("trainval", "test"),
     settings={"model": MODEL, "training": RECIPE, "neighbours": NEIGHBOURS},
+    replay=({"model": "vit"}, 0),
     keep={"vit": ({"model": "vit"}, 0)},
     steps=lambda condition: 1 if condition["model"] == "knn" else RECIPE["steps"],
     choose=Choice(grid={"learning_rate": (1e-3, 2e-3, 4e-3)}, trial=CLASSIFIER.trial),

@@ -90,6 +90,7 @@ EXPERIMENT = Experiment(
         "model": "MLP: pixels, one hidden layer, GELU, ten logits; small CNN: "
         "vitbook.models.small_cnn.SmallCNN; the loop and the AdamW of the ViTs",
     },
+    replay=({"data": DIGITS, "model": MLP, "steps": STEPS[DIGITS][0]}, 0),
     steps=lambda condition: condition.get("steps", 1),
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=trial_by("data", CLASSIFIERS), finalists=0

@@ -58,6 +58,7 @@ EXPERIMENT = Experiment(
         "model": "MLP: pixels, one hidden layer, GELU, ten logits; small CNN: "
         "vitbook.models.small_cnn.SmallCNN; the loop and the AdamW of the ViTs",
     },
+    replay=({"data": "mnist", "model": MLP, "steps": STEPS}, 0),
     steps=lambda condition: STEPS,
     choose=Choice(
         grid={"learning_rate": (1e-3, 2e-3, 4e-3)}, trial=trial_by("data", CLASSIFIERS), finalists=0

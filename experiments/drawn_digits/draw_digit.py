@@ -228,6 +228,7 @@ EXPERIMENT = Experiment(
         "half_share": HALF_SHARE,
         "by hand": [[one.label, one.shape, one.placement] for one in drawings()],
     },
+    replay=({"model": "vit"}, 0),
     keep={"vit": ({"model": "vit"}, 0)},
     steps=lambda condition: RECIPE["steps"],
     workers=1,

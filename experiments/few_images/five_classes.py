@@ -45,6 +45,7 @@ EXPERIMENT = Experiment(
         f"cifar10, even classes, {part}": checksum(*images_of(part)) for part in ("train", "test")
     },
     settings={"model": MODEL, "training": RECIPE, "augmentation": AUGMENTATION, "classes": CLASSES},
+    replay=({"classes": "even"}, 0),
     keep={"vit": ({"classes": "even"}, 0)},
     steps=CLASSIFIER.steps,
 )

@@ -94,4 +94,5 @@ EXPERIMENT = Experiment(
     run=run,
     data=lambda: {f"{name}.jpg of scikit-learn": checksum(photograph(name)) for name, _ in PAIR},
     settings={"wrong": WRONG, "epochs": EPOCHS, "head_epochs": HEAD_EPOCHS, "batch": BATCH},
+    replay=({"folder": "two photographs"}, 0),
 )

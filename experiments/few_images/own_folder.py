@@ -102,7 +102,7 @@ EXPERIMENT = Experiment(
         "steps": STEPS,
         "head_epochs": HEAD_EPOCHS,
     },
-    tried={"start": "head first"},
+    replay=({"start": "head first"}, 0),
     steps=lambda condition: STEPS,
     choose=Choice(
         grid={"learning_rate": (5e-4, 1e-3, 2e-3)},

@@ -181,6 +181,7 @@ EXPERIMENT = Experiment(
         "teacher": TEACHER,
         "distillation": DISTILLATION,
     },
+    replay=({"arm": "nothing", "steps": STEPS[0]}, SEED),
     steps=lambda condition: DRAWS * condition["steps"],
     choose=Choice(
         grid={"learning_rate": (4e-3, 1.6e-2)},

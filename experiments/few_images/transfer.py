@@ -280,6 +280,7 @@ EXPERIMENT = Experiment(
         "logistic regression and the nearest image 8 x 8",
         "odd": "automobile, cat, dog, horse, truck; the model was trained on the other five",
     },
+    replay=({"set": "digits", "labels": "few"}, SEED),
     steps=lambda condition: sum(
         (4 + DRAWS) * ARMS[condition["set"]][arm].get("steps", STEPS)
         for arm in order(*condition.values())

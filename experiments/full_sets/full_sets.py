@@ -106,6 +106,7 @@ EXPERIMENT = Experiment(
     run=run,
     data=lambda: whole_checksums(*GIVEN, added=""),
     settings={**SETTINGS, "commands": {name: command(name) for name in GIVEN}},
+    replay=({"data": "mnist"}, 0),
     keep={name.replace("-", "_"): ({"data": name}, 0) for name in ("mnist", "fashion-mnist")},
     steps=lambda condition: train_config(SETTINGS[condition["data"]]).total_steps(
         45_000 if condition["data"] == "cifar10" else 54_000

@@ -79,5 +79,6 @@ EXPERIMENT = Experiment(
         "cost": COST,
         "steps": {n: {arm: steps_of(n, arm, MINUTES) for arm in arms} for n, arms in ARMS.items()},
     },
+    replay=({"data": "fashion-mnist", "arm": ARMS["fashion-mnist"][-1]}, SEED),
     steps=steps,
 )

@@ -104,6 +104,7 @@ EXPERIMENT = Experiment(
     run=run,
     data=lambda: whole_checksums(*BEST, added=""),
     settings=settings_of_arms(BEST),
+    replay=({"data": "mnist"}, 0),
     steps=steps,
     choose=Choice(grid={"learning_rate": (1e-3, 2e-3, 4e-3)}, trial=trial, finalists=0, limit=5),
 )

@@ -56,7 +56,8 @@ class Experiment:
         data: gives the checksum of each set that is learned from, by name; see `checksum`.
         settings: what a reader needs to know or to rebuild the model; plain values.
         once: conditions without randomness, run with the first seed only.
-        tried: the condition for which the golden replay tries a value; without it the first.
+        replay: condition and seed whose first losses are kept, to tell later whether changed
+            code still does the same; None when nothing can be replayed.
         keep: weights to store: name -> (condition, seed).
         steps: how many steps a condition takes, for the progress bar; without it runs are counted.
         workers: processes side by side; 1 for experiments that measure time.
@@ -74,7 +75,7 @@ class Experiment:
     data: Callable[[], dict[str, str]] = dict
     settings: dict = field(default_factory=dict)
     once: Sequence[dict] = ()
-    tried: dict | None = None
+    replay: tuple[dict, int] | None = None
     keep: dict[str, tuple[dict, int]] = field(default_factory=dict)
     steps: Callable[[dict], int] | None = None
     workers: int = 2
@@ -86,13 +87,13 @@ class Experiment:
         for condition in (*self.conditions, *self.once):
             if taken := _TAKEN & condition.keys():
                 raise ValueError(f"conditions may not use the name {taken.pop()!r}")
-        for condition, seed in self.keep.values():
+        for condition, seed in (*self.keep.values(), *([self.replay] if self.replay else [])):
             if (condition, seed) not in self.runs:
                 raise ValueError(f"there is no run of {condition} with seed {seed}")
         if self.choose and self.choose.seed in self.seeds:
             raise ValueError(f"choose needs a seed of its own, {self.choose.seed} is one of a run")
-        if self.tried not in (None, *self.conditions):
-            raise ValueError(f"tried: there is no condition {self.tried}")
+        if self.choose and (not self.replay or self.replay[0] in self.once):
+            raise ValueError("an experiment that chooses needs a run of its conditions to replay")
         if self.must_beat and self.must_beat.whole not in self.conditions:
             raise ValueError(f"must_beat: there is no condition {self.must_beat.whole}")
 

@@ -111,7 +111,8 @@ def _runs(experiment: Experiment, winners: Sequence[dict]) -> Iterator[tuple[str
 
         yield _named(condition, settings), steps, run
     if choice:
-        condition = choice.arm(experiment.tried or experiment.conditions[0])
+        assert experiment.replay is not None
+        condition = choice.arm(experiment.replay[0])
         settings = {choice.setting: choice.grid[choice.setting][0]}
         given = (condition, choice.seed, 1.0, settings)
         steps = experiment.steps(condition) if experiment.steps else 0

@@ -84,11 +84,16 @@ def write_record(
         "wall_seconds": round(sum(r["metrics"]["seconds"] for r in [*results, *trials]), 1),
         "date": time.strftime("%Y-%m-%d"),
         "weight_files": entries,
+        "replay": _replay(experiment, results),
     }
     if choice:
         keys = ("condition", "seed", "length", "value", "steps", "metrics")
         kept = [{key: trial[key] for key in keys} for trial in trials]
         record |= {"choice": choice, "trials": kept}
+        arm = experiment.choose.arm(experiment.replay[0])
+        trial = next(trial for trial in trials if trial["condition"] == arm)
+        replayed = ("condition", "seed", "length", "value", "losses")
+        record["replay"] |= {"trial": {key: trial[key] for key in replayed}}
     path = folder / f"{stem}.json"
     if golden:
         write_json(golden_path(name, folder), golden)
@@ -111,6 +116,14 @@ def summary(experiment: Experiment, results: list[dict]) -> list[dict]:
                 row["low"], row["high"] = student_interval(values)[1:]
             rows.append(row)
     return rows
+
+
+def _replay(experiment: Experiment, results: list[dict]) -> dict | None:
+    if experiment.replay is None:
+        return None
+    condition, seed = experiment.replay
+    (result,) = [r for r in results if (r["condition"], r["seed"]) == (condition, seed)]
+    return {"condition": condition, "seed": seed, "losses": result["losses"]}
 
 
 def _distinct(items: Iterable[dict]) -> list[dict]:

@@ -1,5 +1,6 @@
 """One run of an experiment, or one trial before the runs: in a worker process, or in this one."""
 
+import contextlib
 import math
 import multiprocessing
 import os
@@ -7,7 +8,7 @@ import platform
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +18,12 @@ import torch
 
 from experiments.machinery.experiment import Experiment, load_experiment
 from experiments.machinery.files import half_precision, write_bytes, write_json
+
+REPLAY_STEPS = 20
+
+
+class Enough(Exception):  # noqa: N818
+    """The replayed steps are done."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +66,15 @@ def ready() -> None:
 
 def work(job: Job, folder: Path) -> None:
     """Do a job and leave its result in the folder: the weights first, then the JSON, at once."""
+    losses: list[float] = []
     steps = unseen = 0
     shown = time.monotonic()
 
     def log(loss: float) -> None:
         nonlocal steps, unseen, shown
         steps, unseen = steps + 1, unseen + 1
+        if len(losses) < REPLAY_STEPS:
+            losses.append(float(loss))
         if time.monotonic() - shown > 0.5:
             _count(unseen)
             unseen, shown = 0, time.monotonic()
@@ -91,6 +101,7 @@ def work(job: Job, folder: Path) -> None:
         "length": job.length,
         "steps": steps,
         "metrics": {**metrics, **times},
+        "losses": losses,
         "machine": machine(),
         "versions": versions(),
     }
@@ -120,6 +131,35 @@ def tried(
     except ArithmeticError:
         return {choice.by: None}
     return metrics if math.isfinite(metrics[choice.by]) else {choice.by: None}
+
+
+def first_losses(experiment: Experiment, winners: Sequence[dict] = ()) -> list[float]:
+    """The losses of the first steps of the run that the experiment names for replay."""
+    assert experiment.replay is not None
+    condition, seed = experiment.replay
+    settings = experiment.chosen_for(condition, winners)
+    return _first(lambda log: experiment.run(condition, seed, log, 1.0, **settings))
+
+
+def first_losses_of_trial(experiment: Experiment, trial: dict) -> list[float]:
+    """The losses of the first steps of a trial that the record keeps for replay."""
+    assert experiment.choose is not None
+    settings = {experiment.choose.setting: trial["value"]}
+    given = (trial["condition"], trial["seed"], trial["length"], settings)
+    return _first(lambda log: tried(experiment, *given, log, 1.0))
+
+
+def _first(run: Callable) -> list[float]:
+    losses: list[float] = []
+
+    def log(loss: float) -> None:
+        losses.append(float(loss))
+        if len(losses) == REPLAY_STEPS:
+            raise Enough
+
+    with contextlib.suppress(Enough):
+        run(log)
+    return losses
 
 
 def check_outcome(experiment: Experiment, outcome: Any) -> None:

@@ -282,6 +282,7 @@ EXPERIMENT = Experiment(
         for shown in [pictures(part, arm)]
     },
     settings={"model": MODEL, "training": RECIPE, "images": IMAGES, "kinds": KINDS, "noise": NOISE},
+    replay=({"arm": "register"}, 0),
     steps=lambda condition: RECIPE["steps"],
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)},

@@ -216,7 +216,7 @@ EXPERIMENT = Experiment(
         "torch.nn.functional.interpolate (bilinear, align_corners=False)",
         "ways": WAYS,
     },
-    tried={"depth": 1, "heads": 1},
+    replay=({"depth": 1, "heads": 1}, 0),
     keep={
         "deep": ({"depth": 3, "heads": 4}, 0),
         "one_head": ({"depth": 1, "heads": 1}, 0),

@@ -262,6 +262,7 @@ EXPERIMENT = Experiment(
     run=run,
     data=lambda: {f"matching pairs, {part}": checksum(*images(part)) for part in IMAGES},
     settings={"model": MODEL, "training": RECIPE, "controls": CONTROLS, "images": IMAGES},
+    replay=({"mixing": "attention"}, 0),
     keep={"attention": ({"mixing": "attention"}, 0)},
     steps=lambda condition: steps(condition["mixing"]),
 )

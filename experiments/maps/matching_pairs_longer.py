@@ -89,6 +89,7 @@ EXPERIMENT = Experiment(
     run=run,
     data=lambda: {f"matching pairs, {part}": checksum(*images(part)) for part in pairs.IMAGES},
     settings={"mixing": MIXING, "training": pairs.RECIPE, "steps": steps({"times": TIMES})},
+    replay=({"times": TIMES}, 0),
     steps=steps,
     workers=1,
     choose=Choice(

@@ -166,7 +166,7 @@ EXPERIMENT = Experiment(
         "pixel above 0.2 is the garment's, a patch with at least half of such pixels too; a patch "
         "without any is background; the others are not counted",
     },
-    tried={"depth": 1, "heads": 4},
+    replay=({"depth": 1, "heads": 4}, 0),
     steps=CLASSIFIER.steps,
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=CLASSIFIER.trial, length=0.25, finalists=0

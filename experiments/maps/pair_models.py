@@ -30,6 +30,7 @@ EXPERIMENT = Experiment(
     run=run,
     data=lambda: {f"matching pairs, {part}": checksum(*pairs.images(part)) for part in PARTS},
     settings={"model": pairs.MODEL, "training": pairs.RECIPE, "images": pairs.IMAGES},
+    replay=(MODEL, SEEDS[0]),
     keep={f"seed_{seed}": (MODEL, seed) for seed in SEEDS},
     steps=lambda condition: pairs.RECIPE["steps"],
 )

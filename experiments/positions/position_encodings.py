@@ -93,6 +93,7 @@ EXPERIMENT = Experiment(
     run=run,
     data=lambda: checksums(SET),
     settings={"model": MODEL, "training": RECIPE, "order": ORDER.tolist()},
+    replay=({"positions": "sincos_2d", "patches": "in order"}, 0),
     keep={"learned": (LEARNED, 0), "learned_shuffled": ({**LEARNED, "patches": "shuffled"}, 0)},
     steps=lambda condition: RECIPE["steps"],
 )

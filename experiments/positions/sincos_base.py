@@ -63,7 +63,7 @@ EXPERIMENT = Experiment(
             f"{P}, {table}": positions_of(P, table) for P in PATCH_SIZES for table in TABLES
         },
     },
-    tried={"patch_size": 7, "table": "2 sides"},
+    replay=({"patch_size": 7, "table": "2 sides"}, 0),
     steps=CLASSIFIER.steps,
     choose=Choice(grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=CLASSIFIER.trial, finalists=0),
 )

@@ -19,5 +19,5 @@ EXPERIMENT = replace(
         "training": base.RECIPE,
         "tables": {table: base.positions_of(PATCH_SIZE, table) for table in TABLES},
     },
-    tried={"patch_size": PATCH_SIZE, "table": "2 sides, centred"},
+    replay=({"patch_size": PATCH_SIZE, "table": "2 sides, centred"}, 0),
 )

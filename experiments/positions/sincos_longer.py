@@ -28,7 +28,7 @@ EXPERIMENT = replace(
             f"{P}, {table}": base.positions_of(P, table) for P in PATCH_SIZES for table in TABLES
         },
     },
-    tried={"patch_size": 7, "table": "2 sides, centred"},
+    replay=({"patch_size": 7, "table": "2 sides, centred"}, 0),
     steps=PATIENT.steps,
     choose=Choice(grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=PATIENT.trial, finalists=0),
 )

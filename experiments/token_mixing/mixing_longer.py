@@ -45,7 +45,7 @@ EXPERIMENT = Experiment(
             for task, of in TASKS.items()
         },
     },
-    tried={"task": "pointer", "model": "uniform"},
+    replay=({"task": "pointer", "model": "uniform"}, 0),
     steps=lambda condition: TASKS[condition["task"]].CLASSIFIER.steps(longer(condition)),
     choose=Choice(grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=trial, length=0.2, finalists=0),
 )

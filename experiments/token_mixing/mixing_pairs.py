@@ -39,6 +39,7 @@ EXPERIMENT = Experiment(
         "counts": IMAGES,
         "first_seed": FIRST,
     },
+    replay=({"model": "ViT"}, 0),
     steps=lambda condition: 0 if condition["model"] == NEAREST else CLASSIFIER.steps(condition),
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=CLASSIFIER.trial, length=0.6, finalists=0

@@ -63,5 +63,6 @@ EXPERIMENT = Experiment(
         "learning_rate": RATE,
         **{data: {"images": task.model, "training": task.recipe} for data, task in TASKS.items()},
     },
+    replay=({"data": CIFAR, "model": "ViT"}, SEEDS[0]),
     steps=lambda condition: mixing.steps_of(TASKS[condition["data"]], condition["model"]),
 )

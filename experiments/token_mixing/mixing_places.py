@@ -82,5 +82,6 @@ EXPERIMENT = Experiment(
         "training": {**RECIPE, "steps": STEPS, "learning_rate": LEARNING_RATE, "schedule": "flat"},
         "table": TABLE,
     },
+    replay=({"places": "sin-cos", "std": 1.0}, 10),
     steps=lambda condition: STEPS,
 )

@@ -131,6 +131,7 @@ EXPERIMENT = Experiment(
         "first_seed": FIRST,
         "trial_seeds": TRIAL_SEEDS,
     },
+    replay=({"model": WHOLE}, 0),
     steps=CLASSIFIER.steps,
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)},

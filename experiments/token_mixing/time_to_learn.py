@@ -219,6 +219,7 @@ EXPERIMENT = Experiment(
             task: {c["model"]: steps(c) for c in CONDITIONS if c["task"] == task} for task in TASKS
         },
     },
+    replay=({"task": "place", "model": WHOLE}, 0),
     steps=steps,
     choose=Choice(
         grid={"learning_rate": (1e-3, 2e-3, 4e-3)}, trial=trial, length=1.0, finalists=0, limit=8

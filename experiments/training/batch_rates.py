@@ -137,7 +137,7 @@ EXPERIMENT = Experiment(
         "from": FROM,
         "warmup": f"one update in {WARMUP}",
     },
-    tried={"equal": "updates", "batch": FROM},
+    replay=({"equal": "updates", "batch": FROM}, 0),
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)},
         trial=CLASSIFIER.trial,

@@ -105,6 +105,7 @@ EXPERIMENT = Experiment(
     run=run,
     data=lambda: {f"pointer, {part}": checksum(*images_of(part)) for part in IMAGES},
     settings={"model": SIZES, "training": RECIPE, "counts": IMAGES, "first_seed": FIRST},
+    replay=({"fault": HEALTHY}, 0),
     keep={
         "healthy": ({"fault": HEALTHY}, 0),
         **{f"patient_{n}": ({"fault": fault}, 0) for n, fault in PATIENTS.items()},

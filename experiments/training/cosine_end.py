@@ -68,5 +68,6 @@ EXPERIMENT = Experiment(
         "training": {"before": BEFORE, "after": AFTER, "warmup": WARMUP},
         "rates": list(RATES),
     },
+    replay=({"learning_rate": 0.015, "end": "cosine"}, 0),
     steps=lambda condition: BEFORE + AFTER,
 )

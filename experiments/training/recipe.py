@@ -141,7 +141,7 @@ EXPERIMENT = Experiment(
         "recipes": RECIPES,
         "hidden": HIDDEN,
     },
-    tried={"recipe": "all", "steps": SHORT},
+    replay=({"recipe": "all", "steps": SHORT}, 0),
     steps=lambda condition: condition.get("steps", 1),
     choose=Choice(
         grid={"learning_rate": (1e-3, 2e-3, 4e-3)},

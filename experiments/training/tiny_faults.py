@@ -101,5 +101,6 @@ EXPERIMENT = Experiment(
     run=run,
     data=lambda: digits_checksums(*PARTS),
     settings={"model": MODEL, "training": {"steps": STEPS, "one_batch": ONE_BATCH, "rate": RATE}},
+    replay=({"fault": "nothing wrong"}, 0),
     steps=lambda condition: STEPS,
 )

@@ -158,7 +158,7 @@ EXPERIMENT = Experiment(
         "counts": COUNTS,
         "first_seed": FIRST,
     },
-    tried={"task": "pointer", "model": WHOLE},
+    replay=({"task": "pointer", "model": WHOLE}, 0),
     steps=steps,
     choose=Choice(
         grid={"learning_rate": (1e-3, 2e-3, 4e-3)},

@@ -23,7 +23,7 @@ EXPERIMENT = replace(
     run=CLASSIFIER.run,
     data=checksums,
     settings={"tasks": {TASK: TASKS[TASK]}, "model": MODEL, "training": {TASK: RECIPE}},
-    tried={"task": TASK, "model": LINEAR},
+    replay=({"task": TASK, "model": LINEAR}, 0),
     steps=CLASSIFIER.steps,
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=CLASSIFIER.trial, finalists=0, limit=6

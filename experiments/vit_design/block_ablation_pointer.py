@@ -32,5 +32,6 @@ EXPERIMENT = Experiment(
         "rates": RATES,
         "first_seed": FIRST,
     },
+    replay=({"task": TASK, "model": "no MLP"}, 0),
     steps=CLASSIFIERS[TASK].steps,
 )

@@ -120,6 +120,7 @@ EXPERIMENT = Experiment(
         "images": GRADED,
         "looked_at": LOOKED_AT,
     },
+    replay=({"norm": "post", "depth": 12, "start": "fan-in"}, 0),
     steps=lambda condition: 1 + len(RATES),
     workers=1,
 )

@@ -100,5 +100,9 @@ EXPERIMENT = Experiment(
     run=run,
     data=lambda: digits_checksums(*PARTS),
     settings={"model": MODEL, "training": {**RECIPE, "warmup": WARMUP}},
+    replay=(
+        {"norm": "post", "depth": 12, "warmup": True, "learning_rate": 1e-3, "steps": SHORT},
+        0,
+    ),
     steps=lambda condition: updates(condition.get("model", ""), condition.get("steps", SHORT)),
 )

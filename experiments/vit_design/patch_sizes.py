@@ -40,7 +40,7 @@ EXPERIMENT = Experiment(
     run=beside_plain(CLASSIFIER, LONG),
     data=checksums,
     settings={"model": MODEL, "training": RECIPE, "images": COUNTS},
-    tried={"patch_size": 14, "steps": SHORT},
+    replay=({"patch_size": 14, "steps": SHORT}, 0),
     steps=lambda condition: updates(condition.get("model", ""), condition.get("steps", LONG)),
     choose=Choice(grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=CLASSIFIER.trial),
 )

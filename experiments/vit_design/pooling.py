@@ -86,7 +86,7 @@ EXPERIMENT = Experiment(
     run=CLASSIFIER.run,
     data=lambda: checksums(SET),
     settings={"model": MODEL, "training": RECIPE},
-    tried={**ZEROS, "steps": SHORT},
+    replay=({**ZEROS, "steps": SHORT}, 0),
     steps=CLASSIFIER.steps,
     choose=Choice(
         grid={"learning_rate": (2e-3, 4e-3, 8e-3)}, trial=CLASSIFIER.trial, finalists=0, arm=arm

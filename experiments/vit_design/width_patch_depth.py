@@ -41,7 +41,7 @@ EXPERIMENT = replace(
     seeds=range(3),
     run=beside_plain(CLASSIFIER, RECIPE["steps"]),
     settings={"model": MODEL, "training": RECIPE, "images": COUNTS},
-    tried={"embed_dim": 32, "patch_size": 14, "depth": 2},
+    replay=({"embed_dim": 32, "patch_size": 14, "depth": 2}, 0),
     steps=lambda condition: updates(condition.get("model", ""), RECIPE["steps"]),
     choose=Choice(grid={"learning_rate": (1e-3, 2e-3, 4e-3)}, trial=CLASSIFIER.trial, finalists=0),
 )

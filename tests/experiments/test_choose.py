@@ -14,7 +14,7 @@ from experiments.machinery.choose import Choice, decide, search
 from experiments.machinery.experiment import Experiment, MustBeat, Outcome, load_experiment
 from experiments.machinery.files import write_json
 from experiments.machinery.recording import write_record
-from experiments.machinery.verify import verify
+from experiments.machinery.verify import replay, verify
 from vitbook.book.records import load_record
 
 PLAN = Choice(grid={"rate": (1.0, 2.0, 4.0)}, trial=dict, by="loss", limit=6).plan([{"arm": "a"}])
@@ -120,7 +120,7 @@ def run(condition, seed, log, scale, rate=None):
 EXPERIMENT = Experiment(
     what="A toy.", chosen_on="trials", metrics={"size": "a number"},
     once=[{"target": "none"}], conditions=[{"target": 5.0}], seeds=[0],
-    run=run, settings={"steps": 40}, steps=lambda condition: 40,
+    run=run, settings={"steps": 40}, replay=({"target": 5.0}, 0), steps=lambda condition: 40,
     choose=Choice(grid={"rate": (1.0, 2.0, 4.0)}, trial=trial, by="loss"),
 )
 '''
@@ -147,6 +147,7 @@ def test_the_runs_use_what_the_search_chose(toy, tmp_path):
 def test_a_record_with_its_search_holds_after_an_edit_that_changes_nothing(recorded, toy):
     toy.write_text(TOY.replace("1 / (step + 1) + (rate", "1.0 / (step + 1) + (rate"))
     assert verify(str(toy), toy.parent) == (True, "holds: 3 runs of its golden replay are the same")
+    assert replay(str(toy), toy.parent) == (True, "holds: 40 replayed losses are the same")
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,7 @@ def test_a_search_that_makes_no_sense_is_named(given, words):
 
 
 def an_experiment(**given) -> Experiment:
-    plain = {"conditions": [{"a": 1}], "seeds": [0, 1]}
+    plain = {"conditions": [{"a": 1}], "seeds": [0, 1], "replay": ({"a": 1}, 0)}
     words = {"what": "x", "chosen_on": "x", "metrics": {}}
     return Experiment(run=lambda *_: Outcome({}), **{**plain, **words, **given})
 
@@ -227,9 +228,10 @@ def an_experiment(**given) -> Experiment:
     ("given", "words"),
     [
         ({"choose": Choice(grid=GRID, trial=dict, seed=1)}, "a seed of its own"),
+        ({"choose": Choice(grid=GRID, trial=dict), "replay": None}, "to replay"),
         ({"must_beat": MustBeat({"a": 2}, "digits")}, "no condition {'a': 2}"),
         ({"conditions": [{"metric": 1}]}, "may not use the name 'metric'"),
-        ({"tried": {"a": 2}}, "tried: there is no condition {'a': 2}"),
+        ({"replay": ({"a": 2}, 0)}, "no run of {'a': 2} with seed 0"),
         ({"keep": {"w": ({"a": 1}, 9)}}, "no run of {'a': 1} with seed 9"),
     ],
 )
@@ -239,7 +241,7 @@ def test_an_experiment_whose_parts_do_not_fit_is_named(given, words):
 
 
 def results(condition, accuracy):
-    plain = {"condition": condition, "machine": {"device": "x"}, "versions": {}}
+    plain = {"condition": condition, "machine": {"device": "x"}, "versions": {}, "losses": []}
     metrics = {"test_accuracy": accuracy, "seconds": 1.0}
     return [{**plain, "seed": seed, "metrics": metrics} for seed in range(2)]
 
@@ -250,7 +252,7 @@ def linear(tmp_path):
     condition = {"data": "clothes", "model": "logistic regression"}
     checksums = {"clothes, train": "s", "clothes, test": "t"}
     experiment = an_experiment(
-        metrics={"test_accuracy": "x"}, conditions=[condition], data=lambda: checksums
+        metrics={"test_accuracy": "x"}, conditions=[condition], replay=None, data=lambda: checksums
     )
     write_record("baselines", experiment, results(condition, 0.8), {}, tmp_path)
     return tmp_path
@@ -321,7 +323,7 @@ def test_a_refused_record_is_not_written(linear, tmp_path, monkeypatch):
     monkeypatch.setattr("vitbook.book.records.FOLDER", linear)
     experiment = an_experiment(
         metrics={"test_accuracy": "x"}, must_beat=MustBeat({"a": 1}, "clothes"),
-        data=lambda: {"clothes": "s"},
+        data=lambda: {"clothes": "s"}, replay=None,
     )  # fmt: skip
     with pytest.raises(ValueError, match="refused"):
         write_record("toy", experiment, results({"a": 1}, 0.7), {}, tmp_path)

@@ -20,7 +20,7 @@ from experiments.machinery.experiment import all_names, load_experiment
 from experiments.machinery.files import half_precision, write_json
 from experiments.machinery.golden import golden_path
 from experiments.machinery.recording import write_record
-from experiments.machinery.verify import stamp, verify
+from experiments.machinery.verify import replay, stamp, verify
 from experiments.machinery.worker import versions
 from vitbook.book.records import FOLDER, load_record
 
@@ -56,7 +56,7 @@ EXPERIMENT = Experiment(
     what="A toy.", chosen_on="nothing", metrics={"size": "norm", "threads": "torch threads"},
     conditions=[FIRST, SECOND], seeds=range(2), run=run,
     data=lambda: {"zeros": checksum(torch.zeros(3))}, settings={"steps": 25},
-    keep={"w": (FIRST, 1)}, steps=lambda condition: 25,
+    replay=(FIRST, 0), keep={"w": (FIRST, 1)}, steps=lambda condition: 25,
 )
 '''
 
@@ -131,6 +131,10 @@ def verified(toy, was="", now="") -> tuple[bool, str]:
     return verify(str(toy), toy.parent)
 
 
+def replayed(toy) -> tuple[bool, str]:
+    return replay(str(toy), toy.parent)
+
+
 @pytest.mark.parametrize(
     ("was", "now"),
     [
@@ -142,6 +146,7 @@ def verified(toy, was="", now="") -> tuple[bool, str]:
 )
 def test_a_record_holds_while_its_golden_replay_is_the_same(recorded, toy, was, now):
     assert verified(toy, was, now) == (True, "holds: 2 runs of its golden replay are the same")
+    assert replayed(toy) == (True, "holds: 20 replayed losses are the same")
 
 
 def test_a_script_edited_within_a_second_at_the_same_length_is_read_anew(toy):
@@ -172,6 +177,8 @@ def test_a_record_of_another_declaration_or_of_other_numbers_is_stale(
     assert not holds
     assert why.startswith("STALE: ")
     assert words in why
+    if words == MOVED:
+        assert replayed(toy) == (False, "STALE: the losses of a run differ from step 1 on")
     assert recorded.read_bytes() == before
 
 
@@ -200,10 +207,20 @@ def test_a_stamp_needs_a_name_and_a_record_of_the_same_runs(recorded, toy, capsy
 
 
 def test_timings_are_dated_and_never_stale_by_an_edit(recorded, toy):
-    toy.write_text(TOY.replace("keep=", "timing=True, keep=").replace("0.9", "0.8"))
+    toy.write_text(TOY.replace("replay=", "timing=True, replay=").replace("0.9", "0.8"))
     date = load_record("toy", toy.parent).date
     said = f"measures time: it was so on {date}, with torch {torch.__version__}"
     assert verify(str(toy), toy.parent) == (True, said)
+
+
+def test_a_replay_without_its_data_says_so(recorded, toy, tmp_path, monkeypatch):
+    monkeypatch.setenv("VITBOOK_DATA", str(tmp_path / "nowhere"))
+    needing = '    image_set("mnist", "test")\n'
+    toy.write_text(TOY.replace("    torch.manual_seed(seed)\n", needing))
+    holds, why = replayed(toy)
+    assert not holds
+    assert why.startswith("NOT REPLAYED: it lacks its data: this experiment")
+    assert "python -m experiments.machinery.image_sets" in why
 
 
 def test_verify_exits_with_1_and_names_what_is_stale(monkeypatch, capsys):

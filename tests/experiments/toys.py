@@ -34,7 +34,7 @@ def trials_of(experiment: Experiment) -> list[dict]:
             losses, settings = [], {experiment.choose.setting: one["value"]}
             given = (one["condition"], one["seed"], one["length"], settings)
             metrics = {**tried(experiment, *given, losses.append, 1.0), "seconds": 0.1}
-            kept = {"metrics": metrics, "steps": len(losses)}
+            kept = {"metrics": metrics, "steps": len(losses), "losses": losses[:20]}
             done.append({**one, **WHERE, **kept})
         return done
 
@@ -45,11 +45,11 @@ def results_of(experiment: Experiment, winners: list[dict]) -> tuple[list[dict],
     """The results of all runs, and the weights that are kept."""
     results, weights = [], {}
     for condition, seed in experiment.runs:
-        settings = experiment.chosen_for(condition, winners)
-        outcome = experiment.run(condition, seed, lambda loss: None, 1.0, **settings)
+        losses, settings = [], experiment.chosen_for(condition, winners)
+        outcome = experiment.run(condition, seed, losses.append, 1.0, **settings)
         one = {"condition": condition, "seed": seed, "settings": settings}
         metrics = {**outcome.metrics, "seconds": 0.1}
-        results.append({**one, **WHERE, "metrics": metrics})
+        results.append({**one, **WHERE, "metrics": metrics, "losses": [*map(float, losses[:20])]})
         if (condition, seed) in experiment.keep.values():
             weights["w"] = half_precision(outcome.weights)
     return results, weights
