@@ -100,6 +100,11 @@ class Page:
         return {*self.fact(_anchors), "", "top"}
 
     @cached_property
+    def title(self) -> str:
+        heading = self.soup.find("h1")
+        return heading.get_text().rstrip("#").strip() if heading else ""
+
+    @cached_property
     def cells(self) -> list[Tag]:
         """The executed cells; a page has some if it is a notebook."""
         return self.soup.find_all("div", class_="cell")
