@@ -178,13 +178,6 @@ PLANTED = {
         ('= "first', '= "gone', "01_first leads to gone, which is no page", MOVED),
         ("01_first", "second", "second is a page: it has not moved", MOVED),
     ],
-    prose.goals: [
-        (
-            "Text with",
-            "```{goals} " + "add " * 40 + "\nnothing\n```\n\nText with",
-            "long, at most 150",
-        ),
-    ],
     prose.typed_numbers: [
         ("Text with", "Text 3.14 with", "the number 3.14 is typed"),
         ("Text with", "Text 31 % with", "the number 31 % is typed"),
@@ -362,17 +355,7 @@ def test_a_page_lists_every_claim():
     assert {} in [table.options for table in tables]
 
 
-AHEAD = {
-    "the preview": [("root: index", "root: index\nmeta: {zero: first}", "_toc.yml")],
-    "what a page names in front": [("jupytext:", "ahead: Heads\njupytext:")],
-}
-
-
-@pytest.mark.parametrize("edits", AHEAD.values(), ids=AHEAD)
-def test_what_is_introduced_later_may_be_used_by(book, edits):
-    for old, new, *file in [
-        *edits,
-        (IMPORT, f"{IMPORT}\nfrom vitbook.layers.attention import Heads"),
-    ]:
-        edit(book, old, new, *file)
+def test_the_preview_may_use_what_is_introduced_later(book):
+    edit(book, "root: index", "root: index\nmeta: {zero: first}", "_toc.yml")
+    edit(book, IMPORT, f"{IMPORT}\nfrom vitbook.layers.attention import Heads")
     assert check(read_book(book)) == []

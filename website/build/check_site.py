@@ -17,7 +17,6 @@ OF_A_PAGE = [
     content.outputs,
     content.folds,
     content.ids,
-    content.figures,
 ]
 OF_THE_SITE = [
     content.stray_files,
