@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RULES = [
     contents.moved,
     contents.in_depth,
+    prose.goals,
     prose.typed_numbers,
     prose.typed_chapters,
     exercises.exercises,

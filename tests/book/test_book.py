@@ -178,6 +178,13 @@ PLANTED = {
         ('= "first', '= "gone', "01_first leads to gone, which is no page", MOVED),
         ("01_first", "second", "second is a page: it has not moved", MOVED),
     ],
+    prose.goals: [
+        (
+            "Text with",
+            "```{goals} " + "add " * 40 + "\nnothing\n```\n\nText with",
+            "long, at most 150",
+        ),
+    ],
     prose.typed_numbers: [
         ("Text with", "Text 3.14 with", "the number 3.14 is typed"),
         ("Text with", "Text 31 % with", "the number 31 % is typed"),

@@ -544,6 +544,7 @@ def test_the_check_of_the_site_and_the_notebook_know_of_what_failed(site):
     found = [one for one in check_site.check(site.html, ROOT) if one.page == "part/fails.html"]
     told = {one.message for one in found}
     assert {"an error or warning in an output", "this fold is empty"}.isdisjoint(told)
+    assert not any("figures from its cells" in words for words in told)
     files = export(read_settings(site.root))
     words = "\n".join("".join(c["source"]) for c in json.loads(files["fails.ipynb"])["cells"])
     assert "counts 2.5 and ?." in words

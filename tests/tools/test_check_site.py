@@ -144,6 +144,7 @@ REPLACED = [
     ("The mean", "Saved to /home/ann/x.pt. The mean", "a path of the machine"),
     ("0.25", "nan", "no number"),
     ('id="prose"', 'id="first"', "used 2 times"),
+    ('<img src="../_images/line.png" alt="A line that rises to 2">', "", "1 figures"),
 ]  # fmt: skip
 
 

@@ -6,9 +6,20 @@ from collections.abc import Iterator
 from website.pages.myst import Piece, substitute
 from website.pages.number import DEFINED, NUMBER, is_numbered
 from website.pages.source import Book, Finding, Item
+from website.syntax.goals import LONGEST, length
 
 OF_CHAPTER = re.compile(r"\b(?:[Cc]hapters?\s+\d+[a-z]?|(?:[Ee]xercises?|[Tt]ables?)\s+\d+\.\d+)\b")
 ALLOWED_ON_PAGE = re.compile(r"^%\s*typed numbers?:\s*(.+)$", re.MULTILINE)
+
+
+def goals(book: Book) -> Iterator[Finding]:
+    """Goals and needs of a chapter are one line, which a reader takes in at once."""
+    for chapter in book.numbered:
+        for item in chapter.directives("goals"):
+            characters = length(item.directive.argument, item.directive.body)
+            if characters > LONGEST:
+                words = f"the goals are {characters} characters long, at most {LONGEST}"
+                yield chapter.finding(item, words)
 
 
 def typed_numbers(book: Book) -> Iterator[Finding]:

@@ -17,6 +17,7 @@ OF_A_PAGE = [
     content.outputs,
     content.folds,
     content.ids,
+    content.figures,
 ]
 OF_THE_SITE = [
     content.stray_files,

@@ -19,6 +19,8 @@ from typing import Any
 import bs4
 from bs4 import BeautifulSoup, Tag
 
+from website.pages.number import is_numbered
+
 HERE = Path(__file__).resolve().parent
 LOOKS = [HERE / "site.py", HERE / "check_site.py", *sorted((HERE / "site_checks").glob("*.py"))]
 
@@ -108,6 +110,10 @@ class Page:
     def cells(self) -> list[Tag]:
         """The executed cells; a page has some if it is a notebook."""
         return self.soup.find_all("div", class_="cell")
+
+    @property
+    def is_chapter(self) -> bool:
+        return bool(self.cells) and is_numbered(self.title)
 
     def texts(self, *, skip: tuple[str, ...] = ()) -> Iterator[tuple[Tag, str]]:
         """(parent, text) of each text node a reader sees, outside the elements in ``skip``."""

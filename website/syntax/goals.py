@@ -4,11 +4,12 @@
     {chapter}`weighted_average`, variance
     ```
 
-is "After it you derive the size of a score, set a temperature. Before it: chapter 1, variance.".
-The title of such a page is the question of its card; number, name and
+is "After it you derive the size of a score, set a temperature. Before it: chapter 1, variance.", of
+LONGEST characters at most. The title of such a page is the question of its card; number, name and
 minutes stand small above it. Everywhere else the chapter is called by its name.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,10 +23,18 @@ from website.syntax.cells.cell import is_cell, part
 from website.syntax.chapter import places, plain_title
 from website.syntax.shared import BookDirective, Notebook, Written, register
 
+LONGEST = 150  # characters
+ROLE = re.compile(r"\{\w+\}`(?:[^`<]*)(?:<[^`>]*>)?`")
+
 
 def line(after: str, before: Sequence[str]) -> str:
     """The line, in MyST."""
     return f"**After it** you {after.strip()}. **Before it** {' '.join(before).strip()}."
+
+
+def length(after: str, before: Sequence[str]) -> int:
+    """How many characters a reader sees; a reference is as long as "chapter 12"."""
+    return len(re.sub(r"[*$\\]", "", ROLE.sub("chapter 12", line(after, before))))
 
 
 class Goals(BookDirective):

@@ -29,6 +29,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.:/])/(?:home|root|tmp|work|Users|private|mnt
 ERRORS = re.compile(r"Traceback \(most recent call last\)")  # a cell may print a caught error
 STRAY = {"__pycache__", ".ipynb_checkpoints", ".doctrees", ".DS_Store", ".git", ".venv"}
 STRAY_ENDINGS = (".pyc", ".pickle", ".orig", ".rej", ".swp", "~")
+FIGURES = "div.cell_output figure, div.cell_output img"
 
 
 def alt_texts(page: Page) -> Iterator[Finding]:
@@ -125,6 +126,18 @@ def ids(page: Page) -> Iterator[Finding]:
     for name, count in counted.items():
         if count > 1:
             yield page.finding(f'id="{name}"', f"used {count} times")
+
+
+def figures(page: Page) -> Iterator[Finding]:
+    """A chapter has at least two figures that needed its run, unless its run broke."""
+    outermost = [tag for tag in page.soup.select(FIGURES) if not tag.find_parent("figure")]
+    if page.is_chapter and len(outermost) < 2 and not broke(page):
+        yield page.finding("chapter", f"{len(outermost)} figures from its cells, 2 are due")
+
+
+def broke(page: Page) -> bool:
+    """Did a cell of this page break in this build, so that figures and numbers may be missing?"""
+    return page.soup.select_one(".not-held-broken") is not None
 
 
 def stray_files(site: Site) -> Iterator[Finding]:
